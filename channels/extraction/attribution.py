@@ -18,13 +18,13 @@ from hindflight.channels.extraction.link import Link, one_way_ns
 NONE, CHANNEL, QUEUE, OUTAGE = range(4)
 """Codes of `Attribution.cause`."""
 
-MIN_OUTAGE_PKTS = 10
+MIN_OUTAGE_PKTS = 3
 MIN_OUTAGE_NS = 200_000_000
-"""Minimum length of an outage, in packets and in time.
+"""Minimum length of an outage, in packets and in time; it also lasts longer than a round trip.
 
-All packets of an outage were lost behind the queue, and their serialisation took longer than the one-way delay, because
-a link that breaks also loses packets in flight. Deviation: no standard separates a burst of losses from an outage;
-bursts of a Gilbert-Elliott channel with a mean of 8 packets stay below 0.1 s at the rates of interest.
+A full queue delivers what it holds, so it does not lose every packet for longer than a round trip. Deviation: no standard
+separates a burst of losses from an outage; bursts of a Gilbert-Elliott channel with a mean of 8 packets stay below 0.1 s
+at the rates of interest.
 """
 
 KNOWN_LOG_ODDS = 2.2
@@ -74,10 +74,10 @@ def verdicts(delivery: Delivery, link: Link) -> Attribution:
         odds += _gap_odds(link)
     cause = np.where(lost, np.where(odds > 0, QUEUE, CHANNEL), NONE).astype(np.int8)
     known = delivery.from_flow & ~delivery.undecided & (~lost | (np.abs(odds) >= KNOWN_LOG_ODDS))
-    outages = _outages(delivery, link, cause)
+    outages = _outages(delivery, link)
     for first, last, _ in outages:
         within = np.arange(first, last + 1)
-        within = within[cause[within] == CHANNEL]
+        within = within[lost[within]]
         cause[within], known[within] = OUTAGE, True
     return Attribution(cause, known, odds, outages, delivery.from_flow)
 
@@ -144,16 +144,17 @@ def _groups(group: Ints) -> list[Ints]:
     return np.split(members, np.flatnonzero(np.diff(group[members])) + 1)
 
 
-def _outages(delivery: Delivery, link: Link, cause: npt.NDArray[np.int8]) -> tuple[tuple[int, int, int | None], ...]:
-    """Return long runs of losses among the packets that passed the queue."""
-    through = np.flatnonzero((cause != QUEUE) & delivery.from_flow)
-    edges = np.diff(np.concatenate(([0], (cause[through] == CHANNEL).astype(np.int8), [0])))
+def _outages(delivery: Delivery, link: Link) -> tuple[tuple[int, int, int | None], ...]:
+    """Return runs of losses without a delivery that last longer than a queue or a burst can."""
+    own = np.flatnonzero(delivery.from_flow & ~delivery.undecided)
+    edges = np.diff(np.concatenate(([0], delivery.lost[own].astype(np.int8), [0])))
     left_ns = delivery.t_ns + link.replay.level * link.full_ns + link.service_ns
     found: list[tuple[int, int, int | None]] = []
     for start, stop in zip(np.flatnonzero(edges == 1), np.flatnonzero(edges == -1), strict=True):
-        first, last = int(through[start]), int(through[stop - 1])
+        first, last = int(own[start]), int(own[stop - 1])
         sent_ns, served_ns = delivery.t_ns[last] - delivery.t_ns[first], left_ns[last] - left_ns[first]
-        long = sent_ns >= MIN_OUTAGE_NS and served_ns > one_way_ns(delivery, link, first)
+        trip_ns = 2 * one_way_ns(delivery, link, first)
+        long = sent_ns >= max(MIN_OUTAGE_NS, trip_ns) and served_ns > trip_ns / 2
         if stop - start >= MIN_OUTAGE_PKTS and long:
-            found.append((first, last, int(through[stop]) if stop < len(through) else None))
+            found.append((first, last, int(own[stop]) if stop < len(own) else None))
     return tuple(found)

@@ -12,6 +12,7 @@ import numpy as np
 from hindflight.channels.extraction import change_points as _change_points
 from hindflight.channels.extraction.change_points import Floats, PiecewiseConstant
 from hindflight.channels.extraction.delivery import Bools, Delivery, Ints
+from hindflight.channels.extraction.path_steps import Stretch, stretches
 
 NS_BIT = 8e9
 """Converts bytes per nanosecond to bit/s."""
@@ -19,8 +20,14 @@ NS_BIT = 8e9
 RATE_TOLERANCE = 0.08
 """Relative change of rate (natural logarithm) that starts another state of the link."""
 
+SPREAD = 0.5
+"""Time between two departures, as a share of that between their ACKs, up to which the second waited for the first."""
+
 MIN_PAIRS = 24
 """Minimum number of busy intervals for an estimate of the rate."""
+
+AGREEING_SHARE = 0.8
+"""Share of round trips that must agree on a base where the queue never ran empty."""
 
 LOCAL_NS = 10_000_000_000
 """Half width of the window in which a delay is compared with the minimum, because the path may change."""
@@ -57,12 +64,13 @@ class Base:
     packet.
 
     `per_packet_ns` is its value at each transmission; `trusted` is false while it changes; `spans` are its levels as
-    (first packet, one past the last, ns).
+    (first packet, one past the last, ns). `sure` marks levels whose steps no queue makes: each is a minimum.
     """
 
     per_packet_ns: Floats
     trusted: Bools
     spans: tuple[tuple[int, int, float], ...]
+    sure: bool = False
 
 
 def rtt_ns(delivery: Delivery) -> Ints:
@@ -76,6 +84,70 @@ def full_size(delivery: Delivery) -> float:
 
 
 def rate(delivery: Delivery) -> Rate | None:
+    """Estimate the rate of each stretch of one path, from ACK spacing while packets queue; None if there were few.
+
+    A stretch in which the bottleneck was rarely busy has the rate of its neighbour, unless it carried more.
+    """
+    found = [(stretch, _rate_within(delivery, stretch)) for stretch in stretches(delivery)]
+    measured = [rate for _, rate in found if rate is not None]
+    if not measured:
+        return None
+    if len(found) == 1:
+        return measured[0]
+    states: list[tuple[int, int, float]] = []
+    for i, (stretch, known) in enumerate(found):
+        span = _acked_span(delivery, stretch)
+        if span is None:
+            continue
+        if known is not None:
+            # The rate changed with the path, not with the first measurement after it.
+            (_, until, bps), *later = known.states
+            states += [(span[0], until, bps), *later]
+            continue
+        following = next(rate for _, rate in [*found[i:], *found[:i][::-1]] if rate is not None)
+        near = states[-1][2] if states else following.states[0][2]
+        states.append((*span, max(near, _most_carried(delivery, stretch))))
+    best = max(measured, key=lambda rate: rate.states[-1][1] - rate.states[0][0])
+    duration = sum(rate.states[-1][1] - rate.states[0][0] for rate in measured)
+    steady = sum(rate.states[-1][1] - rate.states[0][0] for rate in measured if rate.steady) >= 0.6 * duration
+    return Rate(
+        best.bps, best.low, best.high, sum(rate.pairs for rate in measured), known=True, steady=steady,
+        states=_joined(states),
+    )  # fmt: skip
+
+
+def _joined(states: list[tuple[int, int, float]]) -> tuple[tuple[int, int, float], ...]:
+    """Join states in succession that hardly differ."""
+    kept = states[:1]
+    for begin, end, bps in states[1:]:
+        first, last, held = kept[-1]
+        if abs(np.log(bps / held)) <= RATE_TOLERANCE:
+            share = (last - first) / max(last - first + end - begin, 1)
+            kept[-1] = (first, end, share * held + (1 - share) * bps)
+        else:
+            kept.append((begin, end, bps))
+    return tuple(kept)
+
+
+def _acked_span(delivery: Delivery, stretch: Stretch) -> tuple[int, int] | None:
+    """Return when the first and the last packet of a stretch were acknowledged."""
+    acked = delivery.acked_ns[stretch.first : stretch.after]
+    acked = acked[acked >= 0]
+    return (int(acked.min()), int(acked.max())) if len(acked) else None
+
+
+def _most_carried(delivery: Delivery, stretch: Stretch) -> float:
+    """Return the most that was acknowledged within one minimum round trip of a stretch, in bit/s."""
+    within = np.arange(stretch.first, stretch.after)
+    index = within[delivery.acked_ns[within] >= 0]
+    at = np.sort(delivery.acked_ns[index])
+    served = np.cumsum(delivery.size_bytes[index[np.argsort(delivery.acked_ns[index], kind="stable")]])
+    before = np.searchsorted(at, at - int(stretch.floor_ns), side="right") - 1
+    carried = served - np.where(before >= 0, served[before], 0)
+    return float(carried.max()) * NS_BIT / stretch.floor_ns
+
+
+def _rate_within(delivery: Delivery, stretch: Stretch) -> Rate | None:
     """Estimate the rate from ACK spacing while packets queue; None if the bottleneck was rarely busy.
 
     Between two prompt ACKs without losses in between and with a queue at both, the bottleneck serialised exactly the
@@ -84,6 +156,7 @@ def rate(delivery: Delivery) -> Rate | None:
     stretched.
     """
     prompt = np.flatnonzero(delivery.prompt)
+    prompt = prompt[(prompt >= stretch.first) & (prompt < stretch.after)]
     if len(prompt) < MIN_PAIRS:
         return None
     first, last = prompt[:-1], prompt[1:]
@@ -92,34 +165,46 @@ def rate(delivery: Delivery) -> Rate | None:
     span = delivery.acked_ns[last] - delivery.acked_ns[first]
     whole = (broken[last] == broken[first]) & (span > 0)
     ns_per_byte = np.where(whole, span, 1) / (served[last] - served[first])
+    queued = _queued(delivery, prompt, whole, ns_per_byte)
+    if queued.sum() >= MIN_PAIRS:
+        return _states(delivery.acked_ns[last[queued]], span[queued], (served[last] - served[first])[queued])
+    # Packets that left closer together than their ACKs came back queued behind each other, if nowhere else; a sender that
+    # paces below the rate has none, and then the few that jitter spread disagree.
+    spread = whole & (delivery.t_ns[last] - delivery.t_ns[first] < SPREAD * span)
+    if spread.sum() < MIN_PAIRS:
+        return None
+    rate = _states(delivery.acked_ns[last[spread]], span[spread], (served[last] - served[first])[spread])
+    return rate if rate.steady else None
+
+
+def _queued(delivery: Delivery, prompt: Ints, whole: Bools, ns_per_byte: Floats) -> Bools:
+    """Mark the pairs of successive ACKs at both of which packets queued."""
     above = _above_local_floor(delivery, prompt)
     span_above = np.quantile(above, 0.95)
     chosen = whole & (above[:-1] > 0.25 * span_above) & (above[1:] > 0.25 * span_above)
     for _ in range(3):
         if chosen.sum() < MIN_PAIRS:
-            return None
+            break
         waiting = 2 * full_size(delivery) * float(np.median(ns_per_byte[chosen]))
         chosen = whole & (above[:-1] > waiting) & (above[1:] > waiting)
-    if chosen.sum() < MIN_PAIRS:
-        return None
-    return _states(delivery.acked_ns[last[chosen]], span[chosen], (served[last] - served[first])[chosen])
+    return np.asarray(chosen)
 
 
 def rate_lower_bound(delivery: Delivery) -> Rate:
     """Return a lower bound of the rate: the maximum number of bytes acknowledged within one minimum round trip."""
-    index = np.flatnonzero(delivery.acked_ns >= 0)
-    at = np.sort(delivery.acked_ns[index])
-    served = np.cumsum(delivery.size_bytes[index[np.argsort(delivery.acked_ns[index], kind="stable")]])
-    trip = int(rtt_ns(delivery)[delivery.prompt].min())
-    before = np.searchsorted(at, at - trip, side="right") - 1
-    carried = served - np.where(before >= 0, served[before], 0)
-    bps = float(carried.max()) * NS_BIT / trip
-    states = ((int(at[0]), int(at[-1]), bps),)
-    return Rate(bps, bps, float("inf"), 0, known=False, steady=False, states=states)
+    states = []
+    for stretch in stretches(delivery):
+        span = _acked_span(delivery, stretch)
+        if span is not None:
+            states.append((*span, _most_carried(delivery, stretch)))
+    bps = max(rate for _, _, rate in states)
+    return Rate(
+        bps, bps, float("inf"), 0, known=False, steady=False, states=((states[0][0], states[-1][1], bps),)
+    )  # fmt: skip
 
 
 def _above_local_floor(delivery: Delivery, prompt: Ints) -> Floats:
-    """Return round-trip times minus their minimum within LOCAL_NS."""
+    """Return round-trip times of one path minus their minimum within LOCAL_NS."""
     trip, t = rtt_ns(delivery)[prompt].astype(np.float64), delivery.t_ns[prompt]
     cell = (t - t[0]) // LOCAL_NS
     floors = np.full(int(cell[-1]) + 1, np.inf)
@@ -196,12 +281,43 @@ def constant_base(delivery: Delivery, service_ns: Floats) -> Base:
     The handshake counts too, corrected for the different serialisation of the SYN/ACK and an ACK.
     """
     n = len(delivery)
-    floor = float((rtt_ns(delivery) - service_ns)[delivery.prompt].min())
+    floor = max(0.0, float((rtt_ns(delivery) - service_ns)[delivery.prompt].min()))
     if delivery.handshake is not None:
         bare = delivery.handshake.syn_bytes + delivery.handshake.syn_ack_bytes - delivery.ack_bytes
         ns_per_byte = float(np.median(service_ns / delivery.size_bytes))
-        floor = min(floor, delivery.handshake.rtt_ns - bare * ns_per_byte)
+        floor = min(floor, max(0.0, delivery.handshake.rtt_ns - bare * ns_per_byte))
     return Base(np.full(n, floor), np.ones(n, dtype=np.bool_), ((0, n, floor),))
+
+
+def stretch_base(delivery: Delivery, service_ns: Floats, entered: Bools) -> Base:
+    """Return a base that is constant in each stretch of one path: its minimum round trip without serialisation, or what
+    is left without the wait in the queue, where the queue never ran empty."""
+    base, spans = np.empty(len(delivery)), []
+    trusted = np.ones(len(delivery), dtype=np.bool_)
+    wait = lindley_wait(delivery, service_ns, entered)
+    trip = rtt_ns(delivery) - service_ns
+    for stretch in stretches(delivery):
+        within = slice(stretch.first, stretch.after)
+        prompt = delivery.prompt[within]
+        bare = trip[within][prompt]
+        floor = max(0.0, float(bare.min())) if len(bare) else (spans[-1][2] if spans else stretch.floor_ns)
+        if len(bare):
+            floor = max(0.0, min(floor, _without_wait(bare - wait[within][prompt], service_ns[within], floor)))
+        base[within] = floor
+        spans.append((stretch.first, stretch.after, floor))
+        # Packets on the way when the path changed met both.
+        changed_ns = delivery.t_ns[stretch.first]
+        on_the_way = delivery.acked_ns[: stretch.first] > changed_ns
+        trusted[: stretch.first] &= ~on_the_way if stretch.first else True
+    return Base(base, trusted, tuple(spans), sure=True)
+
+
+def _without_wait(rest_ns: Floats, service_ns: Floats, floor_ns: float) -> float:
+    """Return the base that most round trips agree on once their modelled wait is subtracted; infinite if they do not."""
+    tolerance = rtt_tolerance_ns(service_ns, floor_ns)
+    level = float(np.median(rest_ns))
+    near = np.abs(rest_ns - level) <= tolerance
+    return float(np.quantile(rest_ns[near], 0.1)) if np.mean(near) >= AGREEING_SHARE else np.inf
 
 
 def rtt_tolerance_ns(service_ns: Floats, floor_ns: float) -> float:
@@ -223,7 +339,8 @@ def piecewise_base(delivery: Delivery, service_ns: Floats, entered: Bools) -> Ba
     for start, stop, level in levels.spans:
         rest = (trip - wait[prompt])[start:stop]
         lower = float(np.quantile(rest[np.abs(rest - level) <= tolerance], 0.1))
-        spans.append((start, stop, min(lower, float(np.min(trip[start:stop][np.abs(rest - level) <= tolerance])))))
+        least = float(np.min(trip[start:stop][np.abs(rest - level) <= tolerance]))
+        spans.append((start, stop, max(0.0, min(lower, least))))
     level_of, inside = PiecewiseConstant(tuple(spans), levels.coverage).at(len(prompt))
     owner = np.minimum(np.searchsorted(prompt, np.arange(len(delivery))), len(prompt) - 1)
     packets = tuple(

@@ -70,7 +70,7 @@ def _delays(delivery: Delivery, link: Link) -> tuple[Estimate, ...]:
     within = delivery.prompt & (np.arange(len(delivery)) >= first) & (np.arange(len(delivery)) < last)
     bare = np.sort((_bottleneck.rtt_ns(delivery) - link.service_ns)[within])
     scatter = float(bare[min(len(bare) - 1, 4)] - bare[0]) if len(bare) else full
-    stepped = full if len(link.base.spans) > 1 else 0.0
+    stepped = full if len(link.base.spans) > 1 and not link.base.sure else 0.0
     low = base - rate_part * full - min(scatter, full) - ack_ns - stepped
     high = base + ack_ns + stepped if link.rate.known else float(trips[0])
     how = (

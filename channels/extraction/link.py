@@ -22,6 +22,9 @@ LATE_SHARE = 0.06
 Delayed ACKs alone stay below 3 % in slow flows.
 """
 
+SURE_STEPS_SHARE = 0.01
+"""Share of late departures by which a fit with uncertain steps must be better than one with sure steps alone."""
+
 CHANGE_EVERY_NS = 5_000_000_000
 """Minimum mean duration of delay levels; shorter ones are a drift, not a schedule."""
 
@@ -50,9 +53,9 @@ def of_delivery(delivery: Delivery, rate: Rate) -> Link:
     arrivals = _arrivals(delivery, base, service, full)
     unshared = _late_share(arrivals) <= LATE_SHARE
     if not unshared:
-        moved = _piecewise_fit(delivery, service, full)
+        moved = _stepped_fit(delivery, service, full)
         if moved is not None:
-            unshared, (base, arrivals) = True, moved
+            base, arrivals, unshared = moved
     first = _queue.replay(arrivals, -np.inf, unshared)
     gap = _gap_evidence(first) if unshared else np.zeros(len(delivery))
     level = first.level if unshared else _level_of_neighbours(arrivals, first)
@@ -68,7 +71,7 @@ def of_delivery(delivery: Delivery, rate: Rate) -> Link:
 def base_rtt_ns(delivery: Delivery, link: Link, packet: int) -> float:
     """Return the propagation delay of both directions at `packet`, without the serialisation of the ACK."""
     ns_per_byte = link.full_ns[packet] / _bottleneck.full_size(delivery)
-    return float(link.base.per_packet_ns[packet] - delivery.ack_bytes * ns_per_byte)
+    return max(0.0, float(link.base.per_packet_ns[packet] - delivery.ack_bytes * ns_per_byte))
 
 
 def one_way_ns(delivery: Delivery, link: Link, packet: int) -> float:
@@ -114,16 +117,31 @@ def _arrivals(delivery: Delivery, base: Base, service: Floats, full: Floats) -> 
     return Arrivals(t, service, departed, delivery.lost, full, slack, anchor)
 
 
-def _piecewise_fit(delivery: Delivery, service: Floats, full: Floats) -> tuple[Base, Arrivals] | None:
-    """Return a base that changes in steps, if steps explain the round trips; None if they drift."""
+def _stepped_fit(delivery: Delivery, service: Floats, full: Floats) -> tuple[Base, Arrivals, bool] | None:
+    """Return a base that changes in steps, and whether it explains the round trips; None if they drift.
+
+    Steps that no queue makes are sure; others explain the round trips or are none.
+    """
     entered = _bottleneck.served_losses(delivery, service)
-    base = _bottleneck.piecewise_base(delivery, service, entered)
-    if len(base.spans) > 1 + (delivery.t_ns[-1] - delivery.t_ns[0]) / CHANGE_EVERY_NS:
+    fine = _bottleneck.piecewise_base(delivery, service, entered)
+    found = []
+    if len(fine.spans) <= 1 + (delivery.t_ns[-1] - delivery.t_ns[0]) / CHANGE_EVERY_NS:
+        found.append(fine)
+    coarse = _bottleneck.stretch_base(delivery, service, entered)
+    if len(coarse.spans) > 1:
+        found.append(coarse)
+    if not found:
         return None
-    arrivals = _arrivals(delivery, base, service, full)
-    if _late_share(arrivals) > LATE_SHARE:
-        return None
-    return base, arrivals
+    fitted = [(base, _arrivals(delivery, base, service, full)) for base in found]
+    late = [_late_share(arrivals) for _, arrivals in fitted]
+    best = int(np.argmin(late))
+    if found[-1] is coarse and late[-1] <= late[best] + SURE_STEPS_SHARE:
+        best = len(found) - 1
+    if late[best] > LATE_SHARE:
+        if found[-1] is not coarse:
+            return None
+        best = len(found) - 1
+    return *fitted[best], late[best] <= LATE_SHARE
 
 
 def _late_share(arrivals: Arrivals) -> float:

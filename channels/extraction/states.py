@@ -52,8 +52,8 @@ def interval_rows(delivery: Delivery, link: Link, verdicts: Attribution, origin_
     """Return rows of kind interval in order of time from `origin_ns` on: one per state, plus outages."""
     left_ns = delivery.t_ns + link.replay.level * link.full_ns + link.service_ns
     outages = _outages(delivery, link, verdicts, left_ns)
-    rate_cuts = _rate_cuts(delivery, link)
-    delay_cuts = _delay_cuts(link, left_ns, outages)
+    rate_cuts = _rate_cuts(delivery, link, left_ns, outages)
+    delay_cuts = _delay_cuts(delivery, link, left_ns, outages)
     # The last loss may have left the queue after the last packet was sent.
     end = max([int(delivery.t_ns[-1]) + 1, *(outage.over_ns for outage in outages)])
     edges = [edge for outage in outages for edge in (outage.last_up_ns, outage.over_ns)]
@@ -76,25 +76,28 @@ def interval_rows(delivery: Delivery, link: Link, verdicts: Attribution, origin_
     return sorted(rows, key=lambda row: int(str(row["t_ns"])))
 
 
-def _rate_cuts(delivery: Delivery, link: Link) -> list[int]:
+def _rate_cuts(delivery: Delivery, link: Link, left_ns: Floats, outages: Sequence[_Outage]) -> list[int]:
     """Return when the first packet of each later rate state was served."""
     cuts = []
     for start, _, _ in link.rate.states[1:]:
         packet = int(np.argmax(delivery.acked_ns >= start))
-        cuts.append(int(start - link.base.per_packet_ns[packet]))
+        served = int(start - link.base.per_packet_ns[packet])
+        cuts.append(_with_outage(delivery, packet, left_ns, outages, served))
     return cuts
 
 
-def _delay_cuts(link: Link, left_ns: Floats, outages: Sequence[_Outage]) -> list[int]:
-    """Return when the first packet of each later delay level left the queue.
+def _delay_cuts(delivery: Delivery, link: Link, left_ns: Floats, outages: Sequence[_Outage]) -> list[int]:
+    """Return when the first packet of each later delay level left the queue."""
+    firsts = [first for first, _, _ in link.base.spans[1:]]
+    return [_with_outage(delivery, first, left_ns, outages, int(left_ns[first])) for first in firsts]
 
-    A step within an outage is moved to the start of the outage: a handover.
-    """
-    cuts = []
-    for (_, after, _), (first, _, _) in pairwise(link.base.spans):
-        begun = (o.begin_ns for o in outages if left_ns[after - 1] < o.begin_ns <= left_ns[first])
-        cuts.append(next(begun, int(left_ns[first])))
-    return cuts
+
+def _with_outage(delivery: Delivery, packet: int, left_ns: Floats, outages: Sequence[_Outage], at_ns: int) -> int:
+    """Return when a path changed that was first seen at `packet`: at `at_ns`, or with an outage since the packet timed
+    before it, because a handover interrupts the link."""
+    before = np.flatnonzero(delivery.prompt[:packet])
+    since = left_ns[before[-1]] if len(before) else -np.inf
+    return next((o.begin_ns for o in outages if since < o.begin_ns <= at_ns), at_ns)
 
 
 def _outages(delivery: Delivery, link: Link, verdicts: Attribution, left_ns: Floats) -> list[_Outage]:

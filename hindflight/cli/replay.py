@@ -97,7 +97,10 @@ def show(result: ExperimentResult, as_json: bool, wide: bool) -> None:
     """Print the self-check, the comparison, each flow that shared the path, and what connections were reset."""
     findings = result.tables["findings"].to_pylist()
     if as_json:
-        print_json({"findings": findings, "runs": result.tables["runs"].to_pylist()})
+        document = {"findings": findings, "runs": result.tables["runs"].to_pylist()}
+        if result.variant is not None:
+            document["captured_variant"] = {"name": result.variant[0], "probability": result.variant[1]}
+        print_json(document)
         return
     for row in findings:
         if row["section"] == "self_check" and row["text"]:

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import Any
 
+from hindflight.replay.experiment.prediction import Circumstance, predict
 from hindflight.toolkit.schema import run_subject
-from hindflight.toolkit.units import counted
+from hindflight.toolkit.units import counted, format_rate
 
 MIN_SEEDS = 5
 """Below this many seeds no interval is given."""
@@ -58,15 +59,26 @@ def mean_interval(values: list[float]) -> Interval:
 Key = tuple[str, str]
 """Variant and proxy."""
 
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What turns runs of a captured flow into predictions: the time of the captured transfer, the relative difference of
+    the self-check, and the circumstances of the flow."""
+
+    transfer_ns: int
+    misfit: float | None
+    circumstance: Circumstance
+
+
 Run = dict[str, Any]
 """A row of `runs`."""
 
 
-def compare_runs(runs: list[Run], reference: Key) -> list[dict[str, Any]]:
-    """Return `findings` rows of section `what_if` for rows of `runs`.
+def compare_runs(runs: list[Run], reference: Key, forecast: Forecast | None = None) -> list[dict[str, Any]]:
+    """Return `findings` rows of section `what_if` for rows of `runs`; `forecast` for runs of a captured flow.
 
     Per variant and proxy: goodput on the captured trace as it was (`goodput_as_captured`, bit/s), its mean over the
-    seeds (`goodput`, bit/s), and the paired difference from `reference`, as `goodput_difference` (bit/s) and
+    seeds, or with `forecast` the median and the interval of one flight (`goodput`, bit/s), and the paired difference from `reference`, as `goodput_difference` (bit/s) and
     `goodput_gain` (%). The gain's verdict is `unknown` if its interval holds zero or there are too few seeds; where a
     connection was reset, neither has a number. `resets` counts the runs of that end, where there are any.
     """
@@ -83,15 +95,39 @@ def compare_runs(runs: list[Run], reference: Key) -> list[dict[str, Any]]:
     findings: list[dict[str, Any]] = []
     for key in dict.fromkeys([*replayed, *seeded]):
         if key in replayed:
-            captured = Interval(replayed[key]["goodput_bps"], None, None)
+            captured = Interval(_goodput(replayed[key], forecast), None, None)
             findings.append(_finding(key, "goodput_as_captured", "bit/s", captured))
         if key in seeded:
-            goodputs = [run["goodput_bps"] for run in seeded[key].values()]
-            findings.append(_finding(key, "goodput", "bit/s", mean_interval(goodputs)))
+            goodputs = [_goodput(run, forecast) for run in seeded[key].values()]
+            findings += _forecast(key, goodputs, forecast)
             if key != reference and reference in seeded:
                 findings += _differences(key, reference, seeded[key], seeded[reference])
         findings += _resets(key, [*([replayed[key]] if key in replayed else []), *seeded[key].values()])
+    if forecast is not None and findings:
+        findings.append(_finding(reference, "circumstance", "", None, text=forecast.circumstance))
     return findings
+
+
+def _goodput(run: Run, forecast: Forecast | None) -> float:
+    """Return the goodput of a run over the same part of the flow as that of the capture."""
+    goodput_bps = float(run["goodput_bps"])
+    return goodput_bps if forecast is None else goodput_bps * run["duration_ns"] / forecast.transfer_ns
+
+
+def _forecast(key: Key, goodputs: list[float], forecast: Forecast | None) -> list[dict[str, Any]]:
+    """Return the row of the goodput: its mean over the seeds, or for a captured flow what one flight would show."""
+    predicted = None if forecast is None else predict(goodputs, forecast.misfit, forecast.circumstance)
+    if predicted is None:
+        return [_finding(key, "goodput", "bit/s", mean_interval(goodputs))]
+    interval = Interval(predicted.value, predicted.low, predicted.high)
+    text = (
+        f"{run_subject(*key)}: one flight would show {format_rate(predicted.value)}, with 95 % probability "
+        f"{format_rate(predicted.low)} to {format_rate(predicted.high)}. What the capture leaves open changes it by "
+        f"{100 * predicted.drawn:.1f} % (standard deviation), the self-check is off by {100 * predicted.misfit:.1f} %; "
+        f"half the interval is {predicted.factor:.1f} times both and the engine's own error together, by recorded "
+        f"flights of the class `{forecast.circumstance if forecast else ''}`."
+    )
+    return [_finding(key, "goodput", "bit/s", interval, text=text)]
 
 
 def _resets(key: Key, runs: list[Run]) -> list[dict[str, Any]]:

@@ -13,6 +13,7 @@ from typing import Any, Literal
 from hindflight.channels.intervals import Direction as Way
 from hindflight.channels.models.losses import NoLoss
 from hindflight.replay.scenario.channel import OWNERS_PER_LINK, channel_config
+from hindflight.replay.scenario.draws import Open, draw
 from hindflight.replay.scenario.flows import SharingFlow
 from hindflight.replay.scenario.loss_trace import LossTrace, default_block_pkts
 from hindflight.replay.scenario.model import Direction, Link, Loss, Scenario, Trace
@@ -80,7 +81,7 @@ def engine_config(scenario: Scenario, job: Job, traces: Mapping[str, LossTrace])
     proxies = []
     if job.proxy != "none":
         proxies.append(_proxy(scenario, job.proxy, job.variant))
-    return {
+    config = {
         "duration_ns": scenario.duration,
         "path": {
             "nodes": list(scenario.path),
@@ -104,6 +105,16 @@ def engine_config(scenario: Scenario, job: Job, traces: Mapping[str, LossTrace])
         ],
         "datagrams": [datagrams.engine() for datagrams in scenario.datagrams],
     }
+    open_ = _open_of(scenario, traces) if job.mode == "resampled" else None
+    return config if open_ is None else draw(config, open_, job.seed)
+
+
+def _open_of(scenario: Scenario, traces: Mapping[str, LossTrace]) -> Open | None:
+    """Return what the capture of a drafted scenario leaves open; None for other scenarios, whose blocks are resampled."""
+    loss = scenario.links[0].forward.loss
+    if scenario.captured is None or scenario.captured.transfer is None or not isinstance(loss, Trace):
+        return None
+    return traces[loss.file].open
 
 
 def _proxy(scenario: Scenario, node: str, variant: str) -> dict[str, Any]:

@@ -14,7 +14,8 @@ from hindflight.channels.formats import read_channel
 from hindflight.channels.trace import Trace
 from hindflight.replay.catalogue import catalogue, profile_parameters
 from hindflight.replay.experiment.captures import capture_folder, place_captures
-from hindflight.replay.experiment.compare import compare_runs
+from hindflight.replay.experiment.circumstances import circumstance_of
+from hindflight.replay.experiment.compare import Forecast, compare_runs
 from hindflight.replay.experiment.engine_inputs import Job, plan_comparison, plan_self_check, trace_files
 from hindflight.replay.experiment.run import Recording, check_jobs, measure_jobs, run_jobs
 from hindflight.replay.experiment.selfcheck import Candidate, describe_self_check, rank_candidates
@@ -59,8 +60,9 @@ class CapturedFlow:
 @dataclass(frozen=True, slots=True)
 class ExperimentResult:
     """The result: tables by name (`runs`, `segments`, …, `findings`), the traces that were replayed by file name,
-    the candidates of the self-check, best match first, and what happened, where there is a captured flow; and the
-    captures that were written."""
+    the candidates of the self-check, best match first, and what happened, where there is a captured flow; the captures
+    that were written; and the congestion control of a captured flow with its probability (`unknown`: the capture does not
+    show it; no probability: it was given)."""
 
     tables: dict[str, pa.Table]
     traces: dict[str, Trace]
@@ -68,6 +70,7 @@ class ExperimentResult:
     captured: Outcome | None
     reference: tuple[str, str]
     captures: tuple[Path, ...]
+    variant: tuple[str, float | None] | None = None
 
 
 def replay_scenario(
@@ -109,13 +112,35 @@ def replay_scenario(
     tables = {name: pa.concat_tables([part[name] for part in parts]) for name in parts[0]}
     reference = (variants[0], "none" if "none" in scenario.compare.proxies else scenario.compare.proxies[0])
     runs = tables["runs"].to_pylist()
-    rows += compare_runs(runs, reference)
+    forecast = _forecast(scenario, traces, ranked)
+    rows += compare_runs(runs, reference, forecast)
     rows += traffic_findings(runs)
     profiles = {flow.profile for flow in (scenario.flow, *scenario.flows)}
     rows += setup_findings(scenario, {profile: profile_parameters(profile) for profile in profiles})
     rows += [_unknown(sentence) for sentence in (*scenario.unknowns, *_sent_beyond_trace(tables["runs"]))]
     tables["findings"] = table_from_rows("findings", rows)
-    return ExperimentResult(tables, read, ranked, happened, reference, captures)
+    return ExperimentResult(tables, read, ranked, happened, reference, captures, _captured_variant(scenario))
+
+
+def _captured_variant(scenario: Scenario) -> tuple[str, float | None] | None:
+    """Return the congestion control of the captured flow, and its probability."""
+    captured = scenario.captured
+    if captured is None:
+        return None
+    if captured.variant != "auto":
+        return captured.variant, captured.probability
+    return "unknown", max(captured.candidates.values(), default=0.0)
+
+
+def _forecast(scenario: Scenario, traces: Mapping[str, LossTrace], ranked: list[Candidate]) -> Forecast | None:
+    """Return what turns runs into predictions; None for a scenario that was not drafted from a captured transfer."""
+    if scenario.captured is None or scenario.captured.transfer is None:
+        return None
+    return Forecast(
+        scenario.captured.transfer,
+        ranked[0].goodput_difference if ranked else None,
+        circumstance_of(scenario, traces),
+    )
 
 
 def _self_check(
@@ -176,6 +201,8 @@ def load_traces(scenario: Scenario, folder: Path) -> dict[str, Trace]:
 
 
 def _candidates(scenario: Scenario) -> tuple[str, ...]:
+    if scenario.captured is not None and scenario.captured.variant == "auto" and scenario.captured.candidates:
+        return tuple(scenario.captured.candidates)
     if scenario.captured is None or scenario.captured.variant == "auto":
         # Without a forecast of outages, which no captured stack had, such a one is another's twin.
         return tuple(variant.name for variant in catalogue() if not variant.needs_forecast)

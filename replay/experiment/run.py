@@ -195,15 +195,22 @@ def measure_jobs(
             row, cwnd = pa.table(transfer).to_pylist()[0], pa.table(windows)["cwnd_bytes"].to_numpy()
             if not len(cwnd):
                 raise ScenarioError("the replay sent no data within its duration")
-            outcomes.append((row["run_id"], _measured(row, cwnd, rows[row["run_id"]])))
+            outcomes.append((row["run_id"], _measured(row, cwnd, rows[row["run_id"]], _transfer_ns(scenario))))
         yield runs, outcomes
 
 
-def _measured(row: Mapping[str, int], cwnd: npt.NDArray[np.int64], run: Mapping[str, Any]) -> Outcome:
-    """The outcome of a transfer; its goodput is that of `runs`, which the report gives elsewhere too."""
+def _transfer_ns(scenario: Scenario) -> int | None:
+    """Return the time over which goodput counts; None for the whole run."""
+    return None if scenario.captured is None else scenario.captured.transfer
+
+
+def _measured(
+    row: Mapping[str, int], cwnd: npt.NDArray[np.int64], run: Mapping[str, Any], transfer_ns: int | None
+) -> Outcome:
+    """The outcome of a transfer; its goodput counts over `transfer_ns`, or else over the run as in `runs`."""
     return Outcome(
         start_ns=row["start_ns"],
-        duration_ns=run["duration_ns"],
+        duration_ns=run["duration_ns"] if transfer_ns is None else transfer_ns,
         delivered_bytes=run["delivered_bytes"],
         data_segments=len(cwnd),
         retransmissions=row["retransmissions"],

@@ -5,9 +5,11 @@ Writes text for people to edit; does not depend on captures or the engine. The r
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from hindflight.replay.scenario.captured_application import CapturedWrites
+from hindflight.replay.scenario.draws import UNKNOWN_QUEUE_PKTS
 from hindflight.toolkit.text import printable
 from hindflight.toolkit.units import format_rate, format_time
 
@@ -26,7 +28,7 @@ class Value:
 class Stack:
     """The sender and its peer as the capture shows them.
 
-    `initial_window_pkts` and `receive_buffer_bytes` are None where the capture lacks the handshake.
+    `initial_window_pkts`, `receive_buffer_bytes`, `sack` and `timestamps` are None where the capture lacks the handshake.
     """
 
     mss_bytes: int
@@ -34,6 +36,8 @@ class Stack:
     initial_window_pkts: int | None
     receive_buffer_bytes: int | None
     profile: str = "linux"
+    sack: bool | None = None
+    timestamps: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +49,20 @@ class LinkChange:
     round_trip_ns: float | None = None
     outage: bool | None = None
     note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OtherFlow:
+    """A flow of the same capture on the same path: its start after that of the run, its stack and what it wrote, from
+    `first_write_ns` after its start."""
+
+    name: str
+    variant: str
+    start_ns: int
+    stack: Stack
+    application: CapturedWrites | None
+    first_write_ns: int
+    size_bytes: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,55 +86,37 @@ class Draft:
     seeds: int = 20
     changes: Sequence[LinkChange] = field(default_factory=tuple)
     unknowns: Sequence[str] = field(default_factory=tuple)
+    application: CapturedWrites | None = None
+    transfer_ns: int | None = None
+    probability: float | None = None
+    candidates: Mapping[str, float] = field(default_factory=dict)
+    others: Sequence[OtherFlow] = field(default_factory=tuple)
+
+    @property
+    def relay(self) -> bool:
+        """Whether the path has a node where a proxy may stand."""
+        return any(proxy != "none" for proxy in self.proxies)
 
 
 RELAY_SHARE = 0.5
 """Position of the relay, as a share of the path's delay: a capture does not show it; a satellite is midway."""
 
-UNKNOWN_QUEUE_PKTS = 1000
-"""Queue limit where the capture never filled the queue: large enough not to invent losses."""
-
 
 def draft_scenario(draft: Draft) -> str:
-    """Return the text of a scenario file: sender, relay in the middle, receiver; losses on the first hop."""
-    round_trip = _less(draft.round_trip, _second_hop_ns(draft))
-    one_way_ns = round_trip.value / 2
-    up_ns = round(one_way_ns * RELAY_SHARE)
-    down_ns = round(one_way_ns - up_ns)
-    stack = draft.stack
+    """Return the text of a scenario file: sender, receiver, losses on the first hop; a relay midway for proxies."""
     lines = [
         f"# Drafted from {printable(draft.input_name)}, flow {draft.flow_id}. Estimates carry their 95 % interval; "
         "edit freely.",
         f"name = {_toml(draft.name)}",
         f"duration = {_toml(format_time(draft.duration_ns))}",
-        'path = ["sender", "relay", "receiver"]',
+        f"path = {_toml(['sender', *(['relay'] if draft.relay else []), 'receiver'])}",
         "unknowns = [",
         *(f"  {_toml(sentence)}," for sentence in draft.unknowns),
         "]",
         "",
-        "[[links]]",
-        'name = "uplink"  # the bottleneck: queue, losses of the captured trace, half of the delay',
-        *_rate_lines(draft.rate),
-        _delay_line(up_ns, round_trip, RELAY_SHARE),
-        _queue_line(draft.queue),
-        f'loss = {{ model = "trace", file = {_toml(draft.trace_file)}, block = "{draft.block_pkts} pkts" }}',
-        *_reverse_lines(draft.rate, up_ns),
-        *_change_lines(draft, RELAY_SHARE, outages=True),
+        *_link_lines(draft),
         "",
-        "[[links]]",
-        'name = "downlink"  # behind the relay; its rate is assumed equal, its losses are in the trace of the uplink',
-        *_assumed_lines(draft),
-        f'delay = "{format_time(down_ns)}"  # one way; {100 * (1 - RELAY_SHARE):.0f} % of the path by assumption',
-        *_reverse_lines(draft.rate, down_ns),
-        *_change_lines(draft, 1 - RELAY_SHARE, outages=False),
-        "",
-        "[flow]",
-        'size = "greedy"',
-        f'mss = "{stack.mss_bytes} B"',
-        f'headers = "{stack.header_bytes} B"  # IP and TCP with options, per data packet',
-        *_window_lines(stack.initial_window_pkts),
-        *_buffer_lines(stack.receive_buffer_bytes),
-        f"profile = {_toml(stack.profile)}  # timers and recovery of the stack",
+        *_flow_lines(draft),
         "",
         *_proxy_lines(draft.proxies),
         "[compare]",
@@ -128,10 +128,105 @@ def draft_scenario(draft: Draft) -> str:
         f"input = {_toml(draft.input_name)}",
         f"sha256 = {_toml(draft.input_sha256)}",
         f"flow_id = {draft.flow_id}",
-        f'variant = {_toml(draft.variant)}  # "auto": the self-check tries all and takes the best match',
+        f'variant = {_toml(draft.variant)}  # "auto": not known; the self-check tries the candidates',
+        *_variant_lines(draft),
+        *_transfer_lines(draft.transfer_ns),
         "",
     ]
     return "\n".join(lines)
+
+
+def _variant_lines(draft: Draft) -> list[str]:
+    """How sure the variant is."""
+    candidates = ", ".join(f"{name} = {share:.3f}" for name, share in draft.candidates.items())
+    probability = [] if draft.probability is None else [f"probability = {draft.probability:.3f}"]
+    return [*probability, *([f"candidates = {{ {candidates} }}"] if candidates else [])]
+
+
+def _transfer_lines(transfer_ns: int | None) -> list[str]:
+    """The time over which goodput counts, where it is not the whole run."""
+    if transfer_ns is None:
+        return []
+    return [f"transfer = {_toml(format_time(transfer_ns))}  # from the first data packet to the last new one"]
+
+
+def _link_lines(draft: Draft) -> list[str]:
+    """The bottleneck, and behind the relay a second hop."""
+    share = RELAY_SHARE if draft.relay else 1.0
+    round_trip = _less(draft.round_trip, _second_hop_ns(draft))
+    one_way_ns = round_trip.value / 2
+    up_ns = round(one_way_ns * share)
+    down_ns = round(one_way_ns - up_ns)
+    what = "half of the delay" if draft.relay else "the delay"
+    lines = [
+        "[[links]]",
+        f'name = "{"uplink" if draft.relay else "path"}"  # the bottleneck: queue, losses of the captured trace, {what}',
+        *_rate_lines(draft.rate),
+        _delay_line(up_ns, round_trip, share),
+        _queue_line(draft.queue),
+        f'loss = {{ model = "trace", file = {_toml(draft.trace_file)}, block = "{draft.block_pkts} pkts" }}',
+        *_reverse_lines(draft.rate, up_ns),
+        *_change_lines(draft, share, outages=True),
+    ]
+    if not draft.relay:
+        return lines
+    return [
+        *lines,
+        "",
+        "[[links]]",
+        'name = "downlink"  # behind the relay; its rate is assumed equal, its losses are in the trace of the uplink',
+        *_assumed_lines(draft),
+        f'delay = "{format_time(down_ns)}"  # one way; {100 * (1 - RELAY_SHARE):.0f} % of the path by assumption',
+        *_reverse_lines(draft.rate, down_ns),
+        *_change_lines(draft, 1 - RELAY_SHARE, outages=False),
+    ]
+
+
+def _flow_lines(draft: Draft) -> list[str]:
+    """The flow under test and those that share its path: their applications and their stacks."""
+    first_ns = draft.duration_ns - (draft.transfer_ns or draft.duration_ns)
+    lines = ["[flow]", *_application_lines(draft.application, first_ns), *_stack_lines(draft.stack)]
+    for other in draft.others:
+        size = 'size = "greedy"' if other.size_bytes is None else f'size = "{other.size_bytes} B"'
+        lines += [
+            "",
+            "[[flows]]  # also in the capture",
+            f"name = {_toml(other.name)}",
+            f"variant = {_toml(other.variant)}",
+            f"start = {_toml(format_time(other.start_ns))}",
+            *([size] if other.application is None else _application_lines(other.application, other.first_write_ns)),
+            *_stack_lines(other.stack),
+        ]
+    return lines
+
+
+def _stack_lines(stack: Stack) -> list[str]:
+    return [
+        f'mss = "{stack.mss_bytes} B"',
+        f'headers = "{stack.header_bytes} B"  # IP and TCP with options, per data packet',
+        *_window_lines(stack.initial_window_pkts),
+        *_buffer_lines(stack.receive_buffer_bytes),
+        *(f"{name} = {_toml(value)}" for name, value in _options(stack)),
+        f"profile = {_toml(stack.profile)}  # timers and recovery of the stack",
+    ]
+
+
+def _options(stack: Stack) -> list[tuple[str, bool]]:
+    """The options of the handshake that differ from what every profile has."""
+    options = (("sack", stack.sack), ("timestamps", stack.timestamps))
+    return [(name, value) for name, value in options if value is False]
+
+
+def _application_lines(writes: CapturedWrites | None, first_ns: int) -> list[str]:
+    """The application, whose first write is `first_ns` after the start of the flow."""
+    if writes is None:
+        return ['size = "greedy"']
+    times = ", ".join(f'"{(at + first_ns) / 1e6:.3f} ms"' for at in writes.at_ns)
+    sizes = ", ".join(f'"{size} B"' for size in writes.sizes)
+    return [
+        f'application = {{ kind = "writes", at = [{times}], sizes = [{sizes}] }}'
+        "  # as the captured application wrote; from the first data packet",
+    ]
 
 
 def _proxy_lines(proxies: Sequence[str]) -> list[str]:
@@ -216,7 +311,7 @@ def _less(value: Value, amount: float) -> Value:
 
 def _second_hop_ns(draft: Draft) -> float:
     """Serialisation, both ways, that the second hop adds and the capture's single hop does not have."""
-    if draft.rate is None:
+    if draft.rate is None or not draft.relay:
         return 0.0
     octets = draft.stack.mss_bytes + 2 * draft.stack.header_bytes
     return octets * 8e9 / draft.rate.value

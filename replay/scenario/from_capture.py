@@ -5,14 +5,16 @@ Depends on the flow's tables and the channel trace, not on a workspace or a capt
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from hindflight.channels.intervals import Direction
 from hindflight.channels.trace import Trace
 from hindflight.replay.controllers.base import variant_names
 from hindflight.replay.outcome import transfer_span
-from hindflight.replay.scenario.draft import Draft, Stack, Value, draft_scenario
+from hindflight.replay.scenario.captured_application import CapturedWrites, captured_writes, sent_data
+from hindflight.replay.scenario.draft import RELAY_SHARE, Draft, OtherFlow, Stack, Value, draft_scenario
 from hindflight.replay.scenario.link_schedule import link_schedule_of
 from hindflight.replay.scenario.loss_trace import default_block_pkts, loss_trace
 from hindflight.replay.scenario.model import check_variant
@@ -25,7 +27,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class CapturedSender:
     """The captured flow that a draft replays: its row of `flows`, its segments, the direction of its data, and where it
-    is: flow `flow_id` of the workspace, `number` as the user gives it, `place` among the flows of its input."""
+    is: flow `flow_id` of the workspace, `number` as the user gives it, `place` among the flows of its input. `variant` is
+    its congestion control as its packets show it, "auto" where they do not, with the probability of each candidate."""
 
     flow_id: int
     number: int
@@ -35,6 +38,9 @@ class CapturedSender:
     segments: pa.Table
     input_name: str
     input_sha256: str
+    variant: str = "auto"
+    probability: float | None = None
+    candidates: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,18 +63,29 @@ def check_choice(choice: Choice) -> None:
         check_variant("--captured-variant", choice.captured_variant, known)
 
 
-def draft_from_capture(flow: CapturedSender, trace: Trace, trace_file: str, choice: Choice) -> str:
-    """Return the text of a scenario drafted from the capture; the trace is in `trace_file` next to it."""
+def draft_from_capture(
+    flow: CapturedSender, trace: Trace, trace_file: str, choice: Choice, others: Sequence[CapturedSender] = ()
+) -> str:
+    """Return the text of a scenario drafted from the capture; the trace is in `trace_file` next to it.
+
+    `others` are flows of the same capture that share the path, which are replayed too.
+    """
 
     span = transfer_span(flow.segments, flow.direction)
     if span is None:
         raise HindflightError(f"flow {flow.flow_id} carries no data, so there is nothing to replay")
     stack = sender_of(flow)
+    writes = captured_writes(sent_data(flow.segments, flow.direction, stack.mss_bytes))
     round_trip = known_value(trace, "base_rtt_ns") or known_value(trace, "min_rtt_ns")
     if round_trip is None:
         raise HindflightError(f"flow {flow.flow_id} has no round-trip time, so its path cannot be drafted")
     rate = known_value(trace, "rate_bps")
-    schedule = link_schedule_of(trace, "a2b" if flow.direction == "a2b" else "b2a")
+    # A run begins with the SYN; goodput counts from the first data packet, as in the capture.
+    start_ns = _start_ns(flow, span)
+    duration_ns = span[1] - start_ns
+    proxied = any(proxy != "none" for proxy in choice.proxies)
+    direction: Direction = "a2b" if flow.direction == "a2b" else "b2a"
+    schedule = link_schedule_of(trace, direction, duration_ns, RELAY_SHARE if proxied else 1.0)
     if schedule.states > 1:
         first = "what held at first; it changed later, see changes"
         round_trip = Value(schedule.round_trip_ns, None, None, first)
@@ -76,7 +93,9 @@ def draft_from_capture(flow: CapturedSender, trace: Trace, trace_file: str, choi
     return draft_scenario(
         Draft(
             name=f"{flow.input_name}, flow {flow.number}",
-            duration_ns=span[1] - span[0],
+            duration_ns=duration_ns,
+            transfer_ns=span[1] - span[0],
+            application=writes,
             trace_file=trace_file,
             block_pkts=default_block_pkts(loss_trace(trace, trace_file)),
             rate=rate,
@@ -86,21 +105,64 @@ def draft_from_capture(flow: CapturedSender, trace: Trace, trace_file: str, choi
             input_name=flow.input_name,
             input_sha256=flow.input_sha256,
             flow_id=flow.place,
-            variant=choice.captured_variant,
+            variant=flow.variant if choice.captured_variant == "auto" else choice.captured_variant,
+            probability=flow.probability if choice.captured_variant == "auto" else None,
+            candidates=flow.candidates if choice.captured_variant == "auto" else {},
+            others=[_other(other, start_ns, span[1]) for other in others],
             variants=choice.variants,
             proxies=choice.proxies,
             seeds=choice.seeds,
             changes=schedule.changes,
-            unknowns=(*trace.unknowns, *ASSUMED, *schedule.unknowns),
+            unknowns=(*trace.unknowns, *_assumptions(choice, writes), *schedule.unknowns),
         )
     )
 
 
-ASSUMED = (
-    "Where a proxy could stand is not in the capture: it is put midway, and all losses and the queue before it.",
-    "The replayed sender always has data to send; pauses of the captured application are not replayed.",
+PROXY_MIDWAY = "Where a proxy could stand is not in the capture: it is put midway, and all losses and the queue before it."
+ALWAYS_DATA = "The captured sender practically always had data to send, and so has the replayed one."
+WAITED = (
+    "The captured sender waited for data in {share:.0f} % of the time. Its application is replayed as it wrote: what left "
+    "in one go was written at once{steady}. An application that would have written more over a faster path is not known."
 )
-"""What a drafted scenario assumes beyond what the extraction says it does not know."""
+SYN = 2
+"""TCP flag."""
+
+
+def _start_ns(flow: CapturedSender, span: tuple[int, int]) -> int:
+    """Return when a flow starts: at its SYN, or with its first data packet where the capture lacks it."""
+    return int(flow.row["start_ns"]) if flow.row["syn"] else span[0]
+
+
+LATE_END_NS = 2_000_000_000
+"""Time before the end of the flow under test within which another flow counts as lasting as long: both drain a buffer."""
+
+
+def _other(flow: CapturedSender, origin_ns: int, end_ns: int) -> OtherFlow:
+    """Describe a flow that shares the path of a run from `origin_ns` to `end_ns`. One that began before starts then; one
+    that lasted to the end has no other end."""
+    span = transfer_span(flow.segments, flow.direction)
+    if span is None:
+        raise HindflightError(f"flow {flow.flow_id} carries no data, so there is nothing to replay")
+    stack = sender_of(flow)
+    sent = sent_data(flow.segments, flow.direction, stack.mss_bytes)
+    start_ns = _start_ns(flow, span)
+    return OtherFlow(
+        name=f"flow-{flow.number}",
+        variant=next(iter(flow.candidates), "cubic") if flow.variant == "auto" else flow.variant,
+        start_ns=max(0, start_ns - origin_ns),
+        stack=stack,
+        application=captured_writes(sent),
+        first_write_ns=span[0] - start_ns,
+        size_bytes=None if span[1] >= end_ns - LATE_END_NS else int(sent.seq_end[-1] - sent.seq[0]),
+    )
+
+
+def _assumptions(choice: Choice, writes: CapturedWrites | None) -> tuple[str, ...]:
+    """Say what the draft assumes beyond what the extraction says it does not know."""
+    steady = ", and at a constant rate while the network limited the flow" if writes and writes.steady else ""
+    application = ALWAYS_DATA if writes is None else WAITED.format(share=100 * writes.wait_share, steady=steady)
+    proxied = any(proxy != "none" for proxy in choice.proxies)
+    return (*((PROXY_MIDWAY,) if proxied else ()), application)
 
 
 def known_value(trace: Trace, name: str) -> Value | None:
@@ -127,9 +189,41 @@ def sender_of(flow: CapturedSender) -> Stack:
     before = data if answered_ns is None else data.filter(pc.less(data["t_ns"], answered_ns))
     from_the_start = flow.row["syn"] or flow.row["syn_ack"]
     window = pc.max(acks["wnd_bytes"]).as_py()
+    options = _handshake_options(segments)
     return Stack(
-        mss_bytes=int(flow.row[f"{flow.direction}_max_segment_bytes"]),
+        mss_bytes=int(flow.row[f"{flow.direction}_max_segment_bytes"]) if options is None else options.mss_bytes,
         header_bytes=int(headers),
         initial_window_pkts=max(1, before.num_rows) if from_the_start else None,
         receive_buffer_bytes=None if window is None else int(window),
+        sack=None if options is None else options.sack,
+        timestamps=None if options is None else options.timestamps,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Options:
+    """What both ends agreed on: each option counts if SYN and SYN/ACK carry it."""
+
+    mss_bytes: int
+    sack: bool
+    timestamps: bool
+
+
+TIMESTAMP_BYTES = 12
+"""Octets that the timestamp option takes from each segment, with its padding (RFC 7323 appendix A)."""
+
+
+def _handshake_options(segments: pa.Table) -> _Options | None:
+    """Read the options off the two segments with SYN; None if the capture lacks one of them, or its MSS."""
+    import pyarrow.compute as pc
+
+    syns = segments.filter(pc.not_equal(pc.bit_wise_and(segments["flags"].cast("int32"), SYN), 0)).to_pylist()
+    ends = {row["direction"]: row for row in syns}
+    if len(ends) < 2 or any(row["mss"] is None for row in ends.values()):
+        return None
+    timestamps = all(row["ts_val"] is not None for row in ends.values())
+    return _Options(
+        mss_bytes=min(row["mss"] for row in ends.values()) - TIMESTAMP_BYTES * timestamps,
+        sack=all(row["sack_permitted"] for row in ends.values()),
+        timestamps=timestamps,
     )

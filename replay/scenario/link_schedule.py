@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from hindflight.channels.intervals import Direction, State, merge, read_states
+from hindflight.channels.intervals import Direction, State, merge, read_states, truncate
 from hindflight.replay.scenario.draft import RELAY_SHARE, LinkChange
 
 if TYPE_CHECKING:
@@ -29,12 +29,15 @@ class LinkSchedule:
     unknowns: Sequence[str]
 
 
-def link_schedule_of(trace: Trace, direction: Direction) -> LinkSchedule:
-    """Return the schedule of the link; times count from its first state on, at which a run begins.
+def link_schedule_of(
+    trace: Trace, direction: Direction, end_ns: int | None = None, share: float = RELAY_SHARE
+) -> LinkSchedule:
+    """Return the schedule of the link; times count from its first state on, at which a run begins, up to `end_ns`.
 
-    ChannelError if the intervals leave a time open.
+    `share` is the part of the delay on the link that breaks. ChannelError if the intervals leave a time open.
     """
-    states = list(merge(read_states(trace.intervals(), direction, "the trace")))
+    read = list(read_states(trace.intervals(), direction, "the trace"))
+    states = list(merge(read if end_ns is None else truncate(read, read[0].start_ns + end_ns)))
     origin_ns = states[0].start_ns
     levels = [(a, b) for a, b in pairwise(states) if (a.rate_bps, a.delay_ns) != (b.rate_bps, b.delay_ns)]
     outages = any(state.outage for state in states)
@@ -43,7 +46,7 @@ def link_schedule_of(trace: Trace, direction: Direction) -> LinkSchedule:
         for row in trace.intervals().to_pylist()
         if row["cause"] == "outage" and row["known"]
     ]
-    changes = [change for pair in pairwise(states) for change in _changes(*pair, origin_ns)]
+    changes = [change for pair in pairwise(states) for change in _changes(*pair, origin_ns, share)]
     return LinkSchedule(
         rate_bps=states[0].rate_bps,
         round_trip_ns=2.0 * (states[0].delay_ns or 0),
@@ -53,7 +56,7 @@ def link_schedule_of(trace: Trace, direction: Direction) -> LinkSchedule:
     )
 
 
-def _changes(before: State, after: State, origin_ns: int) -> Iterator[LinkChange]:
+def _changes(before: State, after: State, origin_ns: int, share: float) -> Iterator[LinkChange]:
     at_ns = after.start_ns - origin_ns
     rate_bps = after.rate_bps if after.rate_bps != before.rate_bps else None
     delay_ns = after.delay_ns if after.delay_ns != before.delay_ns else None
@@ -62,7 +65,7 @@ def _changes(before: State, after: State, origin_ns: int) -> Iterator[LinkChange
     if after.outage and not before.outage:
         # What is under way when a link breaks is lost: on the trace's one link for its whole delay, on the draft's
         # first hop for its share of that. So that both take the same packets, the hop breaks earlier by the rest.
-        rest_ns = round((1 - RELAY_SHARE) * (before.delay_ns or 0))
+        rest_ns = round((1 - share) * (before.delay_ns or 0))
         yield LinkChange(max(0, at_ns - rest_ns), outage=True)
     if before.outage and not after.outage:
         yield LinkChange(at_ns, outage=False)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hindflight.channels.trace import Trace
+from hindflight.replay.scenario.draws import Open, open_of
 from hindflight.toolkit.errors import ChannelError
 
 if TYPE_CHECKING:
@@ -19,12 +20,14 @@ class LossTrace:
     """Losses of a captured channel among the `length` data packets that reached it, as Arrow arrays.
 
     `lost` has the ascending positions (uint64) of the lost packets. `late` has a row of position and added_ns (uint64)
-    for each packet that a retransmission by the link layer delayed.
+    for each packet that a retransmission by the link layer delayed. `open` is what the capture leaves open about the
+    channel; None where the trace was not extracted from one.
     """
 
     lost: pa.Array
     length: int
     late: pa.Array
+    open: Open | None = None
 
 
 def loss_trace(trace: Trace, where: str) -> LossTrace:
@@ -44,7 +47,9 @@ def loss_trace(trace: Trace, where: str) -> LossTrace:
     late = packets.filter(pc.and_(pc.greater(packets["added_ns"], 0), pc.invert(packets["lost"])))
     columns = [late["position"].cast(pa.uint64()), late["added_ns"].cast(pa.uint64())]
     added = pa.StructArray.from_arrays([column.combine_chunks() for column in columns], ["position", "added_ns"])
-    return LossTrace(lost.cast(pa.uint64()).combine_chunks(), packets.num_rows, added)
+    positions = lost.cast(pa.uint64()).combine_chunks()
+    open_ = open_of(trace, positions.to_numpy().astype(np.int64), packets.num_rows) if trace.estimates else None
+    return LossTrace(positions, packets.num_rows, added, open_)
 
 
 def default_block_pkts(trace: LossTrace) -> int:

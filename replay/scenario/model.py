@@ -246,12 +246,19 @@ class Keep(Part):
 
 
 class Captured(Part):
-    """The captured flow that this scenario was made from: the self-check replays it first."""
+    """The captured flow that this scenario was made from: the self-check replays it first.
+
+    `variant` is its congestion control, with its `probability`; where it is "auto", the self-check tries `candidates`, or
+    all there are. Goodput counts over the last `transfer` of the run.
+    """
 
     input: str
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
     flow_id: Count
     variant: Name = "auto"
+    probability: Annotated[float, Field(ge=0, le=1)] | None = None
+    candidates: dict[Name, Annotated[float, Field(ge=0, le=1)]] = Field(default_factory=dict)
+    transfer: Duration | None = None
 
 
 class Scenario(Part):

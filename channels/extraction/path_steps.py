@@ -1,0 +1,118 @@
+"""Stretches of a flow with one path each: where the round-trip time jumps in a way that no queue can.
+
+A queue grows by the work that enters it and shrinks with time; a path may change at once. Reads arrays of `delivery`,
+not tables; needs neither rates nor causes of losses. See docs/channels/extract.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from hindflight.channels.extraction.change_points import Floats
+from hindflight.channels.extraction.delivery import Delivery, Ints
+
+AROUND = 4
+"""Round trips before and after a jump that must all lie on their side of it: one delayed ACK is no jump."""
+
+CLOCK = 8
+"""ACKs after a jump from which the time per octet is read."""
+
+MIN_JUMP_NS = 4_000_000
+MIN_JUMP_SHARE = 0.04
+"""Minimum size of a jump, absolute and relative to the round trip: hosts and ACKs jitter by less."""
+
+MIN_STRETCH = 8
+"""Minimum number of timed packets of a stretch."""
+
+FULL_SHARE = 0.9
+"""Size, as a share of that of full packets, from which round trips compare: a smaller packet is serialised faster."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Packets `first` to `after` (one past the last) met one path; `floor_ns` is their minimum round trip."""
+
+    first: int
+    after: int
+    floor_ns: float
+
+
+def stretches(delivery: Delivery) -> tuple[Stretch, ...]:
+    """Return the stretches of a flow in order; they cover all its packets.
+
+    Cross traffic makes the queue jump, too: with it all is one stretch.
+    """
+    if not delivery.from_flow.all():
+        return (Stretch(0, len(delivery), float((delivery.acked_ns - delivery.t_ns)[delivery.prompt].min())),)
+    full = delivery.size_bytes >= FULL_SHARE * np.quantile(delivery.size_bytes[delivery.from_flow], 0.9)
+    timed = np.flatnonzero(delivery.prompt & full)
+    if len(timed) < 2 * MIN_STRETCH:
+        timed = np.flatnonzero(delivery.prompt)
+    trip = (delivery.acked_ns - delivery.t_ns)[timed].astype(np.float64)
+    cuts = _cuts(delivery, timed, trip) if len(timed) >= 2 * MIN_STRETCH else []
+    edges = [0, *cuts, len(timed)]
+    packets = [0, *(int(timed[cut]) for cut in cuts), len(delivery)]
+    found = []
+    for (a, b), (first, after) in zip(pairwise(edges), pairwise(packets), strict=True):
+        sent_ns = float(delivery.t_ns[timed[b - 1]] - delivery.t_ns[timed[a]])
+        found.append((Stretch(first, after, float(trip[a:b].min())), b - a, sent_ns))
+    return tuple(_merged(found))
+
+
+def _cuts(delivery: Delivery, timed: Ints, trip: Floats) -> list[int]:
+    """Return the indices of the timed packets that are the first of a new path."""
+    sent = delivery.t_ns[timed].astype(np.float64)
+    served = np.cumsum(np.where(delivery.lost, 0, delivery.size_bytes))[timed].astype(np.float64)
+    acked = delivery.acked_ns[timed].astype(np.float64)
+    cuts: list[int] = []
+    begin, floor, from_empty = 0, float(trip[0]), True
+    for k in range(1, len(timed)):
+        before, after = trip[max(begin, k - AROUND) : k], trip[k : k + AROUND]
+        if k - begin >= AROUND and len(after) == AROUND:
+            last = min(k + CLOCK, len(timed) - 1)
+            ns_per_byte = max(0.0, acked[last] - acked[k]) / max(served[last] - served[k], 1.0)
+            packet_ns = float(delivery.size_bytes[timed[k]]) * ns_per_byte
+            jump = max(MIN_JUMP_NS, MIN_JUMP_SHARE * float(before.min()))
+            gap_ns = sent[k] - sent[k - 1]
+            idle_ns = float(delivery.t_ns[timed[k]] - delivery.t_ns[timed[k] - 1])
+            work_ns = (served[k] - served[k - 1]) * ns_per_byte
+            rises = after.min() - before.max() > jump + work_ns
+            # Nothing was on the way: the queue had run empty.
+            emptied = idle_ns > before.max() and after[:2].min() > floor + jump + 2 * packet_ns
+            drop = before.min() - after.max()
+            falls = drop > jump and (drop > gap_ns + jump or (from_empty and after.max() < floor - jump))
+            if rises or emptied or falls:
+                cuts.append(k)
+                # A flow begins with an empty queue; a stretch that begins with a jump need not.
+                begin, floor, from_empty = k, float(trip[k]), bool(emptied)
+        floor = min(floor, float(trip[k]))
+    return cuts
+
+
+def _merged(found: list[tuple[Stretch, int, float]]) -> list[Stretch]:
+    """Join neighbours with the same minimum, and what is no path of its own: packets that met the old path one way and
+    the new one the other way, and the few before the end."""
+    kept: list[Stretch] = []
+    for i, (stretch, count, sent_ns) in enumerate(found):
+        if not kept:
+            kept.append(stretch)
+            continue
+        last = kept[-1]
+        jump = max(MIN_JUMP_NS, MIN_JUMP_SHARE * min(last.floor_ns, stretch.floor_ns))
+        following = found[i + 1][0] if i + 1 < len(found) else None
+        if count < MIN_STRETCH or sent_ns < last.floor_ns:
+            if following is not None:
+                following_count, following_ns = found[i + 1][1:]
+                found[i + 1] = (
+                    Stretch(stretch.first, following.after, following.floor_ns), following_count, following_ns
+                )  # fmt: skip
+            else:
+                kept[-1] = Stretch(last.first, stretch.after, last.floor_ns)
+        elif abs(stretch.floor_ns - last.floor_ns) <= jump:
+            kept[-1] = Stretch(last.first, stretch.after, min(last.floor_ns, stretch.floor_ns))
+        else:
+            kept.append(stretch)
+    return kept

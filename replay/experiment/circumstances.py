@@ -1,0 +1,43 @@
+"""The circumstances of a captured flow, by which the interval of a prediction is calibrated.
+
+Reads the drafted scenario and its traces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hindflight.replay.experiment.prediction import Circumstance
+from hindflight.replay.scenario.applications import Greedy
+from hindflight.replay.scenario.draws import UNKNOWN_QUEUE_PKTS
+from hindflight.replay.scenario.flows import USUAL_PACKET_BYTES
+from hindflight.replay.scenario.loss_trace import LossTrace
+from hindflight.replay.scenario.model import Scenario
+
+
+def circumstance_of(scenario: Scenario, traces: Mapping[str, LossTrace]) -> Circumstance:
+    """Return what the capture shows of its flow."""
+    if scenario.flows or scenario.datagrams:
+        return "shared"
+    if not isinstance(scenario.flow.application, Greedy) or _receiver_limits(scenario):
+        return "limited"
+    if any(link.changes for link in scenario.links):
+        return "steps"
+    return "loss" if any(len(trace.lost) for trace in traces.values()) else "steady"
+
+
+def _receiver_limits(scenario: Scenario) -> bool:
+    """Return whether the receiver's window holds less than the path and its queue do."""
+    window = scenario.flow.receive_buffer
+    if window is None:
+        return False
+    link = scenario.links[0]
+    rates = [link.forward.rate, *(change.rate for change in link.changes)]
+    delays = [link.forward.delay, *(change.delay for change in link.changes)]
+    highest = max((rate for rate in rates if rate is not None), default=None)
+    longest_ns = 2 * max(delay for delay in delays if delay is not None)
+    if highest is None:
+        return True
+    limit = link.forward.queue.engine().get("limit_pkts") or 0
+    queued = 0 if limit >= UNKNOWN_QUEUE_PKTS else limit * (scenario.flow.mss or USUAL_PACKET_BYTES)
+    return window < highest * longest_ns / 8e9 + queued

@@ -1,0 +1,314 @@
+"""Which congestion control a captured sender used: candidates are led through the captured ACKs, open loop.
+
+After each ACK a candidate's window is compared with what was in flight when the sender stopped sending, and what released
+each departure (an ACK, or a timer of pacing) is counted. That needs no channel, so an error of the extraction cannot
+mislead it; the self-check asks the other question. Depends on tables and the engine, not on scenarios.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hindflight.replay.experiment.run import Event, follow
+from hindflight.toolkit.errors import LogError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    Bools = npt.NDArray[np.bool_]
+    Floats = npt.NDArray[np.float64]
+    Ints = npt.NDArray[np.int64]
+
+SYN = 2
+"""TCP flag."""
+
+LEAD_NS = 1_000_000_000
+"""Time of the first event: not zero, which timers take for unset."""
+
+MAX_EVENTS = 40_000
+"""Events of a capture that are followed: enough for hundreds of reductions, and a bound on the time that it takes."""
+
+RESPONSE_NS = 1_000_000
+"""Time within which a host answers an ACK; what leaves later was released by something else."""
+
+BURST_NS = 250_000
+"""Time within which departures belong together: they share what released the first one."""
+
+PRIOR: Mapping[str, float] = {
+    "linux-reno": 0.2,
+    "cubic": 0.4,
+    "bbr": 0.2,
+    "bbr3": 0.05,
+    "westwood-bwe": 0.03,
+    "hybla": 0.03,
+    "compound": 0.03,
+    "vegas": 0.03,
+}
+"""Prior of each candidate: defaults and common choices of today's stacks before rare ones. It decides only between
+candidates that the capture cannot separate."""
+
+PACED = frozenset({"bbr", "bbr3"})
+"""Candidates whose departures a pacing timer releases."""
+
+PACED_SHARE = (0.02, 0.6)
+"""Probability that a timer released a departure, for senders clocked by ACKs and for those that pace."""
+
+AGREES, DIFFERS = 0.95, 0.05
+"""Probability that the window of the right candidate agrees with what was in flight, and that of a wrong one's."""
+
+TOLERANCE = 0.1
+"""Share of the window by which a difference reduces the agreement to 37 %: a window that grows with time or with the
+round trip drifts by some packets, because a capture shows both with errors."""
+
+WINDOWS_EACH = 10
+"""Windows after one another that count as one reduction's worth of evidence at least."""
+
+MIN_FIT = 0.5
+"""Share of comparisons in which a candidate must agree; below, the sender is none of the candidates."""
+
+MIN_PROBABILITY = 0.8
+"""Probability from which a candidate is named."""
+
+UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class CapturedVariant:
+    """The congestion control of a captured sender: a name, or `unknown`, and the probability of each candidate."""
+
+    name: str
+    probability: float
+    candidates: Mapping[str, float]
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sender:
+    """What the open-loop replay has to know of the captured sender."""
+
+    mss_bytes: int
+    header_bytes: int
+    sack: bool
+    initial_window_pkts: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Record:
+    """The events at a sender as arrays: kinds, times, right edges of what was sent and of the receiver's window."""
+
+    events: list[Event]
+    t_ns: Ints
+    is_ack: Bools
+    is_data: Bools
+    sent_edge: Ints
+    window_edge: Ints
+    is_short: Bools
+    is_new: Bools
+
+
+def identify_variant(
+    segments: pa.Table, events: pa.Table, direction: str, sender: Sender, waits: Sequence[tuple[int, int, int]]
+) -> CapturedVariant:
+    """Name the congestion control of the sender of `direction`; `segments` and `events` hold its flow only.
+
+    `waits` are its waits for data of the application, (begin, end, octet) in ns of the capture.
+    """
+    record = _record_of(segments, events, direction, sender.mss_bytes)
+    if record is None:
+        return _unknown("the capture lacks the start of the flow")
+    shift_ns = int(record.t_ns[0]) - segments["t_ns"][0].as_py()
+    begins, ends = (np.array([wait[i] for wait in waits], dtype=np.int64) + shift_ns for i in (0, 1))
+    paced, rounds = _paced_share(record, ends)
+    reductions = _reductions(events)
+    at = np.searchsorted(begins, record.t_ns, side="right") - 1
+    waiting = (at >= 0) & (record.t_ns <= ends[np.maximum(at, 0)]) if len(begins) else np.zeros(len(at), dtype=np.bool_)
+    fits = {name: fit for name in PRIOR if (fit := _fit_of(name, record, sender, waiting)) is not None}
+    if not fits:
+        return _unknown("the capture cannot be followed: it lacks segments")
+    return _judge(fits, paced, rounds, reductions)
+
+
+def _unknown(why: str) -> CapturedVariant:
+    return CapturedVariant(UNKNOWN, 0.0, {}, why)
+
+
+def _judge(fits: Mapping[str, _Fit], paced: float, rounds: int, reductions: int) -> CapturedVariant:
+    """Weigh the evidence. Departures of one second depend on one another, and so do windows between two reductions."""
+    clocked_share, paced_share = PACED_SHARE
+    score = {}
+    for name, fit in fits.items():
+        share = paced_share if name in PACED else clocked_share
+        pacing = rounds * (paced * math.log(share) + (1 - paced) * math.log(1 - share))
+        independent = min(reductions, fit.windows / WINDOWS_EACH)
+        window = independent * (fit.agreement * math.log(AGREES) + (1 - fit.agreement) * math.log(DIFFERS))
+        score[name] = math.log(PRIOR[name]) + pacing + window
+    top = max(score.values())
+    weight = {name: math.exp(value - top) for name, value in score.items()}
+    total = sum(weight.values())
+    candidates = {name: value / total for name, value in sorted(weight.items(), key=lambda item: -item[1])}
+    best = next(iter(candidates))
+    probability = candidates[best]
+    if not fits[best].windows:
+        return CapturedVariant(
+            UNKNOWN, probability, candidates,
+            "the congestion window never limited the sender after a reduction: the application or the receiver did",
+        )  # fmt: skip
+    if fits[best].agreement < MIN_FIT:
+        return CapturedVariant(
+            UNKNOWN, probability, candidates,
+            f"the best match, {best}, agrees with {100 * fits[best].agreement:.0f} % of the windows only",
+        )  # fmt: skip
+    if probability < MIN_PROBABILITY:
+        likely = " and ".join(list(candidates)[:2])
+        return CapturedVariant(UNKNOWN, probability, candidates, f"the capture cannot separate {likely}")
+    return CapturedVariant(
+        best, probability, candidates,
+        f"its window agrees with what was in flight after {100 * fits[best].agreement:.0f} % of the ACKs, over {reductions} "
+        f"reductions; a timer released {100 * paced:.0f} % of the departures",
+    )  # fmt: skip
+
+
+def _record_of(segments: pa.Table, events: pa.Table, direction: str, mss_bytes: int) -> _Record | None:
+    """Return the events at the captured sender in the order of the capture, with the timeouts of `events`."""
+    rows = segments.slice(0, MAX_EVENTS)
+    names = ("t_ns", "flags", "seq", "payload_bytes", "ack", "wnd_bytes", "sack", "record", "retransmission")
+    columns = {name: rows[name].to_pylist() for name in names}
+    sent = [way == direction for way in rows["direction"].cast("string").to_pylist()]
+    if not columns["t_ns"] or not columns["flags"][0] & SYN:
+        return None
+    timeouts = {e["record"] for e in events.to_pylist() if e["kind"] == "rto" and e["record"] is not None}
+    first_ns, latest_ns = columns["t_ns"][0], 0
+    out: list[Event] = []
+    new: list[bool] = []
+    for i, t_ns in enumerate(columns["t_ns"]):
+        at_ns = latest_ns = max(latest_ns, t_ns - first_ns + LEAD_NS)
+        syn, octets = columns["flags"][i] & SYN, columns["payload_bytes"][i]
+        if not sent[i] and columns["ack"][i] is not None:
+            sack = columns["sack"][i] or []
+            blocks = list(zip(sack[::2], sack[1::2], strict=True))
+            out.append((at_ns, "syn_ack" if syn else "ack", columns["ack"][i], columns["wnd_bytes"][i] or 0, 0, blocks))
+        elif sent[i] and syn:
+            out.append((at_ns, "syn", 0, 0, 0, []))
+        elif sent[i] and octets:
+            if columns["record"][i] in timeouts:
+                out.append((at_ns, "timeout", 0, 0, 0, []))
+            out.append((at_ns, "data", columns["seq"][i], octets, 0, []))
+        else:
+            continue
+        new += [False] * (len(out) - len(new) - 1) + [not columns["retransmission"][i]]
+    return _as_arrays(out, np.array(new), mss_bytes)
+
+
+def _as_arrays(events: list[Event], new: Bools, mss_bytes: int) -> _Record:
+    kinds = np.array([event[1] for event in events])
+    edge = np.array([event[2] + event[3] for event in events])
+    size = np.array([event[3] for event in events])
+    is_data, is_ack = kinds == "data", (kinds == "ack") | (kinds == "syn_ack")
+    return _Record(
+        events=events,
+        t_ns=np.array([event[0] for event in events]),
+        is_ack=is_ack,
+        is_data=is_data,
+        sent_edge=np.maximum.accumulate(np.where(is_data, edge, 0)),
+        window_edge=np.maximum.accumulate(np.where(is_ack, edge, 0)),
+        is_short=is_data & (size < mss_bytes),
+        is_new=is_data & new,
+    )
+
+
+def _paced_share(record: _Record, ends: Ints) -> tuple[float, int]:
+    """Return the share of departures that a pacing timer released, and the seconds in which any was counted.
+
+    What an ACK released leaves within RESPONSE_NS; what a write or a timeout released is not counted.
+    """
+    written = set(ends.tolist())
+    last_ack, last_ns, cause = -RESPONSE_NS, -BURST_NS, ""
+    paced, counted, seconds = 0, 0, set()
+    for t_ns, is_ack, is_data, new in zip(
+        record.t_ns.tolist(), record.is_ack.tolist(), record.is_data.tolist(), record.is_new.tolist(), strict=True
+    ):
+        if is_ack:
+            last_ack = t_ns
+        if not is_data:
+            continue
+        if t_ns - last_ack <= RESPONSE_NS:
+            cause = "ack"
+        elif t_ns in written or not new:
+            cause = "other"
+        elif t_ns - last_ns > BURST_NS:
+            cause = "timer"
+        last_ns = t_ns
+        if cause != "other":
+            counted += 1
+            paced += cause == "timer"
+            seconds.add(t_ns // 1_000_000_000)
+    return (paced / counted if counted else 0.0), len(seconds)
+
+
+def _reductions(events: pa.Table) -> int:
+    """Return the number of fast recoveries and timeouts."""
+    kinds = events["kind"].cast("string").to_pylist()
+    return sum(kind in ("recovery", "rto") for kind in kinds)
+
+
+@dataclass(frozen=True, slots=True)
+class _Fit:
+    """How far a candidate explains what was in flight, from 0 to 1, and the number of windows compared."""
+
+    agreement: float
+    windows: int
+
+
+def _fit_of(name: str, record: _Record, sender: Sender, waiting: Bools) -> _Fit | None:
+    """Compare the candidate's windows with what was in flight; None if it cannot be followed.
+
+    Compared where the sender stopped although the receiver's window and the application allowed more: its window then
+    equals what is in flight. A paced sender may stop below its window, never above.
+    """
+    try:
+        states = follow(_configuration(name, sender), 0, record.events)
+    except LogError:
+        return None
+    pipe = sum(
+        sign * states[column].to_numpy().astype(np.int64)
+        for sign, column in ((1, "outstanding_pkts"), (-1, "sacked_pkts"), (-1, "lost_pkts"), (1, "retransmitted_pkts"))
+    )
+    window = np.floor(states["cwnd_pkts"].to_numpy())
+    stops = np.flatnonzero(record.is_ack) - 1
+    stops = stops[(stops >= 0) & record.is_data[stops]]
+    room = record.window_edge[stops] - record.sent_edge[stops] >= sender.mss_bytes
+    stops = stops[room & ~record.is_short[stops] & ~waiting[stops]]
+    if name not in PACED:
+        ssthresh = np.asarray(states["ssthresh_pkts"].to_numpy(zero_copy_only=False), dtype=np.float64)
+        stops = stops[~np.isnan(ssthresh[stops])]
+    if not len(stops):
+        return _Fit(0.0, 0)
+    excess = pipe[stops] - window[stops]
+    beyond = np.maximum(0.0, (excess if name in PACED else np.abs(excess)) - 1)
+    return _Fit(float(np.mean(np.exp(-beyond / (TOLERANCE * window[stops])))), len(stops))
+
+
+def _configuration(name: str, sender: Sender) -> dict[str, Any]:
+    """The engine's configuration of the candidate; the link is not used."""
+    stack: dict[str, Any] = {"smss_bytes": sender.mss_bytes, "header_bytes": sender.header_bytes, "timestamps": False}
+    if not sender.sack:
+        stack["sack"] = False
+    if sender.initial_window_pkts is not None:
+        stack["initial_window_pkts"] = sender.initial_window_pkts
+    way = {
+        "rate_bps": None, "delay_ns": 1_000_000, "queue": {"kind": "drop_tail", "limit_pkts": 1000},
+        "loss": {"kind": "none"}, "in_order": False, "schedule": [],
+    }  # fmt: skip
+    return {
+        "duration_ns": 3_600_000_000_000,
+        "path": {"nodes": ["sender", "receiver"], "links": [{"name": "link", "forward": way, "reverse": way}]},
+        "flows": [
+            {"name": "flow", "variant": name, "profile": "linux", "application": {"kind": "greedy"}, "stack": stack}
+        ],
+    }

@@ -1,0 +1,159 @@
+"""What a captured application wrote, and when, as far as the sender's packets show it.
+
+Depends on arrays of sent segments and received ACKs, not on captures or the engine. An octet was written no later than
+it was first sent; it was written no earlier than the sender ran out of data before it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Bools = npt.NDArray[np.bool_]
+Ints = npt.NDArray[np.int64]
+
+PSH = 8
+"""TCP flag."""
+
+PUSHED_SHARE = 0.5
+"""Share of segments with PSH from which writes are that short: then a segment with it may have been the last of all that
+was written. A bulk sender sets it once in a large write."""
+
+MIN_WAIT_SHARE = 0.02
+"""Share of the transfer that the sender waits for data from which its application is replayed: less cannot change the
+goodput by more than that."""
+
+RESPONSE_NS = 1_000_000
+"""Time within which a host answers an ACK with the data that it releases; later sending has another reason."""
+
+MAX_UNEVEN = 0.1
+"""Deviation from a constant rate, as a share of all octets, up to which an application writes at that rate."""
+
+EVEN_WRITE_NS = 20_000_000
+"""Interval between the writes of an application that writes at a constant rate while the network limits it."""
+
+
+@dataclass(frozen=True, slots=True)
+class CapturedWrites:
+    """Writes of a captured application: times in ns since its first one, and octets. `wait_share` is the share of the
+    transfer in which the sender had nothing to send; `steady` marks a constant rate."""
+
+    at_ns: tuple[int, ...]
+    sizes: tuple[int, ...]
+    wait_share: float
+    steady: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SentData:
+    """New data in the order sent (time, first octet, one past the last, whether a write ended in it) and the ACKs that
+    the sender received."""
+
+    t_ns: Ints
+    seq: Ints
+    seq_end: Ints
+    pushed: Bools
+    ack_t_ns: Ints
+    ack: Ints
+    mss_bytes: int
+
+
+def sent_data(segments: pa.Table, direction: str, mss_bytes: int) -> SentData:
+    """Read the new data and the ACKs off the rows of one flow of `segments`."""
+    import pyarrow.compute as pc
+
+    ours = pc.equal(segments["direction"].cast("string"), direction)
+    data = segments.filter(pc.and_(ours, pc.greater(segments["payload_bytes"], 0)))
+    data = data.filter(pc.invert(data["retransmission"]))
+    acks = segments.filter(pc.invert(ours))
+    acks = acks.filter(acks["ack"].is_valid())
+    seq = data["seq"].to_numpy().astype(np.int64)
+    return SentData(
+        t_ns=data["t_ns"].to_numpy().astype(np.int64),
+        seq=seq,
+        seq_end=seq + data["payload_bytes"].to_numpy().astype(np.int64),
+        pushed=(data["flags"].to_numpy() & PSH) != 0,
+        ack_t_ns=acks["t_ns"].to_numpy().astype(np.int64),
+        ack=np.maximum.accumulate(acks["ack"].to_numpy().astype(np.int64)) if acks.num_rows else np.zeros(0, np.int64),
+        mss_bytes=mss_bytes,
+    )
+
+
+def captured_writes(sent: SentData) -> CapturedWrites | None:
+    """Return what the application wrote; None if the sender practically always had data.
+
+    The sender waits for data after a segment that is not full, because it would have filled it, after the end of a short
+    write, and once everything that it sent is acknowledged. The wait ends with the next new segment, unless an ACK
+    released that one.
+    """
+    if len(sent.t_ns) < 2 or not len(sent.ack_t_ns):
+        return None
+    waits = waits_of(sent)
+    span_ns = int(sent.t_ns[-1] - sent.t_ns[0])
+    share = sum(end - begin for begin, end, _ in waits) / max(span_ns, 1)
+    if share < MIN_WAIT_SHARE:
+        return None
+    busy = _busy_periods(sent, waits)
+    steady = _is_steady(waits, sent)
+    at: list[int] = []
+    sizes: list[int] = []
+    for begin, end, octets in busy:
+        if begin >= sent.t_ns[-1]:
+            break  # the last segment itself: what it carries belongs to the write before
+        pieces = max(1, int((end - begin) // EVEN_WRITE_NS)) if steady else 1
+        pieces = min(pieces, octets)
+        edges = [octets * k // pieces for k in range(pieces + 1)]
+        at += [begin - int(sent.t_ns[0]) + k * (end - begin) // pieces for k in range(pieces)]
+        sizes += [after - before for before, after in pairwise(edges)]
+    return CapturedWrites(tuple(at), tuple(sizes), share, steady)
+
+
+def waits_of(sent: SentData) -> list[tuple[int, int, int]]:
+    """Return (begin, end, octet) of each wait for data: `octet` is one past the last written before it."""
+    t, following = sent.t_ns[:-1], sent.t_ns[1:]
+    before = np.searchsorted(sent.ack_t_ns, following, side="left") - 1
+    last_ack_ns = np.where(before >= 0, sent.ack_t_ns[np.maximum(before, 0)], np.iinfo(np.int64).min)
+    last_ack = np.where(before >= 0, sent.ack[np.maximum(before, 0)], -1)
+    released = following - last_ack_ns <= RESPONSE_NS
+    short = sent.seq_end[:-1] - sent.seq[:-1] < sent.mss_bytes
+    if np.mean(sent.pushed) >= PUSHED_SHARE:
+        short |= sent.pushed[:-1]
+    # The first ACK of everything: from then on an open window had no data.
+    emptied = np.searchsorted(sent.ack, sent.seq_end[:-1], side="left")
+    emptied_ns = np.where(emptied < len(sent.ack), sent.ack_t_ns[np.minimum(emptied, len(sent.ack) - 1)], following)
+    idle = (last_ack >= sent.seq_end[:-1]) & (following - emptied_ns > RESPONSE_NS)
+    begin = np.where(short, t, np.maximum(t, emptied_ns))
+    waiting = ((short & ~released) | idle) & (following - begin > RESPONSE_NS)
+    return [
+        (int(begin[i]), int(following[i]), int(sent.seq_end[i])) for i in np.flatnonzero(waiting).tolist()
+    ]
+
+
+def _busy_periods(sent: SentData, waits: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+    """Return (begin, end, octets) of each time between two waits in which the sender had data."""
+    begins = [int(sent.t_ns[0]), *(end for _, end, _ in waits)]
+    ends = [*(begin for begin, _, _ in waits), int(sent.t_ns[-1])]
+    octets = [int(sent.seq[0]), *(octet for _, _, octet in waits), int(sent.seq_end[-1])]
+    return [
+        (begin, max(begin, end), after - before)
+        for begin, end, (before, after) in zip(begins, ends, pairwise(octets), strict=True)
+        if after > before
+    ]
+
+
+def _is_steady(waits: list[tuple[int, int, int]], sent: SentData) -> bool:
+    """Return whether the octets written by each wait lie near a line over time."""
+    t = np.array([begin for begin, _, _ in waits], dtype=np.float64) - float(sent.t_ns[0])
+    written = np.array([octet for _, _, octet in waits], dtype=np.float64) - float(sent.seq[0])
+    total = float(sent.seq_end[-1] - sent.seq[0])
+    if len(t) < 3 or t[-1] <= t[0]:
+        return False
+    slope, level = np.polyfit(t, written, 1)
+    return bool(np.max(np.abs(written - (slope * t + level))) <= MAX_UNEVEN * total)

@@ -1,0 +1,197 @@
+"""What a capture leaves open about a channel, drawn once per seed: the losses of another flight, and rate, delay, queue,
+times of changes and outages within their intervals.
+
+Changes an engine configuration; depends on traces, not on runs. All variants of a seed get the same draw.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hindflight.channels.estimate import Estimate
+from hindflight.channels.trace import Trace
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Ints = npt.NDArray[np.int64]
+
+STREAM = 0x6472_6177
+"""Separates these random numbers from those of the engine, which start from the same seed."""
+
+REPEATS = 8
+"""Length of the drawn loss sequence, in lengths of the captured one: no variant sends more."""
+
+PRIOR_BURSTS = 0.1
+"""Shape of the prior of the rate of bursts: near zero it is uniform over orders of magnitude. A flight without a loss says
+that one in another flight of that length is unlikely (9 %), not that it is impossible."""
+
+MAX_DEVIATION = 0.05
+"""Maximum relative standard deviation of a factor for the whole flight. A wider interval is that of a quantity that
+varied, and one factor for all of it would exaggerate."""
+
+UNKNOWN_RATE_FACTOR = 4.0
+"""Ratio up to which a rate that is known as a lower bound only may exceed it."""
+
+UNKNOWN_QUEUE_PKTS = 1000
+"""Queue limit of a draft where the capture never filled the queue: large enough not to invent losses."""
+
+UNKNOWN_QUEUE = (8.0, 50.0)
+"""A queue that was never seen full holds up to so many times what was seen in it, and so many packets more."""
+
+HOST_NS = 4_000_000
+"""Phase of the host's timer tick (250 Hz) at the start of a flow: no capture shows that of another flight."""
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """What a trace leaves open: bursts of channel losses (their lengths) among `packets`, estimates with intervals, the
+    half width of each unknown edge of an outage, by its time since the start of the run."""
+
+    bursts: Ints
+    packets: int
+    rate: Estimate | None
+    base_rtt: Estimate | None
+    queue: Estimate | None
+    edges: Mapping[int, int]
+
+
+def open_of(trace: Trace, lost: Ints, packets: int) -> Open:
+    """Read off `trace` what it leaves open; `lost` are the positions of its losses among `packets`."""
+    breaks = np.flatnonzero(np.diff(lost) != 1)
+    bounds = np.concatenate(([-1], breaks, [len(lost) - 1])) if len(lost) else np.zeros(1, np.int64)
+    return Open(
+        bursts=np.diff(bounds),
+        packets=packets,
+        rate=trace.estimate("rate_bps"),
+        base_rtt=trace.estimate("base_rtt_ns"),
+        queue=trace.estimate("queue_limit_pkts"),
+        edges=_edges(trace),
+    )
+
+
+def _edges(trace: Trace) -> dict[int, int]:
+    """Return the half width of each unknown edge of an outage: half of it was taken as outage."""
+    rows = trace.intervals().to_pylist()
+    if not rows:
+        return {}
+    origin = min(row["t_ns"] for row in rows)
+    found = {}
+    outages = [row for row in rows if row["cause"] == "outage"]
+    for i, row in enumerate(outages):
+        if row["known"]:
+            continue
+        begins = i + 1 < len(outages) and outages[i + 1]["known"] and outages[i + 1]["t_ns"] == row["end_ns"]
+        at = row["t_ns"] if begins else row["end_ns"]
+        found[at - origin] = row["end_ns"] - row["t_ns"]
+    return found
+
+
+def draw(config: Mapping[str, Any], open_: Open, seed: int) -> dict[str, Any]:
+    """Return `config`, whose first link is that of the trace, with one draw of all that is open."""
+    rng = np.random.default_rng((STREAM, seed))
+    losses = {
+        "kind": "trace", "mode": "replayed", "positions": _losses(open_, rng),
+        "known_pkts": REPEATS * open_.packets, "late": [],
+    }  # fmt: skip
+    rate, delay, queue = _rate(open_, rng), _delay(open_, rng), _queue(open_, rng)
+    trip_ns = open_.base_rtt.value if open_.base_rtt and open_.base_rtt.value else 0.0
+    duration_ns = config["duration_ns"]
+    first, *rest = config["path"]["links"]
+    shifts: dict[int, int] = {}
+    drawn = {
+        way: _way(first[way], rate, delay, lambda at: _shifted(at, open_.edges, shifts, trip_ns, rng), duration_ns)
+        for way in ("forward", "reverse")
+    }
+    forward = {**drawn["forward"], "loss": losses}
+    if queue is not None and forward["queue"].get("limit_pkts") == _drafted(open_):
+        forward["queue"] = {**forward["queue"], "limit_pkts": queue}
+    link = {**first, "forward": forward, "reverse": drawn["reverse"]}
+    flows = [{**flow, "start_ns": flow["start_ns"] + int(rng.integers(0, HOST_NS))} for flow in config["flows"]]
+    return {**config, "path": {**config["path"], "links": [link, *rest]}, "flows": flows}
+
+
+def _losses(open_: Open, rng: np.random.Generator) -> list[int]:
+    """Draw the positions of the losses of another flight.
+
+    Their bursts arrive at random with a rate from its posterior, a Gamma distribution, and are as long as those captured.
+    """
+    length = REPEATS * open_.packets
+    per_packet = rng.gamma(len(open_.bursts) + PRIOR_BURSTS) / open_.packets
+    count = int(rng.poisson(per_packet * length))
+    starts = np.sort(rng.integers(0, length, size=count))
+    sizes = rng.choice(open_.bursts, size=count) if len(open_.bursts) else np.ones(count, np.int64)
+    lost = np.concatenate([np.arange(s, s + n) for s, n in zip(starts, sizes, strict=True)]) if count else starts
+    return sorted({int(position) for position in lost if position < length})
+
+
+def _within(estimate: Estimate | None, rng: np.random.Generator) -> float:
+    """Draw a factor from the interval of an estimate, normal with its 95 %."""
+    if estimate is None or not estimate.value or estimate.low is None or estimate.high is None:
+        return 1.0
+    deviation = min(MAX_DEVIATION, float(estimate.high - estimate.low) / (2 * 1.96 * estimate.value))
+    return float(1 + deviation * np.clip(rng.standard_normal(), -3, 3))
+
+
+def _rate(open_: Open, rng: np.random.Generator) -> float:
+    """Draw a factor for the rates; one that is a lower bound only may be larger."""
+    bounded = open_.rate is not None and open_.rate.value is None
+    return float(UNKNOWN_RATE_FACTOR ** rng.random()) if bounded else _within(open_.rate, rng)
+
+
+def _delay(open_: Open, rng: np.random.Generator) -> float:
+    return _within(open_.base_rtt, rng)
+
+
+def _drafted(open_: Open) -> int:
+    """Return the queue limit that a draft has; another one was chosen by its user, and stays."""
+    known = open_.queue is not None and open_.queue.value is not None
+    return round(open_.queue.value) if known else UNKNOWN_QUEUE_PKTS
+
+
+def _queue(open_: Open, rng: np.random.Generator) -> int | None:
+    """Draw the limit of the queue; None to leave it."""
+    queue = open_.queue
+    if queue is None:
+        return None
+    if queue.value is None:
+        low = max(1.0, queue.low or 1.0)
+        factor, more = UNKNOWN_QUEUE
+        return round(low * ((factor * low + more) / low) ** rng.random())
+    if queue.low is None or queue.high is None:
+        return None
+    return max(1, round(queue.value + (queue.high - queue.low) / (2 * 1.96) * rng.standard_normal()))
+
+
+def _shifted(
+    at_ns: int, edges: Mapping[int, int], shifts: dict[int, int], trip_ns: float, rng: np.random.Generator
+) -> int:
+    """Draw when a change happened: within the unknown time at an edge of an outage, else within half a round trip."""
+    if at_ns not in shifts:
+        near = [half for edge, half in edges.items() if abs(edge - at_ns) <= trip_ns / 2 + 1_000_000]
+        half = near[0] if near else trip_ns / 4
+        shifts[at_ns] = round(half * (2 * rng.random() - 1))
+    return at_ns + shifts[at_ns]
+
+
+def _way(way: Mapping[str, Any], rate: float, delay: float, shifted: Any, duration_ns: int) -> dict[str, Any]:
+    """Return one direction of a link with its rates and delays scaled and its changes shifted, in order."""
+    schedule = []
+    latest = 0
+    for change in way["schedule"]:
+        latest = min(max(latest, shifted(change["at_ns"])), duration_ns - 1)
+        schedule.append({**change, "at_ns": latest, **_scaled(change, rate, delay)})
+    return {**way, **_scaled(way, rate, delay), "schedule": schedule}
+
+
+def _scaled(part: Mapping[str, Any], rate: float, delay: float) -> dict[str, Any]:
+    scaled: dict[str, Any] = {}
+    if part["rate_bps"] is not None:
+        scaled["rate_bps"] = part["rate_bps"] * rate
+    if part["delay_ns"] is not None:
+        scaled["delay_ns"] = max(0, round(part["delay_ns"] * delay))
+    return scaled
