@@ -54,7 +54,9 @@ def pairs_of(folder: Path, name: str) -> list[Pair]:
     circumstance = next(row["text"] for row in rows if row["metric"] == "circumstance")
     for kernel, variant in VARIANTS.items():
         other = folder / f"{link}-{kernel}"
-        row = next((r for r in rows if (r["subject"], r["metric"], r["section"]) == (variant, "goodput", "what_if")), None)
+        row = next(
+            (r for r in rows if (r["subject"], r["metric"], r["section"]) == (variant, "goodput", "what_if")), None
+        )
         if kernel == captured or row is None or row["low"] is None or not other.is_dir():
             continue
         recorded = _flows(other)[0]["goodput_kbps"] * 1e3
@@ -62,7 +64,16 @@ def pairs_of(folder: Path, name: str) -> list[Pair]:
         edge = row["high"] if distance > 0 else row["low"]
         deviation = abs(math.log(edge / row["value"])) / FACTORS[circumstance]
         found.append(
-            Pair(link, captured, kernel, circumstance, row["value"], recorded, abs(distance) / deviation, (row["high"] - row["low"]) / row["value"])
+            Pair(
+                link,
+                captured,
+                kernel,
+                circumstance,
+                row["value"],
+                recorded,
+                abs(distance) / deviation,
+                (row["high"] - row["low"]) / row["value"],
+            )
         )
     return found
 

@@ -131,9 +131,7 @@ def waits_of(sent: SentData) -> list[tuple[int, int, int]]:
     idle = (last_ack >= sent.seq_end[:-1]) & (following - emptied_ns > RESPONSE_NS)
     begin = np.where(short, t, np.maximum(t, emptied_ns))
     waiting = ((short & ~released) | idle) & (following - begin > RESPONSE_NS)
-    return [
-        (int(begin[i]), int(following[i]), int(sent.seq_end[i])) for i in np.flatnonzero(waiting).tolist()
-    ]
+    return [(int(begin[i]), int(following[i]), int(sent.seq_end[i])) for i in np.flatnonzero(waiting).tolist()]
 
 
 def _busy_periods(sent: SentData, waits: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:

@@ -118,7 +118,9 @@ def draft_from_capture(
     )
 
 
-PROXY_MIDWAY = "Where a proxy could stand is not in the capture: it is put midway, and all losses and the queue before it."
+PROXY_MIDWAY = (
+    "Where a proxy could stand is not in the capture: it is put midway, and all losses and the queue before it."
+)
 ALWAYS_DATA = "The captured sender practically always had data to send, and so has the replayed one."
 WAITED = (
     "The captured sender waited for data in {share:.0f} % of the time. Its application is replayed as it wrote: what left "

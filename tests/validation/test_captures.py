@@ -100,7 +100,7 @@ def test_a_loss_at_the_receiver_names_the_copy() -> None:
     folder = FIXTURES / "S2-reno"
     run = read_truth(folder, load_capture(folder / "snd.pcap.xz").segments, capture.segments)
     flow = run.flows[0]
-    claims = claims_of(capture, (flow.sport, flow.dport), run.sack)
+    claims = claims_of(capture, (flow.sport, flow.dport))
     assert claims is not None
     assert claims.vantage == "receiver"
     assert claims.losses

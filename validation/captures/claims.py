@@ -1,12 +1,11 @@
 """What the analysis says of the captures of a run, in the terms of `truth`: losses, causes, cwnd and bytes in flight.
 
 Depends on the tables of hindflight.toolkit.schema. A loss claimed at the receiver has no record: it names a copy of a
-segment, which is one more than the copies that arrived before and those called lost before.
+segment.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -62,22 +61,17 @@ class FlowClaims:
     windows: Sequence[WindowClaim]
 
 
-def claims_of(capture: Capture, ports: tuple[int, int], sack: bool) -> FlowClaims | None:
+def claims_of(capture: Capture, ports: tuple[int, int]) -> FlowClaims | None:
     """Return what a capture says of the flow between two ports; None if it lists no such flow."""
     flow = next((row for row in capture.flows.to_pylist() if (row["a_port"], row["b_port"]) == ports), None)
     if flow is None:
         return None
     events = [row for row in _of(capture.events, flow["flow_id"]) if row["direction"] == "a2b"]
-    timeouts = {row["record"] for row in events if row["kind"] == "rto"}
-    losses = [row for row in events if row["kind"] == "loss"]
-    at_sender = flow["vantage"] == "sender"
     return FlowClaims(
         flow_id=flow["flow_id"],
         vantage=flow["vantage"],
-        losses=_losses_at_sender(losses)
-        if at_sender
-        else _losses_behind(losses, _of(capture.segments, flow["flow_id"])),
-        causes=[_cause(row, timeouts, sack) for row in events if row["kind"] == "retransmission"],
+        losses=[_loss(row) for row in events if row["kind"] == "loss"],
+        causes=[_cause(row) for row in events if row["kind"] == "retransmission"],
         windows=[_window(row) for row in _of(capture.instruments, flow["flow_id"]) if row["source"] == "inferred"],
     )
 
@@ -89,32 +83,14 @@ def _of(table: pa.Table, flow_id: int) -> list[dict[str, Any]]:
     return rows
 
 
-def _losses_at_sender(events: Sequence[Mapping[str, Any]]) -> list[LossClaim]:
-    return [LossClaim(row["record"], row["seq_start"], 1) for row in events]
+def _loss(row: Mapping[str, Any]) -> LossClaim:
+    return LossClaim(row["record"], row["seq_start"], row["copy"])
 
 
-def _losses_behind(events: Sequence[Mapping[str, Any]], segments: Sequence[Mapping[str, Any]]) -> list[LossClaim]:
-    """Name the copies that did not reach the capture point, in order of time."""
-    arrived = [
-        (row["t_ns"], row["seq"], False) for row in segments if row["direction"] == "a2b" and row["payload_bytes"]
-    ]
-    claimed = [(row["t_ns"], row["seq_start"], True) for row in events]
-    copies: Counter[int] = Counter()
-    found = []
-    for _, seq, is_lost in sorted(arrived + claimed, key=lambda one: one[0]):
-        copies[seq] += 1
-        if is_lost:
-            found.append(LossClaim(None, seq, copies[seq]))
-    return found
-
-
-def _cause(row: Mapping[str, Any], timeouts: set[int], sack: bool) -> CauseClaim:
-    """Name the mechanism as `truth` does: the retransmission that a timeout sends is rto, those behind it after_rto."""
-    cause = str(row["cause"])
-    named = {"fast": "sack/rack" if sack else "fast", "probe": "tlp"}.get(cause, UNKNOWN)
-    if cause == "rto" or row["record"] in timeouts:
-        named = "rto" if row["record"] in timeouts else "after_rto"
-    return CauseClaim(row["record"], named, cause == "spurious")
+def _cause(row: Mapping[str, Any]) -> CauseClaim:
+    """Name the mechanism as `truth` does, which tells SACK and RACK apart from neither."""
+    mechanism = str(row["mechanism"])
+    return CauseClaim(row["record"], "sack/rack" if mechanism == "sack" else mechanism, row["spurious"])
 
 
 def _window(row: Mapping[str, Any]) -> WindowClaim:

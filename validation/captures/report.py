@@ -80,7 +80,7 @@ def _judge_run(path: Path) -> Iterator[FlowScore]:
     truth = read_truth(path, captures[0].segments, captures[1].segments)
     for flow in truth.flows:
         for side, capture in zip(SIDES, captures, strict=True):
-            claims = claims_of(capture, (flow.sport, flow.dport), truth.sack)
+            claims = claims_of(capture, (flow.sport, flow.dport))
             if claims is None:
                 raise LogError(f"{path}: the {side}'s capture lists no flow from port {flow.sport}")
             yield _judge_flow(truth, flow, claims, (side, capture))

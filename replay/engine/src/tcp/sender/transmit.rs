@@ -292,7 +292,7 @@ impl Sender {
         let pushed = self.rules.sends_bursts && self.ends_burst(burst, now);
         let idle = !steady && self.board.pipe() == 0;
         let seq = self.snd_nxt;
-        if quiet {
+        if idle {
             self.note_resumption(now);
         }
         self.board.push(seq, len, now);
