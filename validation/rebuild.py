@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from validation.cycle_phases import first_phases
-from validation.recorded import KernelFlow, KernelRun
+from validation.recorded import KernelFlow, KernelRun, Packets
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -120,17 +120,25 @@ def _application(run: KernelRun, flow: KernelFlow) -> dict[str, Any]:
     """One that always has data, or the recorded writes where the recorded application paused."""
     if "write" not in run.params or flow.tcp_info is None:
         return {"kind": "greedy", "write_bytes": WRITE_BYTES, "first_write_ns": flow.first_write_ns}
-    at_ns, octets = writes(flow.tcp_info)
+    at_ns, octets = writes(flow.tcp_info, flow.packets)
     start_ns = max(0, flow.syn_ns)
     return {"kind": "writes", "at_ns": [max(0, at - start_ns) for at in at_ns], "bytes": octets}
 
 
-def writes(info: Mapping[str, Integers]) -> tuple[list[int], list[int]]:
-    """Return when the application wrote, by the poll of TCP_INFO that first shows the octets, and how many octets."""
+def writes(info: Mapping[str, Integers], packets: Packets) -> tuple[list[int], list[int]]:
+    """Return when the application wrote, and how many octets.
+
+    That was by the poll of TCP_INFO that first shows the octets, and no later than the first of them left.
+    """
     accepted = info["bytes_sent"] - info["bytes_retrans"] + info["notsent_bytes"]
     new = np.diff(accepted, prepend=0)
     shown = np.flatnonzero(new > 0)
-    return info["t_ns"][shown].tolist(), new[shown].tolist()
+    begins = accepted[shown] - new[shown] + 1
+    ends = np.maximum.accumulate(packets.end)
+    carrier = np.searchsorted(ends, begins, side="right")
+    left_ns = np.append(packets.t_ns, np.iinfo(np.int64).max)[carrier]
+    at_ns = np.maximum.accumulate(np.minimum(info["t_ns"][shown], left_ns))
+    return at_ns.tolist(), new[shown].tolist()
 
 
 def buffers(sysctl: Mapping[str, str]) -> dict[str, int]:

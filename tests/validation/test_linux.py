@@ -94,10 +94,14 @@ def test_an_application_that_pauses_writes_what_the_recorded_one_wrote(s2: Kerne
         "bytes_retrans": np.array([0, 0, 500, 500]),
         "notsent_bytes": np.array([0, 0, 700, 900]),
     }
-    assert writes(info) == ([10, 30, 40], [1000, 2700, 200])
-    run = replace(s2, params={**s2.params, "write": "rate:1000"}, flows=(replace(s2.flows[0], tcp_info=info),))
+    # The second write is shown at 30, but its first octet left at 25.
+    packets = replace(s2.flows[0].packets, t_ns=np.array([5, 25]), seq=np.array([1, 1001]), end=np.array([1001, 3001]))
+    assert writes(info, packets) == ([5, 25, 40], [1000, 2700, 200])
+    run = replace(
+        s2, params={**s2.params, "write": "rate:1000"}, flows=(replace(s2.flows[0], tcp_info=info, packets=packets),)
+    )
     application = rebuild(run, 50)["flows"][0]["application"]
-    assert application == {"kind": "writes", "at_ns": [10, 30, 40], "bytes": [1000, 2700, 200]}
+    assert application == {"kind": "writes", "at_ns": [5, 25, 40], "bytes": [1000, 2700, 200]}
 
 
 def test_a_run_as_it_was_timed_delivers_late(s2: KernelRun) -> None:

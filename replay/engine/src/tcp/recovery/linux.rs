@@ -121,8 +121,9 @@ impl Sender {
         self.rack.awaits = false;
         // Deviation: RFC 8985 §6.2 step 1 lets the ACK itself lower the minimum RTT before step 2 compares its RTT with it;
         // Linux (`tcp_clean_rtx_queue`) compares first.
+        // Without SACK it learns nothing, so that a timeout marks all that is outstanding as lost.
         let min_rtt = ack.prior_min_rtt.unwrap_or(0);
-        if self.rack.update(&ack.digest, min_rtt, ack.now) {
+        if self.rules.sack && self.rack.update(&ack.digest, min_rtt, ack.now) {
             self.rack.take_rtt_of_last(&ack.digest, min_rtt, ack.now);
         }
         self.judge(ack);

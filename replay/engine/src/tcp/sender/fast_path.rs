@@ -133,7 +133,7 @@ impl Sender {
         self.edge = segment.ack + u64::from(segment.wnd_bytes);
         self.last_wnd_bytes = segment.wnd_bytes;
         let path = now - covered.oldest_sent_at;
-        if keeps_order {
+        if keeps_order && self.rules.sack {
             let sent = (covered.newest_sent_at, segment.ack);
             self.rack.note_delivery(sent, now);
         }
