@@ -157,7 +157,7 @@ def loss_models() -> list[tuple[str, list[str]]]:
     """List the models that can be fitted, the simplest first, each with its parameters."""
 
 def loss_shape(sequence: bytes) -> dict[str, Any]:
-    """Count runs of losses (`burst_*`) and of deliveries (`gap_*`), and the autocorrelation of a loss sequence at `lags`."""
+    """Count runs of losses (`burst_*`) and deliveries (`gap_*`) of a loss sequence; its autocorrelation at `lags`."""
 
 def replay(
     jobs: Sequence[tuple[str, int, int, bool]],

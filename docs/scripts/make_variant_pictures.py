@@ -49,21 +49,21 @@ def sent(found: dict[str, Any]) -> list[tuple[float, float]]:
 
 
 def supertcp() -> list[Row]:
-    """Segments that leave, of a window of twenty, around the losses of 41 to 43: repaired within two round trips."""
+    """Segments sent, of a window of twenty, around the losses of 41 to 43; recovery takes two round trips."""
     own = {"satellite_rate": 20 * PACKET_BITS / RTT_S, "satellite_rtt": RTT_S, "connections": 1}
     flow = {"params": own, "stack": {"delayed_ack": False, "handshake": False}}
     rows = [("engine", t, n) for t, n in sent(tables(0.5, "supertcp", flow, [41, 42, 43]))]
     step_s = 1 / PACKETS_PER_S
     round_s = RTT_S + step_s
-    # Three windows, then the first duplicate, that of 44: the first repair, and a new segment for each duplicate.
+    # Three windows, then the first duplicate (of 44): the first retransmission; each duplicate releases a new segment.
     expected = [
         (round_s * flight + step_s * (flight > 0) * n, 20 * flight + n + 1) for flight in range(3) for n in range(20)
     ]
     reported_s = 3 * round_s + 3 * step_s
     expected += [(reported_s, 41), *((reported_s + n * step_s, 61 + n) for n in range(17))]
     # Its ACK shows the gap: two more retransmissions and a new segment, then one for each that arrives.
-    repaired_s = reported_s + round_s
-    expected += [(repaired_s, 42), (repaired_s, 43), *((repaired_s + n * step_s, 78 + n) for n in range(18))]
+    recovered_s = reported_s + round_s
+    expected += [(recovered_s, 42), (recovered_s, 43), *((recovered_s + n * step_s, 78 + n) for n in range(18))]
     return [*rows, *((EXPECTED, t, n) for t, n in expected)]
 
 

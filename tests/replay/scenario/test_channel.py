@@ -128,10 +128,10 @@ def test_a_link_layer_recovers_losses_in_time_and_the_engine_adds_the_delay(in_o
     over = {"model": "gilbert_elliott_time", "mean_good": "90 ms", "mean_bad": "10 ms"}
     arq = {"model": "arq", "over": over, "retries": 20, "try_time": "5 ms", "in_order": in_order}
     bare = delivered(scenario({"loss": over}))[1]
-    repaired = delivered(scenario({"loss": arq}))[1]
+    recovered = delivered(scenario({"loss": arq}))[1]
     assert bare["channel_losses"] / bare["segments_out"] == pytest.approx(0.1, abs=0.05)
-    assert repaired["channel_losses"] == 0
-    assert repaired["goodput_bps"] > 2 * bare["goodput_bps"]
+    assert recovered["channel_losses"] == 0
+    assert recovered["goodput_bps"] > 2 * bare["goodput_bps"]
     steps = {"model": "handover", "steps": [{"at": "0 s", "per": 0.3}]}
     link = scenario({"channel": {**arq, "over": steps}})
     assert first_link(configs(link)[0])["reverse"]["loss"]["over"]["spans"] == [
@@ -150,9 +150,9 @@ def test_a_link_layer_outlasts_short_outages_in_a_replay_as_in_synthesis() -> No
     over = {"model": "handover", "steps": [{"at": "0 s", "rate": "10 Mbit/s", "delay": "20 ms"}, *gaps]}
     bare = delivered(scenario({"channel": over}))[1]
     outlasting = {"model": "arq", "over": over, "retries": 7, "try_time": "1 ms"}
-    repaired = delivered(scenario({"channel": outlasting}))[1]
+    recovered = delivered(scenario({"channel": outlasting}))[1]
     assert bare["outage_losses"] > 0
-    assert repaired["outage_losses"] == repaired["channel_losses"] == 0
+    assert recovered["outage_losses"] == recovered["channel_losses"] == 0
     giving_up = {**outlasting, "retries": 1}
     assert delivered(scenario({"channel": giving_up}))[1]["channel_losses"] > 0
     assert first_link(configs(scenario({"channel": outlasting}))[0])["forward"]["schedule"][0]["delay_ns"] == 20_000_000

@@ -20,7 +20,7 @@ from tests.replay.scenario.test_scenario import GOOD, VARIANTS
 CONFIG = Path(__file__).parents[3] / "replay" / "engine" / "src" / "config" / "queue.rs"
 
 
-def _told(queue: object, **link: Any) -> Any:
+def _engine_queue(queue: object, **link: Any) -> Any:
     """Return the engine's queue of the first link."""
     data = copy.deepcopy(GOOD)
     data["links"][0].update(queue=queue, **link)
@@ -31,37 +31,41 @@ def _told(queue: object, **link: Any) -> Any:
 
 
 def test_a_bare_limit_is_drop_tail_in_packets_or_octets() -> None:
-    assert _told("200 pkts") == {"kind": "drop_tail", "limit_pkts": 200, "limit_bytes": None}
-    assert _told("64 KiB") == {"kind": "drop_tail", "limit_pkts": None, "limit_bytes": 65536}
-    assert _told({"kind": "drop_tail", "limit": "3 kB"})["limit_bytes"] == 3000
-    assert _told({"kind": "drop_tail"})["limit_pkts"] == 1000
+    assert _engine_queue("200 pkts") == {"kind": "drop_tail", "limit_pkts": 200, "limit_bytes": None}
+    assert _engine_queue("64 KiB") == {"kind": "drop_tail", "limit_pkts": None, "limit_bytes": 65536}
+    assert _engine_queue({"kind": "drop_tail", "limit": "3 kB"})["limit_bytes"] == 3000
+    assert _engine_queue({"kind": "drop_tail"})["limit_pkts"] == 1000
 
 
 def test_each_kind_is_given_in_base_units_and_the_engine_has_the_defaults() -> None:
-    assert _told({"kind": "codel"}) == {"kind": "codel"}
-    assert _told({"kind": "codel", "target": "5 ms", "interval": "0.5 s", "mtu": "1500 B", "ecn": False}) == {
+    assert _engine_queue({"kind": "codel"}) == {"kind": "codel"}
+    assert _engine_queue({"kind": "codel", "target": "5 ms", "interval": "0.5 s", "mtu": "1500 B", "ecn": False}) == {
         "kind": "codel",
         "target_ns": 5_000_000,
         "interval_ns": 500_000_000,
         "mtu_bytes": 1500,
         "ecn": False,
     }
-    assert _told({"kind": "red", "min": "5 pkts", "max": "50 pkts", "max_probability": 0.1, "weight": 0.002}) == {
+    assert _engine_queue(
+        {"kind": "red", "min": "5 pkts", "max": "50 pkts", "max_probability": 0.1, "weight": 0.002}
+    ) == {
         "kind": "red",
         "min_pkts": 5.0,
         "max_pkts": 50.0,
         "max_probability": 0.1,
         "weight": 0.002,
     }
-    assert _told({"kind": "pie", "update": "15 ms", "max_burst": "0 s", "alpha": 0.125, "limit": "50 pkts"}) == {
+    assert _engine_queue(
+        {"kind": "pie", "update": "15 ms", "max_burst": "0 s", "alpha": 0.125, "limit": "50 pkts"}
+    ) == {
         "kind": "pie",
         "limit_pkts": 50,
         "update_ns": 15_000_000,
         "max_burst_ns": 0,
         "alpha": 0.125,
     }
-    assert _told({"kind": "priority", "classes": [[46], [34, 36]]})["classes"] == ((46,), (34, 36))
-    assert _told({"kind": "drr", "quantum": "1500 B"}) == {"kind": "drr", "quantum_bytes": 1500}
+    assert _engine_queue({"kind": "priority", "classes": [[46], [34, 36]]})["classes"] == ((46,), (34, 36))
+    assert _engine_queue({"kind": "drr", "quantum": "1500 B"}) == {"kind": "drr", "quantum_bytes": 1500}
 
 
 def test_every_key_is_one_that_the_engine_knows() -> None:
@@ -95,18 +99,18 @@ MISTAKES: list[tuple[object, str]] = [
 @pytest.mark.parametrize(("queue", "expected"), MISTAKES)
 def test_an_error_is_one_line_with_its_key(queue: object, expected: str) -> None:
     with pytest.raises(ScenarioError) as caught:
-        _told(queue)
+        _engine_queue(queue)
     assert expected in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
 def test_a_managed_queue_needs_a_rate_now_or_later() -> None:
     with pytest.raises(ScenarioError, match=r"links\[0\]: queue = codel has no effect without a rate"):
-        _told({"kind": "codel"}, rate=None)
+        _engine_queue({"kind": "codel"}, rate=None)
     later = [{"at": "1 s", "rate": "1 Mbit/s"}]
-    assert _told({"kind": "codel"}, rate=None, changes=later) == {"kind": "codel"}
+    assert _engine_queue({"kind": "codel"}, rate=None, changes=later) == {"kind": "codel"}
     with pytest.raises(ScenarioError, match=r"links\[0\]: reverse.queue = pie has no effect"):
-        _told("9 pkts", reverse={"delay": "1 ms", "queue": {"kind": "pie"}})
+        _engine_queue("9 pkts", reverse={"delay": "1 ms", "queue": {"kind": "pie"}})
 
 
 def test_a_break_before_make_handover_loses_what_is_under_way_or_holds_the_queue() -> None:

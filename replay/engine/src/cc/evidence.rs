@@ -1,6 +1,7 @@
-//! What a sender tells its controller: one value per ACK, one per congestion signal. `Copy`, no references, cheap.
+//! The evidence that a sender passes to its controller: one value per ACK, one per congestion signal. `Copy`, no references,
+//! cheap.
 //!
-//! Does not depend on who listens. A controller sees nothing else: no segments, no scoreboard, no timers, no rwnd.
+//! Does not depend on the controller, which sees nothing else: no segments, no scoreboard, no timers, no rwnd.
 
 use crate::sim::time::Nanos;
 

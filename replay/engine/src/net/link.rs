@@ -90,7 +90,7 @@ pub struct LinkDirection {
     /// Whether something may add to the delay: a link-layer retransmission, or jitter.
     adds_delay: bool,
     /// The fast path applies to a service that begins at or after the first time and to an arrival before the second.
-    plain: (Nanos, Nanos),
+    fast_path_span: (Nanos, Nanos),
     /// The only link that packets of this one enter, and nothing else does, in the same order; set by the network.
     pub onward: Option<u32>,
 }
@@ -114,11 +114,11 @@ impl LinkDirection {
             last_arrival: 0,
             flying: Ring::default(),
             latest: 0,
-            plain: SLOW_PATH,
+            fast_path_span: SLOW_PATH,
             handovers,
             onward: None,
         };
-        link.plain = link.steady_span();
+        link.fast_path_span = link.find_fast_path_span();
         link
     }
 
@@ -127,13 +127,13 @@ impl LinkDirection {
     pub fn with_jitter(mut self, jitter: Option<Jitter>) -> Self {
         self.adds_delay |= jitter.is_some();
         self.jitter = jitter;
-        self.plain = self.steady_span();
+        self.fast_path_span = self.find_fast_path_span();
         self
     }
 
-    /// See `plain`: the fast path needs a rate, a drop-tail queue, a constant delay until the next change of the
+    /// See `fast_path_span`: the fast path needs a rate, a drop-tail queue, a constant delay until the next change of the
     /// schedule, and no earlier packet that arrives later.
-    fn steady_span(&self) -> (Nanos, Nanos) {
+    fn find_fast_path_span(&self) -> (Nanos, Nanos) {
         let serialiser = &self.serialiser;
         if self.adds_delay
             || !serialiser.on_fast_path()
@@ -146,8 +146,8 @@ impl LinkDirection {
         (from, serialiser.next_change.min(self.handovers.next))
     }
 
-    /// The fast path, taken by nearly every packet: within `plain`, into a queue that certainly has space. Under this
-    /// condition it replaces `pass`.
+    /// The fast path, taken by nearly every packet: within `fast_path_span`, into a queue that certainly has space. Under
+    /// this condition it replaces `pass`.
     #[allow(
         clippy::inline_always,
         reason = "all of a hop; `#[inline]` alone is ignored here"
@@ -160,7 +160,7 @@ impl LinkDirection {
         let start = now.max(self.serialiser.busy_until);
         let departure = start + self.serialiser.service_again(ip_bytes);
         let arrival = departure + self.serialiser.now.delay;
-        let (from, until) = self.plain;
+        let (from, until) = self.fast_path_span;
         if start < from || arrival >= until || !queue.joins_fast(now, departure) {
             return FastOutcome::Unknown;
         }
@@ -311,7 +311,7 @@ impl LinkDirection {
 
     /// Updates what is derived from state that the slow path may have changed.
     fn note_change(&mut self) {
-        self.plain = self.steady_span();
+        self.fast_path_span = self.find_fast_path_span();
         self.next_ask = self.next_service.min(self.handovers.next_service);
     }
 

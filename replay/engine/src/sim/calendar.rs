@@ -1,8 +1,8 @@
-//! The earliest of a fixed set of sources, ties by the source's number: that number is the rank of stages.
+//! The calendar: the earliest of a fixed set of event sources. At equal times the source with the lower number comes first.
 //!
-//! Does not depend on what a source is. Time and number share one word, so that the smallest word is the answer, which is
-//! kept. Words stand in groups of eight, groups of eight groups above them: up to eight sources a change is one store,
-//! and seven comparisons where it is the earliest that changes.
+//! Does not depend on what a source is. Time and number share one word, so that the smallest word is the earliest source; it
+//! is cached. The words form a tree of groups of eight: with up to eight sources a change takes one store, and seven
+//! comparisons if it concerns the earliest one.
 
 use super::time::{NEVER, Nanos};
 

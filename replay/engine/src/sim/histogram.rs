@@ -1,6 +1,6 @@
 //! Quantiles of many durations in little memory: buckets of 1/64 of their power of two, as in Tene's HdrHistogram.
 //!
-//! Does not depend on what is measured. Consecutive equal values, which are frequent behind queues and windows, are counted
+//! Does not depend on what is measured. Consecutive equal values, which are frequent with queues and windows, are counted
 //! and added to their bucket together.
 
 use super::time::Nanos;

@@ -1,4 +1,4 @@
-//! A lazy timer: pushing the deadline back costs one store; the calendar learns of it when the old one fires.
+//! A lazy timer: moving the deadline to a later time takes one store; the calendar is updated when the old one fires.
 
 use super::time::{NEVER, Nanos};
 

@@ -1,7 +1,6 @@
-//! What can be observed of a run: typed events, handed to a tap as they happen. The unit tap `()` sees nothing and
-//! costs nothing.
+//! The events of a run, passed to a tap as they happen. The unit tap `()` ignores them, at no cost.
 //!
-//! Does not depend on who listens. A drop is reported when the packet reaches the link that will drop it.
+//! Does not depend on what a tap does with them. A drop is reported when the packet reaches the link that will drop it.
 
 use super::time::Nanos;
 use crate::net::link::DropCause;

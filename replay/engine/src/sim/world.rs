@@ -1,5 +1,5 @@
-//! The run: hands over the earliest event until the end. Ties go to the lower source: link directions in the order
-//! of the path, then nodes.
+//! The event loop of a run: processes the earliest event until the end. At equal times the source with the lower number
+//! comes first: link directions in the order of the path, then nodes.
 //!
 //! Does not depend on TCP. Read ARCHITECTURE.md, "The engine", first.
 
@@ -63,12 +63,12 @@ pub struct World<'a, T: Tap> {
     legs: Vec<Leg>,
     /// Of each node: its flow, and the node that sends that flow's data.
     belongs: Vec<Belongs>,
-    /// When the receiving end that works ahead needs to be called, and the sending end.
+    /// Next deadline of the receiving end, which works ahead of the calendar, and of the sending end.
     sink_deadline: Nanos,
     source_deadline: Nanos,
-    /// Nobody listens, who would have a say after every answer.
-    alone: bool,
-    /// The same, and pacing calls the sending end for most of what it sends.
+    /// No tap listens, so that nothing has to be reported after each ACK.
+    unobserved: bool,
+    /// The same, and pacing releases most segments of the sending end.
     paced: bool,
     /// Offset after the last octet of the stream that it receives.
     last: u64,
@@ -102,7 +102,7 @@ impl<'a, T: Tap> World<'a, T> {
             network.call(number, node.next_deadline());
         }
         let may_end = legs.iter().any(|leg| leg.params.may_end());
-        let alone = !T::LISTENS;
+        let unobserved = !T::LISTENS;
         let endless = config.flows.iter().any(FlowConfig::is_endless);
         let goes_on = endless || !config.datagrams.is_empty();
         if !T::FOLLOWS_RECEIVERS && ahead::is_possible(config, &legs, &network) {
@@ -116,7 +116,7 @@ impl<'a, T: Tap> World<'a, T> {
                 .and_then(Node::sink)
                 .and_then(Sink::last))
             .unwrap_or(u64::MAX),
-            paced: alone
+            paced: unobserved
                 && nodes
                     .first()
                     .and_then(Node::sender)
@@ -124,7 +124,7 @@ impl<'a, T: Tap> World<'a, T> {
             source_deadline: nodes.first().map_or(NEVER, Endpoint::next_deadline),
             belongs: belongs(&legs, nodes.len()),
             end,
-            alone,
+            unobserved,
             may_end,
             unfinished: (!goes_on).then_some(config.flows.len()),
             closed: vec![None; config.flows.len()],

@@ -1,18 +1,18 @@
-//! The clock of Linux's timers: a tick, and the wheel on which a timer waits for it.
+//! The clock of Linux's timers: ticks (jiffies) and the timer wheel, whose coarser levels let a timer fire late.
 //!
-//! Does not depend on what waits. Facts: Linux 6.18, kernel/time/timer.c. A run's own clock begins at a step of every level of
+//! Does not depend on what a timer is for. Facts: Linux 6.18, kernel/time/timer.c. A run starts at a step of every level of
 //! the wheel.
 //!
-//! Deviation: a timer that is set anew for the tick for which it is set already stays where it was in Linux, which may be
-//! at a coarser level and so later; here it is placed anew.
+//! Deviation: in Linux a timer that is set again for the same tick keeps its place in the wheel, which may be at a coarser
+//! level and so fire later; here it gets a new place.
 
 use crate::sim::time::{MILLISECOND, NEVER, Nanos};
 
 /// Length of a tick, of a kernel built with HZ = 250.
 pub const TICK: Nanos = 4 * MILLISECOND;
-/// Linux (`LVL_START`): a timer of so many ticks lies in the second level of the wheel, …
+/// Linux (`LVL_START`): a timer of this many ticks is in the second level of the wheel, …
 const SECOND_LEVEL_TICKS: u64 = 63;
-/// … whose steps, as those of each further one, are so many times longer (`LVL_CLK_DIV`).
+/// … whose steps, like those of each further level, are longer by this factor (`LVL_CLK_DIV`).
 const LEVEL_STEP: u64 = 8;
 
 /// Linux (`usecs_to_jiffies`): `time` in whole ticks, up.
@@ -28,7 +28,7 @@ pub const fn down(time: Nanos) -> Nanos {
 }
 
 /// Linux (`calc_wheel_index`): when a timer fires that is set `now` for a time of `delay`, which counts in whole ticks. It
-/// never fires early, so at the step of its level of the wheel behind the one in which it expires.
+/// never fires early: it fires at the first step of its level of the wheel after its expiry.
 #[inline]
 pub fn fires(now: Nanos, delay: Nanos) -> Nanos {
     let ticks = delay.div_ceil(TICK);
@@ -40,11 +40,11 @@ pub fn fires(now: Nanos, delay: Nanos) -> Nanos {
     (((now / TICK + ticks) | (step - 1)) + 1) * TICK
 }
 
-/// A lazy timer that counts in whole ticks if asked to. It computes when it fires only where that may be earlier than when
-/// it needs to be called, and then.
+/// A lazy timer that can count in whole ticks. It computes its time of expiry only when that may be earlier than the time at
+/// which it is called next, and when it is called.
 #[derive(Clone, Copy, Debug)]
 pub struct TickTimer {
-    /// It fires so long after that time, by the wheel if `in_ticks`; `NEVER` where it is not set.
+    /// It fires `delay` after this time, by the wheel if `in_ticks`; `NEVER` if it is not set.
     set_at: Nanos,
     delay: Nanos,
     in_ticks: bool,

@@ -1,6 +1,6 @@
-//! ns-2's round-trip times: one segment timed at a time, in whole ticks of a coarse clock, with integer estimates.
+//! RTT estimation of ns-2: it times one segment at a time, in whole ticks of a coarse clock, with integer estimates.
 //!
-//! Does not depend on segments or back-off: `rtt` owns both. Read RFC 6298 §2 first, whose gains these are.
+//! Does not depend on segments or back-off, which belong to `rtt`. Read RFC 6298 §2 first; the gains are the same.
 
 use crate::sim::time::Nanos;
 

@@ -1,4 +1,4 @@
-//! What a receiver holds out of order, and the SACK blocks that report it.
+//! The reassembly queue of a receiver: data that arrived out of order, and the SACK blocks that report it.
 //!
 //! Does not depend on windows or timers. Read RFC 2018 §4 first: the block with the newest segment comes first, then the
 //! most recently reported ones.

@@ -1,6 +1,6 @@
 //! Round-trip time and retransmission timeout: RFC 6298, and Linux's variant of it.
 //!
-//! Does not depend on segments: its input is RTT samples. Karn's rule (RFC 6298 §3) is the caller's business.
+//! Does not depend on segments: its input is RTT samples. The caller applies Karn's rule (RFC 6298 §3).
 
 use super::jiffies;
 use super::ns2_rtt::Ticks;

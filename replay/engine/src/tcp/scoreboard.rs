@@ -1,7 +1,7 @@
 //! The sender's scoreboard: a ring of segments from `snd_una` to `snd_nxt` with their marks, and counters over them.
 //!
-//! Does not depend on cwnd, timers or which algorithm asks. Nothing here walks the window per ACK: a segment is sacked,
-//! marked lost and acknowledged once each; runs of sacked segments are stepped over by boundary tags.
+//! Does not depend on cwnd, timers or the recovery algorithm. No ACK walks the window: a segment is sacked, marked lost and
+//! acknowledged once each; boundary tags let a walk skip runs of sacked segments.
 //! Read RFC 6675 §4 first (IsLost, SetPipe).
 
 mod digest;

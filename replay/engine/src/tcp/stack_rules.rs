@@ -60,7 +60,7 @@ pub(in crate::tcp) struct StackRules {
     /// Deviation: Linux takes cwnd for RecoverFS; RFC 9937 §6.1 the flight.
     pub recover_fs_is_cwnd: bool,
     /// Deviation: in Linux the ACK that ends recovery increases the window.
-    pub exit_ack_grows: bool,
+    pub exit_ack_increases: bool,
 }
 
 impl StackRules {
@@ -102,7 +102,7 @@ impl StackRules {
             linear_syn_timeouts: if linux { LINEAR_SYN_TIMEOUTS } else { 0 },
             mark_reduces_gradually: recovers_as_linux && !models_path,
             recover_fs_is_cwnd: linux,
-            exit_ack_grows: linux,
+            exit_ack_increases: linux,
         }
     }
 }

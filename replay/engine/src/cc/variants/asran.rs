@@ -1,6 +1,6 @@
 //! ASRAN: after a loss ssthresh is the window at the previous loss, if that is larger, for any window increase.
 //!
-//! Does not depend on how the window grows. Read `docs/variants/asran.md` first; the paper's Algorithm 1 can be read in more
+//! Does not depend on the window increase. Read `docs/variants/asran.md` first; the paper's Algorithm 1 can be read in more
 //! ways than one, and each reading is a parameter.
 
 use super::cubic;

@@ -118,7 +118,7 @@ impl Cubic {
     }
 
     /// Grows `cwnd` for `acked` segments.
-    fn grow(&mut self, cwnd: &mut f64, acked: f64, ack: &AckEvidence) {
+    fn increase(&mut self, cwnd: &mut f64, acked: f64, ack: &AckEvidence) {
         let params = self.params;
         let mut epoch = self
             .epoch
@@ -173,7 +173,7 @@ impl Cubic {
 
 impl WindowIncrease for Cubic {
     fn on_ack(&mut self, window: &mut Window, acked: f64, ack: &AckEvidence) {
-        self.grow(&mut window.cwnd, acked, ack);
+        self.increase(&mut window.cwnd, acked, ack);
     }
 
     fn on_decrease(&mut self, before: &Window) {
@@ -254,7 +254,7 @@ mod tests {
                     cwnd_limited: true,
                     ..AckEvidence::default()
                 };
-                cubic.grow(&mut cwnd, 1.0, &ack);
+                cubic.increase(&mut cwnd, 1.0, &ack);
             }
             now += rtt_ms * MILLISECOND;
             out.push(cwnd);

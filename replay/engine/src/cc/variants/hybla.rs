@@ -209,7 +209,7 @@ impl WindowIncrease for Hybla {
         // Deviation: Reno until the estimate is there, since 2^rho - 1 would come before it at rho = 20; the paper does not
         // say. As Linux (`hybla_en`), Reno also in loss recovery after a timeout; the paper does not say that either.
         if ack.recovery_phase == RecoveryPhase::Loss || matches!(self.hoe, Hoe::Awaited(_)) {
-            self.reno.grow(window, ack);
+            self.reno.increase(window, ack);
             return;
         }
         // Deviation: as the paper and Linux, by the ACK, not by the segment; delayed ACKs halve the increase.

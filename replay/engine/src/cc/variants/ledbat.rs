@@ -113,7 +113,7 @@ impl WindowIncrease for Ledbat {
     /// RFC 6817 §2.4.2: `on_ack`.
     fn on_ack(&mut self, window: &mut Window, _acked: f64, ack: &AckEvidence) {
         if self.params.slow_start && window.ssthresh.is_infinite() {
-            self.reno.grow(window, ack);
+            self.reno.increase(window, ack);
             return;
         }
         let acked = f64::from(ack.delivered);

@@ -36,7 +36,7 @@ pub struct Reno {
 
 impl Reno {
     /// Slow start and congestion avoidance together, for increases that have both.
-    pub fn grow(&mut self, window: &mut Window, ack: &AckEvidence) {
+    pub fn increase(&mut self, window: &mut Window, ack: &AckEvidence) {
         if !ack.cwnd_limited {
             return;
         }
@@ -105,12 +105,12 @@ mod tests {
             cwnd: 8.0,
             ssthresh: 10.0,
         };
-        reno.grow(&mut window, &ack(4, false));
+        reno.increase(&mut window, &ack(4, false));
         assert_eq!(window.cwnd.to_bits(), 8.0_f64.to_bits());
-        reno.grow(&mut window, &ack(4, true));
+        reno.increase(&mut window, &ack(4, true));
         assert_eq!(window.cwnd.to_bits(), 10.0_f64.to_bits());
         // Two of the ten are counted already.
-        reno.grow(&mut window, &ack(8, true));
+        reno.increase(&mut window, &ack(8, true));
         assert_eq!(window.cwnd.to_bits(), 11.0_f64.to_bits());
     }
 

@@ -38,7 +38,7 @@ impl ScpsVegas {
     /// half of what waits beyond beta each round trip; with few ACKs that window is twice the path's.
     fn start(&mut self, window: &mut Window, waiting: f64, ack: &AckEvidence) {
         if waiting <= self.params.gamma {
-            self.reno.grow(window, ack);
+            self.reno.increase(window, ack);
             return;
         }
         let carried = self.rate * ack.srtt.map_or(0.0, seconds);
@@ -85,7 +85,7 @@ impl WindowIncrease for ScpsVegas {
     fn on_ack(&mut self, window: &mut Window, _acked: f64, ack: &AckEvidence) {
         let (Some(rtt), Some(base), Some(min)) = (ack.rtt, self.base_rtt, self.min) else {
             if window.in_slow_start() {
-                self.reno.grow(window, ack);
+                self.reno.increase(window, ack);
             }
             return;
         };

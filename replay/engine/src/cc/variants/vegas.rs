@@ -78,7 +78,7 @@ impl Vegas {
                 window.cwnd = window.cwnd.min(target + 1.0);
                 window.ssthresh = window.ssthresh.min(window.cwnd - 1.0);
             } else {
-                self.reno.grow(window, ack);
+                self.reno.increase(window, ack);
             }
         } else if diff > self.params.beta {
             window.cwnd -= 1.0;
@@ -106,11 +106,11 @@ impl WindowIncrease for Vegas {
                 Some(delay) if self.round.samples() >= MIN_SAMPLES => {
                     self.adjust(window, &delay, ack);
                 }
-                _ => self.reno.grow(window, ack),
+                _ => self.reno.increase(window, ack),
             }
             self.round.clear();
         } else if window.in_slow_start() {
-            self.reno.grow(window, ack);
+            self.reno.increase(window, ack);
         }
     }
 

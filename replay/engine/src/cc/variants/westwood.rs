@@ -1,6 +1,6 @@
 //! Westwood+: after a loss the window is what the path delivered, rate times minimum RTT.
 //!
-//! Does not depend on how the window grows. Read Grieco and Mascolo 2004 §II first, then `docs/variants/westwood-plus.md`.
+//! Does not depend on the window increase. Read Grieco and Mascolo 2004 §II first, then `docs/variants/westwood-plus.md`.
 
 use super::ns2_linux_reno::Ns2LinuxReno;
 use super::ns2_linux_westwood::Ns2LinuxWestwood;

@@ -1,7 +1,7 @@
 //! TCP Westwood with the adaptive bandwidth share estimate: samples over an interval between one ACK spacing and one RTT,
 //! the longer the more the window exceeds what the path delivers.
 //!
-//! Does not depend on how the window grows. Read Wang et al. 2002 §III first, then `docs/variants/westwood-abse.md`.
+//! Does not depend on the window increase. Read Wang et al. 2002 §III first, then `docs/variants/westwood-abse.md`.
 
 use super::westwood::westwood_window;
 use super::westwood_bwe::tustin_gain;

@@ -1,6 +1,6 @@
 //! TCP Westwood of 2001: a bandwidth sample per ACK, smoothed by a low-pass filter with a separate time constant.
 //!
-//! Does not depend on how the window grows. Read Mascolo et al. 2001 §2 first, then `docs/variants/westwood-bwe.md`.
+//! Does not depend on the window increase. Read Mascolo et al. 2001 §2 first, then `docs/variants/westwood-bwe.md`.
 
 use super::westwood::westwood_window;
 use crate::cc::decrease::WindowDecrease;

@@ -1,5 +1,5 @@
-//! The lane: the way of a run's only connection, where its sender lets the receiving end take segments ahead of their time
-//! (see `world::ahead`) and takes the answers one after another.
+//! The lane: the path of a run's only connection. The receiving end takes segments from it ahead of their arrival (see
+//! `world::ahead`), and the sending end takes the ACKs from it one after another.
 //!
 //! Does not depend on what either end does with them.
 
@@ -13,8 +13,8 @@ use crate::sim::trace::Tap;
 use crate::tcp::segment::Segment;
 
 impl<T: Tap> Network<'_, T> {
-    /// Whether all that `leg` sends forward arrives in the order in which it leaves, at a time that is known then, and
-    /// whether answers may be sent before their time because nobody else sends any.
+    /// Whether segments of `leg` arrive in the order in which they are sent, at times that are known when they are sent, and
+    /// whether its ACKs may be put on their links early, because no other traffic uses these.
     pub fn is_foreseeable(&self, leg: &Leg) -> bool {
         let (first, end) = (2 * leg.source_site, 2 * leg.sink_site);
         let mut before = (first..end - 2).step_by(2);
@@ -25,15 +25,15 @@ impl<T: Tap> Network<'_, T> {
                 .any(LinkDirection::is_scheduled)
     }
 
-    /// From now on the one who calls this takes what `leg` sends forward by itself, ahead of its time, and may take the
-    /// answers one after another.
+    /// Opens the lane: from now on the caller takes the segments of `leg` ahead of their arrival, and may take the ACKs one
+    /// after another.
     pub fn open_lane(&mut self, leg: &Leg) {
         self.lane = 2 * leg.sink_site - 2;
         self.lane_back = 2 * leg.source_site + 1;
         self.calendar.set(self.lane_back, NEVER);
     }
 
-    /// No longer.
+    /// Closes the lane.
     pub fn close_lane(&mut self) {
         for lane in [&mut self.lane, &mut self.lane_back] {
             let number = std::mem::replace(lane, NO_LINK);
@@ -41,8 +41,8 @@ impl<T: Tap> Network<'_, T> {
         }
     }
 
-    /// Takes the next answer, if it arrives before `time`, nothing else happens before it, and it is not after the end; says
-    /// when it arrives.
+    /// Takes the next ACK if it arrives before `time`, before any other event and before the end of the run. Returns its
+    /// arrival time.
     #[allow(clippy::inline_always, reason = "as `pass_on`")]
     #[inline(always)]
     pub fn take_answer(&mut self, time: Nanos) -> Option<(PacketHandle, Nanos)> {
@@ -61,7 +61,7 @@ impl<T: Tap> Network<'_, T> {
         time.min(self.end + 1)
     }
 
-    /// Whether somebody takes segments ahead of their time.
+    /// Whether the lane is open.
     #[inline]
     pub fn has_lane(&self) -> bool {
         self.lane != NO_LINK

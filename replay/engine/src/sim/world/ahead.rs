@@ -1,10 +1,10 @@
-//! The receiving end of a run's only connection, ahead of the clock: what it does with a segment is worked out when the
-//! segment is sent, so that a segment and its acknowledgement are one event of the run instead of two.
+//! Runs the receiving end of a run's only connection ahead of the clock: its reaction to a segment is computed when the
+//! segment is sent, so that a segment and its ACK are one event of the run instead of two.
 //!
-//! The condition: nothing reaches that end but what the sending end sends, in the order in which it was sent, and its
-//! answers use links that nobody else uses. So what it does at a time follows from what has been sent by then, and each
-//! of its calls is made at the time and in the order in which the run would make it. It never gets beyond the end of the
-//! run, nor to the last octet of a flow, which may be that end.
+//! The condition: only segments of the sending end reach the receiving end, in the order in which they were sent, and no
+//! other traffic shares the links of its ACKs. Its state at any time then follows from what has been sent by that time, and
+//! each of its calls has the time and the order that it would have in the run. It never works beyond the end of the run, nor
+//! beyond the last octet of a flow, which may be that end.
 //!
 //! Does not depend on TCP. Read `world` and `network` first.
 
@@ -21,12 +21,12 @@ use crate::tcp::sender::Sender;
 /// Numbers of the node that sends and of the one that receives.
 const SOURCE: usize = 0;
 pub(super) const SINK: usize = 1;
-/// Further calls of the sending end that one visit answers at most before the run looks around.
+/// Maximum number of further calls of the sending end within one visit.
 const MAX_CALLS: u32 = 64;
 
-/// Whether the condition holds: one connection, which nothing but its last octet can end, over a path whose arrivals are
-/// known when it sends; an application that reads at once and asks for nothing; an end that speaks only when it is spoken
-/// to, or when a delayed acknowledgement is due, which a forecast of outages changes.
+/// Whether the condition holds: one connection, which only its last octet can end, over a path whose arrival times are
+/// known when a segment is sent; an application that reads at once and sends no requests; a receiving end that sends only
+/// when a segment arrives or a delayed ACK is due, which excludes a forecast of outages.
 pub fn is_possible<T: Tap>(config: &Config, legs: &[Leg], network: &Network<'_, T>) -> bool {
     let (&[leg], [flow]) = (legs, &config.flows[..]) else {
         return false;
@@ -40,7 +40,7 @@ pub fn is_possible<T: Tap>(config: &Config, legs: &[Leg], network: &Network<'_, 
 }
 
 impl<T: Tap> World<'_, T> {
-    /// A visit of either end, and what the receiving one makes of what has been sent to it.
+    /// Visits one of the ends, and lets the receiving one process what has been sent to it.
     #[inline]
     pub(super) fn visit_pair(&mut self, number: usize, came: Option<PacketHandle>, now: Nanos) {
         if number == SINK {
@@ -53,11 +53,11 @@ impl<T: Tap> World<'_, T> {
         }
     }
 
-    /// The sending end takes one answer after the other while nothing else happens.
+    /// The sending end takes one ACK after another while there is no other event.
     #[allow(clippy::inline_always, reason = "as `let_source_send`")]
     #[inline(always)]
     fn visit_source(&mut self, came: Option<PacketHandle>, now: Nanos) {
-        let mut more = if self.alone { MAX_CALLS } else { 0 };
+        let mut more = if self.unobserved { MAX_CALLS } else { 0 };
         let (mut came, mut now) = (came, now);
         loop {
             if self.let_source_send(came, now) {

@@ -1,6 +1,6 @@
-//! When a segment is acknowledged: at once, together with the next one, or after a while.
+//! When a segment is acknowledged: at once, together with the next one, or after a delay.
 //!
-//! Does not depend on what an acknowledgement says. Read RFC 5681 §4.2 first. [`AckRules`] adds the rules of
+//! Does not depend on the content of an ACK. Read RFC 5681 §4.2 first. [`AckRules`] adds the rules of
 //! Linux 6.18: a delay that adapts, and acknowledgements of a gap spaced out.
 
 use super::periodic_acks::Periods;

@@ -1,7 +1,6 @@
-//! The window that a receiver promises: what of its buffer is free, how far its right edge reaches, and when an update of
-//! it is worth a segment.
+//! The advertised window of a receiver: the free space of its buffer, the right edge, and when a window update is sent.
 //!
-//! Does not depend on when data are acknowledged otherwise. Read RFC 9293 §3.8.6 first; Linux 6.18 `tcp_select_window`.
+//! Does not depend on when data are acknowledged. Read RFC 9293 §3.8.6 first; Linux 6.18 `tcp_select_window`.
 
 use super::autotuning::GrowingWindow;
 use super::{Owed, Receiver, Space};

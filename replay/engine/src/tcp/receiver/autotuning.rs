@@ -1,8 +1,8 @@
-//! A receive window that grows as Linux 6.18 lets it: first by two segments for each full one that arrives, up to
-//! what the buffer holds; and, where allowed, the buffer itself with what the application reads per round trip.
+//! Receive window autotuning as in Linux 6.18: the window opens by two segments for each full one that arrives, up to the
+//! size of the buffer; with autotuning the buffer grows with what the application reads per round trip.
 //!
-//! Does not depend on acknowledgements. Sizes are octets of window: what Linux accounts as memory counts for 5/8 of itself
-//! here (a full Ethernet segment and its book-keeping), half of itself before the first segment was seen.
+//! Does not depend on acknowledgements. Sizes are octets of window: 5/8 of what Linux accounts as memory (a full Ethernet
+//! segment and its overhead), and half of it before the first segment.
 
 use crate::sim::time::{MILLISECOND, Nanos, timestamp};
 

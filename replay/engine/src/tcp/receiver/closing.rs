@@ -1,7 +1,7 @@
-//! How a connection ends at its receiving half: the FIN that arrives, the one that answers it, resets.
+//! The end of a connection at its receiving half: the FIN that arrives, the FIN that answers it, resets.
 //!
-//! Its application has nothing more to say when the data have come to their end, so it closes at once (CLOSE-WAIT lasts no
-//! time): every acknowledgement from then on carries the FIN, which is repeated until it is acknowledged (LAST-ACK).
+//! The application sends no data and closes as soon as it has received all (CLOSE-WAIT has no duration): every
+//! acknowledgement from then on carries the FIN, which is repeated until it is acknowledged (LAST-ACK).
 //!
 //! Does not depend on congestion control or the window. Read RFC 9293 §3.6 and §3.10.7.4, and RFC 5961 §3.2 first.
 

@@ -1,8 +1,8 @@
-//! Freeze-TCP's receiver: its window closes some time before an outage that it knows of, and three acknowledgements open
-//! it again when the outage is over.
+//! Freeze-TCP's receiver: it closes its window some time before a forecast outage, and opens it again with three ACKs when
+//! the outage is over.
 //!
-//! Does not depend on what the sender makes of it (`tcp/sender/freeze.rs`). Read Goff, Moronski, Phatak and Gupta 2000 §3 first,
-//! then `docs/variants/freeze-tcp.md`.
+//! Does not depend on the reaction of the sender (`tcp/sender/freeze.rs`). Read Goff, Moronski, Phatak and Gupta 2000 §3
+//! first, then `docs/variants/freeze-tcp.md`.
 
 use super::{Owed, Receiver};
 use crate::sim::time::{NEVER, Nanos};

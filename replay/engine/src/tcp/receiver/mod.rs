@@ -1,6 +1,6 @@
 //! The receiving half of a connection: reassembly, acknowledgements, the advertised window, the reading application.
 //!
-//! When an acknowledgement leaves is decided in `ack_policy`, how the window grows in `autotuning`.
+//! `ack_policy` decides when an ACK is sent, `autotuning` how the window opens.
 //! Does not depend on congestion control. Read RFC 9293 §3.8.6 and §3.10.7.4, RFC 5681 §4.2 and RFC 2018 first.
 #![allow(clippy::inline_always, reason = "parts of the fast path")]
 

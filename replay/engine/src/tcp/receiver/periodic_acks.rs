@@ -1,6 +1,6 @@
 //! Acknowledgements by time: a few per round-trip time, for a narrow reverse path.
 //!
-//! Does not depend on what arrives. `ack_policy` decides by it.
+//! Does not depend on what arrives. Used by `ack_policy`.
 
 use crate::sim::time::{MILLISECOND, Nanos, timestamp};
 

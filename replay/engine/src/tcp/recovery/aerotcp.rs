@@ -1,7 +1,7 @@
-//! AeroTCP's recovery on the satellite leg: it begins at the first duplicate ACK, with a window that no loss moves, a
-//! separate count of what is in flight, and two copies after a timeout.
+//! AeroTCP's recovery on the satellite leg: it begins at the first duplicate ACK, keeps a fixed window, counts
+//! what is in flight separately, and sends two copies after a timeout.
 //!
-//! Does not depend on how the window grows. Read RFC 6675 §5 first, then `docs/variants/aerotcp.md`.
+//! Does not depend on the window increase. Read RFC 6675 §5 first, then `docs/variants/aerotcp.md`.
 
 use super::window::RecoveryWindow;
 use super::{Ack, Recovery, sack};

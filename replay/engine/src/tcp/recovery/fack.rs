@@ -2,7 +2,8 @@
 //! hole of more than three segments below it is lost without waiting for three duplicates.
 //!
 //! awnd = snd_nxt - snd.fack + retran_data is the scoreboard's pipe where every segment below snd.fack that is not sacked
-//! counts as lost. Does not depend on how much a loss reduces the window. Read Mathis and Mahdavi 1996 §3 first, then `docs/variants/fack.md`.
+//! counts as lost. Does not depend on how much a loss decreases the window. Read Mathis and Mahdavi 1996 §3 first, then
+//! `docs/variants/fack.md`.
 
 use super::rfc::Entry;
 use super::window::RecoveryWindow;

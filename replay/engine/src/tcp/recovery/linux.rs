@@ -1,8 +1,8 @@
-//! Recovery as Linux 6.18 runs it: one state machine for losses, for spurious window decreases (RFC 3522,
-//! RFC 3708, RFC 5682) and for reordering, with SACK and without it.
+//! Loss recovery of Linux 6.18: one state machine for losses, for undo (RFC 3522, RFC 3708, RFC 5682) and for reordering,
+//! with and without SACK.
 //!
-//! Does not depend on windows' arithmetic: the controller and `prr` have it. Read RFC 8985 §6, RFC 5682 §3.1 and RFC 3522
-//! §3.2 first; the order of the questions is that of `tcp_fastretrans_alert`.
+//! Does not depend on how windows are computed, which is in the controller and `prr`. Read RFC 8985 §6, RFC 5682 §3.1 and
+//! RFC 3522 §3.2 first; the order of the checks is that of `tcp_fastretrans_alert`.
 
 use super::undo::{Hold, MAX_REORDERING};
 use super::window::RecoveryWindow;
@@ -137,12 +137,12 @@ impl Sender {
                 }
             }
             Phase::Open { .. } | Phase::Loss { .. } => {
-                // Linux: where reordering is known, SACK alone lets the window grow too.
+                // Linux: where reordering is known, a SACK that does not advance increases the window too.
                 let late = u64::from(self.undo_state.reordering) > DUP_THRESH;
-                let grows = ack.advances || late && ack.digest.sacked > 0;
+                let increases = ack.advances || late && ack.digest.sacked > 0;
                 let sinks = self.sink(ack, ack.advances && !newly_lost);
                 // RFC 3168 §6.1.2: no increase on an echoed mark.
-                if grows && !sinks && !ack.ecn_echo {
+                if increases && !sinks && !ack.ecn_echo {
                     self.increase_window(ack);
                 }
             }

@@ -2,7 +2,7 @@
 //! window. Setting it for one purpose cancels the others. When it is set for the timeout again, the RTO runs from the
 //! transmission of the oldest segment, not from now. At most one of the sender's three timers is set.
 //!
-//! Does not depend on how a window grows. Facts: Linux 6.18 `tcp_rearm_rto`, `tcp_schedule_loss_probe`,
+//! Does not depend on the window increase. Facts: Linux 6.18 `tcp_rearm_rto`, `tcp_schedule_loss_probe`,
 //! `tcp_send_loss_probe`, `tcp_rack_reo_timeout`, `tcp_xmit_retransmit_queue`. It counts in ticks.
 //!
 //! Deviation: timers of the handshake, of a closed window and of a FIN are exact, and so are all of a sender whose

@@ -78,7 +78,7 @@ pub(in crate::tcp) trait Recovery {
 
     /// While nothing is lost, reported or suspected, an ACK that only acknowledges does nothing but increase the window,
     /// restart the timer and, if it reads the order of departure, move RACK on (see `sender/fast_path`).
-    const IS_STEADY: bool = true;
+    const ALLOWS_FAST_PATH: bool = true;
 
     /// Reacts to an ACK: finds losses, begins and ends recovery, increases the window.
     fn on_ack(sender: &mut Sender, ack: &Ack)
@@ -164,8 +164,8 @@ macro_rules! algorithms {
                 match self { $(Self::$name => <$rules>::READS_ORDER,)+ }
             }
 
-            pub fn is_steady(self) -> bool {
-                match self { $(Self::$name => <$rules>::IS_STEADY,)+ }
+            pub fn allows_fast_path(self) -> bool {
+                match self { $(Self::$name => <$rules>::ALLOWS_FAST_PATH,)+ }
             }
 
             #[inline]

@@ -1,6 +1,6 @@
 //! NewReno (RFC 6582): fast recovery without SACK that lasts until all that was outstanding has been acknowledged.
 //!
-//! Does not depend on how the window grows.
+//! Does not depend on the window increase.
 
 use super::reno::inflate;
 use super::rfc::Entry;

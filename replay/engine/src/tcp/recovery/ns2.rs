@@ -1,5 +1,5 @@
-//! The sender of the profile `ns2`: recovery and window as the agents TCP/Reno, TCP/Newreno and TCP/Sack1 of ns-2.35
-//! have them, where they differ from RFC 5681, 6582 and 6675. Everything counts packets and ACKs.
+//! The recovery of the profile `ns2`: the agents TCP/Reno, TCP/Newreno and TCP/Sack1 of ns-2.35, where they differ from
+//! RFC 5681, 6582 and 6675. They count packets and ACKs.
 //!
 //! Does not depend on how a controller moves the window. Read `docs/validation.md` (the simulator ns-2) first.
 
@@ -44,7 +44,7 @@ impl Agent for Sack {
 pub(in crate::tcp) struct Ns2Recovery<A>(PhantomData<A>);
 
 impl<A: Agent> Recovery for Ns2Recovery<A> {
-    const IS_STEADY: bool = false;
+    const ALLOWS_FAST_PATH: bool = false;
 
     fn on_ack(sender: &mut Sender, ack: &Ack) {
         if A::SACK {

@@ -84,7 +84,7 @@ pub(in crate::tcp) struct Ns2TcpLinuxRecovery;
 
 impl Recovery for Ns2TcpLinuxRecovery {
     /// Every ACK is timed, and the window grows only if it was full.
-    const IS_STEADY: bool = false;
+    const ALLOWS_FAST_PATH: bool = false;
 
     fn on_ack(sender: &mut Sender, ack: &Ack) {
         let lost = sender.judge_as_tcp_linux(ack);

@@ -1,6 +1,6 @@
-//! RACK-TLP (RFC 8985): losses found by time, the probe of a tail loss, and the recovery that uses both.
+//! RACK-TLP (RFC 8985): loss detection by time, the tail loss probe, and the recovery that uses both.
 //!
-//! Does not depend on how the window grows. Read RFC 8985 §6 and §7 first.
+//! Does not depend on the window increase. Read RFC 8985 §6 and §7 first.
 
 use super::rfc::{self, Entry};
 use super::window::RecoveryWindow;
@@ -16,7 +16,7 @@ pub(in crate::tcp) struct RackRecovery;
 
 impl Recovery for RackRecovery {
     const READS_ORDER: bool = true;
-    const IS_STEADY: bool = false;
+    const ALLOWS_FAST_PATH: bool = false;
 
     fn on_ack(sender: &mut Sender, ack: &Ack) {
         sender.note_order(ack, true);

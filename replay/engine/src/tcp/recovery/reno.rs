@@ -1,6 +1,6 @@
 //! Fast retransmit and fast recovery of RFC 5681 §3.2 without SACK.
 //!
-//! Does not depend on how the window grows.
+//! Does not depend on the window increase.
 
 use super::rfc::Entry;
 use super::window::RecoveryWindow;

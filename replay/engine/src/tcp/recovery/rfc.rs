@@ -1,7 +1,7 @@
 //! The state machine of RFC 5681, RFC 6582 and RFC 6675: an open window, fast recovery, and the time after a timeout.
 //!
-//! The algorithms differ in its steps (see [`Recovery`]): how they find losses, when recovery begins, what governs
-//! transmission meanwhile. Does not depend on any of them.
+//! The algorithms differ in its steps (see [`Recovery`]): how they detect losses, when recovery begins, what governs
+//! transmission in recovery. Does not depend on any of them.
 
 use super::window::RecoveryWindow;
 use super::{Ack, Departure, Recovery};
@@ -106,7 +106,7 @@ fn leave<R: Recovery>(sender: &mut Sender, ack: &Ack) {
     // What was sent during recovery may have been lost meanwhile.
     if R::is_triggered(sender, 0) {
         enter::<R>(sender, ack.now, ack.digest.delivered);
-    } else if sender.rules.exit_ack_grows || sender.capabilities.increases_in_recovery {
+    } else if sender.rules.exit_ack_increases || sender.capabilities.increases_in_recovery {
         sender.increase_window(ack);
     }
 }

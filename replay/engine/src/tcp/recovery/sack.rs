@@ -1,6 +1,6 @@
 //! Recovery by SACK (RFC 6675): losses by the scoreboard, transmission by the pipe.
 //!
-//! Does not depend on how the window grows.
+//! Does not depend on the window increase.
 
 use super::rfc::Entry;
 use super::window::RecoveryWindow;

@@ -1,6 +1,6 @@
 //! SCPS-TP's recovery (CCSDS 714.0-B): what is reported missing is lost and is retransmitted as the window allows.
 //!
-//! Does not depend on how the window grows. Losses are found by time as `rack` finds them, with no reordering window.
+//! Does not depend on the window increase. Losses are found by time as `rack` finds them, with no reordering window.
 
 use super::rack::{self, PathView};
 use super::{Ack, Recovery};
@@ -12,7 +12,7 @@ pub(in crate::tcp) struct SnackRecovery;
 
 impl Recovery for SnackRecovery {
     const READS_ORDER: bool = true;
-    const IS_STEADY: bool = false;
+    const ALLOWS_FAST_PATH: bool = false;
 
     fn find_losses(sender: &mut Sender, ack: &Ack) -> bool {
         rack::find_losses(sender, ack, &view(sender, ack.now))

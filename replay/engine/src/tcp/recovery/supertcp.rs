@@ -1,7 +1,7 @@
-//! Super TCP's recovery on the satellite leg: it begins at the first duplicate ACK without SACK, with a window that no
-//! loss moves; the first partial ACK shows how many segments are missing, and all of them are retransmitted at once.
+//! Super TCP's recovery on the satellite leg: it begins at the first duplicate ACK, without SACK, and keeps a fixed
+//! window; the first partial ACK shows how many segments are missing, and all of them are retransmitted at once.
 //!
-//! Does not depend on how the window grows. Read RFC 6582 §3.2 first, then `docs/variants/supertcp.md`.
+//! Does not depend on the window increase. Read RFC 6582 §3.2 first, then `docs/variants/supertcp.md`.
 
 use super::window::RecoveryWindow;
 use super::{Ack, Recovery, rfc};

@@ -1,5 +1,4 @@
-//! What governs transmission in fast recovery: the state that an algorithm keeps while it recovers, and how much it lets
-//! be in flight.
+//! What governs transmission in fast recovery: the state of the algorithm during recovery, and how much may be in flight.
 //!
 //! Does not depend on how a recovery begins or ends.
 

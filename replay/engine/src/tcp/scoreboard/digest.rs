@@ -1,4 +1,4 @@
-//! What one ACK teaches, gathered by the scoreboard.
+//! The digest of one ACK: what the scoreboard has learned from it.
 //!
 //! Does not depend on how it is used.
 

@@ -1,4 +1,4 @@
-//! The cumulative acknowledgement of segments that nothing has happened to.
+//! The fast path of a cumulative acknowledgement: no segment is sacked, lost or retransmitted.
 //!
 //! Replaces `acknowledge` where its condition holds.
 

@@ -1,7 +1,7 @@
-//! The pieces in which a stack keeps what it has sent: segments that left as one are one piece until a retransmission or a
-//! SACK block cuts them, and sacked neighbours are joined.
+//! The pieces of the retransmission queue: segments sent as one burst are one piece until a retransmission or a SACK block
+//! cuts it; sacked neighbours are joined.
 //!
-//! Does not depend on what a piece costs. Linux 6.x: an skb of the retransmission queue (`tcp_fragment`,
+//! Does not depend on the memory that a piece takes. Linux 6.x: an skb of the retransmission queue (`tcp_fragment`,
 //! `tcp_shift_skb_data`, `tcp_trim_head`).
 
 use super::{PIECE, Scoreboard};

@@ -1,5 +1,5 @@
-//! The order in which segments were last sent, for RACK (RFC 8985 §6.2 step 5): a list through the slots, by the low bits of
-//! the segments' numbers, which say in which slot a segment is.
+//! The order in which segments were last sent, for RACK (RFC 8985 §6.2 step 5): a list through the slots, linked by
+//! the low bits of the segments' numbers, which are their slots.
 //!
 //! Does not depend on what makes a segment lost.
 

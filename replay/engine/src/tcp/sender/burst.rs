@@ -1,4 +1,4 @@
-//! Segments that leave as one, as Linux sends them: how many, and when fewer wait for more room.
+//! Bursts as in Linux (TSO): how many segments are sent as one, and when fewer wait until the window has room for more.
 //!
 //! Does not depend on which data they carry.
 

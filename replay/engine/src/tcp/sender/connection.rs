@@ -1,7 +1,7 @@
-//! How a connection opens and ends at its sending half: the handshake, FIN both ways, giving up, resets.
+//! The start and the end of a connection at its sending half: the handshake, FIN both ways, giving up, resets.
 //!
-//! A FIN takes the place of one more octet behind the last one written (RFC 9293 §3.4): the window, the scoreboard and
-//! the timers treat it as they treat data. The states that RFC 9293 §3.3.2 tells apart while a FIN is under way
+//! A FIN takes one sequence number after the last octet written (RFC 9293 §3.4): the window, the scoreboard and the timers
+//! treat it like data. The states that RFC 9293 §3.3.2 tells apart while a FIN is under way
 //! (FIN-WAIT-1, FIN-WAIT-2) differ in what `snd_una` has passed, so they are not separate states here.
 //!
 //! Does not depend on windows' arithmetic. Read RFC 9293 §3.3.2, §3.5 and §3.6 first.

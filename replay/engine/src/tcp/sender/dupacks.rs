@@ -1,5 +1,5 @@
-//! How many segments an ACK reports as received, for controllers that observe every ACK: the scoreboard's count with SACK, a
-//! count of duplicate and delayed ACKs without it.
+//! The number of segments that an ACK reports as received, for controllers that observe every ACK: with SACK the count of
+//! the scoreboard, without it a count from duplicate and delayed ACKs.
 //!
 //! Does not depend on what the count is used for. Mascolo et al. 2001 call it AckedCount.
 

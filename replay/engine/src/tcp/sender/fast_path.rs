@@ -1,4 +1,5 @@
-//! The sender's fast path: ACKs while nothing is lost, nothing is reported and the profile adds nothing.
+//! The sender's fast path: ACKs while nothing is lost, nothing is reported by SACK or duplicates, and no option of the
+//! profile needs the slow path.
 //!
 //! `receive_fast` states the condition under which it replaces the slow path (`receive_any`) and leaves the same state, to
 //! the bit. Where the condition does not hold it changes nothing and returns false. `transmit.rs` skips steps under the same
@@ -36,18 +37,18 @@ pub(in crate::tcp) enum FastPath {
 impl FastPath {
     /// Allowed without FIN, ECN, a send buffer, a report of slow start or Quick-Start.
     pub fn of(params: &StackParams, rules: &StackRules) -> Self {
-        let plain = !rules.times_one_segment
-            && rules.algorithm.is_steady()
+        let allowed = !rules.times_one_segment
+            && rules.algorithm.allows_fast_path()
             && !params.close
             && !params.ecn
             && params.send_buffer_bytes.is_none()
             && !params.delayed_ack_after_slow_start
             && params.quick_start_bps.is_none();
-        if plain { Self::Allowed } else { Self::Never }
+        if allowed { Self::Allowed } else { Self::Never }
     }
 }
 
-/// What an ACK that only acknowledges reports.
+/// An ACK on the fast path.
 #[derive(Clone, Copy, Debug)]
 struct News {
     covered: Covered,
@@ -271,9 +272,9 @@ impl Sender {
         }
     }
 
-    /// Whether the connection is steady, and data are in the network, so that nothing restarts.
+    /// Whether the connection is on the fast path and has data in flight, so that nothing restarts after an idle time.
     #[inline(always)]
-    pub(in crate::tcp) fn sends_steadily(&mut self) -> bool {
+    pub(in crate::tcp) fn sends_on_fast_path(&mut self) -> bool {
         self.on_fast_path_now() && self.board.outstanding() > 0 && self.no_low_priority_probe_due()
     }
 }

@@ -1,7 +1,7 @@
 //! A sender whose receiver warns of outages: a closed window freezes window and timers, and the third acknowledgement that
 //! opens it retransmits what was in flight.
 //!
-//! Does not depend on how the receiver knows. Read Goff, Moronski, Phatak and Gupta 2000 §3 first, then
+//! Does not depend on how the receiver forecasts outages. Read Goff, Moronski, Phatak and Gupta 2000 §3 first, then
 //! `docs/variants/freeze-tcp.md`.
 
 use super::Sender;

@@ -1,6 +1,6 @@
 //! A sender that knows of handovers in advance: at each one it sets window and round-trip time to the new path's.
 //!
-//! Does not depend on who tells it. Read `docs/mechanisms.md` first.
+//! Does not depend on the source of the forecast. Read `docs/mechanisms.md` first.
 
 use super::Sender;
 use crate::cc::{Adjustment, MIN_SSTHRESH, Window};

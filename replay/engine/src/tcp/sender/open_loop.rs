@@ -1,7 +1,7 @@
-//! Open-loop replay: the sender repeats what a recorded sender did, whatever its window allows: departures, timeouts, and the
-//! timers that detect losses. Its scoreboard and its controller then see exactly what the recorded sender's saw.
+//! Open-loop replay: the sender repeats the transmissions, timeouts and loss detection timers of a recorded sender,
+//! regardless of its window. Its scoreboard and its controller then get exactly the input of the recorded sender.
 //!
-//! Does not depend on where the record comes from: `sim/open_loop.rs` does.
+//! Does not depend on the source of the record (`sim/open_loop.rs`).
 
 use super::Sender;
 use super::connection::ConnectionState;

@@ -1,5 +1,5 @@
-//! Pacing as Linux enforces it inside TCP: bursts of a few segments, each of which pushes back when the next may
-//! leave. Costs nothing where a controller does not ask for it.
+//! Pacing as in Linux's TCP-internal pacing: bursts of a few segments, each of which delays the next one. No cost without a
+//! controller that paces.
 //!
 //! Does not depend on why the rate is what it is.
 

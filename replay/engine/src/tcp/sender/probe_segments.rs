@@ -1,5 +1,6 @@
-//! When low-priority probe segments (TCP-Peach's dummy segments) leave: spread over the first round-trip time and over that
-//! after a timeout (Sudden Start), and one for each segment that fast recovery learns to be delivered (Rapid Recovery).
+//! When low-priority probe segments (TCP-Peach's dummy segments) are sent: spread over the first round-trip time and over
+//! that after a timeout (Sudden Start), and one for each segment that fast recovery learns to be delivered (Rapid
+//! Recovery).
 //!
 //! Does not depend on what an answer adds to the window, which the controller decides. Read Akyildiz, Morabito and Palazzo
 //! 2001 §III first, then `docs/variants/peach.md`.

@@ -1,5 +1,5 @@
-//! Delivery rates (draft-cheng-iccrg-delivery-rate-estimation-02, as Linux takes them): what each segment knew when it
-//! was sent, and the rate that its acknowledgement shows. Kept only for controllers that ask for it.
+//! Delivery rates (draft-cheng-iccrg-delivery-rate-estimation-02, as in Linux): the state noted with each segment when it
+//! is sent, and the rate sample of its ACK. Only for controllers that model the path.
 //!
 //! Does not depend on what a controller makes of a rate.
 

@@ -1,4 +1,4 @@
-//! What a sender shows of itself: the state that instruments record, and the part of it whose change is news.
+//! The observable state of a sender: what `instruments` records, and the part whose changes are reported at once.
 //!
 //! Does not depend on who records it. The names are those of the `instruments` table.
 

@@ -1,8 +1,8 @@
 //! The send queue: octets written and not yet sent, in the pieces in which Linux keeps them (skbs): as large as the largest
 //! burst, filled one after the other.
 //!
-//! Does not depend on who writes or what a piece costs. Linux 6.18: `tcp_sendmsg_locked`, `tcp_xmit_size_goal`,
-//! `tcp_grow_skb`.
+//! Does not depend on the application or on the memory that a piece takes. Linux 6.18: `tcp_sendmsg_locked`,
+//! `tcp_xmit_size_goal`, `tcp_grow_skb`.
 
 use super::Sender;
 use crate::app::Buffered;

@@ -1,6 +1,7 @@
-//! The sender's timers: retransmission (RFC 6298 §5), zero window (RFC 9293 §3.8.6.1), RACK's and the probe's.
+//! The sender's timers: retransmission (RFC 6298 §5), zero window (RFC 9293 §3.8.6.1), RACK's reordering timer and
+//! the tail loss probe.
 //!
-//! Does not depend on how a window grows.
+//! Does not depend on the window increase.
 
 use super::Sender;
 use super::connection::ConnectionState;

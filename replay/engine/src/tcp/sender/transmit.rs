@@ -1,7 +1,7 @@
 //! What is sent next: the handshake, a forced retransmission, lost segments, new data, speculative retransmissions, probes.
 //!
-//! Does not depend on why the window is what it is. A step that cannot have an effect while the connection is `steady`
-//! (see `fast_path`) is skipped then.
+//! Does not depend on how the window was computed. On the fast path (see `fast_path`) the steps that cannot have an effect
+//! there are skipped.
 #![allow(
     clippy::inline_always,
     reason = "the path of nearly every segment, called from one place; `#[inline]` alone is ignored here"
@@ -40,10 +40,10 @@ impl Sender {
         self.transmit_next(now, slot) != Sent::Nothing
     }
 
-    /// The same, which also tells where no other one can follow. While the connection is steady only new data can leave.
+    /// The same, which also tells where no other one can follow. On the fast path only new data can leave.
     #[inline(always)]
     pub fn transmit_next(&mut self, now: Nanos, slot: &mut Segment) -> Sent {
-        if !self.sends_steadily() {
+        if !self.sends_on_fast_path() {
             return self.transmit_any(now, slot);
         }
         let cwnd = self.controller.window().cwnd;
@@ -280,17 +280,17 @@ impl Sender {
     }
 
     /// Sends a new segment of `len` octets as `departure`; a burst that begins with it has `burst` segments. While the
-    /// connection is steady the segment is known to have no mark, no separate piece and no timing.
+    /// connection is on the fast path the segment is known to have no mark, no separate piece and no timing.
     #[inline(always)]
     pub(in crate::tcp) fn send_new(
         &mut self,
-        steady: bool,
+        fast: bool,
         departure: Departure,
         (len, burst): (u16, u32),
         now: Nanos,
     ) -> Segment {
         let pushed = self.rules.sends_bursts && self.ends_burst(burst, now);
-        let idle = !steady && self.board.pipe() == 0;
+        let idle = !fast && self.board.pipe() == 0;
         let seq = self.snd_nxt;
         if idle {
             self.note_resumption(now);
@@ -303,8 +303,8 @@ impl Sender {
         if u32::from(len) < self.params.smss_bytes {
             self.small_end = self.snd_nxt;
         }
-        let mut segment = self.segment_of(steady, (seq, len), Purpose::Data, now);
-        if !steady {
+        let mut segment = self.segment_of(fast, (seq, len), Purpose::Data, now);
+        if !fast {
             self.note_new(&mut segment, now);
         }
         if pushed {
@@ -401,7 +401,7 @@ impl Sender {
     #[inline(always)]
     fn segment_of(
         &mut self,
-        steady: bool,
+        fast: bool,
         (seq, len): (u64, u16),
         purpose: Purpose,
         now: Nanos,
@@ -416,7 +416,7 @@ impl Sender {
         segment.payload_bytes = len;
         segment.ip_bytes += len;
         segment.purpose = purpose;
-        if !steady {
+        if !fast {
             self.marks.on_send();
             if let Phase::Recovery(recovery) = &mut self.phase {
                 recovery.window.on_send();
@@ -426,7 +426,7 @@ impl Sender {
         }
         if seq + u64::from(len) == self.write_end && self.finished {
             segment.flags |= flags::PSH;
-            if !steady && self.fin_seq.is_some() {
+            if !fast && self.fin_seq.is_some() {
                 segment.flags |= flags::FIN;
                 segment.payload_bytes -= 1;
                 segment.ip_bytes -= 1;
