@@ -120,16 +120,21 @@ impl Sender {
         if !self.rules.sends_bursts || self.is_in_burst(now) || self.in_loss_recovery() {
             return false;
         }
+        let released = self.pacer.as_ref().map_or(0, Pacer::release);
+        let wanted = room.left * BURST_SHARE;
+        let offered_bytes = f64::from(self.last_wnd_bytes);
+        let is_small = now <= self.last_sent_at.max(released) + MILLISECOND
+            && room.left < f64::from(max)
+            && wanted < room.window
+            && wanted * f64::from(self.params.smss_bytes) < offered_bytes;
+        if !is_small {
+            return false;
+        }
         let (Some(first), Some(srtt)) = (self.board.first(), self.rtt.srtt()) else {
             return false;
         };
-        let released = self.pacer.as_ref().map_or(0, Pacer::release);
-        let offered = f64::from(self.last_wnd_bytes) / f64::from(self.params.smss_bytes);
         // The last segment of a piece gains nothing by waiting.
-        now <= self.last_sent_at.max(released) + MILLISECOND
-            && self.board.sent_at(first) + srtt <= now + (srtt / 2).min(MILLISECOND)
-            && room.left < room.window.min(offered) / BURST_SHARE
-            && room.left < f64::from(max)
+        self.board.sent_at(first) + srtt <= now + (srtt / 2).min(MILLISECOND)
             && self.head_pkts() > 1
     }
 
