@@ -10,7 +10,18 @@ from hindflight.toolkit.schema.model import Column, Table, Type
 
 PHASES = ("unknown", "handshake", "slow_start", "congestion_avoidance", "recovery", "loss", "limited")
 SOURCES = ("inferred", "web100", "tcp_info", "tcp_probe", "replay")
-EVENT_KINDS = ("loss", "retransmission", "rto", "recovery", "phase_change", "reordering", "outage", "handover", "reset")
+EVENT_KINDS = (
+    "loss",
+    "retransmission",
+    "rto",
+    "recovery",
+    "phase_change",
+    "reordering",
+    "outage",
+    "handover",
+    "reset",
+    "undecided",
+)
 MECHANISMS = ("unknown", "fast", "sack", "rto", "after_rto", "tlp", "keep_alive", "window_probe")
 EVENT_CAUSES = ("unknown", "channel", "queue", "fast", "rto", "spurious", "probe", "outage", "aqm")
 VANTAGES = ("unknown", "sender", "middle", "receiver")
@@ -292,7 +303,13 @@ EVENTS = Table(
             "end_ns", "i64", "ns", "End of an event with a duration (recovery, outage); null otherwise", nullable=True
         ),
         DIRECTION,
-        Column("kind", "enum", "", "What happened", values=EVENT_KINDS),
+        Column(
+            "kind",
+            "enum",
+            "",
+            "What happened; `undecided`: the capture does not show whether a transmission arrived",
+            values=EVENT_KINDS,
+        ),
         Column("cause", "enum", "", "Why, as far as the evidence goes", values=EVENT_CAUSES),
         Column(
             "record",

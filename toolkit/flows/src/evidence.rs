@@ -106,6 +106,10 @@ pub enum Reason {
         /// Record of that retransmission.
         record: u64,
     },
+    /// Undecided: a spurious retransmission, and without SACK no ACK reports a duplicate.
+    NoSack,
+    /// Undecided: the capture ends first.
+    CaptureEnds,
     /// Loss: the only DSACK reports a later transmission.
     LaterReported {
         /// Record of the ACK with the DSACK block.
@@ -261,6 +265,8 @@ impl Reason {
                 f,
                 "lost before the capture point: record {record}, sent later, arrived before"
             ),
+            Self::NoSack => write!(f, "without SACK, no ACK shows whether it arrived"),
+            Self::CaptureEnds => write!(f, "the capture ends before an ACK shows its fate"),
             Self::LaterReported { record } => write!(
                 f,
                 "record {record} reports a later retransmission as the only duplicate (DSACK)"

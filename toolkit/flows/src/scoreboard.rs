@@ -188,6 +188,11 @@ impl Scoreboard {
         self.started
     }
 
+    /// Whether the capture has shown an ACK of this direction.
+    pub fn acknowledged(&self) -> bool {
+        self.acknowledged
+    }
+
     /// Outstanding octets less SACKed octets.
     pub fn flight_bytes(&self) -> i64 {
         (self.snd_nxt - self.snd_una - self.sacked.octets()).max(0)

@@ -116,6 +116,7 @@ impl Sender {
         Path {
             min_rtt_ns: self.rtt.min_ns(),
             at_receiver: self.vantage == Vantage::Receiver,
+            acknowledged: self.board.acknowledged(),
         }
     }
 
@@ -177,7 +178,14 @@ impl Sender {
         while let Some(range) = self.board.pop_excess() {
             if range.retransmissions.is_some() {
                 let newest = self.newest_delivered;
-                loss::decide_unacknowledged(&range, self.board.log(), newest, flow, events);
+                loss::decide_unacknowledged(
+                    &range,
+                    self.board.log(),
+                    newest,
+                    self.path(),
+                    flow,
+                    events,
+                );
                 self.board.log_mut().free(range.retransmissions);
             }
         }
@@ -283,7 +291,8 @@ impl Sender {
             };
             // RFC 8985 §6.2 step 2: a retransmission did not arrive if it is younger than the minimum RTT or than the
             // timestamp echoed.
-            let too_young = retransmitted && ack.t_ns - last.t_ns < min_age_ns;
+            let echoed = ts_ecr.is_some() && ts_ecr == last.ts_val && ts_ecr != range.first.ts_val;
+            let too_young = retransmitted && !echoed && ack.t_ns - last.t_ns < min_age_ns;
             if !too_young
                 && !echo_precedes(last.ts_val)
                 && range.captured()
@@ -291,7 +300,7 @@ impl Sender {
             {
                 *newest = last;
             }
-            if ts_ecr.is_some() && ts_ecr == last.ts_val && ts_ecr != range.first.ts_val {
+            if echoed {
                 echoed_ns = Some(last.t_ns);
             }
             // RFC 5682 §3.1 step 3.b: data sent before the timeout and never retransmitted arrived.
@@ -324,7 +333,8 @@ impl Sender {
             *f_rto_acks = f_rto_acks.saturating_sub(1);
         }
         if let (None, Some(sent_ns)) = (delivery.sample_sent_ns, echoed_ns) {
-            self.rtt.smooth((ack.t_ns - sent_ns).max(0));
+            // RFC 7323 §4: the echo names the transmission, so it may be a retransmission.
+            self.rtt.sample(ack.t_ns - sent_ns);
         }
         delivery
     }
@@ -401,7 +411,7 @@ impl Sender {
             } else {
                 Transmission::default()
             };
-            loss::decide_unacknowledged(range, self.board.log(), newest, flow, events);
+            loss::decide_unacknowledged(range, self.board.log(), newest, path, flow, events);
         }
         self.row.rtt_samples = self.rtt.samples();
         self.row.rtt_min_ns = self.rtt.min_ns();

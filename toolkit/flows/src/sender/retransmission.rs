@@ -62,7 +62,12 @@ impl Sender {
             } else {
                 Reason::None
             };
-            events.push(loss::retransmission_event(&entry, spurious, proof, flow));
+            events.push(loss::retransmission_event(
+                &entry,
+                Some(spurious),
+                proof,
+                flow,
+            ));
         }
         if acknowledged {
             return true;
