@@ -204,7 +204,7 @@ FLOWS = Table(
 
 INSTRUMENTS = Table(
     "instruments",
-    "the state of one sender at one time, from a log, a replay, or inferred from a capture",
+    "the state of one sender at one time, from a log, a replay, or inferred from a capture (captured elsewhere than at the sender: needs timestamps; the time is that of the segment that shows the state)",
     (
         RUN,
         FLOW,
@@ -245,7 +245,7 @@ INSTRUMENTS = Table(
             "pipe_bytes",
             "i64",
             "bytes",
-            "Mean from this row to the next of the octets in the network (RFC 6675 pipe: flight_bytes minus lost plus retransmitted octets); null unless it is inferred at the sender",
+            "Mean from this row to the next of the octets in the network (RFC 6675 pipe: flight_bytes minus lost plus retransmitted octets); null unless it is inferred",
             nullable=True,
         ),
         Column("smss_bytes", "i64", "bytes", "Sender maximum segment size (payload)", nullable=True),

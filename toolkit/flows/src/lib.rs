@@ -14,6 +14,7 @@ mod key;
 mod loss;
 mod ordering;
 mod passes;
+mod remote;
 mod retransmissions;
 mod rows;
 mod rtt;

@@ -245,6 +245,11 @@ impl Scoreboard {
         self.smss_bytes
     }
 
+    /// The MSS that the receiver announced.
+    pub fn mss_bytes(&self) -> i64 {
+        self.mss_bytes
+    }
+
     /// Sets the MSS that the receiver announced.
     pub fn set_mss(&mut self, mss_bytes: i64) {
         self.mss_bytes = mss_bytes;

@@ -79,6 +79,8 @@ pub struct Sender {
     pub vantage: Vantage,
     /// Estimator of the congestion window, if the capture point is at the sender.
     pub cwnd: Option<Box<CwndEstimator>>,
+    /// The capture point is downstream: see [`crate::remote`].
+    pub remote: bool,
     /// Columns of `flows`.
     pub row: DirectionRow,
     ca_state: CaState,
