@@ -195,6 +195,7 @@ impl Connection {
         let has = |flag: u16| segment.flags & flag != 0;
         self.end_ns = self.end_ns.max(segment.t_ns);
         self.senders[index].row.segments += 1;
+        self.senders[index].missing.observe(segment.ip_id);
         let seq = self.position(index, segment);
         if has(flags::RST) && !std::mem::replace(&mut self.rst, true) {
             events.push(self.reset_event(direction, segment, seq));
@@ -280,6 +281,7 @@ impl Connection {
         self.sequences[index].advance(end);
         self.fins[index] |= fin;
         let flow = self.flow(direction);
+        self.senders[index].one_way = self.senders[1 - index].row.data_segments == 0;
         if let (Some(remote), Some((_, ts_ecr))) =
             (&mut self.remotes[index], segment.options.timestamps)
         {

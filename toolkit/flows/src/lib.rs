@@ -12,6 +12,7 @@ mod intervals;
 mod jump;
 mod key;
 mod loss;
+mod missing;
 mod ordering;
 mod passes;
 mod remote;

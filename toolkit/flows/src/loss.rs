@@ -398,6 +398,22 @@ pub fn retransmission_event(
     }
 }
 
+/// The event of the loss of a retransmission of octets that have been acknowledged; `copy` is its number.
+pub fn missing_event(entry: &Retransmission, copy: u32, flow: FlowDirection) -> Event {
+    let t_ns = entry.transmission.t_ns;
+    Event {
+        seq_start: Some(entry.seq_start),
+        seq_end: Some(entry.seq_end),
+        copy: Some(copy),
+        ..flow.event(
+            EventKind::Loss,
+            EventCause::Unknown,
+            t_ns,
+            Reason::MissingId,
+        )
+    }
+}
+
 /// Adds the event of the loss of transmission `number`, if the range is the primary one of its segment.
 fn add_loss(
     all: &Transmissions<'_>,
@@ -426,6 +442,11 @@ fn add_fate(
     let passed = entry.filter(|entry| entry.not_captured);
     let not_captured = passed.is_some() || (number == 0 && range.first_not_captured);
     let reason = match reason {
+        Reason::RetransmittedAs { record, .. }
+            if number == 0 && not_captured && record == transmission.record =>
+        {
+            Reason::MissingId
+        }
         Reason::RetransmittedAs { record, .. } if not_captured && passed.is_none() => {
             Reason::LostBeforeCapture {
                 revealed_by: transmission.record,

@@ -327,6 +327,28 @@ impl Scoreboard {
         self.snd_nxt = end;
     }
 
+    /// Adds a gap of new octets at SND.NXT. A transmission of them was lost before the one that `revealed` it.
+    pub fn open_gap(&mut self, start: i64, end: i64, revealed: Transmission) {
+        self.ranges.push_back(Range {
+            start,
+            end,
+            first: revealed,
+            retransmissions: None,
+            state: State::Gap,
+            first_not_captured: false,
+            primary: true,
+        });
+        self.snd_nxt = end;
+    }
+
+    /// Whether there is a gap outside of `start..end`.
+    pub fn has_other_gap(&self, start: i64, end: i64) -> bool {
+        let other = |range: &Range| range.end <= start || range.start >= end;
+        self.ranges
+            .iter()
+            .any(|range| !range.captured() && other(range))
+    }
+
     /// Removes the oldest range if there are too many, to bound the memory of a direction without ACKs.
     pub fn pop_excess(&mut self) -> Option<Range> {
         let max_ranges = if self.acknowledged {

@@ -10,6 +10,7 @@ use crate::cwnd::CwndEstimator;
 use crate::evidence::End;
 use crate::jump::{Arrived, QueuedSegments};
 use crate::loss::{self, FlowDirection, LossDetector, Path};
+use crate::missing::MissingPackets;
 use crate::ordering::SendOrder;
 use crate::passes::Passes;
 use crate::rows::{DirectionRow, Edges, Event, Vantage};
@@ -81,6 +82,8 @@ pub struct Sender {
     pub cwnd: Option<Box<CwndEstimator>>,
     /// The capture point is downstream: see [`crate::remote`].
     pub remote: bool,
+    /// The other end sends no data, so that this end sends no ACKs of its own.
+    pub one_way: bool,
     /// Columns of `flows`.
     pub row: DirectionRow,
     ca_state: CaState,
@@ -102,6 +105,12 @@ pub struct Sender {
     passes: Passes,
     /// First octet and end of the last retransmission, if no new data came after it.
     last_resent: Option<(i64, i64)>,
+    /// Time of the last retransmission captured.
+    last_resent_ns: i64,
+    /// Segments at the end of a flight that were lost and not repeated yet.
+    lost_at_end: u32,
+    /// Packets of this end that are missing.
+    pub missing: MissingPackets,
     fin_seq: Option<i64>,
     /// The last sent transmission that was delivered (RFC 8985: RACK.xmit_ts).
     newest_delivered: Transmission,
@@ -153,7 +162,15 @@ impl Sender {
         if self.board.flight_bytes() == 0 {
             self.timer_restart_ns = now;
         }
-        let overlap = self.board.overlap(sent.start, sent.end);
+        let mut overlap = self.board.overlap(sent.start, sent.end);
+        if overlap.repeated_bytes == 0 && overlap.filled_bytes == 0 && self.was_sent_before(sent) {
+            let earlier = Transmission {
+                t_ns: self.last_send_ns,
+                ..sent.transmission
+            };
+            self.board.open_gap(sent.start, sent.end, earlier);
+            overlap = self.board.overlap(sent.start, sent.end);
+        }
         let retransmission = if overlap.repeated_bytes == 0 && overlap.filled_bytes == 0 {
             self.board.send_new(sent.start, sent.end, sent.transmission);
             self.last_resent = None;
