@@ -192,6 +192,11 @@ impl Sender {
             || (missing.is_some() && !self.board.has_other_gap(start, entry.seq_end));
         let oldest = start <= self.board.snd_una() && self.sack_in_use && srtt_ns > 0;
         if !oldest || !alone || waited_ns < srtt_ns / 4 * 3 {
+            // In time: what is missing just before is new data, if no other hole shows them.
+            let at_end = oldest && !self.board.has_other_gap(start, entry.seq_end);
+            if at_end && missing.is_some() {
+                self.lost_at_end = self.missing.recent();
+            }
             return (0, 0, Reason::None);
         }
         let count = timeouts(waited_ns, rto_ns).max(1);
