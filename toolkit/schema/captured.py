@@ -10,7 +10,18 @@ from hindflight.toolkit.schema.model import Column, Table, Type
 
 PHASES = ("unknown", "handshake", "slow_start", "congestion_avoidance", "recovery", "loss", "limited")
 SOURCES = ("inferred", "web100", "tcp_info", "tcp_probe", "replay")
-EVENT_KINDS = ("loss", "retransmission", "rto", "recovery", "phase_change", "reordering", "outage", "handover", "reset")
+EVENT_KINDS = (
+    "loss",
+    "retransmission",
+    "rto",
+    "recovery",
+    "phase_change",
+    "reordering",
+    "outage",
+    "handover",
+    "reset",
+    "undecided",
+)
 MECHANISMS = ("unknown", "fast", "sack", "rto", "after_rto", "tlp", "keep_alive", "window_probe")
 EVENT_CAUSES = ("unknown", "channel", "queue", "fast", "rto", "spurious", "probe", "outage", "aqm")
 VANTAGES = ("unknown", "sender", "middle", "receiver")
@@ -193,7 +204,7 @@ FLOWS = Table(
 
 INSTRUMENTS = Table(
     "instruments",
-    "the state of one sender at one time, from a log, a replay, or inferred from a capture",
+    "the state of one sender at one time, from a log, a replay, or inferred from a capture (captured elsewhere than at the sender: needs timestamps; the time is that of the segment that shows the state)",
     (
         RUN,
         FLOW,
@@ -234,7 +245,7 @@ INSTRUMENTS = Table(
             "pipe_bytes",
             "i64",
             "bytes",
-            "Mean from this row to the next of the octets in the network (RFC 6675 pipe: flight_bytes minus lost plus retransmitted octets); null unless it is inferred at the sender",
+            "Mean from this row to the next of the octets in the network (RFC 6675 pipe: flight_bytes minus lost plus retransmitted octets); null unless it is inferred",
             nullable=True,
         ),
         Column("smss_bytes", "i64", "bytes", "Sender maximum segment size (payload)", nullable=True),
@@ -292,7 +303,13 @@ EVENTS = Table(
             "end_ns", "i64", "ns", "End of an event with a duration (recovery, outage); null otherwise", nullable=True
         ),
         DIRECTION,
-        Column("kind", "enum", "", "What happened", values=EVENT_KINDS),
+        Column(
+            "kind",
+            "enum",
+            "",
+            "What happened; `undecided`: the capture does not show whether a transmission arrived",
+            values=EVENT_KINDS,
+        ),
         Column("cause", "enum", "", "Why, as far as the evidence goes", values=EVENT_CAUSES),
         Column(
             "record",

@@ -177,9 +177,10 @@ impl RetransmissionContext {
             // Fast retransmit would have come with the duplicate ACK that reached the threshold.
             None if ack_clocked && self.dup_acks > DUP_THRESH => self.timer_due(),
             None if ack_clocked && self.dup_acks == DUP_THRESH => false,
-            // Without evidence of a loss, only a timer can be the trigger. At the tail, it can be that of a probe.
-            None if !ack_clocked && !self.tail && self.since_timer_restart_ns >= self.srtt_ns => {
-                true
+            // Without any evidence of a loss, only a timer can be the trigger, perhaps of a stack with another minimum
+            // RTO. At the tail, it can be that of a probe.
+            None if !ack_clocked && !self.tail && self.dup_acks == 0 && self.sacked_bytes == 0 => {
+                self.timer_ns() >= self.srtt_ns.max(self.rto_ns / 2)
             }
             None => self.timer_ns() >= self.min_rto_ns / 20 * 19,
         }

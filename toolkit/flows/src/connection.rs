@@ -6,6 +6,7 @@ use hindflight_decoder::{Segment, flags};
 
 use crate::cwnd::CwndEstimator;
 use crate::loss::FlowDirection;
+use crate::remote::RemoteSender;
 use crate::rows::{
     Direction, Edges, Event, EventCause, EventKind, FlowRow, Note, Phase, Sample, Vantage,
 };
@@ -94,6 +95,7 @@ pub struct Connection {
     end_ns: i64,
     sequences: [SequenceSpace; 2],
     senders: [Sender; 2],
+    remotes: [Option<Box<RemoteSender>>; 2],
     handshake: Handshake,
     scales: [WindowScale; 2],
     sack_permitted: [bool; 2],
@@ -121,6 +123,7 @@ impl Connection {
             end_ns: segment.t_ns,
             sequences: Default::default(),
             senders: Default::default(),
+            remotes: Default::default(),
             handshake: Handshake::default(),
             scales: [WindowScale::Unknown; 2],
             sack_permitted: [false; 2],
@@ -192,6 +195,7 @@ impl Connection {
         let has = |flag: u16| segment.flags & flag != 0;
         self.end_ns = self.end_ns.max(segment.t_ns);
         self.senders[index].row.segments += 1;
+        self.senders[index].missing.observe(segment.ip_id);
         let seq = self.position(index, segment);
         if has(flags::RST) && !std::mem::replace(&mut self.rst, true) {
             events.push(self.reset_event(direction, segment, seq));
@@ -226,9 +230,10 @@ impl Connection {
         }
         let sender = if seg_len > 0 { index } else { reverse };
         note.flight_bytes = self.senders[sender].board.flight_bytes();
-        let cwnd = self.senders[reverse].cwnd.as_ref();
-        if cwnd.is_some_and(|cwnd| cwnd.is_full()) {
-            self.release_samples(direction.reverse(), 1, samples, events);
+        for direction in [direction, direction.reverse()] {
+            if self.cwnd(direction).is_some_and(|cwnd| cwnd.is_full()) {
+                self.release_samples(direction, 1, samples, events);
+            }
         }
         note
     }
@@ -276,6 +281,12 @@ impl Connection {
         self.sequences[index].advance(end);
         self.fins[index] |= fin;
         let flow = self.flow(direction);
+        self.senders[index].one_way = self.senders[1 - index].row.data_segments == 0;
+        if let (Some(remote), Some((_, ts_ecr))) =
+            (&mut self.remotes[index], segment.options.timestamps)
+        {
+            remote.on_data(ts_ecr, &sent, fin, flow);
+        }
         self.senders[index].send(&sent, fin, flow, events)
     }
 
@@ -392,6 +403,11 @@ impl Connection {
             pure: segment.payload_bytes == 0 && segment.flags & (flags::SYN | flags::FIN) == 0,
             sack_in_use: self.sack_in_use,
         };
+        if let (Some(remote), Some((ts_val, _))) =
+            (&mut self.remotes[reverse], segment.options.timestamps)
+        {
+            remote.on_ack(ts_val, ack);
+        }
         let flow = self.flow(direction.reverse());
         let result = self.senders[reverse].acknowledge(&ack, flow, events);
         note.dup_ack = result.dup_ack;
@@ -421,17 +437,37 @@ impl Connection {
     fn set_vantage(&mut self, vantage_a2b: Vantage) {
         let handshake_rtt_ns = self.handshake.rtt().map(|rtt| rtt.path_ns);
         let vantages = [vantage_a2b, vantage_a2b.reverse()];
-        for (sender, vantage) in self.senders.iter_mut().zip(vantages) {
+        let phase = if handshake_rtt_ns.is_some() {
+            Phase::SlowStart
+        } else {
+            Phase::Unknown
+        };
+        let senders = self.senders.iter_mut().zip(&mut self.remotes);
+        for ((sender, remote), vantage) in senders.zip(vantages) {
             sender.handshake_rtt_ns = handshake_rtt_ns;
             sender.vantage = vantage;
-            if vantage == Vantage::Sender && sender.cwnd.is_none() {
-                let phase = if handshake_rtt_ns.is_some() {
-                    Phase::SlowStart
-                } else {
-                    Phase::Unknown
-                };
-                sender.cwnd = Some(Box::new(CwndEstimator::new(phase)));
+            match vantage {
+                Vantage::Sender if sender.cwnd.is_none() => {
+                    sender.cwnd = Some(Box::new(CwndEstimator::new(phase)));
+                }
+                Vantage::Receiver | Vantage::Middle if remote.is_none() => {
+                    let mss_bytes = sender.board.mss_bytes();
+                    let new = RemoteSender::new(phase, mss_bytes, handshake_rtt_ns);
+                    *remote = Some(Box::new(new));
+                }
+                _ => {}
             }
+        }
+    }
+
+    /// The estimator of the congestion window of the sender of `direction`.
+    fn cwnd(&mut self, direction: Direction) -> Option<&mut CwndEstimator> {
+        let index = direction as usize;
+        match &mut self.senders[index].cwnd {
+            Some(cwnd) => Some(cwnd),
+            None => self.remotes[index]
+                .as_mut()
+                .and_then(|remote| remote.cwnd()),
         }
     }
 
@@ -456,7 +492,7 @@ impl Connection {
     ) {
         let is_data_direction = self.data_direction() == direction;
         let flow = self.flow(direction);
-        if let Some(cwnd) = &mut self.senders[direction as usize].cwnd {
+        if let Some(cwnd) = self.cwnd(direction) {
             cwnd.release(is_data_direction, keep, flow, samples, events);
         }
     }
@@ -475,7 +511,10 @@ impl Connection {
     pub fn finish(&mut self, events: &mut Vec<Event>, samples: &mut Vec<Sample>) -> FlowRow {
         let data_direction = self.data_direction();
         self.senders[data_direction as usize].sample_cwnd(self.flow_id, CwndEstimator::take_due);
-        if let Some(cwnd) = &mut self.senders[data_direction as usize].cwnd {
+        if let Some(remote) = &mut self.remotes[data_direction as usize] {
+            remote.finish(self.flow_id);
+        }
+        if let Some(cwnd) = self.cwnd(data_direction) {
             cwnd.finish();
         }
         self.release_samples(data_direction, 0, samples, events);

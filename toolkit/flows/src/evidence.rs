@@ -106,6 +106,19 @@ pub enum Reason {
         /// Record of that retransmission.
         record: u64,
     },
+    /// Undecided: a spurious retransmission, and without SACK no ACK reports a duplicate.
+    NoSack,
+    /// Undecided: the capture ends first.
+    CaptureEnds,
+    /// Loss: IPv4 IDs show that a packet is missing before the segment, and nothing else is.
+    MissingId,
+    /// Loss: the retransmission came more than a round trip late.
+    RepairedLate {
+        /// Time from the segment above the hole to the retransmission.
+        after_ns: i64,
+        /// RTT.
+        rtt_ns: i64,
+    },
     /// Loss: the only DSACK reports a later transmission.
     LaterReported {
         /// Record of the ACK with the DSACK block.
@@ -260,6 +273,18 @@ impl Reason {
             Self::Passed { record } => write!(
                 f,
                 "lost before the capture point: record {record}, sent later, arrived before"
+            ),
+            Self::NoSack => write!(f, "without SACK, no ACK shows whether it arrived"),
+            Self::CaptureEnds => write!(f, "the capture ends before an ACK shows its fate"),
+            Self::MissingId => write!(
+                f,
+                "lost before the capture point: its IPv4 ID is missing, and there is no other hole"
+            ),
+            Self::RepairedLate { after_ns, rtt_ns } => write!(
+                f,
+                "lost before the capture point: the hole was filled {} after it was seen, RTT {}",
+                Ms(after_ns),
+                Ms(rtt_ns)
             ),
             Self::LaterReported { record } => write!(
                 f,

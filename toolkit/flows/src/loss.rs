@@ -64,6 +64,15 @@ struct PendingRange {
 }
 
 impl PendingRange {
+    /// Whether the ACK echoes transmission `number` and no earlier one.
+    fn is_echoed(&self, all: &Transmissions<'_>, number: usize) -> bool {
+        let ts_val = all.transmission(number).ts_val;
+        let earlier = number
+            .checked_sub(1)
+            .map(|earlier| all.transmission(earlier).ts_val);
+        self.ts_ecr.is_some() && self.ts_ecr == ts_val && earlier != Some(ts_val)
+    }
+
     fn on_dsack(&mut self, record: u64, t_ns: i64) {
         self.dsacks = self.dsacks.saturating_add(1);
         self.dsack_record = record;
@@ -78,6 +87,8 @@ pub struct Path {
     pub min_rtt_ns: Option<i64>,
     /// The capture point is at the receiver: all segments captured have arrived.
     pub at_receiver: bool,
+    /// ACKs of this direction were captured.
+    pub acknowledged: bool,
 }
 
 /// Maximum number of entries searched for a DSACK that does not start at the start of a range.
@@ -233,7 +244,7 @@ fn first_arrived(pending: &PendingRange, all: &Transmissions<'_>, path: Path) ->
     if let Some(min_rtt_ns) = path.min_rtt_ns {
         while arrived > 0 {
             let after_ns = pending.delivered_ns - all.transmission(arrived).t_ns;
-            if after_ns >= min_rtt_ns / EARLY_DIVISOR {
+            if after_ns >= min_rtt_ns / EARLY_DIVISOR || pending.is_echoed(all, arrived) {
                 break;
             }
             proof = Reason::TooEarly {
@@ -280,6 +291,16 @@ fn decide_delivered(
         if number < arrived {
             add_loss(&all, number, retransmitted_as, flow, events);
         }
+        if number > arrived && matches!(pending.arrived, Arrived::Before(_)) {
+            add_fate(
+                EventKind::Undecided,
+                &all,
+                number,
+                Reason::NoSack,
+                flow,
+                events,
+            );
+        }
         if is_unreported(pending, &all, arrived, path, number) {
             let record = pending.dsack_record;
             add_loss(&all, number, Reason::LaterReported { record }, flow, events);
@@ -288,7 +309,7 @@ fn decide_delivered(
         if let Some(entry) = all.retransmission(number).filter(captured) {
             let spurious = number > arrived;
             let proof = if spurious { proof } else { Reason::None };
-            events.push(retransmission_event(entry, spurious, proof, flow));
+            events.push(retransmission_event(entry, Some(spurious), proof, flow));
         }
     }
 }
@@ -325,7 +346,7 @@ fn decide_captured(all: &Transmissions<'_>, flow: FlowDirection, events: &mut Ve
             } else {
                 Reason::None
             };
-            events.push(retransmission_event(entry, spurious, proof, flow));
+            events.push(retransmission_event(entry, Some(spurious), proof, flow));
         }
     }
 }
@@ -349,11 +370,11 @@ fn is_unreported(
 /// The event of a retransmission.
 pub fn retransmission_event(
     entry: &Retransmission,
-    spurious: bool,
+    spurious: Option<bool>,
     proof: Reason,
     flow: FlowDirection,
 ) -> Event {
-    let cause = if spurious {
+    let cause = if spurious == Some(true) {
         EventCause::Spurious
     } else {
         entry.cause
@@ -367,7 +388,7 @@ pub fn retransmission_event(
         seq_start: Some(entry.seq_start),
         seq_end: Some(entry.seq_end),
         mechanism: Some(entry.mechanism),
-        spurious: Some(spurious),
+        spurious,
         ..flow.event(
             EventKind::Retransmission,
             cause,
@@ -377,8 +398,36 @@ pub fn retransmission_event(
     }
 }
 
+/// The event of the loss of a retransmission of octets that have been acknowledged; `copy` is its number.
+pub fn missing_event(entry: &Retransmission, copy: u32, flow: FlowDirection) -> Event {
+    let t_ns = entry.transmission.t_ns;
+    Event {
+        seq_start: Some(entry.seq_start),
+        seq_end: Some(entry.seq_end),
+        copy: Some(copy),
+        ..flow.event(
+            EventKind::Loss,
+            EventCause::Unknown,
+            t_ns,
+            Reason::MissingId,
+        )
+    }
+}
+
 /// Adds the event of the loss of transmission `number`, if the range is the primary one of its segment.
 fn add_loss(
+    all: &Transmissions<'_>,
+    number: usize,
+    reason: Reason,
+    flow: FlowDirection,
+    events: &mut Vec<Event>,
+) {
+    add_fate(EventKind::Loss, all, number, reason, flow, events);
+}
+
+/// Adds an event about the fate of transmission `number`; see [`add_loss`].
+fn add_fate(
+    kind: EventKind,
     all: &Transmissions<'_>,
     number: usize,
     reason: Reason,
@@ -393,6 +442,11 @@ fn add_loss(
     let passed = entry.filter(|entry| entry.not_captured);
     let not_captured = passed.is_some() || (number == 0 && range.first_not_captured);
     let reason = match reason {
+        Reason::RetransmittedAs { record, .. }
+            if number == 0 && not_captured && record == transmission.record =>
+        {
+            Reason::MissingId
+        }
         Reason::RetransmittedAs { record, .. } if not_captured && passed.is_none() => {
             Reason::LostBeforeCapture {
                 revealed_by: transmission.record,
@@ -409,12 +463,7 @@ fn add_loss(
         seq_start: Some(start),
         seq_end: Some(end),
         copy: Some(number as u32 + 1),
-        ..flow.event(
-            EventKind::Loss,
-            EventCause::Unknown,
-            transmission.t_ns,
-            reason,
-        )
+        ..flow.event(kind, EventCause::Unknown, transmission.t_ns, reason)
     });
 }
 
@@ -426,34 +475,40 @@ pub fn decide_unacknowledged(
     range: &Range,
     log: &Retransmissions,
     newest: Transmission,
+    path: Path,
     flow: FlowDirection,
     events: &mut Vec<Event>,
 ) {
     let all = Transmissions::new(range, log);
     let delivered = range.state == State::Delivered;
+    let outstanding = range.state == State::Outstanding;
+    let mut all_lost = true;
     for number in 0..=all.last() {
-        if number == 0 && range.first_not_captured {
-            let reason = Reason::RetransmittedAs {
-                record: all.transmission(1).record,
-                after_ns: 0,
-            };
-            add_loss(&all, number, reason, flow, events);
-        } else if range.state == State::Outstanding
-            && all.transmission(number).record < newest.record
-        {
-            let reason = Reason::NeverAcknowledged {
-                delivered: newest.record,
-            };
-            add_loss(&all, number, reason, flow, events);
-        }
-        let captured = |entry: &&Retransmission| entry.primary && !entry.not_captured;
-        if let Some(entry) = all.retransmission(number).filter(captured) {
-            let proof = if delivered {
-                Reason::AlreadyAcknowledged
+        let entry = all.retransmission(number);
+        if let Some(entry) = entry.filter(|entry| entry.primary && !entry.not_captured) {
+            let (spurious, proof) = if delivered {
+                (Some(true), Reason::AlreadyAcknowledged)
             } else {
-                Reason::None
+                (all_lost.then_some(false), Reason::None)
             };
-            events.push(retransmission_event(entry, delivered, proof, flow));
+            events.push(retransmission_event(entry, spurious, proof, flow));
+        }
+        let not_captured = entry.map_or(range.first_not_captured, |entry| entry.not_captured);
+        if not_captured {
+            let record = all.transmission(all.last()).record;
+            let after_ns = 0;
+            let reason = Reason::RetransmittedAs { record, after_ns };
+            add_loss(&all, number, reason, flow, events);
+        } else if outstanding && !path.at_receiver {
+            all_lost &= all.transmission(number).record < newest.record;
+            if all_lost {
+                let delivered = newest.record;
+                let reason = Reason::NeverAcknowledged { delivered };
+                add_loss(&all, number, reason, flow, events);
+            } else if path.acknowledged {
+                let reason = Reason::CaptureEnds;
+                add_fate(EventKind::Undecided, &all, number, reason, flow, events);
+            }
         }
     }
 }

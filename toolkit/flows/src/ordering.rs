@@ -32,7 +32,8 @@ impl SendOrder {
         self.last_id = ip_id.or(self.last_id);
     }
 
-    fn ids_increment(&self) -> bool {
+    /// Whether the sender increments the IDs.
+    pub fn ids_increment(&self) -> bool {
         self.small_steps >= MIN_ID_STEPS && self.small_steps / 4 >= self.other_steps
     }
 

@@ -93,6 +93,8 @@ enumeration! {
         Handover = "handover",
         /// One end reset the connection.
         Reset = "reset",
+        /// The capture does not show whether a transmission arrived.
+        Undecided = "undecided",
     }
 }
 

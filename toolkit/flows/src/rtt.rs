@@ -36,8 +36,7 @@ impl RttEstimator {
         self.max_ns = Some(self.max_ns.map_or(rtt_ns, |max| max.max(rtt_ns)));
     }
 
-    /// Updates SRTT and RTTVAR only: for the RTT of a retransmission that its timestamp identifies (RFC 6298 §3).
-    pub fn smooth(&mut self, rtt_ns: i64) {
+    fn smooth(&mut self, rtt_ns: i64) {
         match self.srtt_ns {
             None => {
                 // RFC 6298 §2.2

@@ -188,6 +188,11 @@ impl Scoreboard {
         self.started
     }
 
+    /// Whether the capture has shown an ACK of this direction.
+    pub fn acknowledged(&self) -> bool {
+        self.acknowledged
+    }
+
     /// Outstanding octets less SACKed octets.
     pub fn flight_bytes(&self) -> i64 {
         (self.snd_nxt - self.snd_una - self.sacked.octets()).max(0)
@@ -238,6 +243,11 @@ impl Scoreboard {
     /// Sender maximum segment size: the largest payload so far, at most the MSS.
     pub fn smss_bytes(&self) -> i64 {
         self.smss_bytes
+    }
+
+    /// The MSS that the receiver announced.
+    pub fn mss_bytes(&self) -> i64 {
+        self.mss_bytes
     }
 
     /// Sets the MSS that the receiver announced.
@@ -315,6 +325,28 @@ impl Scoreboard {
         }
         self.ranges.push_back(range);
         self.snd_nxt = end;
+    }
+
+    /// Adds a gap of new octets at SND.NXT. A transmission of them was lost before the one that `revealed` it.
+    pub fn open_gap(&mut self, start: i64, end: i64, revealed: Transmission) {
+        self.ranges.push_back(Range {
+            start,
+            end,
+            first: revealed,
+            retransmissions: None,
+            state: State::Gap,
+            first_not_captured: false,
+            primary: true,
+        });
+        self.snd_nxt = end;
+    }
+
+    /// Whether there is a gap outside of `start..end`.
+    pub fn has_other_gap(&self, start: i64, end: i64) -> bool {
+        let other = |range: &Range| range.end <= start || range.start >= end;
+        self.ranges
+            .iter()
+            .any(|range| !range.captured() && other(range))
     }
 
     /// Removes the oldest range if there are too many, to bound the memory of a direction without ACKs.

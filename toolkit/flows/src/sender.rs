@@ -10,6 +10,7 @@ use crate::cwnd::CwndEstimator;
 use crate::evidence::End;
 use crate::jump::{Arrived, QueuedSegments};
 use crate::loss::{self, FlowDirection, LossDetector, Path};
+use crate::missing::MissingPackets;
 use crate::ordering::SendOrder;
 use crate::passes::Passes;
 use crate::rows::{DirectionRow, Edges, Event, Vantage};
@@ -79,6 +80,10 @@ pub struct Sender {
     pub vantage: Vantage,
     /// Estimator of the congestion window, if the capture point is at the sender.
     pub cwnd: Option<Box<CwndEstimator>>,
+    /// The capture point is downstream: see [`crate::remote`].
+    pub remote: bool,
+    /// The other end sends no data, so that this end sends no ACKs of its own.
+    pub one_way: bool,
     /// Columns of `flows`.
     pub row: DirectionRow,
     ca_state: CaState,
@@ -100,6 +105,12 @@ pub struct Sender {
     passes: Passes,
     /// First octet and end of the last retransmission, if no new data came after it.
     last_resent: Option<(i64, i64)>,
+    /// Time of the last retransmission captured.
+    last_resent_ns: i64,
+    /// Segments at the end of a flight that were lost and not repeated yet.
+    lost_at_end: u32,
+    /// Packets of this end that are missing.
+    pub missing: MissingPackets,
     fin_seq: Option<i64>,
     /// The last sent transmission that was delivered (RFC 8985: RACK.xmit_ts).
     newest_delivered: Transmission,
@@ -116,6 +127,7 @@ impl Sender {
         Path {
             min_rtt_ns: self.rtt.min_ns(),
             at_receiver: self.vantage == Vantage::Receiver,
+            acknowledged: self.board.acknowledged(),
         }
     }
 
@@ -150,7 +162,15 @@ impl Sender {
         if self.board.flight_bytes() == 0 {
             self.timer_restart_ns = now;
         }
-        let overlap = self.board.overlap(sent.start, sent.end);
+        let mut overlap = self.board.overlap(sent.start, sent.end);
+        if overlap.repeated_bytes == 0 && overlap.filled_bytes == 0 && self.was_sent_before(sent) {
+            let earlier = Transmission {
+                t_ns: self.last_send_ns,
+                ..sent.transmission
+            };
+            self.board.open_gap(sent.start, sent.end, earlier);
+            overlap = self.board.overlap(sent.start, sent.end);
+        }
         let retransmission = if overlap.repeated_bytes == 0 && overlap.filled_bytes == 0 {
             self.board.send_new(sent.start, sent.end, sent.transmission);
             self.last_resent = None;
@@ -177,7 +197,14 @@ impl Sender {
         while let Some(range) = self.board.pop_excess() {
             if range.retransmissions.is_some() {
                 let newest = self.newest_delivered;
-                loss::decide_unacknowledged(&range, self.board.log(), newest, flow, events);
+                loss::decide_unacknowledged(
+                    &range,
+                    self.board.log(),
+                    newest,
+                    self.path(),
+                    flow,
+                    events,
+                );
                 self.board.log_mut().free(range.retransmissions);
             }
         }
@@ -283,7 +310,8 @@ impl Sender {
             };
             // RFC 8985 §6.2 step 2: a retransmission did not arrive if it is younger than the minimum RTT or than the
             // timestamp echoed.
-            let too_young = retransmitted && ack.t_ns - last.t_ns < min_age_ns;
+            let echoed = ts_ecr.is_some() && ts_ecr == last.ts_val && ts_ecr != range.first.ts_val;
+            let too_young = retransmitted && !echoed && ack.t_ns - last.t_ns < min_age_ns;
             if !too_young
                 && !echo_precedes(last.ts_val)
                 && range.captured()
@@ -291,7 +319,7 @@ impl Sender {
             {
                 *newest = last;
             }
-            if ts_ecr.is_some() && ts_ecr == last.ts_val && ts_ecr != range.first.ts_val {
+            if echoed {
                 echoed_ns = Some(last.t_ns);
             }
             // RFC 5682 §3.1 step 3.b: data sent before the timeout and never retransmitted arrived.
@@ -324,7 +352,8 @@ impl Sender {
             *f_rto_acks = f_rto_acks.saturating_sub(1);
         }
         if let (None, Some(sent_ns)) = (delivery.sample_sent_ns, echoed_ns) {
-            self.rtt.smooth((ack.t_ns - sent_ns).max(0));
+            // RFC 7323 §4: the echo names the transmission, so it may be a retransmission.
+            self.rtt.sample(ack.t_ns - sent_ns);
         }
         delivery
     }
@@ -401,7 +430,7 @@ impl Sender {
             } else {
                 Transmission::default()
             };
-            loss::decide_unacknowledged(range, self.board.log(), newest, flow, events);
+            loss::decide_unacknowledged(range, self.board.log(), newest, path, flow, events);
         }
         self.row.rtt_samples = self.rtt.samples();
         self.row.rtt_min_ns = self.rtt.min_ns();

@@ -321,3 +321,94 @@ fn in_recovery_the_window_is_the_pipe_and_afterwards_ssthresh() {
         (Phase::CongestionAvoidance, Some(10_000), Some(10_000))
     );
 }
+
+impl Transfer {
+    /// The same transfer with timestamps, captured at the receiver: its segments, and the times when the data arrived
+    /// and were sent.
+    fn at_receiver(&self) -> (Vec<Segment>, Vec<(i64, i64)>) {
+        let ms = |t_ns: i64| (t_ns / 1_000_000) as u32;
+        let (handshake, rest) = self.segments.split_at(3);
+        let (data, acks): (Vec<&Segment>, Vec<&Segment>) = rest
+            .iter()
+            .partition(|segment| segment.src == handshake[0].src);
+        let mut segments = Vec::new();
+        for (segment, t_ns) in handshake
+            .iter()
+            .zip([RTT_NS / 2, RTT_NS / 2, 3 * RTT_NS / 2])
+        {
+            segments.push(Segment { t_ns, ..*segment });
+            segments.last_mut().expect("just added").options.timestamps = Some((ms(t_ns), 0));
+        }
+        let mut arrivals = Vec::new();
+        for (sent, ack) in data.iter().zip(&acks) {
+            let arrived_ns = ack.t_ns - RTT_NS / 2;
+            let echoed = acks
+                .iter()
+                .take_while(|ack| ack.t_ns <= sent.t_ns)
+                .last()
+                .map_or(0, |ack| ms(ack.t_ns - RTT_NS / 2));
+            let (mut arrival, mut answer) = (**sent, **ack);
+            (arrival.t_ns, answer.t_ns) = (arrived_ns, arrived_ns + 1000);
+            arrival.options.timestamps = Some((ms(sent.t_ns), echoed));
+            answer.options.timestamps = Some((ms(arrived_ns), ms(sent.t_ns)));
+            segments.extend([arrival, answer]);
+            arrivals.push((arrived_ns, sent.t_ns));
+        }
+        for (record, segment) in (1..).zip(&mut segments) {
+            segment.record = record;
+        }
+        (segments, arrivals)
+    }
+}
+
+#[test]
+fn timestamps_show_the_window_at_the_receiver() {
+    let link = Link {
+        service_ns: 2_000_000,
+        ssthresh: 40.0,
+        wnd_segments: 500,
+        pace: Pace::Window,
+    };
+    let transfer = link.run(4_000_000_000);
+    let (segments, arrivals) = transfer.at_receiver();
+    let outcome = track(&segments);
+    let (mut compared, mut within) = (0, 0);
+    for &(arrived_ns, sent_ns) in arrivals.iter().skip(20).step_by(10) {
+        let truth = &transfer.truth;
+        let known = truth[truth.partition_point(|point| point.0 <= sent_ns) - 1].1;
+        let row = row_at(&outcome.samples, arrived_ns).expect("a row");
+        let limits = row.cwnd_low_bytes.zip(row.cwnd_high_bytes);
+        compared += 1;
+        within += u32::from(limits.is_some_and(|(low, high)| (low..=high).contains(&known)));
+        let cwnd = row.cwnd_bytes.expect("an estimate");
+        assert!((cwnd - known).abs() <= known / 10, "{cwnd}, {known}");
+    }
+    assert!(
+        compared > 100 && within * 20 >= compared * 19,
+        "{within} of {compared}"
+    );
+}
+
+#[test]
+fn the_mean_pipe_counts_lost_and_retransmitted_octets() {
+    let outcome = support::run(
+        "  0.00 a>b S  0 mss 1000 ws 0 sackok
+         100.00 b>a SA 0 ack 1 mss 1000 ws 0 sackok
+         100.01 a>b A  1 ack 1
+         110.00 a>b A 1:1001    ack 1           # lost
+         110.01 a>b A 1001:2001 ack 1
+         110.02 a>b A 2001:3001 ack 1
+         110.03 a>b A 3001:4001 ack 1
+         210.01 b>a A 1 ack 1 sack 1001-2001
+         210.02 b>a A 1 ack 1 sack 1001-3001
+         210.03 b>a A 1 ack 1 sack 1001-4001
+         210.04 a>b A 1:1001    ack 1
+         310.04 b>a A 1 ack 4001
+         410.00 a>b A 4001:5001 ack 1
+         510.00 b>a A 1 ack 5001",
+    );
+    let pipe =
+        |t_ms: i64| row_at(&outcome.samples, t_ms * 1_000_000).and_then(|row| row.pipe_bytes);
+    assert_eq!(pipe(150), Some(4000));
+    assert_eq!(pipe(250), Some(1000), "the retransmission only");
+}

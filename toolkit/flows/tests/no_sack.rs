@@ -1,4 +1,4 @@
-//! Flows without SACK, and spurious timeouts. `support/mod.rs` explains the notation.
+//! Flows without SACK, timeouts that are spurious, and timeouts at a handover. `support/mod.rs` explains the notation.
 
 mod support;
 
@@ -45,7 +45,8 @@ fn a_jump_of_the_ack_shows_what_had_arrived() {
          415 retransmission rto #10 1:1001
          415 rto rto #10 1:1001
          515.01 retransmission rto #12 2001:3001
-         515.02 retransmission spurious #13 3001:4001",
+         515.02 retransmission spurious #13 3001:4001
+         515.02 undecided unknown #13 3001:4001",
     );
     assert_eq!(
         mechanisms(&outcome),
@@ -141,4 +142,35 @@ fn a_timeout_that_f_rto_finds_spurious_ends_at_once() {
     let rows = mechanisms(&outcome);
     assert_eq!(rows[0].1, Some(Mechanism::Rto));
     assert_eq!(rows[1].1, Some(Mechanism::Sack));
+}
+
+#[test]
+fn a_retransmission_over_a_shorter_path_is_not_spurious() {
+    let outcome = run("   0.00 a>b S  0 mss 1000 sackok ts 1/0
+          500.00 b>a SA 0 ack 1 mss 1000 sackok ts 9001/1
+          500.01 a>b A  1 ack 1 ts 501/9001
+          510.00 a>b A 1:1001    ack 1 ts 511/9001
+         1010.00 b>a A 1 ack 1001 ts 9511/511
+         1010.01 a>b A 1001:2001 ack 1 ts 1011/9511   # lost in the handover
+         2600.00 a>b A 1001:2001 ack 1 ts 2601/9511
+         2650.00 b>a A 1 ack 2001 ts 11101/2601       # 50 ms later: the new path is shorter");
+    outcome.assert_events(
+        "1010.01 loss unknown #6 1001:2001
+         2600 retransmission probe #7 1001:2001",
+    );
+    assert_eq!(outcome.flows[0].directions[0].rtt_min_ns, Some(50_000_000));
+}
+
+#[test]
+fn a_retransmission_long_before_the_timeout_is_none() {
+    let outcome = run(&format!(
+        "{HANDSHAKE}
+         110.00 a>b A 1:1001    ack 1           # lost
+         110.01 a>b A 1001:2001 ack 1
+         110.02 a>b A 2001:3001 ack 1
+         210.01 b>a A 1 ack 1
+         240.00 a>b A 1:1001    ack 1           # not a timeout: the RTO is about 300 ms
+         340.00 b>a A 1 ack 3001"
+    ));
+    assert_eq!(outcome.flows[0].directions[0].rtos, 0);
 }

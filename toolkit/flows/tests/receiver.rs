@@ -2,6 +2,8 @@
 
 mod support;
 
+use std::fmt::Write;
+
 use hindflight_flows::{EventKind, Vantage};
 use support::{Outcome, run};
 
@@ -69,5 +71,60 @@ fn after_a_timeout_without_sack_a_segment_left_out_was_lost() {
             (Some(1001), Some(2), None),
             (Some(3001), Some(2), None),
         ]
+    );
+}
+
+/// Ten segments with increasing IDs, from the handshake at the receiver on.
+fn ten_segments() -> String {
+    let mut ladder = String::from(
+        "  0.00 a>b S  0 mss 1000 sackok id 1
+           0.05 b>a SA 0 ack 1 mss 1000 sackok
+         100.00 a>b A  1 ack 1 id 2
+        ",
+    );
+    for number in 0..10 {
+        let (t_ms, start) = (110 + number, 1 + number * 1000);
+        let (end, id) = (start + 1000, 3 + number);
+        writeln!(ladder, "{t_ms}.0 a>b A {start}:{end} ack 1 id {id}").expect("text");
+        writeln!(ladder, "{t_ms}.1 b>a A 1 ack {end}").expect("text");
+    }
+    ladder
+}
+
+#[test]
+fn a_missing_id_shows_a_loss_at_the_end_of_a_flight() {
+    let outcome = run(&format!(
+        "{}
+         519.0 a>b A 10001:11001 ack 1 id 14    # 13 was lost, with nothing above it
+         519.1 b>a A 1 ack 11001
+         619.0 a>b A 11001:12001 ack 1 id 15
+         619.1 b>a A 1 ack 12001",
+        ten_segments()
+    ));
+    assert_eq!(losses(&outcome), [(Some(10_001), Some(1), None)]);
+    assert_eq!(outcome.flows[0].directions[0].retransmitted_segments, 1);
+}
+
+#[test]
+fn a_hole_that_is_filled_a_round_trip_late_shows_a_lost_retransmission() {
+    let late = |t_ms: f64, id: u16| {
+        run(&format!(
+            "{}
+             120.0 a>b A 11001:12001 ack 1 id 14    # 10001:11001 was lost
+             120.1 b>a A 1 ack 10001 sack 11001-12001
+             {t_ms} a>b A 10001:11001 ack 1 id {id}
+             {t_ms}1 b>a A 1 ack 12001",
+            ten_segments()
+        ))
+    };
+    assert_eq!(losses(&late(220.1, 15)), [(Some(10_001), Some(1), None)]);
+    assert_eq!(
+        losses(&late(320.1, 16)),
+        [(Some(10_001), Some(1), None), (Some(10_001), Some(2), None)]
+    );
+    assert_eq!(
+        losses(&late(320.1, 15)).len(),
+        1,
+        "no ID is missing: the sender was late"
     );
 }

@@ -2,7 +2,7 @@
 
 use super::Sender;
 use crate::cause::CaState;
-use crate::cwnd::{CwndEstimator, Estimate, SenderState};
+use crate::cwnd::{CwndEstimator, Estimate, SenderState, interval};
 use crate::rows::{Sample, Source};
 
 impl Sender {
@@ -55,21 +55,22 @@ impl Sender {
         let Some(estimate) = self.cwnd.as_deref_mut().and_then(step) else {
             return;
         };
+        let smss_bytes = self.board.smss_bytes();
+        let interval = estimate
+            .cwnd_bytes
+            .map(|cwnd| interval(cwnd, smss_bytes, self.remote));
         let row = Sample {
             flow_id,
             t_ns: estimate.t_ns,
             source: Source::Inferred,
             phase: estimate.phase,
             cwnd_bytes: estimate.cwnd_bytes,
-            cwnd_low_bytes: estimate.cwnd_bytes,
-            // The sender sends whole segments.
-            cwnd_high_bytes: estimate
-                .cwnd_bytes
-                .map(|cwnd| cwnd + (self.board.smss_bytes() - 1).max(0)),
+            cwnd_low_bytes: interval.map(|limits| limits.0),
+            cwnd_high_bytes: interval.map(|limits| limits.1),
             ssthresh_bytes: estimate.ssthresh_bytes,
             flight_bytes: self.board.flight_bytes(),
             pipe_bytes: Some(self.pipe_bytes()),
-            smss_bytes: self.board.smss_bytes(),
+            smss_bytes,
             srtt_ns: self.rtt.srtt_ns(),
             rttvar_ns: self.rtt.rttvar_ns(),
             rto_ns: Some(self.rtt.rto_ns()),

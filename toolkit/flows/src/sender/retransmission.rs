@@ -4,6 +4,7 @@ use super::{Sender, Sent};
 use crate::cause::{CaState, F_RTO_ACKS, RetransmissionContext, mechanism};
 use crate::evidence::{End, Reason};
 use crate::loss::{self, FlowDirection};
+use crate::missing::timeouts;
 use crate::retransmissions::Retransmission;
 use crate::rows::{Event, EventCause, EventKind, Vantage};
 use crate::scoreboard::{Overlap, Range, Transmission};
@@ -17,9 +18,10 @@ impl Sender {
         flow: FlowDirection,
         events: &mut Vec<Event>,
     ) -> bool {
-        let fills_loss = overlap
-            .gap
-            .is_some_and(|gap| self.was_sent_later(&sent.transmission, &gap));
+        let fills_loss = overlap.gap.is_some_and(|gap| {
+            gap.first.record == sent.transmission.record
+                || self.was_sent_later(&sent.transmission, &gap)
+        });
         self.count_payload(sent, overlap.repeated_bytes);
         let octets = overlap.repeated_bytes + if fills_loss { overlap.filled_bytes } else { 0 };
         let (cause, reason) = if octets > 0 {
@@ -56,13 +58,21 @@ impl Sender {
             self.row.retransmitted_bytes += (octets as u64).min(u64::from(sent.payload_bytes));
         }
         if !kept {
+            for (copy, lost) in (2..).zip(&not_captured) {
+                events.push(loss::missing_event(lost, copy, flow));
+            }
             let spurious = cause != EventCause::Probe;
             let proof = if spurious {
                 Reason::AlreadyAcknowledged
             } else {
                 Reason::None
             };
-            events.push(loss::retransmission_event(&entry, spurious, proof, flow));
+            events.push(loss::retransmission_event(
+                &entry,
+                Some(spurious),
+                proof,
+                flow,
+            ));
         }
         if acknowledged {
             return true;
@@ -100,27 +110,135 @@ impl Sender {
             // Without SACK, the sender repeats all segments after a timeout.
             self.board.add_not_captured(end, start, &lost(now));
         }
-        if gap.is_none() && self.sack_in_use {
-            return Vec::new();
-        }
-        let revealed_ns = gap.map(|gap| gap.first.t_ns);
-        self.passes
-            .push(start, now, entry.transmission.record, revealed_ns);
-        let rtt_ns = self.sack_in_use.then(|| self.path_srtt_ns());
-        let Some(passed) = revealed_ns
-            .and_then(|revealed_ns| self.passes.lost_before(start, revealed_ns, now, rtt_ns))
-        else {
-            return Vec::new();
+        let previous_ns = std::mem::replace(&mut self.last_resent_ns, now);
+        let Some(gap) = gap else {
+            if !self.sack_in_use {
+                self.passes
+                    .push(start, now, entry.transmission.record, None);
+            }
+            return self
+                .lost_of_duplicate(now)
+                .map(|t_ns| Retransmission {
+                    reason: Reason::MissingId,
+                    ..lost(t_ns)
+                })
+                .collect();
         };
-        (1..=i64::from(passed.count))
+        let (count, round_ns, reason) = self.lost_of_hole(entry, &gap, previous_ns);
+        self.missing.explain(count);
+        (1..=i64::from(count))
             .rev()
             .map(|rounds| Retransmission {
-                reason: Reason::Passed {
-                    record: passed.passed_by,
-                },
-                ..lost(now - rounds * passed.round_ns)
+                reason,
+                ..lost(now - rounds * round_ns)
             })
             .collect()
+    }
+
+    /// Times of the retransmissions lost before one that repeats octets captured before. It comes after a timeout, of
+    /// which the ACK was lost, and the ones before are missing.
+    fn lost_of_duplicate(&mut self, now_ns: i64) -> impl Iterator<Item = i64> + use<> {
+        let rto_ns = self.rtt.rto_ns().saturating_add(self.upstream_rtt_ns());
+        let count = if self.counts_missing() && self.vantage == Vantage::Receiver {
+            let repeated = timeouts(now_ns - self.last_send_ns, rto_ns).saturating_sub(1);
+            repeated.min(self.missing.recent())
+        } else {
+            0
+        };
+        self.missing.explain(count);
+        (1..=i64::from(count))
+            .rev()
+            .map(move |rounds| now_ns - rounds * rto_ns)
+    }
+
+    /// Number of retransmissions of the hole `gap` that were lost before the one in `entry`, the time between them, and
+    /// the evidence. The last retransmission before was captured at `previous_ns`.
+    fn lost_of_hole(
+        &mut self,
+        entry: &Retransmission,
+        gap: &Range,
+        previous_ns: i64,
+    ) -> (u32, i64, Reason) {
+        let (start, now) = (entry.seq_start, entry.transmission.t_ns);
+        let (record, revealed_ns) = (entry.transmission.record, gap.first.t_ns);
+        let srtt_ns = self.path_srtt_ns();
+        let rto_ns = self.rtt.rto_ns().saturating_add(self.upstream_rtt_ns());
+        let missing = self.counts_missing().then(|| self.missing.unexplained());
+        let most = missing.unwrap_or(u32::MAX);
+        if gap.first.record == record {
+            // In order, but the ID shows that the octets had been sent: they were at the end of a flight.
+            let repeated = timeouts(now - revealed_ns, rto_ns).saturating_sub(1);
+            return (
+                repeated.min(most.saturating_sub(1)),
+                rto_ns,
+                Reason::MissingId,
+            );
+        }
+        let rtt_ns = self.sack_in_use.then_some(srtt_ns);
+        let passed = self.passes.lost_before(start, revealed_ns, now, rtt_ns);
+        self.passes.push(start, now, record, Some(revealed_ns));
+        if let Some(passed) = passed {
+            let record = passed.passed_by;
+            return (
+                passed.count.min(most),
+                passed.round_ns,
+                Reason::Passed { record },
+            );
+        }
+        // The oldest hole is filled first, within a round trip, unless the retransmission was lost. Then it is repeated
+        // after another round trip (RFC 8985 §6.2), or after a timeout if no ACK came back.
+        let waited_ns = now - revealed_ns - srtt_ns;
+        let alone = previous_ns < revealed_ns
+            || (missing.is_some() && !self.board.has_other_gap(start, entry.seq_end));
+        let oldest = start <= self.board.snd_una() && self.sack_in_use && srtt_ns > 0;
+        if !oldest || !alone || waited_ns < srtt_ns / 4 * 3 {
+            // In time: what is missing just before is new data, if no other hole shows them.
+            let at_end = oldest && !self.board.has_other_gap(start, entry.seq_end);
+            if at_end && missing.is_some() {
+                self.lost_at_end = self.missing.recent();
+            }
+            return (0, 0, Reason::None);
+        }
+        let count = timeouts(waited_ns, rto_ns).max(1);
+        let reason = Reason::RepairedLate {
+            after_ns: now - revealed_ns,
+            rtt_ns: srtt_ns,
+        };
+        (count.min(most), waited_ns / i64::from(count), reason)
+    }
+
+    /// Whether missing IDs count the lost packets of this sender.
+    fn counts_missing(&self) -> bool {
+        self.one_way && self.order.ids_increment()
+    }
+
+    /// Whether the new octets of `sent` had been sent before, and lost before the capture point: its ID shows that a
+    /// packet is missing, and there is no other hole.
+    pub(super) fn was_sent_before(&mut self, sent: &Sent) -> bool {
+        let gap_bytes = (sent.start - self.board.snd_nxt()).max(0);
+        let smss = self.board.smss_bytes().max(1);
+        self.missing
+            .explain(u32::try_from((gap_bytes + smss - 1) / smss).unwrap_or(u32::MAX));
+        if self.vantage != Vantage::Receiver || gap_bytes > 0 || !self.counts_missing() {
+            self.lost_at_end = 0;
+            return false;
+        }
+        if self.missing.unexplained() == 0 || self.board.has_other_gap(sent.start, sent.end) {
+            return false;
+        }
+        // Without SACK, the missing packet may also be one of many spurious retransmissions, unless a timeout follows.
+        let silent = sent.transmission.t_ns - self.last_send_ns >= self.path_srtt_ns();
+        if (self.sack_in_use || silent) && self.missing.recent() > 0 {
+            self.lost_at_end = self.missing.recent();
+        }
+        self.missing.explain(1);
+        let lost = self.lost_at_end > 0;
+        if lost {
+            self.lost_at_end -= 1;
+        } else {
+            self.missing.clear();
+        }
+        lost
     }
 
     /// Processes a segment that fills a gap and shows no sign of a retransmission.

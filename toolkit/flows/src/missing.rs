@@ -1,0 +1,85 @@
+//! Packets lost before the capture point, counted by IPv4 IDs that the sender increments (RFC 6864 §3: a sender may do
+//! so; Linux does, per connection).
+
+/// Maximum number of packets missing between two captured ones. A larger step is another sequence of IDs.
+const MAX_MISSING: u16 = 1 << 12;
+
+/// The packets that are missing, less those that other evidence explains.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MissingPackets {
+    last_id: Option<u16>,
+    unexplained: u32,
+    /// Those between the last two packets, or at the end of a flight that is being repeated.
+    recent: u32,
+}
+
+impl MissingPackets {
+    /// Processes the ID of the next packet.
+    pub fn observe(&mut self, ip_id: Option<u16>) {
+        let (Some(id), Some(last)) = (ip_id, self.last_id) else {
+            self.last_id = ip_id;
+            return;
+        };
+        let step = id.wrapping_sub(last);
+        if (1..=MAX_MISSING).contains(&step) {
+            self.unexplained += u32::from(step - 1);
+            self.recent = u32::from(step - 1);
+            self.last_id = ip_id;
+        } else if last.wrapping_sub(id) <= MAX_MISSING {
+            // Reordered: it was counted as missing.
+            self.unexplained = self.unexplained.saturating_sub(u32::from(id != last));
+        } else {
+            (self.last_id, self.unexplained, self.recent) = (ip_id, 0, 0);
+        }
+    }
+
+    /// Number of packets that are missing and not explained.
+    pub fn unexplained(self) -> u32 {
+        self.unexplained
+    }
+
+    /// Number of packets that are missing between the last two.
+    pub fn recent(self) -> u32 {
+        self.recent.min(self.unexplained)
+    }
+
+    /// Explains `count` of them.
+    pub fn explain(&mut self, count: u32) {
+        self.unexplained = self.unexplained.saturating_sub(count);
+    }
+
+    /// All are explained: new data arrive in order.
+    pub fn clear(&mut self) {
+        self.unexplained = 0;
+    }
+}
+
+/// The number of timeouts after `waited_ns` of silence, with backoff (RFC 6298 §5.5): they come after one RTO, three,
+/// seven, and so on.
+pub fn timeouts(waited_ns: i64, rto_ns: i64) -> u32 {
+    (waited_ns / rto_ns.max(1) + 1).max(1).ilog2()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_of_the_id_count_missing_packets() {
+        let mut missing = MissingPackets::default();
+        for id in [65_534, 65_535, 0, 3, 4, 2] {
+            missing.observe(Some(id));
+        }
+        assert_eq!(missing.unexplained(), 1, "1 is missing, 2 was reordered");
+        missing.explain(1);
+        missing.observe(Some(30_000));
+        missing.observe(Some(30_002));
+        assert_eq!(missing.unexplained(), 1);
+    }
+
+    #[test]
+    fn backoff_doubles_the_time_between_timeouts() {
+        let counts: Vec<u32> = [0, 9, 10, 29, 30, 70].map(|ns| timeouts(ns, 10)).to_vec();
+        assert_eq!(counts, [0, 0, 1, 1, 2, 3]);
+    }
+}
