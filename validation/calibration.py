@@ -1,9 +1,9 @@
 """How wide an interval of a prediction has to be: every variant of a recorded link predicted from the captures of the
 others, compared with its own recording.
 
-`python -m validation.calibration DIR` prints the factors of `hindflight.replay.experiment.prediction`, by split conformal
-prediction. DIR holds runs named LINK-reno, LINK-cubic, LINK-bbr. The recordings used here must not be those on which the
-coverage of intervals is quoted.
+`python -m validation.calibration DIR` prints the factors of `hindflight.replay.experiment.prediction`, by split
+conformal prediction. DIR holds runs named LINK-reno, LINK-cubic, LINK-bbr. The recordings used here must not be those
+on which the coverage of intervals is quoted.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ MIN_PAIRS = 19
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """One prediction and what was recorded: goodputs in bit/s; `deviations` is the distance in units of the deviation."""
+    """One prediction and what was recorded: goodputs in bit/s; `deviations` is the distance in units of the
+    deviation."""
 
     link: str
     captured: str
@@ -54,7 +55,9 @@ def pairs_of(folder: Path, name: str) -> list[Pair]:
     circumstance = next(row["text"] for row in rows if row["metric"] == "circumstance")
     for kernel, variant in VARIANTS.items():
         other = folder / f"{link}-{kernel}"
-        row = next((r for r in rows if (r["subject"], r["metric"], r["section"]) == (variant, "goodput", "what_if")), None)
+        row = next(
+            (r for r in rows if (r["subject"], r["metric"], r["section"]) == (variant, "goodput", "what_if")), None
+        )
         if kernel == captured or row is None or row["low"] is None or not other.is_dir():
             continue
         recorded = _flows(other)[0]["goodput_kbps"] * 1e3
@@ -62,7 +65,16 @@ def pairs_of(folder: Path, name: str) -> list[Pair]:
         edge = row["high"] if distance > 0 else row["low"]
         deviation = abs(math.log(edge / row["value"])) / FACTORS[circumstance]
         found.append(
-            Pair(link, captured, kernel, circumstance, row["value"], recorded, abs(distance) / deviation, (row["high"] - row["low"]) / row["value"])
+            Pair(
+                link,
+                captured,
+                kernel,
+                circumstance,
+                row["value"],
+                recorded,
+                abs(distance) / deviation,
+                (row["high"] - row["low"]) / row["value"],
+            )
         )
     return found
 

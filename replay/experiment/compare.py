@@ -62,8 +62,8 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What turns runs of a captured flow into predictions: the time of the captured transfer, the relative difference of
-    the self-check, and the circumstances of the flow."""
+    """What turns runs of a captured flow into predictions: the time of the captured transfer, the relative difference
+    of the self-check, and the circumstances of the flow."""
 
     transfer_ns: int
     misfit: float | None
@@ -78,7 +78,8 @@ def compare_runs(runs: list[Run], reference: Key, forecast: Forecast | None = No
     """Return `findings` rows of section `what_if` for rows of `runs`; `forecast` for runs of a captured flow.
 
     Per variant and proxy: goodput on the captured trace as it was (`goodput_as_captured`, bit/s), its mean over the
-    seeds, or with `forecast` the median and the interval of one flight (`goodput`, bit/s), and the paired difference from `reference`, as `goodput_difference` (bit/s) and
+    seeds, or with `forecast` the median and the interval of one flight (`goodput`, bit/s), and the paired difference
+    from `reference`, as `goodput_difference` (bit/s) and
     `goodput_gain` (%). The gain's verdict is `unknown` if its interval holds zero or there are too few seeds; where a
     connection was reset, neither has a number. `resets` counts the runs of that end, where there are any.
     """

@@ -61,8 +61,8 @@ class CapturedFlow:
 class ExperimentResult:
     """The result: tables by name (`runs`, `segments`, …, `findings`), the traces that were replayed by file name,
     the candidates of the self-check, best match first, and what happened, where there is a captured flow; the captures
-    that were written; and the congestion control of a captured flow with its probability (`unknown`: the capture does not
-    show it; no probability: it was given)."""
+    that were written; and the congestion control of a captured flow with its probability (`unknown`: the capture does
+    not show it; no probability: it was given)."""
 
     tables: dict[str, pa.Table]
     traces: dict[str, Trace]

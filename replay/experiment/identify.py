@@ -1,8 +1,8 @@
 """Which congestion control a captured sender used: candidates are led through the captured ACKs, open loop.
 
-After each ACK a candidate's window is compared with what was in flight when the sender stopped sending, and what released
-each departure (an ACK, or a timer of pacing) is counted. That needs no channel, so an error of the extraction cannot
-mislead it; the self-check asks the other question. Depends on tables and the engine, not on scenarios.
+After each ACK a candidate's window is compared with what was in flight when the sender stopped sending, and what
+released each departure (an ACK, or a timer of pacing) is counted. That needs no channel, so an error of the extraction
+cannot mislead it; the self-check asks the other question. Depends on tables and the engine, not on scenarios.
 """
 
 from __future__ import annotations
@@ -169,8 +169,8 @@ def _judge(fits: Mapping[str, _Fit], paced: float, rounds: int, reductions: int)
         return CapturedVariant(UNKNOWN, probability, candidates, f"the capture cannot separate {likely}")
     return CapturedVariant(
         best, probability, candidates,
-        f"its window agrees with what was in flight after {100 * fits[best].agreement:.0f} % of the ACKs, over {reductions} "
-        f"reductions; a timer released {100 * paced:.0f} % of the departures",
+        f"its window agrees with what was in flight after {100 * fits[best].agreement:.0f} % of the ACKs, over "
+        f"{reductions} reductions; a timer released {100 * paced:.0f} % of the departures",
     )  # fmt: skip
 
 
@@ -301,7 +301,7 @@ def _configuration(name: str, sender: Sender) -> dict[str, Any]:
         stack["sack"] = False
     if sender.initial_window_pkts is not None:
         stack["initial_window_pkts"] = sender.initial_window_pkts
-    way = {
+    way: dict[str, Any] = {
         "rate_bps": None, "delay_ns": 1_000_000, "queue": {"kind": "drop_tail", "limit_pkts": 1000},
         "loss": {"kind": "none"}, "in_order": False, "schedule": [],
     }  # fmt: skip

@@ -17,8 +17,8 @@ Circumstance = Literal["shared", "limited", "steps", "loss", "steady"]
 limits it, changes of the path, losses by the channel, none of these."""
 
 FLOOR = 0.01
-"""Relative deviation that is left where all is known, of the recorded flight and of the engine: the standard deviation of
-goodput over repeated recordings of steady links is 0.6 to 1.9 %."""
+"""Relative deviation that is left where all is known, of the recorded flight and of the engine: the standard deviation
+of goodput over repeated recordings of steady links is 0.6 to 1.9 %."""
 
 FACTORS: Mapping[Circumstance, float] = {
     "shared": 1.6,
@@ -29,8 +29,8 @@ FACTORS: Mapping[Circumstance, float] = {
 }
 """Half width of the 95 % interval in units of the deviation of a prediction, by circumstance.
 
-Split conformal prediction on recorded links: `python -m validation calibrate DIR` prints this table. A circumstance with
-fewer than 19 pairs takes the largest factor."""
+Split conformal prediction on recorded links: `python -m validation calibrate DIR` prints this table. A circumstance
+with fewer than 19 pairs takes the largest factor."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,8 @@ class Value:
 class Stack:
     """The sender and its peer as the capture shows them.
 
-    `initial_window_pkts`, `receive_buffer_bytes`, `sack` and `timestamps` are None where the capture lacks the handshake.
+    `initial_window_pkts`, `receive_buffer_bytes`, `sack` and `timestamps` are None where the capture lacks the
+    handshake.
     """
 
     mss_bytes: int
@@ -160,7 +161,7 @@ def _link_lines(draft: Draft) -> list[str]:
     what = "half of the delay" if draft.relay else "the delay"
     lines = [
         "[[links]]",
-        f'name = "{"uplink" if draft.relay else "path"}"  # the bottleneck: queue, losses of the captured trace, {what}',
+        f'name = "{"uplink" if draft.relay else "path"}"  # the bottleneck: queue, captured losses, {what}',
         *_rate_lines(draft.rate),
         _delay_line(up_ns, round_trip, share),
         _queue_line(draft.queue),

@@ -1,11 +1,12 @@
-"""What a capture leaves open about a channel, drawn once per seed: the losses of another flight, and rate, delay, queue,
-times of changes and outages within their intervals.
+"""What a capture leaves open about a channel, drawn once per seed: the losses of another flight, and rate, delay,
+queue, times of changes and outages within their intervals.
 
 Changes an engine configuration; depends on traces, not on runs. All variants of a seed get the same draw.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -27,8 +28,8 @@ REPEATS = 8
 """Length of the drawn loss sequence, in lengths of the captured one: no variant sends more."""
 
 PRIOR_BURSTS = 0.1
-"""Shape of the prior of the rate of bursts: near zero it is uniform over orders of magnitude. A flight without a loss says
-that one in another flight of that length is unlikely (9 %), not that it is impossible."""
+"""Shape of the prior of the rate of bursts: near zero it is uniform over orders of magnitude. A flight without a loss
+says that one in another flight of that length is unlikely (9 %), not that it is impossible."""
 
 MAX_DEVIATION = 0.05
 """Maximum relative standard deviation of a factor for the whole flight. A wider interval is that of a quantity that
@@ -118,7 +119,8 @@ def draw(config: Mapping[str, Any], open_: Open, seed: int) -> dict[str, Any]:
 def _losses(open_: Open, rng: np.random.Generator) -> list[int]:
     """Draw the positions of the losses of another flight.
 
-    Their bursts arrive at random with a rate from its posterior, a Gamma distribution, and are as long as those captured.
+    Their bursts arrive at random with a rate from its posterior, a Gamma distribution, and are as long as those
+    captured.
     """
     length = REPEATS * open_.packets
     per_packet = rng.gamma(len(open_.bursts) + PRIOR_BURSTS) / open_.packets
@@ -149,8 +151,8 @@ def _delay(open_: Open, rng: np.random.Generator) -> float:
 
 def _drafted(open_: Open) -> int:
     """Return the queue limit that a draft has; another one was chosen by its user, and stays."""
-    known = open_.queue is not None and open_.queue.value is not None
-    return round(open_.queue.value) if known else UNKNOWN_QUEUE_PKTS
+    known = None if open_.queue is None else open_.queue.value
+    return UNKNOWN_QUEUE_PKTS if known is None else round(known)
 
 
 def _queue(open_: Open, rng: np.random.Generator) -> int | None:
@@ -161,10 +163,11 @@ def _queue(open_: Open, rng: np.random.Generator) -> int | None:
     if queue.value is None:
         low = max(1.0, queue.low or 1.0)
         factor, more = UNKNOWN_QUEUE
-        return round(low * ((factor * low + more) / low) ** rng.random())
+        ratio = float((factor * low + more) / low)
+        return round(low * math.exp(math.log(ratio) * rng.random()))
     if queue.low is None or queue.high is None:
         return None
-    return max(1, round(queue.value + (queue.high - queue.low) / (2 * 1.96) * rng.standard_normal()))
+    return max(1, round(queue.value + (queue.high - queue.low) / (2 * 1.96) * float(rng.standard_normal())))
 
 
 def _shifted(

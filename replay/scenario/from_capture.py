@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class CapturedSender:
     """The captured flow that a draft replays: its row of `flows`, its segments, the direction of its data, and where it
-    is: flow `flow_id` of the workspace, `number` as the user gives it, `place` among the flows of its input. `variant` is
-    its congestion control as its packets show it, "auto" where they do not, with the probability of each candidate."""
+    is: flow `flow_id` of the workspace, `number` as the user gives it, `place` among the flows of its input. `variant`
+    is its congestion control as its packets show it, "auto" where they do not, with the probability of each
+    candidate."""
 
     flow_id: int
     number: int
@@ -118,11 +119,13 @@ def draft_from_capture(
     )
 
 
-PROXY_MIDWAY = "Where a proxy could stand is not in the capture: it is put midway, and all losses and the queue before it."
+PROXY_MIDWAY = (
+    "Where a proxy could stand is not in the capture: it is put midway, and all losses and the queue before it."
+)
 ALWAYS_DATA = "The captured sender practically always had data to send, and so has the replayed one."
 WAITED = (
-    "The captured sender waited for data in {share:.0f} % of the time. Its application is replayed as it wrote: what left "
-    "in one go was written at once{steady}. An application that would have written more over a faster path is not known."
+    "The captured sender waited for data in {share:.0f} % of the time. Its application is replayed as it wrote: what "
+    "left in one go was written at once{steady}. Whether it would have written more over a faster path is not known."
 )
 SYN = 2
 """TCP flag."""
@@ -134,12 +137,13 @@ def _start_ns(flow: CapturedSender, span: tuple[int, int]) -> int:
 
 
 LATE_END_NS = 2_000_000_000
-"""Time before the end of the flow under test within which another flow counts as lasting as long: both drain a buffer."""
+"""Time before the end of the flow under test within which another flow counts as lasting as long: both drain a
+buffer."""
 
 
 def _other(flow: CapturedSender, origin_ns: int, end_ns: int) -> OtherFlow:
-    """Describe a flow that shares the path of a run from `origin_ns` to `end_ns`. One that began before starts then; one
-    that lasted to the end has no other end."""
+    """Describe a flow that shares the path of a run from `origin_ns` to `end_ns`. One that began before starts then;
+    one that lasted to the end has no other end."""
     span = transfer_span(flow.segments, flow.direction)
     if span is None:
         raise HindflightError(f"flow {flow.flow_id} carries no data, so there is nothing to replay")
