@@ -52,6 +52,8 @@ pub(in crate::tcp) struct StackRules {
     pub sends_bursts: bool,
     /// RFC 5681 §4.1: the window restarts after an idle time.
     pub restarts_after_idle: bool,
+    /// RFC 2861: half of the window is lost for each RTO of the idle time, and not all of it (Linux).
+    pub window_decays_when_idle: bool,
     /// SYNs that leave again without a longer timeout.
     pub linear_syn_timeouts: u32,
     /// A congestion mark reduces the window over a round trip (Linux).
@@ -93,6 +95,7 @@ impl StackRules {
             acts_on_every_ack: ns2_tcp_linux,
             sends_bursts: linux,
             restarts_after_idle: params.profile != Profile::Ns2,
+            window_decays_when_idle: linux,
             linear_syn_timeouts: if linux { LINEAR_SYN_TIMEOUTS } else { 0 },
             mark_reduces_gradually: recovers_as_linux && !models_path,
             recover_fs_is_cwnd: linux,

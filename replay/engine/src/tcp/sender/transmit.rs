@@ -12,7 +12,7 @@ use super::burst::Room;
 use super::connection::ConnectionState;
 use super::phase::Phase;
 use super::rate::Network;
-use crate::cc::ConnectionEvent;
+use crate::cc::{Adjustment, ConnectionEvent, Window};
 use crate::config::NagleRule;
 use crate::sim::node::Sent;
 use crate::sim::time::{Nanos, timestamp};
@@ -398,11 +398,35 @@ impl Sender {
             && !self.persist_timer.is_set()
             && self.rules.restarts_after_idle
         {
-            self.controller.on_event(&ConnectionEvent::Idle(
-                f64::from(self.params.initial_window_pkts),
-                now - self.last_sent_at,
-            ));
+            let idle = now - self.last_sent_at;
+            let initial = f64::from(self.params.initial_window_pkts);
+            let restart = if self.rules.window_decays_when_idle {
+                self.decay_window(initial, idle)
+            } else {
+                initial
+            };
+            self.controller
+                .on_event(&ConnectionEvent::Idle(restart, idle));
         }
+    }
+
+    /// Linux (`tcp_cwnd_restart`, RFC 2861): half of the window for each RTO of the idle time, the initial window at least;
+    /// ssthresh keeps three quarters of it. Returns the window to restart with.
+    fn decay_window(&mut self, initial: f64, idle: Nanos) -> f64 {
+        let window = self.controller.window();
+        let mut cwnd = window.cwnd.floor();
+        let mut left = idle - self.rtt.rto();
+        while left > 0 && cwnd > initial {
+            cwnd = (cwnd / 2.0).floor();
+            left = left.saturating_sub(self.rtt.rto());
+        }
+        if window.ssthresh.is_finite() && !self.controller.capabilities().models_path {
+            self.controller.adjust(Adjustment::Set(Window {
+                ssthresh: window.ssthresh.max((window.cwnd * 0.75).floor()),
+                ..window
+            }));
+        }
+        cwnd.max(initial)
     }
 
     /// A data segment, counted.
