@@ -24,7 +24,6 @@ __all__ = [
     "erfc",
     "exp",
     "fit_losses",
-    "follow",
     "log",
     "log10",
     "loss_models",
@@ -33,6 +32,7 @@ __all__ = [
     "pow",
     "profile",
     "replay",
+    "replay_controller",
     "sin",
     "variants",
 ]
@@ -44,7 +44,7 @@ class _ArrowArray(Protocol):
 
 @final
 class Ack:
-    """What an ACK tells a user's controller."""
+    """What a user's controller learns from an ACK."""
 
     @property
     def now_s(self) -> float: ...
@@ -142,8 +142,8 @@ def check(
     has any, `fields`: see `replay/engine/src/config/error.rs`.
     """
 
-def fit_losses(fates: bytes, models: Sequence[str], level: float, t_ns: bytes | None = None) -> list[dict[str, Any]]:
-    """Fit loss models to `fates`, one octet per packet, 0 for delivered; a dictionary per model.
+def fit_losses(sequence: bytes, models: Sequence[str], level: float, t_ns: bytes | None = None) -> list[dict[str, Any]]:
+    """Fit loss models to a loss sequence, one octet per packet, 0 for delivered; a dictionary per model.
 
     `t_ns` are the packets' times, eight octets each, for the model in time.
 
@@ -156,8 +156,8 @@ def fit_losses(fates: bytes, models: Sequence[str], level: float, t_ns: bytes | 
 def loss_models() -> list[tuple[str, list[str]]]:
     """List the models that can be fitted, the simplest first, each with its parameters."""
 
-def loss_shape(fates: bytes) -> dict[str, Any]:
-    """Count runs of losses (`burst_*`) and of deliveries (`gap_*`), and the autocorrelation of `fates` at `lags`."""
+def loss_shape(sequence: bytes) -> dict[str, Any]:
+    """Count runs of losses (`burst_*`) and of deliveries (`gap_*`), and the autocorrelation of a loss sequence at `lags`."""
 
 def replay(
     jobs: Sequence[tuple[str, int, int, bool]],
@@ -195,18 +195,18 @@ def replay(
     the methods of `hindflight.replay.controllers.base.Controller`; what it raises ends all runs and is raised here.
     """
 
-def follow(
+def replay_controller(
     configuration: str,
     flow: int,
     record: Sequence[tuple[int, str, int, int, int, list[tuple[int, int]]]],
     arrays: Sequence[_ArrowArray] | None = None,
 ) -> Columns:
-    """Lead a sender of flow number `flow` of a configuration (as for `replay`) through `record`, in the order of time.
+    """Replay `record`, in order of time, with the sender of flow number `flow` of a configuration (as for `replay`).
 
     An event is its time in ns, its kind (syn, data, timeout, syn_ack, ack), an octet (the first sent, or the next
-    awaited), a size (octets sent, or the window), the time that an ACK echoes in ms of the same clock, and its SACK
-    blocks. Returns the state after each: cwnd_pkts, ssthresh_pkts, repairing, outstanding_pkts, sacked_pkts, lost_pkts,
-    retransmitted_pkts. ValueError where the configuration makes no sense or the record leaves octets out.
+    expected), a size (octets sent, or the window), the time that an ACK echoes in ms of the same clock, and its SACK
+    blocks. Returns the state after each: cwnd_pkts, ssthresh_pkts, in_recovery, outstanding_pkts, sacked_pkts,
+    lost_pkts, retransmitted_pkts. ValueError where the configuration makes no sense or the record leaves octets out.
     """
 
 def profile(name: str) -> str:
@@ -259,8 +259,8 @@ def variants() -> list[Variant]:
 class FadeWalk:
     """Fading of a signal in the states of a chain (a `LossConfig` of kind chain as JSON), in order of time.
 
-    `signals`: per state mean and standard deviation in dB of the direct part (None: there is none) and of the
-    multipath. `pace`: Doppler in Hz, shadowing and step in ns, number of steps, dB per level.
+    `signals`: per state mean and standard deviation in dB of the direct part (None if there is none) and of the
+        multipath. `pace`: Doppler in Hz, shadowing and step in ns, number of steps, dB per level.
     """
 
     def __new__(
@@ -283,15 +283,15 @@ class LossStream:
     """
 
     def __new__(
-        cls, loss: str, *, seed: int, owner: int = 0, direction: int = 0, told_ns: int = 2**64 - 1
+        cls, loss: str, *, seed: int, owner: int = 0, direction: int = 0, known_until_ns: int = 2**64 - 1
     ) -> LossStream:
-        """With `told_ns` the spans of its timeline are not all told yet from then on: `extend` follows."""
-    def extend(self, timeline: str, told_ns: int) -> None:
-        """Tell it of later spans, by a `LossConfig` of kind timeline; from `told_ns` on more may follow."""
+        """The spans of its timeline are complete up to `known_until_ns`; `extend` adds later ones."""
+    def extend(self, timeline: str, known_until_ns: int) -> None:
+        """Add later spans, by a `LossConfig` of kind timeline, which is then complete up to `known_until_ns`."""
     def read(self, packets: int, size_bytes: int, spacing_ns: int) -> Columns:
         """Offer packets, `spacing_ns` apart; column `position` of the lost ones, from the first packet of all."""
-    def fates(self, packets: int, size_bytes: int, spacing_ns: int) -> Columns:
-        """Offer packets, `spacing_ns` apart, as far as the spans are told; a row for each.
+    def outcomes(self, packets: int, size_bytes: int, spacing_ns: int) -> Columns:
+        """Offer packets, `spacing_ns` apart, as far as the spans are known; a row for each.
 
         Columns `lost`, and `added_ns` to the delay of the others.
         """

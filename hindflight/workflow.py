@@ -193,7 +193,7 @@ def replay_into(
     return result
 
 
-def study_capture(
+def experiment_from_capture(
     workspace: Workspace,
     flow: Flow,
     folder: Path,
@@ -301,7 +301,7 @@ def what_if(capture: Path, logs: Sequence[Path], flow: int | None, choice: Choic
         read = Ingest(tables.workspace, command)([capture, *logs])
         chosen = read_flow(tables.workspace, flow, {entry.input_id for entry in read if entry.kind == "capture"})
         folder = tables.workspace.path.parent
-        study_capture(tables.workspace, chosen, folder, choice, command, Execution(threads))
+        experiment_from_capture(tables.workspace, chosen, folder, choice, command, Execution(threads))
     except BaseException:
         tables.close()
         raise

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from hindflight._native import Parameter, Variant, check, follow, profile, replay, variants
+from hindflight._native import Parameter, Variant, check, profile, replay, replay_controller, variants
 
-__all__ = ["Parameter", "Variant", "check", "follow", "profile", "replay", "variants"]
+__all__ = ["Parameter", "Variant", "check", "profile", "replay", "replay_controller", "variants"]

@@ -155,7 +155,7 @@ _RUN_COLUMNS = (
     ("outage_losses", "Data packets lost: outage", ""),
     ("control_losses", "Packets without data lost (ACKs)", ""),
     ("ecn_marks", "Packets marked (ECN)", ""),
-    ("ecn_reductions", "Window reductions by ECN", ""),
+    ("ecn_reductions", "Window decreases by ECN", ""),
     ("rtt_p95_ns", "RTT at the sender, 95th percentile", "ns"),
     ("proxy_held_max_bytes", "Maximum buffered by the proxy", "bytes"),
     ("reset_ns", "Reset after", "ns"),

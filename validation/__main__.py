@@ -11,6 +11,7 @@ import typer
 from hindflight.cli.errors import run
 from hindflight.cli.output import AsJson, print_json, print_table, progress_on_stderr, say
 from hindflight.cli.replay import Threads
+from validation.captures.command import captures
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,11 +33,13 @@ FIXTURES = Path(__file__).resolve().parents[1] / "fixtures"
 def main(arguments: list[str]) -> int:
     """Run the tool with `arguments` (without the program's name) and return the exit code."""
     app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
-    app.command("validate")(validate)
+    app.callback(invoke_without_command=True)(validate)
+    app.command("captures")(captures)
     return run(lambda words: app(words, prog_name="python -m validation", standalone_mode=False), arguments)
 
 
 def validate(
+    context: typer.Context,
     data: Annotated[
         Path | None,
         typer.Option("--data", help="Folder of recorded runs of the Linux stack [default: those in fixtures/kernel]."),
@@ -54,6 +57,8 @@ def validate(
     as_json: AsJson = False,
 ) -> None:
     """Compare the engine with closed forms, ns-2 and recorded Linux runs. A failure is shown; it is not an error."""
+    if context.invoked_subcommand is not None:
+        return
     from validation.recursions import validate_recursions
     from validation.repeated import validate_repeated
     from validation.tables import Results

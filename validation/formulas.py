@@ -75,7 +75,7 @@ def reno_window_pkts(p: float) -> float:
 def reno_rounds_window_pkts(p: float) -> float:
     """Return what `reno_window_pkts` is the limit of for small `p`: the same sawtooth counted in whole round trips.
 
-    A cycle has one of w packets in which the loss is repaired, and those of w, w + 1, … 2 w that the window grows by:
+    A cycle has a round trip of w packets for loss recovery, and then those of w, w + 1, … 2 w as the window increases:
     1/p packets in all, w + 2 round trips.
     """
     minimum = (math.sqrt(6.25 + 6 / p) - 2.5) / 3
@@ -83,9 +83,9 @@ def reno_rounds_window_pkts(p: float) -> float:
 
 
 def cubic_window_pkts(p: float, rtt_s: float) -> float:
-    """Return cubic's mean window with one loss every 1/p packets: RFC 9438 §5.1, or Reno's where that is greater.
+    """Return cubic's mean window with one loss every 1/p packets: RFC 9438 §5.1, or Reno's where that is larger.
 
-    Cubic takes the greater of its two windows at every moment (§4.3).
+    Cubic takes the larger of its two windows at every moment (§4.3).
     """
     cubic: float = (CUBIC_C * (3 + CUBIC_BETA) / (4 * (1 - CUBIC_BETA))) ** 0.25 * (rtt_s / p) ** 0.75
     return max(cubic, reno_window_pkts(p))
@@ -101,10 +101,10 @@ def cubic_rounds_window_pkts(p: float, rtt_s: float, fast_convergence: bool, war
 
 
 def _cubic_cycles(p: float, rtt_s: float, fast_convergence: bool) -> Iterator[tuple[int, int]]:
-    """Yield the packets and the round trips of each cycle, from the repair of one loss to the next loss.
+    """Yield the packets and the round trips of each cycle, from the recovery of one loss to the next loss.
 
     A round trip sends the whole packets of the window, and each of its ACKs closes a window's share of the distance to
-    the target (§4.2), so that a round trip leaves 1/e of it. A loss is repaired in one round trip without growth.
+    the target (§4.2), so that a round trip leaves 1/e of it. Loss recovery takes one round trip without increase.
     """
     period = round(1 / p)
     cwnd = before = w_max = cubic_window_pkts(p, rtt_s)

@@ -126,7 +126,7 @@ def _engine(run: KernelRun, configurations: Sequence[dict[str, Any]], threads: i
     """Measure each flow in the configuration that ends with it."""
     jobs = [Configuration(configuration, seed=1, recorded=True) for configuration in configurations]
     tables = run_configurations(jobs, threads=threads)
-    return [measure_engine(flow, tables, number, since_ns=run.phase_ns) for number, flow in enumerate(run.flows, 1)]
+    return [measure_engine(flow, tables, number) for number, flow in enumerate(run.flows, 1)]
 
 
 def _as_it_was_timed(run: KernelRun, kernel: Sequence[Measured], threads: int | None) -> list[Timed]:

@@ -31,7 +31,7 @@ CA_STATES = ("open", "disorder", "cwr", "recovery", "loss")
 class Measured:
     """One flow. Arrays run over its data packets, retransmissions included, in the order of sending.
 
-    `segment[i]` is the number, from 0, of the segment that packet i carries, in the order of first sending: it tells
+    `segment[i]` is the number, from 0, of the segment that packet i carries, in the order of first sending: it shows
     packets apart where the two sides cut the octets differently. `cwnd_pkts[i]` is the window after packet i left (NaN
     where no record follows) and `state[i]` what the sender did then; `cwnd_quantiles` are weighted by time. The last
     three are None where the kernel's own account is missing.
@@ -73,8 +73,8 @@ def measure_kernel(flow: KernelFlow) -> Measured:
     )
 
 
-def measure_engine(flow: KernelFlow, tables: Mapping[str, pa.Table], number: int, since_ns: int) -> Measured:
-    """Measure flow `number` of the engine run of that number, which began at `since_ns` and ended with the flow."""
+def measure_engine(flow: KernelFlow, tables: Mapping[str, pa.Table], number: int) -> Measured:
+    """Measure flow `number` of the engine run of that number, which began with the SYN and ended with the flow."""
     import pyarrow.compute as pc
 
     own = {
@@ -97,12 +97,12 @@ def measure_engine(flow: KernelFlow, tables: Mapping[str, pa.Table], number: int
         goodput_bps=run["delivered_bytes"] * 8e9 / (flow.end_ns - flow.start_ns),
         retransmissions=run["retransmissions"],
         rtos=run["rtos"],
-        t_ns=data["t_ns"].to_numpy() - since_ns,
+        t_ns=data["t_ns"].to_numpy(),
         segment=segment_numbers(seq, seq + data["payload_bytes"].to_numpy()),
         fate=_fates(data, own["events"]),
         cwnd_pkts=window[at],
         state=[phases[i] for i in at],
-        cwnd_quantiles=held_quantiles(states["t_ns"].to_numpy() - since_ns, window, flow.start_ns, flow.end_ns),
+        cwnd_quantiles=held_quantiles(states["t_ns"].to_numpy(), window, flow.start_ns, flow.end_ns),
     )
 
 

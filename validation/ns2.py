@@ -22,7 +22,7 @@ SHARE = 0.05
 """A mean may be off by this share, or by the joint 95 % interval where that is wider."""
 
 REPETITIONS = 90
-"""Sessions of a cell in ns-2. Each cell has random streams of its own: cells that share them all err the same way."""
+"""Sessions of a cell in ns-2. Each cell has separate random streams: cells that share them all err the same way."""
 
 ENGINE_SHARE = 10
 """Sessions of the engine for each of ns-2's: they cost little, and leave the joint interval to ns-2 alone."""
@@ -109,7 +109,7 @@ def compare_with_ns2(
 ) -> list[Cell]:
     """Return a cell for each of `grid`, the full one if left out; `ns` is the simulator's path.
 
-    `on_done` is told how many cells are done, of how many. MachineError where a simulation fails.
+    `on_done` is called with the number of finished cells and of all cells. MachineError where a simulation fails.
     """
     grid = grid or Grid()
     named = [

@@ -27,7 +27,7 @@ MIN_SAMPLES = 3
 
 
 class OldReno(Controller, variant=None):
-    """Windows in whole segments; growth by the ACK, and one ACK late: the count is asked before it is raised."""
+    """Windows in whole segments; increase by the ACK, and one ACK late: the count is compared before it is raised."""
 
     def __init__(self, cwnd: float, ssthresh: float) -> None:
         """Begin with the windows of `Controller`."""
@@ -35,7 +35,7 @@ class OldReno(Controller, variant=None):
         self.count = 0
 
     def price(self) -> int:
-        """Return the ACKs that buy a segment."""
+        """Return the number of ACKs per increment of the window."""
         return int(self.cwnd)
 
     def on_ack(self, ack: Ack) -> None:
@@ -69,7 +69,7 @@ class OldBic(OldReno, variant=OLD_BIC):
         self.last_max = 0
 
     def price(self) -> int:
-        """Return the ACKs that buy a segment, by the old rule."""
+        """Return the number of ACKs per increment of the window, by the old rule."""
         cwnd = int(self.cwnd)
         if cwnd <= 14:
             price = cwnd
@@ -225,7 +225,7 @@ class OldIllinois(Rounds, variant=OLD_ILLINOIS):
             self.sum_us += rtt_us
 
     def on_recovery_exit(self, ack: Ack) -> None:
-        """Begin a round: ns-2 does not, but repairs otherwise, so that what it has seen meanwhile is no help here."""
+        """Begin a round. ns-2 does not, but its recovery differs, so that samples from it cannot be used here."""
         super().on_recovery_exit(ack)
         self.sum_us = 0
 
@@ -246,12 +246,12 @@ class OldIllinois(Rounds, variant=OLD_ILLINOIS):
             self.count = 0
 
     def adjust(self) -> None:
-        """Set growth and cost once per round; beta in 64ths."""
+        """Set increase and decrease once per round; beta in 64ths."""
         if self.cwnd < 15:
             self.alpha, self.beta = 128, 32
         elif self.samples:
             most, mean = self.most_us - self.base_us, self.sum_us // self.samples - self.base_us
-            self.alpha = self.growth(mean, most)
+            self.alpha = self.increase(mean, most)
             low, high = most // 10, 8 * most // 10
             if mean <= low:
                 self.beta = 8
@@ -260,7 +260,7 @@ class OldIllinois(Rounds, variant=OLD_ILLINOIS):
             else:
                 self.beta = (8 * high - 32 * low + 24 * mean) // (high - low)
 
-    def growth(self, mean: int, most: int) -> int:
+    def increase(self, mean: int, most: int) -> int:
         """Return alpha for the mean queueing delay of a round and the maximum of all."""
         edge = most // 100
         if mean > edge:

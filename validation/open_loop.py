@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hindflight.replay.experiment.run import Event, follow
+from hindflight.replay.experiment.run import Event, replay_controller
 from hindflight.toolkit.errors import LogError
 from validation.judge import Check, not_made
 from validation.linux import NO_TCP_INFO
 from validation.rebuild import rebuild
-from validation.recorded import TICK_NS, KernelFlow, KernelRun, find_runs, phase_ns, read_run
+from validation.recorded import KernelFlow, KernelRun, find_runs, read_run
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -36,7 +36,7 @@ CAPTURE = "snd.pcap.xz"
 
 TCP_INFO_BOARD = ("unacked", "sacked", "lost", "retrans")
 ENGINE_BOARD = ("outstanding_pkts", "sacked_pkts", "lost_pkts", "retransmitted_pkts")
-"""The scoreboard with the names of TCP_INFO and with those of `hindflight.replay.experiment.run.follow`."""
+"""The scoreboard with the names of TCP_INFO and with those of `hindflight.replay.experiment.run.replay_controller`."""
 
 HANDSHAKE_SEGMENTS = 1
 """Received before the first ACK of data: the SYN-ACK."""
@@ -123,7 +123,7 @@ def _follow_flow(subject: str, run: KernelRun, number: int, segments: pa.Table) 
     if flow.tcp_info is None:
         return OpenLoopResult(subject, _unknown(subject, NO_TCP_INFO), 0, 0.0, None)
     record = read_record(segments, number + 1, flow, flow.tcp_info)
-    states = follow(rebuild(run, flow.end_ns), number, record.events)
+    states = replay_controller(rebuild(run, flow.end_ns), number, record.events)
     return compare(subject, flow, flow.tcp_info, record, states)
 
 
@@ -165,13 +165,11 @@ def read_record(segments: pa.Table, flow_id: int, flow: KernelFlow, info: Mappin
 
 class _Clock:
     """The sender's clock, in milliseconds like its timestamps, so that sent and echoed timestamps compare as they did
-    at the sender. A segment is stamped before the interface sees it. The clock begins at the recorded phase of a tick,
-    because CUBIC evaluates its curve in ticks."""
+    at the sender. A segment is stamped before the interface sees it."""
 
     def __init__(self, rows: Sequence[Mapping[str, Any]]) -> None:
         self._first_ns, self._first_stamp = rows[0]["t_ns"], rows[0]["ts_val"]
-        into_tick_ns = phase_ns(self._first_ns) % TICK_NS
-        self._start_ns = LEAD_NS + into_tick_ns // MILLISECOND_NS * MILLISECOND_NS
+        self._start_ns = LEAD_NS
         self._lead_ns = max(self._stamped_ns(row) - (row["t_ns"] - self._first_ns) for row in rows if row["is_sent"])
         self._latest_ns = 0
         self.begin_ns = self._start_ns + self._lead_ns

@@ -33,11 +33,11 @@ Each run of the real stack was recorded over an emulated link. The engine's link
 the number of the data packet at the output of the serialiser, retransmissions included. Queue drops are those of the
 engine's queue. The application behaves as in the recording: it writes 64 KiB whenever the socket is writable, with a
 limit of 128 KiB of unsent data, and first writes at the recorded time. The random phases of BBR's gain cycle are
-taken from TCP_INFO. A run begins at the same phase of the kernel's clock tick, and of the steps of its timer wheel,
-as the recording, because CUBIC evaluates its curve in ticks of 4 ms and timers fire at ticks. This phase is one
-number for all runs: the phase within a tick was derived from delayed ACKs and timestamps, the tick within a step of
-eight from the timeouts of S7 and S8. A run recorded at another time begins at a tick. One seed; nothing else is taken
-from the recording.
+taken from TCP_INFO, the writes of an application that paused or wrote at a rate too, and the largest window that a
+receive buffer of a given size let the receiver advertise. Lost ACKs are replayed by position. A run begins at a tick of
+the kernel's clock and at a step of its timer wheel; where in them the recording began is not known. One seed; nothing
+else is taken from the recording. `python -m validation captures DIR` judges any such folder, and the analysis of its
+captures too.
 
 * Goodput: octets that the receiving application had in order at the end of the flow, from its start to its end.
 * Retransmissions and timeouts: up to the end of the flow, without the drain after it. Retransmissions are counted in
@@ -48,8 +48,7 @@ from the recording.
 * cwnd p25, p50, p75: quantiles of the window over time.
 
 A run that fails is repeated with the delay errors of the emulator, which no model of the link has but the recording
-shows for each packet. An explanation of the first packet that differs applies to that packet only
-(validation/explained.py).
+shows for each packet.
 """
 
 REPEATED = """
@@ -67,27 +66,27 @@ The engine computes scoreboard, loss detection, recovery and window from them, w
 in the path or in the sender's timing can then neither hide an error in an equation nor look like one. After each ACK
 for which TCP_INFO has a row with equal counts of received segments and sent data packets, the window is compared with
 the kernel's. The scoreboards at the first difference show whether the ACK was interpreted differently or the window
-changed differently. The clock begins at the recorded phase of a tick, as above.
+changed differently.
 """
 
 NS2 = """
 ns-2 (2.35, as Debian has it) runs sessions of 31 s over one GEO satellite (125 ms up, 125 ms down) and over two (126,
 207.4 and 125.2 ms), 90 repetitions a cell with independent random streams, which no two cells share; the engine runs
-the same with ten times as many of its own.
+the same with ten times as many repetitions.
 Packets have 1500 octets. Every hop errs in both directions: ns-2's error model counts octets with the rate
-1 - (1 - BER)^8, which gives each packet the loss of its own size, and strikes behind the link. The windows are not
+1 - (1 - BER)^8, which makes the loss depend on the size of the packet, and applies behind the link. The windows are not
 limited by the ends, `tcpTick_` is 0.1 s, there is no handshake, and a queue takes as many packets as the path holds.
-Beside this, with losses at given positions the engine sends the same packets at the same times as ns-2's Reno,
-Newreno and Sack1 agents, timeouts included, once the phase of ns-2's clock, which it draws by chance, is the same.
+In addition, with losses at given positions the engine sends the same packets at the same times as ns-2's Reno,
+Newreno and Sack1 agents, timeouts included, once the phase of ns-2's clock, which is random, is the same.
 """
 
 NS2_MODULES = """
 The variants that ns-2 runs as modules of Linux 2.6.22 under its agent TCP/Linux, whose recovery is `ns2_tcp_linux`:
-sessions of 31 s over two hops of 125 or of 250 ms, 40 repetitions a cell on each side, with random streams of their
-own. ns-2 runs with `timestamps_`, `ts_resetRTO_` and `ts_echo_rfc1323_`, as the authors of TCP/Linux recommend, so
+sessions of 31 s over two hops of 125 or of 250 ms, 40 repetitions a cell on each side, with separate random
+streams. ns-2 runs with `timestamps_`, `ts_resetRTO_` and `ts_echo_rfc1323_`, as the authors of TCP/Linux recommend, so
 that packets have 1510 octets. The first ssthresh is what the path holds on both sides: from an unbounded one, hybla's
 first round trip would send 2^16 packets. `cubic` has the module's beta of 819/1024. The rest is as above.
-Beside this, with losses at given positions over a path without a queue the engine sends the packets of linux-reno and
+In addition, with losses at given positions over a path without a queue the engine sends the packets of linux-reno and
 westwood-plus at the same times as ns-2, and all but a few of those of cubic.
 """
 

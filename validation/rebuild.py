@@ -6,11 +6,18 @@ are replayed; what the queue drops must come from the engine's own queue.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from validation.cycle_phases import first_phases
 from validation.recorded import KernelFlow, KernelRun
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Integers = npt.NDArray[np.int64]
 
 VARIANTS = {"reno": "linux-reno", "cubic": "cubic", "bbr": "bbr"}
 """The kernel's name of a congestion control, and ours."""
@@ -40,20 +47,20 @@ def missing_variants(run: KernelRun, built: tuple[str, ...]) -> list[str]:
 def rebuild(run: KernelRun, duration_ns: int) -> dict[str, Any]:
     """Return the engine's configuration of `run`, which ends `duration_ns` after the first SYN.
 
-    That leaves `run.phase_ns` after the engine's clock begins, which it does at a step of the timer wheel.
+    The engine's clock begins with that SYN, at a tick and at a step of the timer wheel; when the recorded hosts' clocks
+    began theirs is not known.
     """
     params = run.params
     shared = {
         "rate_bps": float(params["rate"]),
         "delay_ns": _one_way_ns(params["rtt_ms"]),
         "in_order": bool(params.get("fifo", 0)),
-        "schedule": _schedule(params.get("events", []), run.phase_ns),
+        "schedule": _schedule(params.get("events", [])),
     }
-    lost = {"kind": "trace", "mode": "replayed", "positions": list(run.lost), "known_pkts": BEYOND_PKTS}
-    forward = {**shared, "queue": _drop_tail(params["queue"]), "loss": lost if run.lost else {"kind": "none"}}
-    reverse = {**shared, "queue": _drop_tail(ACK_QUEUE_PKTS)}
+    forward = {**shared, "queue": _drop_tail(params["queue"]), "loss": _losses(run.lost)}
+    reverse = {**shared, "queue": _drop_tail(ACK_QUEUE_PKTS), **_ack_losses(run)}
     return {
-        "duration_ns": run.phase_ns + duration_ns,
+        "duration_ns": duration_ns,
         "path": {
             "nodes": ["sender", "receiver"],
             "links": [{"name": "link", "forward": forward, "reverse": reverse}],
@@ -70,26 +77,60 @@ def as_it_was_timed(configuration: dict[str, Any], run: KernelRun) -> dict[str, 
     return {**configuration, "path": {**configuration["path"], "links": [{**link, **timed}]}}
 
 
+def _losses(positions: Sequence[int]) -> dict[str, Any]:
+    """The packets at these positions of the loss stage are lost, and no others."""
+    if not positions:
+        return {"kind": "none"}
+    return {"kind": "trace", "mode": "replayed", "positions": list(positions), "known_pkts": BEYOND_PKTS}
+
+
+def _ack_losses(run: KernelRun) -> dict[str, Any]:
+    """Lost ACKs by position: the engine's receiver acknowledges as the recorded one does, until the two part."""
+    return {"loss": _losses(run.acks_lost), "loss_applies_to": "all"} if run.acks_lost else {}
+
+
 def _drop_tail(limit_pkts: int) -> dict[str, Any]:
     return {"kind": "drop_tail", "limit_pkts": limit_pkts}
 
 
 def _flow(run: KernelRun, number: int, flow: KernelFlow) -> dict[str, Any]:
     stack: dict[str, Any] = {"smss_bytes": flow.smss_bytes, **buffers(run.sysctl)}
-    if not run.params.get("sack", 1):
-        stack["sack"] = False
+    for option in ("sack", "timestamps"):
+        if not run.params.get(option, 1):
+            stack[option] = False
+    if "rcvbuf" in run.params and flow.tcp_info is not None:
+        # A buffer of a given size (SO_RCVBUF) does not grow: the largest window that it let the receiver advertise.
+        stack["receive_buffer_bytes"] = int(flow.tcp_info["snd_wnd"].max())
+        stack.pop("receive_buffer_max_bytes", None)
     described: dict[str, Any] = {
         "name": f"flow {number}",
-        "start_ns": run.phase_ns + max(0, flow.syn_ns),
+        "start_ns": max(0, flow.syn_ns),
         "variant": VARIANTS[flow.variant],
         "profile": "linux",
-        "application": {"kind": "greedy", "write_bytes": WRITE_BYTES, "first_write_ns": flow.first_write_ns},
+        "application": _application(run, flow),
         "stack": stack,
     }
     if flow.variant == "bbr" and flow.tcp_info is not None:
         # What the kernel drew by chance, as the schedule is what the link did.
         described["params"] = {"first_phases": first_phases(flow.tcp_info)}
     return described
+
+
+def _application(run: KernelRun, flow: KernelFlow) -> dict[str, Any]:
+    """One that always has data, or the recorded writes where the recorded application paused."""
+    if "write" not in run.params or flow.tcp_info is None:
+        return {"kind": "greedy", "write_bytes": WRITE_BYTES, "first_write_ns": flow.first_write_ns}
+    at_ns, octets = writes(flow.tcp_info)
+    start_ns = max(0, flow.syn_ns)
+    return {"kind": "writes", "at_ns": [max(0, at - start_ns) for at in at_ns], "bytes": octets}
+
+
+def writes(info: Mapping[str, Integers]) -> tuple[list[int], list[int]]:
+    """Return when the application wrote, by the poll of TCP_INFO that first shows the octets, and how many octets."""
+    accepted = info["bytes_sent"] - info["bytes_retrans"] + info["notsent_bytes"]
+    new = np.diff(accepted, prepend=0)
+    shown = np.flatnonzero(new > 0)
+    return info["t_ns"][shown].tolist(), new[shown].tolist()
 
 
 def buffers(sysctl: Mapping[str, str]) -> dict[str, int]:
@@ -109,11 +150,11 @@ def buffers(sysctl: Mapping[str, str]) -> dict[str, int]:
     }
 
 
-def _schedule(events: list[list[Any]], begin_ns: int) -> list[dict[str, Any]]:
-    """Changes by time, which counts from `begin_ns`; those of one time become one."""
+def _schedule(events: list[list[Any]]) -> list[dict[str, Any]]:
+    """Changes by time; those of one time become one."""
     changes: dict[int, dict[str, Any]] = {}
     for at_s, what, value in events:
-        change = changes.setdefault(begin_ns + round(at_s * 1e9), {})
+        change = changes.setdefault(round(at_s * 1e9), {})
         match what:
             case "rate":
                 change["rate_bps"] = float(value)

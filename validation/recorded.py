@@ -38,16 +38,6 @@ FATES = {
 TICK_NS = 4_000_000
 """The recorded kernels' (HZ = 250)."""
 
-WHEEL_STEP_NS = 8 * TICK_NS
-WHEEL_PHASE_NS = 11_517_000
-"""Timers of a quarter of a second to two seconds fire at every eighth tick (Linux, kernel/time/timer.c). That lay so
-far in each 32 ms of the hosts' clock when the runs were recorded: delayed ACKs leave 3.54 ms into a tick's 4 ms; the
-timeouts after the outages of S7 and S8, whose timers ran for 304 ms to 1.52 s, 11.55 to 11.6 ms into 32; time stamps
-count on 0.517 ms into each millisecond."""
-
-RECORDED_NS = range(1_795_245_000_000_000_000, 1_795_247_500_000_000_000)
-"""When that holds: the hosts' clock while the runs of ../shared/data/kernel were recorded."""
-
 
 @dataclass(frozen=True, slots=True)
 class Packets:
@@ -82,8 +72,8 @@ class KernelFlow:
 @dataclass(frozen=True, slots=True)
 class KernelRun:
     """One run. `lost` are the positions, from 0, at which the loss stage took a data packet: packets that the queue
-    dropped never reached it, all flows count together. `phase_ns` is how far into a step of the hosts' timer wheels it
-    began. `late_ns` is by how much the emulator failed the link model's time, for the data and for the ACK direction,
+    dropped never reached it, all flows count together. `acks_lost` are those of the ACK direction, where every packet
+    counts. `late_ns` is by how much the emulator failed the link model's time, for the data and for the ACK direction,
     packet by packet as they passed its loss stage. `sysctl` are both hosts' settings by name."""
 
     name: str
@@ -91,7 +81,7 @@ class KernelRun:
     sysctl: Mapping[str, str]
     flows: tuple[KernelFlow, ...]
     lost: tuple[int, ...]
-    phase_ns: int
+    acks_lost: tuple[int, ...]
     late_ns: tuple[list[int], list[int]]
 
 
@@ -113,7 +103,7 @@ def read_run(folder: Path) -> KernelRun:
     """Read one run; LogError if a file is damaged or lacks what is needed."""
     try:
         scenario = json.loads((folder / "scenario.json").read_text())
-        link = _read_csv(folder / "link.csv.xz")
+        link = read_csv(folder / "link.csv.xz")
         t0_ns = scenario["t0_ns"]
         flows = tuple(_flow(folder, described, link, t0_ns) for described in scenario["flows"])
         late = _late_ns(link, "data"), _late_ns(link, "ack")
@@ -122,20 +112,16 @@ def read_run(folder: Path) -> KernelRun:
             params=scenario["params"],
             sysctl=scenario.get("sysctl", {}),
             flows=flows,
-            lost=_lost_positions(link),
-            phase_ns=phase_ns(t0_ns),
+            lost=_lost_positions(_data(link)),
+            acks_lost=_lost_positions(link.filter(_is(link, "ack"))),
             late_ns=late,
         )
     except (KeyError, ValueError, lzma.LZMAError, EOFError) as error:
         raise LogError(f"{folder}: not a whole recorded run ({error})") from error
 
 
-def phase_ns(t0_ns: int) -> int:
-    """Return how far into a step of the timer wheel `t0_ns` of the hosts' clock lay; 0 where that is not known."""
-    return (t0_ns - WHEEL_PHASE_NS) % WHEEL_STEP_NS if t0_ns in RECORDED_NS else 0
-
-
-def _read_csv(path: Path) -> pa.Table:
+def read_csv(path: Path) -> pa.Table:
+    """Read a CSV file compressed by xz."""
     from pyarrow import csv
 
     with lzma.open(path) as file:
@@ -181,24 +167,35 @@ def _packets(link: pa.Table, sport: int, t0_ns: int) -> Packets:
 def _late_ns(link: pa.Table, direction: str) -> list[int]:
     import pyarrow.compute as pc
 
-    own = link.filter(pc.equal(link["dir"], direction))
+    own = link.filter(_is(link, direction))
     reached = pc.and_(pc.not_equal(own["fate"], "dropped_queue"), pc.not_equal(own["fate"], "dropped_loss"))
     passed = own.filter(reached)
     return [max(0, late) for late in passed["dep_err_ns"].to_pylist()]
 
 
-def _lost_positions(link: pa.Table) -> tuple[int, ...]:
+def _is(link: pa.Table, direction: str) -> pa.Array:
+    import pyarrow.compute as pc
+
+    return pc.equal(link["dir"], direction)
+
+
+def _data(link: pa.Table) -> pa.Table:
+    import pyarrow.compute as pc
+
+    return link.filter(pc.and_(_is(link, "data"), pc.greater(link["plen"], 0)))
+
+
+def _lost_positions(packets: pa.Table) -> tuple[int, ...]:
     """Positions at the loss stage: a queue first in, first out lets packets leave in the order of arrival."""
     import pyarrow.compute as pc
 
-    data = link.filter(pc.and_(pc.equal(link["dir"], "data"), pc.greater(link["plen"], 0)))
-    reached = data.filter(pc.not_equal(data["fate"], "dropped_queue"))
+    reached = packets.filter(pc.not_equal(packets["fate"], "dropped_queue"))
     lost = pc.equal(reached["fate"], "dropped_loss").to_numpy()
     return tuple(int(position) for position in np.flatnonzero(lost))
 
 
 def _tcp_info(path: Path, t0_ns: int) -> dict[str, Integers]:
-    table = _read_csv(path)
+    table = read_csv(path)
     columns = {name: table[name].to_numpy() for name in table.column_names}
     columns["t_ns"] = columns["t_ns"] - t0_ns
     return columns

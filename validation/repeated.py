@@ -27,7 +27,7 @@ FROM_NORMAL_95 = 1.96
 """Half a two-sided 95 % interval in standard errors."""
 
 FEWEST_RUNS = 10
-"""Below, an interval of so many standard errors is none of 95 %, and bounds nothing."""
+"""With fewer runs, an interval of so many standard errors is not a 95 % interval and cannot serve as a bound."""
 
 Goodputs = tuple[float, ...]
 """Of the flows of one run, in bit/s."""

@@ -12,7 +12,6 @@ import numpy as np
 
 from validation.closed_forms import IN_ROUNDS
 from validation.divergence import Divergence
-from validation.explained import explanation
 from validation.judge import Check, failures
 from validation.linux import (
     CWND_MEDIAN,
@@ -29,9 +28,6 @@ from validation.ns2 import SHARE, Cell, pooled
 from validation.open_loop import MEDIAN, OpenLoopResult
 from validation.repeated import Compared, Repeated, Sample
 from validation.tcp_linux import BOUND_PERCENT, SHARE_OF_ROUNDS, WindowComparison
-
-MAX_FAILED_RUNS = 3
-"""Maximum number of runs that may fail, with an explanation."""
 
 FAIL = "fail"
 """Marks a number outside its bound."""
@@ -169,7 +165,7 @@ def ns2_table(cells: Sequence[Cell]) -> Shown:
         f"Bound: mean goodput within the larger of {100 * SHARE:.0f} % and the joint 95 % interval of the two means. "
         "Where the interval is the larger, one cell in twenty fails it by chance."
     )
-    return Shown("The ns2 profile beside ns-2", bounds, _cell_rows(cells))
+    return Shown("The ns2 profile compared with ns-2", bounds, _cell_rows(cells))
 
 
 def ns2_modules_table(cells: Sequence[Cell]) -> Shown:
@@ -181,7 +177,7 @@ def ns2_modules_table(cells: Sequence[Cell]) -> Shown:
         "Bound: as above. A cell is not judged where the standard deviation of ns-2's sessions, its spread, is more "
         f"than {100 * cells[0].max_spread:.0f} % of their mean."
     )
-    return Shown("The ns2 profile beside ns-2's TCP/Linux", bounds, rows)
+    return Shown("The ns2 profile compared with ns-2's TCP/Linux", bounds, rows)
 
 
 def _cell_rows(cells: Sequence[Cell]) -> list[dict[str, str]]:
@@ -282,19 +278,8 @@ def _runs_summary(runs: Sequence[RunResult]) -> list[str]:
     return [
         f"Linux: {len(compared) - len(failing)} of {len(compared)} runs pass in every number that could be compared; "
         f"{len(runs) - len(compared)} could not be compared at all.",
-        f"Bound on runs: at most {MAX_FAILED_RUNS} may fail, none in goodput. {len(failing)} fail, in goodput "
-        f"{', '.join(in_goodput) or 'none'}; {_explained(failing)} of {len(failing)} with an explanation.",
+        f"Those that fail in goodput: {', '.join(in_goodput) or 'none'}.",
     ]
-
-
-def _explained(failing: Sequence[RunResult]) -> int:
-    """Count runs in which the first difference of every failing flow is explained."""
-    parted = [
-        [flow for flow in run.flows if failures(flow.checks)]
-        or list(run.flows)  # All flows if only a shared quantity fails.
-        for run in failing
-    ]
-    return sum(all(explanation(flow.subject, flow.divergences) for flow in flows) for flows in parted)
 
 
 def _passing(checks: Sequence[Check]) -> str:
@@ -309,11 +294,8 @@ def failure_lines(results: Results) -> list[str]:
             failed = failures([*flow.checks, *run.shared])
             if failed:
                 words = "; ".join(_off(check) for check in failed)
-                why = explanation(flow.subject, flow.divergences) or "Why it differs there is not known."
-                lines.append(
-                    f"{flow.subject}: {words}. {why}{_moved(flow, failed)} First differences: "
-                    f"{differences(flow.divergences)}."
-                )
+                first = differences(flow.divergences)
+                lines.append(f"{flow.subject}: {words}.{_moved(flow, failed)} First differences: {first}.")
     lines += [
         f"{check.subject}: {_off(check)}.{_in_rounds(check, results.closed)}" for check in failures(results.others)
     ]
@@ -337,7 +319,7 @@ def _moved(flow: FlowResult, failed: Sequence[Check]) -> str:
 
 
 def _in_rounds(failed: Check, closed: Sequence[Check]) -> str:
-    """The result of the same case in whole round trips; empty if there is none."""
+    """Return the result of the same case in whole round trips; empty if it has no such result."""
     case, _, form = failed.subject.partition(" against ")
     _, _, cell = form.partition(", ")
     for check in closed:

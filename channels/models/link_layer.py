@@ -42,7 +42,7 @@ Inner = Annotated[LossModel | LinkModel, Field(discriminator="model")]
 
 
 @dataclass(frozen=True, slots=True)
-class PacketFates:
+class PacketOutcomes:
     """A batch of packets: which are lost, and the delay that retransmission or decoding adds to the others [ns]."""
 
     lost: np.ndarray[Any, np.dtype[np.bool_]]
@@ -56,7 +56,7 @@ class _Protection(Parameters):
 
     @property
     def reach_ns(self) -> int:
-        """How long after a packet's arrival its fate still depends on the model below, in ns."""
+        """How long after a packet's arrival its outcome still depends on the model below, in ns."""
         raise NotImplementedError
 
     def guard(self, over: losses.Config) -> losses.Config:
@@ -71,18 +71,18 @@ class _Protection(Parameters):
             raise ValueError(f"{self.over.model} models a whole link")
         return self.guard(self.over.config())
 
-    def fates(self, packets: int, seed: int, *, size_bytes: int, spacing_ns: int) -> Iterator[PacketFates]:
-        """Yield the fates of `packets` packets, `spacing_ns` apart, in batches. Outages of a link count as losses."""
+    def outcomes(self, packets: int, seed: int, *, size_bytes: int, spacing_ns: int) -> Iterator[PacketOutcomes]:
+        """Yield the outcomes of `packets`, `spacing_ns` apart, in batches. Outages of a link count as losses."""
         import numpy as np
         import pyarrow as pa
 
         process = _IncrementalProcess(self, packets * spacing_ns + 1, seed)
         left = packets
         while left:
-            rows = pa.table(process.stream.fates(min(BATCH, left), size_bytes, spacing_ns))
+            rows = pa.table(process.stream.outcomes(min(BATCH, left), size_bytes, spacing_ns))
             left -= len(rows)
             if len(rows):
-                yield PacketFates(np.asarray(rows["lost"]), np.asarray(rows["added_ns"]).astype(np.int64))
+                yield PacketOutcomes(np.asarray(rows["lost"]), np.asarray(rows["added_ns"]).astype(np.int64))
             else:
                 process.extend()
 
@@ -96,12 +96,12 @@ class _IncrementalProcess:
         from hindflight.channels._native import LossStream
 
         self._spans: Iterator[dict[str, Any]] = iter(())
-        words, known_until_ns = None, ENDLESS_NS
+        timeline, known_until_ns = None, ENDLESS_NS
         if not isinstance(guard.over, LossModel):
             self._spans = loss_spans(guard.over.states(span_ns + guard.reach_ns, seed), outages=True)
-            words, known_until_ns = self._next()
-        over = guard.over.config() if isinstance(guard.over, LossModel) else words or losses.NoLoss().config()
-        self.stream = LossStream(json.dumps(guard.guard(over)), seed=seed, told_ns=known_until_ns)
+            timeline, known_until_ns = self._next()
+        over = guard.over.config() if isinstance(guard.over, LossModel) else timeline or losses.NoLoss().config()
+        self.stream = LossStream(json.dumps(guard.guard(over)), seed=seed, known_until_ns=known_until_ns)
 
     def _next(self) -> tuple[losses.Config | None, int]:
         """Return the next spans as a timeline (None after the last), and the time up to which they are complete."""
@@ -111,8 +111,8 @@ class _IncrementalProcess:
 
     def extend(self) -> None:
         """Pass the next spans to the kernel."""
-        words, known_until_ns = self._next()
-        self.stream.extend(json.dumps(words or {"kind": "timeline", "spans": []}), known_until_ns)
+        timeline, known_until_ns = self._next()
+        self.stream.extend(json.dumps(timeline or {"kind": "timeline", "spans": []}), known_until_ns)
 
 
 class Arq(_Protection):
@@ -129,7 +129,7 @@ class Arq(_Protection):
 
     @property
     def reach_ns(self) -> int:
-        """How long after a packet's arrival its fate still depends on the model below, in ns."""
+        """How long after a packet's arrival its outcome still depends on the model below, in ns."""
         return self.retries * self.try_time
 
     def guard(self, over: losses.Config) -> losses.Config:
@@ -160,7 +160,7 @@ class Fec(_Protection):
 
     @property
     def reach_ns(self) -> int:
-        """How long after a packet's arrival its fate still depends on the model below, in ns."""
+        """How long after a packet's arrival its outcome still depends on the model below, in ns."""
         return self.block * self.packet_time
 
     def guard(self, over: losses.Config) -> losses.Config:

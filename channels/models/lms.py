@@ -222,11 +222,6 @@ def lutz(
     return good, bad
 
 
-def rayleigh_below(power_db: float, mean_db: float) -> float:
-    """Return the share of time that a Rayleigh signal of mean power `mean_db` is below `power_db`."""
-    return 1 - exp(-of_db(power_db - mean_db))
-
-
 def fades_below(power: float, direct: float, mean: float, doppler_hz: float) -> tuple[float, float]:
     """Return the share of time below `power` and the fades per second of a Rice signal.
 

@@ -219,7 +219,7 @@ class MarkovTime(Parameters):
 
 
 PacketLoss = Bernoulli | BitErrors | GilbertElliott | FourState | Markov
-"""Models per packet: a packet's fate depends on the number of packets before it, not on time."""
+"""Models per packet: whether a packet is lost depends on the number of packets before it, not on time."""
 
 TimeLoss = GilbertElliottTime | MarkovTime
 """Models in continuous time."""

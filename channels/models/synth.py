@@ -105,9 +105,11 @@ def packet_tables(model: PacketModel | LinkProtection, seed: int, extent: Extent
 
     if isinstance(model, LinkProtection):
         first = 0
-        for fates in model.fates(extent.packets, seed, size_bytes=extent.size_bytes, spacing_ns=extent.spacing_ns):
-            yield _packet_rows(first, fates.lost, fates.added_ns, extent)
-            first += len(fates.lost)
+        for outcomes in model.outcomes(
+            extent.packets, seed, size_bytes=extent.size_bytes, spacing_ns=extent.spacing_ns
+        ):
+            yield _packet_rows(first, outcomes.lost, outcomes.added_ns, extent)
+            first += len(outcomes.lost)
         return
     for first, lost in _lost(model, seed, extent):
         yield _packet_rows(first, lost, np.zeros(0, dtype=np.int64), extent)

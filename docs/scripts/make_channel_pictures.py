@@ -184,7 +184,7 @@ def protect() -> Any:
 
 def share_left(model: Arq | Fec, packets: int, spacing_ns: int) -> float:
     """Share of packets that are lost all the same."""
-    batches = model.fates(packets, 1, size_bytes=1500, spacing_ns=spacing_ns)
+    batches = model.outcomes(packets, 1, size_bytes=1500, spacing_ns=spacing_ns)
     return sum(int(batch.lost.sum()) for batch in batches) / packets
 
 

@@ -22,7 +22,7 @@ table. Each overrides the value of the profile, and the report lists those that 
 
 * `rfc`: as the RFCs recommend.
 * `linux`: Linux 6.x with its default sysctls. It also sets what has no key: cubic with Linux's constants and HyStart,
-  reductions of cwnd in whole segments, and Linux's recovery where SACK is off.
+decreases of cwnd in whole segments, and Linux's recovery where SACK is off.
 * `ns2`: ns-2.35, the simulator of the papers, which counts packets. It also sets what has no key: the windows of
   ns-2's Reno agents, three SACK blocks, and the recovery of its Reno, Newreno and Sack1. Variants that ns-2 runs as
   modules of Linux 2.6.22 under its agent TCP/Linux (`linux-reno`, `cubic`, `bic`, `compound`, `highspeed`, `htcp`,
@@ -46,7 +46,7 @@ NS2 = """
 
 ns-2's names, its defaults in version 2.35, the key for the same, and what the profile sets. A dash: there is no key.
 `window_` bounds the window and is the first ssthresh, so that `receive_buffer` sets both; in TCP/Linux it bounds the
-growth of cwnd alone.
+increase of cwnd only.
 
 """
 
@@ -80,7 +80,7 @@ NS2_SETTINGS = (
     ("Agent/TCPSink/DelAck", "not used unless chosen", "delayed_ack", ""),
     ("Agent/TCPSink/DelAck interval_", "100 ms", "delayed_ack_timeout", ""),
 )
-"""Name, default, key of ours, and what the profile does where the key's value does not tell."""
+"""Name, default, our key, and what the profile does where the value of the key does not show it."""
 
 
 def page() -> str:

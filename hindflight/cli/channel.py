@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    group = typer.Typer(help="Extract, generate, fit, convert and show channels.", no_args_is_help=True)
+    group = typer.Typer(help="Extract, generate, fit, convert, show and test channels.", no_args_is_help=True)
     group.command("extract")(extract)
     group.command("synth")(synth)
     group.command("fit")(fit)

@@ -26,11 +26,11 @@ def demo(
     as_json: AsJson = False,
 ) -> None:
     """Run whatif on the capture that ships with Hindflight. A Linux Reno flow over an emulated GEO link."""
-    from hindflight.cli.whatif import Job, study
+    from hindflight.cli.whatif import Job, run_whatif
     from hindflight.replay.scenario.from_capture import Choice
     from hindflight.toolkit.demo import CAPTURE, TCP_INFO, demo_file
     from hindflight.toolkit.ingest import all_of_it
 
     with ExitStack() as stack:
         inputs = [stack.enter_context(demo_file(name)) for name in (CAPTURE, TCP_INFO)]
-        study(Job(inputs, out, None, Choice(), all_of_it, None, force), as_json, wide)
+        run_whatif(Job(inputs, out, None, Choice(), all_of_it, None, force), as_json, wide)

@@ -33,12 +33,12 @@ def print_fitting(names: Sequence[str], rows: Sequence[Row], wide: bool = False,
 
 def _fitting(names: Sequence[str], rows: Sequence[Row]) -> list[str]:
     """The longest run of columns from the first that fits; never less than the first."""
-    room = terminal_width() - 1
+    width = terminal_width() - 1
     shown: list[str] = []
     for name in names:
         cells = (len(_text(row[name])) for row in rows[:SHOWN_ROWS])
-        room -= max(len(name), max(cells, default=0)) + 3  # What print_table puts between columns.
-        if room < 0 and shown:
+        width -= max(len(name), max(cells, default=0)) + 3  # What print_table puts between columns.
+        if width < 0 and shown:
             break
         shown.append(name)
     return shown
@@ -65,7 +65,7 @@ def filled(text: str, indent: str = "", width: int = 0) -> str:
 
 
 def print_list(entries: Iterable[tuple[str, str]]) -> None:
-    """Print names with a text each, the texts in a column of their own."""
+    """Print names and texts in two columns."""
     known = list(entries)
     start = max((len(name) for name, _ in known), default=0) + 2
     for name, text in known:

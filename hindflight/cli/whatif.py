@@ -51,12 +51,12 @@ def whatif(
 
     choice = Choice(listed(variants, "--variants"), listed(proxy, "--proxy"), seeds, captured_variant)
     job = Job(inputs, out, flow, choice, partial(capture_span, from_text=from_, to_text=to), threads, force)
-    study(job, as_json, wide)
+    run_whatif(job, as_json, wide)
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What to study: inputs, the folder for the results, the flow, what to compare, and what of a capture to read."""
+    """What to do: inputs, the folder for the results, the flow, what to compare, and what of a capture to read."""
 
     inputs: list[Path]
     out: Path
@@ -77,14 +77,14 @@ class Job:
         return self.out / "report.html"
 
 
-def study(job: Job, as_json: bool, wide: bool) -> None:
-    """Do the whole job and print its outcome; a folder that it made goes again if it fails."""
+def run_whatif(job: Job, as_json: bool, wide: bool) -> None:
+    """Run the experiment and print its outcome. A folder that it created is removed if it fails."""
     from hindflight.cli.replay import show
     from hindflight.toolkit.text import shell_line
 
     fresh = not job.out.exists()
     try:
-        result, workspace = _study(job)
+        result, workspace = _run(job)
     except BaseException:
         if fresh:
             shutil.rmtree(job.out, ignore_errors=True)
@@ -96,8 +96,8 @@ def study(job: Job, as_json: bool, wide: bool) -> None:
     say(f"  {shell_line(words)}")
 
 
-def _study(job: Job) -> tuple[ExperimentResult, Path]:
-    """Do the whole job; return its outcome and the workspace."""
+def _run(job: Job) -> tuple[ExperimentResult, Path]:
+    """Ingest the inputs, run the experiment and write the report; return the result and the workspace."""
     from hindflight.cli.replay import replay_progress
     from hindflight.replay.scenario.from_capture import check_choice
     from hindflight.reports.bundle import prepare
@@ -106,7 +106,7 @@ def _study(job: Job) -> tuple[ExperimentResult, Path]:
     from hindflight.toolkit.ingest import Ingest
     from hindflight.toolkit.text import name_to_text
     from hindflight.toolkit.workspace import Workspace
-    from hindflight.workflow import draft_files, study_capture, write_report_of
+    from hindflight.workflow import draft_files, experiment_from_capture, write_report_of
 
     check_choice(job.choice)
     check_outputs([*draft_files(job.scenario), job.report], job.inputs, force=job.force)
@@ -118,7 +118,7 @@ def _study(job: Job) -> tuple[ExperimentResult, Path]:
     captures = {entry.input_id for entry in read if entry.kind == "capture"}
     chosen = read_flow(workspace, job.flow, captures)
     with replay_progress(job.threads, force=job.force) as execution:
-        result = study_capture(workspace, chosen, job.out, job.choice, command, execution)
+        result = experiment_from_capture(workspace, chosen, job.out, job.choice, command, execution)
     title = f"{name_to_text(job.inputs[0].name)}: what happened, and what if"
     write_report_of(workspace, job.report, title, utc=False, force=job.force)
     return result, workspace.path

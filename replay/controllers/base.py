@@ -43,7 +43,7 @@ class Ack(Protocol):
 
     @property
     def rtt_s(self) -> float | None:
-        """Round-trip time of the newest segment that it delivers; None where Karn's rule bars it."""
+        """Round-trip time of the newest segment that it delivers; None where Karn's rule forbids a sample."""
 
     @property
     def srtt_s(self) -> float | None:
@@ -51,7 +51,7 @@ class Ack(Protocol):
 
     @property
     def min_rtt_s(self) -> float | None:
-        """Least round-trip time of the connection."""
+        """Minimum round-trip time of the connection."""
 
     @property
     def snd_una(self) -> int:
@@ -96,11 +96,11 @@ class Ack(Protocol):
 
     @property
     def recovery_phase(self) -> str:
-        """What the sender is in the middle of: none, recovery or loss."""
+        """Recovery phase of the sender: none, recovery (fast recovery) or loss (after a timeout)."""
 
     @property
     def cwnd_limited(self) -> bool:
-        """The window, not the application or the receiver, held the sender back."""
+        """The sender was limited by cwnd, not by the application or the receiver's window."""
 
     @property
     def ecn_echo(self) -> bool:
@@ -108,7 +108,7 @@ class Ack(Protocol):
 
 
 class Congestion(Protocol):
-    """Why a window is to be reduced."""
+    """A congestion signal: a reason to decrease the window."""
 
     @property
     def now_s(self) -> float:
@@ -138,7 +138,7 @@ class Controller:
     """
 
     holds_window: ClassVar[bool] = False
-    """Nothing moves the window: `check_controller` then asks for that, not for growth and reduction."""
+    """The window is fixed: `check_controller` then checks that, and not increase and decrease."""
 
     models_path: ClassVar[bool] = False
     """It models the path, as BBR: delivery rates are sampled, `on_ack` is called for every ACK that delivers or reports
@@ -214,7 +214,8 @@ class Controller:
         """Fast recovery ended with this ACK."""
 
     def on_idle(self, initial_window: float, idle_s: float) -> None:  # noqa: ARG002 - for those that override it
-        """Data follows after a pause longer than the RTO (RFC 5681 §4.1)."""
+        """Data follows after a pause longer than the RTO: cwnd restarts from `initial_window` (RFC 5681 §4.1), or from more
+        where the stack halves it for every RTO (profile `linux`, RFC 2861)."""
         self.cwnd = min(self.cwnd, initial_window)
 
 

@@ -1,7 +1,7 @@
 """Checks that a controller in Python keeps the rules of every variant: the engine's contract suite, in Python.
 
 Depends on the events and the rules, not on a network. The windows are set before each call and read after it, as the
-engine does. Sequences are drawn from seeds, so that a finding can be repeated.
+engine does. Seeds determine the random sequences, so that a finding can be repeated.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ EXTREMES: tuple[tuple[int, float | None], ...] = (
     (1, 3600.0),
     (1, None),
 )
-"""Segments delivered and round-trip time [s] of ACKs that hardly ever come."""
+"""Segments delivered and round-trip time [s] of ACKs that are rare."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,17 +101,17 @@ class RandomCongestion:
 
 
 class BrokenError(Exception):
-    """The controller raised, or left no window: nothing more can be asked of it."""
+    """The controller raised, or left no valid window, and cannot be used any more."""
 
 
 def check_controller(make: Callable[[float, float], Controller]) -> list[str]:
-    """Return what `make(cwnd, ssthresh)`'s controllers do against the rules, a sentence each; none is as it should be.
+    """Return the rules that controllers of `make(cwnd, ssthresh)` break, a sentence each; an empty list if none.
 
-    Windows are finite and at least one segment, whatever an ACK says; a signal, a timeout and idleness raise nothing; a
-    window that is not used does not grow, one that is used and loses nothing does; a loss costs; a timeout leaves one
-    segment, idleness the initial window; equal events give equal windows. A class with `holds_window` keeps its window
-    instead; one with `models_path` must only leave sound windows, and equal ones. HindflightError where `make` is no
-    class of controllers.
+    Windows are finite and at least one segment, whatever an ACK reports. Congestion signals, timeouts and idleness do
+    not increase the window, and neither do ACKs while it is not fully used; ACKs of a fully used window without losses
+    do. A loss decreases it; a timeout leaves one segment, idleness the initial window. Equal events give equal windows.
+    A class with `holds_window` keeps its window instead. One with `models_path` must only leave valid, equal windows.
+    HindflightError if `make` is not a class of controllers.
     """
     if not callable(make):
         raise HindflightError(f"{make!r} makes no controllers", "give the class itself: check_controller(Gentle)")
@@ -121,8 +121,8 @@ def check_controller(make: Callable[[float, float], Controller]) -> list[str]:
         windows = [_sequence(Play(make, found), seed, judged=not models) for _ in range(2)]
         if windows[0] != windows[1]:
             found.setdefault("equal", "equal events give different windows")
-    usual = () if models else (_grows, _costs, _falls)
-    for rule in (_extremes, *((_held,) if getattr(make, "holds_window", False) else usual)):
+    usual = () if models else (_increases, _decreases_on_loss, _restarts)
+    for rule in (_extremes, *((_keeps_window,) if getattr(make, "holds_window", False) else usual)):
         try:
             rule(Play(make, found))
         except BrokenError:
@@ -131,7 +131,7 @@ def check_controller(make: Callable[[float, float], Controller]) -> list[str]:
 
 
 class Play:
-    """A controller at work: the window that it last left, and the call of each event."""
+    """A running controller: the window that it last left, and the calls for events."""
 
     def __init__(self, make: Callable[[float, float], Controller], found: dict[str, str]) -> None:
         self.found = found
@@ -152,13 +152,13 @@ class Play:
         """The window."""
         return self.window[0]
 
-    def tell(self, method: str, *about: object) -> float:
-        """Call `method`; return the window after it. BrokenError: it raised, or left none."""
+    def call(self, method: str, *arguments: object) -> float:
+        """Call `method`; return the window after it. BrokenError: it raised, or left no valid window."""
         if self.controller is None:
             raise BrokenError
         self.controller.cwnd, self.controller.ssthresh = self.window
         try:
-            getattr(self.controller, method)(*about)
+            getattr(self.controller, method)(*arguments)
         except Exception as error:
             self._raised(method, error)
             raise BrokenError from error
@@ -171,8 +171,8 @@ class Play:
         """An ACK outside of recovery; return the window after it."""
         ack = self.ack(delivered, rtt_s, limited=limited)
         if getattr(self.controller, "observes", False):
-            self.tell("observe", ack)
-        return self.tell("on_ack", ack)
+            self.call("observe", ack)
+        return self.call("on_ack", ack)
 
     def ack(self, delivered: int, rtt_s: float | None, *, limited: bool = True) -> RandomAck:
         """Return the next ACK under the window."""
@@ -185,7 +185,7 @@ class Play:
         """Signal congestion; return the window after it."""
         method = "on_timeout" if kind.endswith("timeout") else "on_congestion"
         flight = min(self.cwnd, MAX_FLIGHT_PKTS) if flight_pkts is None else flight_pkts
-        return self.tell(method, RandomCongestion(self.now_s, flight, kind))
+        return self.call(method, RandomCongestion(self.now_s, flight, kind))
 
     def note(self, rule: str, finding: str) -> None:
         """Keep the first finding against a rule."""
@@ -209,7 +209,7 @@ class Play:
 
 
 def _holds(condition: Callable[[], bool]) -> bool:
-    """Whether a condition on what a controller left holds; not if that is not a number."""
+    """Return whether a condition on the values that a controller left holds; not if they are not numbers."""
     try:
         return bool(condition())
     except TypeError:
@@ -217,7 +217,7 @@ def _holds(condition: Callable[[], bool]) -> bool:
 
 
 def _sequence(play: Play, seed: int, *, judged: bool) -> list[float]:
-    """Play events drawn from `seed`; return the window after each. Not `judged`: no rule is checked."""
+    """Play random events of `seed`; return the window after each. Without `judged` no rule is checked."""
     draw = random.Random(seed)  # noqa: S311 - no secret
     windows = []
     try:
@@ -238,18 +238,18 @@ def _happen(play: Play, kind: str, draw: random.Random, *, judged: bool = True) 
         play.acknowledge(delivered=delivered, rtt_s=rtt_s)
         return
     if kind == "exit":
-        play.tell("on_recovery_exit", play.ack(delivered, rtt_s))
+        play.call("on_recovery_exit", play.ack(delivered, rtt_s))
         return
     if kind == "unused":
         after = play.acknowledge(delivered=delivered, rtt_s=rtt_s, limited=False)
-        wrong = "a window that is not used grows"
+        wrong = "a window that is not fully used increases"
     elif kind == "idle":
-        after = play.tell("on_idle", INITIAL_WINDOW_PKTS, 5.0)
-        wrong = "idleness raises the window"
+        after = play.call("on_idle", INITIAL_WINDOW_PKTS, 5.0)
+        wrong = "idleness increases the window"
     else:
         after = play.signal(kind)
-        words = {"loss": "a loss", "ecn_echo": "a congestion mark"}
-        wrong = f"{words.get(kind, 'a timeout')} raises the window"
+        names = {"loss": "a loss", "ecn_echo": "a congestion mark"}
+        wrong = f"{names.get(kind, 'a timeout')} increases the window"
     if judged and after > max(before, MIN_AFTER_SIGNAL_PKTS):
         play.note(wrong, f"{wrong}: {before:g} to {after:g}")
 
@@ -262,44 +262,44 @@ def _extremes(play: Play) -> None:
                 play.signal("loss", 0.0)
 
 
-def _grown(play: Play, acks: int) -> float:
+def _after_acks(play: Play, acks: int) -> float:
     for _ in range(acks):
         play.now_s += 0.01
         play.acknowledge()
     return play.cwnd
 
 
-def _grows(play: Play) -> None:
+def _increases(play: Play) -> None:
     before = play.cwnd
-    after = _grown(play, 1 + 2 * int(before))
+    after = _after_acks(play, 1 + 2 * int(before))
     if after <= before:
         play.note(
-            "grows", "a window that is used and loses nothing does not grow (holds_window says that it never does)"
+            "increases", "a fully used window without losses does not increase (unless the class has holds_window)"
         )
 
 
-def _costs(play: Play) -> None:
-    before = _grown(play, 60)
+def _decreases_on_loss(play: Play) -> None:
+    before = _after_acks(play, 60)
     after = play.signal("loss")
     if after >= before:
-        play.note("costs", f"a loss costs nothing: {before:g} to {after:g}")
+        play.note("decreases", f"a loss does not decrease the window: {before:g} to {after:g}")
 
 
-def _falls(play: Play) -> None:
-    _grown(play, 60)
-    after = play.tell("on_idle", RESTART_WINDOW_PKTS, 5.0)
+def _restarts(play: Play) -> None:
+    _after_acks(play, 60)
+    after = play.call("on_idle", RESTART_WINDOW_PKTS, 5.0)
     if after > RESTART_WINDOW_PKTS:
         play.note("idle", f"idleness leaves {after:g} segments, not the initial window of {RESTART_WINDOW_PKTS:g}")
-    _grown(play, 60)
+    _after_acks(play, 60)
     after = play.signal("timeout")
     if after != LOSS_WINDOW_PKTS:
         play.note("timeout", f"a timeout leaves {after:g} segments, not one (RFC 5681 §3.1)")
 
 
-def _held(play: Play) -> None:
-    held = play.cwnd
+def _keeps_window(play: Play) -> None:
+    fixed = play.cwnd
     for kind in ("loss", "exit", "timeout", "idle"):
         _happen(play, kind, random.Random(1))  # noqa: S311 - no secret
-        if (after := _grown(play, 40)) != held:
-            play.note("held", f"a window that is to be held moves from {held:g} to {after:g}")
+        if (after := _after_acks(play, 40)) != fixed:
+            play.note("fixed", f"a fixed window (holds_window) changes from {fixed:g} to {after:g}")
             return

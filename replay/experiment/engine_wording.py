@@ -124,9 +124,7 @@ def _buffer_below_two_segments(key: str, f: Fields) -> str:
 
 
 def _fixed_window_variant(_key: str, f: Fields) -> str:
-    return (
-        f'a window that nothing changes leaves nothing of variant "{f["variant"]}"; take one of {_named(f["suitable"])}'
-    )
+    return f'variant "{f["variant"]}" would not be itself with a fixed window; take one of {_named(f["suitable"])}'
 
 
 def _between(f: Fields) -> str:
@@ -179,7 +177,7 @@ _NO_EFFECT = {
     "unrounded_timer": "has no effect with rto_rule linux, which does not round",
     "recovery_without_sack": "{variant} has recovery {recovery}, which does not read SACK blocks; leave it out",
     "needs_rack_prr": "needs recovery rack_prr with sack, which sends tail loss probes; {variant} has {recovery}",
-    "no_undo": "{variant} has a recovery that does not undo reductions",
+    "no_undo": "{variant} has a recovery without undo",
     "needs_undo_without_timestamps": "has no effect without undo, or with timestamps, which reveal a spurious timeout",
     "needs_newreno": "needs recovery newreno; {variant} has {recovery}",
     "needs_dupacks": "needs a recovery that counts duplicate ACKs; {variant} has {recovery}",

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from hindflight.replay.experiment.run import Event, follow
+from hindflight.replay.experiment.run import Event, replay_controller
 from hindflight.toolkit.errors import LogError
 
 if TYPE_CHECKING:
@@ -272,7 +272,7 @@ def _fit_of(name: str, record: _Record, sender: Sender, waiting: Bools) -> _Fit 
     equals what is in flight. A paced sender may stop below its window, never above.
     """
     try:
-        states = follow(_configuration(name, sender), 0, record.events)
+        states = replay_controller(_configuration(name, sender), 0, record.events)
     except LogError:
         return None
     pipe = sum(

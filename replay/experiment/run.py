@@ -115,11 +115,11 @@ def _replay(
         )
 
 
-def follow(config: Mapping[str, Any], flow: int, record: Sequence[Event]) -> pa.Table:
+def replay_controller(config: Mapping[str, Any], flow: int, record: Sequence[Event]) -> pa.Table:
     """Replay, open loop, a sender of flow number `flow` (from 0) of `config` through `record`; return its state after
     each event.
 
-    Columns: cwnd_pkts, ssthresh_pkts (null while not set), repairing, and of the scoreboard outstanding_pkts,
+    Columns: cwnd_pkts, ssthresh_pkts (null while not set), in_recovery, and of the scoreboard outstanding_pkts,
     sacked_pkts, lost_pkts and retransmitted_pkts. LogError where the record leaves out octets that were sent.
     """
     import pyarrow as pa
@@ -127,9 +127,9 @@ def follow(config: Mapping[str, Any], flow: int, record: Sequence[Event]) -> pa.
     documents = EngineDocuments()
     text = documents.text(config)
     try:
-        return pa.table(_native.follow(text, flow, list(record), documents.arrays))
+        return pa.table(_native.replay_controller(text, flow, list(record), documents.arrays))
     except ValueError as error:
-        raise LogError(f"the record cannot be followed: {error}") from error
+        raise LogError(f"the record cannot be replayed: {error}") from error
 
 
 def _with_controllers(config: Mapping[str, Any]) -> dict[str, Any]:

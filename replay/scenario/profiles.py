@@ -112,7 +112,7 @@ MEANINGS: dict[str, tuple[str, str]] = {
         "RFC 8985 §7; Linux tcp_early_retrans",
     ),
     "undo": (
-        "undo the window reduction of a spurious retransmission or timeout, detected by timestamp echo or DSACK",
+        "undo the window decrease of a spurious retransmission or timeout, detected by timestamp echo or DSACK",
         "RFC 3522, RFC 3708, RFC 4015; Linux tcp_try_undo_recovery; ns-2 does not",
     ),
     "frto": (

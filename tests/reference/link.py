@@ -78,7 +78,7 @@ class _Flight:
         self.departures: list[int] = []
         self.position = 0
         self.got: set[int] = set()
-        self.cum, self.held, self.timer = 0, 0, 0
+        self.cum, self.unacknowledged, self.timer = 0, 0, 0
 
     def at(self, t_ns: int, call: Callable[[int], None]) -> None:
         self.count += 1
@@ -147,9 +147,9 @@ class _Flight:
         in_order = block == self.cum
         while self.cum in self.got:
             self.cum += 1
-        self.held += 1
+        self.unacknowledged += 1
         hole = len(self.got) > self.cum
-        if not in_order or hole or self.held == 2:
+        if not in_order or hole or self.unacknowledged == 2:
             self.acknowledge(t_ns, number, block)
         else:
             timer = self.timer
@@ -158,7 +158,7 @@ class _Flight:
             )
 
     def acknowledge(self, t_ns: int, number: int, block: int) -> None:
-        self.held, self.timer = 0, self.timer + 1
+        self.unacknowledged, self.timer = 0, self.timer + 1
         left, right = block, block + 1
         while left - 1 in self.got:
             left -= 1

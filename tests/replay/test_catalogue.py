@@ -43,9 +43,9 @@ def test_every_parameter_has_a_source_and_a_default_that_is_allowed() -> None:
         for parameter in variant.parameters:
             assert parameter.source, parameter
             assert parameter.meaning, parameter
-            least, dots, most = parameter.allowed.partition("..")
+            low, dots, high = parameter.allowed.partition("..")
             if dots:
-                assert float(least) <= float(parameter.default) <= float(most), parameter
+                assert float(low) <= float(parameter.default) <= float(high), parameter
             else:
                 assert parameter.default in parameter.allowed.split(", "), parameter
 

@@ -277,13 +277,13 @@ def test_missing_folder_raises_an_error(tmp_path: Path) -> None:
 
 def test_estimates_of_the_link_have_intervals_and_methods(tmp_path: Path) -> None:
     said = [
-        finding("channel", "flow 1", "base_rtt_ns", value=4.8e8, low=4.79e8, high=4.81e8, unit="ns", text="least one"),
+        finding("channel", "flow 1", "base_rtt_ns", value=4.8e8, low=4.79e8, high=4.81e8, unit="ns", text="minimum"),
         finding("channel", "flow 1", "queue_losses", value=3.0, unit="pkts", text="5 were lost."),
         finding("channel", "flow 1", "channel_losses", value=2.0, unit="pkts", text="5 were lost."),
         finding("channel", "flow 1", "one_way_delay_ns", value=2.4e8, unit="ns", verdict="unknown", text="Half of it."),
     ]
     outline = Outline(written({"findings": table_from_rows("findings", said)}, tmp_path))
-    assert "Base RTT 480.0 ms 479.0 to 481.0 ms least one" in outline.text
+    assert "Base RTT 480.0 ms 479.0 to 481.0 ms minimum" in outline.text
     assert outline.text.count("5 were lost.") == 1
     assert "One way delay: Half of it." in outline.text
 
@@ -406,7 +406,7 @@ def test_missing_summary_does_not_deny_findings(tmp_path: Path) -> None:
 
 def test_table_of_runs_has_aqm_losses_marks_and_resets(tmp_path: Path) -> None:
     seen = {"aqm_losses": 83, "ecn_marks": 50, "ecn_reductions": 16, "reset_ns": 12_217_627_156}
-    heads = ("Data packets lost: AQM", "Packets marked (ECN)", "Window reductions by ECN", "Reset after")
+    heads = ("Data packets lost: AQM", "Packets marked (ECN)", "Window decreases by ECN", "Reset after")
     text = Outline(written(model_runs(**seen), tmp_path)).text
     assert " ".join(text.split()).count(" ".join(heads[1:3])) == 1
     for said in (*heads, "83", "50", "16", "12.22 s"):

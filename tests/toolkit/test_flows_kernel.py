@@ -89,7 +89,7 @@ def test_what_dsack_disproves_was_not_lost(run: str) -> None:
 @every_run
 def test_timeouts_are_those_that_the_kernel_counted(run: str) -> None:
     for flow, truth in flows(run):
-        # S7-bbr: the kernel retransmits 2.8 s after the first transmission, for a reason that its counters do not tell.
+        # S7-bbr: the kernel retransmits 2.8 s after the first transmission, for a reason that its counters do not show.
         assert abs(flow["a2b_rtos"] - truth["rto_count"]) <= (1 if run == "S7-bbr" else 0)
         assert len(events(run, flow, "rto")) == flow["a2b_rtos"]
 
@@ -107,7 +107,7 @@ def test_at_the_receiver_a_retransmission_is_not_reordering(run: str) -> None:
         assert receiver["vantage"] == "receiver"
         assert (receiver["a2b_out_of_order_segments"] > 0) == overtaking
         ours, theirs = receiver["a2b_retransmitted_segments"], sender["a2b_retransmitted_segments"]
-        # A retransmission that is lost in turn, or repairs what nothing was seen above, does not show here.
+        # A retransmission that is lost too, or of the last segment that was sent, does not show here.
         assert 0.95 * theirs - 1 <= ours <= theirs
 
 

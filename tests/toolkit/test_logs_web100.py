@@ -1,4 +1,4 @@
-"""WEB100 snaplogs of every layout say the same; damage costs what is damaged."""
+"""WEB100 snaplogs of every layout give equal tables; damage affects only what is damaged."""
 
 from __future__ import annotations
 

@@ -54,11 +54,11 @@ def test_whole_round_trips_by_hand_and_in_the_limit() -> None:
 
 
 def test_cubic_in_whole_round_trips_by_hand_and_where_renos_window_governs() -> None:
-    # Four packets between two losses: a round trip of 2 that repairs, and one of 2 more; nothing has time to grow.
+    # Four packets between two losses: a round trip of 2 for recovery, and one of 2 more, too few for an increase.
     assert cubic_rounds_window_pkts(0.25, 0.1, False, 50, 10) == pytest.approx(2, abs=0.05)
     # Where Reno's window is the greater one, its own whole round trips are near.
     assert cubic_rounds_window_pkts(1e-3, 0.01, False, 50, 40) == pytest.approx(reno_rounds_window_pkts(1e-3), rel=0.03)
-    # RFC 9438 §4.7 costs something, and long cycles tend to §5.1.
+    # RFC 9438 §4.7 lowers the window, and long cycles tend to §5.1.
     slow = cubic_rounds_window_pkts(1e-3, 0.6, True, 400, 40)
     assert 0.85 < slow / cubic_rounds_window_pkts(1e-3, 0.6, False, 400, 40) < 0.98
     shares = [

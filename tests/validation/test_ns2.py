@@ -1,4 +1,4 @@
-"""The ns2 profile beside ns-2: the script that is made for it, and, where ns-2 is installed, a few sessions."""
+"""The ns2 profile compared with ns-2: the script for ns-2, and, where ns-2 is installed, a few sessions."""
 
 from __future__ import annotations
 

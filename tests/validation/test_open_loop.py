@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from hindflight.replay.experiment.run import Event, follow
+from hindflight.replay.experiment.run import Event, replay_controller
 from hindflight.toolkit.capture import load_capture
 from hindflight.toolkit.errors import LogError
 from validation.open_loop import CAPTURE, LEAD_NS, OpenLoopResult, Record, compare, follow_run, read_record
@@ -130,8 +130,8 @@ def test_a_record_that_leaves_octets_out_is_refused(s9: KernelRun) -> None:
     config = rebuild(s9, 1)
     start: list[Event] = [(1, "syn", 0, 0, 0, []), (2, "syn_ack", 0, 65535, 0, [])]
     with pytest.raises(LogError, match="event 2 of the record sends octet 1449, but nothing sent octet 1 before"):
-        follow(config, 0, [*start, (3, "data", 1449, 1448, 0, [])])
+        replay_controller(config, 0, [*start, (3, "data", 1449, 1448, 0, [])])
     with pytest.raises(LogError, match="syn, data, timeout, syn_ack or ack"):
-        follow(config, 0, [(1, "fin", 0, 0, 0, [])])
+        replay_controller(config, 0, [(1, "fin", 0, 0, 0, [])])
     with pytest.raises(LogError, match="flows: UnknownFlow"):
-        follow(config, 1, start)
+        replay_controller(config, 1, start)

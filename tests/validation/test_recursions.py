@@ -24,7 +24,7 @@ def test_every_variant_agrees_with_its_recursion_and_a_tenth_off_misses() -> Non
     assert {comparison.case.variant for comparison in found} == variants
     for comparison in found:
         subject = comparison.case.subject
-        # What is left is the phase within a round trip, of which bbr3's steps of half and of four times tell most.
+        # What is left is the phase within a round trip, largest for bbr3's steps of half and of four times.
         assert (comparison.check.value or 0.0) < (5.0 if comparison.case.variant == "bbr3" else 4.0), subject
         for factor in (0.9, 1.1):
             off = replace(comparison, reference_pkts=factor * comparison.reference_pkts)
@@ -53,7 +53,7 @@ def test_rapid_recovery_is_compared_and_another_one_misses() -> None:
     losses = len(comparison.case.path.losses)
     assert 10 * losses < dips.sum() < 25 * losses
     assert off[dips].max() < 0.03
-    # Half the window is given up for a round trip, and given back in half of another; the link's loss costs no more.
+    # The window is halved for a round trip and restored in half of another; losses of the link have no further effect.
     assert reference[dips].min() < 0.51 * reference.max()
     assert reference[-1] > reference.max() - 2
     # Two tenths of a round trip sooner or later, it fails.

@@ -70,7 +70,7 @@ def test_wild_runs_have_the_joint_interval(recording: Recording) -> None:
     assert _verdicts(recording, WILD, 0.93, 1.16)[:2] == ["fail", "fail"]
 
 
-def test_pairs_of_recordings_are_held_to_the_bounds_of_a_single_run(recording: Recording) -> None:
+def test_pairs_of_recordings_have_the_bounds_of_a_single_run(recording: Recording) -> None:
     assert compare(replace(recording, runs=STEADY), STEADY).pairs_within == 1
     # Of 8 x 7 ordered pairs, 4 x 3 twice are of equal runs.
     assert compare(replace(recording, runs=WILD), WILD).pairs_within == pytest.approx(24 / 56)

@@ -1,6 +1,6 @@
 """Which flow of a workspace a kernel log belongs to: by its addresses and time, or by how far it had got when.
 
-A WEB100 log names its connection; a TCP_INFO series does not, so its `snd_una` is laid beside what each capture saw
+A WEB100 log names its connection; a TCP_INFO series does not, so its `snd_una` is compared with what each capture saw
 acknowledged. Reads `flows` and `segments`; writes nothing.
 """
 
@@ -21,7 +21,7 @@ CLOCK_SLACK_NS = 60 * 10**9
 """How far the clocks of the logging host and of the capture may differ, for logs that name their connection."""
 
 MAX_MISMATCH = 0.1
-"""Greatest typical distance between log and capture, as a share of what the log saw acknowledged."""
+"""Maximum typical distance between log and capture, as a share of what the log saw acknowledged."""
 
 MIN_LEAD = 3.0
 """The second-best flow must be this many times worse than the best."""

@@ -52,7 +52,7 @@ def _unpack(packed: bytes) -> tuple[bytes, LogIssue | None]:
 
 
 def _members(packed: bytes, start: Callable[[], _Decompressor], name: str) -> tuple[bytes, LogIssue | None]:
-    """Unpack one archive member after another, in steps, so that damage costs only what follows it."""
+    """Unpack one archive member after another, in steps, so that damage affects only what follows it."""
     content = bytearray()
     rest = packed
     while rest.strip(b"\0"):

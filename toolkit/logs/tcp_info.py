@@ -31,7 +31,7 @@ _COUNTERS = {
 }
 _RATES = {"pacing_rate_bps": "pacing_rate", "delivery_rate_bps": "delivery_rate"}
 
-# Linux tcp_ca_state. Deviation: CWR (2), a reduction without loss, counts as recovery: cwnd falls the same way.
+# Linux tcp_ca_state. Deviation: CWR (2), a window decrease without loss, counts as recovery: cwnd falls the same way.
 _OPEN, _DISORDER, _CWR, _RECOVERY, _LOSS = range(5)
 _ESTABLISHED, _SYN_SENT, _SYN_RECV = 1, 2, 3
 
@@ -135,8 +135,8 @@ def _phase(numbers: dict[str, Numbers]) -> Numbers:
         PHASES.index("congestion_avoidance"),
     )
     if "rwnd_limited" in numbers:
-        held = np.diff(numbers["rwnd_limited"], prepend=numbers["rwnd_limited"][0]) > 0
-        phase = np.where(held, PHASES.index("limited"), phase)
+        limited = np.diff(numbers["rwnd_limited"], prepend=numbers["rwnd_limited"][0]) > 0
+        phase = np.where(limited, PHASES.index("limited"), phase)
     phase = np.where((ca_state == _CWR) | (ca_state == _RECOVERY), PHASES.index("recovery"), phase)
     phase = np.where(ca_state == _LOSS, PHASES.index("loss"), phase)
     opening = (state == _SYN_SENT) | (state == _SYN_RECV)

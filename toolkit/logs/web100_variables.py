@@ -87,7 +87,7 @@ def _sequence(numbers: dict[str, Numbers]) -> dict[str, Masked]:
 
 
 def _limit(numbers: dict[str, Numbers]) -> npt.NDArray[np.intp] | None:
-    """What held the sender back at each time: 0 itself (the application), 1 cwnd, 2 the receiver's window.
+    """What limited the sender at each time: 0 itself (the application), 1 cwnd, 2 the receiver's window.
 
     The SndLimTime counters move only when the kernel looks at them, so each movement speaks for the time since
     the one before.
@@ -104,7 +104,7 @@ def _limit(numbers: dict[str, Numbers]) -> npt.NDArray[np.intp] | None:
 
 
 def _phase(numbers: dict[str, Numbers], limit: npt.NDArray[np.intp] | None) -> Numbers:
-    """The phase, as far as WEB100 tells: it logs how often fast recovery began, not when it ended."""
+    """The phase, as far as WEB100 shows it: it logs how often fast recovery began, not when it ended."""
     cwnd, rows = numbers["CurCwnd"], len(numbers["CurCwnd"])
     ssthresh = numbers.get("CurSsthresh", np.zeros(rows, np.int64))
     state = numbers.get("State", np.full(rows, ESTABLISHED))

@@ -11,6 +11,7 @@ from hindflight.toolkit.schema.model import Column, Table, Type
 PHASES = ("unknown", "handshake", "slow_start", "congestion_avoidance", "recovery", "loss", "limited")
 SOURCES = ("inferred", "web100", "tcp_info", "tcp_probe", "replay")
 EVENT_KINDS = ("loss", "retransmission", "rto", "recovery", "phase_change", "reordering", "outage", "handover", "reset")
+MECHANISMS = ("unknown", "fast", "sack", "rto", "after_rto", "tlp", "keep_alive", "window_probe")
 EVENT_CAUSES = ("unknown", "channel", "queue", "fast", "rto", "spurious", "probe", "outage", "aqm")
 VANTAGES = ("unknown", "sender", "middle", "receiver")
 
@@ -207,12 +208,33 @@ INSTRUMENTS = Table(
             values=PHASES,
         ),
         Column("cwnd_bytes", "i64", "bytes", "Congestion window", nullable=True),
+        Column(
+            "cwnd_low_bytes",
+            "i64",
+            "bytes",
+            "Lower limit of the 95 % interval of the congestion window; null unless it is inferred",
+            nullable=True,
+        ),
+        Column(
+            "cwnd_high_bytes",
+            "i64",
+            "bytes",
+            "Upper limit of the 95 % interval of the congestion window; null unless it is inferred",
+            nullable=True,
+        ),
         Column("ssthresh_bytes", "i64", "bytes", "Slow start threshold; null while it is not set", nullable=True),
         Column(
             "flight_bytes",
             "i64",
             "bytes",
             "Octets outstanding minus those that SACK reported (web100: all outstanding octets, because it does not log SACK)",
+            nullable=True,
+        ),
+        Column(
+            "pipe_bytes",
+            "i64",
+            "bytes",
+            "Mean from this row to the next of the octets in the network (RFC 6675 pipe: flight_bytes minus lost plus retransmitted octets); null unless it is inferred at the sender",
             nullable=True,
         ),
         Column("smss_bytes", "i64", "bytes", "Sender maximum segment size (payload)", nullable=True),
@@ -281,6 +303,28 @@ EVENTS = Table(
         ),
         Column("seq_start", "i64", "bytes", "First octet concerned", nullable=True),
         Column("seq_end", "i64", "bytes", "One past the last octet concerned", nullable=True),
+        Column(
+            "copy",
+            "u32",
+            "",
+            "Which transmission of these octets the event concerns, from 1 (the original transmission)",
+            nullable=True,
+        ),
+        Column(
+            "mechanism",
+            "enum",
+            "",
+            "What made the sender retransmit, whether or not it was necessary; null unless a retransmission",
+            nullable=True,
+            values=MECHANISMS,
+        ),
+        Column(
+            "spurious",
+            "bool",
+            "",
+            "An earlier transmission had arrived; null if unknown, or unless a retransmission",
+            nullable=True,
+        ),
         Column("evidence", "text", "", "Evidence for the cause", nullable=True),
     ),
 )

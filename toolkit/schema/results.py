@@ -163,7 +163,7 @@ RUNS = Table(
         Column("outage_losses", "u64", "", "Data packets lost in outages"),
         Column("control_losses", "u64", "", "Packets without data (ACK, SYN, FIN, reset) lost, whatever the cause"),
         Column("ecn_marks", "u64", "", "Packets that a queue marked (congestion experienced) instead of dropping them"),
-        Column("ecn_reductions", "u64", "", "Reductions of a sender's window by echoed congestion marks"),
+        Column("ecn_reductions", "u64", "", "Window decreases of a sender in response to echoed congestion marks"),
         Column(
             "trace_beyond_pkts",
             "u64",

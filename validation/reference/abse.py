@@ -15,8 +15,8 @@ from itertools import takewhile
 WEIGHT, BETA, SAMPLES = 10, 0.6, 10
 """Of the adaptive time constant: N, beta, and the number of samples for the maximum instability."""
 FIXED_S = 0.5
-TOLD_BY = 3
-TOLD_EVERY = 0.2
+DUP_THRESH = 3
+SAMPLES_EVERY_RTT = 0.2
 """Interval between two windows, in round trips."""
 
 
@@ -67,19 +67,19 @@ class Sender:
     outstanding: int = 0
     count: float = 0.0
     way: deque[tuple[float, float, bool, bool]] = field(default_factory=deque)
-    """When each is known to have arrived, when it left, whether it is lost, whether it repairs."""
+    """When each is known to have arrived, when it was sent, whether it is lost, whether it is a retransmission."""
     missing: bool = False
     later: int = 0
     recovering: bool = False
 
-    def send(self, now_s: float, *, repair: bool = False) -> None:
+    def send(self, now_s: float, *, retransmission: bool = False) -> None:
         """Let one packet leave."""
         self.free_s = max(self.free_s, now_s) + 1 / self.rate
-        self.way.append((self.free_s + self.rtt_s, now_s, self.sent in self.losses, repair))
+        self.way.append((self.free_s + self.rtt_s, now_s, self.sent in self.losses, retransmission))
         self.sent += 1
         self.outstanding += 1
 
-    def grow(self) -> None:
+    def increase(self) -> None:
         """Slow start to ssthresh, then a packet per window."""
         if self.cwnd < self.ssthresh:
             self.cwnd = min(self.cwnd + 1, self.ssthresh)
@@ -88,22 +88,22 @@ class Sender:
         if self.count >= self.cwnd:
             self.count, self.cwnd = self.count - self.cwnd, self.cwnd + 1
 
-    def arrived(self, now_s: float, left_s: float, *, repair: bool) -> None:
-        """What an acknowledgement makes of the state."""
+    def arrived(self, now_s: float, left_s: float, *, retransmission: bool) -> None:
+        """Update the state for an acknowledgement."""
         self.outstanding -= 1
         self.abse.take(now_s, now_s - left_s, self.cwnd)
-        if repair:
+        if retransmission:
             self.recovering = False
         elif self.missing:
             self.later += 1
-            if self.later == TOLD_BY:
+            if self.later == DUP_THRESH:
                 self.missing, self.recovering, self.count = False, True, 0.0
                 self.ssthresh = max(self.abse.rate * self.abse.least_s, 2.0)
                 self.cwnd = min(self.cwnd, self.ssthresh)
                 self.outstanding -= 1
-                self.send(now_s, repair=True)
+                self.send(now_s, retransmission=True)
         elif not self.recovering:
-            self.grow()
+            self.increase()
 
 
 def windows(sender: Sender, duration_s: float) -> list[tuple[int, float]]:
@@ -117,11 +117,11 @@ def windows(sender: Sender, duration_s: float) -> list[tuple[int, float]]:
         now_s = min(at_s, next_s)
         if next_s < at_s:
             points.append((sender.sent, sender.cwnd))
-            next_s += TOLD_EVERY * sender.rtt_s
+            next_s += SAMPLES_EVERY_RTT * sender.rtt_s
             continue
-        at_s, left_s, lost, repair = sender.way.popleft()
+        at_s, left_s, lost, retransmission = sender.way.popleft()
         if lost:
             sender.missing, sender.later = True, 0
         else:
-            sender.arrived(now_s, left_s, repair=repair)
+            sender.arrived(now_s, left_s, retransmission=retransmission)
     return points

@@ -11,25 +11,25 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 SUDDEN_START_PKTS = 64
-TOLD_BY = 3
+DUP_THRESH = 3
 """Later arrivals that report a loss."""
-TOLD_EVERY = 0.1
+SAMPLES_EVERY_RTT = 0.1
 """Interval between two windows, in round trips: a recovery lasts one or two."""
 
 
 @dataclass(frozen=True, slots=True)
 class Packet:
-    """What is on the way."""
+    """A packet in flight."""
 
     number: int
     dummy: bool
     lost: bool
-    repair: bool
+    retransmission: bool
 
 
 @dataclass(slots=True)
 class Peach:
-    """State of the sender and what is on the way; times in seconds."""
+    """State of the sender and the packets in flight; times in seconds."""
 
     rate: float
     rtt_s: float
@@ -51,44 +51,44 @@ class Peach:
     count: int = 0
     """ACKs towards the next segment of avoidance."""
 
-    def send(self, now_s: float, *, dummy: bool = False, repair: bool = False) -> None:
-        """Let one packet leave."""
+    def send(self, now_s: float, *, dummy: bool = False, retransmission: bool = False) -> None:
+        """Send one packet."""
         self.free_s = max(self.free_s, now_s) + 1 / self.rate
         lost = self.sent in self.losses
-        self.way.append((self.free_s + self.rtt_s, Packet(self.sent, dummy, lost, repair)))
+        self.way.append((self.free_s + self.rtt_s, Packet(self.sent, dummy, lost, retransmission)))
         self.sent += 1
         if not dummy:
             self.outstanding += 1
 
     def fill(self, now_s: float) -> None:
-        """Let data leave while the window has room."""
+        """Send data while the window allows it."""
         while self.outstanding + 1 <= self.cwnd:
             self.send(now_s)
 
     def answered(self) -> None:
-        """A dummy has come through: half of the window before a loss buys nothing, what is beyond it a segment each."""
+        """Take the answer to a dummy: half of the window before a loss does not count, each further one adds 1."""
         if self.awaited > 0:
             self.awaited -= 1
         else:
             self.cwnd += 1
 
-    def told_of_loss(self, now_s: float) -> None:
-        """Rapid Recovery: half the window, and a full window of dummy segments, one per packet that arrives."""
+    def on_loss(self, now_s: float) -> None:
+        """Start Rapid Recovery: half the window, and a full window of dummy segments, one per packet that arrives."""
         before = self.cwnd
         self.cwnd = before / 2
         self.awaited, self.dummy_segments = int(before / 2), int(before)
         self.recovering, self.count, self.later = True, 0, 0
         self.missing.clear()
         self.outstanding -= 1
-        self.send(now_s, repair=True)
+        self.send(now_s, retransmission=True)
 
     def arrived(self, packet: Packet, now_s: float) -> None:
-        """What an acknowledgement, or an answer, makes of the state."""
+        """Update the state for an acknowledgement, or an answer to a dummy."""
         if packet.dummy:
             self.answered()
             return
         self.outstanding -= 1
-        if packet.repair:
+        if packet.retransmission:
             self.recovering, self.dummy_segments = False, 0
         elif self.recovering:
             if self.dummy_segments > 0:
@@ -96,8 +96,8 @@ class Peach:
                 self.send(now_s, dummy=True)
         elif self.missing:
             self.later += 1
-            if self.later == TOLD_BY:
-                self.told_of_loss(now_s)
+            if self.later == DUP_THRESH:
+                self.on_loss(now_s)
         else:
             self.count += 1
             if self.count >= self.cwnd:
@@ -121,7 +121,7 @@ def windows(
             break
         if now_s == next_s:
             points.append((peach.sent, peach.cwnd))
-            next_s += TOLD_EVERY * rtt_s
+            next_s += SAMPLES_EVERY_RTT * rtt_s
         elif spread and now_s == spread[0]:
             peach.send(spread.pop(0), dummy=True)
         else:

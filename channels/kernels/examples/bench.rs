@@ -9,8 +9,8 @@ use hindflight_kernels::fit::{MODELS, Runs, fit};
 
 use hindflight_kernels::{
     Canyon, ChainLoss, ChainParams, Clock, Direction, Edge, Fading, FadingPace, GilbertElliott,
-    GilbertElliottParams, LengthLaw, Pace, Passage, Purpose, Sample, StateLoss, StateSignal, Stay,
-    StreamKey, StreamRng, Street, StreetParams, radians,
+    GilbertElliottParams, LengthLaw, Pace, Purpose, Sample, StateLoss, StateSignal, Stay,
+    StreamKey, StreamRng, Street, StreetParams, VisibilityRuns, radians,
 };
 
 fn rng() -> StreamRng {
@@ -80,7 +80,7 @@ fn street(name: &str, edge: Edge, samples: Vec<Sample>) {
         step_ns: 1_000_000,
         steps: 3_600_000,
     };
-    let (runs, seconds) = timed(|| Passage::new(canyon, pace, edge, samples).count());
+    let (runs, seconds) = timed(|| VisibilityRuns::new(canyon, pace, edge, samples).count());
     println!("{name:<44} {seconds:>8.3} s for one hour at 1 ms, {runs} runs; target 1 s");
 }
 

@@ -31,6 +31,6 @@ pub use link_layer::{Arq, ArqParams, Fec, FecParams, Guard};
 pub use process::LossProcess;
 pub use rng::{Purpose, RunLength, StreamKey, StreamRng};
 pub use street::{Building, LengthLaw, Piece, Side, Street, StreetParams};
-pub use street_visibility::{Edge, Pace, Passage, Run, SET, Sample};
+pub use street_visibility::{Edge, Pace, Run, SET, Sample, VisibilityRuns};
 pub use timeline::{Span, Timeline};
-pub use trace::{LossTrace, TraceFates, TraceMode};
+pub use trace::{LossSequence, LossTrace, TraceMode};

@@ -89,9 +89,9 @@ impl LossProcess {
     }
 
     /// Whether the process may add a delay.
-    pub fn repairs(&self) -> bool {
+    pub fn adds_delay(&self) -> bool {
         match self {
-            Self::Trace(trace) => trace.repairs(),
+            Self::Trace(trace) => trace.adds_delay(),
             Self::Guarded(_) => true,
             _ => false,
         }
@@ -110,7 +110,7 @@ impl LossProcess {
     /// Whether packets leave in the order in which they enter.
     pub fn keeps_order(&self) -> bool {
         match self {
-            Self::Trace(trace) => !trace.repairs(),
+            Self::Trace(trace) => !trace.adds_delay(),
             Self::Guarded(link_layer) => link_layer.keeps_order(),
             _ => true,
         }

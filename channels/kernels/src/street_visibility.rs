@@ -44,7 +44,7 @@ pub struct Pace {
 
 /// The runs of equal level, in order of time.
 #[derive(Clone, Debug)]
-pub struct Passage {
+pub struct VisibilityRuns {
     canyon: Canyon,
     pace: Pace,
     edge: Edge,
@@ -72,7 +72,7 @@ pub struct Run {
 /// The level while the satellite is below the horizon.
 pub const SET: u16 = u16::MAX;
 
-impl Passage {
+impl VisibilityRuns {
     /// Starts at time 0. `samples` holds at least one sample, in order of time; the last one holds to the end.
     pub fn new(canyon: Canyon, pace: Pace, edge: Edge, samples: Vec<Sample>) -> Self {
         let mut visibility = Self {
@@ -143,7 +143,7 @@ impl Passage {
     }
 }
 
-impl Iterator for Passage {
+impl Iterator for VisibilityRuns {
     type Item = Run;
 
     fn next(&mut self) -> Option<Run> {
@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn crosses_the_shadows_of_a_building_and_of_its_reversed_copy() {
-        let visibility = Passage::new(
+        let visibility = VisibilityRuns::new(
             canyon(),
             pace(2.0, 90_000),
             Edge::Hard,
@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn nothing_changes_if_terminal_and_satellite_are_at_rest() {
-        let visibility = Passage::new(
+        let visibility = VisibilityRuns::new(
             canyon(),
             pace(0.0, u64::MAX / 2_000_000),
             Edge::Hard,
@@ -251,7 +251,7 @@ mod tests {
         ];
         let mut standing = pace(0.0, 250);
         standing.start_m = 30.0;
-        let runs: Vec<_> = Passage::new(canyon(), standing, Edge::Hard, samples)
+        let runs: Vec<_> = VisibilityRuns::new(canyon(), standing, Edge::Hard, samples)
             .map(|run| (run.step, run.level))
             .collect();
         // The masking angle is atan(48.5 / 10) = 78.35 degrees, reached after 88.35 ms at a degree per ms.
@@ -264,7 +264,7 @@ mod tests {
             wavelength_m: 0.1,
             step_db: 1.0,
         };
-        let visibility = Passage::new(
+        let visibility = VisibilityRuns::new(
             canyon(),
             pace(2.0, 7_000),
             edge,

@@ -19,9 +19,9 @@ pub enum TraceMode {
     },
 }
 
-/// The losses and delays of a trace, by packet position.
+/// The loss sequence of a trace: losses and delays by packet position.
 #[derive(Clone, Debug, Default)]
-pub struct TraceFates {
+pub struct LossSequence {
     /// Packets in the trace.
     pub known_pkts: u64,
     /// Positions of the lost packets, ascending.
@@ -56,7 +56,7 @@ pub struct LossTrace {
 
 impl LossTrace {
     /// Starts the replay; all positions are below `known_pkts`.
-    pub fn new(trace: TraceFates, mode: TraceMode, rng: StreamRng) -> Self {
+    pub fn new(trace: LossSequence, mode: TraceMode, rng: StreamRng) -> Self {
         let mut replay = Self {
             positions: trace.lost,
             late: trace.late,
@@ -106,7 +106,7 @@ impl LossTrace {
     }
 
     /// Whether any packet is delayed.
-    pub fn repairs(&self) -> bool {
+    pub fn adds_delay(&self) -> bool {
         !self.late.is_empty()
     }
 
@@ -187,7 +187,7 @@ mod tests {
     use crate::rng::test_rng;
 
     fn trace(positions: &[u64], known: u64, mode: TraceMode, seed: u64) -> LossTrace {
-        let trace = TraceFates {
+        let trace = LossSequence {
             lost: positions.to_vec(),
             known_pkts: known,
             late: Vec::new(),
@@ -222,7 +222,7 @@ mod tests {
             .map(|i| (i, i + 1))
             .collect();
         for mode in [TraceMode::Replayed, TraceMode::Resampled { block_pkts: 9 }] {
-            let losses = TraceFates {
+            let losses = LossSequence {
                 known_pkts: 100,
                 lost: (0..100).filter(|i| i % 7 == 2).collect(),
                 late: late.clone(),

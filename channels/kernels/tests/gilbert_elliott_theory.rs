@@ -137,7 +137,7 @@ fn run_lengths_and_single_packets_give_the_same_losses() {
     ] {
         let params = GilbertElliottParams { p, r, h, k };
         let (mut single, mut runs) = (process(params, 5), process(params, 5));
-        let fates: Vec<u64> = (0..50_000).filter(|_| single.lost()).collect();
+        let lost: Vec<u64> = (0..50_000).filter(|_| single.lost()).collect();
         let mut positions = Vec::new();
         let mut next = 0;
         // A limit on the run must not change the sequence.
@@ -153,6 +153,6 @@ fn run_lengths_and_single_packets_give_the_same_losses() {
                 None => next += most,
             }
         }
-        assert_eq!(fates, positions, "{params:?}");
+        assert_eq!(lost, positions, "{params:?}");
     }
 }

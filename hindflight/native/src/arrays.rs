@@ -146,8 +146,8 @@ pub fn fill_loss(loss: &mut LossConfig, steps: &[&str], array: &ArrayRef) -> Opt
         (LossConfig::Trace { late, .. }, ["late"]) => {
             Some(pairs(array).map(|values| *late = values))
         }
-        (LossConfig::Timeline { spans: held }, ["spans"]) => {
-            Some(spans(array).map(|values| *held = values))
+        (LossConfig::Timeline { spans: target }, ["spans"]) => {
+            Some(spans(array).map(|values| *target = values))
         }
         _ => None,
     }

@@ -173,7 +173,7 @@ impl CaptureReader {
         }
     }
 
-    /// A panic while it was held leaves plain numbers behind, which can still be read.
+    /// A panic of a thread that had the lock leaves plain numbers behind, which can still be read.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -49,7 +49,7 @@ impl Captures {
         }
     }
 
-    /// Is told, before the run, its legs and the nodes of its path.
+    /// Called before the run with its legs and the nodes of its path.
     pub fn begin(&mut self, legs: &[Leg], names: &[String]) {
         self.legs = legs.to_vec();
         self.nodes = names.iter().map(|_| None).collect();

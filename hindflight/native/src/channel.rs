@@ -6,8 +6,8 @@ use std::sync::{Mutex, PoisonError};
 use arrow_array::types::{Float64Type, Int16Type, UInt16Type, UInt32Type, UInt64Type};
 use hindflight_engine::{ConfigErrors, LossConfig};
 use hindflight_kernels::{
-    Building, Canyon, Direction, Edge, Fading, FadingPace, LengthLaw, LossProcess, Pace, Passage,
-    Purpose, SET, Sample, StateSignal, StreamKey, StreamRng, Street, StreetParams, Walk,
+    Building, Canyon, Direction, Edge, Fading, FadingPace, LengthLaw, LossProcess, Pace, Purpose,
+    SET, Sample, StateSignal, StreamKey, StreamRng, Street, StreetParams, VisibilityRuns, Walk,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -153,9 +153,9 @@ impl StreetCanyon {
             step_ns,
             steps,
         };
-        let passage = Passage::new(self.canyon.clone(), pace, edge, sky.collect());
+        let runs = VisibilityRuns::new(self.canyon.clone(), pace, edge, sky.collect());
         Ok(StreetWalk {
-            passage: Mutex::new(passage),
+            runs: Mutex::new(runs),
             step_ns,
         })
     }
@@ -164,7 +164,7 @@ impl StreetCanyon {
 /// What a terminal sees that goes along a street, in order of time.
 #[pyclass(frozen, module = "hindflight._native")]
 pub struct StreetWalk {
-    passage: Mutex<Passage>,
+    runs: Mutex<VisibilityRuns>,
     step_ns: u64,
 }
 
@@ -173,8 +173,8 @@ impl StreetWalk {
     /// The next `max_rows` runs as columns `start_ns`, `end_ns`, `level` and `set`; none when it is over.
     fn read(&self, py: Python<'_>, max_rows: usize) -> PyResult<Option<Columns>> {
         let runs: Vec<_> = py.detach(|| {
-            let mut passage = self.passage.lock().unwrap_or_else(PoisonError::into_inner);
-            passage.by_ref().take(max_rows).collect()
+            let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+            runs.by_ref().take(max_rows).collect()
         });
         if runs.is_empty() {
             return Ok(None);
@@ -246,7 +246,7 @@ impl StateWalk {
     }
 }
 
-/// Mean and standard deviation of the direct part (none: there is none) and of the multipath, dB.
+/// Mean and standard deviation of the direct part (none if there is no direct part) and of the multipath, dB.
 type SignalTuple = (Option<f64>, f64, f64, f64);
 
 /// Fading of a signal in the states of a chain, in order of time.
@@ -328,8 +328,8 @@ struct Offered {
     process: LossProcess,
     /// Packets that it has seen.
     seen: u64,
-    /// The time from which on its spans are not all told yet.
-    told_ns: u64,
+    /// The spans of its timeline are complete up to this time.
+    known_until_ns: u64,
 }
 
 /// A loss process and the packets that it has seen.
@@ -347,27 +347,33 @@ impl LossStream {
 
 #[pymethods]
 impl LossStream {
-    /// With `told_ns` the spans of the timeline are not all told yet from then on: `extend` follows.
+    /// The spans of the timeline are complete up to `known_until_ns`; `extend` adds later ones.
     #[new]
-    #[pyo3(signature = (loss, *, seed, owner=0, direction=0, told_ns=u64::MAX))]
-    fn new(loss: &str, seed: u64, owner: u32, direction: u8, told_ns: u64) -> PyResult<Self> {
+    #[pyo3(signature = (loss, *, seed, owner=0, direction=0, known_until_ns=u64::MAX))]
+    fn new(
+        loss: &str,
+        seed: u64,
+        owner: u32,
+        direction: u8,
+        known_until_ns: u64,
+    ) -> PyResult<Self> {
         let process = config(loss)?.process(key(seed, owner, direction, Purpose::Loss));
         Ok(Self {
             state: Mutex::new(Offered {
                 process,
                 seen: 0,
-                told_ns,
+                known_until_ns,
             }),
         })
     }
 
-    /// Tells the timeline of later spans; from `told_ns` on more may follow.
-    fn extend(&self, py: Python<'_>, timeline: &str, told_ns: u64) -> PyResult<()> {
+    /// Adds later spans to the timeline, which is then complete up to `known_until_ns`.
+    fn extend(&self, py: Python<'_>, timeline: &str, known_until_ns: u64) -> PyResult<()> {
         let spans = config(timeline)?
             .spans()
             .ok_or_else(|| PyValueError::new_err("only a timeline has spans"))?;
         let extended = self.with(py, |offered| {
-            offered.told_ns = told_ns;
+            offered.known_until_ns = known_until_ns;
             offered.process.extend(spans)
         });
         if extended {
@@ -401,31 +407,34 @@ impl LossStream {
             .finish()
     }
 
-    /// Offers up to `packets` packets of `size_bytes`, `spacing_ns` apart, as far as the spans are told; a row for each:
+    /// Offers up to `packets` packets of `size_bytes`, `spacing_ns` apart, as far as the spans are known; a row for each:
     /// `lost`, and what is added to the delay of the others as `added_ns`.
-    fn fates(
+    fn outcomes(
         &self,
         py: Python<'_>,
         packets: u64,
         size_bytes: u32,
         spacing_ns: u64,
     ) -> PyResult<Columns> {
-        let fates: Vec<Option<u64>> = self.with(py, |offered| {
-            let mut fates = Vec::new();
+        let outcomes: Vec<Option<u64>> = self.with(py, |offered| {
+            let mut outcomes = Vec::new();
             for _ in 0..packets {
                 let now_ns = offered.seen.saturating_mul(spacing_ns);
-                let untold = offered.told_ns < u64::MAX;
-                if untold && offered.process.reach_ns(now_ns) >= offered.told_ns {
+                let incomplete = offered.known_until_ns < u64::MAX;
+                if incomplete && offered.process.reach_ns(now_ns) >= offered.known_until_ns {
                     break;
                 }
                 offered.seen += 1;
-                fates.push(offered.process.pass(size_bytes, now_ns));
+                outcomes.push(offered.process.pass(size_bytes, now_ns));
             }
-            fates
+            outcomes
         });
-        let added = fates.iter().map(|fate| fate.unwrap_or(0)).collect();
-        Batch::new(fates.len())
-            .flag("lost", fates.iter().map(Option::is_none).collect())
+        let added = outcomes
+            .iter()
+            .map(|outcome| outcome.unwrap_or(0))
+            .collect();
+        Batch::new(outcomes.len())
+            .flag("lost", outcomes.iter().map(Option::is_none).collect())
             .number::<UInt64Type>("added_ns", added)
             .finish()
     }

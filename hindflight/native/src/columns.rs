@@ -118,6 +118,19 @@ impl Batch {
         )
     }
 
+    /// A closed enumeration that may be null.
+    pub fn optional_choice(self, name: &str, keys: Vec<Option<i8>>, names: &[&str]) -> Self {
+        let values = Arc::new(StringArray::from(names.to_vec()));
+        self.push(
+            name,
+            Arc::new(DictionaryArray::<Int8Type>::new(
+                Int8Array::from(keys),
+                values,
+            )),
+            true,
+        )
+    }
+
     /// A column of text.
     pub fn text<S: AsRef<str>>(self, name: &str, values: &[S]) -> Self {
         self.push(name, Arc::new(StringArray::from_iter_values(values)), false)

@@ -103,14 +103,15 @@ impl From<&SignalEvidence> for Congestion {
 #[derive(Default)]
 pub struct Failure {
     raised: Mutex<Option<PyErr>>,
-    /// Set when there is one.
+    /// Set when there is one, or the user interrupts.
     pub interrupt: AtomicBool,
     /// Python's identifiers of the threads that are in a controller's code.
     calling: Mutex<Vec<u64>>,
 }
 
 impl Failure {
-    fn note(&self, error: PyErr) {
+    /// Keeps the first error, and has all runs stop.
+    pub fn note(&self, error: PyErr) {
         lock(&self.raised).get_or_insert(error);
         self.interrupt.store(true, Ordering::Relaxed);
     }
@@ -297,9 +298,9 @@ fn in_words(py: Python<'_>, wrong: Wrong, class: &str, call: &str) -> PyErr {
         Wrong::Raised(error) => {
             let kind = name_of(&error.get_type(py));
             let words = format!("{class}.{call} raises {kind}: {}", error.value(py));
-            let told = PyRuntimeError::new_err(words);
-            told.set_cause(py, Some(error));
-            told
+            let raised = PyRuntimeError::new_err(words);
+            raised.set_cause(py, Some(error));
+            raised
         }
         Wrong::NoRate(left) => PyRuntimeError::new_err(format!(
             "{class}.{call} leaves {left}: it is None or a positive number of segments per second"

@@ -1,4 +1,4 @@
-//! Fits of loss models to Python: fates in, dictionaries of numbers out, with the GIL released. Decides nothing.
+//! Fits of loss models to Python: loss sequences in, dictionaries of numbers out, with the GIL released. Decides nothing.
 
 use hindflight_kernels::fit::{Fit, MODELS, Model, Runs, Shape, Test, fit};
 use pyo3::exceptions::PyValueError;
@@ -22,36 +22,36 @@ struct Fitted {
     autocorrelation: Vec<f64>,
 }
 
-/// Run lengths and autocorrelation of fates, one octet per packet, 0 for delivered.
+/// Run lengths and autocorrelation of a loss sequence: one octet per packet, 0 for delivered.
 #[pyfunction]
-pub fn loss_shape<'py>(py: Python<'py>, fates: &[u8]) -> PyResult<Bound<'py, PyDict>> {
+pub fn loss_shape<'py>(py: Python<'py>, sequence: &[u8]) -> PyResult<Bound<'py, PyDict>> {
     let (runs, shape) = py.detach(|| {
-        let runs = Runs::new(fates);
+        let runs = Runs::new(sequence);
         let shape = Shape::of(&runs);
         (runs, shape)
     });
     let out = PyDict::new(py);
     out.set_item("packets", runs.packets)?;
     out.set_item("losses", runs.losses)?;
-    for (fate, name) in ["gap", "burst"].into_iter().enumerate() {
+    for (outcome, name) in ["gap", "burst"].into_iter().enumerate() {
         out.set_item(
             format!("{name}_count"),
-            runs.counts[fate].iter().sum::<u64>(),
+            runs.counts[outcome].iter().sum::<u64>(),
         )?;
-        out.set_item(format!("{name}_lengths"), shape.lengths[fate].clone())?;
-        out.set_item(format!("{name}_longer"), shape.longer[fate].clone())?;
+        out.set_item(format!("{name}_lengths"), shape.lengths[outcome].clone())?;
+        out.set_item(format!("{name}_longer"), shape.longer[outcome].clone())?;
     }
     out.set_item("lags", shape.lags)?;
     out.set_item("autocorrelation", shape.autocorrelation)?;
     Ok(out)
 }
 
-/// Fits each of `models` to the fates; a dictionary each. `t_ns` holds the packets' times, eight octets each.
+/// Fits each of `models` to the loss sequence; a dictionary each. `t_ns` holds the packets' times, eight octets each.
 #[pyfunction]
-#[pyo3(signature = (fates, models, level, t_ns=None))]
+#[pyo3(signature = (sequence, models, level, t_ns=None))]
 pub fn fit_losses<'py>(
     py: Python<'py>,
-    fates: &[u8],
+    sequence: &[u8],
     models: Vec<String>,
     level: f64,
     t_ns: Option<&[u8]>,
@@ -65,8 +65,8 @@ pub fn fit_losses<'py>(
     }
     let fitted: Vec<Fitted> = py.detach(|| {
         let runs = match t_ns {
-            Some(octets) => Runs::in_time(fates, &times(octets)),
-            None => Runs::new(fates),
+            Some(octets) => Runs::in_time(sequence, &times(octets)),
+            None => Runs::new(sequence),
         };
         let shape = Shape::of(&runs);
         let fitted = models.into_iter().map(|model| {

@@ -1,7 +1,6 @@
 //! The extension `hindflight._native`: hands bytes and numbers to the pure crates and their columns to Arrow.
-//! It must hold no logic of its own. Read `hindflight/_native.pyi` for the surface it offers.
+//! It holds no logic. Read `hindflight/_native.pyi` for the surface it offers.
 
-mod alone;
 mod arrays;
 mod capture;
 mod captures;
@@ -11,12 +10,13 @@ mod columns;
 mod controller;
 mod fit;
 mod mathematics;
+mod open_loop;
 mod recorder;
 mod replay;
 mod rows;
 mod runs;
 mod sampler;
-mod told;
+mod sender_events;
 mod transfer;
 mod wire;
 
@@ -25,8 +25,6 @@ use pyo3::prelude::*;
 /// Native core of hindflight; use it through `hindflight.toolkit.capture`, `channels` and `replay`.
 #[pymodule]
 mod _native {
-    #[pymodule_export]
-    use super::alone::follow;
     #[pymodule_export]
     use super::capture::CaptureReader;
     #[pymodule_export]
@@ -43,6 +41,8 @@ mod _native {
     use super::fit::{fit_losses, loss_models, loss_shape};
     #[pymodule_export]
     use super::mathematics::{acos, atan2, cos, erfc, exp, log, log10, pow, sin};
+    #[pymodule_export]
+    use super::open_loop::replay_controller;
     #[pymodule_export]
     use super::replay::{check, profile, replay};
 }

@@ -1,8 +1,8 @@
 //! Listens to a replay and turns what its senders saw into the tables of a capture: every leg is recorded at the node
 //! that sends its data, and analysed by the tracker that analyses captures. Decides nothing.
 //!
-//! Losses, timeouts and fast recoveries are the exceptions: the link that dropped a packet knows why and the sender knows
-//! what it did (`told`), so their word replaces the tracker's guess.
+//! Losses, timeouts and fast recoveries are the exceptions: the link knows why it dropped a packet and the sender knows what
+//! it did (`sender_events`), so their reports replace what the tracker inferred.
 
 use hindflight_decoder::Captured;
 use hindflight_engine::Segment;
@@ -17,7 +17,7 @@ use pyo3::PyResult;
 
 use crate::columns::Columns;
 use crate::rows::{self, Origin, SegmentColumns};
-use crate::told::Told;
+use crate::sender_events::SenderEvents;
 use crate::wire::{DATA_SENDER, wire};
 
 /// Tables of one run, leg by leg.
@@ -65,13 +65,13 @@ struct LegRecorder {
     segments: SegmentColumns,
     samples: Vec<Sample>,
     losses: Vec<FlowEvent>,
-    told: Told,
+    sender_events: SenderEvents,
     /// Record and time of the latest packet with each IP identification.
     sent: Vec<(u64, i64)>,
 }
 
 impl Recorder {
-    /// Is told, before the run, its number and its legs. Those of datagrams, which come last, leave no series.
+    /// Called before the run with its number and its legs. Datagram legs, which come last, have no series.
     pub fn begin(&mut self, run_id: u32, legs: &[Leg]) {
         self.run_id = run_id;
         self.legs = legs
@@ -135,7 +135,7 @@ impl LegRecorder {
             ),
             samples: Vec::new(),
             losses: Vec::new(),
-            told: Told::new(flow_id),
+            sender_events: SenderEvents::new(flow_id),
             sent: vec![(0, 0); 1 << 16],
             leg: *leg,
         }
@@ -145,7 +145,7 @@ impl LegRecorder {
         if segment.direction == Direction::Forward {
             self.sent[usize::from(segment.ip_id)] = (record, now);
         }
-        self.told.note_segment(segment, record, now);
+        self.sender_events.note_segment(segment, record, now);
         let wire = wire(&self.leg, segment, record, now, DATA_SENDER);
         let note = self.tracker.push(&wire);
         self.segments.push(
@@ -174,13 +174,16 @@ impl LegRecorder {
             record: Some(record),
             seq_start: Some(segment.seq as i64),
             seq_end: Some(segment.end() as i64),
+            copy: None,
+            mechanism: None,
+            spurious: None,
             evidence: None,
         });
     }
 
     fn note_state(&mut self, sample: &SenderSample, now: i64) {
         self.samples.push(state_row(self.flow_id, sample, now));
-        self.told.note_state(sample, now);
+        self.sender_events.note_state(sample, now);
     }
 
     fn finish(mut self, run_id: u32, tables: &mut RunTables) -> PyResult<()> {
@@ -190,11 +193,11 @@ impl LegRecorder {
             input_id: 0,
         };
         self.tracker.finish();
-        let (rtos, recoveries) = (self.told.rtos, self.told.recoveries);
+        let (rtos, recoveries) = (self.sender_events.rtos, self.sender_events.recoveries);
         let mut events = self.tracker.take_events();
         events.retain(|event| event.kind != EventKind::Loss);
         events.append(&mut self.losses);
-        self.told.replace(&mut events);
+        self.sender_events.replace(&mut events);
         events.sort_by_key(|event| event.t_ns);
         tables.segments.push(self.segments.finish()?);
         tables.events.push(rows::events(&events, origin)?);
@@ -226,8 +229,11 @@ pub fn state_row(flow_id: u32, sample: &SenderSample, t_ns: i64) -> Sample {
         source: Source::Replay,
         phase: phase(sample.phase),
         cwnd_bytes: Some(sample.cwnd_bytes),
+        cwnd_low_bytes: None,
+        cwnd_high_bytes: None,
         ssthresh_bytes: sample.ssthresh_bytes,
         flight_bytes: sample.flight_bytes,
+        pipe_bytes: None,
         smss_bytes: i64::from(sample.smss_bytes),
         srtt_ns: span(sample.srtt_ns),
         rttvar_ns: span(sample.rttvar_ns),

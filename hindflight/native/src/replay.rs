@@ -260,12 +260,12 @@ struct Pool<'a> {
     keep: &'a Keep,
     next: AtomicUsize,
     failure: &'a Failure,
-    results: Vec<Mutex<Option<PyResult<Outcome>>>>,
+    outcomes: Vec<Mutex<Option<Outcome>>>,
     working: Mutex<usize>,
     stopped: Condvar,
 }
 
-/// Hands the jobs to `threads` threads; all stop when one fails or the user interrupts.
+/// Hands the jobs to `threads` threads. All stop when one fails, with the cause in `failure`, or the user interrupts.
 fn run_all(jobs: &[Job], threads: usize, keep: &Keep, failure: &Failure) -> PyResult<Vec<Outcome>> {
     let threads = threads.clamp(1, jobs.len().max(1));
     let pool = Pool {
@@ -273,7 +273,7 @@ fn run_all(jobs: &[Job], threads: usize, keep: &Keep, failure: &Failure) -> PyRe
         keep,
         next: AtomicUsize::new(0),
         failure,
-        results: jobs.iter().map(|_| Mutex::new(None)).collect(),
+        outcomes: jobs.iter().map(|_| Mutex::new(None)).collect(),
         working: Mutex::new(threads),
         stopped: Condvar::new(),
     };
@@ -283,11 +283,12 @@ fn run_all(jobs: &[Job], threads: usize, keep: &Keep, failure: &Failure) -> PyRe
         }
         pool.wait()
     })?;
-    let results = pool
-        .results
+    let outcomes = pool
+        .outcomes
         .into_iter()
         .map(|slot| slot.into_inner().unwrap_or_else(PoisonError::into_inner));
-    results.flatten().collect()
+    let outcomes: Option<Vec<_>> = outcomes.collect();
+    outcomes.ok_or_else(|| refused(RunError::Interrupted))
 }
 
 impl Pool<'_> {
@@ -299,11 +300,12 @@ impl Pool<'_> {
             let Some(job) = self.jobs.get(number) else {
                 return;
             };
-            let result = job.run(self.keep, interrupt);
-            if result.is_err() {
-                interrupt.store(true, Ordering::Relaxed);
+            match job.run(self.keep, interrupt) {
+                Ok(outcome) => *lock(&self.outcomes[number]) = Some(outcome),
+                Err(error) if !interrupt.load(Ordering::Relaxed) => self.failure.note(error),
+                // Another job failed first, or the user interrupts: this error is not the cause.
+                Err(_) => return,
             }
-            *lock(&self.results[number]) = Some(result);
         }
     }
 
@@ -338,7 +340,7 @@ fn check_signals() -> PyResult<()> {
     })
 }
 
-/// Signs a thread off, also when it panics.
+/// Counts a thread as stopped when it is dropped, also after a panic.
 struct Leaving<'a, 'b>(&'a Pool<'b>);
 
 impl Drop for Leaving<'_, '_> {
@@ -348,7 +350,7 @@ impl Drop for Leaving<'_, '_> {
     }
 }
 
-/// A panic while it was held leaves plain values behind.
+/// A panic of a thread that had the lock leaves plain values behind.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -387,7 +389,7 @@ impl Job {
         Ok(Outcome { summary, tables })
     }
 
-    /// Makes the run with `tap` listening, and captures of it written to a folder.
+    /// Makes the run with `tap` listening, and writes captures of it to a folder.
     fn record<T: Tap>(
         &self,
         tap: T,
@@ -409,7 +411,7 @@ impl Job {
         Ok((summary, tap))
     }
 
-    /// Makes the run with `tap` listening, to which `begin` tells the legs first.
+    /// Makes the run with `tap` listening; `begin` first passes it the legs.
     fn listen<T: Tap>(
         &self,
         mut tap: T,
@@ -427,8 +429,6 @@ impl Job {
 fn refused(error: RunError) -> PyErr {
     match error {
         RunError::Config(error) => PyValueError::new_err(error.to_string()),
-        RunError::Interrupted => {
-            PyRuntimeError::new_err("another job failed or the run was interrupted")
-        }
+        RunError::Interrupted => PyRuntimeError::new_err("the run was interrupted"),
     }
 }

@@ -3,8 +3,8 @@
 use arrow_array::types::{Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
 use hindflight_decoder::{Captured, Issue, OtherPacket};
 use hindflight_flows::{
-    Direction, DirectionRow, Event, EventCause, EventKind, FlowRow, Note, Phase, Sample, Source,
-    Vantage,
+    Direction, DirectionRow, Event, EventCause, EventKind, FlowRow, Mechanism, Note, Phase, Sample,
+    Source, Vantage,
 };
 use pyo3::PyResult;
 
@@ -273,6 +273,13 @@ pub fn events(rows: &[Event], origin: Origin) -> PyResult<Columns> {
         .optional::<UInt64Type>("record", each(rows, |r| r.record))
         .optional::<Int64Type>("seq_start", each(rows, |r| r.seq_start))
         .optional::<Int64Type>("seq_end", each(rows, |r| r.seq_end))
+        .optional::<UInt32Type>("copy", each(rows, |r| r.copy))
+        .optional_choice(
+            "mechanism",
+            each(rows, |r| r.mechanism.map(Mechanism::index)),
+            Mechanism::NAMES,
+        )
+        .optional_flag("spurious", each(rows, |r| r.spurious))
         .optional_text(
             "evidence",
             &each(rows, |r| r.evidence.map(|e| e.to_string())),
@@ -290,8 +297,11 @@ pub fn instruments(rows: &[Sample], origin: Origin) -> PyResult<Columns> {
         .choice("source", each(rows, |r| r.source.index()), Source::NAMES)
         .choice("phase", each(rows, |r| r.phase.index()), Phase::NAMES)
         .optional::<Int64Type>("cwnd_bytes", each(rows, |r| r.cwnd_bytes))
+        .optional::<Int64Type>("cwnd_low_bytes", each(rows, |r| r.cwnd_low_bytes))
+        .optional::<Int64Type>("cwnd_high_bytes", each(rows, |r| r.cwnd_high_bytes))
         .optional::<Int64Type>("ssthresh_bytes", each(rows, |r| r.ssthresh_bytes))
         .optional::<Int64Type>("flight_bytes", each(rows, |r| Some(r.flight_bytes)))
+        .optional::<Int64Type>("pipe_bytes", each(rows, |r| r.pipe_bytes))
         .optional::<Int64Type>("smss_bytes", each(rows, |r| Some(r.smss_bytes)))
         .optional::<Int64Type>("srtt_ns", each(rows, |r| r.srtt_ns))
         .optional::<Int64Type>("rttvar_ns", each(rows, |r| r.rttvar_ns))

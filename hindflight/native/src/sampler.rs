@@ -1,6 +1,6 @@
 //! Listens to a replay and keeps the states of its senders: every one, or so many at even times that memory is bounded
-//! however long the run. Of each interval the first state told; before an interval without one the last, which holds
-//! through it; and the last of all.
+//! however long the run. Kept are the first state of each interval; the last state before an interval without one,
+//! which holds through it; and the last of all.
 
 use std::num::NonZeroU32;
 
@@ -30,21 +30,21 @@ struct LegSamples {
 }
 
 impl Sampler {
-    /// Keeps at most `most` samples of each leg over `duration`, or every state.
-    pub fn new(run_id: u32, most: Option<NonZeroU32>, duration: Nanos) -> Self {
+    /// Keeps at most `max_samples` samples of each leg over `duration`, or every state.
+    pub fn new(run_id: u32, max_samples: Option<NonZeroU32>, duration: Nanos) -> Self {
         // One of each interval, and the last; the end of the run is part of the last interval.
-        let interval = |most: NonZeroU32| match most.get() - 1 {
+        let interval = |max_samples: NonZeroU32| match max_samples.get() - 1 {
             0 => Nanos::MAX,
             intervals => duration / u64::from(intervals) + 1,
         };
         Self {
             run_id,
-            interval: most.map_or(0, interval),
+            interval: max_samples.map_or(0, interval),
             legs: Vec::new(),
         }
     }
 
-    /// Is told, before the run, its legs.
+    /// Called before the run with its legs.
     pub fn begin(&mut self, legs: &[Leg]) {
         let first = if self.interval == Nanos::MAX {
             Nanos::MAX
@@ -62,7 +62,7 @@ impl Sampler {
         self.legs = legs.iter().map(samples).collect();
     }
 
-    /// The tables: `instruments` alone.
+    /// The tables; only `instruments` has rows.
     pub fn finish(self) -> PyResult<RunTables> {
         let mut tables = RunTables::default();
         for mut leg in self.legs {

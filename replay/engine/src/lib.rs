@@ -1,6 +1,6 @@
 //! A deterministic TCP in user space: clock, links, endpoints, congestion control, split proxies.
 //!
-//! Pure: no I/O, no clock of its own, one seed decides everything random. Start with [`Config`] and [`run`]; the
+//! Pure: no I/O, no system clock, one seed decides everything random. Start with [`Config`] and [`run`]; the
 //! event loop is `sim/world.rs`, the two halves of a connection are `tcp/sender` and `tcp/receiver`, the list of variants
 //! is `cc/catalogue.rs`.
 

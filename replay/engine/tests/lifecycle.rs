@@ -1,4 +1,4 @@
-//! Connections from their first segment to their last: closed, given up, reset. Whole runs, told segment by segment.
+//! Connections from their first segment to their last: closed, given up, reset. Whole runs, written out segment by segment.
 
 use std::fmt::Write;
 use std::sync::atomic::AtomicBool;
@@ -81,7 +81,7 @@ fn flow(size_bytes: &str, profile: &str, stack: &str) -> String {
     )
 }
 
-fn told(config: &Config, ladder: Ladder) -> (RunSummary, String) {
+fn run(config: &Config, ladder: Ladder) -> (RunSummary, String) {
     let mut ladder = ladder;
     let summary = World::new(config, 1, &mut ladder)
         .expect("valid")
@@ -91,7 +91,7 @@ fn told(config: &Config, ladder: Ladder) -> (RunSummary, String) {
 }
 
 fn check(config: &Config, ladder: Ladder, want: &str) -> RunSummary {
-    let (summary, got) = told(config, ladder);
+    let (summary, got) = run(config, ladder);
     let want: String = want
         .lines()
         .map(str::trim)
@@ -146,7 +146,8 @@ impl Tap for Openings {
 
 #[test]
 fn rfc7323_appendix_a_a_syn_is_as_long_as_its_options() {
-    // IP and TCP 40, MSS 4, window scale 4 with padding; SACK-permitted 4 with padding, or none beside timestamps (12).
+    // IP and TCP 40, MSS 4, window scale 4 with padding; SACK-permitted 4 with padding, or none in addition to timestamps
+    // (12).
     for (profile, stack, bytes) in [
         ("linux", "", 60),
         ("linux", r#", "timestamps": false"#, 52),
@@ -172,7 +173,7 @@ fn rfc7323_appendix_a_a_syn_is_as_long_as_its_options() {
 #[test]
 fn a_fin_behind_full_segments_leaves_alone_and_without_close_none_does() {
     let last = |stack| {
-        let (summary, text) = told(&config(&[], &flow("2000", "rfc", stack)), control());
+        let (summary, text) = run(&config(&[], &flow("2000", "rfc", stack)), control());
         assert_eq!(
             summary.flows[0].sender.segments_out,
             2 + u64::from(stack.contains("true"))
@@ -228,7 +229,7 @@ fn rfc5482_a_user_timeout_resets_when_it_has_passed() {
 fn a_retry_limit_is_the_time_that_its_timeouts_take() {
     let reset_at = |profile, limit: &str| {
         let stack = format!(r#""handshake": false, "retry_limit": {limit}"#);
-        let (summary, _) = told(
+        let (summary, _) = run(
             &config(&[(0.0, 1999.0)], &flow("5000", profile, &stack)),
             control(),
         );
@@ -241,7 +242,7 @@ fn a_retry_limit_is_the_time_that_its_timeouts_take() {
 
 #[test]
 fn linux_gives_up_opening_after_four_syns_at_equal_distance_and_six_at_doubling_ones() {
-    let (summary, text) = told(
+    let (summary, text) = run(
         &config(&[(0.0, 1999.0)], &flow("5000", "linux", r#""ecn": false"#)),
         control(),
     );
@@ -258,7 +259,7 @@ fn linux_gives_up_opening_after_four_syns_at_equal_distance_and_six_at_doubling_
     );
     assert_eq!(summary.flows[0].reset_ns, Some(131 * SECOND));
     let rfc = flow("5000", "rfc", r#""syn_retry_limit": 2"#);
-    let (summary, text) = told(&config(&[(0.0, 1999.0)], &rfc), control());
+    let (summary, text) = run(&config(&[(0.0, 1999.0)], &rfc), control());
     assert_eq!(
         (text.lines().count(), summary.flows[0].reset_ns),
         (3, Some(7 * SECOND))
@@ -275,7 +276,7 @@ fn rfc5961_a_reset_that_does_not_fit_is_asked_about() {
         flow("1000000", "rfc", r#""initial_window_pkts": 2"#),
     ]
     .join(", ");
-    let (_, text) = told(&config(&[(0.1, 3.55)], &flows), Ladder::default());
+    let (_, text) = run(&config(&[(0.1, 3.55)], &flows), Ladder::default());
     let ending: Vec<&str> = text
         .lines()
         .skip_while(|line| !line.contains('R'))
@@ -293,7 +294,7 @@ fn rfc9293_a_closed_window_is_probed_while_probes_are_answered_unless_the_user_h
         let stack = format!(
             r#""handshake": false, "receive_buffer_bytes": 2000, "read_rate_bps": 8, {limits}"#
         );
-        let (summary, _) = told(&config(&[], &flow("3000", "rfc", &stack)), control());
+        let (summary, _) = run(&config(&[], &flow("3000", "rfc", &stack)), control());
         summary.flows[0].reset_ns.map(seconds)
     };
     assert_eq!(run(r#""retry_limit": 3"#), None);
@@ -322,8 +323,8 @@ fn a_proxy_passes_on_a_close_and_a_reset() {
             (down_s * 1e9) as u64
         );
         let config: Config = serde_json::from_str(&text).expect("well-formed");
-        let (summary, near) = told(&config, control());
-        let (_, far) = told(
+        let (summary, near) = run(&config, control());
+        let (_, far) = run(
             &config,
             Ladder {
                 flow: 1,
@@ -343,5 +344,8 @@ fn a_proxy_passes_on_a_close_and_a_reset() {
     assert!(!summary.flows[0].completed);
     assert!(far.contains("> R "), "{far}");
     assert!(near.contains("< R "), "{near}");
-    assert!(summary.flows[0].reset_ns.is_some(), "the sender was told");
+    assert!(
+        summary.flows[0].reset_ns.is_some(),
+        "the sender received the RST"
+    );
 }

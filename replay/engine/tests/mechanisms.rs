@@ -129,9 +129,9 @@ fn outcome(config: &Config) -> FlowSummary {
 fn a_receiver_that_knows_of_an_outage_spares_the_sender_its_timeouts() {
     let stack = |more: &str| format!(r#""initial_ssthresh_pkts": 20{more}"#);
     let with = |variant, more| changing(8, SLOW, OUTAGE, variant, &stack(more));
-    let told = with("freeze-tcp", "");
+    let config = with("freeze-tcp", "");
     let mut windows = Windows::default();
-    World::new(&told, 1, &mut windows)
+    World::new(&config, 1, &mut windows)
         .expect("valid")
         .run(&AtomicBool::new(false))
         .expect("nobody interrupts");
@@ -141,7 +141,7 @@ fn a_receiver_that_knows_of_an_outage_spares_the_sender_its_timeouts() {
     assert!(closed.iter().all(|&at| at < 5000 * MILLISECOND));
     let at_end = windows.0.iter().filter(|w| w.0 == 5000 * MILLISECOND);
     assert_eq!(at_end.map(|w| w.1 > 0).collect::<Vec<_>>(), [true; 3]);
-    let (frozen, plain) = (outcome(&told), outcome(&with("sack", "")));
+    let (frozen, plain) = (outcome(&config), outcome(&with("sack", "")));
     assert_eq!(
         (frozen.sender.rtos, frozen.sender.retransmissions),
         (0, 0),
@@ -158,14 +158,14 @@ fn a_receiver_that_knows_of_an_outage_spares_the_sender_its_timeouts() {
     let late = r#", "freeze_warning_ns": 80000000"#;
     let linux = outcome(&with("freeze-tcp\", \"profile\": \"linux", late));
     assert_eq!((linux.sender.rtos, linux.sender.recoveries), (0, 1));
-    // A warning that comes too late leaves something to repair, which the third ACK does.
+    // After a late warning some segments are lost; the third ACK triggers their retransmission.
     let late = outcome(&with("freeze-tcp", r#", "freeze_warning_ns": 80000000"#));
     assert_eq!((late.sender.rtos, late.sender.recoveries), (0, 1));
     assert!(late.sender.retransmissions > 0);
 }
 
 #[test]
-fn a_handover_to_a_longer_path_fills_it_at_once_where_the_sender_is_told() {
+fn a_handover_to_a_longer_path_fills_it_at_once_where_the_sender_has_a_forecast() {
     // From 8 packets' product to 50 at 4 s.
     let longer = r#"{"at_ns": 4000000000, "delay_ns": 250000000}"#;
     let with = |rule: &str| {

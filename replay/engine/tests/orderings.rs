@@ -1,5 +1,5 @@
 //! Orderings that measurements agree on, with margins far from chance: whole runs of minutes over a link with losses, and
-//! beside one another.
+//! side by side.
 
 use hindflight_engine::{Config, run};
 

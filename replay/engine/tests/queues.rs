@@ -73,8 +73,8 @@ fn managed_queues_are_short_and_full_links_stay_full() {
     let full = one(DROP_TAIL);
     // 200 packets of 1.2 ms fill and half empty: far more than any target.
     assert!(delay_ms(&full) > 100.0, "{}", delay_ms(&full));
-    // (queue, least and most delay in ms)
-    for (queue, least, most) in [
+    // (queue, minimum and maximum delay in ms)
+    for (queue, min, max) in [
         (r#"{"kind": "codel"}"#, 2.0, 25.0),
         (r#"{"kind": "pie"}"#, 5.0, 35.0),
         (
@@ -85,7 +85,7 @@ fn managed_queues_are_short_and_full_links_stay_full() {
     ] {
         let flow = one(queue);
         let delay = delay_ms(&flow);
-        assert!(delay > least && delay < most, "{queue}: {delay}");
+        assert!(delay > min && delay < max, "{queue}: {delay}");
         assert!(flow.aqm_losses > 0 && flow.queue_losses == 0, "{flow:?}");
         assert!(
             flow.goodput_bps > 0.8 * full.goodput_bps,
@@ -112,7 +112,7 @@ fn with_ecn_queues_mark_and_nothing_is_sent_again() {
             (0, 0),
             "{queue}"
         );
-        // One reduction answers all marks of a round trip.
+        // One window decrease answers all marks of a round trip.
         let reductions = flow.sender.ecn_reductions;
         assert!(
             reductions > 5 && reductions <= flow.ecn_marks,

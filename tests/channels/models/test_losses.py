@@ -52,7 +52,7 @@ def test_four_state_model_has_bursts_and_isolated_losses() -> None:
     rows = np.array([[0.97, 0, 0.01, 0.02], [0, 0.5, 0.5, 0], [0.2, 0.1, 0.7, 0], [1, 0, 0, 0]])
     steady = np.linalg.matrix_power(rows, 1000)[0]
     assert len(positions) / 3e6 == pytest.approx(steady[2] + steady[3], rel=0.02)
-    # A loss of its own passes at once; one of a burst goes on with probability 0.7.
+    # A single loss ends at once; one of a burst continues with probability 0.7.
     following = float(np.mean(np.diff(positions) == 1))
     assert following == pytest.approx(steady[2] * 0.7 / (steady[2] + steady[3]), rel=0.02)
 

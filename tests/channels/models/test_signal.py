@@ -11,7 +11,7 @@ import pytest
 
 from hindflight.channels.intervals import State
 from hindflight.channels.models.budget import bit_error_rate, free_space_db
-from hindflight.channels.models.lms import Lms, fades_below, lutz, rayleigh_below
+from hindflight.channels.models.lms import Lms, fades_below, lutz
 from hindflight.channels.models.parameters import parse
 from hindflight.channels.models.signal import Budget, Rain, Signal, held, interpolated
 from hindflight.channels.models.synth import read_model
@@ -142,6 +142,11 @@ def two_states(**changes: Any) -> Lms:
     good, bad = lutz(0.3, rice_db=10.0, mean_db=-10.0, sigma_db=0.0, bad_length_m=6.0)
     made: Lms = parse(Lms, {"model": "lms", "states": [good, bad], "margin_db": 6.0, "speed": "10 m/s", **changes}, "l")
     return made
+
+
+def rayleigh_below(power_db: float, mean_db: float) -> float:
+    """Return the share of time that a Rayleigh signal of mean power `mean_db` is below `power_db`."""
+    return 1 - math.exp(-(10 ** ((power_db - mean_db) / 10)))
 
 
 @pytest.mark.parametrize("level_db", [0.1, 0.5, 3.0])

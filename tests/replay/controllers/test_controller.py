@@ -14,7 +14,7 @@ from hindflight.replay.controllers import base as registry
 from hindflight.replay.controllers.base import Controller, registered_controllers, variant_names
 from hindflight.replay.controllers.check import check_controller
 from hindflight.replay.experiment.run import Configuration, run_configurations
-from hindflight.toolkit.errors import ControllerError, HindflightError
+from hindflight.toolkit.errors import ControllerError, HindflightError, ScenarioError
 
 SCENARIO = """
 name = "two nodes"
@@ -42,13 +42,13 @@ def _forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "_registered", {})
 
 
-def _run(variant: str) -> dict[str, Any]:
+def _run(variant: str, **stack: Any) -> dict[str, Any]:
     direction = {"rate_bps": 1e7, "delay_ns": 50_000_000}
     lossy = {**direction, "loss": {"kind": "bernoulli", "per": 0.002}}
     link = {"name": "link", "forward": lossy, "reverse": direction}
     path = {"nodes": ["a", "b"], "links": [link]}
     # The base class takes all that an ACK delivers in slow start, RFC 5681 one segment.
-    flow = {"name": "flow", "variant": variant, "stack": {"slow_start_limit_pkts": 1000}}
+    flow = {"name": "flow", "variant": variant, "stack": stack or {"slow_start_limit_pkts": 1000}}
     config = {"duration_ns": 20_000_000_000, "path": path, "flows": [flow]}
     (run,) = run_configurations([Configuration(config, 3, recorded=False)])["runs"].to_pylist()
     return dict(run)
@@ -146,6 +146,15 @@ def test_what_it_raises_ends_the_replay_in_one_line_with_its_cause() -> None:
     assert isinstance(caught.value.__cause__, LookupError)
 
 
+def test_a_fixed_window_is_refused_because_the_controller_decides() -> None:
+    class Mine(Controller, variant="mine"):
+        pass
+
+    assert _run("linux-reno", fixed_window_pkts=20)["delivered_bytes"] > 0
+    with pytest.raises(ScenarioError, match="FixedWindowVariant"):
+        _run("mine", fixed_window_pkts=20)
+
+
 def test_the_window_of_its_making_is_where_it_starts() -> None:
     class Fixed(Controller, variant="fixed"):
         holds_window = True
@@ -173,7 +182,7 @@ def test_the_window_of_its_making_is_where_it_starts() -> None:
             self.cwnd += ack.delivered_pkts
 
     assert check_controller(Fixed) == []
-    # 40 segments in each round trip of 101.2 ms, less what repairs take.
+    # 40 segments in each round trip of 101.2 ms, less those of loss recovery.
     segments = _run("fixed")["delivered_bytes"] / 1448
     assert 0.85 * 40 * 20 / 0.1012 < segments < 40 * 20 / 0.1012
     assert _run("bare")["delivered_bytes"] > 0
@@ -299,19 +308,26 @@ class _Picky(Controller, variant=None):
     ("controller", "findings"),
     [
         (Controller, []),
-        (_Stubborn, ["a loss raises the window", "a congestion mark raises the window", "a loss costs nothing: "]),
-        (_Still, ["a window that is used and loses nothing does not grow"]),
+        (
+            _Stubborn,
+            [
+                "a loss increases the window",
+                "a congestion mark increases the window",
+                "a loss does not decrease the window: ",
+            ],
+        ),
+        (_Still, ["a fully used window without losses does not increase"]),
         (_Vanishing, ["on_timeout leaves cwnd = 0.0 and ssthresh = "]),
         (_Lost, ["on_ack leaves cwnd = nan and ssthresh = inf: both are numbers of 1 at least"]),
-        (_Unsure, ["on_ack raises TypeError: unsupported operand", "a window that is not used grows"]),
-        (_Careful, ["a window that is not used grows", "on_ack raises ZeroDivisionError"]),
-        (_Eager, ["a window that is not used grows: "]),
-        (_Deaf, ["a loss costs nothing: "]),
+        (_Unsure, ["on_ack raises TypeError: unsupported operand", "a window that is not fully used increases"]),
+        (_Careful, ["a window that is not fully used increases", "on_ack raises ZeroDivisionError"]),
+        (_Eager, ["a window that is not fully used increases: "]),
+        (_Deaf, ["a loss does not decrease the window: "]),
         (_Brave, ["a timeout leaves 3 segments, not one (RFC 5681 §3.1)"]),
         (_Awake, ["idleness leaves "]),
-        (_Marked, ["a congestion mark raises the window: "]),
+        (_Marked, ["a congestion mark increases the window: "]),
         (_Fickle, ["equal events give different windows"]),
-        (_Moving, ["a window that is to be held moves from 10 to "]),
+        (_Moving, ["a fixed window (holds_window) changes from 10 to "]),
         (_Picky, ["__init__ raises TypeError: "]),
     ],
 )
@@ -354,7 +370,7 @@ def test_without_sack_each_segment_is_reported_once() -> None:
 
 
 class _Model(Controller, variant=None):
-    """The greatest delivery rate of the connection and the least round-trip time: two products in flight, paced."""
+    """Maximum delivery rate times minimum round-trip time of the connection: two products in flight, paced."""
 
     models_path = True
     paces = True

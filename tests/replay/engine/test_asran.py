@@ -40,7 +40,7 @@ def test_what_is_kept_is_the_first_slow_starts_overshoot(reading: str, base: str
 def test_without_timeouts_the_reading_of_timeouts_changes_nothing() -> None:
     for profile in PROFILES:
         assert lost("asran", profile) == lost("`revise`", profile)
-    # Under rfc `hook` loses repairs, and so times out: there it does.
+    # Under rfc `hook` loses retransmissions, and so times out: there it does.
     assert lost("`hook`", "rfc") < 0.5 * lost("`hook`, `revise`", "rfc")
 
 

@@ -6,6 +6,7 @@ import json
 import signal
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -115,6 +116,14 @@ def test_a_fixed_window_stays_what_it_is() -> None:
     assert set(cwnd.to_pylist()) == {20 * 1448}
     with pytest.raises(ValueError, match="fixed_window_pkts"):
         run(config(stack={"fixed_window_pkts": 1}))
+
+
+def test_the_error_of_the_job_that_failed_is_raised_and_not_that_of_a_job_that_it_stopped(tmp_path: Path) -> None:
+    (tmp_path / "2-ground.pcap").mkdir()
+    lasting, short = ({**config(), "duration_ns": seconds * 10**9} for seconds in (100_000, 1))
+    jobs = [(json.dumps({"config": c}), 1, run_id, True) for run_id, c in enumerate((lasting, short), 1)]
+    with pytest.raises(IsADirectoryError):
+        _native.replay(jobs, threads=2, segments=False, samples=1, captures=tmp_path)
 
 
 def test_equal_seeds_give_equal_bytes_whatever_the_threads() -> None:

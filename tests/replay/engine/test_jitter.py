@@ -39,7 +39,7 @@ def test_jitter_reaches_the_engine_direction_by_direction() -> None:
     assert only_forward["reverse"]["jitter"] is None
 
 
-def test_overtaking_costs_retransmissions_and_order_does_not() -> None:
+def test_overtaking_leads_to_retransmissions_and_order_does_not() -> None:
     jitter = {"kind": "uniform", "spread": "40 ms"}
     steady, overtaking = _duplicates({}), _duplicates({"jitter": jitter})
     ordered = _duplicates({"jitter": jitter, "in_order": True})

@@ -49,7 +49,7 @@ def test_made_for_long_paths_under_other_stacks(profile: str, loss: float) -> No
         assert goodput(better, loss, profile) > 4 * newreno, better
     # What is spaced rarely fills the window, and ns-2's TCP/Linux lets only a full one grow.
     assert goodput("hybla-paper", loss, profile) > (4 if profile == "rfc" else 2) * newreno
-    # Without the estimate hybla's slow start leaps to the receiver's window, which RFC 6675 is long in repairing.
+    # Without the estimate hybla's slow start leaps to the receiver's window, from which RFC 6675 takes long to recover.
     assert (goodput("hybla", loss, profile) < 2 * newreno) == (profile == "rfc")
 
 
@@ -58,7 +58,7 @@ def test_made_for_long_paths_under_other_stacks(profile: str, loss: float) -> No
     [("linux", 0.001, True), ("linux", 0.01, True), ("rfc", 0.001, False), ("rfc", 0.01, True), ("ns2", 0.01, True)],
 )
 def test_hybla_over_a_product_far_below_rho_squared(profile: str, loss: float, *, above: bool) -> None:
-    # 42 segments, of which a round trip of avoidance adds 400: who repairs bursts fast is above newreno.
+    # 42 segments, of which a round trip of avoidance adds 400: a fast recovery from bursts beats newreno.
     newreno = goodput("newreno", loss, profile, 1e6)
     for form in ("estimate", "hybla-paper"):
         assert (goodput(form, loss, profile, 1e6) > newreno) == above
@@ -75,7 +75,7 @@ def test_hyblas_forms_over_a_clean_path_are_as_their_page_says(profile: str) -> 
 
 
 def test_a_retransmission_meets_the_full_queue_or_not_by_half_a_packets_time() -> None:
-    # Spaced segments and the first repair keep their distance over a clean path, and a packet's time is 1.2 ms there.
+    # Spaced segments and the first retransmission keep their distance over a clean path, where a packet takes 1.2 ms.
     found = {
         more_us: runs(Path(rtt_ns=500_000_000 + 1000 * more_us, duration_s=60), FLOWS["hybla-paper"], "rfc", (1,))[0]
         for more_us in (0, 600)
@@ -111,7 +111,7 @@ def test_hyblas_estimate_comes_before_its_leap(profile: str) -> None:
 @pytest.mark.parametrize("profile", PROFILES)
 def test_westwood_plus_leaves_a_clean_paths_room_after_slow_starts_overshoot(profile: str) -> None:
     westwood, newreno = (goodput_mbps(Path(), Flow(name), profile, (1,)) for name in ("westwood-plus", "newreno"))
-    # ns-2's module halves the window, and takes the estimate for the time of the repair alone.
+    # ns-2's module halves the window, and uses the estimate during loss recovery only.
     low, high = (0.95, 1.1) if profile == "ns2" else (0.45, 0.7)
     assert low < westwood / newreno < high
 
@@ -124,7 +124,7 @@ def test_newreno_overshoots_a_clean_path_once() -> None:
     assert 8 * run["delivered_bytes"] / path.duration_s > 0.9 * 20e6
 
 
-def test_scps_tp_fills_a_clean_path_as_vegas_does_and_loss_costs_it_goodput() -> None:
+def test_scps_tp_fills_a_clean_path_as_vegas_does_and_losses_lower_its_goodput() -> None:
     clean = goodput("scps-tp", 0.0)
     assert clean > 0.97 * goodput("vegas", 0.0)
     means = [clean, *(goodput("scps-tp", loss) for loss in (0.001, 0.003, 0.01))]

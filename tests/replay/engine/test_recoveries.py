@@ -1,5 +1,5 @@
-"""Fast recoveries in `events` of a replay are the sender's own: when it enters and leaves them, not what a capture
-would show of it."""
+"""Fast recoveries in `events` of a replay come from the sender's state, when it enters and leaves them, not from what a
+capture would show."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from hindflight.replay.experiment.run import Configuration, run_configurations
 
-REPAIRS = "recovery"
+FAST_RECOVERY = "recovery"
 
 
 def _run(variant: str, profile: str, per: float, stack: dict[str, Any], **link: Any) -> dict[str, list[dict[str, Any]]]:
@@ -30,7 +30,7 @@ def _spans(states: list[dict[str, Any]]) -> list[tuple[int, int]]:
     entered = rtos = 0
     start = None
     for state in states:
-        over = state["phase"] != REPAIRS or state["recoveries"] > entered or state["rtos"] > rtos
+        over = state["phase"] != FAST_RECOVERY or state["recoveries"] > entered or state["rtos"] > rtos
         if start is not None and over:
             spans.append((start, state["t_ns"]))
             start = None
@@ -70,15 +70,15 @@ def test_each_has_its_first_retransmission_and_its_outcome() -> None:
     tables = _run("sack", "rfc", 0.03, {})
     sent = {row["record"]: row for row in tables["segments"] if row["payload_bytes"]}
     reported = [row for row in tables["events"] if row["kind"] == "recovery"]
-    repairs = sorted(r for r, row in sent.items() if row["retransmission"])
+    retransmissions = sorted(r for r, row in sent.items() if row["retransmission"])
     timeouts = [row["t_ns"] for row in tables["events"] if row["kind"] == "rto"]
     for row in reported[:-1]:
-        first = next(record for record in repairs if sent[record]["t_ns"] >= row["t_ns"])
+        first = next(record for record in retransmissions if sent[record]["t_ns"] >= row["t_ns"])
         assert row["record"] == first
         assert row["seq_start"] == sent[first]["seq"]
         before = [segment for segment in sent.values() if segment["t_ns"] < row["t_ns"]]
         assert row["seq_end"] == max(segment["seq"] + segment["payload_bytes"] for segment in before)
-        within = [r for r in repairs if row["t_ns"] <= sent[r]["t_ns"] < row["end_ns"]]
+        within = [r for r in retransmissions if row["t_ns"] <= sent[r]["t_ns"] < row["end_ns"]]
         how = "not reached" if row["end_ns"] in timeouts else "acknowledged"
         said = f"recovery point {row['seq_end']} {how}; {len(within)} segments retransmitted"
         assert row["evidence"] == said

@@ -69,18 +69,18 @@ def test_only_the_best_match_keeps_its_series() -> None:
     flown = run_jobs(scenario, {1: Job("linux-reno", "none", "self_check", "model", 1, recorded=True)}, {})
     captured = CapturedFlow(flown["segments"], flown["events"], flown["instruments"], "a2b")
     done: list[tuple[int, int]] = []
-    study = replay_scenario(scenario, _HERE, captured, Execution(on_progress=lambda *count: done.append(count)))
-    assert len(study.candidates) > 20
+    result = replay_scenario(scenario, _HERE, captured, Execution(on_progress=lambda *count: done.append(count)))
+    assert len(result.candidates) > 20
     assert done[-1][0] == done[-1][1]
-    runs = study.tables["runs"]
+    runs = result.tables["runs"]
     checks = runs.filter(pc.equal(runs["purpose"].cast("string"), "self_check"))
-    assert checks.num_rows == len(study.candidates)
-    best = checks.filter(pc.equal(checks["variant"], study.candidates[0].variant))["run_id"].to_pylist()
+    assert checks.num_rows == len(result.candidates)
+    best = checks.filter(pc.equal(checks["variant"], result.candidates[0].variant))["run_id"].to_pylist()
     for name in ("segments", "flows", "instruments"):
-        kept = set(study.tables[name]["run_id"].to_pylist()) & set(checks["run_id"].to_pylist())
+        kept = set(result.tables[name]["run_id"].to_pylist()) & set(checks["run_id"].to_pylist())
         assert kept == set(best), name
     # A capture shows octets when they are acknowledged, `runs` when they are delivered.
-    assert abs(study.candidates[0].goodput_difference) < 0.01
+    assert abs(result.candidates[0].goodput_difference) < 0.01
 
 
 def test_rows_of_every_flow_name_the_compared_variant() -> None:

@@ -2,7 +2,7 @@
 //! the sender at the time of the retransmission.
 
 use crate::evidence::Reason;
-use crate::rows::EventCause;
+use crate::rows::{EventCause, Mechanism};
 
 /// Maximum time from an ACK to a transmission that it triggers, at a capture point at the sender.
 const ACK_CLOCK_NS: i64 = 250_000;
@@ -36,8 +36,13 @@ pub enum CaState {
     Loss {
         /// SND.NXT when the timer expired.
         recovery_point: i64,
+        /// Number of ACKs that may still show the timeout to be spurious (RFC 5682 §3.1).
+        f_rto_acks: u8,
     },
 }
+
+/// The number of ACKs after a timeout that F-RTO examines (RFC 5682 §3.1, steps 2 and 3).
+pub const F_RTO_ACKS: u8 = 2;
 
 /// The state of the sender when it retransmits a segment.
 #[derive(Clone, Copy, Debug)]
@@ -88,6 +93,20 @@ pub struct RetransmissionContext {
     pub min_rto_ns: i64,
 }
 
+/// The mechanism of a retransmission, from its cause, the evidence for it, and whether SACK is in use.
+pub fn mechanism(cause: EventCause, reason: Reason, sack: bool) -> Mechanism {
+    match (reason, cause) {
+        (Reason::TimerExpired { .. }, _) => Mechanism::Rto,
+        (Reason::AfterTimeout { .. }, _) => Mechanism::AfterRto,
+        (Reason::TailLossProbe { .. }, _) => Mechanism::Tlp,
+        (Reason::KeepAlive, _) => Mechanism::KeepAlive,
+        (Reason::ZeroWindow, _) => Mechanism::WindowProbe,
+        (_, EventCause::Fast) if sack => Mechanism::Sack,
+        (_, EventCause::Fast) => Mechanism::Fast,
+        _ => Mechanism::Unknown,
+    }
+}
+
 impl RetransmissionContext {
     /// The cause, and the evidence for it.
     pub fn cause(&self) -> (EventCause, Reason) {
@@ -100,7 +119,7 @@ impl RetransmissionContext {
         if self.timer_expired() {
             return self.timer_cause();
         }
-        if let CaState::Loss { recovery_point } = self.ca_state {
+        if let CaState::Loss { recovery_point, .. } = self.ca_state {
             return (EventCause::Rto, Reason::AfterTimeout { recovery_point });
         }
         if let Some(reason) = self.fast_retransmit_evidence() {
@@ -154,14 +173,20 @@ impl RetransmissionContext {
             Some(_) if ack_clocked => false,
             // Fast retransmit follows the evidence at once or after the reordering window (RFC 8985 §6.2).
             Some(since_ns) if since_ns <= self.srtt_ns / REO_WND_DIVISOR => false,
-            Some(_) => self.timer_ns() >= self.rto_ns / 20 * 19,
-            None if ack_clocked && self.dup_acks >= DUP_THRESH => false,
+            Some(_) => self.timer_due(),
+            // Fast retransmit would have come with the duplicate ACK that reached the threshold.
+            None if ack_clocked && self.dup_acks > DUP_THRESH => self.timer_due(),
+            None if ack_clocked && self.dup_acks == DUP_THRESH => false,
             // Without evidence of a loss, only a timer can be the trigger. At the tail, it can be that of a probe.
             None if !ack_clocked && !self.tail && self.since_timer_restart_ns >= self.srtt_ns => {
                 true
             }
             None => self.timer_ns() >= self.min_rto_ns / 20 * 19,
         }
+    }
+
+    fn timer_due(&self) -> bool {
+        self.timer_ns() >= self.rto_ns / 20 * 19
     }
 
     /// Time since the retransmission timer was restarted, or since the oldest segment was sent if the timer may have

@@ -228,7 +228,7 @@ impl Connection {
         note.flight_bytes = self.senders[sender].board.flight_bytes();
         let cwnd = self.senders[reverse].cwnd.as_ref();
         if cwnd.is_some_and(|cwnd| cwnd.is_full()) {
-            self.release_samples(direction.reverse(), samples, events);
+            self.release_samples(direction.reverse(), 1, samples, events);
         }
         note
     }
@@ -245,6 +245,9 @@ impl Connection {
             record: Some(segment.record),
             seq_start: Some(seq),
             seq_end: Some(seq),
+            copy: None,
+            mechanism: None,
+            spurious: None,
             evidence: None,
         }
     }
@@ -443,17 +446,18 @@ impl Connection {
         }
     }
 
-    /// Releases the held rows of `instruments` of `direction`.
+    /// Releases the held rows of `instruments` of `direction`, except the last `keep`.
     fn release_samples(
         &mut self,
         direction: Direction,
+        keep: usize,
         samples: &mut Vec<Sample>,
         events: &mut Vec<Event>,
     ) {
         let is_data_direction = self.data_direction() == direction;
         let flow = self.flow(direction);
         if let Some(cwnd) = &mut self.senders[direction as usize].cwnd {
-            cwnd.release(is_data_direction, flow, samples, events);
+            cwnd.release(is_data_direction, keep, flow, samples, events);
         }
     }
 
@@ -471,7 +475,10 @@ impl Connection {
     pub fn finish(&mut self, events: &mut Vec<Event>, samples: &mut Vec<Sample>) -> FlowRow {
         let data_direction = self.data_direction();
         self.senders[data_direction as usize].sample_cwnd(self.flow_id, CwndEstimator::take_due);
-        self.release_samples(data_direction, samples, events);
+        if let Some(cwnd) = &mut self.senders[data_direction as usize].cwnd {
+            cwnd.finish();
+        }
+        self.release_samples(data_direction, 0, samples, events);
         for direction in [Direction::A2b, Direction::B2a] {
             let flow = self.flow(direction);
             self.senders[direction as usize].finish(self.end_ns, flow, events);

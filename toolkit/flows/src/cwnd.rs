@@ -66,6 +66,8 @@ pub struct Estimate {
     pub ssthresh_bytes: Option<i64>,
     /// The application limits the sender.
     pub app_limited: Option<bool>,
+    /// Integral of the pipe over time up to here.
+    pub pipe_integral: i128,
     /// Minimum time between rows.
     interval_ns: i64,
 }
@@ -127,6 +129,22 @@ impl AckClock {
     }
 }
 
+/// The integral of the pipe over time: the difference between two of its values gives a mean.
+#[derive(Debug, Default)]
+struct PipeIntegral {
+    value: i128,
+    last: Option<(i64, i64)>,
+}
+
+impl PipeIntegral {
+    fn observe(&mut self, t_ns: i64, pipe_bytes: i64) {
+        if let Some((last_ns, last_bytes)) = self.last {
+            self.value += i128::from(last_bytes) * i128::from((t_ns - last_ns).max(0));
+        }
+        self.last = Some((t_ns, pipe_bytes));
+    }
+}
+
 /// The estimator for one direction.
 #[derive(Debug)]
 pub struct CwndEstimator {
@@ -148,7 +166,10 @@ pub struct CwndEstimator {
     /// The last estimate that is not a row yet, and the last one that is.
     pending: Option<Estimate>,
     last_row: Option<Estimate>,
+    pipe: PipeIntegral,
     held: Vec<Sample>,
+    /// Integral of the pipe at the last held row.
+    last_pipe_integral: i128,
     /// Phase of the last row released.
     released_phase: Phase,
 }
@@ -168,7 +189,9 @@ impl CwndEstimator {
             drained: false,
             pending: None,
             last_row: None,
+            pipe: PipeIntegral::default(),
             held: Vec::new(),
+            last_pipe_integral: 0,
             released_phase: Phase::Unknown,
         }
     }
@@ -190,14 +213,14 @@ impl CwndEstimator {
         self.take_due()
     }
 
-    /// Called before a segment is processed; `short` if it is shorter than the SMSS. Returns the last estimate if it is
-    /// older than the minimum time between rows and a row is due.
+    /// Called before a segment is processed; `short` if it is shorter than the SMSS. Returns the last estimate if the
+    /// segment does not belong to the same response to an ACK, and a row is due.
     pub fn before_segment(&mut self, now_ns: i64, short: bool) -> Option<Estimate> {
         self.ack_clock.on_segment(now_ns, short);
-        let idle = self
+        let complete = self
             .pending
-            .is_some_and(|estimate| now_ns - estimate.t_ns > estimate.interval_ns);
-        if idle { self.take_due() } else { None }
+            .is_some_and(|estimate| now_ns - estimate.t_ns > estimate.interval_ns.min(RESPONSE_NS));
+        if complete { self.take_due() } else { None }
     }
 
     /// Takes the last estimate and returns it if a row is due.
@@ -216,22 +239,42 @@ impl CwndEstimator {
         due.then_some(estimate)
     }
 
-    /// Adds the row of an estimate.
-    pub fn push_sample(&mut self, row: Sample) {
+    /// Adds the row of an estimate, and the mean of the pipe until then to the row before it.
+    pub fn push_sample(&mut self, row: Sample, pipe_integral: i128) {
+        self.end_row(row.t_ns, pipe_integral);
+        self.last_pipe_integral = pipe_integral;
         self.held.push(row);
     }
 
-    /// Releases the held rows, and an event for each change of phase, if the data flow in this direction. Otherwise,
+    /// Ends the last held row at `t_ns`: sets the mean of its pipe.
+    fn end_row(&mut self, t_ns: i64, pipe_integral: i128) {
+        if let Some(last) = self.held.last_mut().filter(|last| last.t_ns < t_ns) {
+            let mean = (pipe_integral - self.last_pipe_integral) / i128::from(t_ns - last.t_ns);
+            last.pipe_bytes = i64::try_from(mean).ok();
+        }
+    }
+
+    /// Ends the last row at the end of the connection.
+    pub fn finish(&mut self) {
+        if let Some((t_ns, _)) = self.pipe.last {
+            self.end_row(t_ns, self.pipe.value);
+        }
+    }
+
+    /// Releases the held rows except the last `keep`, and an event for each change of phase, if the data flow in this direction. Otherwise,
     /// discards the rows.
     pub fn release(
         &mut self,
         is_data_direction: bool,
+        keep: usize,
         flow: FlowDirection,
         samples: &mut Vec<Sample>,
         events: &mut Vec<Event>,
     ) {
+        let count = self.held.len().saturating_sub(keep);
+        let released = self.held.drain(..count);
         if is_data_direction {
-            for row in &self.held {
+            for row in released {
                 if row.phase != self.released_phase {
                     let reason = Reason::Phase {
                         from: self.released_phase,
@@ -245,10 +288,9 @@ impl CwndEstimator {
                     ));
                     self.released_phase = row.phase;
                 }
+                samples.push(row);
             }
-            samples.append(&mut self.held);
         }
-        self.held.clear();
     }
 
     /// Whether there are enough rows to release them.
@@ -259,6 +301,7 @@ impl CwndEstimator {
     /// Updates the estimate after a segment or an ACK.
     pub fn observe(&mut self, state: &SenderState) {
         let (now, pipe) = (state.t_ns, state.pipe_bytes);
+        self.pipe.observe(now, pipe);
         self.update_phase(state);
         while self.maxima.back().is_some_and(|last| last.1 <= pipe) {
             self.maxima.pop_back();
@@ -301,6 +344,7 @@ impl CwndEstimator {
             } else {
                 self.ack_clock.short.then_some(true)
             },
+            pipe_integral: self.pipe.value,
             interval_ns: state.srtt_ns / ROWS_PER_RTT,
         }
     }

@@ -78,6 +78,11 @@ pub enum Reason {
         /// Minimum RTT of the flow.
         min_rtt_ns: i64,
     },
+    /// Spurious: without SACK, the cumulative ACK jumped over the octets when the hole below them was filled.
+    JumpedOver {
+        /// Record of the segment that filled the hole.
+        record: u64,
+    },
     /// Spurious: the octets had been acknowledged.
     AlreadyAcknowledged,
     /// Spurious: the earlier transmission was captured at the receiver.
@@ -95,6 +100,11 @@ pub enum Reason {
         revealed_by: u64,
         /// Record of the segment that filled the gap.
         filled_by: u64,
+    },
+    /// Loss: a retransmission that was sent later arrived before.
+    Passed {
+        /// Record of that retransmission.
+        record: u64,
     },
     /// Loss: the only DSACK reports a later transmission.
     LaterReported {
@@ -220,6 +230,10 @@ impl Reason {
                 Ms(after_ns),
                 Ms(min_rtt_ns)
             ),
+            Self::JumpedOver { record } => write!(
+                f,
+                "the cumulative ACK jumped over it when record {record} filled the hole below"
+            ),
             Self::AlreadyAcknowledged => write!(f, "its octets had been acknowledged"),
             Self::CapturedAtReceiver => {
                 write!(f, "an earlier transmission was captured at the receiver")
@@ -242,6 +256,10 @@ impl Reason {
             } => write!(
                 f,
                 "lost before the capture point: gap below record {revealed_by}, filled by record {filled_by}"
+            ),
+            Self::Passed { record } => write!(
+                f,
+                "lost before the capture point: record {record}, sent later, arrived before"
             ),
             Self::LaterReported { record } => write!(
                 f,

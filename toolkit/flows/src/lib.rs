@@ -9,9 +9,11 @@ mod connection;
 mod cwnd;
 mod evidence;
 mod intervals;
+mod jump;
 mod key;
 mod loss;
 mod ordering;
+mod passes;
 mod retransmissions;
 mod rows;
 mod rtt;
@@ -24,7 +26,7 @@ mod upstream_rtt;
 
 pub use evidence::{End, Evidence, Reason};
 pub use rows::{
-    Direction, DirectionRow, Edges, Event, EventCause, EventKind, FlowRow, Note, Phase, Sample,
-    Source, Vantage,
+    Direction, DirectionRow, Edges, Event, EventCause, EventKind, FlowRow, Mechanism, Note, Phase,
+    Sample, Source, Vantage,
 };
 pub use tracker::Tracker;

@@ -6,6 +6,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use crate::evidence::{Evidence, Reason};
+use crate::jump::Arrived;
 use crate::retransmissions::{Retransmission, Retransmissions};
 use crate::rows::{Direction, Event, EventCause, EventKind};
 use crate::scoreboard::{Range, State, Transmission};
@@ -38,6 +39,9 @@ impl FlowDirection {
             record: None,
             seq_start: None,
             seq_end: None,
+            copy: None,
+            mechanism: None,
+            spurious: None,
             evidence: Some(evidence.into()),
         }
     }
@@ -50,6 +54,7 @@ struct PendingRange {
     delivered_ns: i64,
     /// Timestamp echoed by the ACK, if it refers to this range.
     ts_ecr: Option<u32>,
+    arrived: Arrived,
     /// Time of the decision.
     deadline_ns: i64,
     /// DSACKs of the range, and record and time of the last one.
@@ -95,6 +100,7 @@ impl LossDetector {
         range: &Range,
         delivered_ns: i64,
         ts_ecr: Option<u32>,
+        arrived: Arrived,
         wait_ns: i64,
     ) {
         if range.retransmissions.is_none() {
@@ -106,6 +112,7 @@ impl LossDetector {
             range: *range,
             delivered_ns,
             ts_ecr,
+            arrived,
             deadline_ns: delivered_ns.saturating_add(wait_ns),
             dsacks: 0,
             dsack_record: 0,
@@ -205,8 +212,11 @@ fn first_arrived(pending: &PendingRange, all: &Transmissions<'_>, path: Path) ->
     if pending.range.state == State::Delivered {
         return (0, Reason::AlreadyAcknowledged);
     }
-    if path.at_receiver && !pending.range.first_not_captured {
-        return (0, Reason::CapturedAtReceiver);
+    if let Arrived::Before(filled_by) = pending.arrived
+        && !pending.range.first_not_captured
+    {
+        let record = filled_by.record;
+        return (0, Reason::JumpedOver { record });
     }
     if let Some(ts_ecr) = pending.ts_ecr {
         while let Some(ts_val) = (arrived > 0)
@@ -257,6 +267,9 @@ fn decide_delivered(
     events: &mut Vec<Event>,
 ) {
     let all = Transmissions::new(&pending.range, log);
+    if path.at_receiver {
+        return decide_captured(&all, flow, events);
+    }
     let (arrived, proof) = first_arrived(pending, &all, path);
     let successful = all.transmission(arrived);
     let retransmitted_as = Reason::RetransmittedAs {
@@ -271,9 +284,47 @@ fn decide_delivered(
             let record = pending.dsack_record;
             add_loss(&all, number, Reason::LaterReported { record }, flow, events);
         }
-        if let Some(entry) = all.retransmission(number).filter(|entry| entry.primary) {
+        let captured = |entry: &&Retransmission| entry.primary && !entry.not_captured;
+        if let Some(entry) = all.retransmission(number).filter(captured) {
             let spurious = number > arrived;
             let proof = if spurious { proof } else { Reason::None };
+            events.push(retransmission_event(entry, spurious, proof, flow));
+        }
+    }
+}
+
+/// Decides on a range that was captured at the receiver: what was captured has arrived.
+fn decide_captured(all: &Transmissions<'_>, flow: FlowDirection, events: &mut Vec<Event>) {
+    let first_captured = (1..=all.last()).find(|&number| {
+        all.retransmission(number)
+            .is_some_and(|entry| !entry.not_captured)
+    });
+    let arrived = if all.range.first_not_captured {
+        first_captured.unwrap_or(all.last())
+    } else {
+        0
+    };
+    for number in 0..=all.last() {
+        let entry = all.retransmission(number);
+        if entry.map_or(all.range.first_not_captured, |entry| entry.not_captured) {
+            let record = all.transmission(arrived).record;
+            add_loss(
+                all,
+                number,
+                Reason::RetransmittedAs {
+                    record,
+                    after_ns: 0,
+                },
+                flow,
+                events,
+            );
+        } else if let Some(entry) = entry.filter(|entry| entry.primary) {
+            let spurious = number > arrived;
+            let proof = if spurious {
+                Reason::CapturedAtReceiver
+            } else {
+                Reason::None
+            };
             events.push(retransmission_event(entry, spurious, proof, flow));
         }
     }
@@ -315,6 +366,8 @@ pub fn retransmission_event(
         record: Some(entry.transmission.record),
         seq_start: Some(entry.seq_start),
         seq_end: Some(entry.seq_end),
+        mechanism: Some(entry.mechanism),
+        spurious: Some(spurious),
         ..flow.event(
             EventKind::Retransmission,
             cause,
@@ -337,13 +390,16 @@ fn add_loss(
     if !entry.map_or(range.primary, |entry| entry.primary) {
         return;
     }
-    let not_captured = number == 0 && range.first_not_captured;
+    let passed = entry.filter(|entry| entry.not_captured);
+    let not_captured = passed.is_some() || (number == 0 && range.first_not_captured);
     let reason = match reason {
-        Reason::RetransmittedAs { record, .. } if not_captured => Reason::LostBeforeCapture {
-            revealed_by: transmission.record,
-            filled_by: record,
-        },
-        _ => reason,
+        Reason::RetransmittedAs { record, .. } if not_captured && passed.is_none() => {
+            Reason::LostBeforeCapture {
+                revealed_by: transmission.record,
+                filled_by: record,
+            }
+        }
+        _ => passed.map_or(reason, |entry| entry.reason),
     };
     let (start, end) = entry.map_or((range.start, range.end), |entry| {
         (entry.seq_start, entry.seq_end)
@@ -352,6 +408,7 @@ fn add_loss(
         record: (!not_captured).then_some(transmission.record),
         seq_start: Some(start),
         seq_end: Some(end),
+        copy: Some(number as u32 + 1),
         ..flow.event(
             EventKind::Loss,
             EventCause::Unknown,
@@ -389,7 +446,8 @@ pub fn decide_unacknowledged(
             };
             add_loss(&all, number, reason, flow, events);
         }
-        if let Some(entry) = all.retransmission(number).filter(|entry| entry.primary) {
+        let captured = |entry: &&Retransmission| entry.primary && !entry.not_captured;
+        if let Some(entry) = all.retransmission(number).filter(captured) {
             let proof = if delivered {
                 Reason::AlreadyAcknowledged
             } else {

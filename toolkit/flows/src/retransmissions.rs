@@ -1,7 +1,7 @@
 //! The retransmissions of each range of sequence space, as linked lists in one vector per direction.
 
 use crate::evidence::Reason;
-use crate::rows::EventCause;
+use crate::rows::{EventCause, Mechanism};
 use crate::scoreboard::Transmission;
 
 /// Maximum number of entries. A window of 2^18 segments (see [`crate::scoreboard`]) can be retransmitted twice.
@@ -20,8 +20,12 @@ pub struct Retransmission {
     pub cause: EventCause,
     /// Evidence for the cause.
     pub reason: Reason,
+    /// What made the sender retransmit.
+    pub mechanism: Mechanism,
     /// Of the ranges that the segment repeats, this is the one that counts the segment.
     pub primary: bool,
+    /// It was lost before the capture point. The transmission is then the one that shows this, at an estimated time.
+    pub not_captured: bool,
 }
 
 /// Lists of retransmissions, newest first. A list is named by the index of its newest entry. Entries of freed lists are
@@ -107,7 +111,9 @@ mod tests {
             seq_end: 1,
             cause: EventCause::Fast,
             reason: Reason::None,
+            mechanism: Mechanism::Fast,
             primary: true,
+            not_captured: false,
         }
     }
 

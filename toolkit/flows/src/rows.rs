@@ -121,6 +121,28 @@ enumeration! {
 }
 
 enumeration! {
+    /// What made a sender retransmit a segment.
+    Mechanism {
+        /// Unknown.
+        Unknown = "unknown",
+        /// Fast retransmit and fast recovery without SACK (RFC 5681 §3.2, RFC 6582).
+        Fast = "fast",
+        /// Loss recovery based on SACK (RFC 6675) or RACK (RFC 8985 §6).
+        Sack = "sack",
+        /// The retransmission timer expired (RFC 6298 §5).
+        Rto = "rto",
+        /// Recovery from a timeout, clocked by ACKs.
+        AfterRto = "after_rto",
+        /// Tail loss probe (RFC 8985 §7).
+        Tlp = "tlp",
+        /// Keep-alive (RFC 9293 §3.8.4).
+        KeepAlive = "keep_alive",
+        /// Zero-window probe (RFC 9293 §3.8.6.1).
+        WindowProbe = "window_probe",
+    }
+}
+
+enumeration! {
     /// Capture point, relative to the direction of the data.
     #[derive(Default)]
     Vantage {
@@ -327,6 +349,12 @@ pub struct Event {
     pub seq_start: Option<i64>,
     /// One past the last octet.
     pub seq_end: Option<i64>,
+    /// Number of the transmission among those of the same octets, from 1; `None` if the event is not about one.
+    pub copy: Option<u32>,
+    /// What made the sender retransmit; `None` unless the event is a retransmission.
+    pub mechanism: Option<Mechanism>,
+    /// An earlier transmission arrived; `None` if unknown, or if the event is not a retransmission.
+    pub spurious: Option<bool>,
     /// Evidence for kind and cause.
     pub evidence: Option<Evidence>,
 }
@@ -344,10 +372,16 @@ pub struct Sample {
     pub phase: Phase,
     /// Congestion window; `None` in phase `limited`, in which it cannot be observed.
     pub cwnd_bytes: Option<i64>,
-    /// Slow start threshold; `None` before the first reduction.
+    /// Limits between which the congestion window lies with 95 % probability; `None` without an estimate.
+    pub cwnd_low_bytes: Option<i64>,
+    /// The upper limit.
+    pub cwnd_high_bytes: Option<i64>,
+    /// Slow start threshold; `None` before the first window decrease.
     pub ssthresh_bytes: Option<i64>,
     /// Octets outstanding less SACKed octets.
     pub flight_bytes: i64,
+    /// Mean of the pipe from this row to the next: flight less lost octets plus octets retransmitted (RFC 6675 §4).
+    pub pipe_bytes: Option<i64>,
     /// Sender maximum segment size.
     pub smss_bytes: i64,
     /// SRTT (RFC 6298 §2).

@@ -356,7 +356,7 @@ impl Scoreboard {
     }
 
     /// Adds a segment that repeats octets or fills a gap. The original transmission of a gap was lost before the
-    /// capture point if the segment `is_retransmission`. Returns false if no range refers to the entry, because all
+    /// capture point if the segment `is_retransmission`, and so were the retransmissions `lost`. Returns false if no range refers to the entry, because all
     /// repeated octets have been acknowledged or discarded.
     pub fn resend(
         &mut self,
@@ -364,6 +364,7 @@ impl Scoreboard {
         end: i64,
         entry: Retransmission,
         is_retransmission: bool,
+        lost: &[Retransmission],
     ) -> bool {
         let known = end.min(self.snd_nxt);
         self.split(start);
@@ -381,6 +382,11 @@ impl Scoreboard {
                 continue;
             }
             range.first_not_captured |= gap;
+            for &earlier in lost {
+                let earlier = Retransmission { primary, ..earlier };
+                let list = self.log.push(earlier, range.retransmissions);
+                range.retransmissions = list.or(range.retransmissions);
+            }
             let older = range.retransmissions;
             if let Some(list) = self.log.push(Retransmission { primary, ..entry }, older) {
                 if older.is_none() && range.state == State::Outstanding {
@@ -394,6 +400,22 @@ impl Scoreboard {
             self.send_new(self.snd_nxt, end, entry.transmission);
         }
         !primary
+    }
+
+    /// Adds a retransmission that was lost before the capture point to each captured range of `start..end`.
+    pub fn add_not_captured(&mut self, start: i64, end: i64, entry: &Retransmission) {
+        let (from, to) = (self.index_of(start), self.index_of(end));
+        for range in self.ranges.range_mut(from..to) {
+            if range.start >= start && range.state == State::Outstanding {
+                let entry = Retransmission {
+                    seq_start: range.start,
+                    seq_end: range.end,
+                    ..*entry
+                };
+                let list = self.log.push(entry, range.retransmissions);
+                range.retransmissions = list.or(range.retransmissions);
+            }
+        }
     }
 
     /// Splits the range that contains `at`. The cost is proportional to the number of ranges, but nearly all

@@ -8,8 +8,10 @@ mod retransmission;
 use crate::cause::CaState;
 use crate::cwnd::CwndEstimator;
 use crate::evidence::End;
+use crate::jump::{Arrived, QueuedSegments};
 use crate::loss::{self, FlowDirection, LossDetector, Path};
 use crate::ordering::SendOrder;
+use crate::passes::Passes;
 use crate::rows::{DirectionRow, Edges, Event, Vantage};
 use crate::rtt::RttEstimator;
 use crate::scoreboard::{Arrival, Delivery, Scoreboard, Transmission};
@@ -94,6 +96,10 @@ pub struct Sender {
     dup_acks_in: u64,
     /// Octets that left the network according to duplicate ACKs without SACK.
     dup_acked_bytes: i64,
+    queued: QueuedSegments,
+    passes: Passes,
+    /// First octet and end of the last retransmission, if no new data came after it.
+    last_resent: Option<(i64, i64)>,
     fin_seq: Option<i64>,
     /// The last sent transmission that was delivered (RFC 8985: RACK.xmit_ts).
     newest_delivered: Transmission,
@@ -147,6 +153,7 @@ impl Sender {
         let overlap = self.board.overlap(sent.start, sent.end);
         let retransmission = if overlap.repeated_bytes == 0 && overlap.filled_bytes == 0 {
             self.board.send_new(sent.start, sent.end, sent.transmission);
+            self.last_resent = None;
             self.count_payload(sent, 0);
             false
         } else if self.board.is_late(sent.start, sent.end) {
@@ -225,6 +232,7 @@ impl Sender {
             self.dup_acks += 1;
             self.dup_acks_in += 1;
             self.dup_acked_bytes += self.board.smss_bytes();
+            self.queued.on_dup_ack();
         }
         if delivery.acked_bytes > 0 {
             self.on_new_ack(ack, before, &delivery, flow, events);
@@ -251,9 +259,21 @@ impl Sender {
         let min_age_ns = self.rtt.min_ns().unwrap_or(0) / 10 * 9;
         let retransmit_ts = self.retransmit_ts;
         let (losses, newest) = (&mut self.losses, &mut self.newest_delivered);
-        let (mut echoed_ns, mut undo) = (None, false);
-        let mut deliver = |arrival: Arrival<'_>, ts_ecr: Option<u32>| {
-            let (range, last) = (arrival.range, arrival.last);
+        let mut jump = (!ack.sack_in_use).then(|| self.queued.jump(ack.ts_ecr));
+        let (mut echoed_ns, mut undo, mut f_rto) = (None, false, false);
+        let f_rto_point = match self.ca_state {
+            CaState::Loss {
+                recovery_point,
+                f_rto_acks: 1..,
+            } if ack.sack_in_use => recovery_point,
+            _ => i64::MIN,
+        };
+        let mut deliver = |arrival: Arrival<'_>, ts_ecr: Option<u32>, arrived: Arrived| {
+            let range = arrival.range;
+            let last = match arrived {
+                Arrived::InOrder => arrival.last,
+                Arrived::Before(_) => range.first,
+            };
             let retransmitted = range.retransmissions.is_some();
             let ts_ecr = ts_ecr.filter(|_| retransmitted);
             let echo_precedes = |ts_val: Option<u32>| {
@@ -274,23 +294,35 @@ impl Sender {
             if ts_ecr.is_some() && ts_ecr == last.ts_val && ts_ecr != range.first.ts_val {
                 echoed_ns = Some(last.t_ns);
             }
+            // RFC 5682 §3.1 step 3.b: data sent before the timeout and never retransmitted arrived.
+            f_rto |= !retransmitted && range.captured() && range.end <= f_rto_point;
             // RFC 4015 §3.2: the segment that arrived was sent before its first retransmission and before the recovery.
             undo |= echo_precedes(retransmit_ts)
                 && echo_precedes(arrival.first_retransmission.and_then(|first| first.ts_val));
-            losses.on_delivered(range, ack.t_ns, ts_ecr, wait_ns);
+            losses.on_delivered(range, ack.t_ns, ts_ecr, arrived, wait_ns);
         };
         let mut delivery = self.board.acknowledge(ack.seg_ack, |arrival| {
             // RFC 7323 §4.3: the ACK echoes the segment that advanced the left edge, so only the first range counts.
             let first = arrival.range.start <= before && arrival.range.captured();
-            deliver(arrival, ack.ts_ecr.filter(|_| first));
+            let arrived = jump
+                .as_mut()
+                .map_or(Arrived::InOrder, |jump| jump.range(&arrival));
+            deliver(arrival, ack.ts_ecr.filter(|_| first), arrived);
         });
+        drop(jump);
         for (left, right) in ack.sack.blocks().skip(usize::from(dsack)) {
-            self.board
-                .sack(left, right, &mut delivery, |arrival| deliver(arrival, None));
+            self.board.sack(left, right, &mut delivery, |arrival| {
+                deliver(arrival, None, Arrived::InOrder);
+            });
         }
         // Fast recovery continues while other retransmissions are outstanding.
         let after_timeout = matches!(self.ca_state, CaState::Loss { .. });
-        delivery.undo = undo && (after_timeout || self.board.retrans_out_bytes() == 0);
+        delivery.undo = (undo && (after_timeout || self.board.retrans_out_bytes() == 0)) || f_rto;
+        if let CaState::Loss { f_rto_acks, .. } = &mut self.ca_state
+            && delivery.acked_bytes + delivery.sacked_bytes > 0
+        {
+            *f_rto_acks = f_rto_acks.saturating_sub(1);
+        }
         if let (None, Some(sent_ns)) = (delivery.sample_sent_ns, echoed_ns) {
             self.rtt.smooth((ack.t_ns - sent_ns).max(0));
         }
@@ -309,7 +341,14 @@ impl Sender {
         self.dup_acks = 0;
         // RFC 6582 §3.2 step 3: a partial ACK acknowledges the oldest segment and segments that had left before.
         let left_before = (delivery.acked_bytes - self.board.smss_bytes()).max(0);
-        self.dup_acked_bytes = (self.dup_acked_bytes - left_before).max(0);
+        self.dup_acked_bytes = match self.ca_state {
+            CaState::Recovery { .. } => (self.dup_acked_bytes - left_before).max(0),
+            CaState::Open | CaState::Loss { .. } => 0,
+        };
+        if self.board.flight_bytes() == 0 {
+            self.queued.clear();
+        }
+        self.passes.acknowledge(self.board.snd_una());
         // RFC 6298 §5.3
         self.timer_restart_ns = ack.t_ns;
         let una = self.board.snd_una();
@@ -318,12 +357,12 @@ impl Sender {
         self.row.acked_bytes += (delivery.acked_bytes - syn - fin).max(0) as u64;
         let ends = match self.ca_state {
             CaState::Open => false,
-            CaState::Recovery { recovery_point, .. } | CaState::Loss { recovery_point } => {
+            CaState::Recovery { recovery_point, .. } | CaState::Loss { recovery_point, .. } => {
                 una >= recovery_point
             }
         };
         if delivery.undo
-            && let CaState::Loss { recovery_point } = self.ca_state
+            && let CaState::Loss { recovery_point, .. } = self.ca_state
         {
             self.spurious_rto_point = Some(recovery_point);
         }
@@ -355,6 +394,13 @@ impl Sender {
         self.exit_recovery(now_ns, End::BrokenOff, flow, events);
         let newest = self.newest_delivered;
         for range in self.board.outstanding() {
+            // Without SACK, an ACK says nothing about the segments above the first hole.
+            let known = self.sack_in_use || range.start <= self.board.snd_una();
+            let newest = if known {
+                newest
+            } else {
+                Transmission::default()
+            };
             loss::decide_unacknowledged(range, self.board.log(), newest, flow, events);
         }
         self.row.rtt_samples = self.rtt.samples();

@@ -119,11 +119,6 @@ impl Tracker {
         }
     }
 
-    /// Number of connections in memory.
-    pub fn live_connections(&self) -> usize {
-        self.slots.len() - self.vacant.len()
-    }
-
     fn find(&self, key: Key) -> Option<u32> {
         match self.last {
             Some((last, slot)) if last == key => Some(slot),

@@ -177,7 +177,9 @@ impl Application {
             self.write_to(self.produced, sender);
             return true;
         };
-        if !buffer.is_writable(&sender.buffered(now), self.unwritten > 0) {
+        let writable = buffer.is_writable(&sender.buffered(now), self.unwritten > 0);
+        sender.note_writer(!writable);
+        if !writable {
             return false;
         }
         if self.unwritten == 0 {

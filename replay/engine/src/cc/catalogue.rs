@@ -71,7 +71,7 @@ variants! {
 /// Prefix of the name of a user's controller.
 pub const EXTERNAL: &str = "external:";
 
-/// A user's controller, which [`Externals`](super::Externals) creates; without its rules it would be this.
+/// A user's controller, which [`Externals`](super::Externals) creates.
 const OUTSIDE: Definition = Definition {
     name: "external",
     family: "user",
@@ -106,6 +106,11 @@ impl Variant {
         }
         (self.info().fix)(&mut fixed, values);
         fixed
+    }
+
+    /// Whether a user's code decides on its window, through [`Externals`](super::Externals).
+    pub fn is_external(self) -> bool {
+        self == Self::External
     }
 
     /// Its parameters under `profile`.

@@ -204,7 +204,7 @@ decreases! {
     WestwoodBwe: variants::westwood_bwe::WestwoodBwe,
     /// Rate times minimum RTT; the rate is measured over an adaptive interval.
     WestwoodAbse: variants::westwood_abse::WestwoodAbse,
-    /// Half, with an estimate during repair, as in ns-2's TCP/Linux.
+    /// Half, with an estimate during loss recovery, as in ns-2's TCP/Linux.
     Ns2LinuxWestwood: variants::ns2_linux_westwood::Ns2LinuxWestwood,
     /// Half, as in ns-2.
     Ns2Half: variants::ns2_reno::Ns2Half,

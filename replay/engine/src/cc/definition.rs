@@ -43,6 +43,10 @@ pub struct Definition {
     pub needs_forecast: bool,
     /// Exit of slow start unless the scenario chooses one.
     pub slow_start: fn(Profile) -> SlowStartKind,
+    /// Whether it uses the stack's initial ssthresh, with these parameters.
+    pub uses_ssthresh: fn(&ParamValues) -> bool,
+    /// Whether it determines the rule and the limits of the retransmission timer.
+    pub fixes_rto: bool,
     /// Its pacing, whatever the stack does.
     pub pacing: fn(&ParamValues) -> Option<WindowPacing>,
     /// The parts of its controller; the random stream is for its random decisions.
@@ -65,6 +69,8 @@ impl Definition {
         ns2_module: false,
         needs_forecast: false,
         slow_start: |_| SlowStartKind::Standard,
+        uses_ssthresh: |_| true,
+        fixes_rto: false,
         pacing: |_| None,
         parts: |stack, _, _| ControllerParts::halved(Reno::default(), stack.profile),
     };

@@ -12,7 +12,7 @@ pub enum RecoveryPhase {
     None,
     /// Fast recovery.
     Recovery,
-    /// Repairing after a retransmission timeout.
+    /// In loss recovery after a retransmission timeout.
     Loss,
 }
 
@@ -47,14 +47,14 @@ pub struct AckEvidence {
     pub delivered_total: u64,
     /// Delivery rate that this ACK shows, if the controller samples rates and the sample is valid.
     pub rate: Option<RateSample>,
-    /// Pacing lets nothing leave before this.
+    /// Pacing allows no segment before this.
     pub paced_until: Nanos,
-    /// What the sender is in the middle of: `observe` sees it before the sender reacted to the ACK, `on_ack` after.
+    /// The recovery phase of the sender: `observe` sees it before the sender reacted to the ACK, `on_ack` after.
     pub recovery_phase: RecoveryPhase,
-    /// Window that governs transmission, in segments: in fast recovery not the controller's but the proportional rate
-    /// reduction's.
+    /// Window that governs transmission, in segments: in fast recovery that of the proportional rate reduction, not the
+    /// controller's.
     pub window_pkts: f64,
-    /// The window, not the application or the receiver, held the sender back in the last round.
+    /// The last round was limited by cwnd, not by the application or the receiver's window.
     pub cwnd_limited: bool,
     /// The receiver echoes a congestion mark (RFC 3168 §6.1.2).
     pub ecn_echo: bool,

@@ -1,7 +1,7 @@
-//! A user's controller, which lives outside of the engine: it hears the events of any other and says where the window
-//! stands after each.
+//! A user's controller, which runs outside the engine: it gets the same events as the other controllers and returns the
+//! window after each.
 //!
-//! Does not depend on the language in which it is written, nor anything of the network.
+//! Does not depend on the language in which it is written, nor on the network.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,12 +12,12 @@ use super::{
 };
 use crate::sim::time::Nanos;
 
-/// What a user's controller hears.
+/// An event that a user's controller gets.
 #[derive(Clone, Copy, Debug)]
 pub enum ControllerEvent {
     /// Every ACK, before the sender reacts to it.
     Observe(AckEvidence),
-    /// An ACK that may grow the window; for a model of the path any ACK that delivers or reports something.
+    /// An ACK that may increase the window; for a model of the path any ACK that delivers or reports something.
     Ack(AckEvidence),
     /// A loss that was found, or a congestion mark.
     Congestion(SignalEvidence),
@@ -40,19 +40,19 @@ pub struct Decision {
 
 /// A user's controller.
 pub trait External: Send {
-    /// What it asks of the sender.
+    /// What it needs from the sender.
     fn capabilities(&self) -> Capabilities;
 
-    /// What it begins with.
+    /// Its initial decision.
     fn start(&self) -> Decision;
 
-    /// What it decides at the event; `window` is the one before it, which the sender may have moved.
+    /// Its decision after the event. `window` is the window before the event, which the sender may have changed.
     fn on_event(&mut self, event: &ControllerEvent, window: Window) -> Decision;
 }
 
 /// Makes the controllers that a configuration calls `external:NAME`.
 pub trait MakeExternal: Send + Sync {
-    /// The names that it knows.
+    /// The names of the controllers that it can make.
     fn names(&self) -> Vec<String>;
 
     /// A new controller called `name`, for a connection whose stack would start with `window`; none if there is no such name.
@@ -69,7 +69,7 @@ impl Externals {
         Self(Some(maker))
     }
 
-    /// The names that are known.
+    /// The names of the controllers.
     pub fn names(&self) -> Vec<String> {
         self.0.as_ref().map_or_else(Vec::new, |maker| maker.names())
     }
@@ -92,7 +92,7 @@ impl fmt::Debug for Externals {
     }
 }
 
-/// A user's controller at work: what it last decided, and the controller itself.
+/// A running controller of a user, with its last decision.
 #[derive(Clone)]
 pub struct ExternalController {
     decision: Decision,
@@ -133,7 +133,7 @@ impl ExternalController {
         self.decision = hooks.on_event(event, self.decision.window);
     }
 
-    /// Passes it a signal to reduce the window, and keeps the window before.
+    /// Passes it a signal to decrease the window, and keeps the window before.
     pub fn reduce(&mut self, event: &ControllerEvent) {
         let repeated = matches!(event, ControllerEvent::Timeout(signal) if signal.signal == Signal::RepeatedTimeout);
         if !repeated {
@@ -167,8 +167,8 @@ impl ExternalController {
     pub fn adjust(&mut self, adjustment: Adjustment) {
         let window = &mut self.decision.window;
         match adjustment {
-            Adjustment::Set(_) if self.capabilities.models_path => {}
-            Adjustment::Set(other) => *window = other,
+            Adjustment::Set(_) | Adjustment::Validate(_) if self.capabilities.models_path => {}
+            Adjustment::Set(other) | Adjustment::Validate(other) => *window = other,
             Adjustment::AtLeast(cwnd) => window.cwnd = window.cwnd.max(cwnd),
             Adjustment::Undo => {
                 if let Some(before) = self.before.take() {
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn it_hears_the_events_and_its_window_governs() {
+    fn it_gets_the_events_and_its_window_governs() {
         let externals = Externals::new(Arc::new(Maker));
         assert!(externals.make("other", Window::at(10.0)).is_none());
         assert!(

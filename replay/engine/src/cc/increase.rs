@@ -25,12 +25,12 @@ pub trait WindowIncrease {
     fn on_ack(&mut self, window: &mut Window, acked: f64, ack: &AckEvidence);
 
     /// ssthresh after `signal`, in segments, used by `Decrease::OfIncrease` only. RFC 5681 §3.1 equation 4 unless the
-    /// rule has its own (H-TCP, Illinois, YeAH, Veno, HighSpeed, Compound).
+    /// rule has a different one (H-TCP, Illinois, YeAH, Veno, HighSpeed, Compound).
     fn ssthresh_after(&mut self, _window: &Window, signal: &SignalEvidence) -> f64 {
         signal.flight / 2.0
     }
 
-    /// cwnd while ns-2's TCP/Linux repairs a loss after which the window is `after` (Linux 2.6.22: `min_cwnd`): half of
+    /// cwnd of ns-2's TCP/Linux during loss recovery, after which the window is `after` (Linux 2.6.22: `min_cwnd`): half of
     /// ssthresh, as Reno's module has it.
     fn recovery_cwnd(&self, after: &Window) -> f64 {
         libm::floor(after.ssthresh / 2.0)
@@ -58,6 +58,9 @@ pub trait WindowIncrease {
 
     /// The connection was idle for `idle`, longer than the RTO, and sends again.
     fn on_idle(&mut self, _idle: Nanos) {}
+
+    /// New data leaves while nothing is in the network, `idle` after the last segment.
+    fn on_resume(&mut self, _idle: Nanos) {}
 }
 
 /// Declares the closed enum of rules; each call is passed to the rule in use.
@@ -145,6 +148,11 @@ macro_rules! increases {
             /// See [`WindowIncrease::on_idle`].
             pub fn on_idle(&mut self, idle: Nanos) {
                 match self { $(Self::$name(increase) => increase.on_idle(idle),)* }
+            }
+
+            /// See [`WindowIncrease::on_resume`].
+            pub fn on_resume(&mut self, idle: Nanos) {
+                match self { $(Self::$name(increase) => increase.on_resume(idle),)* }
             }
         }
     };

@@ -1,16 +1,15 @@
-//! Congestion controllers: they own cwnd and ssthresh, see only digested evidence, and never look at the receiver's
-//! window. Windows are in segments, as the papers and Linux count.
+//! Congestion control: a controller owns cwnd and ssthresh, sees only digested evidence, and never looks at the receiver's
+//! window. Windows are in segments, as in the papers and in Linux.
 //!
-//! A controller that models the path (`Bbr`, `Bbr3`) is a thing of its own: it hears every ACK, samples rates, paces, and
-//! keeps its window in recovery. One of the usual kind ([`Windowed`]) is made of parts that combine freely: how slow start ends
-//! ([`SlowStart`]), what an ACK buys ([`Increase`]) and what a signal costs ([`Decrease`]); how losses are found and
-//! repaired and how the timeout is computed are the sender's parts, which a variant names in its [`Definition`].
+//! Most controllers are [`Windowed`]: a window with three rules that combine freely, the end of slow start
+//! ([`SlowStart`]), the window increase per ACK ([`Increase`]) and the window decrease on congestion ([`Decrease`]). A
+//! controller that models the path (`Bbr`, `Bbr3`) is written as a whole: it gets every ACK, samples delivery rates, paces,
+//! and its window also governs in recovery. A user's controller ([`ExternalController`]) runs outside the engine.
 //!
-//! A user's controller ([`ExternalController`]) lives outside of the engine.
+//! Loss detection, loss recovery and the retransmission timer belong to the sender; a variant chooses them in its
+//! [`Definition`]. CONTRIBUTING, "Adding a variant", describes how to add one.
 //!
-//! CONTRIBUTING, "Adding a variant", says how to add one, step by step.
-//!
-//! Does not depend on segments, the scoreboard or timers. Read RFC 5681 §3 first, then the growth you are after.
+//! Does not depend on segments, the scoreboard or timers. Read RFC 5681 §3 first, then the file of a variant.
 
 pub(crate) mod catalogue;
 mod decrease;
@@ -48,9 +47,9 @@ use crate::sim::time::Nanos;
 use variants::bbr::Bbr;
 use variants::bbr3::Bbr3;
 
-/// Minimum ssthresh after a reduction, in segments (RFC 5681 §3.1 equation 4).
+/// Minimum ssthresh after a window decrease, in segments (RFC 5681 §3.1 equation 4).
 pub const MIN_SSTHRESH: f64 = 2.0;
-/// What a loss leaves of the flight (RFC 5681 §3.1 equation 4).
+/// Factor from FlightSize to ssthresh after a loss (RFC 5681 §3.1 equation 4).
 pub const HALF: f64 = 0.5;
 /// Loss window, in segments (RFC 5681 §3.1).
 const LOSS_WINDOW: f64 = 1.0;
@@ -99,7 +98,7 @@ impl Window {
         }
     }
 
-    /// cwnd and ssthresh alike: where a usual reduction leaves them, two segments at least.
+    /// cwnd and ssthresh are both this many segments, at least two: the window after a usual decrease.
     pub fn at(segments: f64) -> Self {
         let segments = segments.max(MIN_SSTHRESH);
         Self {
@@ -115,40 +114,37 @@ impl Window {
     }
 }
 
-/// A controller. Each method hands on to the one at work; a kind that has no use for an event ignores it.
+/// A controller of any kind. Each method calls that of the kind; a kind that does not use an event ignores it.
 #[derive(Clone, Debug)]
 #[allow(
     clippy::large_enum_variant,
     reason = "one per connection; the usual kind is read at every ACK and stays inline"
 )]
-// A tag of its own, asked for several times per segment: one that is packed into a part has to be worked out each time.
+// A separate tag: it is read several times per segment and would otherwise be derived from a field of a kind.
 #[repr(u8)]
 pub enum Controller {
-    /// A window made of parts.
+    /// A window with separate rules.
     Windowed(Windowed),
     /// BBR.
     Bbr(Box<Bbr>),
     /// BBR, version 3.
     Bbr3(Box<Bbr3>),
-    /// A user's own.
+    /// A user's controller.
     External(Box<ExternalController>),
 }
 
-/// What a controller asks of its sender. It never changes: the sender reads it once.
+/// What a controller needs from its sender. It never changes: the sender reads it once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[allow(
-    clippy::struct_excessive_bools,
-    reason = "each is a request of its own, independent of the others"
-)]
+#[allow(clippy::struct_excessive_bools, reason = "independent requests")]
 pub struct Capabilities {
     /// It models the path: the sender samples delivery rates, passes it every ACK that delivers or reports something, in
     /// recovery too (`on_ack`), and lets its window govern in recovery, instead of a rule of the recovery.
     pub models_path: bool,
-    /// It wants `observe`.
+    /// It needs `observe`.
     pub observes: bool,
     /// ACKs increase the window in fast recovery too: losses do not reduce it.
     pub increases_in_recovery: bool,
-    /// It wants [`ConnectionEvent::Lost`].
+    /// It needs [`ConnectionEvent::Lost`].
     pub wants_losses: bool,
     /// It paces.
     pub paces: bool,
@@ -175,30 +171,34 @@ pub enum ConnectionEvent {
     RecoveryExit(AckEvidence, Option<f64>),
     /// A low-priority probe was answered.
     ProbeAnswer,
-    /// RFC 5681 §4.1: nothing was sent for this time, longer than the RTO; the window restarts from the initial one, in
-    /// segments.
+    /// Nothing was sent for this time, longer than the RTO, and the window restarts from at most so many segments: the
+    /// initial window (RFC 5681 §4.1), or more where the stack halves it (RFC 2861).
     Idle(f64, Nanos),
+    /// New data leaves while nothing is in the network, this long after the last segment.
+    Resume(Nanos),
     /// Data leaves again after the application had none and nothing was in flight.
     Restart(Nanos),
 }
 
-/// What some recovery algorithms ask of a window.
+/// What some recovery algorithms ask a controller for.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RecoveryTerms {
-    /// FACK, before the reduction: see [`WindowDecrease::rampdown`].
+    /// FACK, before the decrease: see [`WindowDecrease::rampdown`].
     pub rampdown: Option<f64>,
-    /// ns-2's TCP/Linux, after the reduction: cwnd in segments while it repairs, see [`WindowIncrease::recovery_cwnd`].
+    /// ns-2's TCP/Linux, after the decrease: cwnd in segments during loss recovery, see [`WindowIncrease::recovery_cwnd`].
     pub recovery_cwnd: f64,
 }
 
-/// How the sender changes a window for a reason other than loss or growth.
+/// How the sender changes a window for a reason other than an ACK or a congestion signal.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Adjustment {
-    /// A handover, or the end of Quick-Start, sets it; a model of the path keeps its own.
+    /// A handover, or the end of Quick-Start, sets it; a controller that models the path ignores this.
     Set(Window),
     /// cwnd is at least this, in segments: after a timeout the first segment may leave although others count as in flight.
     AtLeast(f64),
-    /// The last reduction was spurious.
+    /// The application did not use the window (RFC 2861); what an undo restores stays.
+    Validate(Window),
+    /// The last window decrease was spurious.
     Undo,
 }
 
@@ -252,8 +252,8 @@ impl Controller {
         }
     }
 
-    /// Takes an ACK that may grow the window, of so many segments, if it wants to know nothing else of it. Returns whether
-    /// it did; if not, the ACK goes to `observe` and `on_ack`.
+    /// Takes an ACK of so many segments that may increase the window, if the number is all that it needs. Returns whether it
+    /// did; if not, the ACK goes to `observe` and `on_ack`.
     #[inline]
     pub fn try_count_ack(&mut self, delivered: u32) -> bool {
         match self {
@@ -343,12 +343,12 @@ impl Controller {
         match self {
             Self::Windowed(windowed) => windowed.adjust(adjustment),
             Self::Bbr(bbr) => match adjustment {
-                Adjustment::Set(_) => {}
+                Adjustment::Set(_) | Adjustment::Validate(_) => {}
                 Adjustment::AtLeast(cwnd) => bbr.output.allow(cwnd as u64),
                 Adjustment::Undo => bbr.undo(),
             },
             Self::Bbr3(bbr) => match adjustment {
-                Adjustment::Set(_) => {}
+                Adjustment::Set(_) | Adjustment::Validate(_) => {}
                 Adjustment::AtLeast(cwnd) => bbr.output.allow(cwnd as u64),
                 Adjustment::Undo => bbr.undo(),
             },

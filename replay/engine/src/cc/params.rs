@@ -73,7 +73,7 @@ pub trait Choice: Copy + 'static {
     /// Every value with its name in scenarios.
     const NAMES: &'static [&'static str];
 
-    /// The value called `name`; none if there is none.
+    /// The value called `name`, if there is one.
     fn from_name(name: &str) -> Option<Self>;
 }
 

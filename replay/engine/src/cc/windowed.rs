@@ -1,6 +1,7 @@
-//! The usual kind of controller: a window that ACKs grow and signals reduce, made of parts that combine freely.
+//! The usual kind of controller: a window that ACKs increase and congestion signals decrease, made of parts that combine
+//! freely.
 //!
-//! Does not depend on any growth or reduction by name. Read RFC 5681 §3 first.
+//! Does not name any window increase or decrease. Read RFC 5681 §3 first.
 
 use super::decrease::Decrease;
 use super::evidence::{AckEvidence, RecoveryPhase, Signal, SignalEvidence};
@@ -66,9 +67,9 @@ pub struct Windowed {
     pacing: Option<WindowPacing>,
     observes: bool,
     owns_slow_start: bool,
-    /// A loss costs nothing.
-    spares_losses: bool,
-    before_reduction: Option<Box<Windowed>>,
+    /// A loss does not decrease the window.
+    ignores_losses: bool,
+    before_decrease: Option<Box<Windowed>>,
 }
 
 impl Windowed {
@@ -88,8 +89,8 @@ impl Windowed {
             increase,
             decrease,
             pacing: None,
-            spares_losses: false,
-            before_reduction: None,
+            ignores_losses: false,
+            before_decrease: None,
         }
     }
 
@@ -101,9 +102,9 @@ impl Windowed {
 
     /// The same, which takes a loss for corruption or not.
     #[must_use]
-    pub fn sparing_losses(self, spares_losses: bool) -> Self {
+    pub fn sparing_losses(self, ignores_losses: bool) -> Self {
         Self {
-            spares_losses,
+            ignores_losses,
             ..self
         }
     }
@@ -112,7 +113,7 @@ impl Windowed {
     pub fn capabilities(&self) -> Capabilities {
         Capabilities {
             observes: self.observes,
-            increases_in_recovery: self.spares_losses && self.increase.increases_in_recovery(),
+            increases_in_recovery: self.ignores_losses && self.increase.increases_in_recovery(),
             paces: self.pacing.is_some(),
             ..Capabilities::default()
         }
@@ -163,7 +164,7 @@ impl Windowed {
         cwnd_limited || self.in_slow_start() || self.owns_slow_start
     }
 
-    /// See [`Controller::try_count_ack`](super::Controller::try_count_ack): Reno's growth outside slow start is such a one.
+    /// See [`Controller::try_count_ack`](super::Controller::try_count_ack): Reno's increase outside slow start is one.
     #[inline]
     pub fn try_count_ack(&mut self, delivered: u32) -> bool {
         if self.observes || self.in_slow_start() {
@@ -193,7 +194,7 @@ impl Windowed {
         self.decrease.observe(ack, &self.window);
     }
 
-    /// An ACK that may grow the window: outside fast recovery, after the sender has reacted to it.
+    /// An ACK that may increase the window: outside fast recovery, after the sender has reacted to it.
     #[inline(never)]
     pub fn on_ack(&mut self, ack: &AckEvidence) {
         let mut left = f64::from(ack.delivered);
@@ -205,15 +206,16 @@ impl Windowed {
             let Window { cwnd, ssthresh } = &mut self.window;
             left = self.slow_start.on_ack(cwnd, ssthresh, ack);
         }
-        // Deviation: no growth while the window is not what limits (RFC 7661 §4.2 and Linux; RFC 5681 is silent).
+        // Deviation: no increase while the sender is not limited by the window (RFC 7661 §4.2 and Linux; RFC 5681 is
+        // silent).
         if left > 0.0 && ack.cwnd_limited && !self.in_slow_start() {
             self.increase.on_ack(&mut self.window, left, ack);
         }
     }
 
-    /// A loss found by duplicate ACKs, SACK or RACK, or a congestion mark: reduces the window.
+    /// A loss found by duplicate ACKs, SACK or RACK, or a congestion mark: decreases the window.
     pub fn on_congestion(&mut self, signal: &SignalEvidence) {
-        if self.spares_losses && signal.signal == Signal::Loss {
+        if self.ignores_losses && signal.signal == Signal::Loss {
             return;
         }
         self.keep_for_undo();
@@ -259,7 +261,7 @@ impl Windowed {
                 if let Some(cwnd) = cwnd {
                     self.window.cwnd = cwnd.max(LOSS_WINDOW);
                 }
-                if !self.spares_losses {
+                if !self.ignores_losses {
                     self.increase.on_recovery_exit(ack);
                 }
             }
@@ -270,6 +272,7 @@ impl Windowed {
                 }
                 self.increase.on_idle(*idle);
             }
+            ConnectionEvent::Resume(idle) => self.increase.on_resume(*idle),
             ConnectionEvent::Lost(_) | ConnectionEvent::Restart(_) => {}
         }
     }
@@ -277,10 +280,15 @@ impl Windowed {
     /// See [`Adjustment`].
     pub fn adjust(&mut self, adjustment: Adjustment) {
         match adjustment {
-            // There is no way back to the window before.
+            // The window before cannot be restored.
             Adjustment::Set(window) => {
-                self.before_reduction = None;
+                self.before_decrease = None;
                 self.window = window;
+            }
+            Adjustment::Validate(window) => {
+                if !self.is_fixed() {
+                    self.window = window;
+                }
             }
             Adjustment::AtLeast(cwnd) => self.window.cwnd = self.window.cwnd.max(cwnd),
             Adjustment::Undo => self.undo(),
@@ -288,7 +296,7 @@ impl Windowed {
     }
 
     fn undo(&mut self) {
-        if let Some(before) = self.before_reduction.take() {
+        if let Some(before) = self.before_decrease.take() {
             self.increase.undo(&before.increase);
             self.decrease.undo(&before.decrease);
             self.slow_start = before.slow_start;
@@ -308,22 +316,22 @@ impl Windowed {
     }
 
     fn note_open(&mut self, open: bool) {
-        if let Increase::FixedWindow(held) = &mut self.increase {
-            held.note_open(open);
-            self.window = held.window();
+        if let Increase::FixedWindow(fixed) = &mut self.increase {
+            fixed.note_open(open);
+            self.window = fixed.window();
         }
     }
 
     /// See [`FixedWindow::share_with`](super::FixedWindow::share_with).
     pub fn share_with(&mut self, sharers: &Sharers) {
-        if let Increase::FixedWindow(held) = &mut self.increase {
-            held.share_with(sharers);
+        if let Increase::FixedWindow(fixed) = &mut self.increase {
+            fixed.share_with(sharers);
         }
     }
 
     fn keep_for_undo(&mut self) {
-        self.before_reduction = None;
-        self.before_reduction = Some(Box::new(self.clone()));
+        self.before_decrease = None;
+        self.before_decrease = Some(Box::new(self.clone()));
     }
 
     fn reduce_to(&mut self, after: Window) {

@@ -355,7 +355,7 @@ pub enum NoEffectReason {
     RecoveryWithoutSack,
     /// Only recovery `rack_prr` with SACK sends tail loss probes.
     NeedsRackPrr,
-    /// The recovery undoes no reduction.
+    /// The recovery undoes no window decrease.
     NoUndo,
     /// F-RTO needs undo, and is redundant with timestamps except under Linux.
     NeedsUndoWithoutTimestamps,

@@ -1,12 +1,12 @@
 //! Loss processes: their parameters, the checks of these, and the process itself.
 //!
-//! Does not depend on links. The Python side uses the same names (`channels/losses.py`); `docs/channels/` describes
+//! Does not depend on links. The Python side uses the same names (`channels/models/losses.py`); `docs/channels/` describes
 //! each model.
 
 use hindflight_kernels::{
     Arq, ArqParams, Bernoulli, BitErrors, ChainLoss, ChainParams, Clock, Fec, FecParams,
-    GilbertElliott, GilbertElliottParams, Guard, LossProcess, LossTrace, Purpose, Span, StateLoss,
-    Stay, StreamKey, StreamRng, Timeline, TraceFates, TraceMode,
+    GilbertElliott, GilbertElliottParams, Guard, LossProcess, LossSequence, LossTrace, Purpose,
+    Span, StateLoss, Stay, StreamKey, StreamRng, Timeline, TraceMode,
 };
 use serde::{Deserialize, Serialize};
 
@@ -216,12 +216,12 @@ impl LossConfig {
                     purpose: Purpose::Resample,
                     ..key
                 });
-                let fates = TraceFates {
+                let sequence = LossSequence {
                     known_pkts: *known_pkts,
                     lost: positions.clone(),
                     late: late.clone(),
                 };
-                LossProcess::Trace(LossTrace::new(fates, mode, rng))
+                LossProcess::Trace(LossTrace::new(sequence, mode, rng))
             }
             Self::Chain { .. } => self.chain().map_or(LossProcess::None, |params| {
                 LossProcess::Chain(Box::new(ChainLoss::new(params, rng)))

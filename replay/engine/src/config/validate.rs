@@ -177,7 +177,7 @@ impl FlowConfig {
 /// The variant of this name; `key` names its place in the error.
 ///
 /// # Errors
-/// There is none, with the nearest name.
+/// If there is no such variant; the error has the most similar name.
 pub(crate) fn known_variant(key: &str, name: &str) -> Result<Variant, ConfigErrors> {
     find_variant(name).map_err(|kind| ConfigErrors::one(KeyPath::root(key), kind))
 }

@@ -43,7 +43,7 @@ pub struct Flight {
 
 /// Result of the fast path of a packet over a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Plain {
+pub enum FastOutcome {
     /// It arrives at this time.
     Arrives(Nanos),
     /// The loss process lost it.
@@ -54,7 +54,7 @@ pub enum Plain {
 
 /// What happens to a packet at a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Passage {
+pub enum LinkOutcome {
     /// It arrives at this time.
     Arrives(Nanos),
     /// It arrives at this time, and the queue has marked it.
@@ -105,7 +105,7 @@ impl LinkDirection {
             next_service: NEVER,
             next_ask: NEVER,
             dropped: Dropped::new(),
-            adds_delay: loss.repairs(),
+            adds_delay: loss.adds_delay(),
             applies_to: applies_to(&loss, config.loss_applies_to),
             loss,
             loss_applies_to: config.loss_applies_to,
@@ -153,22 +153,22 @@ impl LinkDirection {
         reason = "all of a hop; `#[inline]` alone is ignored here"
     )]
     #[inline(always)]
-    pub fn pass_fast(&mut self, ip_bytes: u16, carries_data: bool, now: Nanos) -> Plain {
+    pub fn pass_fast(&mut self, ip_bytes: u16, carries_data: bool, now: Nanos) -> FastOutcome {
         let Queue::DropTail(queue) = &mut self.queue else {
-            return Plain::Unknown;
+            return FastOutcome::Unknown;
         };
         let start = now.max(self.serialiser.busy_until);
         let departure = start + self.serialiser.service_again(ip_bytes);
         let arrival = departure + self.serialiser.now.delay;
         let (from, until) = self.plain;
         if start < from || arrival >= until || !queue.joins_fast(now, departure) {
-            return Plain::Unknown;
+            return FastOutcome::Unknown;
         }
         self.serialiser.busy_until = departure;
         if self.loss_delay(ip_bytes, carries_data, departure).is_none() {
-            Plain::Lost
+            FastOutcome::Lost
         } else {
-            Plain::Arrives(arrival)
+            FastOutcome::Arrives(arrival)
         }
     }
 
@@ -186,13 +186,13 @@ impl LinkDirection {
     }
 
     /// A packet arrives at the queue. Returns what happens to it.
-    pub fn pass(&mut self, handle: PacketHandle, segment: &mut Segment, now: Nanos) -> Passage {
-        let passage = self.pass_any(handle, segment, now);
+    pub fn pass(&mut self, handle: PacketHandle, segment: &mut Segment, now: Nanos) -> LinkOutcome {
+        let outcome = self.pass_any(handle, segment, now);
         self.note_change();
-        passage
+        outcome
     }
 
-    fn pass_any(&mut self, handle: PacketHandle, segment: &mut Segment, now: Nanos) -> Passage {
+    fn pass_any(&mut self, handle: PacketHandle, segment: &mut Segment, now: Nanos) -> LinkOutcome {
         if now >= self.handovers.next {
             self.hand_over(now);
         }
@@ -201,13 +201,13 @@ impl LinkDirection {
         };
         let mut departure = self.serialiser.open(now.max(self.serialiser.busy_until));
         if departure == NEVER {
-            return Passage::Lost(DropCause::Outage);
+            return LinkOutcome::Lost(DropCause::Outage);
         }
         if self.serialiser.now.ns_per_byte == 0 {
             self.serialiser.busy_until = departure;
         } else {
             if !queue.has_space(now) {
-                return Passage::Lost(DropCause::Queue);
+                return LinkOutcome::Lost(DropCause::Queue);
             }
             departure = self.serialiser.serve(segment.ip_bytes, departure);
             queue.join(departure);
@@ -216,13 +216,18 @@ impl LinkDirection {
     }
 
     /// As `pass`, for all queues but drop-tail in packets.
-    fn pass_managed(&mut self, handle: PacketHandle, segment: &mut Segment, now: Nanos) -> Passage {
+    fn pass_managed(
+        &mut self,
+        handle: PacketHandle,
+        segment: &mut Segment,
+        now: Nanos,
+    ) -> LinkOutcome {
         if let Queue::Scheduled(_) = self.queue {
             return self.pass_scheduled(handle, segment, now);
         }
         let start = self.serialiser.open(now.max(self.serialiser.busy_until));
         if start == NEVER {
-            return Passage::Lost(DropCause::Outage);
+            return LinkOutcome::Lost(DropCause::Outage);
         }
         if self.serialiser.now.ns_per_byte == 0 {
             self.serialiser.busy_until = start;
@@ -231,9 +236,9 @@ impl LinkDirection {
         self.pass_fifo(segment, now, start)
     }
 
-    fn pass_fifo(&mut self, segment: &mut Segment, now: Nanos, start: Nanos) -> Passage {
+    fn pass_fifo(&mut self, segment: &mut Segment, now: Nanos, start: Nanos) -> LinkOutcome {
         let Queue::Fifo(queue) = &mut self.queue else {
-            return Passage::Waits;
+            return LinkOutcome::Waits;
         };
         let arrival = Arrival {
             now,
@@ -242,7 +247,7 @@ impl LinkDirection {
             ect: segment.ecn != Ecn::NotEct,
         };
         let marked = match queue.judge(&arrival, self.serialiser.ns_per_byte()) {
-            Verdict::Refuse(cause) => return Passage::Lost(cause),
+            Verdict::Refuse(cause) => return LinkOutcome::Lost(cause),
             Verdict::Admit => false,
             Verdict::Mark => true,
         };
@@ -259,9 +264,9 @@ impl LinkDirection {
         handle: PacketHandle,
         segment: &mut Segment,
         now: Nanos,
-    ) -> Passage {
+    ) -> LinkOutcome {
         let Queue::Scheduled(queue) = &mut self.queue else {
-            return Passage::Waits;
+            return LinkOutcome::Waits;
         };
         let idle = queue.is_empty() && self.serialiser.busy_until <= now;
         if idle && self.serialiser.open(now) == now {
@@ -278,13 +283,13 @@ impl LinkDirection {
             ect: segment.ecn != Ecn::NotEct,
         });
         match refused {
-            Some(packet) if packet.handle == handle => return Passage::Lost(DropCause::Queue),
+            Some(packet) if packet.handle == handle => return LinkOutcome::Lost(DropCause::Queue),
             Some(packet) => self.dropped.push((packet.handle, DropCause::Queue)),
             None => {}
         }
         let free = self.serialiser.busy_until.max(now);
         self.next_service = self.serialiser.open(free);
-        Passage::Waits
+        LinkOutcome::Waits
     }
 
     /// The next link takes over. The queue of this one is still asked for the packets that it holds.
@@ -321,7 +326,7 @@ impl LinkDirection {
         &mut self,
         pool: &mut PacketPool,
         now: Nanos,
-    ) -> Option<(PacketHandle, Passage)> {
+    ) -> Option<(PacketHandle, LinkOutcome)> {
         let released = self.release_due(pool, now);
         self.note_change();
         released
@@ -331,7 +336,7 @@ impl LinkDirection {
         &mut self,
         pool: &mut PacketPool,
         now: Nanos,
-    ) -> Option<(PacketHandle, Passage)> {
+    ) -> Option<(PacketHandle, LinkOutcome)> {
         let Some(mut before) = self.handovers.due(now) else {
             return self.release_own(pool, now);
         };
@@ -354,7 +359,7 @@ impl LinkDirection {
         &mut self,
         pool: &mut PacketPool,
         now: Nanos,
-    ) -> Option<(PacketHandle, Passage)> {
+    ) -> Option<(PacketHandle, LinkOutcome)> {
         self.next_service = self.serialiser.open(now);
         if self.next_service > now {
             return None;
@@ -383,10 +388,10 @@ impl LinkDirection {
     }
 
     /// Loss and propagation of a packet whose service ends at `departure`.
-    fn propagate(&mut self, segment: &Segment, departure: Nanos, marked: bool) -> Passage {
+    fn propagate(&mut self, segment: &Segment, departure: Nanos, marked: bool) -> LinkOutcome {
         let carries_data = segment.payload_bytes > 0;
         let Some(added) = self.loss_delay(segment.ip_bytes, carries_data, departure) else {
-            return Passage::Lost(DropCause::Channel);
+            return LinkOutcome::Lost(DropCause::Channel);
         };
         let added = added + self.jitter.as_mut().map_or(0, Jitter::next_ns);
         let mut arrival = departure + added + self.serialiser.now.delay;
@@ -395,14 +400,14 @@ impl LinkDirection {
         let overtakes = self.in_order && (arrival < self.last_arrival || added > 0);
         if arrival >= self.serialiser.next_change || self.serialiser.now.down || overtakes {
             let Some(later) = self.arrival_over_changes(departure, added) else {
-                return Passage::Lost(DropCause::Outage);
+                return LinkOutcome::Lost(DropCause::Outage);
             };
             arrival = later;
         }
         if marked {
-            Passage::Marked(arrival)
+            LinkOutcome::Marked(arrival)
         } else {
-            Passage::Arrives(arrival)
+            LinkOutcome::Arrives(arrival)
         }
     }
 

@@ -4,7 +4,7 @@
 
 mod lane;
 
-use super::link::{DropCause, Flight, LinkDirection, Passage, Plain};
+use super::link::{DropCause, FastOutcome, Flight, LinkDirection, LinkOutcome};
 use crate::sim::assembly::Leg;
 use crate::sim::calendar::Calendar;
 use crate::sim::node::{Endpoint, Sent};
@@ -93,7 +93,7 @@ enum Reach {
     Before {
         number: usize,
         now: Nanos,
-        passage: Plain,
+        outcome: FastOutcome,
     },
 }
 
@@ -115,7 +115,7 @@ pub struct Network<'a, T: Tap> {
     /// The slot into which the next segment is written.
     spare: PacketHandle,
     calendar: Calendar,
-    /// Link directions that the calendar is not told of (see `lane`), there and back; [`NO_LINK`] for none.
+    /// Link directions that are not in the calendar (see `lane`), there and back; [`NO_LINK`] for none.
     lane: usize,
     lane_back: usize,
     tallies: Vec<FlowTally>,
@@ -185,16 +185,16 @@ impl<'a, T: Tap> Network<'a, T> {
     /// What happens next, and when: of a link direction by its number, or of a node by its number behind those.
     #[inline]
     pub fn next(&self) -> (usize, Nanos) {
-        let told = self.calendar.earliest();
+        let scheduled = self.calendar.earliest();
         match self.links.get(self.lane_back) {
-            Some(link) if (link.next_event(), self.lane_back) < (told.1, told.0) => {
+            Some(link) if (link.next_event(), self.lane_back) < (scheduled.1, scheduled.0) => {
                 (self.lane_back, link.next_event())
             }
-            _ => told,
+            _ => scheduled,
         }
     }
 
-    /// Notes when a node wants to be called.
+    /// Notes when a node needs to be called.
     #[inline]
     pub fn call(&mut self, node: usize, deadline: Nanos) {
         self.calendar.set(self.links.len() + node, deadline);
@@ -232,7 +232,7 @@ impl<'a, T: Tap> Network<'a, T> {
     }
 
     /// Hands what has come to node number `node`, whose end is `end`, or tells it that its time has come; sends what it
-    /// has to send and notes when it wants to be called.
+    /// has to send and notes when it needs to be called.
     #[inline]
     pub fn exchange(
         &mut self,
@@ -332,8 +332,8 @@ impl<'a, T: Tap> Network<'a, T> {
             Reach::Before {
                 number,
                 now,
-                passage,
-            } => self.travel_on(packet, (number, passage), now),
+                outcome,
+            } => self.travel_on(packet, (number, outcome), now),
         }
     }
 
@@ -353,12 +353,12 @@ impl<'a, T: Tap> Network<'a, T> {
         } = outgoing;
         loop {
             let link = &mut self.links[number];
-            let passage = link.pass_fast(ip_bytes, carries_data, now);
-            let Plain::Arrives(arrival) = passage else {
+            let outcome = link.pass_fast(ip_bytes, carries_data, now);
+            let FastOutcome::Arrives(arrival) = outcome else {
                 return Reach::Before {
                     number,
                     now,
-                    passage,
+                    outcome,
                 };
             };
             match link.onward {
@@ -380,16 +380,21 @@ impl<'a, T: Tap> Network<'a, T> {
 
     /// The way on from link direction `number`, which the fast path did not take.
     #[inline(never)]
-    fn travel_on(&mut self, packet: RoutedPacket, (number, passage): (usize, Plain), now: Nanos) {
+    fn travel_on(
+        &mut self,
+        packet: RoutedPacket,
+        (number, outcome): (usize, FastOutcome),
+        now: Nanos,
+    ) {
         let handle = packet.handle();
         let segment = self.pool.slot(handle);
         let link = &mut self.links[number];
-        let passage = match passage {
-            Plain::Arrives(arrival) => Passage::Arrives(arrival),
-            Plain::Lost => Passage::Lost(DropCause::Channel),
-            Plain::Unknown => link.pass(handle, segment, now),
+        let outcome = match outcome {
+            FastOutcome::Arrives(arrival) => LinkOutcome::Arrives(arrival),
+            FastOutcome::Lost => LinkOutcome::Lost(DropCause::Channel),
+            FastOutcome::Unknown => link.pass(handle, segment, now),
         };
-        let Passage::Arrives(arrival) = self.settle(handle, number, passage, now) else {
+        let LinkOutcome::Arrives(arrival) = self.settle(handle, number, outcome, now) else {
             return;
         };
         let last = self.routes[packet.route() as usize].last;
@@ -404,9 +409,9 @@ impl<'a, T: Tap> Network<'a, T> {
     fn release(&mut self, number: usize, now: Nanos) {
         let released = self.links[number].release(&mut self.pool, now);
         self.note_given_up(number, now);
-        if let Some((handle, passage)) = released {
-            let passage = self.settle(handle, number, passage, now);
-            if let Passage::Arrives(arrival) = passage {
+        if let Some((handle, outcome)) = released {
+            let outcome = self.settle(handle, number, outcome, now);
+            if let LinkOutcome::Arrives(arrival) = outcome {
                 let route = Route::number(self.pool.segment(handle)) as u32;
                 let packet = RoutedPacket::new(handle, route);
                 self.links[number].launch(Flight { arrival, packet });
@@ -415,28 +420,28 @@ impl<'a, T: Tap> Network<'a, T> {
         self.calendar.set(number, self.links[number].next_event());
     }
 
-    /// Notes what a link did to a segment besides letting it pass; a marked one arrives like any other.
+    /// Notes a mark or a drop of a segment by a link; a marked one arrives like any other.
     #[inline]
     fn settle(
         &mut self,
         handle: PacketHandle,
         number: usize,
-        passage: Passage,
+        outcome: LinkOutcome,
         now: Nanos,
-    ) -> Passage {
-        match passage {
-            Passage::Arrives(_) => {}
-            Passage::Marked(arrival) => {
+    ) -> LinkOutcome {
+        match outcome {
+            LinkOutcome::Arrives(_) => {}
+            LinkOutcome::Marked(arrival) => {
                 self.note_mark(handle, number, now);
-                return Passage::Arrives(arrival);
+                return LinkOutcome::Arrives(arrival);
             }
-            Passage::Lost(cause) => self.note_drop(handle, number, cause, now),
-            Passage::Waits => {
+            LinkOutcome::Lost(cause) => self.note_drop(handle, number, cause, now),
+            LinkOutcome::Waits => {
                 self.note_given_up(number, now);
                 self.calendar.set(number, self.links[number].next_event());
             }
         }
-        passage
+        outcome
     }
 
     /// Notes the packets that a queue took and gave up.

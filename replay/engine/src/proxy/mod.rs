@@ -65,7 +65,7 @@ pub struct Proxy {
     request: Option<(u64, u16)>,
     /// Offset after the last octet of the requests that have passed.
     requested_to: u64,
-    held_max_bytes: u64,
+    buffered_max_bytes: u64,
     stored_max_bytes: u64,
 }
 
@@ -85,7 +85,7 @@ impl Proxy {
             pushed_to: None,
             request: None,
             requested_to: 1,
-            held_max_bytes: 0,
+            buffered_max_bytes: 0,
             stored_max_bytes: 0,
         }
     }
@@ -126,7 +126,7 @@ impl Proxy {
         }
         // Out-of-order data take space as well.
         let stored =
-            arrived.saturating_sub(self.downstream.snd_una()) + self.upstream.held_octets();
+            arrived.saturating_sub(self.downstream.snd_una()) + self.upstream.out_of_order_octets();
         self.stored_max_bytes = self.stored_max_bytes.max(stored);
         self.upstream.grant(self.buffer.window_bytes(stored));
         self.pass_on_reset(now);
@@ -164,11 +164,11 @@ impl Proxy {
     #[inline]
     pub fn transmit(&mut self, now: Nanos, slot: &mut Segment) -> bool {
         if self.transmit_upstream(now, slot) {
-            let held = self
+            let buffered = self
                 .upstream
                 .last_ack_sent()
                 .saturating_sub(self.downstream.snd_una());
-            self.held_max_bytes = self.held_max_bytes.max(held);
+            self.buffered_max_bytes = self.buffered_max_bytes.max(buffered);
             return true;
         }
         let sends = self.downstream.transmit(now, slot);
@@ -199,8 +199,8 @@ impl Proxy {
     }
 
     /// Maximum number of octets that it had acknowledged upstream and that were unacknowledged downstream.
-    pub fn held_max_bytes(&self) -> u64 {
-        self.held_max_bytes
+    pub fn buffered_max_bytes(&self) -> u64 {
+        self.buffered_max_bytes
     }
 
     /// Maximum number of octets in the buffer, and its size.

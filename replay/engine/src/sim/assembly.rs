@@ -91,7 +91,7 @@ impl Stop<'_> {
         self.variant.fix(params, self.values)
     }
 
-    /// The controller of the sender that stands here.
+    /// The controller of the sender at this stop.
     fn controller(
         &self,
         params: &StackParams,
@@ -354,14 +354,14 @@ impl Plan<'_> {
             return sender;
         }
         let forecast = self.forecast(i);
-        let told: &[PathChange] = match params.handover_adaptation {
+        let announced: &[PathChange] = match params.handover_adaptation {
             HandoverRule::Off => &[],
             HandoverRule::SlowStart | HandoverRule::Jump => &forecast.states,
         };
         // A router that knows no rate has nothing to limit.
         let rate_bps = forecast.rate_at(self.flow.start_ns);
         sender
-            .with_handover_forecast(told)
+            .with_handover_forecast(announced)
             .granted(Some(rate_bps.unwrap_or(f64::INFINITY)))
     }
 

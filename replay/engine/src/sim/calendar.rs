@@ -1,8 +1,8 @@
 //! The earliest of a fixed set of sources, ties by the source's number: that number is the rank of stages.
 //!
-//! Does not depend on what a source is. Time and number share one word, so that the least word is the answer, which is kept.
-//! Words stand in groups of eight, groups of eight groups above them: up to eight sources a change is one store, and
-//! seven comparisons where it is the earliest that changes.
+//! Does not depend on what a source is. Time and number share one word, so that the smallest word is the answer, which is
+//! kept. Words stand in groups of eight, groups of eight groups above them: up to eight sources a change is one store,
+//! and seven comparisons where it is the earliest that changes.
 
 use super::time::{NEVER, Nanos};
 
@@ -21,7 +21,7 @@ pub struct Calendar {
     groups: Vec<[u64; GROUP]>,
     /// First group of the level of the sources, and of each level above it, upwards.
     levels: Vec<usize>,
-    /// The least of all.
+    /// The smallest of all.
     earliest: u64,
 }
 

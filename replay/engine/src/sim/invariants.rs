@@ -209,7 +209,7 @@ fn check(config: &Config, seed: u64) -> (RunSummary, u64) {
     for proxy in world.nodes().iter().filter_map(|node| node.proxy()) {
         let (stored, capacity) = proxy.stored_max_bytes();
         assert!(stored <= capacity, "a proxy stored {stored} of {capacity}");
-        assert!(proxy.held_max_bytes() <= stored);
+        assert!(proxy.buffered_max_bytes() <= stored);
     }
     for (leg, book) in &books.legs {
         let on_the_way = flying.get(leg).copied().unwrap_or(0);

@@ -47,7 +47,7 @@ pub trait Endpoint {
     /// Takes a segment that is for it.
     fn receive(&mut self, segment: &Segment, now: Nanos);
 
-    /// When it wants to be called; `NEVER` if it waits for segments only.
+    /// When it needs to be called; `NEVER` if it waits for segments only.
     fn next_deadline(&self) -> Nanos;
 
     /// Its time has come.

@@ -305,7 +305,7 @@ fn summarise_flow(inputs: &SummaryInputs<'_>, number: usize) -> FlowSummary {
         proxy_held_max_bytes: legs
             .iter()
             .filter_map(|leg| nodes[leg.sink].proxy())
-            .map(Proxy::held_max_bytes)
+            .map(Proxy::buffered_max_bytes)
             .max(),
     }
 }

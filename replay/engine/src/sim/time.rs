@@ -23,7 +23,7 @@ pub fn seconds(time: Nanos) -> f64 {
     time as i64 as f64 / SECOND as f64
 }
 
-/// Keeps the least of the values seen so far.
+/// Keeps the minimum of the values so far.
 #[inline]
 pub fn keep_min(min: &mut Option<Nanos>, value: Nanos) {
     *min = Some(min.map_or(value, |before| before.min(value)));

@@ -42,7 +42,7 @@ impl Timer {
         self.deadline
     }
 
-    /// When the node wants to be called: never later than the deadline.
+    /// When the node needs to be called: never later than the deadline.
     #[inline]
     pub fn armed(&self) -> Nanos {
         self.armed

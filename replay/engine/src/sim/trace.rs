@@ -1,14 +1,14 @@
 //! What can be observed of a run: typed events, handed to a tap as they happen. The unit tap `()` sees nothing and
 //! costs nothing.
 //!
-//! Does not depend on who listens. A drop is told when the packet reaches the link that will drop it.
+//! Does not depend on who listens. A drop is reported when the packet reaches the link that will drop it.
 
 use super::time::Nanos;
 use crate::net::link::DropCause;
 use crate::tcp::segment::Segment;
 use crate::tcp::sender::SenderSample;
 
-/// One thing that happened.
+/// An event of a run.
 #[derive(Clone, Copy, Debug)]
 pub enum Event<'a> {
     /// An endpoint or proxy sent a segment.
@@ -45,7 +45,7 @@ pub trait Tap {
     /// Whether it listens at all; a constant, so that a run without listener compiles to one.
     const LISTENS: bool = true;
 
-    /// Whether it wants to hear of what happens at receiving ends in the order of the run. If not, it may hear of that,
+    /// Whether it needs the events at receiving ends in the order of the run. If not, it may get those,
     /// and of what links do to acknowledgements, ahead of the rest; and the run is faster.
     const FOLLOWS_RECEIVERS: bool = true;
 

@@ -63,7 +63,7 @@ pub struct World<'a, T: Tap> {
     legs: Vec<Leg>,
     /// Of each node: its flow, and the node that sends that flow's data.
     belongs: Vec<Belongs>,
-    /// When the receiving end that works ahead wants to be called, and the sending end.
+    /// When the receiving end that works ahead needs to be called, and the sending end.
     sink_deadline: Nanos,
     source_deadline: Nanos,
     /// Nobody listens, who would have a say after every answer.
@@ -72,8 +72,8 @@ pub struct World<'a, T: Tap> {
     paced: bool,
     /// Offset after the last octet of the stream that it receives.
     last: u64,
-    /// Last state told to the tap, by leg.
-    told: Vec<Option<Headline>>,
+    /// The state last reported to the tap, by leg.
+    reported: Vec<Option<Headline>>,
     end: Nanos,
     /// Flows of a fixed size that have not finished; none where the run goes on without them: a flow is endless, or there
     /// are datagrams.
@@ -109,7 +109,7 @@ impl<'a, T: Tap> World<'a, T> {
             network.open_lane(&legs[0]);
         }
         Ok(Self {
-            told: vec![None; legs.len()],
+            reported: vec![None; legs.len()],
             sink_deadline: NEVER,
             last: (nodes
                 .get(ahead::SINK)
@@ -306,9 +306,9 @@ impl<'a, T: Tap> World<'a, T> {
             return;
         }
         let (leg, headline) = (sender.leg(), sender.headline());
-        let told = &mut self.told[usize::from(leg)];
-        if told.as_ref() != Some(&headline) {
-            *told = Some(headline);
+        let reported = &mut self.reported[usize::from(leg)];
+        if reported.as_ref() != Some(&headline) {
+            *reported = Some(headline);
             let sample = &sender.sample();
             self.network.tap().event(now, Event::State { leg, sample });
         }

@@ -40,8 +40,8 @@ pub fn fires(now: Nanos, delay: Nanos) -> Nanos {
     (((now / TICK + ticks) | (step - 1)) + 1) * TICK
 }
 
-/// A lazy timer that counts in whole ticks if asked to. It works out when it fires only where that may be earlier than when
-/// it wants to be called, and then.
+/// A lazy timer that counts in whole ticks if asked to. It computes when it fires only where that may be earlier than when
+/// it needs to be called, and then.
 #[derive(Clone, Copy, Debug)]
 pub struct TickTimer {
     /// It fires so long after that time, by the wheel if `in_ticks`; `NEVER` where it is not set.
@@ -101,7 +101,7 @@ impl TickTimer {
         }
     }
 
-    /// When the node wants to be called: never later than the deadline.
+    /// When the node needs to be called: never later than the deadline.
     #[inline]
     pub fn armed(&self) -> Nanos {
         self.armed

@@ -8,7 +8,7 @@ use crate::sim::time::Nanos;
 #[derive(Clone, Copy, Debug)]
 pub struct Ticks {
     tick: Nanos,
-    /// The clock ticks so much earlier than time itself (ns-2 draws it by chance).
+    /// The clock ticks so much earlier than time itself (random in ns-2).
     phase: Nanos,
     /// End and departure of the segment that is being timed.
     timed: Option<(u64, Nanos)>,

@@ -16,34 +16,34 @@ pub struct Reassembly {
 }
 
 impl Reassembly {
-    /// Whether nothing is held.
+    /// Whether it is empty.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }
 
-    /// Gaps before and between what is held.
+    /// Gaps before and between the ranges in the queue.
     pub fn gaps(&self) -> usize {
         self.ranges.len()
     }
 
-    /// Octets held.
+    /// Octets in the queue.
     pub fn octets(&self) -> u64 {
         self.octets
     }
 
-    /// Octets between `rcv_nxt` and the end of the last one held.
+    /// Octets between `rcv_nxt` and the end of the last range.
     pub fn reach(&self, rcv_nxt: u64) -> u64 {
         self.ranges.back().map_or(0, |range| range.1 - rcv_nxt)
     }
 
-    /// Whether all of `left..right` is held.
+    /// Whether all of `left..right` is in the queue.
     pub fn holds(&self, left: u64, right: u64) -> bool {
         let at = self.ranges.partition_point(|range| range.1 < right);
         self.ranges.get(at).is_some_and(|range| range.0 <= left)
     }
 
-    /// Adds `left..right`; says whether any octet of it was new.
+    /// Adds `left..right`; returns whether any octet of it was new.
     pub fn insert(&mut self, left: u64, right: u64) -> bool {
         let grown = self.insert_range(left, right);
         self.octets += grown;
@@ -109,7 +109,7 @@ impl Reassembly {
             .filter(|range| range.0 <= octet)
     }
 
-    /// In-order data has reached `rcv_nxt`: returns where it reaches with what was held.
+    /// In-order data has reached `rcv_nxt`: returns the next octet expected, now that the queue has filled the gap.
     pub fn advance(&mut self, rcv_nxt: u64) -> u64 {
         let mut next = rcv_nxt;
         while let Some(&(left, right)) = self.ranges.front() {
@@ -147,46 +147,49 @@ impl Reassembly {
 mod tests {
     use super::*;
 
-    fn report(held: &Reassembly, limit: usize) -> Vec<(u64, u64)> {
+    fn report(queue: &Reassembly, limit: usize) -> Vec<(u64, u64)> {
         let mut out = Vec::new();
-        held.report(limit, |left, right| out.push((left, right)));
+        queue.report(limit, |left, right| out.push((left, right)));
         out
     }
 
     #[test]
     fn rfc2018_example_first_segment_lost() {
         // RFC 2018 §7 case 2: 5000 is awaited; each of the seven segments after it extends one block.
-        let mut held = Reassembly::default();
+        let mut queue = Reassembly::default();
         for n in 1..8 {
-            held.insert(5000 + 500 * n, 5500 + 500 * n);
-            assert_eq!(report(&held, 3), [(5500, 5500 + 500 * n)]);
+            queue.insert(5000 + 500 * n, 5500 + 500 * n);
+            assert_eq!(report(&queue, 3), [(5500, 5500 + 500 * n)]);
         }
     }
 
     #[test]
     fn rfc2018_example_every_second_segment_lost() {
         // RFC 2018 §7 case 3: 2nd, 4th, 6th and 8th of the segments from 5000 are dropped.
-        let mut held = Reassembly::default();
-        held.insert(6000, 6500);
-        assert_eq!(report(&held, 3), [(6000, 6500)]);
-        held.insert(7000, 7500);
-        assert_eq!(report(&held, 3), [(7000, 7500), (6000, 6500)]);
-        held.insert(8000, 8500);
-        assert_eq!(report(&held, 3), [(8000, 8500), (7000, 7500), (6000, 6500)]);
+        let mut queue = Reassembly::default();
+        queue.insert(6000, 6500);
+        assert_eq!(report(&queue, 3), [(6000, 6500)]);
+        queue.insert(7000, 7500);
+        assert_eq!(report(&queue, 3), [(7000, 7500), (6000, 6500)]);
+        queue.insert(8000, 8500);
+        assert_eq!(
+            report(&queue, 3),
+            [(8000, 8500), (7000, 7500), (6000, 6500)]
+        );
         // The 4th arrives late and joins two blocks; then the 2nd advances rcv_nxt.
-        held.insert(6500, 7000);
-        assert_eq!(report(&held, 3), [(6000, 7500), (8000, 8500)]);
-        assert_eq!(held.advance(6000), 7500);
-        assert_eq!(report(&held, 3), [(8000, 8500)]);
-        assert_eq!(held.octets(), 500);
+        queue.insert(6500, 7000);
+        assert_eq!(report(&queue, 3), [(6000, 7500), (8000, 8500)]);
+        assert_eq!(queue.advance(6000), 7500);
+        assert_eq!(report(&queue, 3), [(8000, 8500)]);
+        assert_eq!(queue.octets(), 500);
     }
 
     #[test]
     fn duplicates_are_no_new_octets_and_merges_count_once() {
-        let mut held = Reassembly::default();
-        assert!(held.insert(10, 20) && held.insert(30, 40));
-        assert!(!held.insert(10, 20));
-        assert!(held.insert(15, 35));
-        assert_eq!((held.octets(), report(&held, 4)), (30, vec![(10, 40)]));
+        let mut queue = Reassembly::default();
+        assert!(queue.insert(10, 20) && queue.insert(30, 40));
+        assert!(!queue.insert(10, 20));
+        assert!(queue.insert(15, 35));
+        assert_eq!((queue.octets(), report(&queue, 4)), (30, vec![(10, 40)]));
     }
 }

@@ -1,6 +1,6 @@
 //! Round-trip time and retransmission timeout: RFC 6298, and Linux's variant of it.
 //!
-//! Does not depend on segments: it is told samples. Karn's rule (RFC 6298 §3) is the caller's business.
+//! Does not depend on segments: its input is RTT samples. Karn's rule (RFC 6298 §3) is the caller's business.
 
 use super::jiffies;
 use super::ns2_rtt::Ticks;
@@ -25,7 +25,7 @@ pub struct RttEstimator {
     fine_srtt: Option<Nanos>,
 }
 
-/// What Linux keeps besides: the deviation, its greatest value in this round trip, and the end of the round trip.
+/// What Linux keeps in addition: the deviation, its maximum in this round trip, and the end of the round trip.
 #[derive(Clone, Copy, Debug, Default)]
 struct LinuxVariation {
     deviation: Nanos,
@@ -79,7 +79,7 @@ impl RttEstimator {
         self.backoff = 0;
     }
 
-    /// Begins anew with `rtt`, that of another path.
+    /// Restarts with `rtt`, that of another path.
     pub fn restart(&mut self, rtt: Nanos, snd_una: u64, snd_nxt: u64) {
         (self.srtt, self.fine_srtt) = (None, None);
         self.min_rtt = Nanos::MAX;
@@ -87,7 +87,7 @@ impl RttEstimator {
         self.sample(rtt, snd_una, snd_nxt);
     }
 
-    /// Takes a sample for the least RTT only.
+    /// Takes a sample for the minimum RTT only.
     #[inline]
     pub fn note_min(&mut self, rtt: Nanos) {
         self.min_rtt = self.min_rtt.min(rtt.max(1));
@@ -113,7 +113,7 @@ impl RttEstimator {
         self.base_rto = (srtt + self.granularity.max(K * self.rttvar)).max(self.min_rto);
     }
 
-    /// Linux: the minimum stands under the variation, not under the whole timeout; the variation rises at once and
+    /// Linux: the minimum applies to the variation, not to the whole timeout; the variation rises at once and
     /// falls by a quarter of the difference per round trip. All deviations here are four times the mean one.
     #[allow(clippy::inline_always, reason = "as `sample`")]
     #[inline(always)]
@@ -187,7 +187,7 @@ impl RttEstimator {
         Some(rtt)
     }
 
-    /// Under ns-2's rule: a sample on a fine clock. The timer does not hear of it.
+    /// Under ns-2's rule: a sample on a fine clock. The timer does not use it.
     pub fn sample_fine(&mut self, rtt: Nanos) {
         self.note_min(rtt);
         // RFC 6298 §2.3.
@@ -230,13 +230,13 @@ impl RttEstimator {
         self.srtt
     }
 
-    /// The same for all but the timer: ns-2's agents that look at the delay have a fine clock of their own for it.
+    /// The same for all but the timer: ns-2's agents that look at the delay have a fine clock that times it separately.
     #[inline]
     pub fn path_srtt(&self) -> Option<Nanos> {
         self.fine_srtt.or(self.srtt)
     }
 
-    /// Variation: RTTVAR of RFC 6298; under Linux's rule a quarter of what stands above SRTT.
+    /// Variation: RTTVAR of RFC 6298; under Linux's rule a quarter of what is added to SRTT.
     pub fn rttvar(&self) -> Nanos {
         match self.rule {
             RtoRule::Rfc6298 | RtoRule::Ns2 => self.rttvar,

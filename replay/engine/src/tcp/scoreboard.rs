@@ -78,16 +78,16 @@ pub struct Scoreboard {
     /// No lost segment waits below it, …
     retransmit_from: u64,
     /// … nor from here on.
-    repair_end: u64,
-    /// Ends of the list by last transmission, kept only if asked for.
+    retransmit_end: u64,
+    /// Ends of the list by last transmission, kept only if needed.
     oldest: u32,
     newest: u32,
     keeps_order: bool,
     notes_latest: bool,
-    /// Segments marked as the first of a piece, kept only if asked for.
+    /// Segments marked as the first of a piece, kept only if needed.
     pieces: u32,
     keeps_pieces: bool,
-    /// Numbers of those marked lost since they were forgotten last, kept only if asked for.
+    /// Numbers of those marked lost since they were forgotten last, kept only if needed.
     lost_lately: Option<Vec<u64>>,
 }
 
@@ -108,7 +108,7 @@ impl Scoreboard {
             sacked_beyond: 0,
             high_sacked: 0,
             retransmit_from: 0,
-            repair_end: 0,
+            retransmit_end: 0,
             oldest: NONE,
             newest: NONE,
             keeps_order,
@@ -145,7 +145,7 @@ impl Scoreboard {
         self.sacked
     }
 
-    /// Number of the segment behind the forward-most one that has arrived (Mathis and Mahdavi 1996: snd.fack).
+    /// Number of the segment after the forward-most one that has arrived (Mathis and Mahdavi 1996: snd.fack).
     pub fn forward_edge(&self) -> u64 {
         self.high_sacked.max(self.base)
     }
@@ -187,7 +187,7 @@ impl Scoreboard {
             }
         }
         (self.lost, self.waiting) = (0, 0);
-        (self.retransmit_from, self.repair_end) = (self.base, self.base);
+        (self.retransmit_from, self.retransmit_end) = (self.base, self.base);
     }
 
     /// After a timeout under RACK: lost is the first segment, and all sent before `horizon`.
@@ -517,7 +517,7 @@ impl Scoreboard {
     fn queue_retransmission(&mut self, number: u64) {
         self.waiting += 1;
         self.retransmit_from = self.retransmit_from.min(number);
-        self.repair_end = self.repair_end.max(number + 1);
+        self.retransmit_end = self.retransmit_end.max(number + 1);
     }
 
     /// After a retransmission timeout: all that is not sacked is lost, retransmissions too.
@@ -529,7 +529,7 @@ impl Scoreboard {
         self.sacked_beyond = 0;
     }
 
-    /// Forgets what SACK reported, and with it what is lost and what has been repaired.
+    /// Forgets what SACK reported, and with it which segments are lost or retransmitted.
     pub fn forget(&mut self) {
         for number in self.base..self.end {
             self.slot_mut(number).marks &= EVER_RETRANSMITTED | PIECE;
@@ -537,7 +537,7 @@ impl Scoreboard {
         (self.sacked, self.lost, self.retransmitted, self.waiting) = (0, 0, 0, 0);
         (self.loss_edge, self.high_sacked) = (self.base, self.base);
         self.sacked_beyond = 0;
-        (self.retransmit_from, self.repair_end) = (self.end, self.base);
+        (self.retransmit_from, self.retransmit_end) = (self.end, self.base);
     }
 
     /// The first lost segment that waits to be retransmitted.
@@ -546,7 +546,7 @@ impl Scoreboard {
             return None;
         }
         let mut number = self.retransmit_from.max(self.base);
-        while number < self.repair_end.min(self.end) {
+        while number < self.retransmit_end.min(self.end) {
             let slot = self.slot(number);
             if slot.marks & (LOST | RETRANSMITTED) == LOST {
                 self.retransmit_from = number;

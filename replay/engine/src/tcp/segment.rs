@@ -59,7 +59,7 @@ pub mod flags {
     pub const PSH: u8 = 8;
     /// The acknowledgement field is significant.
     pub const ACK: u8 = 16;
-    /// A segment of low priority that asks for room, or its answer (TCP-Peach takes a bit that TCP leaves unused; here
+    /// A low-priority segment that probes for capacity, or its answer (TCP-Peach takes a bit that TCP leaves unused; here
     /// that of URG, which the engine does not use).
     pub const DUMMY: u8 = 32;
     /// ECN-Echo (RFC 3168 §6.1).
@@ -103,9 +103,9 @@ pub struct Segment {
     pub dscp: u8,
     /// ECN field.
     pub ecn: Ecn,
-    /// The sender says that it is in slow start (RFC 2760 §3.2.3). Not on the wire: nobody has named an option for it.
+    /// The sender reports that it is in slow start (RFC 2760 §3.2.3). Not on the wire: nobody has named an option for it.
     pub slow_start: bool,
-    /// An ACK that no arrival set off: what it says of the path's time is too long. On the wire it echoes no timestamp
+    /// An ACK that no arrival triggered: an RTT sample from it would be too long. On the wire it echoes no timestamp
     /// (TSecr 0, RFC 7323 §3.2).
     pub waited: bool,
 }

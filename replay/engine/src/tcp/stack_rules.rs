@@ -1,9 +1,10 @@
-//! What a connection's profile and recovery come to, worked out once: the recovery algorithm, and the rules by which
-//! stacks differ. The only place in `tcp` that reads the profile of a sender.
+//! The rules by which stacks differ, derived once per connection from its profile and recovery: the recovery algorithm, and
+//! the rules of sender and receiver. The only place in `tcp` that reads the profile.
 //!
 //! Does not depend on the state of a connection.
 
 use super::recovery::Algorithm;
+use super::sender::validation::UnusedWindow;
 use crate::config::{Profile, RecoveryKind, RtoRule, StackParams};
 
 /// Linux 6.18 (`tcp_syn_linear_timeouts`): so many SYNs leave again without a longer timeout, beyond the limit of the others.
@@ -26,7 +27,7 @@ pub(in crate::tcp) struct StackRules {
     pub limited_transmit: bool,
     /// Outside recovery all that is outstanding counts against the window: ns-2 knows a pipe in recovery only.
     pub counts_outstanding: bool,
-    /// The window grows by the number of ACKs, not of segments (ns-2).
+    /// The window increases by the number of ACKs, not of segments (ns-2).
     pub counts_acks: bool,
     /// Without SACK, duplicate ACKs count as segments sacked (Linux).
     pub counts_dup_acks: bool,
@@ -40,7 +41,7 @@ pub(in crate::tcp) struct StackRules {
     ///
     /// Deviation: as Linux; RFC 7323 §4.2 takes it always.
     pub timestamp_measures_rtt: bool,
-    /// An ACK of a retransmission says nothing about the path.
+    /// An ACK of a retransmission gives no RTT sample.
     pub distrusts_retransmissions: bool,
     /// One segment at a time is timed (ns-2).
     pub times_one_segment: bool,
@@ -50,17 +51,15 @@ pub(in crate::tcp) struct StackRules {
     pub acts_on_every_ack: bool,
     /// Segments leave in bursts, the last of which is pushed, and wait for one another (Linux).
     pub sends_bursts: bool,
-    /// RFC 5681 §4.1: the window restarts after an idle time.
-    pub restarts_after_idle: bool,
-    /// RFC 2861: half of the window is lost for each RTO of the idle time, and not all of it (Linux).
-    pub window_decays_when_idle: bool,
+    /// What becomes of a window that the application does not use.
+    pub unused_window: UnusedWindow,
     /// SYNs that leave again without a longer timeout.
     pub linear_syn_timeouts: u32,
     /// A congestion mark reduces the window over a round trip (Linux).
     pub mark_reduces_gradually: bool,
     /// Deviation: Linux takes cwnd for RecoverFS; RFC 9937 §6.1 the flight.
     pub recover_fs_is_cwnd: bool,
-    /// Deviation: Linux lets the ACK that ends recovery grow the window.
+    /// Deviation: in Linux the ACK that ends recovery increases the window.
     pub exit_ack_grows: bool,
 }
 
@@ -94,12 +93,49 @@ impl StackRules {
             times_every_ack: ns2_timer && ns2_tcp_linux,
             acts_on_every_ack: ns2_tcp_linux,
             sends_bursts: linux,
-            restarts_after_idle: params.profile != Profile::Ns2,
-            window_decays_when_idle: linux,
+            unused_window: match params.profile {
+                Profile::Ns2 => UnusedWindow::Kept,
+                Profile::Rfc => UnusedWindow::Restarts,
+                Profile::Linux if models_path => UnusedWindow::Kept,
+                Profile::Linux => UnusedWindow::Decays,
+            },
             linear_syn_timeouts: if linux { LINEAR_SYN_TIMEOUTS } else { 0 },
             mark_reduces_gradually: recovers_as_linux && !models_path,
             recover_fs_is_cwnd: linux,
             exit_ack_grows: linux,
+        }
+    }
+}
+
+/// The rules by which receivers decide when to acknowledge. They do not change while the connection lasts.
+#[derive(Clone, Copy, Debug)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each is a rule by which stacks differ, independent of the others"
+)]
+pub(in crate::tcp) struct AckRules {
+    /// The delay of an ACK follows the spacing of segments (Linux); RFC 5681 §4.2 has a constant one.
+    pub adapts_delay: bool,
+    /// More than one full segment is acknowledged at once (Linux), not only two (RFC 5681 §4.2).
+    pub acks_beyond_one_segment: bool,
+    /// Data that the application has read up to a push is acknowledged at once (Linux).
+    pub acks_pushed_data: bool,
+    /// RFC 5681 §4.2: a segment that fills a gap in part is acknowledged at once.
+    pub acks_partial_fill: bool,
+    /// ACKs of a gap are spaced out (Linux, with SACK).
+    pub spaces_gap_acks: bool,
+}
+
+impl AckRules {
+    /// Those of `params`.
+    pub fn of(params: &StackParams) -> Self {
+        let linux = params.profile == Profile::Linux;
+        Self {
+            adapts_delay: linux,
+            acks_beyond_one_segment: linux,
+            acks_pushed_data: linux,
+            acks_partial_fill: !linux,
+            spaces_gap_acks: linux && params.sack_enabled(),
         }
     }
 }

@@ -161,7 +161,7 @@ fn a_spurious_loss_is_not_remembered() {
     controller.on_congestion(&signal(Loss, 7.0));
     controller.adjust(Adjustment::Undo);
     near_both(windows(&controller), (60.0, 20.0));
-    // 40, of the loss before the one taken back, and half of 60.
+    // 40, of the loss before the one that was undone, and half of 60.
     controller.on_congestion(&signal(Loss, 7.0));
     near_both(windows(&controller), (30.0, 40.0));
 }

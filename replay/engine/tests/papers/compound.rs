@@ -1,4 +1,4 @@
-//! Compound TCP: the delay window per round trip, the sum's growth per ACK, and what a loss and a timeout cost
+//! Compound TCP: the delay window per round trip, the increase of the sum per ACK, and the decrease on a loss and a timeout
 //! (draft-sridharan-tcpm-ctcp-02 §3).
 
 use hindflight_engine::cc::{AckEvidence, Adjustment, ConnectionEvent, Controller, Signal};

@@ -1,4 +1,4 @@
-//! Hybla's growth as Linux has it: rho from the least smoothed round-trip time, 2^rho - 1 per ACK in slow start, rho^2/cwnd
+//! Hybla's increase as in Linux: rho from the minimum smoothed round-trip time, 2^rho - 1 per ACK in slow start, rho^2/cwnd
 //! in congestion avoidance, the initial window scaled by rho.
 
 use hindflight_engine::cc::{AckEvidence, Controller, Signal};

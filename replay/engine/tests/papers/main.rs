@@ -1,4 +1,4 @@
-//! The equations, bounds and changes of state of the variants that the papers study, beside tables worked by hand. Each
+//! The equations, bounds and changes of state of the variants in the papers against tables worked by hand. Each
 //! variant is made by name and parameters, as a scenario makes it, and seen through its windows alone, so that a
 //! parameter which does not reach its equation is found as well.
 //!

@@ -1,5 +1,5 @@
 //! Westwood+: one sample per round trip, two stages of a filter with weights 7/8 and 1/8, and what a loss and a timeout
-//! make of rate times least round-trip time (Grieco and Mascolo 2004; Linux's tcp_westwood).
+//! make of rate times minimum round-trip time (Grieco and Mascolo 2004; Linux's tcp_westwood).
 
 use hindflight_engine::cc::Signal;
 
@@ -78,7 +78,7 @@ fn a_timeout_measures_the_least_round_trip_anew() {
     }
     controller.on_timeout(&signal(Signal::Timeout, 10.0));
     near_both(windows(&controller), (1.0, 20.5));
-    // A path twice as long: before the timeout the old least would have stood.
+    // A path twice as long: before the timeout the old minimum would have stayed.
     for n in 2000..4000 {
         controller.observe(&ack(10 * n, 1, 405));
     }

@@ -9,7 +9,7 @@ use crate::support::{ack, after_loss, controller, near, near_both, signal, windo
 const FIXED: &str = r#"{"tau": "fixed"}"#;
 /// The window throughout: only `observe` is called, so that nothing moves it.
 const CWND: u32 = 2000;
-/// The least of all round-trip times below, in seconds.
+/// The minimum of all round-trip times below, in seconds.
 const MIN_RTT_S: f64 = 0.5;
 
 /// An instant with ACKs: its time and round-trip time in ms, segments delivered.
@@ -51,7 +51,7 @@ fn ere(controller: &Controller) -> f64 {
     after_loss(controller).1 / MIN_RTT_S
 }
 
-/// Plays the instants and holds the estimate beside the table, whose rows must follow from one another.
+/// Plays the instants and compares the estimate with the table, whose rows must follow from one another.
 #[track_caller]
 fn check(params: &str, table: &[Row; 9]) {
     let mut controller = controller("westwood-abse", params, CWND, None);
@@ -150,7 +150,7 @@ fn virtual_samples_fill_the_pause() {
 
 #[test]
 fn the_adaptive_time_constant() {
-    // Row 1: U = 0.4 · 2200, the greatest so far: 0.5 + 10 · 0.5. Row 3: U = 1216.6 of 1344.8.
+    // Row 1: U = 0.4 · 2200, the maximum so far: 0.5 + 10 · 0.5. Row 3: U = 1216.6 of 1344.8.
     let table = [
         (500.0, 1100, 5.5, 39.639_639_64),
         (495.045_045_045, 2100, 5.5, 115.358_532_917),
@@ -167,7 +167,7 @@ fn the_adaptive_time_constant() {
 
 #[test]
 fn the_greatest_instability_is_forgotten_after_so_many_samples() {
-    // Row 9 differs: of the last two samples it is the greatest, of the last ten row 7 is.
+    // Row 9 differs: among the last two samples it is the maximum, among the last ten row 7 is.
     let table = [
         (500.0, 1100, 5.5, 39.639_639_64),
         (495.045_045_045, 2100, 5.5, 115.358_532_917),
@@ -296,14 +296,14 @@ fn ssthresh_is_two_segments_at_least_and_holds_when_a_timeout_repeats() {
     }
     let mut controller = steady(FIXED, 2000);
     controller.on_timeout(&signal(Signal::Timeout, 10.0));
-    let held = controller.window().ssthresh;
+    let before = controller.window().ssthresh;
     for n in 2000..2100 {
         controller.observe(&ack(10 * n, 2, 500));
     }
     controller.on_timeout(&signal(Signal::RepeatedTimeout, 10.0));
-    near_both(windows(&controller), (1.0, held));
+    near_both(windows(&controller), (1.0, before));
     controller.on_timeout(&signal(Signal::Timeout, 10.0));
-    assert!(controller.window().ssthresh > held + 10.0);
+    assert!(controller.window().ssthresh > before + 10.0);
 }
 
 #[test]

@@ -23,7 +23,7 @@ const INSTANTS: [(u64, &[u32]); 10] = [
 /// estimate in segments per second.
 type Row = (u32, f64, f64, f64);
 
-/// The estimate, read from what a loss makes of it: the least round-trip time is 1 s.
+/// The estimate, read from the window after a loss: the minimum round-trip time is 1 s.
 fn bwe(controller: &Controller) -> f64 {
     after_loss(controller).1
 }

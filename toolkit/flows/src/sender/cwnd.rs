@@ -12,14 +12,15 @@ impl Sender {
         let retrans_out = self.board.retrans_out_bytes();
         let highest_sacked = self.board.sacked().highest().unwrap_or(una).max(una);
         match self.ca_state {
-            CaState::Open => self.board.flight_bytes(),
+            // Without SACK, each duplicate ACK shows that a segment has left (Linux: `sacked_out`).
+            CaState::Open => (self.board.flight_bytes() - self.dup_acked_bytes).max(0),
             CaState::Recovery { .. } if !self.sack_in_use => {
                 // RFC 6582 §3.2: a segment has left for each duplicate ACK; the oldest one is lost.
                 let left = self.dup_acked_bytes + self.board.smss_bytes();
                 (nxt - una - left + retrans_out).max(0)
             }
             CaState::Recovery { .. } => nxt - highest_sacked + retrans_out,
-            CaState::Loss { recovery_point } => {
+            CaState::Loss { recovery_point, .. } => {
                 let lost = highest_sacked.max(recovery_point);
                 (nxt - lost).max(0) + retrans_out
             }
@@ -60,8 +61,14 @@ impl Sender {
             source: Source::Inferred,
             phase: estimate.phase,
             cwnd_bytes: estimate.cwnd_bytes,
+            cwnd_low_bytes: estimate.cwnd_bytes,
+            // The sender sends whole segments.
+            cwnd_high_bytes: estimate
+                .cwnd_bytes
+                .map(|cwnd| cwnd + (self.board.smss_bytes() - 1).max(0)),
             ssthresh_bytes: estimate.ssthresh_bytes,
             flight_bytes: self.board.flight_bytes(),
+            pipe_bytes: Some(self.pipe_bytes()),
             smss_bytes: self.board.smss_bytes(),
             srtt_ns: self.rtt.srtt_ns(),
             rttvar_ns: self.rtt.rttvar_ns(),
@@ -78,7 +85,7 @@ impl Sender {
             app_limited: estimate.app_limited,
         };
         if let Some(cwnd) = &mut self.cwnd {
-            cwnd.push_sample(row);
+            cwnd.push_sample(row, estimate.pipe_integral);
         }
     }
 }

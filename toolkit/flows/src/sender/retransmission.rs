@@ -1,7 +1,7 @@
 //! Retransmissions: whether a segment is one, its cause, and the recovery that it starts.
 
 use super::{Sender, Sent};
-use crate::cause::{CaState, RetransmissionContext};
+use crate::cause::{CaState, F_RTO_ACKS, RetransmissionContext, mechanism};
 use crate::evidence::{End, Reason};
 use crate::loss::{self, FlowDirection};
 use crate::retransmissions::Retransmission;
@@ -33,11 +33,20 @@ impl Sender {
             seq_end: sent.end,
             cause,
             reason,
+            mechanism: mechanism(cause, reason, self.sack_in_use),
             primary: true,
+            not_captured: false,
+        };
+        let not_captured = if octets > 0 && self.vantage != Vantage::Sender {
+            self.lost_before_capture(&entry, overlap.gap.filter(|_| fills_loss))
+        } else {
+            Vec::new()
         };
         let acknowledged = sent.end <= self.board.snd_una();
         let head = sent.start <= self.board.snd_una() && !acknowledged;
-        let kept = self.board.resend(sent.start, sent.end, entry, fills_loss);
+        let kept = self
+            .board
+            .resend(sent.start, sent.end, entry, fills_loss, &not_captured);
         if octets == 0 {
             self.on_reordering(sent, overlap, flow, events);
             return false;
@@ -65,6 +74,53 @@ impl Sender {
             self.loss_evidence_ns = None;
         }
         true
+    }
+
+    /// Retransmissions that were lost before the capture point, as the retransmission `entry` shows.
+    fn lost_before_capture(
+        &mut self,
+        entry: &Retransmission,
+        gap: Option<Range>,
+    ) -> Vec<Retransmission> {
+        let (start, now) = (entry.seq_start, entry.transmission.t_ns);
+        let previous = self.last_resent.replace((start, entry.seq_end));
+        let lost = |t_ns: i64| Retransmission {
+            transmission: Transmission {
+                t_ns,
+                ..entry.transmission
+            },
+            not_captured: true,
+            ..*entry
+        };
+        if let Some((from, end)) = previous
+            && !self.sack_in_use
+            && from >= self.board.snd_una()
+            && end < start
+        {
+            // Without SACK, the sender repeats all segments after a timeout.
+            self.board.add_not_captured(end, start, &lost(now));
+        }
+        if gap.is_none() && self.sack_in_use {
+            return Vec::new();
+        }
+        let revealed_ns = gap.map(|gap| gap.first.t_ns);
+        self.passes
+            .push(start, now, entry.transmission.record, revealed_ns);
+        let rtt_ns = self.sack_in_use.then(|| self.path_srtt_ns());
+        let Some(passed) = revealed_ns
+            .and_then(|revealed_ns| self.passes.lost_before(start, revealed_ns, now, rtt_ns))
+        else {
+            return Vec::new();
+        };
+        (1..=i64::from(passed.count))
+            .rev()
+            .map(|rounds| Retransmission {
+                reason: Reason::Passed {
+                    record: passed.passed_by,
+                },
+                ..lost(now - rounds * passed.round_ns)
+            })
+            .collect()
     }
 
     /// Processes a segment that fills a gap and shows no sign of a retransmission.
@@ -161,9 +217,16 @@ impl Sender {
         let now = entry.transmission.t_ns;
         match (entry.cause, entry.reason) {
             (EventCause::Rto, Reason::TimerExpired { .. }) => {
+                // RFC 5682 §3.1 step 1: F-RTO is not used if fast recovery was in progress. As in Linux, a repeated
+                // timeout starts it again.
+                let in_recovery = matches!(self.ca_state, CaState::Recovery { .. });
+                let f_rto_acks = if in_recovery { 0 } else { F_RTO_ACKS };
                 self.exit_recovery(now, End::BrokenOff, flow, events);
                 self.row.rtos += 1;
-                self.ca_state = CaState::Loss { recovery_point };
+                self.ca_state = CaState::Loss {
+                    recovery_point,
+                    f_rto_acks,
+                };
                 self.retransmit_ts = entry.transmission.ts_val;
                 events.push(Event {
                     record: Some(entry.transmission.record),

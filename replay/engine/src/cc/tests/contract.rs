@@ -19,7 +19,7 @@ use hindflight_kernels::{Purpose, StreamKey, StreamRng};
 const SMSS: u64 = 1448;
 const PROFILES: [Profile; 3] = [Profile::Rfc, Profile::Linux, Profile::Ns2];
 
-/// One thing that happens to a sender.
+/// An event at a sender.
 #[derive(Clone, Copy, Debug)]
 enum Happening {
     Ack {
@@ -51,7 +51,7 @@ fn happening() -> impl Strategy<Value = Happening> {
     ]
 }
 
-/// A controller with what a sender keeps beside it.
+/// A controller with the state that a sender keeps for it.
 struct Model {
     name: (Variant, Profile),
     /// Values of the variant's own parameters.
@@ -63,7 +63,7 @@ struct Model {
     delivered_total: u64,
     min_rtt: Nanos,
     recovery_phase: RecoveryPhase,
-    /// Maximum window so far, greatest rate in segments per second, longest round-trip time.
+    /// Maximum window so far, maximum rate in segments per second, maximum round-trip time.
     max: f64,
     fastest: f64,
     longest: Nanos,
@@ -157,7 +157,7 @@ impl Model {
     }
 
     /// What a model of the path may have in flight at most: what the fastest rate delivers in the longest round-trip
-    /// time at its greatest gain, and in 100 ms for ACKs in lumps, with three bursts and what an ACK delivers. The gain
+    /// time at its maximum gain, and in 100 ms for ACKs in lumps, with three bursts and what an ACK delivers. The gain
     /// is that of the defaults.
     fn max_of_model(&self) -> f64 {
         if !self.values.is_empty() {
@@ -194,7 +194,7 @@ impl Model {
                 self.now += rtt_ms * MILLISECOND / 4;
                 let ack = self.ack(delivered, rtt_ms * MILLISECOND, limited);
                 self.acknowledge(&ack);
-                self.check_growth(before, limited);
+                self.check_increase(before, limited);
             }
             Happening::Loss if self.recovery_phase == RecoveryPhase::Recovery => {}
             Happening::Loss => self.lose(before),
@@ -259,7 +259,7 @@ impl Model {
         self.happens(ConnectionEvent::RecoveryExit(ack, None));
         if self.models_path() {
             self.controller.on_ack(&ack);
-            self.check_growth(before, true);
+            self.check_increase(before, true);
         }
     }
 
@@ -297,8 +297,8 @@ impl Model {
         }
     }
 
-    /// A window grows if it was used; that of a model if what has been delivered allows it, whoever limited the rate.
-    fn check_growth(&self, before: f64, limited: bool) {
+    /// A window increases only if it was used; that of a controller that models the path, if what was delivered allows it.
+    fn check_increase(&self, before: f64, limited: bool) {
         let after = self.cwnd();
         if self.models_path() {
             let max = self.max.max(self.max_of_model());
@@ -308,8 +308,7 @@ impl Model {
                 self.name
             );
         } else if self.name.1 != Profile::Ns2 {
-            // ns-2 lets a window grow that nobody uses. Two segments are the least that some allow themselves
-            // (RFC 6817 §2.5).
+            // ns-2 increases an unused window too. Some variants have a minimum of two segments (RFC 6817 §2.5).
             assert!(
                 limited || after <= before.max(2.0),
                 "{:?}: a window grew that was not used: {before} to {after}",
@@ -410,7 +409,7 @@ fn holds_its_window(variant: Variant) -> bool {
     matches!(variant, Variant::Aerotcp | Variant::Supertcp)
 }
 
-/// SCPS-TP takes losses for corruption unless it is told otherwise.
+/// SCPS-TP takes losses for corruption unless configured otherwise.
 fn pays_for_losses(variant: Variant) -> bool {
     variant != Variant::ScpsTp
 }
@@ -419,7 +418,7 @@ fn pays_for_losses(variant: Variant) -> bool {
 fn a_held_window_stays_whatever_happens() {
     for (variant, profile) in everyone().filter(|&(variant, _)| holds_its_window(variant)) {
         let mut model = Model::new(variant, profile, SECOND);
-        let held = model.cwnd();
+        let before = model.cwnd();
         for happening in [
             Happening::Loss,
             Happening::RecoveryExit,
@@ -428,7 +427,7 @@ fn a_held_window_stays_whatever_happens() {
         ] {
             model.step(happening);
             full_acks(&mut model, 40, 100);
-            assert_eq!(model.cwnd().to_bits(), held.to_bits());
+            assert_eq!(model.cwnd().to_bits(), before.to_bits());
         }
     }
 }
@@ -466,7 +465,7 @@ fn a_loss_costs_and_undo_gives_it_back() {
         let mut model = Model::new(variant, profile, SECOND);
         let pays = pays_for_losses(variant) && !holds_its_window(variant);
         if model.models_path() || !pays {
-            continue; // Its own rule is the next one, that of a held window, or of SCPS-TP's reduction.
+            continue; // Its own rule is the next one, that of a fixed window, or of SCPS-TP's decrease.
         }
         full_acks(&mut model, 60, 100);
         let (cwnd, ssthresh) = (model.cwnd(), model.controller.window().ssthresh);

@@ -8,7 +8,7 @@ use crate::cc::{FixedWindow, Windowed};
 use crate::config::{RecoveryKind, RtoRule};
 use crate::sim::time::{MILLISECOND, Nanos};
 
-/// AeroTCP asks for a timer finer than the usual one and names no figure; a least timeout of 1 s would undo it.
+/// AeroTCP asks for a timer finer than the usual one and names no figure; a minimum RTO of 1 s would defeat it.
 const TICK: Nanos = 10 * MILLISECOND;
 
 choices! {
@@ -43,6 +43,7 @@ pub const DEFINITION: Definition = Definition {
     source: "Shang, Hadjitheodosiou and Baras 2005",
     year: 2005,
     params: AerotcpParams::SPECS,
+    fixes_rto: true,
     fix: |stack, _| {
         stack.recovery = RecoveryKind::Aerotcp;
         stack.rto_rule = RtoRule::Rfc6298;

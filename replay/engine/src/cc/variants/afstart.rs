@@ -16,7 +16,7 @@ parameters! {
         weight: number(0.5, "", 0.01, 1.0, "chosen: the paper's text was not at hand"),
         /// Share of what is missing to ssthresh that a round trip adds.
         gain: number(0.5, "", 0.05, 2.0, "chosen: the paper's text was not at hand"),
-        /// Growth per segment acknowledged at most.
+        /// Maximum increase per segment acknowledged.
         max_increase: number(8.0, "segments", 1.0, 100.0, "chosen: the paper's text was not at hand"),
     }
 }
@@ -231,11 +231,11 @@ mod tests {
         afstart.on_timeout();
         // A segment per segment, towards no threshold.
         for n in 1..=20 {
-            let repairing = AckEvidence {
+            let in_recovery = AckEvidence {
                 recovery_phase: RecoveryPhase::Loss,
                 ..ack(500 + 100 * n, n, 1)
             };
-            afstart.on_ack(&mut window, 1.0, &repairing);
+            afstart.on_ack(&mut window, 1.0, &in_recovery);
         }
         assert_eq!((window.cwnd, afstart.available), (21.0, None));
         afstart.on_ack(&mut window, 1.0, &ack(500, 1, 8));

@@ -1,4 +1,4 @@
-//! ASRAN: after a loss ssthresh is the window before the loss before it, if that is the larger, over any growth.
+//! ASRAN: after a loss ssthresh is the window at the previous loss, if that is larger, for any window increase.
 //!
 //! Does not depend on how the window grows. Read `docs/variants/asran.md` first; the paper's Algorithm 1 can be read in more
 //! ways than one, and each reading is a parameter.
@@ -12,7 +12,7 @@ use crate::cc::params::{ParamValues, choices, parameters};
 use crate::cc::{HALF, LOSS_WINDOW, SignalEvidence, Window};
 
 choices! {
-    /// The variant whose growth and share of loss are kept.
+    /// The variant that gives the window increase and the factor of decrease.
     pub enum AsranBase {
         /// NewReno's.
         Newreno = "newreno",
@@ -72,7 +72,7 @@ pub const DEFINITION: Definition = Definition {
     ..Definition::BASE
 };
 
-/// State of ASRAN over the base's own reduction `factor`.
+/// State of ASRAN with the factor of decrease of its base.
 #[derive(Clone, Debug)]
 pub struct Asran {
     params: AsranParams,

@@ -1,4 +1,4 @@
-//! BIC: binary search between the window after the last reduction and the one before it, then a slow departure.
+//! BIC: binary search between the window after the last decrease and the one before it, then a slow departure.
 //!
 //! Does not depend on slow start or recovery. Read Xu, Harfoush and Rhee 2004 §III first, then `docs/variants/bic.md`.
 
@@ -12,9 +12,9 @@ parameters! {
     pub struct BicParams {
         /// Window up to which it is Reno.
         low_window: number(14.0, "segments", 1.0, 1e6, "Xu et al. 2004 §III; Linux"),
-        /// Maximum growth per round trip (S_max).
+        /// Maximum increase per round trip (S_max).
         max_increment: number(16.0, "segments", 1.0, 1e6, "Linux; Xu et al. 2004 have 32"),
-        /// Round trips that the search takes near the middle, by which the least growth (S_min) is smoothed.
+        /// Round trips that the search takes near the middle, by which the minimum increase (S_min) is smoothed.
         smooth_part: number(20.0, "", 1.0, 1000.0, "Linux"),
         /// Divisor of the distance that one round trip covers.
         search_divisor: number(4.0, "", 2.0, 64.0, "Linux (BICTCP_B); the paper's binary search has 2"),
@@ -45,13 +45,13 @@ const MAX_ACKED_BEFORE_LOSS: f64 = 20.0;
 #[derive(Clone, Debug, Default)]
 pub struct Bic {
     params: BicParams,
-    /// Window before the last reduction, 0 before the first.
+    /// Window before the last decrease, 0 before the first.
     last_max: f64,
     counter: AckCounter,
 }
 
 impl BicParams {
-    /// Segments to be acknowledged per segment of growth.
+    /// Segments acknowledged per increment of the window.
     fn per_increment(&self, cwnd: f64, last_max: f64) -> f64 {
         let divisor = self.search_divisor;
         if cwnd <= self.low_window {
@@ -99,7 +99,7 @@ impl WindowIncrease for Bic {
             .params
             .per_increment(window.cwnd, self.last_max)
             .max(1.0);
-        self.counter.spend(&mut window.cwnd, per_increment, acked);
+        self.counter.count(&mut window.cwnd, per_increment, acked);
     }
 
     fn ssthresh_after(&mut self, window: &Window, _signal: &SignalEvidence) -> f64 {

@@ -1,4 +1,4 @@
-//! Compound TCP: Reno's window and beside it one that grows while no queue builds up.
+//! Compound TCP: the sum of Reno's window and of a second one that increases while no queue builds up.
 //!
 //! Does not depend on slow start or recovery. Read draft-sridharan-tcpm-ctcp-02 §3 first, then `docs/variants/compound.md`.
 
@@ -11,11 +11,11 @@ use crate::sim::time::Nanos;
 parameters! {
     /// Parameters of Compound TCP.
     pub struct CompoundParams {
-        /// Factor of the delay window's growth.
+        /// Factor of the delay window's increase.
         alpha: number(0.125, "", 0.001, 10.0, "draft-sridharan-tcpm-ctcp-02 §3.2"),
-        /// Share of the window that a loss costs.
+        /// Decrease on a loss, as a share of the window.
         beta: number(0.5, "", 0.01, 0.99, "draft-sridharan-tcpm-ctcp-02 §3.2"),
-        /// Exponent of the delay window's growth.
+        /// Exponent of the delay window's increase.
         k: number(0.75, "", 0.0, 1.0, "draft-sridharan-tcpm-ctcp-02 §3.2"),
         /// Segments waiting from which on the delay window shrinks.
         gamma: number(30.0, "segments", 0.1, 1e4, "draft-sridharan-tcpm-ctcp-02 §3.3"),
@@ -43,7 +43,7 @@ pub const DEFINITION: Definition = Definition {
 pub struct Compound {
     params: CompoundParams,
     round: RttRound,
-    /// What the last round trip has shown, until an ACK grows the window by it.
+    /// The delay of the last round trip, until an ACK uses it to increase the window.
     measured: Option<Delay>,
     /// The delay window, in segments.
     dwnd: f64,
@@ -109,7 +109,7 @@ impl WindowIncrease for Compound {
         half + self.dwnd
     }
 
-    /// What recovery has seen of the queue is no round trip of its own.
+    /// RTT samples from recovery do not count as a round trip.
     fn on_recovery_exit(&mut self, ack: &AckEvidence) {
         self.round.restart(ack);
         self.measured = None;

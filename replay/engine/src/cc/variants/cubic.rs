@@ -1,6 +1,6 @@
 //! CUBIC's congestion avoidance (RFC 9438), windows in segments and times in seconds as the RFC writes them.
 //!
-//! Does not depend on slow start or recovery. Read RFC 9438 §4 first; each equation here is a function of its own.
+//! Does not depend on slow start or recovery. Read RFC 9438 §4 first; each equation is a separate function here.
 
 use super::linux_cubic::LinuxCubic;
 use super::ns2_linux_cubic::Ns2LinuxCubic;
@@ -52,7 +52,7 @@ pub const DEFINITION: Definition = Definition {
     ..Definition::BASE
 };
 
-/// CUBIC's growth under `profile`, and what it keeps of its window.
+/// CUBIC's increase under `profile`, and its factor of decrease.
 pub(super) fn parts(profile: Profile, values: &ParamValues) -> (Increase, f64) {
     if profile == Profile::Linux {
         return (LinuxCubic::default().into(), LinuxCubic::BETA);
@@ -61,13 +61,13 @@ pub(super) fn parts(profile: Profile, values: &ParamValues) -> (Increase, f64) {
     (Cubic::new(params).into(), params.beta)
 }
 
-/// State of the growth function.
+/// State of the window increase function.
 #[derive(Clone, Debug)]
 pub struct Cubic {
     params: CubicParams,
-    /// Window at the plateau; none before the first reduction or after a timeout.
+    /// Window at the plateau; none before the first decrease or after a timeout.
     w_max: Option<f64>,
-    /// cwnd just before the last reduction.
+    /// cwnd just before the last decrease.
     cwnd_prior: f64,
     epoch: Option<Epoch>,
 }
@@ -128,7 +128,7 @@ impl Cubic {
         // §4.2 equation 3: the target lies one round trip ahead, at most half as much again.
         let target =
             w_cubic(params.c, t_s + rtt_s, epoch.k_s, epoch.w_max).clamp(*cwnd, 1.5 * *cwnd);
-        // §4.3 equation 4: α is 1 once W_est has reached the window before the reduction.
+        // §4.3 equation 4: α is 1 once W_est has reached the window before the decrease.
         let alpha = if epoch.w_est < self.cwnd_prior {
             alpha_cubic(params.beta)
         } else {
@@ -163,7 +163,7 @@ impl Cubic {
         }
     }
 
-    /// §4.6 and §4.7: a reduction from `cwnd`.
+    /// §4.6 and §4.7: a decrease from `cwnd`.
     fn reduce(&mut self, cwnd: f64) {
         self.w_max = Some(w_max_after_reduction(&self.params, cwnd, self.w_max));
         self.cwnd_prior = cwnd;
@@ -191,7 +191,7 @@ impl WindowIncrease for Cubic {
         *self = before.clone();
     }
 
-    /// The growth clock starts anew: the sender was idle (§5.8).
+    /// The epoch restarts: the sender was idle (§5.8).
     fn on_idle(&mut self, _idle: Nanos) {
         self.epoch = None;
     }

@@ -1,8 +1,8 @@
-//! What a loss costs under FACK: half of the window, or a quarter where slow start had doubled it since the loss
-//! (overdamping), at once or spread over the round trip that follows (rampdown).
+//! The window decrease of FACK: to half of the window, or to a quarter if slow start has doubled it since the loss
+//! (overdamping), at once or spread over the next round trip (rampdown).
 //!
-//! Does not depend on how losses are found and repaired: that is the sender's (`tcp/recovery/fack.rs`). Read Mathis and Mahdavi 1996
-//! §4 first, then `docs/variants/fack.md`.
+//! Does not depend on loss detection and recovery, which are in `tcp/recovery/fack.rs`. Read Mathis and Mahdavi 1996 §4
+//! first, then `docs/variants/fack.md`.
 
 use crate::cc::decrease::{Factor, WindowDecrease};
 use crate::cc::definition::{ControllerParts, Definition};
@@ -14,7 +14,7 @@ use crate::config::{Profile, RecoveryKind};
 parameters! {
     /// Parameters of FACK.
     pub struct FackParams {
-        /// A loss in slow start costs three quarters: the window has doubled since the lost segment left.
+        /// A loss in slow start decreases the window by three quarters: it has doubled since the lost segment was sent.
         overdamping: flag(false, "Mathis and Mahdavi 1996 §4.5; ns-2: ss-div4_"),
         /// The window falls gradually, while what was in flight is acknowledged.
         rampdown: flag(false, "Mathis and Mahdavi 1996 §4.6; ns-2: rampdown_"),
@@ -39,7 +39,7 @@ pub const DEFINITION: Definition = Definition {
 /// What it leaves in slow start where overdamping is wanted.
 const QUARTER: f64 = 0.25;
 
-/// The reduction.
+/// The window decrease.
 #[derive(Clone, Copy, Debug)]
 pub struct Fack {
     params: FackParams,

@@ -1,5 +1,5 @@
-//! A window that no evidence moves: for measurements of a channel or of the sender itself, where a congestion controller
-//! would decide what is measured, and for connections that own their share of a link.
+//! A fixed window, which no congestion signal changes: for measurements of a channel or of the sender itself, where a
+//! congestion controller would decide the result, and for connections with a reserved share of a link.
 //!
 //! Does not depend on the network.
 
@@ -14,7 +14,7 @@ use crate::cc::{SlowStart, Window, Windowed};
 /// Connections of a run that are open and share one window.
 pub type Sharers = Arc<AtomicU32>;
 
-/// The window at which it is held, as growth and as reduction.
+/// A fixed window, as the rule of increase and as the rule of decrease.
 #[derive(Clone, Debug)]
 pub struct FixedWindow {
     segments: f64,
@@ -29,7 +29,7 @@ struct Share {
 }
 
 impl FixedWindow {
-    /// A window that is held at `pkts` segments, two at least.
+    /// A window of `pkts` segments, at least two.
     pub fn windowed(pkts: u32) -> Windowed {
         Self::of(pkts, None)
     }
@@ -41,25 +41,25 @@ impl FixedWindow {
 
     fn of(pkts: u32, share: Option<Share>) -> Windowed {
         let window = Window::at(f64::from(pkts));
-        let held = Self {
+        let increase = Self {
             segments: window.cwnd,
             share,
         };
-        let alone = Self {
+        let decrease = Self {
             share: None,
-            ..held.clone()
+            ..increase.clone()
         };
-        Windowed::new(window, SlowStart::standard(None), held, alone)
+        Windowed::new(window, SlowStart::standard(None), increase, decrease)
     }
 
-    /// Where the connections that share with it are counted.
+    /// Sets the counter of the open connections that share the window.
     pub fn share_with(&mut self, sharers: &Sharers) {
         if let Some(share) = &mut self.share {
             share.open = Arc::clone(sharers);
         }
     }
 
-    /// It is open now, or no longer.
+    /// The connection has opened or closed.
     pub fn note_open(&mut self, open: bool) {
         if let Some(share) = &mut self.share
             && share.joined != open
@@ -113,7 +113,7 @@ mod tests {
     use crate::cc::{Controller, Signal};
 
     #[test]
-    fn neither_loss_nor_timeout_nor_the_end_of_a_recovery_moves_it_for_longer_than_an_ack() {
+    fn neither_loss_nor_timeout_nor_the_end_of_a_recovery_changes_it_for_longer_than_an_ack() {
         let mut controller = FixedWindow::windowed(100);
         let signal = |signal| SignalEvidence {
             now: 0,
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn those_that_share_have_the_window_of_one_divided_by_the_open_connections() {
+    fn open_connections_share_the_window_evenly() {
         let sharers = Sharers::default();
         let mut connections: Vec<Controller> = (0..3)
             .map(|_| {

@@ -1,4 +1,4 @@
-//! HighSpeed TCP: the larger the window, the faster it grows and the less a loss costs, so that the response function
+//! HighSpeed TCP: the larger the window, the larger the increase and the smaller the decrease, so that the response function
 //! becomes 0.12 / p^0.835.
 //!
 //! Does not depend on slow start or recovery. RFC 3649 throughout.
@@ -19,7 +19,7 @@ parameters! {
         low_loss: number(1e-3, "", 1e-9, 1.0, "RFC 3649 §5"),
         /// Loss rate at high_window.
         high_loss: number(1e-7, "", 1e-12, 1e-3, "RFC 3649 §5"),
-        /// Share of the window that a loss costs at high_window.
+        /// Decrease on a loss at high_window, as a share of the window.
         high_decrease: number(0.1, "", 0.01, 0.5, "RFC 3649 §5"),
         /// The table of whole segments in place of the equations, whatever the other parameters are.
         table: flag(false, "RFC 3649 appendix B; Linux"),
@@ -113,8 +113,8 @@ impl Row {
         (a, b)
     }
 
-    /// RFC 3649 appendix B: the row that holds at `w`. A row ends at the least whole window whose a(w) is more than one above
-    /// that of the row before; Linux takes the table so.
+    /// RFC 3649 appendix B: the row that holds at `w`. A row ends at the smallest whole window whose a(w) is more than
+    /// one above that of the row before; Linux takes the table so.
     fn at(w: f64) -> Self {
         let params = HighspeedParams::default();
         let mut row = Self {
@@ -176,7 +176,7 @@ impl WindowIncrease for Highspeed {
     /// RFC 3649 §5: w gains a(w)/w per segment acknowledged.
     fn on_ack(&mut self, window: &mut Window, acked: f64, _ack: &AckEvidence) {
         let per_increment = window.cwnd / self.response(window.cwnd).0;
-        self.counter.spend(&mut window.cwnd, per_increment, acked);
+        self.counter.count(&mut window.cwnd, per_increment, acked);
     }
 
     /// RFC 3649 §5: w falls to (1 - b(w)) w; as Linux, by whole segments.

@@ -1,4 +1,5 @@
-//! H-TCP: growth rises with the time since the last reduction, and a loss costs what the queue adds to the RTT.
+//! H-TCP: the increase rises with the time since the last decrease, and the decrease follows the share of the RTT that is
+//! queueing delay.
 //!
 //! Does not depend on slow start or recovery. Read draft-leith-tcp-htcp-06 §2 first, then `docs/variants/htcp.md`.
 
@@ -11,11 +12,11 @@ use crate::sim::time::{MILLISECOND, Nanos, SECOND, seconds};
 parameters! {
     /// Parameters of H-TCP.
     pub struct HtcpParams {
-        /// Time since the last reduction during which it is Reno (Delta_L).
+        /// Time since the last decrease during which it is Reno (Delta_L).
         low_speed_time: number(1.0, "s", 0.0, 60.0, "draft-leith-tcp-htcp-06 §2.1"),
-        /// Growth scales with the least RTT over 100 ms, by 0.1 to 2.
+        /// The increase scales with the minimum RTT over 100 ms, by 0.1 to 2.
         rtt_scaling: flag(true, "draft-leith-tcp-htcp-06 §2.3; Linux"),
-        /// A loss costs half where the throughput changed by more than a fifth between two losses.
+        /// A loss halves the window if the throughput changed by more than a fifth since the loss before.
         bandwidth_switch: flag(true, "draft-leith-tcp-htcp-06 §2.2; Linux"),
     }
 }
@@ -38,15 +39,15 @@ const MIN_BETA: f64 = 0.5;
 const MAX_BETA: f64 = 0.8;
 /// §2.2: relative change of the throughput that counts.
 const THROUGHPUT_CHANGE: f64 = 0.2;
-/// Linux: the scaled growth is one segment per round trip at least.
+/// Linux: the scaled increase is at least one segment per round trip.
 const MIN_INCREASE: f64 = 1.0;
-/// Linux: on paths shorter than this a loss costs half.
+/// Linux: on paths shorter than this a loss halves the window.
 const MIN_ADAPTIVE_RTT: Nanos = 10 * MILLISECOND;
-/// Linux: RTT samples this far above the greatest are spikes, not queues.
+/// Linux: RTT samples this far above the maximum are spikes, not queues.
 const RTT_SPIKE: Nanos = 20 * MILLISECOND;
-/// Linux: at a reduction the greatest RTT moves this far back to the least, for routes change.
+/// Linux: at a decrease the maximum RTT moves this far towards the minimum, because routes change.
 const MAX_RTT_MEMORY: f64 = 0.95;
-/// Linux: in the first round trips after a reduction the throughput is taken as it is, then smoothed.
+/// Linux: in the first round trips after a decrease the throughput is used unsmoothed, then smoothed.
 const SETTLING_ROUNDS: u64 = 3;
 
 /// Throughput over round trips, in segments per second.
@@ -64,25 +65,26 @@ struct Throughput {
 pub struct Htcp {
     params: HtcpParams,
     counter: AckCounter,
-    /// Time of the last reduction, or of the first ACK.
+    /// Time of the last decrease, or of the first ACK.
     last_reduction: Option<Nanos>,
     now: Nanos,
     cwnd: f64,
     min_rtt: Option<Nanos>,
     max_rtt: Nanos,
     beta: f64,
-    /// What remains is worked out from the RTTs: not at the first reduction, nor at the first after a throughput change.
+    /// The factor of decrease is computed from the RTTs: not at the first decrease, nor at the first after a change of
+    /// throughput.
     adapts: bool,
     throughput: Throughput,
 }
 
-/// draft-leith-tcp-htcp-06 §2.1: growth per round trip `since_s` seconds after a reduction, before scaling.
+/// draft-leith-tcp-htcp-06 §2.1: increase per round trip `since_s` seconds after a decrease, before scaling.
 fn increase(since_s: f64, low_speed_s: f64) -> f64 {
     let over = (since_s - low_speed_s).max(0.0);
     1.0 + 10.0 * over + (over / 2.0) * (over / 2.0)
 }
 
-/// §2.3 as Linux: divisor of the growth, 100 ms over the least RTT.
+/// §2.3 as in Linux: divisor of the increase, 100 ms over the minimum RTT.
 fn rtt_scale(min_rtt: Nanos) -> f64 {
     (0.1 * SECOND as f64 / min_rtt as f64).clamp(0.5, 10.0)
 }
@@ -110,7 +112,7 @@ impl Htcp {
         }
     }
 
-    /// Growth per round trip: §2.1 to §2.3, with 2 (1 - beta) so that flows share fairly.
+    /// Increase per round trip: §2.1 to §2.3, with 2 (1 - beta) so that flows share fairly.
     fn alpha(&self) -> f64 {
         let since = self.now - self.last_reduction.unwrap_or(self.now);
         let mut alpha = increase(seconds(since), self.params.low_speed_time);
@@ -197,7 +199,7 @@ impl WindowIncrease for Htcp {
     fn on_ack(&mut self, window: &mut Window, acked: f64, _ack: &AckEvidence) {
         self.cwnd = window.cwnd;
         let per_increment = window.cwnd / self.alpha();
-        self.counter.spend(&mut window.cwnd, per_increment, acked);
+        self.counter.count(&mut window.cwnd, per_increment, acked);
     }
 
     fn ssthresh_after(&mut self, window: &Window, _signal: &SignalEvidence) -> f64 {
@@ -269,7 +271,7 @@ mod tests {
         htcp.observe(&ack(1, max_rtt_ms));
         htcp.max_rtt = max_rtt_ms * MILLISECOND;
         let mut after = 0.0;
-        // The first reduction sees the throughput change from nothing, the second switches to adapting.
+        // At the first decrease the throughput changes from nothing; from the second on the factor adapts.
         for max in [throughput[0], throughput[0], throughput[1]] {
             htcp.throughput.max = max;
             htcp.max_rtt = max_rtt_ms * MILLISECOND;

@@ -1,4 +1,4 @@
-//! Hybla: a flow over a long path grows as one over a path of RTT_0 would, by rho = RTT / RTT_0.
+//! Hybla: on a long path the window increases as fast as on a path of RTT_0, by rho = RTT / RTT_0.
 //!
 //! Does not depend on recovery. Read Caini and Firrincieli 2004 §3 first, then `docs/variants/hybla.md`.
 
@@ -11,7 +11,7 @@ use crate::sim::time::{Nanos, seconds};
 parameters! {
     /// Parameters of Hybla.
     pub struct HyblaParams {
-        /// RTT of the path whose growth is to be had (RTT_0).
+        /// RTT of the path whose increase per second is the target (RTT_0).
         rtt_0: number(0.025, "s", 0.001, 10.0, "Caini and Firrincieli 2004 §3"),
         /// Exponent of slow start is at most this.
         max_exponent: number(16.0, "", 1.0, 60.0, "Linux"),
@@ -110,19 +110,19 @@ pub struct Hybla {
     /// Whether the first rho has scaled the windows.
     opened: bool,
     hoe: Hoe,
-    /// ns-2's module of Linux 2.6.22: rho in whole eighths, and the ACK that scales the window buys nothing else.
+    /// ns-2's module of Linux 2.6.22: rho in whole eighths, and the ACK that scales the window does not increase it further.
     module: bool,
     counter: AckCounter,
-    /// Growth while what a timeout found lost is being repaired.
+    /// The increase during loss recovery after a timeout.
     reno: Reno,
 }
 
-/// Caini and Firrincieli 2004 §3: growth per ACK in slow start.
+/// Caini and Firrincieli 2004 §3: increase per ACK in slow start.
 fn slow_start_increment(rho: f64, max_exponent: f64) -> f64 {
     libm::exp2(rho.min(max_exponent)) - 1.0
 }
 
-/// Caini and Firrincieli 2004 §3: growth per ACK in congestion avoidance.
+/// Caini and Firrincieli 2004 §3: increase per ACK in congestion avoidance.
 fn avoidance_increment(rho: f64, cwnd: f64) -> f64 {
     rho * rho / cwnd
 }
@@ -158,7 +158,7 @@ impl Hybla {
         Self { module, ..self }
     }
 
-    /// rho follows the least smoothed RTT (Linux: recalculated only when the least falls), of every ACK.
+    /// rho follows the minimum smoothed RTT of every ACK (Linux: recalculated only when the minimum falls).
     fn update_rho(&mut self, ack: &AckEvidence) {
         let Some(srtt) = ack.srtt else {
             return;
@@ -207,12 +207,12 @@ impl WindowIncrease for Hybla {
             window.cwnd = window.cwnd.min(window.ssthresh);
         }
         // Deviation: Reno until the estimate is there, since 2^rho - 1 would come before it at rho = 20; the paper does not
-        // say. As Linux (`hybla_en`), Reno also while a timeout is being repaired; it does not say that either.
+        // say. As Linux (`hybla_en`), Reno also in loss recovery after a timeout; the paper does not say that either.
         if ack.recovery_phase == RecoveryPhase::Loss || matches!(self.hoe, Hoe::Awaited(_)) {
             self.reno.grow(window, ack);
             return;
         }
-        // Deviation: as the paper and Linux, by the ACK, not by the segment; delayed ACKs halve the growth.
+        // Deviation: as the paper and Linux, by the ACK, not by the segment; delayed ACKs halve the increase.
         if window.in_slow_start() {
             let exponent = if self.module {
                 // Its shift of a 32-bit word wraps: rho of 40 grows as one of 8.
@@ -224,7 +224,7 @@ impl WindowIncrease for Hybla {
             window.cwnd = grown.min(window.ssthresh);
         } else {
             let increment = avoidance_increment(self.rho, window.cwnd);
-            self.counter.spend(&mut window.cwnd, 1.0, increment);
+            self.counter.count(&mut window.cwnd, 1.0, increment);
         }
     }
 
@@ -270,7 +270,8 @@ mod tests {
             }
             window.cwnd - 100.0
         };
-        // The window itself grows meanwhile: a window of 100 ACKs buys one, at rho = 4 between 14 and 16.
+        // The window itself grows meanwhile: the ACKs of a window of 100 increase it by one, at rho = 4 by between 14 and
+        // 16.
         assert_eq!([grown(25, 99), grown(25, 101)], [0.0, 1.0]);
         assert_eq!(grown(10, 101), 1.0);
         assert!((14.0..=16.0).contains(&grown(100, 100)));
@@ -318,14 +319,14 @@ mod tests {
         };
         hybla.update_rho(&start);
         hybla.open(&mut window);
-        let mut told = vec![window.cwnd];
+        let mut course = vec![window.cwnd];
         for _ in 0..rounds {
             for _ in 0..window.cwnd as u32 {
                 hybla.on_ack(&mut window, 1.0, &ack(0, rtt_ms));
             }
-            told.push(window.cwnd);
+            course.push(window.cwnd);
         }
-        told
+        course
     }
 
     #[test]
@@ -337,24 +338,24 @@ mod tests {
         // per ACK loses, since its price rises within a round trip: rho^4 / (2 W) in each, rho / 2 ln(56 / 16) in all.
         for (rtt_ms, rounds) in [(25, 44), (50, 22), (100, 11)] {
             let rho = rtt_ms as f64 / 25.0;
-            let share = course(rtt_ms, 16.0, rounds).last().expect("told") / rho;
+            let share = course(rtt_ms, 16.0, rounds).last().expect("not empty") / rho;
             let expected = 56.0 - rho / 2.0 * libm::log(3.5);
             assert!((share - expected).abs() < 0.6, "{rtt_ms} ms: {share}");
         }
     }
 
     #[test]
-    fn after_a_timeout_it_is_reno_until_all_is_repaired() {
+    fn after_a_timeout_it_is_reno_until_loss_recovery_ends() {
         let mut hybla = Hybla::default();
         let mut window = Window {
             cwnd: 40.0,
             ssthresh: 1000.0,
         };
-        let repairing = AckEvidence {
+        let in_recovery = AckEvidence {
             recovery_phase: RecoveryPhase::Loss,
             ..ack(0, 100)
         };
-        hybla.on_ack(&mut window, 1.0, &repairing);
+        hybla.on_ack(&mut window, 1.0, &in_recovery);
         assert_eq!(window.cwnd, 41.0);
         hybla.on_ack(&mut window, 1.0, &ack(1, 100));
         // 2^4 - 1.

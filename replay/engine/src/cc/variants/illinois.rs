@@ -1,4 +1,4 @@
-//! TCP Illinois: the queueing delay, not its loss, says how fast the window grows and how much a loss costs.
+//! TCP Illinois: the queueing delay sets how fast the window increases and by how much a loss decreases it.
 //!
 //! Does not depend on slow start or recovery. Read Liu, Başar and Srikant 2008 §3 first, then `docs/variants/illinois.md`.
 
@@ -12,17 +12,17 @@ use crate::sim::time::{Nanos, seconds};
 parameters! {
     /// Parameters of TCP Illinois.
     pub struct IllinoisParams {
-        /// Maximum growth per round trip.
+        /// Maximum increase per round trip.
         alpha_max: number(10.0, "segments", 1.0, 1000.0, "Liu et al. 2008 §3.3"),
-        /// Minimum growth per round trip.
+        /// Minimum increase per round trip.
         alpha_min: number(0.3, "segments", 0.01, 1.0, "Liu et al. 2008 §3.3"),
-        /// Minimum share of the window that a loss costs.
+        /// Minimum decrease on a loss, as a share of the window.
         beta_min: number(0.125, "", 0.01, 0.5, "Liu et al. 2008 §3.3"),
-        /// Maximum share of the window that a loss costs.
+        /// Maximum decrease on a loss, as a share of the window.
         beta_max: number(0.5, "", 0.01, 0.9, "Liu et al. 2008 §3.3"),
         /// Window below which it is Reno.
         window_threshold: number(15.0, "segments", 0.0, 1e6, "Linux; Liu et al. 2008 have 10"),
-        /// Round trips of low delay before growth goes back to its greatest.
+        /// Round trips of low delay before the increase returns to its maximum.
         theta: whole(5, "", 1, 100, "Liu et al. 2008 §3.3"),
     }
 }
@@ -47,9 +47,9 @@ pub const DEFINITION: Definition = Definition {
     ..Definition::BASE
 };
 
-/// Liu et al. 2008 §3.3: shares of the greatest queueing delay where growth starts to fall (eta_1) …
+/// Liu et al. 2008 §3.3: shares of the maximum queueing delay above which the increase falls (eta_1) …
 const ETA_1: f64 = 0.01;
-/// … and where the cost of a loss starts and ends to rise (eta_2, eta_3).
+/// … and between which the decrease on a loss rises (eta_2, eta_3).
 const ETA_2: f64 = 0.1;
 const ETA_3: f64 = 0.8;
 
@@ -59,7 +59,7 @@ pub struct Illinois {
     params: IllinoisParams,
     counter: AckCounter,
     round: RttRound,
-    /// What the last round trip has shown, until an ACK grows the window by it.
+    /// The delay of the last round trip, until an ACK uses it to increase the window.
     measured: Option<Delay>,
     max_rtt: Nanos,
     alpha: f64,
@@ -69,14 +69,14 @@ pub struct Illinois {
 }
 
 impl IllinoisParams {
-    /// Liu et al. 2008 §3.3: growth at the mean queueing delay `d` of at most `d_max`, above eta_1.
+    /// Liu et al. 2008 §3.3: increase at the mean queueing delay `d` of at most `d_max`, above eta_1.
     fn alpha(&self, d: f64, d_max: f64) -> f64 {
         let (d, d_max) = (d - ETA_1 * d_max, d_max - ETA_1 * d_max);
         let ratio = self.alpha_max / self.alpha_min;
         d_max * self.alpha_max / (d_max + d * (ratio - 1.0))
     }
 
-    /// Liu et al. 2008 §3.3: share that a loss costs.
+    /// Liu et al. 2008 §3.3: decrease on a loss, as a share of the window.
     fn beta(&self, d: f64, d_max: f64) -> f64 {
         let (low, high) = (ETA_2 * d_max, ETA_3 * d_max);
         if d <= low {
@@ -111,7 +111,7 @@ impl Illinois {
         }
     }
 
-    /// The once-per-round update of growth and cost.
+    /// The once-per-round update of increase and decrease.
     fn update(&mut self, cwnd: f64, delay: &Delay) {
         if cwnd < self.params.window_threshold {
             (self.alpha, self.beta) = (1.0, 0.5);
@@ -125,7 +125,7 @@ impl Illinois {
             self.alpha = self.params.alpha(d, d_max);
             return;
         }
-        // One lucky sample says little: back to the greatest growth only after theta low rounds.
+        // A single low sample may be chance: back to the maximum increase only after theta low rounds.
         let waited = self
             .low_rounds
             .map_or(self.params.theta, |rounds| rounds + 1);
@@ -155,14 +155,14 @@ impl WindowIncrease for Illinois {
             self.update(window.cwnd, &delay);
         }
         let per_increment = window.cwnd / self.alpha;
-        self.counter.spend(&mut window.cwnd, per_increment, acked);
+        self.counter.count(&mut window.cwnd, per_increment, acked);
     }
 
     fn ssthresh_after(&mut self, window: &Window, _signal: &SignalEvidence) -> f64 {
         libm::floor((1.0 - self.beta) * window.cwnd)
     }
 
-    /// What recovery has seen of the queue is no round trip of its own.
+    /// RTT samples from recovery do not count as a round trip.
     fn on_recovery_exit(&mut self, ack: &AckEvidence) {
         self.round.restart(ack);
         self.measured = None;
@@ -194,7 +194,7 @@ mod tests {
     fn growth_and_cost_by_hand_over_the_delay() {
         let params = IllinoisParams::default();
         let near = |a: f64, b: f64| assert!((a - b).abs() < 1e-9, "{a} is not {b}");
-        // At the greatest delay the least growth; at eta_1 the greatest.
+        // At the maximum delay the minimum increase; at eta_1 the maximum.
         near(params.alpha(0.1, 0.1), 0.3);
         near(params.alpha(0.001, 0.1), 10.0);
         // Half of the way: 10 / (1 + 0.5 (100/3 - 1)).

@@ -15,11 +15,11 @@ parameters! {
     pub struct LedbatParams {
         /// Queueing delay aimed at (TARGET).
         target: number(0.1, "s", 0.001, 0.1, "RFC 6817 §2.5"),
-        /// Growth per round trip and unit of off_target (GAIN).
+        /// Increase per round trip and unit of off_target (GAIN).
         gain: number(1.0, "", 0.001, 1.0, "RFC 6817 §2.5"),
-        /// Minutes of which the least delay is kept (BASE_HISTORY).
+        /// Minutes of which the minimum delay is kept (BASE_HISTORY).
         base_history: whole(10, "min", 1, 60, "RFC 6817 §2.5"),
-        /// Samples of which the least is the current delay (CURRENT_FILTER).
+        /// Samples of which the minimum is the current delay (CURRENT_FILTER).
         current_filter: whole(4, "", 1, 64, "RFC 6817 §2.5"),
         /// Slow start before the first loss.
         slow_start: flag(false, "RFC 6817 §2.4.2 has none"),
@@ -34,6 +34,7 @@ pub const DEFINITION: Definition = Definition {
     source: "RFC 6817",
     year: 2012,
     params: LedbatParams::SPECS,
+    uses_ssthresh: |values| LedbatParams::of(values).slow_start,
     parts: |stack, values, _| {
         ControllerParts::halved(Ledbat::new(LedbatParams::of(values)), stack.profile)
     },
@@ -69,7 +70,7 @@ impl Ledbat {
     }
 
     /// RFC 6817 §2.4.2, `update_base_delay` and `update_current_delay`. Deviation: the RTT stands for the one-way delay,
-    /// since captures carry no common clock; delay of the way back counts with it.
+    /// because captures have no common clock; the delay of the reverse path counts with it.
     fn take(&mut self, delay: Nanos, now: Nanos) {
         let minute = now / MINUTE;
         match self.base.back_mut() {
@@ -117,7 +118,7 @@ impl WindowIncrease for Ledbat {
         }
         let acked = f64::from(ack.delivered);
         let grown = window.cwnd + self.params.gain * self.off_target() * acked / window.cwnd;
-        // RFC 6817 §2.4.2: max_allowed_cwnd, against growth that nothing in flight has tested.
+        // RFC 6817 §2.4.2: max_allowed_cwnd, which prevents an increase far beyond the data in flight.
         let allowed = f64::from(ack.flight) + acked + ALLOWED_INCREASE;
         let max = if ack.cwnd_limited {
             allowed.max(window.cwnd)
@@ -160,7 +161,7 @@ mod tests {
         near(moved(&[100]), 1.0);
         near(moved(&[100, 140, 150, 160, 140]), 0.6);
         near(moved(&[100, 250, 250, 250, 250]), -0.5);
-        // The least of four samples counts, and the first is one of them.
+        // The minimum of four samples counts, and the first is one of them.
         near(moved(&[100, 250, 250, 250]), 1.0);
     }
 

@@ -1,4 +1,4 @@
-//! CUBIC's congestion avoidance as Linux counts it: whole segments, and a window that grows by one per so many
+//! CUBIC's congestion avoidance as Linux counts it: whole segments, and a window that increases by one per so many
 //! segments acknowledged. The curve is RFC 9438's; where it is read and how it is rounded differ.
 //!
 //! Does not depend on slow start or recovery. Read RFC 9438 §4 first, then `docs/variants/cubic.md`.
@@ -30,18 +30,18 @@ const MIN_ACKED: u64 = 2;
 /// Deviation: as Linux, the curve is read again only after a thirty-second of a second unless cwnd has changed, and
 /// once per tick at most.
 const REREAD_AFTER_TICKS: u64 = SECOND / 32 / TICK;
-/// Deviation: as Linux, RTT samples of the first second of a stage are not taken for the path's least.
+/// Deviation: as Linux, RTT samples of the first second of an epoch do not count for the minimum RTT of the path.
 const SETTLING: Nanos = SECOND;
 
-/// State of the growth function.
+/// State of the window increase function.
 #[derive(Clone, Debug, Default)]
 pub struct LinuxCubic {
-    /// Window at the plateau; 0 before the first reduction or after a timeout.
+    /// Window at the plateau; 0 before the first decrease or after a timeout.
     w_max: u64,
     stage: Option<Stage>,
-    /// Least RTT of data.
+    /// Minimum RTT of data.
     min_rtt: Option<Nanos>,
-    /// Segments to be acknowledged per segment of growth.
+    /// Segments acknowledged per increment of the window.
     per_segment: u64,
     read: Option<Reading>,
     counter: AckCounter,
@@ -86,7 +86,7 @@ fn target(origin: u64, k_units: u64, t_units: u64) -> u64 {
     }
 }
 
-/// Segments to be acknowledged for the next segment of growth.
+/// Segments to be acknowledged for the next increment of the window.
 fn acked_per_segment(cwnd: u64, target: u64, before_loss: bool) -> u64 {
     let count = if target > cwnd {
         cwnd / (target - cwnd)
@@ -139,7 +139,7 @@ impl Stage {
 }
 
 impl LinuxCubic {
-    /// Factor on the window at a reduction.
+    /// Factor of the window decrease.
     pub const BETA: f64 = BETA as f64 / BETA_SCALE as f64;
 
     fn take_rtt(&mut self, rtt: Nanos, now: Nanos) {
@@ -166,7 +166,7 @@ impl LinuxCubic {
         let mut count = self.per_segment;
         if !read_now {
             self.read = Some(Reading { tick, cwnd });
-            // Deviation: as Linux, the target lies the least RTT ahead, not the smoothed one (RFC 9438 §4.2).
+            // Deviation: as Linux, the target lies the minimum RTT ahead, not the smoothed one (RFC 9438 §4.2).
             let t_units = stage.t_units(now, self.min_rtt.unwrap_or(0));
             let target = target(stage.origin, stage.k_units, t_units);
             count = acked_per_segment(cwnd, target, w_max == 0);
@@ -192,7 +192,7 @@ impl WindowIncrease for LinuxCubic {
     fn on_ack(&mut self, window: &mut Window, acked: f64, ack: &AckEvidence) {
         self.update(window.cwnd as u64, acked as u64, ack.now);
         self.counter
-            .spend(&mut window.cwnd, self.per_segment as f64, acked);
+            .count(&mut window.cwnd, self.per_segment as f64, acked);
     }
 
     /// RFC 9438 §4.6 and §4.7.
@@ -203,13 +203,13 @@ impl WindowIncrease for LinuxCubic {
         self.counter = AckCounter::default();
     }
 
-    /// Everything begins anew, the least RTT too.
+    /// Everything is reset, the minimum RTT too.
     fn on_timeout(&mut self) {
         *self = Self::default();
     }
 
     /// RFC 9438 §5.8: the curve goes on where it was.
-    fn on_idle(&mut self, idle: Nanos) {
+    fn on_resume(&mut self, idle: Nanos) {
         if let Some(stage) = &mut self.stage {
             stage.start += idle;
         }
@@ -331,7 +331,7 @@ mod tests {
         let mut cubic = LinuxCubic::default();
         cubic.on_decrease(&Window::at(100.0));
         cubic.update(71, 1, 0);
-        cubic.on_idle(5 * SECOND);
+        cubic.on_resume(5 * SECOND);
         cubic.update(70, 1, 5 * SECOND);
         assert!(cubic.stage.is_some_and(|stage| stage.start == 5 * SECOND));
         cubic.on_timeout();

@@ -144,7 +144,7 @@ impl WindowIncrease for Ns2LinuxCubic {
     const OBSERVES: bool = true;
     const OWNS_SLOW_START: bool = true;
 
-    /// Segments per ACK, and the least delay, not within a second of the start of an epoch.
+    /// Segments per ACK, and the minimum delay, not within a second of the start of an epoch.
     fn observe(&mut self, ack: &AckEvidence) {
         if ack.recovery_phase != RecoveryPhase::None || ack.acked_bytes == 0 {
             return;

@@ -1,11 +1,11 @@
-//! Reno's growth as the module of Linux 2.6.22 has it that ns-2's TCP/Linux runs, with appropriate byte counting
+//! Reno's increase in the module of Linux 2.6.22 that ns-2's TCP/Linux runs, with appropriate byte counting
 //! (`tcp_abc` of 1): whole segments, one per ACK in slow start and one per window of octets acknowledged after it.
 //!
 //! Does not depend on recovery. Read RFC 3465 §2 first.
 
 use crate::cc::{AckEvidence, Window, WindowIncrease};
 
-/// Growth by octets.
+/// Increase by octets.
 #[derive(Clone, Copy, Debug)]
 pub struct Ns2LinuxReno {
     smss_bytes: f64,

@@ -1,5 +1,6 @@
 //! Westwood+'s decrease as the module of Linux 2.6.22 has it that ns-2's TCP/Linux runs: whole octets per millisecond,
-//! and, since the end of recovery is never signalled, ssthresh of half the window; the estimate is cwnd during repair.
+//! and, since the end of recovery is never signalled, ssthresh of half the window; the estimate is cwnd during loss
+//! recovery.
 //!
 //! Does not depend on recovery. Read `westwood` first.
 

@@ -1,4 +1,4 @@
-//! Reno's windows as ns-2 moves them: an ACK buys one segment, or a share of one, whatever it acknowledges.
+//! Reno's increase in ns-2: an ACK increases the window by one segment, or a share of one, whatever it acknowledges.
 //!
 //! Does not depend on recovery. RFC 5681 §3.1 in the form `cwnd += 1 / cwnd`.
 
@@ -6,7 +6,7 @@ use crate::cc::decrease::WindowDecrease;
 use crate::cc::increase::Increase;
 use crate::cc::{AckEvidence, SignalEvidence, Window, WindowIncrease};
 
-/// Growth by ACKs.
+/// Increase by ACKs.
 #[derive(Clone, Debug, Default)]
 pub struct Ns2Reno;
 

@@ -1,8 +1,7 @@
-//! TCP-Peach: Reno's congestion avoidance; how far the window may open beyond it, answers to dummy segments of low
-//! priority say.
+//! TCP-Peach: Reno's congestion avoidance; beyond it, answers to low-priority dummy segments open the window.
 //!
-//! Does not depend on when dummy segments leave, which is the sender's (`sender/low_priority_probes.rs`). Read Akyildiz, Morabito and
-//! Palazzo 2001 §III first, then `docs/variants/peach.md`.
+//! Does not depend on when dummy segments are sent (`tcp/sender/probe_segments.rs`). Read Akyildiz, Morabito and Palazzo
+//! 2001 §III first, then `docs/variants/peach.md`.
 
 use super::reno::Reno;
 use crate::cc::decrease::Factor;
@@ -16,7 +15,7 @@ choices! {
     pub enum LowPriority {
         /// Octets that have been sent before: TCP-Peach.
         Dummy = "dummy",
-        /// Octets that are not acknowledged, so that it repairs too: TCP-Peach+.
+        /// Octets not acknowledged yet, so that it also serves as a retransmission: TCP-Peach+.
         Nil = "nil",
     }
 }
@@ -43,6 +42,7 @@ pub const DEFINITION: Definition = Definition {
     source: "Akyildiz, Morabito and Palazzo 2001",
     year: 2001,
     params: PeachParams::SPECS,
+    uses_ssthresh: |_| false,
     fix: |stack, values| stack.low_priority_probes = Some(PeachParams::of(values).dummy_segments()),
     parts: |stack, _, _| {
         ControllerParts::Window(Peach::windowed(f64::from(stack.initial_window_pkts), stack))
@@ -66,7 +66,7 @@ impl PeachParams {
 #[derive(Clone, Debug, Default)]
 pub struct Peach {
     reno: Reno,
-    /// Answers that buy nothing yet (wdsn in the paper).
+    /// Answers that do not open the window yet (wdsn in the paper).
     awaited: u32,
 }
 
@@ -94,11 +94,11 @@ impl WindowIncrease for Peach {
         }
     }
 
-    /// If the queue dropped, the half of the window that was given up is room for as many dummy segments; what is
-    /// answered beyond them shows that the path had room, so that the loss was the link's.
+    /// If the queue dropped the segment, the half of the window that was given up leaves room for as many dummy segments.
+    /// Answers beyond these show that the path had room, so the loss was due to the link.
     fn on_decrease(&mut self, before: &Window) {
         self.reno.on_decrease(before);
-        // Akyildiz et al. 2001 §III-B: as many answers buy nothing as Rapid Recovery took from the window.
+        // Akyildiz et al. 2001 §III-B: as many answers do not count as Rapid Recovery took from the window.
         self.awaited = (HALF * before.cwnd) as u32;
     }
 

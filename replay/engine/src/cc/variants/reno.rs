@@ -4,38 +4,38 @@
 
 use crate::cc::{AckEvidence, Window, WindowIncrease};
 
-/// Segments acknowledged that have not bought growth yet.
+/// Segments acknowledged that have not increased the window yet.
 #[derive(Clone, Debug, Default)]
 pub struct AckCounter {
     counted: f64,
 }
 
 impl AckCounter {
-    /// Takes `acked` segments: cwnd grows by one per `price` of them.
+    /// Counts `acked` segments: cwnd increases by one per `per_increment` of them.
     #[inline]
-    pub fn spend(&mut self, cwnd: &mut f64, per_increment: f64, acked: f64) {
+    pub fn count(&mut self, cwnd: &mut f64, per_increment: f64, acked: f64) {
         if self.counted >= per_increment {
-            // The price fell below what had been counted at a higher one: a single segment, no burst.
+            // `per_increment` fell below the segments already counted: one segment, not a burst.
             self.counted = 0.0;
             *cwnd += 1.0;
         }
         self.counted += acked;
         if self.counted >= per_increment {
-            let bought = libm::floor(self.counted / per_increment);
-            self.counted -= bought * per_increment;
-            *cwnd += bought;
+            let increments = libm::floor(self.counted / per_increment);
+            self.counted -= increments * per_increment;
+            *cwnd += increments;
         }
     }
 }
 
-/// Reno's growth.
+/// Reno's increase.
 #[derive(Clone, Debug, Default)]
 pub struct Reno {
     counter: AckCounter,
 }
 
 impl Reno {
-    /// Slow start and congestion avoidance together, for growths that own both.
+    /// Slow start and congestion avoidance together, for increases that have both.
     pub fn grow(&mut self, window: &mut Window, ack: &AckEvidence) {
         if !ack.cwnd_limited {
             return;
@@ -55,7 +55,7 @@ impl Reno {
     #[inline]
     pub fn count(&mut self, cwnd: &mut f64, acked: f64) {
         let window = libm::floor(*cwnd).max(1.0);
-        self.counter.spend(cwnd, window, acked);
+        self.counter.count(cwnd, window, acked);
     }
 }
 
@@ -126,10 +126,10 @@ mod tests {
     #[test]
     fn a_large_ack_buys_by_the_price_and_a_fallen_price_buys_one() {
         let (mut counter, mut cwnd) = (AckCounter::default(), 10.0);
-        counter.spend(&mut cwnd, 4.0, 9.0);
+        counter.count(&mut cwnd, 4.0, 9.0);
         assert_eq!((cwnd.to_bits(), counter.counted), (12.0_f64.to_bits(), 1.0));
         counter.counted = 90.0;
-        counter.spend(&mut cwnd, 2.0, 1.0);
+        counter.count(&mut cwnd, 2.0, 1.0);
         assert_eq!((cwnd.to_bits(), counter.counted), (13.0_f64.to_bits(), 1.0));
     }
 }

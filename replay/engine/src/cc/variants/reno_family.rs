@@ -1,4 +1,4 @@
-//! The variants whose windows are RFC 5681's: they differ in how losses are found and repaired.
+//! The variants whose windows are RFC 5681's: they differ in loss detection and loss recovery.
 //!
 //! Does not depend on recovery itself: each names the sender's part. Read RFC 5681 §3 first.
 

@@ -1,4 +1,4 @@
-//! Scalable TCP: a fixed share of growth per segment acknowledged and a fixed share of loss, so that recovery takes the
+//! Scalable TCP: a fixed increase per segment acknowledged and a fixed share of decrease, so that recovery takes the
 //! same number of round trips at every window.
 //!
 //! Does not depend on slow start or recovery. Read Kelly 2003 §3 first, then `docs/variants/scalable.md`.
@@ -11,9 +11,9 @@ use crate::cc::{AckEvidence, SignalEvidence, Window, WindowIncrease};
 parameters! {
     /// Parameters of Scalable TCP.
     pub struct ScalableParams {
-        /// Growth per segment acknowledged.
+        /// Increase per segment acknowledged.
         a: number(0.01, "segments", 1e-6, 1.0, "Kelly 2003 §3"),
-        /// Share of the window that a loss costs.
+        /// Decrease on a loss, as a share of the window.
         b: number(0.125, "", 0.0, 0.9, "Kelly 2003 §3"),
         /// Window up to which it is Reno in both directions.
         legacy_window: number(16.0, "segments", 0.0, 1e6, "Kelly 2003 §3.1"),
@@ -58,7 +58,7 @@ impl WindowIncrease for Scalable {
         if window.cwnd > self.params.legacy_window {
             per_increment = per_increment.min(1.0 / self.params.a);
         }
-        self.counter.spend(&mut window.cwnd, per_increment, acked);
+        self.counter.count(&mut window.cwnd, per_increment, acked);
     }
 
     /// Kelly 2003 §3: cwnd -= b cwnd.

@@ -1,7 +1,7 @@
 //! SCPS-TP's windows: Vegas or Van Jacobson's, or none but a fixed rate; and a loss that need not mean congestion.
 //!
-//! Does not depend on how holes are reported and repaired (`RecoveryKind::Snack`), nor how often the receiver acknowledges
-//! (`StackParams::acks_per_round_trip`). Read CCSDS 714.0-B-2 §3.2 first, then `docs/variants/scps-tp.md`.
+//! Does not depend on how holes are reported and retransmitted (`RecoveryKind::Snack`), nor how often the receiver
+//! acknowledges (`StackParams::acks_per_round_trip`). Read CCSDS 714.0-B-2 §3.2 first, then `docs/variants/scps-tp.md`.
 
 use super::reno::Reno;
 use super::scps_vegas::ScpsVegas;
@@ -28,7 +28,7 @@ choices! {
 choices! {
     /// What a loss is taken for.
     pub enum LossCause {
-        /// Corruption on the link: it is repaired, and costs nothing.
+        /// Corruption on the link: it is retransmitted, and the window stays.
         Corruption = "corruption",
         /// Congestion.
         Congestion = "congestion",
@@ -107,8 +107,9 @@ impl ScpsTpParams {
             Reno::default().into()
         };
         let slow_start = SlowStart::standard(None);
-        // Deviation: in the reference implementation a timeout of Vegas costs nothing where losses are taken for corruption;
-        // it may as well be an outage. Its van_jacobson pays for losses whatever they are taken for.
+        // Deviation: in the reference implementation a timeout of Vegas does not decrease the window where losses are
+        // taken for corruption; it may as well be an outage. Its van_jacobson pays for losses whatever they are taken
+        // for.
         let decrease = Factor::of(HALF, params.profile);
         // Few ACKs let much leave at once: it is spread, without a pause between two of them.
         Windowed::new(Window::initial(params), slow_start, increase, decrease)

@@ -1,5 +1,5 @@
 //! Vegas where ACKs are few and losses are the link's: each RTT sample counts by itself, what ends slow start is the rate
-//! between two ACKs, and a round trip is told by time, since holes hold `snd_una` back.
+//! between two ACKs, and a round trip is measured by time, because holes keep `snd_una` from advancing.
 //!
 //! Does not depend on how often the receiver acknowledges. Read `vegas` first, then `docs/variants/scps-tp.md`.
 
@@ -13,7 +13,7 @@ use crate::sim::time::{Nanos, keep_min, seconds};
 pub struct ScpsVegas {
     params: VegasParams,
     base_rtt: Option<Nanos>,
-    /// The least sample of the round, and when the round began.
+    /// The minimum sample of the round, and when the round began.
     min: Option<Nanos>,
     began: Nanos,
     /// Segments delivered so far, and how many they were when at the last sample.

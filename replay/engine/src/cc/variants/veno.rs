@@ -1,5 +1,5 @@
-//! Veno: Reno that tells random loss from congestion by the backlog that Vegas estimates. With fewer than beta segments
-//! waiting a loss costs a fifth; with more, growth halves and a loss costs half.
+//! Veno: Reno that distinguishes random loss from congestion by the backlog that Vegas estimates. With fewer than beta
+//! segments waiting a loss decreases the window by a fifth; with more, by half, and the increase is halved too.
 //!
 //! Does not depend on recovery. Read Fu and Liew 2003 §III first, then `docs/variants/veno.md`.
 
@@ -41,7 +41,7 @@ pub struct Veno {
     reno: Reno,
     /// Segments that waited at the last ACK.
     backlog: f64,
-    /// With a backlog, every other segment of Reno's growth is left out; this one is.
+    /// With a backlog, every other increment of Reno is left out; the next one is.
     skips: bool,
 }
 
@@ -64,13 +64,13 @@ impl WindowIncrease for Veno {
 
     fn observe(&mut self, ack: &AckEvidence) {
         if ack.rtt.is_some() {
-            // By the ACK's own sample, beside the least of the connection.
+            // The ACK's own sample against the minimum of the connection.
             self.round.clear();
             self.round.add_sample(ack);
         }
     }
 
-    /// Fu and Liew 2003 §III-A: Reno's growth, halved while the available bandwidth is fully used.
+    /// Fu and Liew 2003 §III-A: Reno's increase, halved while the available bandwidth is fully used.
     fn on_ack(&mut self, window: &mut Window, acked: f64, ack: &AckEvidence) {
         if let Some(delay) = self.round.min_delay() {
             self.backlog = delay.backlog(window.cwnd);
@@ -158,7 +158,7 @@ mod tests {
             }
             window.cwnd - 50.0
         };
-        // 50 + 51 + 52 + 53 = 206 segments buy four. With a backlog the second and the fourth are left out:
+        // 50 + 51 + 52 + 53 = 206 segments give four increments. With a backlog the second and the fourth are left out:
         // 50 + 51 + 51 + 52 = 204.
         assert_eq!([grown(100), grown(110)], [4.0, 2.0]);
     }

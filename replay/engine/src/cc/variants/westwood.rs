@@ -1,4 +1,4 @@
-//! Westwood+: after a loss the window is what the path delivered, rate times least RTT.
+//! Westwood+: after a loss the window is what the path delivered, rate times minimum RTT.
 //!
 //! Does not depend on how the window grows. Read Grieco and Mascolo 2004 §II first, then `docs/variants/westwood-plus.md`.
 
@@ -116,8 +116,8 @@ impl WindowDecrease for Westwood {
         self.segments += f64::from(ack.delivered);
     }
 
-    /// Grieco and Mascolo 2004 §II-A. Deviation: cwnd falls at once, where Linux repairs with Reno's half of the window
-    /// and takes the estimate at the end of recovery.
+    /// Grieco and Mascolo 2004 §II-A. Deviation: cwnd decreases at once, where Linux recovers with half of the window, as
+    /// Reno, and sets the estimate at the end of recovery.
     fn after_congestion(
         &mut self,
         window: &Window,
@@ -126,7 +126,7 @@ impl WindowDecrease for Westwood {
     ) -> Window {
         let after = westwood_window(window, self.rate, self.min_rtt, signal);
         if matches!(signal.signal, Signal::Timeout) {
-            // Linux: the path may be another one; the least RTT is measured anew.
+            // Linux: the path may be another one; the minimum RTT is measured again.
             self.min_rtt = None;
         }
         after

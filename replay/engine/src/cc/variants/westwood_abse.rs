@@ -45,7 +45,7 @@ parameters! {
         n: number(10.0, "", 0.0, 100.0, "Wang et al. 2002 §III-C, recalled"),
         /// Weight of the old value in the instability (beta).
         beta: number(0.6, "", 0.0, 0.999, "Wang et al. 2002 §III-C, recalled"),
-        /// Samples over which the greatest instability is kept.
+        /// Samples over which the maximum instability is kept.
         instability_samples: whole(10, "", 1, 1000, "Wang et al. 2002 §III-C, recalled"),
         /// What becomes of a gain below zero.
         late_ack: choice(LateAck, Clamp = "clamp", "the HAPS/UAV paper leaves it open; Mascolo et al. 2001 §2.2"),
@@ -94,7 +94,7 @@ pub struct WestwoodAbse {
     estimate: Estimate,
     /// The estimate before the last instant with ACKs.
     before: Estimate,
-    /// The greatest instability lately.
+    /// The maximum instability of the last samples.
     instabilities: WindowedMax,
 }
 
@@ -240,7 +240,7 @@ mod tests {
 
     #[test]
     fn the_interval_by_hand() {
-        // cwnd, rate, RTT, least RTT, spacing: uncongested, a quarter and all of the RTT.
+        // cwnd, rate, RTT, minimum RTT, spacing: uncongested, a quarter and all of the RTT.
         let table = [
             (50.0, 100.0, 0.6, 0.5, 0.01, 0.01),
             (60.0, 90.0, 0.6, 0.5, 0.01, 0.15),
@@ -289,7 +289,7 @@ mod tests {
     fn the_adaptive_time_constant_grows_with_instability() {
         let mut abse = WestwoodAbse::default();
         near(abse.adaptive_tau(0.0, 0.5), 0.5);
-        // The first jump is the greatest so far: N + 1 times the RTT; then it fades by beta.
+        // The first jump is the maximum so far: N + 1 times the RTT; then it fades by beta.
         near(abse.adaptive_tau(100.0, 0.5), 5.5);
         abse.estimate.sample = 100.0;
         abse.begin_instant(1, 0);

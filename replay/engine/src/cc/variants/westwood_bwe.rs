@@ -1,4 +1,4 @@
-//! TCP Westwood of 2001: a bandwidth sample per ACK, filtered by a low pass of its own time constant.
+//! TCP Westwood of 2001: a bandwidth sample per ACK, smoothed by a low-pass filter with a separate time constant.
 //!
 //! Does not depend on how the window grows. Read Mascolo et al. 2001 §2 first, then `docs/variants/westwood-bwe.md`.
 

@@ -20,9 +20,9 @@ parameters! {
         phi: number(8.0, "", 1.0, 1000.0, "Baiocchi et al. 2007 §2; Linux"),
         /// Round trips as Reno after which a competitor is sure to be there (rho).
         rho: whole(16, "", 1, 1000, "Linux"),
-        /// Round trips as Scalable TCP after which the count of Reno begins anew (zeta).
+        /// Round trips as Scalable TCP after which the count of Reno restarts (zeta).
         zeta: whole(50, "", 1, 1000, "Linux"),
-        /// Growth per segment acknowledged in the fast mode.
+        /// Increase per segment acknowledged in the fast mode.
         scalable_a: number(0.01, "segments", 1e-6, 1.0, "Kelly 2003 §3"),
     }
 }
@@ -119,7 +119,7 @@ impl WindowIncrease for Yeah {
     fn on_ack(&mut self, window: &mut Window, acked: f64, ack: &AckEvidence) {
         if self.reno_rounds == 0 {
             let per_increment = window.cwnd.min(1.0 / self.params.scalable_a);
-            self.counter.spend(&mut window.cwnd, per_increment, acked);
+            self.counter.count(&mut window.cwnd, per_increment, acked);
         } else {
             self.reno.on_ack(window, acked, ack);
         }
@@ -133,18 +133,18 @@ impl WindowIncrease for Yeah {
         }
     }
 
-    /// Baiocchi et al. 2007 §2: without a competitor a loss costs the backlog; else half.
+    /// Baiocchi et al. 2007 §2: without a competitor a loss decreases the window by the backlog, otherwise by half.
     fn ssthresh_after(&mut self, window: &Window, _signal: &SignalEvidence) -> f64 {
         let half = (window.cwnd / 2.0).max(MIN_RENO);
-        let cost = if self.reno_rounds < self.params.rho {
+        let decrease = if self.reno_rounds < self.params.rho {
             self.backlog.max(MIN_DECREASE * window.cwnd).min(half)
         } else {
             half
         };
-        libm::floor(window.cwnd - cost)
+        libm::floor(window.cwnd - decrease)
     }
 
-    /// What recovery has seen of the queue is no round trip of its own.
+    /// RTT samples from recovery do not count as a round trip.
     fn on_recovery_exit(&mut self, ack: &AckEvidence) {
         self.round.restart(ack);
     }

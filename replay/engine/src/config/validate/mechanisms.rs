@@ -1,4 +1,4 @@
-//! Checks of the mechanisms of a stack besides its variant. Read `docs/mechanisms.md` first.
+//! Checks of the mechanisms of a stack that do not belong to a variant. Read `docs/mechanisms.md` first.
 
 use super::{MAX_BPS, MAX_NS, Place};
 use crate::config::StackParams;

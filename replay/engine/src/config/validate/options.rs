@@ -7,7 +7,6 @@ use hindflight_kernels::{Purpose, StreamKey, StreamRng};
 
 use super::{Found, Place, find_variant};
 use crate::cc::catalogue::{VARIANTS, Variant};
-use crate::cc::variants::ledbat::LedbatParams;
 use crate::cc::{ControllerParts, Decrease, Increase, ParamValues};
 use crate::config::error::{ConfigError, ConfigErrorKind, NoEffectReason};
 use crate::config::{Config, FlowConfig, Profile, RecoveryKind, RtoRule, StackParams};
@@ -70,11 +69,9 @@ impl Leg {
 
     /// Whether it uses a given ssthresh.
     fn uses_initial_ssthresh(&self) -> bool {
-        match self.variant {
-            Variant::Ledbat => LedbatParams::of(&self.values).slow_start,
-            Variant::Peach => false,
-            _ => !self.models_path() && !self.has_fixed_window(),
-        }
+        (self.variant.info().uses_ssthresh)(&self.values)
+            && !self.models_path()
+            && !self.has_fixed_window()
     }
 
     /// Whether an ACK may raise its window by more than one segment in the stack's slow start.
@@ -82,7 +79,7 @@ impl Leg {
         !self.owns_slow_start() && !self.counts_acks()
     }
 
-    /// Whether it paces only if the stack says so.
+    /// Whether it paces only if the stack has pacing.
     fn paces_only_if_asked(&self) -> bool {
         !matches!(self.parts(), ControllerParts::Whole(_))
     }
@@ -95,7 +92,7 @@ impl Leg {
         of_agent || !by_pipe && self.stack.recovery != RecoveryKind::Supertcp
     }
 
-    /// Whether its recovery can undo a spurious reduction.
+    /// Whether its recovery can undo a spurious window decrease.
     fn can_undo(&self) -> bool {
         let owns = matches!(
             self.stack.recovery,
@@ -114,8 +111,8 @@ impl Leg {
         self.stack.profile == Profile::Linux && self.stack.recovery == RecoveryKind::RackPrr
     }
 
-    /// Whether a fixed window leaves it what its name says: its window is fixed in any case, or it is RFC 5681's with a
-    /// decrease that only recovery asks for.
+    /// Whether it is still what its name says with a fixed window: its window is fixed in any case, or it is that of
+    /// RFC 5681 with a decrease that only recovery asks for.
     fn survives_fixed_window(&self) -> bool {
         let usual = matches!(
             self.parts(),
@@ -124,11 +121,11 @@ impl Leg {
                 Decrease::Factor(_) | Decrease::Ns2Half(_) | Decrease::Fack(_)
             )
         );
-        usual || self.has_fixed_window()
+        (usual || self.has_fixed_window()) && !self.variant.is_external()
     }
 }
 
-/// An option, whether the scenario gives it, which legs it has an effect on, and why there is none on the others.
+/// An option, whether the scenario gives it, on which legs it has an effect, and why it has no effect on the others.
 type GivenOption = (&'static str, bool, fn(&Leg) -> bool, NoEffectReason);
 
 impl FlowConfig {
@@ -234,7 +231,7 @@ impl FlowConfig {
             (
                 "slow_start",
                 stack.slow_start.is_some(),
-                |leg| !leg.owns_slow_start() && leg.variant != Variant::External,
+                |leg| !leg.owns_slow_start() && !leg.variant.is_external(),
                 NoEffectReason::OwnSlowStart,
             ),
             (
@@ -264,7 +261,7 @@ impl FlowConfig {
             (
                 "pacing",
                 stack.pacing == Some(true),
-                |leg| leg.variant != Variant::External,
+                |leg| !leg.variant.is_external(),
                 NoEffectReason::NotPaced,
             ),
             (
@@ -286,7 +283,7 @@ impl FlowConfig {
     fn timer_options(&self) -> Vec<GivenOption> {
         let stack = &self.stack;
         let timer = |name, given| -> GivenOption {
-            let acts_on: fn(&Leg) -> bool = |leg| leg.variant != Variant::Aerotcp;
+            let acts_on: fn(&Leg) -> bool = |leg| !leg.variant.info().fixes_rto;
             (name, given, acts_on, NoEffectReason::OwnTimer)
         };
         vec![

@@ -85,7 +85,7 @@ impl<'a> Place<'a> {
         self.found.0.borrow_mut().push(error);
     }
 
-    /// The value here must not be less than `min` nor greater than `max`. Says whether it is so.
+    /// The value here must not be less than `min` nor greater than `max`. Returns whether it is so.
     pub fn within<T: Copy + PartialOrd + Into<Number>>(&self, value: T, min: T, max: T) -> bool {
         let allowed = value >= min && value <= max;
         if !allowed {

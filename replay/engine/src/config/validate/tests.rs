@@ -263,12 +263,12 @@ fn options_without_effect_on_the_variant_name_their_key() {
             format!("\"variant\": \"{name}\", \"profile\": \"{profile}\", \"stack\": {{{given}}}");
         problem("\"variant\": \"cubic\"", &to)
     };
-    let (probe, held) = ("\"tail_loss_probe\": true", "\"fixed_window_pkts\": 20");
+    let (probe, fixed) = ("\"tail_loss_probe\": true", "\"fixed_window_pkts\": 20");
     let (plus, hystart) = (
         "\"slow_start\": \"hystartpp\"",
         "\"slow_start\": \"hystart\"",
     );
-    let with = |more: &str| format!("{held}, {more}");
+    let with = |more: &str| format!("{fixed}, {more}");
     for (variant, given, expected) in [
         ("cubic", probe, "tail_loss_probe: NeedsRackPrr"),
         ("reno linux", probe, "tail_loss_probe: NeedsRackPrr"),
@@ -289,16 +289,16 @@ fn options_without_effect_on_the_variant_name_their_key() {
         ("cubic ns2", plus, "slow_start: Ns2SlowStart"),
         (
             "bbr",
-            held,
+            fixed,
             "fixed_window_pkts: FixedWindowVariant { variant: \"bbr\"",
         ),
         (
             "cubic",
-            held,
+            fixed,
             "fixed_window_pkts: FixedWindowVariant { variant: \"cubic\", suitable: [\"reno\", \"newreno\", \"sack\", \"fack\", \
              \"freeze-tcp\", \"linux-reno\", \"aerotcp\", \"supertcp\"] }",
         ),
-        ("aerotcp", held, ""),
+        ("aerotcp", fixed, ""),
         ("sack linux", &with("\"pacing\": true"), ""),
         (
             "sack",

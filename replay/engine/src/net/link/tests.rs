@@ -46,12 +46,12 @@ fn pass(
     pool: &mut PacketPool,
     handle: PacketHandle,
     now: Nanos,
-) -> Passage {
+) -> LinkOutcome {
     let segment = pool.slot(handle);
     match link.pass_fast(segment.ip_bytes, segment.payload_bytes > 0, now) {
-        Plain::Arrives(arrival) => Passage::Arrives(arrival),
-        Plain::Lost => Passage::Lost(DropCause::Channel),
-        Plain::Unknown => link.pass(handle, segment, now),
+        FastOutcome::Arrives(arrival) => LinkOutcome::Arrives(arrival),
+        FastOutcome::Lost => LinkOutcome::Lost(DropCause::Channel),
+        FastOutcome::Unknown => link.pass(handle, segment, now),
     }
 }
 
@@ -64,12 +64,12 @@ fn offer(link: &mut LinkDirection, pool: &mut PacketPool, now: Nanos) -> Result<
         ..Segment::new(0, Direction::Forward)
     };
     match pass(link, pool, handle, now) {
-        Passage::Arrives(arrival) | Passage::Marked(arrival) => {
+        LinkOutcome::Arrives(arrival) | LinkOutcome::Marked(arrival) => {
             launch(link, handle, arrival);
             Ok(arrival)
         }
-        Passage::Lost(cause) => Err(cause),
-        Passage::Waits => Ok(NEVER),
+        LinkOutcome::Lost(cause) => Err(cause),
+        LinkOutcome::Waits => Ok(NEVER),
     }
 }
 
@@ -165,9 +165,9 @@ fn serialises_at_the_rate_and_then_propagates() {
 fn the_limit_does_not_count_the_packet_in_service() {
     let mut link = link(&config(Some(1e6), 0, 2));
     let mut pool = PacketPool::default();
-    let fates: Vec<_> = (0..4).map(|_| offer(&mut link, &mut pool, 0)).collect();
-    assert!(fates[..3].iter().all(|&fate| fate.is_ok()));
-    assert_eq!(fates[3], Err(DropCause::Queue));
+    let outcomes: Vec<_> = (0..4).map(|_| offer(&mut link, &mut pool, 0)).collect();
+    assert!(outcomes[..3].iter().all(|&outcome| outcome.is_ok()));
+    assert_eq!(outcomes[3], Err(DropCause::Queue));
     // One leaves at 12 ms: from then on there is space for exactly one more.
     assert!(offer(&mut link, &mut pool, 12 * MILLISECOND).is_ok());
     assert_eq!(
@@ -239,7 +239,7 @@ fn carried(config: &DirectionConfig, offered: &[u64]) -> Vec<(u32, Nanos)> {
         }
         while link.serves(now * MILLISECOND) {
             let released = link.release(&mut pool, now * MILLISECOND);
-            if let Some((handle, Passage::Arrives(arrival))) = released {
+            if let Some((handle, LinkOutcome::Arrives(arrival))) = released {
                 launch(&mut link, handle, arrival);
             }
         }
@@ -299,8 +299,8 @@ fn delayed_packets_are_overtaken_unless_in_order() {
         let mut link = LinkDirection::new(&config, process, StreamRng::new(key));
         assert_eq!(link.keeps_order(), in_order);
         let mut pool = PacketPool::default();
-        let fates = [0, 1, 2, 3].map(|ms| offer(&mut link, &mut pool, ms * MILLISECOND));
-        assert_eq!(fates[3], Err(DropCause::Channel));
+        let outcomes = [0, 1, 2, 3].map(|ms| offer(&mut link, &mut pool, ms * MILLISECOND));
+        assert_eq!(outcomes[3], Err(DropCause::Channel));
         assert_eq!(arrivals(&mut link), expected);
     }
 }
@@ -340,10 +340,10 @@ fn an_outage_loses_packets_that_leave_or_would_arrive_in_it() {
     let mut link = link(&config);
     let mut pool = PacketPool::default();
     // Service ends at 12, 24, 36, 48, 60; arrivals at 22, 34 (down), -, -, 70.
-    let fates: Vec<_> = (0..5)
+    let outcomes: Vec<_> = (0..5)
         .map(|_| offer(&mut link, &mut pool, 0).is_ok())
         .collect();
-    assert_eq!(fates, [true, false, false, false, true]);
+    assert_eq!(outcomes, [true, false, false, false, true]);
 }
 
 #[test]
@@ -375,10 +375,10 @@ fn a_suspended_link_keeps_its_queue_until_it_resumes() {
                 assert!(offer(&mut link, &mut pool, now).is_ok());
             }
             while link.serves(now) {
-                let Some((handle, passage)) = link.release(&mut pool, now) else {
+                let Some((handle, outcome)) = link.release(&mut pool, now) else {
                     break;
                 };
-                if let Passage::Arrives(arrival) = passage {
+                if let LinkOutcome::Arrives(arrival) = outcome {
                     launch(&mut link, handle, arrival);
                 }
             }

@@ -54,7 +54,7 @@ impl<T: Tap> Network<'_, T> {
         Some((handle, arrival))
     }
 
-    /// When something happens that the calendar has been told of, or the run has ended.
+    /// The time of the next event in the calendar, or of the end of the run.
     #[inline]
     pub fn next_reported(&self) -> Nanos {
         let (_, time) = self.calendar.earliest();
@@ -84,8 +84,8 @@ impl<T: Tap> Network<'_, T> {
             Reach::Before {
                 number,
                 now,
-                passage,
-            } => self.travel_on(packet, (number, passage), now),
+                outcome,
+            } => self.travel_on(packet, (number, outcome), now),
         }
         None
     }

@@ -40,10 +40,14 @@ fn datagrams_continue_after_the_flows_and_their_rate_refers_to_their_own_time() 
         // Until the last one has arrived, 101.6 ms after it left.
         (r#""stop_ns": 20000000000"#, 2000, 20_091_600_000),
     ] {
-        let (_, told) = source(rest);
-        assert_eq!((told.sent, told.duration_ns), (sent, span), "{told:?}");
-        let share = told.goodput_bps / payload_bps;
-        assert!((0.995..1.0).contains(&share), "{share} of {told:?}");
+        let (_, reported) = source(rest);
+        assert_eq!(
+            (reported.sent, reported.duration_ns),
+            (sent, span),
+            "{reported:?}"
+        );
+        let share = reported.goodput_bps / payload_bps;
+        assert!((0.995..1.0).contains(&share), "{share} of {reported:?}");
     }
     // What arrives after the end of a flow does not change its numbers.
     let (flow, _) = source(r#""start_ns": 50000000000"#);
@@ -108,12 +112,12 @@ fn only_writes_that_were_read_have_an_application_delay() {
     // By 13 s write 5 has been read, by 21 s write 9, in the end write 19.
     for (seconds, longest) in [(13, 7), (21, 11), (60, 21)] {
         let flow = writes(seconds);
-        let told = flow.app_delay_max_ns.unwrap_or(0);
+        let reported = flow.app_delay_max_ns.unwrap_or(0);
         assert!(
-            told.abs_diff(longest * SECOND) < 400 * MILLISECOND,
-            "{seconds} s: {told}"
+            reported.abs_diff(longest * SECOND) < 400 * MILLISECOND,
+            "{seconds} s: {reported}"
         );
-        assert!(told <= flow.duration_ns);
+        assert!(reported <= flow.duration_ns);
     }
 }
 
@@ -144,14 +148,20 @@ fn with_a_proxy_counters_cover_both_legs() {
         over(loss, 100, &flow, "").flows.remove(0)
     };
     for (proxies, legs) in [("", 1), (r#"{"node": "b"}"#, 2)] {
-        let told = flow(proxies);
-        let sender = told.sender;
-        assert!(told.completed && told.channel_losses > 3, "{told:?}");
+        let reported = flow(proxies);
+        let sender = reported.sender;
+        assert!(
+            reported.completed && reported.channel_losses > 3,
+            "{reported:?}"
+        );
         assert_eq!(sender.segments_out - sender.retransmissions, legs * 1000);
         // Each lost packet is retransmitted, and a timeout may retransmit packets that were not lost.
-        assert!(sender.retransmissions >= told.channel_losses, "{told:?}");
-        assert!(sender.rtos > 0 || sender.retransmissions == told.channel_losses);
-        assert!(sender.recoveries > 0 && sender.recoveries <= told.channel_losses);
+        assert!(
+            sender.retransmissions >= reported.channel_losses,
+            "{reported:?}"
+        );
+        assert!(sender.rtos > 0 || sender.retransmissions == reported.channel_losses);
+        assert!(sender.recoveries > 0 && sender.recoveries <= reported.channel_losses);
     }
 }
 
@@ -161,18 +171,18 @@ fn the_first_reset_of_a_connection_resets_the_flow() {
     let down = r#", "schedule": [{"at_ns": 3000000000, "outage": true}]"#;
     let flow = r#"{"name": "f", "variant": "sack", "proxies": [{"node": "b"}],
         "stack": {"user_timeout_ns": 2500000000}}"#;
-    let told = over(down, 100, flow, "").flows.remove(0);
-    let reset = told.reset_ns.expect("reset");
-    assert!((5 * SECOND..9 * SECOND).contains(&reset), "{told:?}");
-    assert_eq!(told.duration_ns, reset);
+    let reported = over(down, 100, flow, "").flows.remove(0);
+    let reset = reported.reset_ns.expect("reset");
+    assert!((5 * SECOND..9 * SECOND).contains(&reset), "{reported:?}");
+    assert_eq!(reported.duration_ns, reset);
 }
 
 #[test]
 fn losses_of_data_are_counted_by_cause_and_those_of_control_packets_together() {
     let lost = |outage: &str| {
-        let told = over(outage, 100, FILE, "").flows.remove(0);
-        assert!(told.completed);
-        (told.outage_losses, told.control_losses)
+        let reported = over(outage, 100, FILE, "").flows.remove(0);
+        assert!(reported.completed);
+        (reported.outage_losses, reported.control_losses)
     };
     let until = |from_ms: u64, until_ms: u64| {
         format!(

@@ -77,8 +77,8 @@ impl<T: Tap> World<'_, T> {
         }
     }
 
-    /// The same where pacing calls for most of what leaves: the end has its deadlines in between, of which the calendar is not
-    /// told. An answer that comes at the same time goes first, as a link before a node.
+    /// The same where pacing releases most segments: the deadlines of the end in between are not in the calendar. An ACK
+    /// that arrives at the same time goes first, as a link before a node.
     #[inline(never)]
     fn visit_paced_source(&mut self, came: Option<PacketHandle>, now: Nanos) {
         self.network.call(SOURCE, NEVER);
@@ -119,8 +119,8 @@ impl<T: Tap> World<'_, T> {
         self.network.call(SOURCE, self.source_deadline);
     }
 
-    /// Lets the sending end take what has come, and the receiving end what it sends. Says whether the deadline of the former
-    /// is another one now.
+    /// Lets the sending end take what has come, and the receiving end what it sends. Returns whether the deadline of the
+    /// former is another one now.
     #[allow(
         clippy::inline_always,
         reason = "the loop around it is the run of nearly every packet"

@@ -5,8 +5,8 @@ use crate::cc::catalogue::Variant;
 
 #[test]
 fn figure_4_to_the_packet() {
-    // Packets 1 and 2 of the window 1..8 are lost. The first duplicate repairs 1 at once and the second 2; the others buy
-    // one new packet each, the partial ACK two.
+    // Packets 1 and 2 of the window 1..8 are lost. The first duplicate triggers the retransmission of 1, the second that of
+    // 2; each of the others releases one new packet, the partial ACK two.
     check(
         holding(Variant::Aerotcp, 8),
         "0.000 > 1 2 3 4 5 6 7 8 (cwnd 8 avoidance)
@@ -40,7 +40,7 @@ fn figure_4_to_the_packet() {
 }
 
 #[test]
-fn a_lost_repair_is_sent_twice_after_a_timeout_and_the_window_stays() {
+fn a_lost_retransmission_is_sent_twice_after_a_timeout_and_the_window_stays() {
     // RTO = 0.5 + 4 * 0.25 s after the first sample; nothing backs off.
     check(
         holding(Variant::Aerotcp, 4),

@@ -10,9 +10,9 @@ fn fack(values: &str) -> Sender {
 }
 
 #[test]
-fn a_hole_of_more_than_three_segments_is_repaired_at_the_first_sack_above_it() {
-    // 1, 2 and 3 of 10 are lost: snd.fack - snd.una = 4 segments. awnd = 6 and the repair; cwnd 5. Each further SACK takes
-    // one from awnd: the repairs leave, then new data. RFC 6675 would wait for two more duplicates.
+fn a_hole_of_more_than_three_segments_is_retransmitted_at_the_first_sack_above_it() {
+    // 1, 2 and 3 of 10 are lost: snd.fack - snd.una = 4 segments. awnd = 6 and the retransmission; cwnd 5. Each further
+    // SACK takes one from awnd: the retransmissions are sent, then new data. RFC 6675 would wait for two more duplicates.
     let script = "0.000 > 1 2 3 4 5 6 7 8 9 10 (cwnd 10 slow start)
          0.100 < ack 1 sack 4-4
          0.100 > R1 (cwnd 5 recovery)
@@ -100,8 +100,8 @@ fn rampdown_sends_one_segment_for_two_that_left_and_overdamping_one_for_four() {
 }
 
 #[test]
-fn what_snd_fack_has_passed_is_repaired_although_nothing_above_it_comes_in_order() {
-    // Every other segment is lost: at the second SACK snd.fack is four above snd.una, and awnd 8 and the repair.
+fn what_snd_fack_has_passed_is_retransmitted_although_nothing_above_it_comes_in_order() {
+    // Every other segment is lost: at the second SACK snd.fack is four above snd.una, and awnd 8 and the retransmission.
     check(
         fack("{}"),
         "0.000 > 1 2 3 4 5 6 7 8 9 10 (cwnd 10 slow start)

@@ -1,5 +1,5 @@
-//! Packet ladders of what Linux does its own way: RACK and the tail loss probe, doubts about a reduction, recovery
-//! without SACK, bursts. The script's language is `ladder`'s.
+//! Packet ladders of rules that only Linux has: RACK and the tail loss probe, undo, recovery without SACK, bursts.
+//! The script's language is `ladder`'s.
 
 use super::{SMSS, avoiding, check, finite, parse, sender, window};
 use crate::cc::Pace;
@@ -19,7 +19,7 @@ fn unprobed(pkts: u32) -> StackOverrides {
 
 #[test]
 fn rfc8985_rack_finds_a_lost_retransmission_without_a_timeout() {
-    // Segment 1 and its repair are lost; segment 13, sent after the repair and sacked, tells.
+    // Segment 1 and its retransmission are lost; the SACK of segment 13, sent after the retransmission, shows it.
     check(
         sender(Variant::LinuxReno, Profile::Linux, window(10)),
         "0.000 > 1 2 3 4 5 6 7 8 9 10 (cwnd 10 slow start)
@@ -154,8 +154,8 @@ fn linux_a_piece_that_a_write_has_just_filled_does_not_wait() {
     assert_eq!(left[12..], [(100, 12), (100, 13), (101, 14)]);
 }
 
-/// Four segments, the first of them repaired on three SACKs at 0.104, as Linux does it.
-const REPAIRED: &str = "0.000 > 1 2 3 4 (cwnd 4 avoidance)
+/// Four segments; three SACKs trigger Linux's retransmission of the first one at 0.104.
+const RETRANSMITTED: &str = "0.000 > 1 2 3 4 (cwnd 4 avoidance)
     0.100 < ack 1 echo 1 sack 2-2
     0.100 > 5 (cwnd 4 avoidance)
     0.102 < ack 1 echo 1 sack 2-3
@@ -164,32 +164,32 @@ const REPAIRED: &str = "0.000 > 1 2 3 4 (cwnd 4 avoidance)
     0.104 > R1 (cwnd 3 recovery)
 ";
 
-fn repaired(rest: &str) {
+fn after_retransmission(rest: &str) {
     check(
         sender(Variant::LinuxReno, Profile::Linux, avoiding(4)),
-        &format!("{REPAIRED}{rest}"),
+        &format!("{RETRANSMITTED}{rest}"),
     );
 }
 
 #[test]
-fn rfc3522_an_echo_older_than_the_repair_takes_the_reduction_back() {
-    repaired(
+fn rfc3522_an_echo_older_than_the_retransmission_undoes_the_decrease() {
+    after_retransmission(
         "0.106 < ack 7 echo 1
          0.106 > 7 8 9 10 (cwnd 4 avoidance)",
     );
 }
 
 #[test]
-fn rfc3522_an_echo_of_the_repair_does_not() {
-    repaired(
+fn rfc3522_an_echo_of_the_retransmission_does_not() {
+    after_retransmission(
         "0.206 < ack 7 echo 104
          0.206 > 7 8 9 (cwnd 3 avoidance)",
     );
 }
 
 #[test]
-fn rfc3708_a_dsack_of_the_only_repair_takes_the_reduction_back() {
-    repaired(
+fn rfc3708_a_dsack_of_the_only_retransmission_undoes_the_decrease() {
+    after_retransmission(
         "0.206 < ack 7 echo 104
          0.206 > 7 8 9 (cwnd 3 avoidance)
          0.208 < ack 7 echo 104 sack 1-1
@@ -226,7 +226,7 @@ fn rfc5682_sack_of_the_new_data_shows_that_it_was_not() {
 }
 
 #[test]
-fn linux_without_sack_counts_duplicates_and_repairs_one_hole_per_round_trip() {
+fn linux_without_sack_counts_duplicates_and_retransmits_one_hole_per_round_trip() {
     let overrides = StackOverrides {
         sack: Some(false),
         ..avoiding(8)
@@ -262,7 +262,7 @@ fn without_sack(script: &str) {
 
 #[test]
 fn linux_without_sack_goes_on_after_a_late_echo_until_something_sent_only_once_arrives() {
-    // The echo gives the window back; 2 ends the repairs.
+    // The echo undoes the decrease; 2 ends loss recovery.
     without_sack(
         "0.000 > 1 2 3 4 (cwnd 4 slow start)
          1.024 > R1 (cwnd 1 loss)
@@ -274,8 +274,8 @@ fn linux_without_sack_goes_on_after_a_late_echo_until_something_sent_only_once_a
 }
 
 #[test]
-fn linux_without_sack_is_not_told_by_an_ack_that_covers_the_repair() {
-    // 2 has come, but the repair of 1 may be what let it be acknowledged.
+fn linux_without_sack_an_ack_that_covers_the_retransmission_decides_nothing() {
+    // 2 has arrived, but perhaps only the retransmission of 1 let it be acknowledged.
     without_sack(
         "0.000 > 1 2 3 4 (cwnd 4 slow start)
          1.024 > R1 (cwnd 1 loss)
@@ -287,7 +287,7 @@ fn linux_without_sack_is_not_told_by_an_ack_that_covers_the_repair() {
 }
 
 #[test]
-fn linux_without_sack_counts_no_duplicate_in_the_repair_of_a_timeout() {
+fn linux_without_sack_counts_no_duplicate_in_recovery_from_a_timeout() {
     // Three duplicates of 6 are enough: that of 1 has not been taken for reordering.
     without_sack(
         "0.000 > 1 2 3 4 (cwnd 4 slow start)
@@ -308,8 +308,8 @@ fn linux_without_sack_counts_no_duplicate_in_the_repair_of_a_timeout() {
 
 #[test]
 fn linux_learns_reordering_and_then_waits_for_late_segments() {
-    // 1 comes after 2 to 4, before anything was repaired by its RTT: no loss is left, and the next three SACKs wait a
-    // quarter of the least RTT.
+    // 1 arrives after 2 to 4, before its RTT has led to a retransmission: no loss is left, and the next three SACKs wait
+    // a quarter of the minimum RTT.
     check(
         sender(Variant::LinuxReno, Profile::Linux, avoiding(8)),
         "0.000 > 1 2 3 4 5 6 7 8 (cwnd 8 avoidance)

@@ -1,4 +1,4 @@
-//! Ladders of what a stack has besides its variant: freezing, handovers that are told of, Quick-Start. Notation as in
+//! Ladders of mechanisms that do not belong to a variant: freezing, announced handovers, Quick-Start. Notation as in
 //! `ladder`.
 
 use super::{check, sender, window};
@@ -28,16 +28,16 @@ fn a_frozen_sender_probes_keeps_its_window_and_goes_on_with_it() {
 }
 
 #[test]
-fn the_third_ack_after_an_outage_repairs_what_it_took() {
+fn the_third_ack_after_an_outage_retransmits_what_was_lost() {
     // 3 and 4 were in flight: the warning came too late. Reno, SACK and RACK alike send 3 again at once.
-    let script = |repairs: &str| {
+    let script = |retransmissions: &str| {
         format!(
             "0.000 > 1 2 3 4 (cwnd 4 slow start)
              0.100 < ack 3 wnd 0
              5.000 < ack 3 wnd 2
              5.001 < ack 3 wnd 2
              5.002 < ack 3 wnd 2
-             5.002 > {repairs}"
+             5.002 > {retransmissions}"
         )
     };
     let probes =
@@ -49,7 +49,7 @@ fn the_third_ack_after_an_outage_repairs_what_it_took() {
         };
         sender(Variant::FreezeTcp, profile, overrides)
     };
-    let script = |repairs| script(repairs).replace("0.100 < ack 3 wnd 0", probes);
+    let script = |retransmissions| script(retransmissions).replace("0.100 < ack 3 wnd 0", probes);
     check(
         frozen(Profile::Rfc, None),
         &script("R3 R4 (cwnd 2 recovery)"),
@@ -68,7 +68,7 @@ fn news(at_ms: u64) -> [PathChange; 2] {
     [state(0, 1e9), state(at_ms * MILLISECOND, 841_600.0)]
 }
 
-fn told(rule: HandoverRule, pkts: u32, at_ms: u64) -> Sender {
+fn with_forecast(rule: HandoverRule, pkts: u32, at_ms: u64) -> Sender {
     let overrides = StackOverrides {
         handover_adaptation: Some(rule),
         ..window(pkts)
@@ -79,7 +79,7 @@ fn told(rule: HandoverRule, pkts: u32, at_ms: u64) -> Sender {
 #[test]
 fn a_handover_takes_a_small_window_to_the_new_product_at_once_or_by_slow_start() {
     check(
-        told(HandoverRule::Jump, 2, 150),
+        with_forecast(HandoverRule::Jump, 2, 150),
         "0.000 > 1 2 (cwnd 2 slow start)
          0.100 < ack 2
          0.100 > 3 4 (cwnd 3 slow start)
@@ -88,7 +88,7 @@ fn a_handover_takes_a_small_window_to_the_new_product_at_once_or_by_slow_start()
          0.200 > 12 (cwnd 10 avoidance)",
     );
     check(
-        told(HandoverRule::SlowStart, 2, 150),
+        with_forecast(HandoverRule::SlowStart, 2, 150),
         "0.000 > 1 2 (cwnd 2 slow start)
          0.100 < ack 2
          0.100 > 3 4 (cwnd 3 slow start)
@@ -103,7 +103,7 @@ fn a_handover_takes_a_small_window_to_the_new_product_at_once_or_by_slow_start()
 fn a_handover_takes_a_large_window_down_to_the_new_product() {
     for rule in [HandoverRule::Jump, HandoverRule::SlowStart] {
         check(
-            told(rule, 12, 150),
+            with_forecast(rule, 12, 150),
             "0.000 > 1 2 3 4 5 6 7 8 9 10 11 12 (cwnd 12 slow start)
              0.200 < ack 6
              0.200 > 13 14 15 (cwnd 10 avoidance)",
@@ -113,9 +113,9 @@ fn a_handover_takes_a_large_window_down_to_the_new_product() {
 
 #[test]
 fn a_handover_ends_the_wait_for_a_timeout_that_an_outage_has_doubled() {
-    // The third would come at 7.000; a round trip of the new path is 100 ms, so the least RTO of 1 s counts.
+    // The third would come at 7.000; a round trip of the new path is 100 ms, so the minimum RTO of 1 s counts.
     check(
-        told(HandoverRule::Jump, 2, 3200),
+        with_forecast(HandoverRule::Jump, 2, 3200),
         "0.000 > 1 2 (cwnd 2 slow start)
          1.000 > R1 (cwnd 1 loss)
          3.000 > R1 (cwnd 1 loss)
@@ -158,7 +158,7 @@ fn rfc4782_the_first_window_is_paced_at_the_granted_rate_and_slow_start_goes_on_
              0.226 > 10 11 (cwnd 9 slow start)"
         ),
     );
-    // A larger initial window stands as it is, unpaced.
+    // A larger initial window is kept, unpaced.
     check(
         quick(8),
         "0.000 > 1 2 3 4 5 6 7 8 (cwnd 8 slow start)

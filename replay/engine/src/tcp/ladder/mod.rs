@@ -23,8 +23,8 @@ use hindflight_kernels::{Purpose as DrawPurpose, StreamKey, StreamRng};
 
 use super::segment::{Direction, Purpose, Segment, flags};
 use super::sender::{PhaseName, Sender};
-use crate::cc::ParamValues;
 use crate::cc::catalogue::Variant;
+use crate::cc::{Controller, ParamValues};
 use crate::config::{Profile, StackOverrides, StackParams};
 use crate::sim::time::{Nanos, SECOND, seconds};
 
@@ -41,11 +41,11 @@ pub(super) fn sender(variant: Variant, profile: Profile, overrides: StackOverrid
 
 /// The same with a window of `pkts` that nothing moves, under `rfc`.
 pub(super) fn holding(variant: Variant, pkts: u32) -> Sender {
-    let held = StackOverrides {
+    let fixed = StackOverrides {
         fixed_window_pkts: Some(pkts),
         ..StackOverrides::default()
     };
-    sender(variant, Profile::Rfc, held)
+    sender(variant, Profile::Rfc, fixed)
 }
 
 /// The same, with the variant's parameters as a scenario writes them.
@@ -59,22 +59,35 @@ pub(super) fn sender_with(
     overrides: StackOverrides,
 ) -> Sender {
     let values: ParamValues = serde_json::from_str(values).expect("well-formed");
-    let params = StackParams::resolve(
-        profile,
-        &StackOverrides {
-            handshake: Some(false),
-            smss_bytes: Some(SMSS as u32),
-            ..overrides
-        },
-    );
-    let params = variant.fix(&params, &ParamValues::new());
+    let params = variant.fix(&params(profile, overrides), &ParamValues::new());
     let draws = StreamRng::new(StreamKey {
         seed: 1,
         owner: 0,
         direction: 0,
         purpose: DrawPurpose::Controller,
     });
-    let mut sender = Sender::new(0, &params, variant.controller(&params, &values, draws));
+    open_sender(&params, variant.controller(&params, &values, draws))
+}
+
+/// The parameters of a stack with segments of 1000 octets and an open connection.
+#[allow(
+    clippy::large_types_passed_by_value,
+    reason = "each test writes its own"
+)]
+pub(super) fn params(profile: Profile, overrides: StackOverrides) -> StackParams {
+    StackParams::resolve(
+        profile,
+        &StackOverrides {
+            handshake: Some(false),
+            smss_bytes: Some(SMSS as u32),
+            ..overrides
+        },
+    )
+}
+
+/// A sender with this controller, an open connection and no end of data.
+pub(super) fn open_sender(params: &StackParams, controller: impl Into<Controller>) -> Sender {
+    let mut sender = Sender::new(0, params, controller.into());
     sender.open(0, 1000 * SMSS);
     sender.write_to(1 << 40, false);
     sender
@@ -238,8 +251,8 @@ fn rfc3042_and_rfc5681_limited_transmit_then_fast_retransmit() {
 }
 
 #[test]
-fn rfc6582_partial_acks_repair_one_loss_per_round_trip() {
-    // 1, 3 and 5 of 8 are lost: three repairs, three round trips, one reduction.
+fn rfc6582_partial_acks_retransmit_one_loss_per_round_trip() {
+    // 1, 3 and 5 of 8 are lost: three retransmissions, three round trips, one window decrease.
     check(
         sender(
             Variant::Newreno,
@@ -317,7 +330,7 @@ fn rfc6675_three_sacked_segments_above_a_hole_make_it_lost() {
 }
 
 #[test]
-fn rfc6675_nextseg_rules_3_and_4_repair_a_short_tail() {
+fn rfc6675_nextseg_rules_3_and_4_retransmit_a_short_tail() {
     // Ten segments are all there is; 1, 8 and 10 are lost, so 8 and 10 never get three SACKs above them. First the
     // rescue of the last segment (4), then, with 9 sacked above it, the hole at 8 (3).
     check(
@@ -341,7 +354,7 @@ fn rfc6675_nextseg_rules_3_and_4_repair_a_short_tail() {
 
 #[test]
 fn rfc6298_timeout_backs_off_and_karn_waits_for_a_fresh_sample() {
-    // RTO 1 s before any sample, then 2 s, 4 s; the repair's ACK gives no sample, so the backoff stays at 8 s.
+    // RTO 1 s before any sample, then 2 s, 4 s; the ACK of the retransmission gives no sample, so the backoff stays at 8 s.
     check(
         sender(Variant::Newreno, Profile::Rfc, window(2)),
         "0.000 > 1 2 (cwnd 2 slow start)
@@ -357,7 +370,7 @@ fn rfc6298_timeout_backs_off_and_karn_waits_for_a_fresh_sample() {
 }
 
 #[test]
-fn after_a_timeout_slow_start_repairs_up_to_half_the_flight() {
+fn after_a_timeout_slow_start_retransmits_up_to_half_the_flight() {
     // Eight outstanding: ssthresh 4.
     check(
         sender(Variant::Newreno, Profile::Rfc, window(8)),

@@ -37,7 +37,7 @@ fn newreno_takes_large_partial_acks_out_of_cwnd_for_good() {
 }
 
 #[test]
-fn sack_counts_its_own_pipe_and_repairs_any_hole_below_the_highest_block() {
+fn sack_counts_its_own_pipe_and_retransmits_any_hole_below_the_highest_block() {
     // 12 outstanding less 3 duplicates leave 9; four more leave 5 = cwnd; a partial ACK takes two.
     check(
         sender(Variant::Sack, Profile::Ns2, window(10)),

@@ -35,7 +35,7 @@ fn sudden_start_spreads_its_segments_over_a_round_trip_and_each_answer_buys_one_
 #[test]
 fn rapid_recovery_sends_a_dummy_per_ack_and_answers_beyond_half_the_window_buy_data() {
     // Segment 1 of 4 is lost: cwnd 4 / 2 = 2. Up to four dummy segments may leave; recovery's three ACKs let three. The
-    // first two answers are those that a full queue would let through as well; the third buys a segment.
+    // first two answers are those that a full queue would let through as well; the third increases the window by a segment.
     check(
         peach(4),
         "0.000 > 1 2 3 4 (cwnd 4 avoidance)
@@ -59,7 +59,7 @@ fn rapid_recovery_sends_a_dummy_per_ack_and_answers_beyond_half_the_window_buy_d
 }
 
 #[test]
-fn rapid_recovery_sends_a_dummy_per_segment_delivered_where_one_ack_tells_of_several() {
+fn rapid_recovery_sends_a_dummy_per_segment_delivered_where_one_ack_reports_several() {
     check(
         peach(6),
         "0.000 > 1 2 3 4 5 6 (cwnd 6 avoidance)

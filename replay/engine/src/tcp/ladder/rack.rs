@@ -51,8 +51,8 @@ fn rfc8985_without_reordering_three_sacked_segments_leave_no_time() {
     );
 }
 
-/// The repair of 3 was superfluous; then a lone SACK makes 14 a suspect at 0.208.
-fn superfluous_repair(report: &str, repair: &str) -> String {
+/// The retransmission of 3 was spurious; then a single SACK makes 14 a suspect at 0.208.
+fn spurious_retransmission(report: &str, retransmission: &str) -> String {
     format!(
         "0.000 > 1 2 3 4 5 6 7 8 9 10 (cwnd 10 avoidance)
          0.100 < ack 3
@@ -66,19 +66,19 @@ fn superfluous_repair(report: &str, repair: &str) -> String {
          {report}
          0.208 < ack 14 sack 15-15
          0.208 > 19 (cwnd 5 avoidance)
-         {repair}
+         {retransmission}
          0.290 end"
     )
 }
 
 #[test]
-fn rfc8985_a_dsack_widens_the_reordering_window_by_a_quarter_of_the_least_rtt() {
-    let twice = superfluous_repair("0.204 < ack 14 sack 3-3", "0.257 > R14 (cwnd 5 recovery)");
+fn rfc8985_a_dsack_widens_the_reordering_window_by_a_quarter_of_the_min_rtt() {
+    let twice = spurious_retransmission("0.204 < ack 14 sack 3-3", "0.257 > R14 (cwnd 5 recovery)");
     check(rack_by_rfc8985(), &twice);
 }
 
 #[test]
 fn rfc8985_without_a_dsack_the_reordering_window_stays_a_quarter() {
-    let once = superfluous_repair("0.204 < ack 14", "0.233 > R14 (cwnd 5 recovery)");
+    let once = spurious_retransmission("0.204 < ack 14", "0.233 > R14 (cwnd 5 recovery)");
     check(rack_by_rfc8985(), &once);
 }

@@ -1,5 +1,5 @@
-//! Ladders of SCPS-TP's repair: holes leave again when they are reported, and again when the repair is missing too.
-//! Notation as in `ladder`.
+//! Ladders of SCPS-TP's loss recovery: a hole is retransmitted when it is reported, and once more when the retransmission
+//! is lost too. Notation as in `ladder`.
 
 use super::{check, sender, window};
 use crate::cc::catalogue::Variant;
@@ -11,8 +11,9 @@ fn scps_tp(pkts: u32) -> Sender {
 }
 
 #[test]
-fn every_hole_of_a_report_leaves_again_at_once_and_the_window_stays() {
-    // 1 and 3 of 6 are lost, which one report tells: no three duplicates are waited for, nothing is halved.
+fn every_reported_hole_is_retransmitted_at_once_and_the_window_stays() {
+    // 1 and 3 of 6 are lost, as one report shows: the sender does not wait for three duplicates and does not halve the
+    // window.
     check(
         scps_tp(6),
         "0.000 > 1 2 3 4 5 6 (cwnd 6 slow start)
@@ -22,7 +23,7 @@ fn every_hole_of_a_report_leaves_again_at_once_and_the_window_stays() {
 }
 
 #[test]
-fn a_repair_that_is_lost_leaves_again_when_what_left_after_it_is_reported() {
+fn a_lost_retransmission_is_repeated_when_a_later_segment_is_reported() {
     check(
         scps_tp(3),
         "0.000 > 1 2 3 (cwnd 3 slow start)

@@ -1,13 +1,13 @@
-//! Ladders of Super TCP, worked by hand: the gap of a burst, of two, and what a gap that is none costs. Notation as in
-//! `ladder`.
+//! Ladders of Super TCP, worked by hand: the gap of one burst, of two bursts, and the needless retransmissions where a gap
+//! is not a burst. Notation as in `ladder`.
 
 use super::{check, holding};
 use crate::cc::catalogue::Variant;
 
 #[test]
-fn a_burst_is_repaired_by_the_first_duplicate_and_the_first_partial_ack() {
-    // 1, 2 and 3 of 8 are lost. Five duplicates tell of 4 to 8, each but the first buys a new segment. The ACK of 1 leaves
-    // seven below the recovery point, of which five have arrived: 2 and 3 leave at once.
+fn a_burst_is_retransmitted_on_the_first_duplicate_and_the_first_partial_ack() {
+    // 1, 2 and 3 of 8 are lost. Five duplicates report 4 to 8; each but the first releases a new segment. The ACK of 1
+    // leaves seven below the recovery point, of which five have arrived: 2 and 3 are sent at once.
     check(
         holding(Variant::Supertcp, 8),
         "0.000 > 1 2 3 4 5 6 7 8 (cwnd 8 avoidance)
@@ -31,7 +31,7 @@ fn a_burst_is_repaired_by_the_first_duplicate_and_the_first_partial_ack() {
 }
 
 #[test]
-fn a_gap_that_is_no_burst_sends_again_what_has_arrived() {
+fn a_gap_that_is_no_burst_leads_to_needless_retransmissions() {
     // 1, 4 and 6 of 8 are lost. The ACK of 1 (and 2, 3) leaves five, of which three have arrived: 4 and, needlessly, 5. The
     // ACK of 4 shows the hole at 6; the second copy of 5 brings a duplicate.
     check(
@@ -59,8 +59,8 @@ fn a_gap_that_is_no_burst_sends_again_what_has_arrived() {
 }
 
 #[test]
-fn a_lost_repair_waits_for_the_timeout_which_sends_the_window_again() {
-    // RTO = 0.5 + 4 * 0.25 s after the first sample. Of 2 to 5 nothing but 2 is missing, which nobody tells.
+fn a_lost_retransmission_waits_for_the_timeout_which_sends_the_window_again() {
+    // RTO = 0.5 + 4 * 0.25 s after the first sample. Of 2 to 5 only 2 is missing, which the sender cannot know.
     check(
         holding(Variant::Supertcp, 4),
         "0.000 > 1 2 3 4 (cwnd 4 avoidance)

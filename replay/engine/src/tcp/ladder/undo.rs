@@ -1,4 +1,4 @@
-//! Packet ladders of reductions that prove spurious, under the profile `rfc`. The script's language is `ladder`'s.
+//! Packet ladders of spurious retransmissions and timeouts under the profile `rfc`. The script's language is `ladder`'s.
 //! Read RFC 3522 §3.2 and RFC 5682 §2.1 first.
 
 use super::{avoiding, check, sender, window};
@@ -20,7 +20,7 @@ const TIMED_OUT: &str = "0.000 > 1 2 3 4 (cwnd 4 slow start)
 ";
 
 #[test]
-fn rfc3522_an_echo_older_than_the_repair_takes_a_timeout_back() {
+fn rfc3522_an_echo_older_than_the_retransmission_undoes_a_timeout() {
     check(
         newreno(true, |_| ()),
         &format!(
@@ -31,7 +31,7 @@ fn rfc3522_an_echo_older_than_the_repair_takes_a_timeout_back() {
 }
 
 #[test]
-fn rfc3522_an_echo_of_the_repair_does_not() {
+fn rfc3522_an_echo_of_the_retransmission_does_not() {
     check(
         newreno(true, |_| ()),
         &format!(
@@ -82,7 +82,7 @@ fn rfc5682_a_duplicate_after_new_data_shows_that_it_was_not() {
 }
 
 #[test]
-fn rfc5682_a_duplicate_first_shows_nothing_and_nothing_is_asked() {
+fn rfc5682_a_duplicate_before_any_other_ack_ends_frto() {
     check(
         newreno(false, |_| ()),
         &format!(
@@ -94,7 +94,7 @@ fn rfc5682_a_duplicate_first_shows_nothing_and_nothing_is_asked() {
 }
 
 #[test]
-fn without_frto_repairs_go_first() {
+fn without_frto_retransmissions_go_first() {
     check(
         newreno(false, |overrides| overrides.frto = Some(false)),
         &format!(
@@ -104,8 +104,8 @@ fn without_frto_repairs_go_first() {
     );
 }
 
-/// Segment 1 was late, not lost: three duplicates had it sent again.
-fn repaired(rest: &str) {
+/// Segment 1 was late, not lost: three duplicate ACKs led to a spurious retransmission.
+fn spurious_recovery(rest: &str) {
     let sack = sender(Variant::Sack, Profile::Rfc, avoiding(8));
     check(
         sack,
@@ -123,24 +123,24 @@ fn repaired(rest: &str) {
 }
 
 #[test]
-fn rfc3522_an_echo_older_than_the_repair_takes_a_recovery_back() {
-    repaired(
+fn rfc3522_an_echo_older_than_the_retransmission_undoes_a_recovery() {
+    spurious_recovery(
         "0.106 < ack 5 echo 1
          0.106 > 11 12 (cwnd 8 avoidance)",
     );
 }
 
 #[test]
-fn rfc3522_an_echo_of_the_repair_leaves_it() {
-    repaired(
+fn rfc3522_an_echo_of_the_retransmission_does_not_undo_it() {
+    spurious_recovery(
         "0.204 < ack 11 echo 104
          0.204 > 11 12 13 14 (cwnd 4 avoidance)",
     );
 }
 
 #[test]
-fn rfc3708_a_dsack_takes_a_recovery_back_that_has_ended() {
-    repaired(
+fn rfc3708_a_dsack_undoes_a_recovery_that_has_ended() {
+    spurious_recovery(
         "0.204 < ack 11 echo 104
          0.204 > 11 12 13 14 (cwnd 4 avoidance)
          0.206 < ack 11 echo 104 sack 1-1

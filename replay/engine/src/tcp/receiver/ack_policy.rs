@@ -1,17 +1,18 @@
 //! When a segment is acknowledged: at once, together with the next one, or after a while.
 //!
-//! Does not depend on what an acknowledgement says. Read RFC 5681 §4.2 first. The linux profile follows what Linux 6.18
-//! does besides: quick acknowledgements, a delay that adapts, and acknowledgements of a gap spaced out.
+//! Does not depend on what an acknowledgement says. Read RFC 5681 §4.2 first. [`AckRules`] adds the rules of
+//! Linux 6.18: a delay that adapts, and acknowledgements of a gap spaced out.
 
 use super::periodic_acks::Periods;
-use crate::config::{Profile, StackParams};
+use crate::config::StackParams;
 use crate::sim::time::{MILLISECOND, Nanos, SECOND};
 use crate::sim::timer::Timer;
 use crate::tcp::jiffies;
+use crate::tcp::stack_rules::AckRules;
 
 /// Linux (`TCP_DELACK_MAX`): the longest delay of an ACK.
 const LONGEST_DELAY: Nanos = 200 * MILLISECOND;
-/// Linux (`TCP_DELACK_MIN`): the least bound on a delay by the round-trip time.
+/// Linux (`TCP_DELACK_MIN`): the minimum of the bound that the round-trip time sets on a delay.
 const MIN_BOUND: Nanos = 40 * MILLISECOND;
 /// RFC 6298 §2.1: a receiver's own RTO while no handshake has shown it a round trip.
 const FIRST_RTO: Nanos = SECOND;
@@ -22,7 +23,7 @@ const GAP_ACKS: u32 = 44;
 /// Linux (TCP_FASTRETRANS_THRESH): the first of a gap are sent at once.
 const GAP_PROMPT_ACKS: u32 = 3;
 
-/// Linux (`tcp_delack_max`): the longest delay of an ACK is a tick short of the least RTO.
+/// Linux (`tcp_delack_max`): the longest delay of an ACK is a tick short of the minimum RTO.
 fn longest_delay(min_rto: Nanos) -> Nanos {
     let min = jiffies::up(min_rto).max(2 * jiffies::TICK);
     LONGEST_DELAY.min(min - jiffies::TICK)
@@ -31,10 +32,8 @@ fn longest_delay(min_rto: Nanos) -> Nanos {
 /// A receiver's decisions on when to acknowledge.
 #[derive(Clone, Debug)]
 pub struct AckPolicy {
-    linux: bool,
+    rules: AckRules,
     delays: bool,
-    /// ACKs of a gap are spaced out.
-    spaces_gap: bool,
     smss_bytes: u64,
     shortest_delay: Nanos,
     /// Linux: no ACK waits longer; once a round trip is known, for that at most.
@@ -82,19 +81,18 @@ pub struct InOrder {
     pub edge_moves: bool,
     /// The sender pushed, or the segment was not full; and the application has read all there is.
     pub pushed_and_read: bool,
-    /// The sender says that it is in slow start.
+    /// The sender reports that it is in slow start.
     pub slow_start: bool,
     /// Timestamp of an ACK that the segment echoes, in milliseconds; 0: of none.
     pub echo: u32,
 }
 
 impl AckPolicy {
-    /// The policy that `params` ask for.
-    pub fn new(params: &StackParams) -> Self {
+    /// The policy of `params` under these rules.
+    pub fn new(params: &StackParams, rules: AckRules) -> Self {
         Self {
-            linux: params.profile == Profile::Linux,
+            rules,
             delays: params.delayed_ack,
-            spaces_gap: params.profile == Profile::Linux && params.sack_enabled(),
             smss_bytes: u64::from(params.smss_bytes),
             shortest_delay: params.delayed_ack_timeout_ns,
             longest_delay: longest_delay(params.min_rto_ns),
@@ -139,7 +137,7 @@ impl AckPolicy {
             self.refill_quick(window_bytes);
             return;
         };
-        if !self.linux {
+        if !self.rules.adapts_delay {
             return;
         }
         // Deviation: as Linux, the delay follows the spacing of segments (RFC 5681 §4.2 asks for 500 ms at most).
@@ -154,12 +152,12 @@ impl AckPolicy {
         }
     }
 
-    /// The window grew: at least one quick ACK tells of it.
-    pub fn note_growth(&mut self) {
+    /// The receive window opened: at least one quick ACK reports it.
+    pub fn note_window_update(&mut self) {
         self.quick |= 1;
     }
 
-    /// A segment came whose octets were all there: something is amiss, the sender should know soon.
+    /// A duplicate segment arrived: the sender should know soon.
     pub fn note_duplicate(&mut self, window_bytes: u64) {
         self.refill_quick(window_bytes);
         self.delay = self.shortest_delay;
@@ -188,21 +186,21 @@ impl AckPolicy {
         }
         // RFC 5681 §4.2: at once when a gap is filled wholly or in part.
         // Deviation: Linux does so when it is filled wholly; one filled in part is spaced as the others are.
-        let filled = arrival.fills_gap && !(self.linux && arrival.gap_left);
+        let filled = arrival.fills_gap && (self.rules.acks_partial_fill || !arrival.gap_left);
         // RFC 2760 §3.2.3: the more ACKs, the faster slow start.
         let prompt = !self.delays || self.quick > 0 || arrival.slow_start;
-        // Linux: more than a segment is enough where the window's edge moves; where none does for what is held in a gap,
+        // Linux: more than a segment is enough where the window's edge moves; where it does not because a gap is open,
         // the ACK counts as one of the gap.
         let enough = self.enough(arrival.unacknowledged)
-            && (arrival.edge_moves || !(self.linux && arrival.gap_left));
+            && (self.rules.acks_partial_fill || arrival.edge_moves || !arrival.gap_left);
         if filled || prompt || enough {
             return true;
         }
-        if self.linux && arrival.gap_left {
-            return !self.spaces_gap || self.in_gap(arrival.rcv_nxt, now);
+        if arrival.gap_left && !self.rules.acks_partial_fill {
+            return !self.rules.spaces_gap_acks || self.in_gap(arrival.rcv_nxt, now);
         }
-        if self.linux && arrival.pushed_and_read {
-            // Linux: an application that has read all that was pushed will not make the ACK grow.
+        if self.rules.acks_pushed_data && arrival.pushed_and_read {
+            // Linux: an application that has read all that was pushed sends nothing that the ACK could wait for.
             return true;
         }
         self.delay_ack(now)
@@ -211,17 +209,16 @@ impl AckPolicy {
     /// RFC 5681 §4.2: at least every second full segment. Linux: as soon as there is more than one.
     #[inline]
     fn enough(&self, unacknowledged: u64) -> bool {
-        if self.linux {
+        if self.rules.acks_beyond_one_segment {
             unacknowledged > self.smss_bytes
         } else {
             unacknowledged >= 2 * self.smss_bytes
         }
     }
 
-    /// Deviation: RFC 5681 §4.2 asks for an ACK of every second full segment; here for few over a narrow way back. What
-    /// comes first after a period is acknowledged at once, so that its ACK tells the round-trip time; that of what nothing
-    /// follows leaves after two periods, and does not.
-    /// What is `urgent` leaves at once besides.
+    /// Deviation: RFC 5681 §4.2 asks for an ACK of every second full segment; here few ACKs are sent over a narrow
+    /// reverse path. What comes first after a period is acknowledged at once, so that its ACK gives an RTT sample. The
+    /// ACK of a segment that none follows is sent after two periods and gives no sample. An `urgent` one is sent at once.
     fn period_is_over(&mut self, urgent: bool, now: Nanos) -> Option<bool> {
         let periods = self.periodic.as_mut()?;
         if urgent {
@@ -246,7 +243,7 @@ impl AckPolicy {
     }
 
     fn delay_ack(&mut self, now: Nanos) -> bool {
-        let (due, soon) = if self.linux {
+        let (due, soon) = if self.rules.adapts_delay {
             let delay = self.delay.min(self.longest_delay);
             (
                 jiffies::fires(now, delay),
@@ -263,11 +260,11 @@ impl AckPolicy {
         false
     }
 
-    /// By the profile's own rule (RFC 5681 §4.2: it is).
+    /// Whether an out-of-order segment is acknowledged now (RFC 5681 §4.2: always).
     ///
     /// Deviation: as Linux, ACKs of a gap are sent together after a millisecond, but for the first three.
     fn out_of_order(&mut self, rcv_nxt: u64, now: Nanos) -> bool {
-        !self.spaces_gap || self.quick > 0 || self.in_gap(rcv_nxt, now)
+        !self.rules.spaces_gap_acks || self.quick > 0 || self.in_gap(rcv_nxt, now)
     }
 
     fn in_gap(&mut self, rcv_nxt: u64, now: Nanos) -> bool {
@@ -301,19 +298,19 @@ impl AckPolicy {
             .is_some_and(|periods| std::mem::take(&mut periods.waited))
     }
 
-    /// When it wants to be called.
+    /// When it needs to be called.
     #[inline]
     pub fn next_deadline(&self) -> Nanos {
         self.delayed.armed().min(self.gap.due.armed())
     }
 
-    /// Its time has come: whether an ACK is due.
+    /// The deadline has passed: returns whether an ACK is due.
     pub fn on_deadline(&mut self, now: Nanos) -> bool {
         let delayed = self.delayed.fires(now);
         if let Some(periods) = self.periodic.as_mut().filter(|_| delayed) {
             (periods.began, periods.waited) = (now, true);
         }
-        if delayed && self.linux {
+        if delayed && self.rules.adapts_delay {
             // Linux: no second segment came, so the next wait is longer.
             self.delay = (2 * self.delay).min(self.rto);
         }

@@ -9,14 +9,14 @@ use crate::sim::time::{MILLISECOND, Nanos, SECOND};
 use crate::tcp::segment::Segment;
 
 impl Receiver {
-    /// Lets the window grow for `segment`, of which `charged` octets count as held.
+    /// Lets the window grow for `segment`, of which `charged` octets count against the buffer.
     #[inline]
     pub(super) fn grow_window(&mut self, segment: &Segment, charged: u64) {
-        let held = self.unread() + self.held.octets() + charged;
+        let used = self.unread() + self.reassembly.octets() + charged;
         if let Some(growing) = &mut self.growing
-            && growing.on_segment(segment.payload_bytes.into(), held)
+            && growing.on_segment(segment.payload_bytes.into(), used)
         {
-            self.policy.note_growth();
+            self.policy.note_window_update();
         }
     }
 
@@ -24,7 +24,7 @@ impl Receiver {
     #[inline(never)]
     pub(super) fn tune_buffer(&mut self, segment: &Segment, now: Nanos) {
         let read = (self.read_position(now) as u64).min(segment.end());
-        let (queued, beyond) = (self.rcv_nxt() - read, self.held.reach(self.rcv_nxt));
+        let (queued, beyond) = (self.rcv_nxt() - read, self.reassembly.reach(self.rcv_nxt));
         if let Some(growing) = &mut self.growing {
             if self.params.timestamps {
                 growing.note_echo(segment.ts_ecr, segment.payload_bytes.into(), now);
@@ -37,7 +37,7 @@ impl Receiver {
 
     /// Lets the buffer grow with what comes out of order.
     pub(super) fn tune_buffer_in_gap(&mut self, segment: &Segment, now: Nanos) {
-        let beyond = self.held.reach(self.rcv_nxt);
+        let beyond = self.reassembly.reach(self.rcv_nxt);
         if let Some(growing) = &mut self.growing {
             if self.params.timestamps {
                 growing.note_echo(segment.ts_ecr, segment.payload_bytes.into(), now);
@@ -69,7 +69,9 @@ impl Receiver {
     /// off is promised too.
     #[inline]
     fn linux_window(&self, growing: &GrowingWindow, unread: u64) -> u64 {
-        let free = growing.limit().saturating_sub(unread + self.held.octets());
+        let free = growing
+            .limit()
+            .saturating_sub(unread + self.reassembly.octets());
         self.scale_up(free.min(growing.threshold()))
     }
 
@@ -87,7 +89,7 @@ impl Receiver {
         let max = 0xFFFF << self.wscale;
         let (window, promised) = (self.free_window(), self.edge.saturating_sub(self.rcv_nxt));
         let window = if self.growing.is_some() {
-            // Linux (`tcp_select_window`): what was promised stays so, to the unit.
+            // Linux (`tcp_select_window`): an advertised right edge does not move back, to the unit.
             window.max(self.scale_up(promised)).min(max)
         } else {
             (window.min(max) >> self.wscale << self.wscale).max(promised)
@@ -167,7 +169,7 @@ mod tests {
         Receiver::new(0, &params, space)
     }
 
-    /// Segment `number` arrives; the window beyond `rcv_nxt` that is told then.
+    /// Segment `number` arrives; the window that is then advertised, from `rcv_nxt` on.
     fn take(receiver: &mut Receiver, number: u64, now: Nanos) -> u64 {
         let segment = Segment {
             seq: 1 + number * SMSS,

@@ -75,12 +75,12 @@ impl GrowingWindow {
         self.limit
     }
 
-    /// A segment of `len` octets arrived while `held` octets, itself included, fill the buffer; says whether the
+    /// A segment of `len` octets arrived; with it the buffer holds `used` octets; returns whether the
     /// window grew.
-    pub fn on_segment(&mut self, len: u64, held: u64) -> bool {
+    pub fn on_segment(&mut self, len: u64, used: u64) -> bool {
         let room = self
             .limit
-            .saturating_sub(held)
+            .saturating_sub(used)
             .saturating_sub(self.threshold);
         if room == 0 || len < MIN_GROWING_BYTES {
             return false;
@@ -110,7 +110,7 @@ impl GrowingWindow {
     }
 
     /// Without timestamps octets up to `end` have come in order, and `edge` is promised: a round trip takes at most as long
-    /// as a whole window of octets. Linux (`tcp_rcv_rtt_measure`); the least of these times holds.
+    /// as a whole window of octets. Linux (`tcp_rcv_rtt_measure`); the minimum of these times holds.
     pub fn note_arrival(&mut self, end: u64, edge: u64, now: Nanos) {
         if let Some((start, until)) = self.window_under_way {
             if end < until {
@@ -141,7 +141,7 @@ impl GrowingWindow {
             return;
         }
         self.round.best = octets;
-        // Twice what was read, as it was read a round trip ago; in slow start twice the growth on top.
+        // Twice what was read, as it was read a round trip ago; in slow start twice the increase on top.
         let wanted = 2 * octets + 2 * (2 * octets * (octets - before) / before) + beyond;
         self.limit = self.limit.max(wanted.min(max));
     }
@@ -160,7 +160,7 @@ pub fn linux_window_scale(buffer_bytes: u64) -> u8 {
     window_scale(buffer_bytes * MEMORY.0 / MEMORY.1)
 }
 
-/// RFC 7323 §2.3: the least shift with which 16 bits can tell `buffer_bytes`.
+/// RFC 7323 §2.3: the smallest shift with which 16 bits can express `buffer_bytes`.
 pub fn window_scale(buffer_bytes: u64) -> u8 {
     (0..14)
         .find(|&shift| buffer_bytes >> shift <= 0xFFFF)

@@ -12,7 +12,7 @@ use crate::tcp::segment::{Purpose, Segment, flags};
 /// State.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ending {
-    /// Offset after the last octet of data, where a FIN has told it.
+    /// Offset after the last octet of data, known once a FIN has arrived.
     pub fin_at: u64,
     stage: Stage,
 }

@@ -8,7 +8,7 @@ use super::{Owed, Receiver};
 use crate::sim::time::{NEVER, Nanos};
 use crate::sim::timer::Timer;
 
-/// Goff et al. 2000 §3: so many acknowledgements let a sender repair at once what it had in flight.
+/// Goff et al. 2000 §3: the number of ACKs on which a sender retransmits at once what it had in flight.
 const RECONNECTION_ACKS: u8 = 3;
 
 /// What is known of outages.

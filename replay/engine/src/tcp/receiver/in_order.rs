@@ -21,7 +21,7 @@ impl Receiver {
         }
     }
 
-    /// Whether it is data in order and nothing else, while nothing is held.
+    /// Whether it is data in order and nothing else, while the reassembly queue is empty.
     #[inline(always)]
     fn is_next(&self, segment: &Segment) -> bool {
         self.skips_steps
@@ -29,11 +29,11 @@ impl Receiver {
             && segment.payload_bytes > 0
             && segment.end() <= self.edge
             && segment.flags & (flags::CONTROL | flags::DUMMY) == 0
-            && self.held.is_empty()
+            && self.reassembly.is_empty()
     }
 
     /// Whether a segment in order means nothing but that its octets are there, and an acknowledgement nothing else: the
-    /// connection stands and has no end yet, there are no marks, and what has arrived has been read.
+    /// connection is established and has no end yet, there are no marks, and what has arrived has been read.
     pub(super) fn may_skip_steps(&self) -> bool {
         let reads_slowly = matches!(
             self.space,
@@ -60,16 +60,16 @@ impl Receiver {
         // Before it is read, with what it will release: as Linux accounts for it.
         self.grow_window(segment, u64::from(segment.payload_bytes));
         self.rcv_nxt = segment.seq_end();
-        let fills_gap = !self.held.is_empty();
+        let fills_gap = !self.reassembly.is_empty();
         if fills_gap {
-            self.rcv_nxt = self.held.advance(self.rcv_nxt);
+            self.rcv_nxt = self.reassembly.advance(self.rcv_nxt);
         }
         self.edge = self.edge.max(self.rcv_nxt);
         if self.params.receive_buffer_max_bytes.is_some() {
             self.tune_buffer(segment, now);
         }
         let unacknowledged = self.rcv_nxt - self.last_ack_sent;
-        if self.held.is_empty() && self.policy.is_prompt(unacknowledged)
+        if self.reassembly.is_empty() && self.policy.is_prompt(unacknowledged)
             || self.is_due(segment, fills_gap, now)
             || self.has_fin()
         {
@@ -85,7 +85,7 @@ impl Receiver {
             unacknowledged: self.rcv_nxt - self.last_ack_sent,
             rcv_nxt: self.rcv_nxt,
             fills_gap,
-            gap_left: !self.held.is_empty(),
+            gap_left: !self.reassembly.is_empty(),
             edge_moves: self.edge_moves(self.rcv_nxt - segment.seq),
             pushed_and_read: (segment.has(flags::PSH) || partial) && self.unread() == 0,
             slow_start: segment.slow_start,

@@ -15,6 +15,7 @@ mod probe_segments;
 
 use super::reassembly::Reassembly;
 use super::segment::{Direction, Ecn, Purpose, Segment, flags};
+use super::stack_rules::AckRules;
 use crate::config::StackParams;
 use crate::sim::time::{Nanos, timestamp};
 use crate::sim::timer::Timer;
@@ -33,7 +34,7 @@ pub enum Space {
         /// Octets per nanosecond; none: at once.
         octets_per_ns: Option<f64>,
     },
-    /// Someone else says (a proxy): octets to advertise now.
+    /// A proxy decides: octets to advertise now.
     Granted {
         /// Octets beyond `rcv_nxt` that may be promised.
         window_bytes: u64,
@@ -86,7 +87,7 @@ pub struct Receiver {
     /// Where the application reads, fractions of an octet kept, and when that was worked out.
     read_to: f64,
     read_at: Nanos,
-    held: Reassembly,
+    reassembly: Reassembly,
     /// The window of an application's buffer, where it does not offer all of it at once.
     growing: Option<GrowingWindow>,
     /// Right edge of the window last advertised; never moves left (RFC 9293 §3.8.6.2.2).
@@ -107,7 +108,8 @@ pub struct Receiver {
     /// Answers to dummy segments that are due, and their code point.
     probe_answers: (u32, u8),
     ending: Ending,
-    /// Before the connection stands: the SYN-ACK's; with a slow reader: when a closed window opens; in the end the FIN's.
+    /// Before the connection is established: the SYN-ACK's; with a slow reader: when a closed window opens; in the end
+    /// the FIN's.
     reopen: Timer,
     control_rto: Nanos,
     ip_id: u16,
@@ -115,7 +117,7 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// A receiver of leg `leg`. Without handshake it stands open.
+    /// A receiver of leg `leg`. Without a handshake it is established at once.
     pub fn new(leg: u16, params: &StackParams, space: Space) -> Self {
         let (buffer, growing) = match space {
             Space::Application { buffer_bytes, .. } => {
@@ -139,7 +141,7 @@ impl Receiver {
             rcv_nxt: 1,
             read_to: 1.0,
             read_at: 0,
-            held: Reassembly::default(),
+            reassembly: Reassembly::default(),
             growing,
             edge: 1,
             wscale: if linux {
@@ -149,7 +151,7 @@ impl Receiver {
             },
             last_ack_sent: 1,
             ts_recent: 0,
-            policy: AckPolicy::new(params),
+            policy: AckPolicy::new(params, AckRules::of(params)),
             owed: Owed::Nothing,
             own_nxt: 1,
             ecn: params.ecn && !params.handshake,
@@ -180,9 +182,9 @@ impl Receiver {
         self.last_ack_sent
     }
 
-    /// Octets held out of order.
-    pub fn held_octets(&self) -> u64 {
-        self.held.octets()
+    /// Octets received out of order, in the reassembly queue.
+    pub fn out_of_order_octets(&self) -> u64 {
+        self.reassembly.octets()
     }
 
     /// Whether the connection is open.
@@ -234,7 +236,7 @@ impl Receiver {
         self.counters
     }
 
-    /// Takes a segment that may be anything, but for data in order: says whether it is that.
+    /// Takes a segment that may be anything, but for data in order: returns whether it is that.
     #[inline(never)]
     fn admits(&mut self, segment: &Segment, now: Nanos) -> bool {
         if segment.flags & flags::CONTROL != 0 {
@@ -283,7 +285,7 @@ impl Receiver {
         false
     }
 
-    /// RFC 3168 §6.1.3: every ACK echoes a mark until the sender says that it has reduced its window; a mark on that
+    /// RFC 3168 §6.1.3: every ACK echoes a mark until the sender reports that it has decreased its window; a mark on that
     /// very segment is a new one.
     fn take_mark(&mut self, segment: &Segment) {
         let marked = segment.ecn == Ecn::Ce;
@@ -296,12 +298,12 @@ impl Receiver {
             // Without SACK the window stays, so that the sender knows the duplicate ACK for one.
             self.grow_window(segment, 0);
         }
-        let gaps = self.held.gaps();
-        if !self.held.insert(segment.seq, segment.seq_end()) {
+        let gaps = self.reassembly.gaps();
+        if !self.reassembly.insert(segment.seq, segment.seq_end()) {
             self.note_duplicate(segment);
         }
         self.tune_buffer_in_gap(segment, now);
-        let opens_gap = self.held.gaps() > gaps;
+        let opens_gap = self.reassembly.gaps() > gaps;
         if self.policy.beyond_gap(opens_gap, self.rcv_nxt, now) || self.dsack.is_some() {
             self.owed = Owed::Acknowledgement;
         }
@@ -358,7 +360,7 @@ impl Receiver {
         }
     }
 
-    /// When it wants to be called.
+    /// When it needs to be called.
     #[inline]
     pub fn next_deadline(&self) -> Nanos {
         let own = self.policy.next_deadline().min(self.reopen.armed());
@@ -387,7 +389,7 @@ impl Receiver {
         }
     }
 
-    /// Writes the next acknowledgement into a slot, if one is owed; says whether one is.
+    /// Writes the next acknowledgement into a slot, if one is owed; returns whether one is.
     #[inline(always)]
     pub fn transmit(&mut self, now: Nanos, slot: &mut Segment) -> bool {
         match self.owed {
@@ -440,7 +442,7 @@ impl Receiver {
         if self.is_frozen() {
             slot.wnd_bytes = 0;
         }
-        if self.dsack.is_some() || !self.held.is_empty() {
+        if self.dsack.is_some() || !self.reassembly.is_empty() {
             self.report_blocks(slot);
         }
         self.last_ack_sent = self.rcv_nxt;
@@ -456,9 +458,9 @@ impl Receiver {
         if let Some((left, right)) = self.dsack.take() {
             push_block(slot, left, right);
         }
-        if !self.held.is_empty() && self.params.sack_enabled() {
+        if !self.reassembly.is_empty() && self.params.sack_enabled() {
             let blocks = self.params.sack_blocks() - usize::from(slot.sack_len);
-            self.held
+            self.reassembly
                 .report(blocks, |left, right| push_block(slot, left, right));
         }
         if slot.sack_len > 0 {

@@ -1,4 +1,4 @@
-//! Acknowledgements by time: a few per round-trip time, over a narrow way back.
+//! Acknowledgements by time: a few per round-trip time, for a narrow reverse path.
 //!
 //! Does not depend on what arrives. `ack_policy` decides by it.
 
@@ -9,7 +9,7 @@ use crate::sim::time::{MILLISECOND, Nanos, timestamp};
 pub struct Periods {
     /// How many.
     pub per_round_trip: f64,
-    /// Without a handshake: the least time from an ACK to what it set off, once there is one.
+    /// Without a handshake: the minimum time from an ACK to the data that it triggered, once there is a sample.
     pub min: Option<Nanos>,
     /// The connection begins with a handshake, which tells of the path.
     pub shakes_hands: bool,

@@ -10,7 +10,7 @@ use crate::tcp::segment::{Segment, flags};
 impl Receiver {
     /// Takes a dummy segment, and the octets that it carries where they are missing.
     ///
-    /// Deviation: the paper's receiver discards a dummy; here the copy of a segment that was lost repairs it.
+    /// Deviation: the paper's receiver discards a dummy; here it takes the copy of a lost segment as a retransmission.
     pub(super) fn take_low_priority_probe(&mut self, segment: &Segment, now: Nanos) {
         self.counters.data_segments_in += u64::from(segment.payload_bytes > 0);
         self.probe_answers = (self.probe_answers.0 + 1, segment.dscp);
@@ -18,7 +18,9 @@ impl Receiver {
         let fits = segment.end() <= self.edge;
         if segment.seq == self.rcv_nxt && fits {
             self.take_in_order(segment, now);
-        } else if segment.seq > self.rcv_nxt && fits && !self.held.holds(segment.seq, segment.end())
+        } else if segment.seq > self.rcv_nxt
+            && fits
+            && !self.reassembly.holds(segment.seq, segment.end())
         {
             self.take_out_of_order(segment, now);
         } else {
@@ -26,7 +28,7 @@ impl Receiver {
         }
     }
 
-    /// Writes the answer to a dummy segment into a slot, if one is due; says whether one is.
+    /// Writes the answer to a dummy segment into a slot, if one is due; returns whether one is.
     #[inline]
     pub(super) fn answer_low_priority_probe(&mut self, now: Nanos, slot: &mut Segment) -> bool {
         let (due, dscp) = self.probe_answers;
@@ -112,7 +114,7 @@ mod tests {
     fn octets_that_are_missing_are_taken_in_order_and_beyond_a_hole_once() {
         let mut receiver = receiver();
         receiver.receive(&segment(2, flags::ACK | flags::DUMMY), 0);
-        assert_eq!(receiver.held_octets(), SMSS);
+        assert_eq!(receiver.out_of_order_octets(), SMSS);
         // A duplicate ACK tells of the hole.
         assert_eq!(sent(&mut receiver, 0), [(0, false, 0), (0, true, 8)]);
         receiver.receive(&segment(2, flags::ACK | flags::DUMMY), 0);

@@ -1,5 +1,5 @@
-//! FACK's recovery: the forward-most octet that SACK has reported (snd.fack) says what is still in flight, and a hole of
-//! more than three segments below it is lost without waiting for three duplicates.
+//! FACK's recovery: the forward-most octet that SACK has reported (snd.fack) determines what is still in flight, and a
+//! hole of more than three segments below it is lost without waiting for three duplicates.
 //!
 //! awnd = snd_nxt - snd.fack + retran_data is the scoreboard's pipe where every segment below snd.fack that is not sacked
 //! counts as lost. Does not depend on how much a loss reduces the window. Read Mathis and Mahdavi 1996 §3 first, then `docs/variants/fack.md`.

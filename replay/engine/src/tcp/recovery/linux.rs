@@ -1,10 +1,9 @@
-//! Recovery as Linux 6.18 runs it: one state machine for losses, for reductions that prove spurious (RFC 3522,
+//! Recovery as Linux 6.18 runs it: one state machine for losses, for spurious window decreases (RFC 3522,
 //! RFC 3708, RFC 5682) and for reordering, with SACK and without it.
 //!
 //! Does not depend on windows' arithmetic: the controller and `prr` have it. Read RFC 8985 §6, RFC 5682 §3.1 and RFC 3522
 //! §3.2 first; the order of the questions is that of `tcp_fastretrans_alert`.
 
-use super::rack::PathView;
 use super::undo::{Hold, MAX_REORDERING};
 use super::window::RecoveryWindow;
 use super::{Ack, Departure, Recovery};
@@ -25,7 +24,6 @@ impl Recovery for LinuxRecovery {
         let counts =
             !matches!(sender.phase, Phase::Loss { .. }) || sender.undo_state.marker.is_some();
         sender.note_order(ack, counts);
-        sender.rack.note_min_rtt(ack.prior_min_rtt);
         sender.react_as_linux(ack);
     }
 
@@ -43,14 +41,15 @@ impl Recovery for LinuxRecovery {
             .controller
             .adjust(Adjustment::AtLeast(f64::from(sender.board.pipe() + 1)));
         sender.begin_loss_phase();
-        // The first segment is retransmitted at once, whatever pacing says.
+        // The first segment is retransmitted at once, regardless of pacing.
         sender.forced = sender.board.first();
         let wait = sender.next_timeout(now) - now;
         sender.rto_timer.set_ticks(now, wait);
     }
 
     fn on_reordering_timer(sender: &mut Sender, now: Nanos) {
-        let view = sender.linux_view(now);
+        // As Linux: the one timer has other purposes too, and is not stopped when nothing is suspected.
+        let view = sender.path_view(now);
         let found = sender.rack.detect(&mut sender.board, &view);
         sender.rearm_timeout_of_oldest(now);
         if !found {
@@ -117,18 +116,15 @@ impl Recovery for LinuxRecovery {
 }
 
 impl Sender {
-    fn linux_view(&self, now: Nanos) -> PathView {
-        PathView {
-            as_linux: true,
-            ..self.path_view(now)
-        }
-    }
-
     fn react_as_linux(&mut self, ack: &Ack) {
         self.undo_state.hold = Hold::Nothing;
         self.rack.awaits = false;
-        let view = self.linux_view(ack.now);
-        self.rack.update(&ack.digest, &view);
+        // Deviation: RFC 8985 §6.2 step 1 lets the ACK itself lower the minimum RTT before step 2 compares its RTT with it;
+        // Linux (`tcp_clean_rtx_queue`) compares first.
+        let min_rtt = ack.prior_min_rtt.unwrap_or(0);
+        if self.rack.update(&ack.digest, min_rtt, ack.now) {
+            self.rack.take_rtt_of_last(&ack.digest, min_rtt, ack.now);
+        }
         self.judge(ack);
         let newly_lost = self.board.lost_total() > ack.prior_lost;
         let (pipe, ssthresh) = (self.board.pipe(), self.controller.window().ssthresh);
@@ -144,7 +140,7 @@ impl Sender {
                 let late = u64::from(self.undo_state.reordering) > DUP_THRESH;
                 let grows = ack.advances || late && ack.digest.sacked > 0;
                 let sinks = self.sink(ack, ack.advances && !newly_lost);
-                // RFC 3168 §6.1.2: no growth on an echoed mark.
+                // RFC 3168 §6.1.2: no increase on an echoed mark.
                 if grows && !sinks && !ack.ecn_echo {
                     self.increase_window(ack);
                 }
@@ -214,7 +210,7 @@ impl Sender {
     fn judge_in_recovery(&mut self, ack: &Ack) {
         if ack.advances && self.partial_was_late(ack) {
             if self.board.retransmitted() > 0 {
-                self.undo_state.hold = Hold::Repairs;
+                self.undo_state.hold = Hold::Retransmissions;
                 return;
             }
             self.forget_first_sent();
@@ -275,7 +271,7 @@ impl Sender {
                     recovery_point: self.snd_nxt,
                     dup_acks: 0,
                 };
-                self.undo_state.hold = Hold::NewFirst;
+                self.undo_state.hold = Hold::NewDataFirst;
                 return;
             }
         }
@@ -289,9 +285,9 @@ impl Sender {
     /// Whether the ACK reports something sent only once, before the timeout. Without SACK an ACK that covers a
     /// retransmission too does not: that alone may have filled the gap.
     fn original_arrived(&self, ack: &Ack, recovery_point: u64) -> bool {
-        let told = self.rules.sack || !ack.digest.acked_retransmission;
+        let reported = self.rules.sack || !ack.digest.acked_retransmission;
         let original = ack.digest.first_original_end;
-        told && original.is_some_and(|end| end <= recovery_point)
+        reported && original.is_some_and(|end| end <= recovery_point)
     }
 
     fn undo_timeout(&mut self) {
@@ -299,13 +295,13 @@ impl Sender {
         self.timeouts_in_a_row = 0;
     }
 
-    /// RFC 3708: DSACKs have disproved the reduction.
+    /// RFC 3708: DSACKs have shown that the window decrease was spurious.
     fn try_undo_by_dsack(&mut self) -> bool {
-        let disproved = self.undo_state.disproved();
-        if disproved {
+        let spurious = self.undo_state.all_spurious();
+        if spurious {
             self.undo(false);
         }
-        disproved
+        spurious
     }
 
     fn forget_first_sent(&mut self) {
@@ -316,7 +312,7 @@ impl Sender {
 
     fn find_losses_as_linux(&mut self, ack: &Ack) {
         if self.rules.sack {
-            let view = self.linux_view(ack.now);
+            let view = self.path_view(ack.now);
             self.rack.detect(&mut self.board, &view);
             return;
         }
@@ -392,10 +388,10 @@ impl Sender {
     /// Without SACK a duplicate ACK reports a segment that arrived, and an ACK that advances removes those that reported
     /// the rest. Returns the segments delivered.
     fn count_dup_acks_as_linux(&mut self, advances: bool, duplicate: bool, acked: u32) -> u32 {
-        let told = self.board.sacked();
+        let reported = self.board.sacked();
         let delivered = if advances {
             self.board.eat_dup_acks(acked.saturating_sub(1));
-            acked.saturating_sub(told).max(1)
+            acked.saturating_sub(reported).max(1)
         } else if duplicate && self.dupacks_report_loss() {
             self.board.add_dup_ack();
             1

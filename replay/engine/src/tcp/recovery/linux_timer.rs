@@ -1,6 +1,6 @@
 //! The one timer that Linux has for three purposes: a retransmission timeout, a tail loss probe, RACK's reordering
-//! window. Setting it for one takes it from the others, and where the timeout takes its turn back, its time runs from
-//! when the oldest segment left, not from now. Of the sender's three timers one at most is set.
+//! window. Setting it for one purpose cancels the others. When it is set for the timeout again, the RTO runs from the
+//! transmission of the oldest segment, not from now. At most one of the sender's three timers is set.
 //!
 //! Does not depend on how a window grows. Facts: Linux 6.18 `tcp_rearm_rto`, `tcp_schedule_loss_probe`,
 //! `tcp_send_loss_probe`, `tcp_rack_reo_timeout`, `tcp_xmit_retransmit_queue`. It counts in ticks.
@@ -194,14 +194,14 @@ mod tests {
     }
 
     #[test]
-    fn only_a_repair_of_the_oldest_restarts_the_timeout_and_not_while_rack_waits() {
+    fn only_a_retransmission_of_the_oldest_restarts_the_timeout_and_not_while_rack_waits() {
         let mut sender = begun();
         sender.time_retransmission(2, 200 * MS);
         assert_eq!(set(&sender), [None, Some(304_000), None]);
         sender.time_retransmission(1, 200 * MS);
         assert_eq!(set(&sender), [Some(512_000), None, None]);
         sender.receive(&ack("ack 2 sack 3-3", 210 * MS), 210 * MS);
-        // Its own 210 ms after they left, a quarter of the least round trip, and 2 ms.
+        // 210 ms after they left, a quarter of the minimum RTT, and 2 ms.
         let waits = [None, None, Some(240_000)];
         assert_eq!(set(&sender), waits);
         sender.time_retransmission(1, 220 * MS);
@@ -217,7 +217,11 @@ mod tests {
         // The sample of 110 ms made the timeout 301.25 ms, which are 76 ticks.
         assert_eq!(set(&sender), [Some(308_000), None, None]);
         assert_eq!(polled(&mut sender, 140 * MS), 1);
-        assert_eq!(set(&sender), [Some(448_000), None, None], "it was repaired");
+        assert_eq!(
+            set(&sender),
+            [Some(448_000), None, None],
+            "it was retransmitted"
+        );
     }
 
     #[test]

@@ -64,7 +64,7 @@ pub(in crate::tcp) enum Departure {
     New,
     /// Segment `number` again, because it is lost.
     Retransmission(u64),
-    /// Segment `number` again, whatever the window says.
+    /// Segment `number` again, regardless of the window.
     Forced(u64),
     /// A tail loss probe with new data, or with the segment of this number.
     Probe(Option<u64>),
@@ -76,11 +76,11 @@ pub(in crate::tcp) trait Recovery {
     /// It reads the order in which segments left.
     const READS_ORDER: bool = false;
 
-    /// While nothing is lost, reported or suspected, an ACK that only acknowledges does nothing but let the window grow,
+    /// While nothing is lost, reported or suspected, an ACK that only acknowledges does nothing but increase the window,
     /// restart the timer and, if it reads the order of departure, move RACK on (see `sender/fast_path`).
     const IS_STEADY: bool = true;
 
-    /// Reacts to an ACK: finds losses, begins and ends recovery, lets the window grow.
+    /// Reacts to an ACK: finds losses, begins and ends recovery, increases the window.
     fn on_ack(sender: &mut Sender, ack: &Ack)
     where
         Self: Sized,

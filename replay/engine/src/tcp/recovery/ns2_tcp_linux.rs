@@ -1,8 +1,8 @@
 //! The recovery of ns-2.35's Agent/TCP/Linux, which drives the congestion control modules of Linux 2.6.22: losses by the
 //! forward-most segment that SACK has reported, losses of retransmissions by their order, and rate halving.
 //!
-//! Segments are counted, not octets. Does not depend on how a controller moves the window, except that while a loss is
-//! repaired cwnd is the controller's `recovery_cwnd`. No limited transmit, no undo, no F-RTO. Read Mathis and Mahdavi 1996
+//! Segments are counted, not octets. Does not depend on how a controller moves the window, except that in loss
+//! recovery cwnd is the controller's `recovery_cwnd`. No limited transmit, no undo, no F-RTO. Read Mathis and Mahdavi 1996
 //! §3 first, then `docs/mechanisms.md`.
 
 use super::window::RecoveryWindow;
@@ -26,7 +26,7 @@ struct Retransmission {
     order: u64,
 }
 
-/// What the scoreboard alone does not tell.
+/// What the scoreboard does not show.
 #[derive(Debug, Default)]
 pub(in crate::tcp) struct Ns2TcpLinux {
     /// In the order of their numbers.
@@ -34,11 +34,11 @@ pub(in crate::tcp) struct Ns2TcpLinux {
     next_order: u64,
     /// One more than the order of the retransmission that was reported last; 0: none.
     reported: u64,
-    /// Number of the segment behind the forward-most one that SACK had reported after the ACK before.
+    /// Number of the segment after the forward-most one that SACK had reported after the ACK before.
     edge: u64,
     /// What lies below was in flight and has been judged.
     judged: u64,
-    /// Number of the segment behind the last one that the scoreboard describes.
+    /// Number of the segment after the last one that the scoreboard describes.
     described: u64,
 }
 

@@ -41,8 +41,8 @@ pub(super) fn begin(sender: &mut Sender, entry: &mut Entry) -> RecoveryWindow {
 }
 
 impl Sender {
-    /// The rate reduction of a recovery that begins: where a congestion mark has begun one, that one goes on and says
-    /// where recovery ends.
+    /// The rate reduction of a recovery that begins: where a congestion mark has begun one, that one continues and
+    /// determines where recovery ends.
     pub(super) fn proportional_rate(&mut self, entry: &mut Entry) -> Prr {
         let recover_fs = if self.rules.recover_fs_is_cwnd {
             entry.cwnd_before as u32

@@ -69,13 +69,22 @@ impl Recovery for RackRecovery {
 
 /// Learns of what the ACK delivered, and marks lost what was sent long enough before.
 pub(super) fn find_losses(sender: &mut Sender, ack: &Ack, view: &PathView) -> bool {
-    sender.rack.update(&ack.digest, view);
-    sender.rack.detect(&mut sender.board, view)
+    sender.rack.update(&ack.digest, view.min_rtt, view.now);
+    detect_losses(sender, view)
+}
+
+/// Marks lost what was sent long enough before, and stops the timer of the reordering window if nothing is suspected.
+fn detect_losses(sender: &mut Sender, view: &PathView) -> bool {
+    let found = sender.rack.detect(&mut sender.board, view);
+    if !sender.rack.awaits {
+        sender.rack.reordering_timer.stop();
+    }
+    found
 }
 
 /// RFC 8985 §6.3: the reordering window of a suspect has closed.
 pub(super) fn on_reordering_timer<R: Recovery>(sender: &mut Sender, view: &PathView) {
-    if !sender.rack.detect(&mut sender.board, view) {
+    if !detect_losses(sender, view) {
         return;
     }
     if matches!(sender.phase, Phase::Open { .. }) {
@@ -115,10 +124,9 @@ impl Sender {
             now,
             min_rtt: self.rtt.min_rtt().unwrap_or(0),
             srtt: self.rtt.srtt().unwrap_or(0),
-            repairing: self.in_loss_recovery(),
+            in_recovery: self.in_loss_recovery(),
             dup_thresh: self.undo_state.reordering,
             reordered: self.undo_state.reordered,
-            as_linux: false,
         }
     }
 }
@@ -130,8 +138,6 @@ pub struct Rack {
     latest: (Nanos, u64),
     /// Round-trip time of that transmission.
     rtt: Nanos,
-    /// Minimum RTT before the ACK that is being taken.
-    min_before: Nanos,
     /// Fires when the reordering window of the oldest suspect closes.
     pub reordering_timer: TickTimer,
     /// The last look at the scoreboard set it.
@@ -187,14 +193,11 @@ pub struct PathView {
     /// Smoothed RTT.
     pub srtt: Nanos,
     /// In fast recovery or after a timeout.
-    pub repairing: bool,
-    /// Duplicates that reordering alone explains.
+    pub in_recovery: bool,
+    /// Reordering degree: the duplicate ACKs that reordering alone explains.
     pub dup_thresh: u32,
     /// Reordering has been seen.
     pub reordered: bool,
-    /// Linux's rules hold: the timer serves other purposes too, and one that is set goes on if there is nothing to
-    /// wait for; an RTT may be that of an older transmission.
-    pub as_linux: bool,
 }
 
 impl Rack {
@@ -204,13 +207,9 @@ impl Rack {
         self.probe_timer.stop();
     }
 
-    /// An ACK came; the minimum RTT before it.
-    pub fn note_min_rtt(&mut self, min: Option<Nanos>) {
-        self.min_before = min.unwrap_or(0);
-    }
-
-    /// RFC 8985 §6.2 steps 1 to 3: learns of deliveries.
-    pub fn update(&mut self, digest: &Digest, view: &PathView) {
+    /// RFC 8985 §6.2 steps 1 to 3: learns of deliveries. An RTT below `min_rtt` is not that of a retransmission. Returns
+    /// whether the ACK delivered anything that counts.
+    pub fn update(&mut self, digest: &Digest, min_rtt: Nanos, now: Nanos) -> bool {
         let Some(Latest {
             sent_at,
             end,
@@ -218,20 +217,18 @@ impl Rack {
             ..
         }) = digest.latest
         else {
-            return;
+            return false;
         };
-        let rtt = view.now - sent_at;
+        let rtt = now - sent_at;
         // A retransmission acknowledged sooner than any path allows: the ACK was for the original.
-        if retransmission && rtt < self.min_rtt(view) {
-            return;
+        if retransmission && rtt < min_rtt {
+            return false;
         }
         if (sent_at, end) > self.latest {
             self.latest = (sent_at, end);
             self.rtt = rtt;
         }
-        if view.as_linux {
-            self.take_rtt_of_last(digest, view);
-        }
+        true
     }
 
     /// Whether the first outstanding segment left before the latest one known to have been delivered.
@@ -243,32 +240,21 @@ impl Rack {
         (board.sent_at(first), board.span(first).0) < self.latest
     }
 
-    /// The same as `update` under Linux's rules where nothing is suspected and what left at `sent.0` and ends at `sent.1`
-    /// was sent once.
+    /// `update` and `take_rtt_of_last` at once, for an ACK of the segment that was sent once, at `sent.0`, and ends at
+    /// `sent.1`, while nothing is suspected.
     #[inline]
-    pub fn note_delivery(&mut self, sent: (Nanos, u64), min_rtt: Option<Nanos>, now: Nanos) {
-        self.note_min_rtt(min_rtt);
+    pub fn note_delivery(&mut self, sent: (Nanos, u64), now: Nanos) {
         self.latest = self.latest.max(sent);
         self.rtt = now - sent.0;
         self.awaits = false;
     }
 
-    /// Deviation: RFC 8985 §6.2 step 1 lets the ACK itself lower the minimum RTT before step 2 asks whether its RTT is below
-    /// it; Linux (`tcp_clean_rtx_queue`) asks first.
-    fn min_rtt(&self, view: &PathView) -> Nanos {
-        if view.as_linux {
-            self.min_before
-        } else {
-            view.min_rtt
-        }
-    }
-
     /// Deviation: RFC 8985 §6.2 step 2 takes the RTT of the latest transmission delivered; Linux (`tcp_rack_advance`)
     /// that of the one it comes to last: it looks through what is sacked first, then through what is acknowledged.
-    fn take_rtt_of_last(&mut self, digest: &Digest, view: &PathView) {
+    pub fn take_rtt_of_last(&mut self, digest: &Digest, min_rtt: Nanos, now: Nanos) {
         if let Some((sent_at, retransmission)) = digest.last_acked.or(digest.last_sacked) {
-            let rtt = view.now - sent_at;
-            if !retransmission || rtt >= self.min_rtt(view) {
+            let rtt = now - sent_at;
+            if !retransmission || rtt >= min_rtt {
                 self.rtt = rtt;
             }
         }
@@ -290,7 +276,7 @@ impl Rack {
         }
     }
 
-    /// A recovery ended and was right.
+    /// A recovery ended that was not spurious.
     pub fn note_recovery_end(&mut self) {
         self.widening.persists = self.widening.persists.saturating_sub(1);
         if self.widening.persists == 0 {
@@ -298,10 +284,10 @@ impl Rack {
         }
     }
 
-    /// RFC 8985 §6.2 step 4: a quarter of the minimum RTT, nothing once losses are being repaired or three segments
+    /// RFC 8985 §6.2 step 4: a quarter of the minimum RTT, zero in loss recovery or once three segments
     /// have been sacked.
     fn reordering_window(&self, board: &Scoreboard, view: &PathView) -> Nanos {
-        let hasty = view.repairing || board.sacked() >= view.dup_thresh;
+        let hasty = view.in_recovery || board.sacked() >= view.dup_thresh;
         if hasty && !view.reordered {
             0
         } else {
@@ -335,8 +321,6 @@ impl Rack {
         self.awaits = wait_until > 0;
         if self.awaits {
             self.reordering_timer.set(wait_until);
-        } else if !view.as_linux {
-            self.reordering_timer.stop();
         }
         found
     }
@@ -347,20 +331,19 @@ mod tests {
     use super::*;
     use crate::sim::time::MILLISECOND;
 
-    fn view(now_ms: u64, as_linux: bool) -> PathView {
+    fn view(now_ms: u64) -> PathView {
         PathView {
             now: now_ms * MILLISECOND,
             min_rtt: 40 * MILLISECOND,
             srtt: 100 * MILLISECOND,
-            repairing: false,
+            in_recovery: false,
             dup_thresh: 3,
             reordered: false,
-            as_linux,
         }
     }
 
     /// Segments 0 and 1 left at 0, 2 at 20 ms; the ACK of 0 tells that 2 has arrived as well.
-    fn finds_a_loss(as_linux: bool) -> bool {
+    fn finds_a_loss(rtt_of_last: bool) -> bool {
         let mut board = Scoreboard::new(100, true);
         let mut digest = Digest::default();
         for (number, sent_at) in [(0, 0), (1, 0), (2, 20 * MILLISECOND)] {
@@ -368,13 +351,15 @@ mod tests {
         }
         board.acknowledge(101, &mut digest);
         board.sack(201, 301, &mut digest);
-        let (mut rack, view) = (Rack::default(), view(100, as_linux));
-        rack.update(&digest, &view);
+        let (mut rack, view) = (Rack::default(), view(100));
+        if rack.update(&digest, view.min_rtt, view.now) && rtt_of_last {
+            rack.take_rtt_of_last(&digest, view.min_rtt, view.now);
+        }
         rack.detect(&mut board, &view)
     }
 
-    /// Segments 0 and 1 left at 0; 0 again at 60 ms, and its ACK comes at 100 ms, as the minimum RTT of all.
-    fn believes_the_fastest_repair(as_linux: bool, min_before_ms: u64) -> bool {
+    /// Segments 0 and 1 left at 0; 0 again at 60 ms, and its ACK comes at 100 ms.
+    fn accepts_retransmission(min_rtt_ms: u64) -> bool {
         let mut board = Scoreboard::new(100, true);
         let mut digest = Digest::default();
         for number in [0, 1] {
@@ -383,17 +368,15 @@ mod tests {
         board.mark_lost(0);
         board.retransmit(0, 60 * MILLISECOND);
         board.acknowledge(101, &mut digest);
-        let (mut rack, view) = (Rack::default(), view(100, as_linux));
-        rack.note_min_rtt(Some(min_before_ms * MILLISECOND));
-        rack.update(&digest, &view);
+        let (mut rack, view) = (Rack::default(), view(100));
+        rack.update(&digest, min_rtt_ms * MILLISECOND, view.now);
         rack.detect(&mut board, &view)
     }
 
     #[test]
-    fn linux_holds_a_repair_against_the_least_rtt_before_its_own() {
-        assert!(believes_the_fastest_repair(false, 41));
-        assert!(believes_the_fastest_repair(true, 40));
-        assert!(!believes_the_fastest_repair(true, 41));
+    fn rfc8985_a_retransmission_acknowledged_within_the_min_rtt_does_not_count() {
+        assert!(accepts_retransmission(40));
+        assert!(!accepts_retransmission(41));
     }
 
     #[test]
@@ -405,11 +388,7 @@ mod tests {
 
     #[test]
     fn rfc8985_a_dsack_widens_the_window_for_sixteen_recoveries() {
-        let (mut rack, board, view) = (
-            Rack::default(),
-            Scoreboard::new(100, true),
-            view(100, false),
-        );
+        let (mut rack, board, view) = (Rack::default(), Scoreboard::new(100, true), view(100));
         let window = |rack: &Rack| rack.reordering_window(&board, &view) / MILLISECOND;
         rack.note_dsack(1, 101);
         assert_eq!(window(&rack), 20);

@@ -15,7 +15,7 @@ use crate::tcp::sender::phase::{FastRecovery, Phase};
 pub(in crate::tcp) struct Entry {
     /// Number of the first outstanding segment.
     pub first: u64,
-    /// cwnd before the reduction.
+    /// cwnd before the decrease.
     pub cwnd_before: f64,
     /// Share of the window that is taken gradually (FACK's rampdown).
     pub rampdown: Option<f64>,
@@ -136,7 +136,7 @@ pub(super) fn on_timeout(sender: &mut Sender, now: Nanos) {
 
 /// The same where nothing is undone.
 pub(super) fn retransmit_all(sender: &mut Sender, now: Nanos) {
-    // RFC 5681 §3.1: ssthresh stays when the same segment times out again.
+    // RFC 5681 §3.1: ssthresh does not change when the same segment times out again.
     let first = sender.timeouts_in_a_row == 0;
     let flight = sender.flight_at_timeout();
     sender.board.mark_all_lost();
@@ -269,7 +269,7 @@ impl Sender {
         };
     }
 
-    /// Lets the ACK grow the window. A controller that models the path sees every ACK in `follow_model`.
+    /// Increases the window by the ACK. A controller that models the path sees every ACK in `follow_model`.
     #[inline]
     pub(super) fn increase_window(&mut self, ack: &Ack) {
         if !self.capabilities.models_path {

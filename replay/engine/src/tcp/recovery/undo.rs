@@ -1,6 +1,6 @@
-//! Undo of spurious reductions: an echoed timestamp (RFC 3522), a DSACK (RFC 3708) or new data (RFC 5682) shows that the
-//! retransmission was unnecessary, and the reduction is undone (RFC 4015). Also the observed degree of reordering. The order
-//! of the checks here is that of the senders that recover as the RFCs specify; Linux's order is in `linux`.
+//! Undo of spurious window decreases: an echoed timestamp (RFC 3522), DSACKs (RFC 3708) or the ACKs of new data (F-RTO,
+//! RFC 5682) show that a retransmission was spurious, and the decrease is undone (RFC 4015). Also the observed degree of
+//! reordering. The order of the checks here is that of the recoveries of the RFCs; Linux's order is in `linux`.
 //!
 //! Does not depend on how losses are detected. Read RFC 3522 §3.2 and RFC 5682 §2.1 first.
 
@@ -11,26 +11,26 @@ use crate::tcp::scoreboard::DUP_THRESH;
 use crate::tcp::sender::Sender;
 use crate::tcp::sender::phase::{FastRecovery, Phase};
 
-/// Linux (`tcp_max_reordering`): segments of reordering that are believed at most.
+/// Linux (`tcp_max_reordering`): the upper limit of the reordering degree, in segments.
 pub(in crate::tcp) const MAX_REORDERING: u32 = 300;
 
-/// Whether the last reduction was right, and what is known of reordering.
+/// What can undo the last window decrease, and what is known of reordering.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::tcp) struct UndoState {
-    /// `snd_una` at the last reduction; none: there is nothing to take back.
+    /// `snd_una` at the last window decrease; none: there is nothing to undo.
     pub marker: Option<u64>,
-    /// Retransmissions since then that no DSACK has called superfluous; none: none was made.
-    unproven: Option<u32>,
-    /// When the first retransmission of the episode left.
+    /// Retransmissions since then that no DSACK has reported as duplicates; none: there was no retransmission.
+    undo_retrans: Option<u32>,
+    /// When the first retransmission of the episode was sent (RFC 3522: RetransmitTS).
     pub first_sent: Option<Nanos>,
-    /// Duplicates that reordering alone explains.
+    /// Reordering degree: the duplicate ACKs that reordering alone explains.
     pub reordering: u32,
     /// Reordering has been seen.
     pub reordered: bool,
-    /// RFC 5682 §3.1: after a timeout new data asks whether it was spurious.
+    /// RFC 5682 §3.1: after a timeout new data is sent as a probe of whether it was spurious.
     pub probing: bool,
     pub hold: Hold,
-    /// Reductions that have been taken back.
+    /// Window decreases undone so far.
     pub undone: u64,
 }
 
@@ -38,7 +38,7 @@ impl Default for UndoState {
     fn default() -> Self {
         Self {
             marker: None,
-            unproven: None,
+            undo_retrans: None,
             first_sent: None,
             reordering: DUP_THRESH as u32,
             reordered: false,
@@ -49,52 +49,53 @@ impl Default for UndoState {
     }
 }
 
-/// What must not be repaired before the next ACK.
+/// What must not be sent before the next ACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::tcp) enum Hold {
-    /// Repairs leave.
+    /// Retransmissions are allowed.
     Nothing,
-    /// New data goes first; repairs leave if there is none (RFC 5682 §3.1 step 2b).
-    NewFirst,
-    /// No repairs: what seemed lost was late.
-    Repairs,
+    /// New data first; retransmissions only if there is none (RFC 5682 §3.1 step 2b).
+    NewDataFirst,
+    /// No retransmissions: the segments that seemed lost were late.
+    Retransmissions,
 }
 
 impl UndoState {
-    /// A reduction begins, with `retransmitted` segments in the network that were sent again before.
+    /// The window decreases while `retransmitted` retransmissions of an earlier episode are in flight.
     pub fn begin(&mut self, snd_una: u64, retransmitted: u32) {
         self.marker = Some(snd_una);
-        self.unproven = (retransmitted > 0).then_some(retransmitted);
+        self.undo_retrans = (retransmitted > 0).then_some(retransmitted);
     }
 
-    /// The same where nothing of an earlier episode counts any more.
+    /// The same at the start of a new episode: the time of an earlier first retransmission no longer counts.
     pub fn begin_anew(&mut self, snd_una: u64, retransmitted: u32) {
         self.first_sent = None;
         self.begin(snd_una, retransmitted);
     }
 
-    /// A segment is sent again.
+    /// A segment is retransmitted.
     pub fn note_retransmission(&mut self, now: Nanos) {
-        self.unproven = Some(self.unproven.unwrap_or(0) + 1);
+        self.undo_retrans = Some(self.undo_retrans.unwrap_or(0) + 1);
         self.first_sent.get_or_insert(now);
     }
 
-    /// RFC 3708 §3: a DSACK up to `end` that `snd_una` had passed already proves a retransmission superfluous.
+    /// RFC 3708 §3: a DSACK whose block ends at `end`, below the earlier `snd_una`, shows that retransmissions were
+    /// spurious.
     pub fn note_dsack(&mut self, end: u64, prior_una: u64, segments: u32) {
         if self.marker.is_some_and(|marker| end > marker)
             && end <= prior_una
-            && let Some(unproven) = &mut self.unproven
+            && let Some(undo_retrans) = &mut self.undo_retrans
         {
-            *unproven = unproven.saturating_sub(segments);
+            *undo_retrans = undo_retrans.saturating_sub(segments);
         }
     }
 
-    /// Whether every retransmission was superfluous.
-    pub fn disproved(&self) -> bool {
-        self.marker.is_some() && self.unproven == Some(0)
+    /// Whether DSACKs have shown every retransmission to be spurious.
+    pub fn all_spurious(&self) -> bool {
+        self.marker.is_some() && self.undo_retrans == Some(0)
     }
 
-    /// A segment from `low` on came although one from `high` on had come before.
+    /// The segment at `low` arrived after the segment at `high`.
     pub fn note_reordering(&mut self, low: u64, high: u64, smss_bytes: u32) {
         if low >= high {
             return;
@@ -105,19 +106,19 @@ impl UndoState {
     }
 }
 
-/// What an ACK says of a timeout.
+/// What an ACK shows about a timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
-    /// Nothing against it.
-    Right,
-    /// New data asks.
-    Asked,
-    /// It was spurious, and has been taken back.
+    /// It was not spurious.
+    Genuine,
+    /// Not known yet: new data probes.
+    Probing,
+    /// It was spurious.
     Spurious,
 }
 
 impl Sender {
-    /// RFC 8985 §6.2 step 3: what this ACK says about the order in which segments came; `counts_sacked`: also what it sacks.
+    /// RFC 8985 §6.2 step 3: reordering that this ACK shows; with `counts_sacked` also reordering that its SACK blocks show.
     pub(super) fn note_order(&mut self, ack: &Ack, counts_sacked: bool) {
         let prior_high = ack.prior_high;
         let high = self.board.highest_sacked_seq(self.snd_una);
@@ -135,13 +136,13 @@ impl Sender {
         }
     }
 
-    /// Whether an echo or DSACKs disprove the reduction.
+    /// Whether the echoed timestamp or DSACKs show that the window decrease was spurious.
     pub(in crate::tcp) fn may_undo(&self, ack: &Ack, recovery_point: u64) -> bool {
         let delayed = self.undo_state.marker.is_some() && self.was_delayed(ack, recovery_point);
-        delayed || self.undo_state.disproved()
+        delayed || self.undo_state.all_spurious()
     }
 
-    /// RFC 3522 §3.2: the echoed timestamp is older than the first retransmission; or none was made.
+    /// RFC 3522 §3.2: the echoed timestamp is older than the first retransmission, or there was no retransmission.
     pub(in crate::tcp) fn was_delayed(&self, ack: &Ack, recovery_point: u64) -> bool {
         match self.undo_state.first_sent {
             Some(sent_at) => {
@@ -150,12 +151,12 @@ impl Sender {
                     && ack.ts_ecr != 0
                     && (ack.ts_ecr.wrapping_sub(stamp) as i32) < 0
             }
-            // Without SACK the time is forgotten once all is acknowledged.
+            // Without SACK the time is no longer known once everything is acknowledged.
             None => self.rules.sack || self.snd_una < recovery_point,
         }
     }
 
-    /// Takes back what the last reduction cost; `nothing_is_lost`: what was marked lost was late as well.
+    /// Undoes the last window decrease. With `nothing_is_lost` the segments marked lost were only late.
     pub(in crate::tcp) fn undo(&mut self, nothing_is_lost: bool) {
         if nothing_is_lost {
             self.board.forget_losses();
@@ -167,7 +168,7 @@ impl Sender {
 }
 
 impl Sender {
-    /// Fast recovery has begun and has reduced the window.
+    /// Fast recovery has begun and has decreased the window.
     pub(in crate::tcp) fn mark_recovery_for_undo(&mut self) {
         if self.params.undo {
             self.undo_state
@@ -175,8 +176,8 @@ impl Sender {
         }
     }
 
-    /// A timeout, before it changes the phase. RFC 5682 §2.1 step 1: it is asked about where nothing was being repaired;
-    /// what an earlier one of the same row cost may still prove superfluous.
+    /// A timeout, before it changes the phase. RFC 5682 §2.1 step 1: F-RTO starts only outside loss recovery. After
+    /// consecutive timeouts the decrease at the first one can still be undone.
     pub(in crate::tcp) fn mark_timeout_for_undo(&mut self) {
         if !self.params.undo {
             return;
@@ -187,7 +188,8 @@ impl Sender {
             Phase::Open { .. } => {
                 self.undo_state
                     .begin_anew(self.snd_una, self.board.retransmitted());
-                // Deviation: the echo tells at once and without holding repairs back; RFC 5682 has no word on both.
+                // Deviation: no F-RTO with timestamps, whose echo decides at once and without delaying retransmissions;
+                // RFC 5682 does not say what to do where both are possible.
                 self.undo_state.probing = self.params.frto && !self.params.timestamps;
             }
             Phase::Recovery(_) => self.undo_state.marker = None,
@@ -195,14 +197,14 @@ impl Sender {
         }
     }
 
-    /// Takes fast recovery back if what it sent again had not been lost; says whether.
+    /// Undoes fast recovery if its retransmissions were spurious. Returns whether it did.
     ///
-    /// Deviation: RFC 4015 §3.2 lets cwnd grow from FlightSize; as Linux, it is what it was before.
+    /// Deviation: RFC 4015 §3.2 lets cwnd grow from FlightSize; as in Linux, cwnd returns to its former value.
     pub(in crate::tcp) fn undoes_recovery(&mut self, ack: &Ack) -> bool {
         let Phase::Recovery(FastRecovery { recovery_point, .. }) = self.phase else {
             return false;
         };
-        if !self.params.undo || !self.is_disproved(ack, recovery_point) {
+        if !self.params.undo || !self.was_spurious(ack, recovery_point) {
             return false;
         }
         self.undo_and_reopen();
@@ -212,21 +214,21 @@ impl Sender {
         true
     }
 
-    /// RFC 3708: the report may come after the end of the recovery that it disproves.
+    /// RFC 3708: the DSACK that shows a recovery to be spurious may arrive after its end.
     pub(in crate::tcp) fn undo_past_recovery(&mut self) {
-        if self.undo_state.disproved() && self.params.undo {
+        if self.undo_state.all_spurious() && self.params.undo {
             self.undo(false);
         }
     }
 
-    /// Judges a timeout by an ACK; says whether that is all there is to do with the ACK.
+    /// Decides by an ACK whether a timeout was spurious. Returns whether the ACK is thereby dealt with.
     pub(in crate::tcp) fn answers_timeout(&mut self, ack: &Ack, recovery_point: u64) -> bool {
         if !self.params.undo {
             return false;
         }
         match self.judge_timeout(ack, recovery_point) {
-            Verdict::Right => false,
-            Verdict::Asked => {
+            Verdict::Genuine => false,
+            Verdict::Probing => {
                 self.increase_window(ack);
                 true
             }
@@ -240,39 +242,39 @@ impl Sender {
 
     fn judge_timeout(&mut self, ack: &Ack, recovery_point: u64) -> Verdict {
         self.undo_state.hold = Hold::Nothing;
-        if self.is_disproved(ack, recovery_point) {
+        if self.was_spurious(ack, recovery_point) {
             return Verdict::Spurious;
         }
         if !std::mem::take(&mut self.undo_state.probing) {
-            return Verdict::Right;
+            return Verdict::Genuine;
         }
         if self.snd_nxt > recovery_point {
-            // RFC 5682 §2.1 step 3: what was sent only once, before the timeout, has arrived, or has not.
+            // RFC 5682 §2.1 step 3: has a segment arrived that was sent only once, before the timeout?
             let original = ack.digest.first_original_end;
             let arrived = original.is_some_and(|end| end <= recovery_point);
             if arrived {
                 return Verdict::Spurious;
             }
-            // Step 3a: the new data, three segments of which there are at most with this, must not hold repairs back.
+            // Step 3a: the new data, at most three segments with this one, must not delay retransmissions.
             self.controller
                 .adjust(Adjustment::AtLeast(f64::from(self.board.pipe() + 1)));
-            return Verdict::Right;
+            return Verdict::Genuine;
         }
-        // Step 2a: a duplicate, or all of it at once, says nothing.
+        // Step 2a: a duplicate ACK, or an ACK of everything at once, decides nothing.
         if !ack.advances || self.snd_una >= recovery_point {
-            return Verdict::Right;
+            return Verdict::Genuine;
         }
-        // Step 2b: new data before any further repair.
+        // Step 2b: new data before any further retransmission.
         self.undo_state.probing = true;
-        self.undo_state.hold = Hold::NewFirst;
-        Verdict::Asked
+        self.undo_state.hold = Hold::NewDataFirst;
+        Verdict::Probing
     }
 
-    /// Every retransmission was superfluous, or this ACK echoes what was sent before the first of them; none of them must
-    /// still be under way.
-    fn is_disproved(&self, ack: &Ack, recovery_point: u64) -> bool {
+    /// Whether every retransmission was spurious: DSACKs have reported all of them, or this ACK echoes a timestamp from
+    /// before the first one, and none is still in flight.
+    fn was_spurious(&self, ack: &Ack, recovery_point: u64) -> bool {
         let late = ack.advances && self.may_undo(ack, recovery_point);
-        self.board.retransmitted() == 0 && (late || self.undo_state.disproved())
+        self.board.retransmitted() == 0 && (late || self.undo_state.all_spurious())
     }
 
     fn undo_and_reopen(&mut self) {

@@ -26,7 +26,7 @@ pub enum RecoveryWindow {
     Prr(Prr),
     /// cwnd and what a rampdown leaves above it, against the pipe, as FACK counts it.
     Forward {
-        /// Number of the segment behind the forward-most one that SACK has reported.
+        /// Number of the segment after the forward-most one that SACK has reported.
         edge: u64,
         /// Of each segment that leaves the network, the part that is not replaced.
         share: f64,

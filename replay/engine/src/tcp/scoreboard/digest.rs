@@ -1,6 +1,6 @@
 //! What one ACK teaches, gathered by the scoreboard.
 //!
-//! Does not depend on who draws which conclusion from it.
+//! Does not depend on how it is used.
 
 use crate::sim::time::Nanos;
 
@@ -33,7 +33,7 @@ pub struct Digest {
     pub acked_retransmission: bool,
     /// A segment that was retransmitted is newly sacked.
     pub sacked_retransmission: bool,
-    /// Latest transmission among the delivered, if asked for.
+    /// Latest transmission among the delivered, if needed.
     pub latest: Option<Latest>,
     /// When the last of those covered for the first time was sent last, and whether it had been sent before; the same
     /// of those newly sacked.

@@ -1,4 +1,4 @@
-//! The scoreboard without SACK: duplicate ACKs stand for segments that arrived.
+//! The scoreboard without SACK: duplicate ACKs represent segments that arrived.
 //!
 //! Does not depend on when one counts as a duplicate. Read RFC 5681 §3.2 first.
 
@@ -10,12 +10,12 @@ impl Scoreboard {
         self.sacked += 1;
     }
 
-    /// Without SACK: `acked` segments that the duplicates told of are acknowledged now.
+    /// Without SACK: an ACK now covers `acked` segments that duplicate ACKs had reported.
     pub fn eat_dup_acks(&mut self, acked: u32) {
         self.sacked = self.sacked.saturating_sub(acked);
     }
 
-    /// Without SACK: there are no more duplicates than segments that can have caused them; says whether there were.
+    /// Without SACK: there are no more duplicates than segments that can have caused them; returns whether there were.
     pub fn limit_dup_acks(&mut self) -> bool {
         let holes = self.lost.max(1).min(self.outstanding());
         let max = self.outstanding() - holes;
@@ -24,7 +24,7 @@ impl Scoreboard {
         over
     }
 
-    /// Without SACK: what the duplicates told counts no more. With it nothing happens.
+    /// Without SACK: forgets what duplicate ACKs have reported. With SACK there is nothing to forget.
     pub fn forget_dup_acks(&mut self) {
         if self.high_sacked <= self.base {
             self.sacked = 0;

@@ -1,11 +1,11 @@
 //! Which segments have just been marked lost, for a controller that looks at each of them.
 //!
-//! Does not depend on why they are. Costs a comparison per loss where nobody asks.
+//! Does not depend on why they are. Costs a comparison per loss where it is not needed.
 
 use super::Scoreboard;
 
 impl Scoreboard {
-    /// The same, which remembers what has been marked lost until it is told to forget.
+    /// The same, which remembers what has been marked lost until `forget` is called.
     #[must_use]
     pub fn noting_losses(self, wanted: bool) -> Self {
         Self {

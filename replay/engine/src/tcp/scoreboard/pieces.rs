@@ -1,4 +1,4 @@
-//! The pieces in which a stack keeps what it has sent: segments that left as one are one piece until a repair or a
+//! The pieces in which a stack keeps what it has sent: segments that left as one are one piece until a retransmission or a
 //! SACK block cuts them, and sacked neighbours are joined.
 //!
 //! Does not depend on what a piece costs. Linux 6.x: an skb of the retransmission queue (`tcp_fragment`,
@@ -121,21 +121,21 @@ mod tests {
     }
 
     #[test]
-    fn a_repair_cuts_a_piece_where_less_than_all_of_it_leaves() {
+    fn a_retransmission_of_part_of_a_piece_cuts_it() {
         let mut board = pairs();
-        let mut repair = |number, max| {
+        let mut retransmit = |number, max| {
             board.cut_piece(number, max, 5);
             board.retransmit(number, 5);
             board.pieces()
         };
-        assert_eq!(repair(0, 1), 6);
+        assert_eq!(retransmit(0, 1), 6);
         // Two leave as one: the second is not cut off.
-        assert_eq!(repair(2, 2), 6);
-        assert_eq!(repair(3, 1), 6);
-        assert_eq!(repair(4, 9), 6);
-        assert_eq!(repair(8, 2), 6);
+        assert_eq!(retransmit(2, 2), 6);
+        assert_eq!(retransmit(3, 1), 6);
+        assert_eq!(retransmit(4, 9), 6);
+        assert_eq!(retransmit(8, 2), 6);
         // One alone is cut off at both ends.
-        assert_eq!(repair(7, 1), 7);
+        assert_eq!(retransmit(7, 1), 7);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::sim::time::{MILLISECOND, Nanos, SECOND};
 const MIN_BURST: u32 = WindowPacing::LINUX.min_burst_pkts;
 const BURST_SPAN: Nanos = SECOND / 1024;
 
-/// Linux (`tcp_tso_win_divisor`): a third of the window is enough for a burst of its own.
+/// Linux (`tcp_tso_win_divisor`): a third of the window is enough for a separate burst.
 const BURST_SHARE: f64 = 3.0;
 
 /// Segments that leave as one.
@@ -48,7 +48,7 @@ impl Sender {
         let size = self.max_of_burst(room);
         if !pushed && (self.deferred || self.waits_for_a_burst(room, size, now)) {
             self.deferred = true;
-            self.note_usage(true);
+            self.note_usage(true, now);
             return None;
         }
         Some(self.limit_burst(size, room))

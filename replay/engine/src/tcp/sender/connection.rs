@@ -2,7 +2,7 @@
 //!
 //! A FIN takes the place of one more octet behind the last one written (RFC 9293 §3.4): the window, the scoreboard and
 //! the timers treat it as they treat data. The states that RFC 9293 §3.3.2 tells apart while a FIN is under way
-//! (FIN-WAIT-1, FIN-WAIT-2) differ in what `snd_una` has passed, so they have no name of their own here.
+//! (FIN-WAIT-1, FIN-WAIT-2) differ in what `snd_una` has passed, so they are not separate states here.
 //!
 //! Does not depend on windows' arithmetic. Read RFC 9293 §3.3.2, §3.5 and §3.6 first.
 //!
@@ -13,7 +13,7 @@ use crate::cc::ConnectionEvent;
 use crate::sim::time::{Nanos, timestamp};
 use crate::tcp::segment::{Direction, Purpose, Segment, flags};
 
-/// Where the connection stands.
+/// The state of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::tcp) enum ConnectionState {
     /// Nothing sent yet.
@@ -43,12 +43,13 @@ pub(in crate::tcp) enum ConnectionState {
 pub(in crate::tcp) struct GiveUpPolicy {
     /// The first timeout in a row, or the first probe of a window that has been closed since.
     since: Nanos,
-    /// Window probes that nobody answered.
+    /// Unanswered window probes.
     pub probes: u32,
 }
 
 impl Sender {
-    /// Opens the connection. Without handshake it stands at once, with the `window_bytes` that the receiver promises.
+    /// Opens the connection. Without a handshake it is established at once, with the `window_bytes` that the receiver
+    /// promises.
     pub fn open(&mut self, now: Nanos, window_bytes: u64) {
         if self.params.handshake {
             self.state = ConnectionState::SynDue;
@@ -61,7 +62,7 @@ impl Sender {
         }
     }
 
-    /// Whether the connection has been asked to open.
+    /// Whether `open` has been called.
     pub fn is_opening(&self) -> bool {
         self.state != ConnectionState::Closed
     }
@@ -143,7 +144,7 @@ impl Sender {
         }
     }
 
-    /// A segment while the connection does not stand, or no more.
+    /// A segment while the connection is not established, or no longer.
     pub(in crate::tcp) fn receive_outside(&mut self, segment: &Segment, now: Nanos) {
         match &mut self.state {
             ConnectionState::SynSent if segment.has(flags::SYN | flags::ACK) => {
@@ -156,7 +157,7 @@ impl Sender {
         }
     }
 
-    /// A SYN, FIN or RST while it stands. Returns whether the segment acknowledges like any other.
+    /// A SYN, FIN or RST while it is established. Returns whether the segment acknowledges like any other.
     pub(in crate::tcp) fn take_control(&mut self, segment: &Segment, now: Nanos) -> bool {
         if segment.has(flags::SYN) {
             // RFC 9293 §3.10.7.4: the SYN-ACK came again, so its answer got lost.
@@ -200,7 +201,7 @@ impl Sender {
         self.update_pacing();
     }
 
-    /// The timeout of a SYN: it leaves again, or nobody is there.
+    /// The timeout of a SYN: it is sent again, or the connection attempt is given up.
     pub(in crate::tcp) fn on_syn_timeout(&mut self, now: Nanos) {
         let linear = self.rules.linear_syn_timeouts;
         let limit = self.params.syn_retry_limit;
@@ -254,7 +255,7 @@ impl Sender {
     fn abort_after(&mut self, limit: Option<Nanos>, now: Nanos) -> bool {
         let gives_up = limit.is_some_and(|limit| now - self.give_up.since >= limit);
         if gives_up {
-            // Deviation: RFC 9293 §3.10.8 and Linux give up in silence; here the other end is told.
+            // Deviation: RFC 9293 §3.10.8 and Linux give up in silence; here a RST reports it to the other end.
             self.abort(now);
         }
         gives_up
@@ -275,7 +276,7 @@ impl Sender {
         doubled.saturating_add(u64::from(retries - doublings).saturating_mul(max))
     }
 
-    /// When the retransmission timer that is set now strikes: after a timeout no later than the user timeout.
+    /// When the retransmission timer that is set now expires: after a timeout no later than the user timeout.
     pub(in crate::tcp) fn next_timeout(&self, now: Nanos) -> Nanos {
         let due = now + self.rtt.rto();
         if self.timeouts_in_a_row > 0 {

@@ -6,8 +6,8 @@
 use super::Sender;
 
 impl Sender {
-    /// Segments that an ACK reports, which acknowledges `acked` or is a duplicate. Without SACK a duplicate reports
-    /// one segment, which does not count again when it is acknowledged.
+    /// Segments that an ACK reports as received: it acknowledges `acked` segments, or it is a duplicate. Without SACK a
+    /// duplicate reports one segment, which does not count again when it is acknowledged.
     ///
     /// Deviation: an ACK that advances uses up one less than it acknowledges, as Linux (`tcp_remove_reno_sacks`), where
     /// AckedCount uses up all: no duplicate reported the segment that filled the gap, and so each counts once.
@@ -22,9 +22,9 @@ impl Sender {
         if acked == 0 {
             return 0;
         }
-        let told = self.reported_by_dupacks;
-        self.reported_by_dupacks = told.saturating_sub(acked - 1);
-        acked.saturating_sub(told).max(1)
+        let reported = self.reported_by_dupacks;
+        self.reported_by_dupacks = reported.saturating_sub(acked - 1);
+        acked.saturating_sub(reported).max(1)
     }
 }
 
@@ -34,15 +34,15 @@ mod tests {
     use crate::config::{Profile, RecoveryKind, StackOverrides};
     use crate::tcp::ladder::sender;
 
-    /// Each ACK as what it acknowledges (0: a duplicate), and what is heard of it.
-    fn heard(profile: Profile, recovery: RecoveryKind, acks: &[u32]) -> Vec<u32> {
+    /// For each ACK, given as the segments it acknowledges (0: a duplicate), the segments that count as newly reported.
+    fn newly_reported(profile: Profile, recovery: RecoveryKind, acks: &[u32]) -> Vec<u32> {
         let overrides = StackOverrides {
             recovery: Some(recovery),
             ..StackOverrides::default()
         };
         let mut sender = sender(Variant::WestwoodBwe, profile, overrides);
-        let hear = |&acked: &u32| sender.newly_reported(acked, acked == 0);
-        acks.iter().map(hear).collect()
+        let report = |&acked: &u32| sender.newly_reported(acked, acked == 0);
+        acks.iter().map(report).collect()
     }
 
     #[test]
@@ -60,7 +60,10 @@ mod tests {
             ),
         ] {
             for profile in [Profile::Rfc, Profile::Ns2] {
-                assert_eq!(heard(profile, RecoveryKind::Newreno, &acks), expected);
+                assert_eq!(
+                    newly_reported(profile, RecoveryKind::Newreno, &acks),
+                    expected
+                );
             }
         }
     }
@@ -68,7 +71,7 @@ mod tests {
     #[test]
     fn an_ack_that_was_lost_is_made_up_for_by_the_next() {
         assert_eq!(
-            heard(Profile::Ns2, RecoveryKind::Newreno, &[1, 3, 0, 4, 1]),
+            newly_reported(Profile::Ns2, RecoveryKind::Newreno, &[1, 3, 0, 4, 1]),
             [1, 3, 1, 3, 1]
         );
     }
@@ -76,7 +79,7 @@ mod tests {
     #[test]
     fn with_sack_the_scoreboard_has_counted_them() {
         assert_eq!(
-            heard(Profile::Rfc, RecoveryKind::Sack, &[0, 0, 10]),
+            newly_reported(Profile::Rfc, RecoveryKind::Sack, &[0, 0, 10]),
             [0, 0, 10]
         );
     }

@@ -1,6 +1,6 @@
-//! The sender's half of ECN: what it negotiates, which packets may be marked, and what an echoed mark costs.
+//! The sender's half of ECN: what it negotiates, which packets may be marked, and how an echoed mark decreases the window.
 //!
-//! Does not depend on queues. Read RFC 3168 §6.1 first; RFC 8511 for a mark that costs less than a loss.
+//! Does not depend on queues. Read RFC 3168 §6.1 first; RFC 8511 for a mark that decreases the window less than a loss does.
 
 use super::Sender;
 use crate::cc::{Signal, SignalEvidence};
@@ -19,14 +19,14 @@ pub struct Marks {
     agreed: bool,
     /// The window has been reduced for what was sent before this octet.
     reacted_to: u64,
-    /// The next new segment says that the window was reduced.
+    /// The next new segment reports that the window was decreased (CWR).
     cwr_due: bool,
     /// The window sinks to what the last mark left of it.
     sinking: Option<Prr>,
 }
 
 impl Marks {
-    /// Without a handshake both ends have agreed on what the parameters say.
+    /// Without a handshake both ends have agreed on ECN if the parameters have it.
     pub fn new(params: &StackParams) -> Self {
         Self {
             offered: params.ecn,
@@ -37,7 +37,7 @@ impl Marks {
         }
     }
 
-    /// Flags of the SYN besides SYN.
+    /// Flags of the SYN in addition to SYN.
     pub fn offer(&self) -> u8 {
         if self.offered { OFFER } else { 0 }
     }
@@ -100,7 +100,7 @@ impl Sender {
     /// RFC 3168 §6.1.2: reduces the window, once for all marks and losses of a window of data.
     ///
     /// A model of the path (BBR) keeps its window, and the mark is confirmed all the same: Linux enters CWR whatever the
-    /// controller, which alone has the window (`tcp_enter_cwr`, `tcp_cong_control`).
+    /// controller, which owns the window (`tcp_enter_cwr`, `tcp_cong_control`).
     ///
     /// Deviation: RFC 3168 §6.1.2 halves at once; Linux lets cwnd sink over a round trip by proportional rate reduction
     /// (`tcp_init_cwnd_reduction`), and a loss meanwhile goes on with the same.
@@ -130,7 +130,7 @@ impl Sender {
         }
     }
 
-    /// Lets the window sink by what the ACK delivered; says whether it does. Linux ends it once more is acknowledged than
+    /// Lets the window sink by what the ACK delivered; returns whether it does. Linux ends it once more is acknowledged than
     /// was sent when the mark came.
     pub(in crate::tcp) fn sink(&mut self, ack: &Ack, safe: bool) -> bool {
         if self.snd_una > self.marks.reacted_to {
@@ -161,7 +161,7 @@ mod tests {
     #[test]
     fn rfc3168_a_mark_halves_the_window_once_per_round_trip_and_is_confirmed() {
         // Eight in flight; every ACK of the round trip echoes. Half of eight is four: nothing leaves until four are in
-        // flight. The echo of segment 9, sent after the reduction, is news.
+        // flight. The echo of segment 9, sent after the decrease, counts again.
         check(
             sender(Variant::Sack, Profile::Rfc, ecn(8)),
             "0.000 > 1 2 3 4 5 6 7 8 (cwnd 8 slow start)
@@ -213,7 +213,7 @@ mod tests {
     #[test]
     fn rfc3168_under_linux_too_an_echo_lets_nothing_grow() {
         // To be halved to four over a round trip: one leaves for two delivered, then all that the half has room for. The
-        // echoes that follow buy nothing more. The first round trip without one does.
+        // echoes that follow do not decrease it again. The first round trip without one does.
         check(
             sender(Variant::LinuxReno, Profile::Linux, ecn(8)),
             "0.000 > 1 2 3 4 5 6 7 8 (cwnd 8 slow start)

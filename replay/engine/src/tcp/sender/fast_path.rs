@@ -47,7 +47,7 @@ impl FastPath {
     }
 }
 
-/// What an ACK that only acknowledges says.
+/// What an ACK that only acknowledges reports.
 #[derive(Clone, Copy, Debug)]
 struct News {
     covered: Covered,
@@ -80,12 +80,12 @@ impl Sender {
         fast_path_until
     }
 
-    /// The next ACK undoes a reduction, ends an episode of retransmissions, or may show a loss.
+    /// The next ACK may undo a window decrease, end loss recovery, or show a loss.
     ///
-    /// That a reduction can still be undone does not matter: after recovery only a DSACK undoes one, and no ACK with SACK takes
-    /// the fast path.
+    /// That a window decrease can still be undone does not matter: after recovery only a DSACK undoes one, and no ACK
+    /// with SACK takes the fast path.
     fn suspects_loss(&self) -> bool {
-        self.undo_state.disproved()
+        self.undo_state.all_spurious()
             || self.rules.keeps_order && self.undo_state.first_sent.is_some()
             || self.undo_state.hold != Hold::Nothing
             || self.rack.probe.is_some()
@@ -135,7 +135,7 @@ impl Sender {
         let path = now - covered.oldest_sent_at;
         if keeps_order {
             let sent = (covered.newest_sent_at, segment.ack);
-            self.rack.note_delivery(sent, self.rtt.min_rtt(), now);
+            self.rack.note_delivery(sent, now);
         }
         if covered.segments > 1 {
             self.rtt.note_min(now - covered.newest_sent_at);
@@ -185,14 +185,12 @@ impl Sender {
     #[inline(never)]
     fn notify_model_fast(&mut self, news: News) {
         let rate = self.sample_rate_fast(news.covered, news.now);
-        let evidence = AckEvidence {
+        let mut evidence = AckEvidence {
             delivered_total: self.rates.as_ref().map_or(0, |rates| rates.delivered()),
             rate,
             ..self.fast_evidence(news)
         };
-        if self.capabilities.observes {
-            self.controller.observe(&evidence);
-        }
+        self.observe_fast(&mut evidence);
         self.controller.on_ack(&evidence);
         self.update_pacing();
         if self.controller.holds_back()
@@ -222,14 +220,22 @@ impl Sender {
     #[inline(never)]
     fn notify_fast(&mut self, news: News) {
         let mut evidence = self.fast_evidence(news);
-        if self.capabilities.observes {
-            let segments = news.covered.segments;
-            evidence.delivered = self.newly_reported(segments, false);
-            self.controller.observe(&evidence);
-            evidence.delivered = segments;
-            evidence.cwnd_limited = self.is_cwnd_limited();
-        }
+        self.observe_fast(&mut evidence);
         self.controller.on_ack(&evidence);
+    }
+
+    /// Shows the evidence to a controller that observes every ACK, which may change the window by it.
+    #[inline(always)]
+    fn observe_fast(&mut self, evidence: &mut AckEvidence) {
+        if !self.capabilities.observes {
+            return;
+        }
+        let segments = evidence.delivered;
+        evidence.delivered = self.newly_reported(segments, false);
+        self.controller.observe(evidence);
+        evidence.delivered = segments;
+        evidence.window_pkts = self.controller.window().cwnd;
+        evidence.cwnd_limited = self.is_cwnd_limited();
     }
 
     /// What the ACK means to a controller, but for rates.
@@ -274,25 +280,31 @@ impl Sender {
 
 #[cfg(test)]
 mod tests {
+    use std::hash::{DefaultHasher, Hash, Hasher};
+    use std::sync::Arc;
+
     use proptest::prelude::*;
 
     use super::*;
     use crate::cc::catalogue::Variant;
+    use crate::cc::{
+        Capabilities, ControllerEvent, Decision, External, Externals, MakeExternal, Window,
+    };
     use crate::config::{Profile, StackOverrides};
     use crate::sim::time::{MILLISECOND, timestamp};
-    use crate::tcp::ladder::{sender, window};
+    use crate::tcp::ladder::{open_sender, params, sender, window};
     use crate::tcp::segment::Direction;
 
     const SMSS: u64 = 1000;
 
-    /// What happens to a sender next.
+    /// The next event at a sender.
     #[derive(Clone, Debug)]
     enum Step {
-        /// So many more segments are acknowledged, those that are outstanding at most.
+        /// So many more segments are acknowledged, at most those outstanding.
         Advance(u64),
         /// The same, in the middle of a segment.
         Within,
-        /// Nothing new is acknowledged, a segment so far on is reported.
+        /// Nothing new is acknowledged; SACK reports the segment at this distance.
         Duplicate(u64),
         /// Like `Advance(1)`, with a window of so many segments.
         Window(u64),
@@ -300,7 +312,7 @@ mod tests {
         Request,
         /// A dummy segment is answered.
         ProbeAnswer,
-        /// Nothing comes for so many milliseconds.
+        /// Nothing arrives for so many milliseconds.
         Wait(u64),
     }
 
@@ -355,7 +367,7 @@ mod tests {
         Some(ack)
     }
 
-    /// What a sender makes of the steps: what it sends, and itself after each.
+    /// What a sender sends in the steps, and its state after each.
     fn outcome(mut sender: Sender, fast_path: FastPath, steps: &[Step]) -> Vec<String> {
         assert_eq!(
             sender.fast_path,
@@ -432,9 +444,70 @@ mod tests {
         }
     }
 
+    /// A sender whose application has written so many segments, the last of them not full; none: no end of data.
+    fn with_data(mut sender: Sender, segments: Option<u64>) -> Sender {
+        if let Some(segments) = segments {
+            sender.write_end = 1;
+            sender.write_to(segments * SMSS - 300, true);
+        }
+        sender
+    }
+
+    /// Compares the fast path with the slow path for equal senders.
+    fn compare(make: impl Fn() -> Sender, steps: &[Step]) -> Result<(), TestCaseError> {
+        let fast = outcome(make(), FastPath::Allowed, steps);
+        let slow = outcome(make(), FastPath::Never, steps);
+        for (fast, slow) in fast.iter().zip(&slow) {
+            prop_assert_eq!(fast, slow);
+        }
+        prop_assert_eq!(fast.len(), slow.len());
+        Ok(())
+    }
+
+    /// A user's controller whose decision is a hash of all events so far, so that any difference between events shows.
+    struct Hashing {
+        capabilities: Capabilities,
+        hash: DefaultHasher,
+    }
+
+    impl External for Hashing {
+        fn capabilities(&self) -> Capabilities {
+            self.capabilities
+        }
+
+        fn start(&self) -> Decision {
+            let hash = self.hash.finish();
+            Decision {
+                window: Window {
+                    cwnd: 1.0 + (hash % 30) as f64,
+                    ssthresh: 2.0 + (hash % 40) as f64,
+                },
+                pkts_per_s: Some(50.0 + (hash % 2000) as f64),
+            }
+        }
+
+        fn on_event(&mut self, event: &ControllerEvent, window: Window) -> Decision {
+            format!("{event:?} {window:?}").hash(&mut self.hash);
+            self.start()
+        }
+    }
+
+    struct Maker(Capabilities);
+
+    impl MakeExternal for Maker {
+        fn names(&self) -> Vec<String> {
+            vec!["hashing".into()]
+        }
+
+        fn make(&self, _: &str, _: Window) -> Option<Box<dyn External>> {
+            let (capabilities, hash) = (self.0, DefaultHasher::new());
+            Some(Box::new(Hashing { capabilities, hash }))
+        }
+    }
+
     proptest! {
         #[test]
-        fn the_short_way_leaves_what_the_long_one_leaves(
+        fn the_fast_path_leaves_what_the_slow_path_leaves(
             variant in variant(),
             initial_window in 1_u32..12,
             ssthresh in prop::option::of(2_u32..20),
@@ -445,22 +518,32 @@ mod tests {
         ) {
             let make = || {
                 let profile = if linux { Profile::Linux } else { Profile::Rfc };
-                let mut sender = sender(variant, profile, StackOverrides {
+                let sender = sender(variant, profile, StackOverrides {
                     initial_ssthresh_pkts: ssthresh,
                     pacing: Some(pacing),
                     ..window(initial_window)
                 });
-                if let Some(segments) = written {
-                    sender.write_end = 1;
-                    sender.write_to(segments * SMSS - 300, true);
-                }
-                sender
+                with_data(sender, written)
             };
-            let (short, long) = (outcome(make(), FastPath::Allowed, &steps), outcome(make(), FastPath::Never, &steps));
-            for (short, long) in short.iter().zip(&long) {
-                prop_assert_eq!(short, long);
-            }
-            prop_assert_eq!(short.len(), long.len());
+            compare(make, &steps)?;
+        }
+
+        #[test]
+        fn the_fast_path_leaves_what_the_slow_path_leaves_with_a_users_controller(
+            observes: bool,
+            models_path: bool,
+            paces: bool,
+            written in prop::option::of(1_u64..60),
+            profile in prop::sample::select(vec![Profile::Rfc, Profile::Linux]),
+            steps in prop::collection::vec(step(), 1..80),
+        ) {
+            let capabilities = Capabilities { models_path, observes, paces, ..Capabilities::default() };
+            let make = || {
+                let maker = Externals::new(Arc::new(Maker(capabilities)));
+                let controller = maker.make("hashing", Window::at(10.0)).expect("known");
+                with_data(open_sender(&params(profile, StackOverrides::default()), controller), written)
+            };
+            compare(make, &steps)?;
         }
     }
 }

@@ -1,5 +1,5 @@
 //! A sender whose receiver warns of outages: a closed window freezes window and timers, and the third acknowledgement that
-//! opens it repairs what was in flight.
+//! opens it retransmits what was in flight.
 //!
 //! Does not depend on how the receiver knows. Read Goff, Moronski, Phatak and Gupta 2000 §3 first, then
 //! `docs/variants/freeze-tcp.md`.
@@ -11,7 +11,7 @@ use crate::sim::time::Nanos;
 use crate::tcp::scoreboard::DUP_THRESH;
 use crate::tcp::segment::Segment;
 
-/// What the receiver says of the path.
+/// What the receiver reports about the path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::tcp) enum Freeze {
     /// Nothing.
@@ -23,7 +23,7 @@ pub(in crate::tcp) enum Freeze {
     Thawing {
         /// When the first one came.
         since: Nanos,
-        /// That one and those behind it.
+        /// That one and those after it.
         acks: u64,
     },
 }
@@ -76,13 +76,13 @@ impl Sender {
             };
         }
         match self.freeze {
-            Freeze::Thawing { since, acks } if acks == DUP_THRESH => self.repair_all(since),
+            Freeze::Thawing { since, acks } if acks == DUP_THRESH => self.retransmit_all(since),
             _ => false,
         }
     }
 
     /// What left before `since` and has not been acknowledged was lost in the outage.
-    fn repair_all(&mut self, since: Nanos) -> bool {
+    fn retransmit_all(&mut self, since: Nanos) -> bool {
         let left = self.board.first().map(|first| self.board.sent_at(first));
         if left.is_none_or(|left| left >= since) {
             return false;

@@ -1,4 +1,4 @@
-//! A sender that is told of handovers: window and round-trip time are set to the new path's at once.
+//! A sender that knows of handovers in advance: at each one it sets window and round-trip time to the new path's.
 //!
 //! Does not depend on who tells it. Read `docs/mechanisms.md` first.
 
@@ -17,7 +17,8 @@ pub(in crate::tcp) struct Handovers {
 }
 
 impl Sender {
-    /// The same sender, told of the path's states; the first holds when the connection starts.
+    /// The same sender with a handover forecast: the states of the path, the first of which holds when the connection
+    /// starts.
     #[must_use]
     pub fn with_handover_forecast(mut self, states: &[PathChange]) -> Self {
         let mut news: Vec<PathChange> = states.iter().skip(1).copied().collect();

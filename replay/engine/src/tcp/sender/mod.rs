@@ -1,5 +1,5 @@
 //! The sending half of a connection: sequence space, scoreboard, timers and the receiver's window. How losses are
-//! found and repaired is in `tcp/recovery`, what leaves next in `transmit`; the controller alone decides on cwnd.
+//! detected and retransmitted is in `tcp/recovery`, what is sent next in `transmit`; only the controller decides on cwnd.
 //!
 //! Does not depend on links or other connections. Read RFC 9293 §3.10.7.4, RFC 5681 and RFC 6298 §5 first.
 
@@ -20,6 +20,7 @@ pub(in crate::tcp) mod sample;
 pub(in crate::tcp) mod send_queue;
 pub(in crate::tcp) mod timeout;
 pub(in crate::tcp) mod transmit;
+pub(in crate::tcp) mod validation;
 
 pub use open_loop::BoardCounts;
 pub use phase::Phase;
@@ -41,6 +42,7 @@ use phase::CwndUsage;
 use probe_segments::LowPriorityProbes;
 use quick_start::QuickStart;
 use rate::{Newest, RateSampler};
+use validation::WindowUse;
 
 use super::jiffies::TickTimer;
 use super::rtt::RttEstimator;
@@ -70,7 +72,7 @@ pub struct SenderCounters {
     pub dsacks_in: u64,
     /// Duplicate acknowledgements received.
     pub dup_acks_in: u64,
-    /// Reductions of the window by echoed congestion marks.
+    /// Window decreases in response to echoed congestion marks.
     pub ecn_reductions: u64,
 }
 
@@ -125,13 +127,13 @@ pub struct Sender {
     pub(in crate::tcp) phase: Phase,
     /// RFC 6582 §3.2: highest octet sent when the last recovery or timeout began.
     pub(in crate::tcp) recover: u64,
-    /// Segments that duplicate ACKs told of and none has acknowledged (see `dupacks`).
+    /// Segments that duplicate ACKs have reported and that are not acknowledged yet (see `dupacks`).
     pub(in crate::tcp) reported_by_dupacks: u32,
     /// New segments sent on duplicate ACKs (RFC 3042): not part of FlightSize.
     pub(in crate::tcp) limited_transmitted: u32,
-    /// Segment to be sent again at once, whatever the window says.
+    /// Segment to be sent again at once, regardless of the window.
     pub(in crate::tcp) forced: Option<u64>,
-    /// Once more behind it.
+    /// A second copy after it.
     pub(in crate::tcp) second_copy: Option<u64>,
     pub(in crate::tcp) rack: Rack,
     /// Where this recovery is chosen.
@@ -144,6 +146,7 @@ pub struct Sender {
     pub(in crate::tcp) rates: Option<Box<RateSampler>>,
     pub(in crate::tcp) marks: Marks,
     pub(in crate::tcp) usage: CwndUsage,
+    pub(in crate::tcp) window_use: WindowUse,
     pub(in crate::tcp) freeze: Freeze,
     pub(in crate::tcp) handovers: Option<Box<Handovers>>,
     pub(in crate::tcp) quick_start: Option<QuickStart>,
@@ -205,6 +208,7 @@ impl Sender {
             rates: (capabilities.models_path).then(|| Box::new(RateSampler::new())),
             marks: Marks::new(params),
             usage: CwndUsage::default(),
+            window_use: WindowUse::default(),
             freeze: Freeze::default(),
             handovers: None,
             quick_start: None,
@@ -293,7 +297,7 @@ impl Sender {
         }
     }
 
-    /// Takes what the segment acknowledges and what it says of the window and the path; none if that is nothing to act on.
+    /// Takes what the segment acknowledges and what it reports about the window and the path; none if it needs no reaction.
     #[inline]
     pub(in crate::tcp) fn digest_ack(&mut self, segment: &Segment, now: Nanos) -> Option<Ack> {
         let (prior_flight, prior_lost) = (self.board.pipe(), self.board.lost_total());
@@ -394,7 +398,7 @@ impl Sender {
         rates.on_ack(now, digest.delivered, newest, self.rtt.min_rtt())
     }
 
-    /// A model of the path hears of every ACK.
+    /// A controller that models the path gets every ACK.
     pub(in crate::tcp) fn follow_model(&mut self, ack: &Ack) {
         self.notify_losses();
         let evidence = self.evidence(ack);
@@ -413,7 +417,7 @@ impl Sender {
         }
     }
 
-    /// Tells a controller that wants to know what has been marked lost since it was told last.
+    /// Reports to a controller with `wants_losses` each segment marked lost since the last report.
     pub(in crate::tcp) fn notify_losses(&mut self) {
         let Some(rates) = &self.rates else {
             return;
@@ -427,7 +431,7 @@ impl Sender {
         self.board.forget_lost_lately();
     }
 
-    /// RFC 2883 §4: a first block below the ACK says that octets came twice. Returns whether it was one, of a segment
+    /// RFC 2883 §4: a first block below the ACK reports octets that arrived twice. Returns whether it was one, of a segment
     /// that was sent twice.
     pub(in crate::tcp) fn take_dsack(&mut self, segment: &Segment, prior_una: u64) -> bool {
         let Some((left, right)) = segment.sack_blocks().next() else {
@@ -453,7 +457,7 @@ impl Sender {
 
     pub(in crate::tcp) fn take_sack_blocks(&mut self, segment: &Segment, digest: &mut Digest) {
         for (left, right) in segment.sack_blocks() {
-            // RFC 2883 §4: a block below the ACK is a DSACK; it says nothing about what is missing.
+            // RFC 2883 §4: a block below the ACK is a DSACK; it does not show what is missing.
             if left > segment.ack && right <= self.snd_nxt && left < right {
                 self.board.sack(left, right, digest);
             }
@@ -512,7 +516,7 @@ impl Sender {
         let sack_measures = self.rules.sack_measures_rtt;
         let by_sack = digest.oldest_sacked_sent_at.filter(|_| sack_measures);
         let mut path = by_ack.or(by_sack).map(|sent_at| now - sent_at);
-        // The newest segment that was delivered says most about the path now.
+        // The newest delivered segment gives the best sample of the path now.
         let mut newest = (digest.newest_sacked_sent_at.filter(|_| sack_measures))
             .or(newest_by_ack)
             .map(|sent_at| now - sent_at);
@@ -569,13 +573,13 @@ impl Sender {
         }
     }
 
-    /// In fast recovery, or repairing after a timeout.
+    /// In fast recovery, or in loss recovery after a timeout.
     #[inline]
     pub(crate) fn in_loss_recovery(&self) -> bool {
         !matches!(self.phase, Phase::Open { .. })
     }
 
-    /// The window, not the application or the receiver, held it back in the last round.
+    /// The last round was limited by cwnd, not by the application or the receiver's window.
     #[allow(
         clippy::inline_always,
         reason = "part of the fast path of nearly every segment; `#[inline]` alone is ignored here"

@@ -124,7 +124,7 @@ impl Sender {
     fn note_recorded_stop(&mut self, sent: bool, now: Nanos) {
         let limited = self.is_window_full() || self.awaits_room(now);
         if limited || sent {
-            self.note_usage(limited);
+            self.note_usage(limited, now);
         }
     }
 

@@ -99,7 +99,7 @@ impl LowPriorityProbes {
 }
 
 impl Sender {
-    /// An answer, which says nothing of data.
+    /// An answer, which acknowledges no data.
     pub(in crate::tcp) fn take_probe_answer(&mut self) {
         if self.low_priority_probes.is_some() {
             self.controller.on_event(&ConnectionEvent::ProbeAnswer);
@@ -107,7 +107,7 @@ impl Sender {
         }
     }
 
-    /// After each ACK, which told of so many segments `delivered`: lets dummy segments of Rapid Recovery follow. The paper's
+    /// After each ACK that reported `delivered` segments: lets dummy segments of Rapid Recovery follow. The paper's
     /// one per ACK has a receiver that acknowledges each; one that tells of several at once lets as many follow.
     pub(in crate::tcp) fn clock_low_priority_probes(&mut self, delivered: u32) {
         let recovers = matches!(self.phase, Phase::Recovery(_));
@@ -149,12 +149,12 @@ impl Sender {
             })
     }
 
-    /// The next dummy segment that may leave now, behind all that matters.
+    /// The next dummy segment that may leave now, after all data.
     #[inline]
     pub(in crate::tcp) fn poll_low_priority_probe(&mut self, now: Nanos) -> Option<Segment> {
-        // RFC 7323 §2.2: the handshake's window is not scaled, and so says little of the receiver's.
-        let told = self.snd_una > 1;
-        let window_bytes = told.then(|| self.edge.saturating_sub(self.snd_una));
+        // RFC 7323 §2.2: the window of the handshake is not scaled and may be far below the receiver's.
+        let advertised = self.snd_una > 1;
+        let window_bytes = advertised.then(|| self.edge.saturating_sub(self.snd_una));
         let ssthresh = self.controller.window().ssthresh;
         let low_priority_probes = self.low_priority_probes.as_mut()?;
         if self.state != ConnectionState::Established || self.snd_nxt == 1 {

@@ -1,4 +1,4 @@
-//! Quick-Start: the SYN asks the routers for a rate, and the first window is sent at what they grant, paced.
+//! Quick-Start: the SYN requests a rate from the routers, and the first window is paced at the granted rate.
 //!
 //! Does not depend on the routers: the rate that they grant is given. Read RFC 4782 §4 first, then `docs/mechanisms.md`.
 
@@ -10,7 +10,7 @@ use crate::sim::time::{Nanos, SECOND};
 const RATE_UNIT_BPS: f64 = 40_000.0;
 const MAX_EXPONENT: f64 = 15.0;
 
-/// Where it stands.
+/// State of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     /// Asked for.
@@ -30,7 +30,7 @@ pub(in crate::tcp) struct QuickStart {
     stage: Stage,
 }
 
-/// RFC 4782 §3.1: the greatest rate of the table that is not above `bps`; none below the least.
+/// RFC 4782 §3.1: the largest rate of the table that is not above `bps`; none below the smallest.
 pub fn encoded_bps(bps: f64) -> Option<f64> {
     let exponent = libm::floor(libm::log2(bps / RATE_UNIT_BPS)).min(MAX_EXPONENT);
     (exponent >= 1.0).then(|| RATE_UNIT_BPS * libm::exp2(exponent))
@@ -60,7 +60,7 @@ impl Sender {
         Some((&mut quick_start.stage, quick_start.granted_bps))
     }
 
-    /// The SYN-ACK says what has been granted, `rtt` after the SYN.
+    /// The SYN-ACK reports the granted rate, `rtt` after the SYN.
     pub(in crate::tcp) fn begin_quick_start(&mut self, rtt: Nanos) {
         let packet_bytes = self.params.packet_bytes();
         let (cwnd, start) = (self.controller.window().cwnd, self.snd_nxt);

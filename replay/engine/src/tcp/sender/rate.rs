@@ -23,7 +23,7 @@ struct Transmission {
     marked: u64,
 }
 
-/// What the scoreboard says when a segment leaves, itself included.
+/// The scoreboard's counts when a segment is sent, the segment included.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Network {
     /// Segments outstanding.
@@ -89,7 +89,7 @@ impl RateSampler {
         self.marked += u64::from(delivered);
     }
 
-    /// What is told of segment `number`, just marked lost as the `lost_total`-th.
+    /// What a controller learns about segment `number`, just marked lost as the `lost_total`-th.
     pub fn lost_segment(&self, number: u64, lost_total: u64) -> LostSegment {
         let sent = self.slots[number as usize & (self.slots.len() - 1)];
         LostSegment {

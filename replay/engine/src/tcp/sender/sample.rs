@@ -7,7 +7,7 @@ use super::{Phase, Sender, SenderCounters};
 use crate::sim::time::Nanos;
 
 impl Sender {
-    /// What a reader of the series wants to hear of as soon as it changes.
+    /// The part of the state whose changes are reported at once.
     pub fn headline(&self) -> Headline {
         let smss = f64::from(self.params.smss_bytes);
         let ssthresh = self.controller.window().ssthresh;
@@ -81,7 +81,7 @@ pub enum PhaseName {
     Recovery,
     /// After a retransmission timeout.
     Loss,
-    /// Held back by the application or the receiver's window.
+    /// Limited by the application or the receiver's window.
     Limited,
 }
 
@@ -116,7 +116,7 @@ pub struct SenderSample {
     pub snd_wnd_bytes: u32,
     /// Counters so far.
     pub counters: SenderCounters,
-    /// Reductions that it has taken back so far.
+    /// Window decreases undone so far.
     pub undone: u64,
 }
 

@@ -23,9 +23,16 @@ pub(in crate::tcp) struct SendQueue {
     /// A piece that is the next to leave has just been filled: a burst of it does not wait for more
     /// (`tcp_push_one`).
     pub pushed: bool,
+    /// The application waits for room in the send buffer (Linux: SOCK_NOSPACE).
+    pub writer_waits: bool,
 }
 
 impl Sender {
+    /// Whether the application waits for room in the send buffer.
+    pub fn note_writer(&mut self, waits: bool) {
+        self.send_queue.writer_waits = waits;
+    }
+
     /// The application has written up to stream offset `end`; `finished`: that was its last octet.
     pub fn write_to(&mut self, end: u64, finished: bool) {
         if self.board.keeps_pieces() {

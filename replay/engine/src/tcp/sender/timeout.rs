@@ -11,7 +11,7 @@ use crate::tcp::recovery::rack::Probe;
 use crate::tcp::segment::Segment;
 
 impl Sender {
-    /// When it wants to be called, if only the retransmission timeout can have changed since the slow path.
+    /// When it needs to be called, if only the retransmission timeout can have changed since the slow path.
     #[inline]
     pub fn fast_path_deadline(&self) -> Option<Nanos> {
         // Pacing and low-priority probes have timers that the fast path sets.
@@ -21,7 +21,7 @@ impl Sender {
         Some(others.min(self.timeout_deadline()))
     }
 
-    /// When it wants to be called.
+    /// When it needs to be called.
     #[inline]
     pub fn next_deadline(&self) -> Nanos {
         let others = self
@@ -44,7 +44,7 @@ impl Sender {
         self.persist_timer.armed().min(self.next_handover())
     }
 
-    /// When a timeout, a probe or RACK's reordering window wants to be called.
+    /// When the first of timeout, probe and RACK's reordering window is due.
     #[inline]
     pub(in crate::tcp) fn timeout_deadline(&self) -> Nanos {
         let rack = &self.rack;
@@ -60,7 +60,7 @@ impl Sender {
         }
         self.fast_path_until = None;
         self.take_news(now);
-        // RFC 8985 §7.2: where both are due the probe leaves first, and the timeout begins anew.
+        // RFC 8985 §7.2: where both are due the probe leaves first, and the timeout restarts.
         if self.rack.probe_timer.fires(now) && self.board.outstanding() > 0 {
             self.rules.algorithm.on_probe_timer(self, now);
         }
@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn a_timeout_amid_many_sacked_segments_halves_the_window_not_what_is_outstanding() {
-        // Segment 1 and its repair are lost: cwnd is 4 and 20 are outstanding when the timer strikes. ssthresh: 2.
+        // Segment 1 and its retransmission are lost: cwnd is 4 and 20 are outstanding when the timer expires. ssthresh: 2.
         let rfc = sender(Variant::Sack, Profile::Rfc, window(8));
         check(
             rfc,
@@ -258,7 +258,7 @@ mod tests {
 
     #[test]
     fn a_timeout_amid_many_duplicates_halves_the_window_not_what_they_let_out() {
-        // The same without SACK: cwnd is 4 and eleven are outstanding when the timer strikes. ssthresh: 2, not 5.
+        // The same without SACK: cwnd is 4 and eleven are outstanding when the timer expires. ssthresh: 2, not 5.
         check(
             sender(Variant::Newreno, Profile::Rfc, window(8)),
             "0.000 > 1 2 3 4 5 6 7 8 (cwnd 8 slow start)
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn linux_bbr_repairs_after_a_timeout_although_what_left_late_is_still_in_flight() {
+    fn linux_bbr_retransmits_after_a_timeout_although_late_segments_are_still_in_flight() {
         let overrides = StackOverrides {
             tail_loss_probe: Some(false),
             ..window(4)

@@ -1,10 +1,10 @@
-//! What leaves next: the handshake, a forced retransmission, repairs, new data, speculative repairs, probes.
+//! What is sent next: the handshake, a forced retransmission, lost segments, new data, speculative retransmissions, probes.
 //!
 //! Does not depend on why the window is what it is. A step that cannot have an effect while the connection is `steady`
 //! (see `fast_path`) is skipped then.
 #![allow(
     clippy::inline_always,
-    reason = "the path of nearly every segment, called from one place; a hint is ignored"
+    reason = "the path of nearly every segment, called from one place; `#[inline]` alone is ignored here"
 )]
 
 use super::Sender;
@@ -12,7 +12,8 @@ use super::burst::Room;
 use super::connection::ConnectionState;
 use super::phase::Phase;
 use super::rate::Network;
-use crate::cc::{Adjustment, ConnectionEvent, Window};
+use super::validation::UnusedWindow;
+use crate::cc::ConnectionEvent;
 use crate::config::NagleRule;
 use crate::sim::node::Sent;
 use crate::sim::time::{Nanos, timestamp};
@@ -30,16 +31,16 @@ enum Stop {
     /// There is nothing that the application and the receiver's window allow.
     NoData,
     /// Pacing, or a burst that waits for more room.
-    Held,
+    Deferred,
 }
 
 impl Sender {
-    /// Writes the next segment that may leave now into a slot; says whether there is one.
+    /// Writes the next segment that may leave now into a slot; returns whether there is one.
     pub fn transmit(&mut self, now: Nanos, slot: &mut Segment) -> bool {
         self.transmit_next(now, slot) != Sent::Nothing
     }
 
-    /// The same, which also says where another one surely may not. While the connection is steady only new data can leave.
+    /// The same, which also tells where no other one can follow. While the connection is steady only new data can leave.
     #[inline(always)]
     pub fn transmit_next(&mut self, now: Nanos, slot: &mut Segment) -> Sent {
         if !self.sends_steadily() {
@@ -109,8 +110,8 @@ impl Sender {
         if self.board.outstanding() == 0 {
             self.restart_if_idle(now);
         }
-        let repairs = self.in_loss_recovery();
-        if repairs
+        let in_recovery = self.in_loss_recovery();
+        if in_recovery
             && self.undo_state.hold == Hold::Nothing
             && !self.is_window_full()
             && let Some(number) = self.board.next_retransmission()
@@ -120,21 +121,21 @@ impl Sender {
             let departure = Departure::Retransmission(number);
             return leaves.then(|| self.retransmit(departure, number, now));
         }
-        if self.has_nothing_to_ask_with(now) {
+        if self.lacks_data_for_frto(now) {
             self.undo_state.hold = Hold::Nothing;
             return self.poll_transmit(now);
         }
         let room = self.room();
         match self.next_data(room, now) {
             Ok(data) => Some(self.send_new(false, Departure::New, data, now)),
-            Err(Stop::NoData) if repairs => self.speculative_retransmission(now),
+            Err(Stop::NoData) if in_recovery => self.speculative_retransmission(now),
             Err(_) => None,
         }
     }
 
-    /// RFC 5682 §3.1 step 2b: there is no new data to ask with.
-    fn has_nothing_to_ask_with(&mut self, now: Nanos) -> bool {
-        self.undo_state.hold == Hold::NewFirst
+    /// RFC 5682 §3.1 step 2b: F-RTO needs new data as its probe, and there is none.
+    fn lacks_data_for_frto(&mut self, now: Nanos) -> bool {
+        self.undo_state.hold == Hold::NewDataFirst
             && self.snd_nxt == self.recover
             && !self.is_window_full()
             && self.sendable(now).is_none()
@@ -145,20 +146,20 @@ impl Sender {
     #[inline(always)]
     fn next_data(&mut self, room: Room, now: Nanos) -> Result<(u16, u32), Stop> {
         if room.left < 1.0 {
-            self.note_usage(true);
+            self.note_usage(true, now);
             self.send_queue.pushed = false;
             return Err(Stop::Window);
         }
         let Some(len) = self.sendable(now) else {
-            self.note_no_data();
+            self.note_no_data(now);
             return Err(Stop::NoData);
         };
         if !self.pacing_allows(self.snd_nxt, now) {
-            return Err(Stop::Held);
+            return Err(Stop::Deferred);
         }
         if self.rules.sends_bursts {
             let Some(burst) = self.plan_burst(room, now) else {
-                return Err(Stop::Held);
+                return Err(Stop::Deferred);
             };
             return Ok((len, burst));
         }
@@ -166,8 +167,8 @@ impl Sender {
     }
 
     #[inline]
-    fn note_no_data(&mut self) {
-        self.note_usage(false);
+    fn note_no_data(&mut self, now: Nanos) {
+        self.note_usage(false, now);
         if let Some(rates) = &mut self.rates
             && self.write_end - self.snd_nxt < u64::from(self.params.smss_bytes)
         {
@@ -229,13 +230,16 @@ impl Sender {
     }
 
     #[inline]
-    pub(in crate::tcp) fn note_usage(&mut self, limited: bool) {
+    pub(in crate::tcp) fn note_usage(&mut self, limited: bool, now: Nanos) {
         self.usage.note(
             limited,
             self.board.outstanding(),
             self.snd_una,
             self.snd_nxt,
         );
+        if self.rules.unused_window == UnusedWindow::Decays {
+            self.validate_window(limited, now);
+        }
     }
 
     /// Octets of the next new segment, if the application and the receiver's window allow one.
@@ -276,7 +280,7 @@ impl Sender {
     }
 
     /// Sends a new segment of `len` octets as `departure`; a burst that begins with it has `burst` segments. While the
-    /// connection is steady the segment is known to have no mark, no piece and no timing of its own.
+    /// connection is steady the segment is known to have no mark, no separate piece and no timing.
     #[inline(always)]
     pub(in crate::tcp) fn send_new(
         &mut self,
@@ -286,11 +290,14 @@ impl Sender {
         now: Nanos,
     ) -> Segment {
         let pushed = self.rules.sends_bursts && self.ends_burst(burst, now);
-        let quiet = !steady && self.board.pipe() == 0;
+        let idle = !steady && self.board.pipe() == 0;
         let seq = self.snd_nxt;
+        if idle {
+            self.note_resumption(now);
+        }
         self.board.push(seq, len, now);
         if self.rates.is_some() {
-            self.note_departure(self.board.last(), quiet, now);
+            self.note_departure(self.board.last(), idle, now);
         }
         self.snd_nxt += u64::from(len);
         if u32::from(len) < self.params.smss_bytes {
@@ -307,7 +314,7 @@ impl Sender {
         segment
     }
 
-    /// What a new segment may be besides: part of a piece, timed, sent on a duplicate ACK, markable.
+    /// What else a new segment may be: part of a piece, timed, sent on a duplicate ACK, markable.
     fn note_new(&mut self, segment: &mut Segment, now: Nanos) {
         if self.board.keeps_pieces() {
             self.drop_sent_pieces();
@@ -329,7 +336,7 @@ impl Sender {
         number: u64,
         now: Nanos,
     ) -> Segment {
-        let quiet = self.board.pipe() == 0;
+        let idle = self.board.pipe() == 0;
         if self.board.keeps_pieces() {
             let room = self.room().left.max(1.0);
             self.board.cut_piece(number, room as u64, now);
@@ -337,7 +344,7 @@ impl Sender {
         self.board.retransmit(number, now);
         self.undo_state.note_retransmission(now);
         if self.rates.is_some() {
-            self.note_departure(Some(number), quiet, now);
+            self.note_departure(Some(number), idle, now);
         }
         self.counters.retransmissions += 1;
         let (seq, len) = self.board.span(number);
@@ -350,8 +357,8 @@ impl Sender {
         segment
     }
 
-    /// Notes what segment `number` knows of the rate so far; `quiet`: nothing else is in the network.
-    fn note_departure(&mut self, number: Option<u64>, quiet: bool, now: Nanos) {
+    /// Notes what segment `number` knows of the rate so far; `idle`: no other segment is in flight.
+    fn note_departure(&mut self, number: Option<u64>, idle: bool, now: Nanos) {
         let (Some(rates), Some(number), Some(first)) =
             (&mut self.rates, number, self.board.first())
         else {
@@ -363,7 +370,7 @@ impl Sender {
             lost_total: self.board.lost_total(),
         };
         rates.on_send(number, first, network, now);
-        if quiet && rates.is_app_limited() {
+        if idle && rates.is_app_limited() {
             self.controller.on_event(&ConnectionEvent::Restart(now));
             self.update_pacing();
         }
@@ -388,45 +395,6 @@ impl Sender {
         recovery.rescued = true;
         let last = self.board.last_unsacked()?;
         Some(self.retransmit(Departure::Forced(last), last, now))
-    }
-
-    pub(in crate::tcp) fn restart_if_idle(&mut self, now: Nanos) {
-        // RFC 5681 §4.1.
-        if self.counters.segments_out > 0
-            && self.write_end > self.snd_nxt
-            && now - self.last_sent_at > self.rtt.rto()
-            && !self.persist_timer.is_set()
-            && self.rules.restarts_after_idle
-        {
-            let idle = now - self.last_sent_at;
-            let initial = f64::from(self.params.initial_window_pkts);
-            let restart = if self.rules.window_decays_when_idle {
-                self.decay_window(initial, idle)
-            } else {
-                initial
-            };
-            self.controller
-                .on_event(&ConnectionEvent::Idle(restart, idle));
-        }
-    }
-
-    /// Linux (`tcp_cwnd_restart`, RFC 2861): half of the window for each RTO of the idle time, the initial window at least;
-    /// ssthresh keeps three quarters of it. Returns the window to restart with.
-    fn decay_window(&mut self, initial: f64, idle: Nanos) -> f64 {
-        let window = self.controller.window();
-        let mut cwnd = window.cwnd.floor();
-        let mut left = idle - self.rtt.rto();
-        while left > 0 && cwnd > initial {
-            cwnd = (cwnd / 2.0).floor();
-            left = left.saturating_sub(self.rtt.rto());
-        }
-        if window.ssthresh.is_finite() && !self.controller.capabilities().models_path {
-            self.controller.adjust(Adjustment::Set(Window {
-                ssthresh: window.ssthresh.max((window.cwnd * 0.75).floor()),
-                ..window
-            }));
-        }
-        cwnd.max(initial)
     }
 
     /// A data segment, counted.

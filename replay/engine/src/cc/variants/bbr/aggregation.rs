@@ -10,7 +10,7 @@ use crate::sim::time::{MILLISECOND, Nanos};
 pub const SLOT_ROUNDS: u32 = 5;
 /// Excess that a window allows at most, in time at the model's bandwidth.
 pub const MAX_EXTRA: Nanos = 100 * MILLISECOND;
-/// An epoch that counted so many segments starts anew.
+/// An epoch that counted so many segments restarts.
 const MAX_ACKED: u64 = 1 << 20;
 
 /// State.

@@ -1,5 +1,5 @@
-//! The greatest value of the last rounds, kept in three samples (Kathleen Nichols' windowed filter): constant space,
-//! and each of the three is the greatest of what came after the one before it.
+//! The maximum of the last rounds, kept in three samples (Kathleen Nichols' windowed filter): constant space, and each
+//! of the three is the maximum of the samples after the one before it.
 //!
 //! Does not depend on what the values are.
 
@@ -17,7 +17,7 @@ pub struct MaxFilter {
 }
 
 impl MaxFilter {
-    /// The greatest value.
+    /// The maximum.
     #[inline]
     pub fn value(&self) -> u64 {
         self.best[0].value

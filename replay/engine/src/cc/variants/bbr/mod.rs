@@ -1,9 +1,9 @@
-//! BBR, version 1, as Linux 6.x has it: a model of the path (greatest delivery rate, least round-trip time) that sets
+//! BBR, version 1, as Linux 6.x has it: a model of the path (maximum delivery rate, minimum round-trip time) that sets
 //! a pacing rate and a window of twice the product, whatever is lost.
 //!
 //! Does not depend on segments or timers; the sender measures rates and enforces the pacing. Read Cardwell et al. 2016
 //! (ACM Queue 14-5) and draft-cardwell-iccrg-bbr-congestion-control-00 first, then `docs/variants/bbr.md`.
-//! The arithmetic is in `fixed`; the parts with a state of their own have files of their own.
+//! The arithmetic is in `fixed`; each part with a state has a separate file.
 
 pub(super) mod aggregation;
 pub(super) mod fixed;
@@ -47,13 +47,13 @@ parameters! {
         cwnd_gain: number(2.0, "", 1.0, 16.0, "Linux 6.x tcp_bbr.c"),
         /// Pacing gain of the probing phase of a cycle.
         probe_gain: number(1.25, "", 1.0, 1.9, "Linux 6.x tcp_bbr.c"),
-        /// Rounds for which the greatest delivery rate holds.
+        /// Rounds for which the maximum delivery rate holds.
         bw_window_rounds: whole(10, "rounds", 1, 1000, "Linux 6.x tcp_bbr.c"),
-        /// Time for which the least round-trip time holds.
+        /// Time for which the minimum round-trip time holds.
         min_rtt_window_s: number(10.0, "s", 0.1, 3600.0, "Linux 6.x tcp_bbr.c"),
         /// Minimum stay in `PROBE_RTT`.
         probe_rtt_ms: number(200.0, "ms", 1.0, 10_000.0, "Linux 6.x tcp_bbr.c"),
-        /// Least window.
+        /// Minimum window.
         min_cwnd: whole(4, "segments", 1, 1000, "Linux 6.x tcp_bbr.c"),
         /// Growth of the delivery rate per round below which the pipe may be full.
         full_bw_growth: number(1.25, "", 1.0, 4.0, "Linux 6.x tcp_bbr.c"),
@@ -92,7 +92,7 @@ const INITIAL_WINDOW: u64 = 10;
 
 /// What BBR is doing; each mode owns what only it needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-// A tag of its own: asked for many times per ACK, it would have to be worked out from what the modes own.
+// A separate tag: it is read many times per ACK and would otherwise be derived from the fields of the modes.
 #[repr(u8)]
 pub enum Mode {
     /// Doubling the rate every round until it no longer helps.
@@ -123,7 +123,7 @@ struct FullPipe {
     reached: bool,
 }
 
-/// The least round-trip time, and when it was seen.
+/// The minimum round-trip time, and when it was seen.
 #[derive(Clone, Copy, Debug)]
 struct MinRtt {
     value: Option<Nanos>,
@@ -146,7 +146,7 @@ pub struct Bbr {
     full_pipe: FullPipe,
     long_term: LongTerm,
     aggregation: Aggregation,
-    /// What the sender repaired at the last ACK.
+    /// The recovery phase of the sender at the last ACK.
     recovery_phase: RecoveryPhase,
     /// First round of recovery: send what is delivered, no more.
     conserving: bool,
@@ -245,7 +245,7 @@ impl Bbr {
         self.set_cwnd(ack);
     }
 
-    /// A loss: nothing is reduced, but the window is kept to return to.
+    /// A loss: the window does not decrease, but it is saved to return to.
     pub fn on_congestion(&mut self) {
         self.save_cwnd();
     }
@@ -365,7 +365,7 @@ impl Bbr {
         }
     }
 
-    /// A phase lasts a least round-trip time. Probing goes on until the flight has grown or something was lost;
+    /// A phase lasts a minimum round-trip time. Probing goes on until the flight has grown or something was lost;
     /// draining ends as soon as the flight fits.
     fn phase_is_over(&self, lasted: Nanos, lost: bool, flight: (u32, Nanos)) -> bool {
         let whole = self.min_rtt.value.is_some_and(|min| lasted > min);
@@ -459,7 +459,7 @@ impl Bbr {
                 until: None,
                 round_done: false,
             });
-            // As Linux: of the window now and the one kept before, the greater is returned to.
+            // As Linux: it returns to the larger of the window now and the one saved before.
             self.save_cwnd();
         }
         self.stay_in_probe_rtt(ack);
@@ -561,7 +561,7 @@ impl Bbr {
         self.aggregation.extra_acked().min(max)
     }
 
-    /// Packet conservation in the first round of recovery, and the old window after it; says whether it governs.
+    /// Packet conservation in the first round of recovery, and the old window after it; returns whether it governs.
     fn recover_or_restore(&mut self, ack: &AckEvidence, acked: u64) -> bool {
         let delivering = u64::from(ack.flight) + acked;
         self.output.cwnd = self.output.cwnd.saturating_sub(ack.newly_lost).max(1);

@@ -50,7 +50,7 @@ impl Output {
         self.cwnd = self.cwnd.max(cwnd);
     }
 
-    /// Keeps the window to return to: this one where it is `whole`, else the greater of it and the one kept before.
+    /// Saves the window to return to: this one where it is `whole`, else the larger of it and the one saved before.
     pub fn save_cwnd(&mut self, whole: bool) {
         self.prior_cwnd = if whole {
             self.cwnd
@@ -59,7 +59,7 @@ impl Output {
         };
     }
 
-    /// Returns to the window that was kept, if it is greater.
+    /// Returns to the saved window, if it is larger.
     pub fn restore_cwnd(&mut self) {
         self.cwnd = self.cwnd.max(self.prior_cwnd);
     }

@@ -1,5 +1,5 @@
 //! BBR's pacing rate and the bursts that go with it: what a bandwidth means in segments per second, and what has to be
-//! in flight beside the product because segments leave in bursts. Every version paces like this.
+//! in flight in addition to the product, because segments leave in bursts. Every version paces like this.
 //!
 //! Does not depend on modes; a gain is an argument. Facts: Linux 6.x, tcp_bbr.c, "pacing" and "quantization budget".
 
@@ -33,7 +33,7 @@ pub struct Pacer {
 }
 
 impl Pacer {
-    /// A rate that nothing has set yet, `margin_percent` below what it will be told.
+    /// A pacer without a rate yet, which will pace `margin_percent` below the rate that it is given.
     pub fn new(smss_bytes: u32, margin_percent: f64) -> Self {
         let mut pacer = Self {
             smss_bytes: f64::from(smss_bytes),
@@ -130,7 +130,7 @@ impl Pacer {
             .min(MAX_BURST_PKTS) as u64
     }
 
-    /// `segments` with three bursts more: sent, on its way back, held for pacing.
+    /// `segments` with three bursts more: sent, on its way back, waiting for the pacer.
     pub fn with_bursts(&self, segments: u64) -> u64 {
         segments + 3 * self.burst_goal()
     }

@@ -20,7 +20,7 @@ pub struct FirstPhases {
 }
 
 impl FirstPhases {
-    /// A digit of `given` for each cycle, the first one first; `rng` draws where there is none.
+    /// A digit of `given` for each cycle, the first one first; `rng` chooses it if `given` has none.
     pub fn new(given: f64, rng: StreamRng) -> Self {
         Self {
             rng,

@@ -16,7 +16,7 @@ pub struct Round {
 }
 
 impl Round {
-    /// Takes the sample of an ACK; says whether a round begins with it.
+    /// Takes the sample of an ACK; returns whether a round begins with it.
     #[inline]
     pub fn take(&mut self, sample: &RateSample, ack: &AckEvidence) -> bool {
         self.starts = sample.prior_delivered >= self.end;

@@ -345,7 +345,7 @@ fn probe_rtt_entered_in_the_open_returns_to_the_greatest_window_kept() {
 }
 
 #[test]
-fn after_a_timeout_one_repair_may_leave_beside_what_is_in_flight() {
+fn after_a_timeout_one_retransmission_may_be_sent_on_top_of_the_flight() {
     let mut path = Path::probing(&[("first_phases", 2.0)]);
     path.bbr.output.cwnd = 100;
     path.bbr.on_timeout(&SignalEvidence {
@@ -404,7 +404,7 @@ fn a_timeout_leaves_one_segment_and_keeps_the_model() {
     assert_eq!((path.bbr.output.cwnd, path.bbr.output.prior_cwnd), (1, 100));
     path.ack.recovery_phase = RecoveryPhase::Loss;
     path.ack(RTT, 1, 100, |_| {});
-    assert_eq!(path.bbr.output.cwnd, 4, "the least window");
+    assert_eq!(path.bbr.output.cwnd, 4, "the minimum window");
     path.ack(RTT, 3, 100, |_| {});
     assert_eq!(path.bbr.output.cwnd, 7);
     path.ack.recovery_phase = RecoveryPhase::None;
@@ -438,7 +438,7 @@ fn after_idle_it_paces_at_the_rate_of_the_path_and_does_not_dip() {
     path.ack(20 * SECOND, 1, 100, |_| {});
     assert!(
         !path.bbr.holds_back(),
-        "the first ACK after idle renews the least RTT"
+        "the first ACK after idle renews the minimum RTT"
     );
     path.ack(11 * SECOND, 1, 100, |_| {});
     assert!(path.bbr.holds_back());

@@ -88,7 +88,7 @@ impl CongestionSignals {
     }
 }
 
-/// Segments of a lost one that a probe repaired, as the scoreboard would have told it.
+/// A loss that a tail loss probe recovered, as the scoreboard would have reported it.
 pub fn lost_segment_of_probe(signals: &CongestionSignals, app_limited: bool) -> LostSegment {
     LostSegment {
         tx_in_flight: signals.inflight.min(u32::MAX.into()) as u32 + 1,

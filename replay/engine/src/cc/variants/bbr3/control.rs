@@ -133,7 +133,7 @@ impl Bbr3 {
         self.aggregation.extra_acked().min(max)
     }
 
-    /// Draft §5.6.4.7. Deviation: as Linux, DRAIN is not held to the upper bound.
+    /// Draft §5.6.4.7. Deviation: as Linux, DRAIN does not respect the upper bound.
     pub(super) fn bound_cwnd(&mut self) {
         self.output.cwnd = self.output.cwnd.min(self.cap());
     }

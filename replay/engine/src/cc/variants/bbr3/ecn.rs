@@ -3,7 +3,7 @@
 //! Does not depend on the state machine. Facts: Linux's v3 branch, tcp_bbr.c, "ECN"; the draft leaves marks out.
 //!
 //! Deviation: an acknowledgement's echo stands for all that it delivers, as Linux takes it; with RFC 3168's receiver, which
-//! echoes until it is told, the share is too great.
+//! echoes until the sender confirms it, the share is too great.
 
 use super::params::Bbr3Params;
 use crate::cc::evidence::AckEvidence;
@@ -44,7 +44,7 @@ impl EcnState {
         }
     }
 
-    /// A round trip has passed: averages its share of state. Says whether STARTUP has seen too many.
+    /// A round trip has passed: averages its share of state. Returns whether STARTUP has seen too many.
     pub fn end_round(&mut self, ack: &AckEvidence, min_rtt: Nanos, params: &Bbr3Params) -> bool {
         let near = (params.ecn_max_rtt_ms * MILLISECOND as f64) as Nanos;
         self.eligible |= params.ecn && (near == 0 || min_rtt <= near);

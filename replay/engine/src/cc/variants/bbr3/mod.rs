@@ -57,10 +57,10 @@ pub const DEFINITION: Definition = Definition {
 
 /// What it is doing; each mode owns what only it needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-// A tag of its own: asked for many times per ACK, it would have to be worked out from what the modes own.
+// A separate tag: it is read many times per ACK and would otherwise be derived from the fields of the modes.
 #[repr(u8)]
 enum Mode {
-    /// Doubling the rate every round until it no longer helps, or costs too much.
+    /// Doubling the rate every round until it no longer helps, or causes too much loss.
     Startup,
     /// Draining the queue that STARTUP has built.
     Drain,
@@ -78,7 +78,7 @@ enum Mode {
 /// The search for the rate at which the pipe is full.
 #[derive(Clone, Copy, Debug, Default)]
 struct FullPipe {
-    /// The rate that counts as growth.
+    /// The rate from which on the delivery rate counts as growing.
     enough: u64,
     rounds: u32,
     /// It has been found since the search began.
@@ -114,13 +114,13 @@ pub struct Bbr3 {
     min_rtt: MinRttFilter,
     full_pipe: FullPipe,
     data_volume: DataVolume,
-    /// The bounds before the losses being repaired.
+    /// The bounds before the current loss recovery.
     data_volume_before: DataVolume,
     signals: CongestionSignals,
     cycle: ProbeBwCycle,
     ecn: EcnState,
     aggregation: Aggregation,
-    /// What the sender repaired at the last ACK, and segments lost by then.
+    /// The recovery phase of the sender at the last ACK, and the segments lost by then.
     recovery_phase: RecoveryPhase,
     lost_total: u64,
     /// Time of the last ACK, and segments delivered by then.
@@ -248,10 +248,10 @@ impl Bbr3 {
         }
     }
 
-    /// A loss: nothing is reduced at once, but the window is kept to return to, and the bounds.
+    /// A loss: the window does not decrease at once, but window and bounds are saved to return to.
     pub fn on_congestion(&mut self, signal: &SignalEvidence) {
         self.save_cwnd();
-        // No segment was marked: a tail loss probe has repaired the loss. Linux judges it all the same.
+        // No segment was marked: a tail loss probe has recovered the loss. Linux counts it all the same.
         if signal.lost_total == self.lost_total && self.recovery_phase == RecoveryPhase::None {
             self.signals.note_loss(self.delivered);
             let lost = lost_segment_of_probe(&self.signals, self.app_limited);
@@ -259,7 +259,7 @@ impl Bbr3 {
         }
     }
 
-    /// A congestion mark: the window to return to is kept, as before a loss.
+    /// A congestion mark: the window to return to is saved, as before a loss.
     pub fn on_mark(&mut self) {
         self.save_cwnd();
     }

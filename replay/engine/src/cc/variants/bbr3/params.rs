@@ -41,7 +41,7 @@ parameters! {
         probe_base_s: number(2.0, "s", 0.01, 3600.0, "Linux v3 tcp_bbr.c; draft §5.3.3.8"),
         /// … and what is drawn and added to it.
         probe_rand_s: number(1.0, "s", 0.0, 3600.0, "Linux v3 tcp_bbr.c; draft §5.3.3.8"),
-        /// Time for which the least round-trip time holds.
+        /// Time for which the minimum round-trip time holds.
         min_rtt_window_s: number(10.0, "s", 0.1, 3600.0, "Linux v3 tcp_bbr.c; draft §2.13.1"),
         /// Time without a lesser one after which `PROBE_RTT` looks for it.
         probe_rtt_interval_s: number(5.0, "s", 0.1, 3600.0, "Linux v3 tcp_bbr.c; draft §2.13.2"),
@@ -49,7 +49,7 @@ parameters! {
         probe_rtt_ms: number(200.0, "ms", 1.0, 10_000.0, "Linux v3 tcp_bbr.c; draft §2.13.2"),
         /// Window gain of `PROBE_RTT`.
         probe_rtt_cwnd_gain: number(0.5, "", 0.0, 1.0, "Linux v3 tcp_bbr.c; draft §2.13.2"),
-        /// Least window.
+        /// Minimum window.
         min_cwnd: whole(4, "segments", 1, 1000, "Linux v3 tcp_bbr.c; draft §2.7"),
         /// What the pacing rate stays below the model's.
         pacing_margin_percent: number(1.0, "%", 0.0, 50.0, "Linux v3 tcp_bbr.c; draft §5.6.2"),

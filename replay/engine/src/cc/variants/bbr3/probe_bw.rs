@@ -44,7 +44,7 @@ impl Bbr3 {
         }
     }
 
-    /// Draft §5.3.3.6, `BBRAdaptLongTermModel`; says whether a probe begins.
+    /// Draft §5.3.3.6, `BBRAdaptLongTermModel`; returns whether a probe begins.
     fn adapt_long_term(&mut self, ack: &AckEvidence) -> bool {
         if self.round.starts && self.cycle.feedback == Feedback::Starting {
             self.cycle.feedback = Feedback::Coming;
@@ -71,7 +71,7 @@ impl Bbr3 {
         false
     }
 
-    /// The last samples of a probe have come: the greatest rate of the cycle before it is forgotten, and a probe that
+    /// The last samples of a probe have come: the maximum rate of the cycle before it is dropped, and a probe that
     /// stopped early without harm goes on.
     fn end_feedback(&mut self) -> bool {
         self.cycle.samples_probe = false;

@@ -1,4 +1,4 @@
-//! The least round-trip time: of the last ten seconds for the model, and of the last five for when to look for it.
+//! The minimum round-trip time: of the last ten seconds for the model, and of the last five for when to probe for it.
 //!
 //! Does not depend on modes. Read draft-ietf-ccwg-bbr §5.3.4.3 first.
 
@@ -6,7 +6,7 @@ use super::params::Bbr3Params;
 use crate::cc::evidence::AckEvidence;
 use crate::sim::time::{NEVER, Nanos, SECOND};
 
-/// A least value and when it was seen.
+/// A minimum and when it was seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct MinSample {
     value: Nanos,
@@ -33,7 +33,7 @@ pub struct MinRttFilter {
 }
 
 impl MinRttFilter {
-    /// Before the connection stands.
+    /// Before the connection is established.
     pub fn new(params: &Bbr3Params) -> Self {
         Self {
             model: MinSample::default(),
@@ -63,7 +63,7 @@ impl MinRttFilter {
         self.probe.seen_at = now;
     }
 
-    /// Takes an ACK; says whether it is time to look for a lesser one.
+    /// Takes an ACK; returns whether it is time to look for a lesser one.
     pub fn take(&mut self, ack: &AckEvidence) -> bool {
         let expired = self.is_due(ack.now);
         if let Some(rtt) = ack.rtt
@@ -115,7 +115,7 @@ mod tests {
         assert!(!take(&mut filter, 10 * SECOND, 130));
         assert_eq!(filter.value(), 100 * MS);
         take(&mut filter, 10 * SECOND + 1, 130);
-        assert_eq!(filter.value(), 120 * MS, "the least since it looked");
+        assert_eq!(filter.value(), 120 * MS, "the minimum since the last probe");
         take(&mut filter, 10 * SECOND + 2, 90);
         assert_eq!(filter.value(), 90 * MS, "at once");
     }

@@ -12,7 +12,7 @@ const PRODUCT: u64 = 51;
 
 fn params(values: &[(&str, f64)]) -> Bbr3Params {
     let number = |&(name, value): &(&str, f64)| (name.to_string(), ParamValue::Number(value));
-    // PROBE_RTT has tests of its own.
+    // PROBE_RTT has separate tests.
     let seldom = ("probe_rtt_interval_s", 3600.0);
     let values: ParamValues = std::iter::once(&seldom).chain(values).map(number).collect();
     Bbr3Params::default().with(&values)
@@ -434,7 +434,7 @@ fn a_timeout_leaves_one_segment_and_its_end_the_window_before() {
     assert_eq!(path.bbr.data_volume.inflight_lo, 90);
     path.ack.recovery_phase = RecoveryPhase::Loss;
     path.ack(RTT, 2, 100, |_, _| {});
-    assert_eq!(path.bbr.output.cwnd, 4, "the least window");
+    assert_eq!(path.bbr.output.cwnd, 4, "the minimum window");
     path.ack(RTT, 3, 100, |_, _| {});
     assert_eq!(path.bbr.output.cwnd, 7);
     path.ack.recovery_phase = RecoveryPhase::None;
@@ -467,7 +467,7 @@ fn undone_losses_give_bounds_and_window_back() {
 }
 
 #[test]
-fn a_loss_that_a_tail_probe_repaired_counts_as_one_of_the_last_flight() {
+fn a_loss_recovered_by_a_tail_loss_probe_counts_as_one_of_the_last_flight() {
     let mut path = Path::probing_up(&[]);
     let signal = SignalEvidence {
         now: 0,

@@ -1,7 +1,7 @@
 //! The rules of acknowledgement, one by one.
 
 use super::*;
-use crate::config::StackOverrides;
+use crate::config::{Profile, StackOverrides};
 use crate::tcp::receiver::{Receiver, Space};
 use crate::tcp::segment::{Direction, Segment, flags};
 
@@ -12,7 +12,11 @@ fn policy(profile: Profile) -> AckPolicy {
         smss_bytes: Some(SMSS as u32),
         ..StackOverrides::default()
     };
-    AckPolicy::new(&StackParams::resolve(profile, &overrides))
+    policy_of(&StackParams::resolve(profile, &overrides))
+}
+
+fn policy_of(params: &StackParams) -> AckPolicy {
+    AckPolicy::new(params, AckRules::of(params))
 }
 
 fn plain(segments: u64) -> InOrder {
@@ -77,7 +81,7 @@ fn a_window_that_grows_keeps_acks_quick() {
     for n in 0..60 {
         policy.note_arrival(1 << 20, n);
         if n < 40 {
-            policy.note_growth();
+            policy.note_window_update();
         }
         if policy.in_order(&plain(1), n) {
             prompt += 1;
@@ -92,7 +96,7 @@ fn a_window_that_grows_keeps_acks_quick() {
 fn a_pause_beyond_the_receivers_own_rto_makes_acks_quick_again() {
     for (pause_ms, quick) in [(255, 0), (256, 16)] {
         let mut policy = policy(Profile::Linux);
-        // 50 ms and the 200 ms that are the least above it, up to a tick; the pause in whole ticks.
+        // 50 ms and the minimum of 200 ms on top, up to a tick; the pause in whole ticks.
         policy.note_handshake(50 * MILLISECOND);
         policy.note_arrival(1 << 20, 0);
         policy.quick = 0;
@@ -125,7 +129,7 @@ fn the_first_three_of_a_gap_are_told_at_once_and_the_next_together() {
     assert_eq!(policy.next_deadline(), GAP_DELAY);
     assert!(policy.on_deadline(GAP_DELAY));
     policy.note_sent();
-    // A gap elsewhere begins anew.
+    // A gap elsewhere restarts the count.
     assert!(policy.out_of_order(8, GAP_DELAY));
 }
 
@@ -150,7 +154,7 @@ fn a_gap_filled_wholly_is_told_at_once_in_part_only_by_rfc() {
 fn acks_may_be_so_many_per_round_trip_time_and_the_first_after_a_pause_is_not_late() {
     let mut params = StackParams::resolve(Profile::Rfc, &StackOverrides::default());
     params.acks_per_round_trip = Some(4.0);
-    let mut policy = AckPolicy::new(&params);
+    let mut policy = policy_of(&params);
     policy.note_handshake(400 * MILLISECOND);
     assert!(policy.in_order(&plain(1), 500 * MILLISECOND));
     policy.note_sent();
@@ -160,7 +164,8 @@ fn acks_may_be_so_many_per_round_trip_time_and_the_first_after_a_pause_is_not_la
     }
     assert!(policy.in_order(&plain(100), 600 * MILLISECOND));
     assert!(!policy.note_sent());
-    // Where nothing comes then, the last one is told of a hundred milliseconds later still, and says that it has waited.
+    // If nothing arrives then, the last one is acknowledged another hundred milliseconds later, and that ACK says that it
+    // was delayed.
     assert!(!policy.in_order(&plain(1), 610 * MILLISECOND));
     assert!(!policy.on_deadline(799 * MILLISECOND));
     assert!(policy.on_deadline(800 * MILLISECOND));
@@ -175,13 +180,18 @@ fn where_no_handshake_shows_the_path_data_do_that_answer_an_ack() {
     let period = |handshake| {
         let mut params = StackParams::resolve(Profile::Rfc, &StackOverrides::default());
         (params.acks_per_round_trip, params.handshake) = (Some(4.0), handshake);
-        let mut policy = AckPolicy::new(&params);
-        let mut hear = |echo, now_ms: u64| {
+        let mut policy = policy_of(&params);
+        let mut answer = |echo, now_ms: u64| {
             let data = InOrder { echo, ..plain(1) };
             policy.in_order(&data, now_ms * MILLISECOND);
             policy.periodic.as_ref().map(|p| p.period / MILLISECOND)
         };
-        [hear(0, 900), hear(900, 940), hear(900, 948), hear(948, 984)]
+        [
+            answer(0, 900),
+            answer(900, 940),
+            answer(900, 948),
+            answer(948, 984),
+        ]
     };
     assert_eq!(period(false), [50, 10, 10, 9].map(Some));
     assert_eq!(period(true), [Some(50); 4]);
@@ -191,7 +201,7 @@ fn where_no_handshake_shows_the_path_data_do_that_answer_an_ack() {
 fn few_acks_still_tell_at_once_of_a_gap_that_opens_or_closes_and_of_no_other() {
     let mut params = StackParams::resolve(Profile::Rfc, &StackOverrides::default());
     params.acks_per_round_trip = Some(4.0);
-    let mut policy = AckPolicy::new(&params);
+    let mut policy = policy_of(&params);
     assert!(policy.in_order(&plain(1), 500 * MILLISECOND));
     policy.note_sent();
     assert!(policy.beyond_gap(true, 1, 501 * MILLISECOND));

@@ -1,4 +1,4 @@
-//! `follow`: our sender led through a recorded flow. Decides nothing about TCP.
+//! Open-loop replay of a controller: the engine's sender follows a recorded flow. Decides nothing about TCP.
 
 use arrow_array::types::{Float64Type, UInt32Type};
 use hindflight_engine::{Nanos, OpenLoopState, RecordedEvent, replay_open_loop};
@@ -10,13 +10,14 @@ use crate::columns::{Batch, Columns};
 use crate::replay::config;
 use crate::rows::each;
 
-/// Time, kind, octet (first one sent, or next one awaited), size (octets sent, or window), echoed time, SACK blocks.
+/// Time, kind, octet (the first octet sent, or the next one expected), size (octets sent, or window), echoed time, SACK
+/// blocks.
 type EventTuple = (Nanos, String, u64, u32, u32, Vec<(u64, u64)>);
 
-/// Leads a sender of flow number `flow` of the configuration through `record` and returns its state after each event.
+/// Replays `record` with the sender of flow number `flow` of the configuration and returns its state after each event.
 #[pyfunction]
 #[pyo3(signature = (configuration, flow, record, arrays = None))]
-pub fn follow(
+pub fn replay_controller(
     py: Python<'_>,
     configuration: &str,
     flow: usize,
@@ -25,16 +26,19 @@ pub fn follow(
 ) -> PyResult<Columns> {
     let config = config(configuration, &arrays.unwrap_or_default())?;
     py.detach(|| {
-        let things = record.iter().map(thing).collect::<PyResult<Vec<_>>>()?;
-        let states = replay_open_loop(&config, flow, &things)
+        let events = record
+            .iter()
+            .map(recorded_event)
+            .collect::<PyResult<Vec<_>>>()?;
+        let states = replay_open_loop(&config, flow, &events)
             .map_err(|error| PyValueError::new_err(error.to_string()))?;
         columns(&states)
     })
 }
 
-fn thing(event: &EventTuple) -> PyResult<(Nanos, RecordedEvent)> {
+fn recorded_event(event: &EventTuple) -> PyResult<(Nanos, RecordedEvent)> {
     let (now, kind, octet, size, ts_ecr, sack) = event;
-    let thing = match kind.as_str() {
+    let recorded = match kind.as_str() {
         "syn" => RecordedEvent::Syn,
         "data" => RecordedEvent::Departure {
             seq: *octet,
@@ -50,14 +54,14 @@ fn thing(event: &EventTuple) -> PyResult<(Nanos, RecordedEvent)> {
             )));
         }
     };
-    Ok((*now, thing))
+    Ok((*now, recorded))
 }
 
 fn columns(states: &[OpenLoopState]) -> PyResult<Columns> {
     Batch::new(states.len())
         .number::<Float64Type>("cwnd_pkts", each(states, |s| s.cwnd_pkts))
         .optional::<Float64Type>("ssthresh_pkts", each(states, |s| s.ssthresh_pkts))
-        .flag("repairing", each(states, |s| s.in_recovery))
+        .flag("in_recovery", each(states, |s| s.in_recovery))
         .number::<UInt32Type>("outstanding_pkts", each(states, |s| s.board.outstanding))
         .number::<UInt32Type>("sacked_pkts", each(states, |s| s.board.sacked))
         .number::<UInt32Type>("lost_pkts", each(states, |s| s.board.lost))

@@ -1,28 +1,29 @@
-//! What the sender of a leg tells of itself, where a tracker could only guess: its timeouts and its fast recoveries, each
-//! with the first segment that left because of it.
+//! Timeouts and fast recoveries of the sender of a leg, from the sender's own state, where a tracker could only infer
+//! them; each with the first segment that was sent because of it.
 //!
-//! Must not know what a tracker sees. Read `SenderSample` first.
+//! Does not depend on what a tracker sees. Read `SenderSample` first.
 
-use hindflight_engine::{Direction as Way, PhaseName, Purpose, Segment, SenderSample};
+use hindflight_engine::{Direction as LinkDirection, PhaseName, Purpose, Segment, SenderSample};
 use hindflight_flows::{Direction, End, Event, EventCause, EventKind, Reason};
 
 /// The events of one sender.
-pub struct Told {
+pub struct SenderEvents {
     flow_id: u32,
-    /// Counters so far.
+    /// Timeouts so far.
     pub rtos: u64,
-    /// See `rtos`.
+    /// Fast recoveries so far.
     pub recoveries: u64,
     timeouts: Vec<Event>,
     /// Fast recoveries that have ended, and one that has not.
     episodes: Vec<Event>,
     episode: Option<Episode>,
-    /// The first of the data segments that left at the latest time of all.
-    data: Option<Leaving>,
-    /// Likewise of those that found their first transmission lost; how many of them had left before, and have now.
-    repair: Option<Leaving>,
-    repairs_before: u32,
-    repairs: u32,
+    /// Of the data segments sent at the latest departure time, the first.
+    data: Option<Departure>,
+    /// The same of fast retransmissions; their number before that time, and now.
+    retransmission: Option<Departure>,
+    retransmissions_before: u32,
+    retransmissions: u32,
+    /// Time of the latest event.
     latest: i64,
 }
 
@@ -30,22 +31,22 @@ pub struct Told {
 struct Episode {
     event: Event,
     recovery_point: i64,
-    /// Repairs and reductions taken back when it began.
-    repairs: u32,
+    /// Fast retransmissions and undone window decreases when it began.
+    retransmissions: u32,
     undone: u64,
 }
 
-/// A segment that leaves.
+/// A segment that is sent.
 #[derive(Clone, Copy)]
-struct Leaving {
+struct Departure {
     t_ns: i64,
     record: u64,
     seq: i64,
     end: i64,
 }
 
-impl Told {
-    /// Nothing yet.
+impl SenderEvents {
+    /// No events yet.
     pub fn new(flow_id: u32) -> Self {
         Self {
             flow_id,
@@ -55,14 +56,14 @@ impl Told {
             episodes: Vec::new(),
             episode: None,
             data: None,
-            repair: None,
-            repairs_before: 0,
-            repairs: 0,
+            retransmission: None,
+            retransmissions_before: 0,
+            retransmissions: 0,
             latest: 0,
         }
     }
 
-    /// The sender's state is another, after all that it sent at this time or before.
+    /// The sender's state has changed; everything sent up to this time has been noted before.
     pub fn note_state(&mut self, sample: &SenderSample, now: i64) {
         self.latest = now;
         let (expired, entered) = (
@@ -80,15 +81,15 @@ impl Told {
                     expired.then_some(End::BrokenOff)
                 }
             };
-            self.end_episode(now, self.repairs_until(now), end);
+            self.end_episode(now, self.retransmissions_until(now), end);
         }
         if expired {
             let sent = self.data.filter(|sent| sent.t_ns == now);
             let timeout = self.event(EventKind::Rto, EventCause::Rto, now);
-            self.timeouts.push(tied(timeout, sent));
+            self.timeouts.push(with_segment(timeout, sent));
         }
         if entered && let Some(point) = sample.recovery_point {
-            let first = self.repair.filter(|sent| sent.t_ns == now);
+            let first = self.retransmission.filter(|sent| sent.t_ns == now);
             let event = Event {
                 record: first.map(|sent| sent.record),
                 seq_start: Some(sample.snd_una as i64),
@@ -98,20 +99,20 @@ impl Told {
             self.episode = Some(Episode {
                 event,
                 recovery_point: point as i64,
-                repairs: self.repairs_until(now),
+                retransmissions: self.retransmissions_until(now),
                 undone: sample.undone,
             });
         }
     }
 
-    /// A segment passes. What a timeout sends again is told with it, also where pacing or a closed window delays it; so
-    /// is the first repair of a recovery.
+    /// A segment is sent or arrives. The first segment sent after a timeout is recorded with the timeout, even if pacing
+    /// or a closed window delays it; likewise the first retransmission of a recovery.
     pub fn note_segment(&mut self, segment: &Segment, record: u64, now: i64) {
         self.latest = now;
-        if segment.payload_bytes == 0 || segment.direction == Way::Reverse {
+        if segment.payload_bytes == 0 || segment.direction == LinkDirection::Reverse {
             return;
         }
-        let sent = Leaving {
+        let sent = Departure {
             t_ns: now,
             record,
             seq: segment.seq as i64,
@@ -123,24 +124,24 @@ impl Told {
         if let Some(last) = self.timeouts.last_mut()
             && last.record.is_none()
         {
-            *last = tied(*last, Some(sent));
+            *last = with_segment(*last, Some(sent));
         }
         if segment.purpose != Purpose::FastRetransmission {
             return;
         }
-        if self.repair.is_none_or(|first| first.t_ns != now) {
-            self.repair = Some(sent);
-            self.repairs_before = self.repairs;
+        if self.retransmission.is_none_or(|first| first.t_ns != now) {
+            self.retransmission = Some(sent);
+            self.retransmissions_before = self.retransmissions;
         }
-        self.repairs += 1;
+        self.retransmissions += 1;
         if let Some(episode) = &mut self.episode {
             episode.event.record.get_or_insert(record);
         }
     }
 
-    /// Replaces what a tracker took for timeouts and fast recoveries. What it saw of a timeout stays as evidence.
+    /// Replaces the timeouts and fast recoveries that a tracker inferred. Its evidence of a timeout stays.
     pub fn replace(mut self, events: &mut Vec<Event>) {
-        self.end_episode(self.latest, self.repairs, |_| Some(End::BrokenOff));
+        self.end_episode(self.latest, self.retransmissions, |_| Some(End::BrokenOff));
         for timeout in &mut self.timeouts {
             let seen =
                 |event: &&Event| event.kind == EventKind::Rto && event.record == timeout.record;
@@ -151,21 +152,26 @@ impl Told {
         events.append(&mut self.episodes);
     }
 
-    /// Repairs that had left before `now`.
-    fn repairs_until(&self, now: i64) -> u32 {
-        match self.repair {
-            Some(first) if first.t_ns == now => self.repairs_before,
-            _ => self.repairs,
+    /// Fast retransmissions sent before `now`.
+    fn retransmissions_until(&self, now: i64) -> u32 {
+        match self.retransmission {
+            Some(first) if first.t_ns == now => self.retransmissions_before,
+            _ => self.retransmissions,
         }
     }
 
-    /// Ends the recovery that has not ended, after so many `repairs` of all; `end` says how, where that is more than that
-    /// it is over.
-    fn end_episode(&mut self, now: i64, repairs: u32, end: impl FnOnce(&Episode) -> Option<End>) {
+    /// Ends the current recovery, if there is one. `retransmissions` counts those of the whole connection; `end` gives the
+    /// reason, if one is known.
+    fn end_episode(
+        &mut self,
+        now: i64,
+        retransmissions: u32,
+        end: impl FnOnce(&Episode) -> Option<End>,
+    ) {
         let Some(mut episode) = self.episode.take() else {
             return;
         };
-        let retransmissions = repairs - episode.repairs;
+        let retransmissions = retransmissions - episode.retransmissions;
         episode.event.end_ns = Some(now);
         episode.event.evidence = end(&episode).map(|end| {
             let recovery_point = episode.recovery_point;
@@ -190,13 +196,16 @@ impl Told {
             record: None,
             seq_start: None,
             seq_end: None,
+            copy: None,
+            mechanism: None,
+            spurious: None,
             evidence: None,
         }
     }
 }
 
-/// A timeout with what it sent.
-fn tied(timeout: Event, sent: Option<Leaving>) -> Event {
+/// A timeout with the segment that it sent.
+fn with_segment(timeout: Event, sent: Option<Departure>) -> Event {
     Event {
         record: sent.map(|sent| sent.record),
         seq_start: sent.map(|sent| sent.seq),

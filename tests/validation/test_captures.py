@@ -1,0 +1,174 @@
+"""The judge of captures: the truth fed back scores perfectly, a corrupted one as computed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hindflight.toolkit.capture import load_capture
+from validation.__main__ import main
+from validation.captures.claims import CauseClaim, LossClaim, WindowClaim, claims_of
+from validation.captures.links import stretches_of
+from validation.captures.report import disturbed, judge_captures
+from validation.captures.scores import Counts, score_causes, score_losses, score_windows
+from validation.captures.truth import FlowTruth, RunTruth, Steps, Tile, Transmission, read_truth
+from validation.captures.whatif import Pair, group_of, summarise
+
+FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "kernel"
+
+
+@pytest.fixture(scope="module")
+def run() -> RunTruth:
+    folder = FIXTURES / "S9-reno"
+    captures = [load_capture(folder / name).segments for name in ("snd.pcap.xz", "rcv.pcap.xz")]
+    return read_truth(folder, captures[0], captures[1])
+
+
+def lost(flow: FlowTruth) -> list[Transmission]:
+    return [packet for packet in flow.transmissions if packet.lost]
+
+
+def test_the_truth_agrees_with_what_the_recorder_counted(run: RunTruth) -> None:
+    scenario = json.loads((run.folder / "scenario.json").read_text())
+    (flow,) = run.flows
+    assert len(lost(flow)) == sum(scenario["drops"].values()) > 0
+    retransmitted = [packet for packet in flow.transmissions if packet.retransmitted]
+    assert len(retransmitted) == scenario["flows"][0]["retransmits_seen_on_link"]
+    in_time = [packet for packet in retransmitted if packet.t_ns <= flow.end_ns]
+    assert sum(packet.cause == "rto" for packet in in_time) == scenario["flows"][0]["rto_count"]
+
+
+def test_the_truth_scores_perfectly(run: RunTruth) -> None:
+    (flow,) = run.flows
+    dropped = lost(flow)
+    by_record = [LossClaim(packet.record, packet.seq, 1) for packet in dropped]
+    by_copy = [LossClaim(None, packet.seq, packet.copy) for packet in dropped]
+    assert score_losses(flow, by_record) == score_losses(flow, by_copy) == Counts(right=len(dropped))
+
+    repeated = [packet for packet in flow.transmissions if packet.cause]
+    causes = [CauseClaim(packet.record, str(packet.cause), packet.spurious) for packet in repeated]
+    score = score_causes(flow, causes)
+    assert score.by_cause
+    assert all(counts.precision == counts.recall == 1 for counts in score.by_cause.values())
+    assert score.spurious.wrong == score.spurious.missed == 0
+
+    windows = [
+        WindowClaim(tile.start_ns, tile.cwnd_pkts * flow.smss_bytes, None, 0, tile.cwnd_pkts * flow.smss_bytes + 1)
+        for tile in flow.tiles
+    ]
+    window = score_windows(flow, windows)
+    assert window.counted == len(window.errors) == window.within == window.held > 0
+    assert window.quantile(1) == pytest.approx(0, abs=1e-9)
+
+
+def test_what_is_missed_or_invented_is_counted(run: RunTruth) -> None:
+    (flow,) = run.flows
+    dropped, delivered = lost(flow), [packet for packet in flow.transmissions if not packet.lost]
+    claims = [LossClaim(packet.record, packet.seq, 1) for packet in dropped[1:] + delivered[:2]]
+    nowhere = LossClaim(None, dropped[0].seq, 99)
+    assert score_losses(flow, [*claims, nowhere]) == Counts(right=len(dropped) - 1, wrong=3, missed=1)
+
+    repeated = [packet for packet in flow.transmissions if packet.cause]
+    claimed = [CauseClaim(packet.record, "rto", not packet.spurious) for packet in repeated[1:]]
+    score = score_causes(flow, claimed)
+    assert score.by_cause["rto"].wrong == sum(packet.cause != "rto" for packet in repeated[1:])
+    assert score.spurious.missed == sum(packet.spurious for packet in repeated)
+
+
+def test_unknown_is_neither_right_nor_wrong(run: RunTruth) -> None:
+    (flow,) = run.flows
+    repeated = [packet for packet in flow.transmissions if packet.cause]
+    score = score_causes(flow, [CauseClaim(packet.record, "unknown", None) for packet in repeated])
+    assert sum(counts.unknown for counts in score.by_cause.values()) == len(repeated)
+    assert all(counts.wrong == counts.missed == 0 for counts in score.by_cause.values())
+
+
+def test_an_interval_that_misses_and_an_estimate_that_comes_late() -> None:
+    tiles = [Tile(0, 100, 10.0, 8.0, None), Tile(100, 200, 10.0, 8.0, None), Tile(200, 300, 10.0, 8.0, "idle")]
+    flow = FlowTruth("reno", 1, 2, 1000, 0, 300, 1e6, [], tiles)
+    score = score_windows(flow, [WindowClaim(120, 12_500, None, 11_000, 13_000)])
+    assert (score.counted, score.errors, score.within, score.held) == (2, [0.25], 0, 0)
+    assert score.widths == [pytest.approx(0.2)]
+
+
+def test_a_loss_at_the_receiver_names_the_copy() -> None:
+    capture = load_capture(FIXTURES / "S2-reno" / "rcv.pcap.xz")
+    folder = FIXTURES / "S2-reno"
+    run = read_truth(folder, load_capture(folder / "snd.pcap.xz").segments, capture.segments)
+    flow = run.flows[0]
+    claims = claims_of(capture, (flow.sport, flow.dport))
+    assert claims is not None
+    assert claims.vantage == "receiver"
+    assert claims.losses
+    assert all(claim.record is None for claim in claims.losses)
+    score = score_losses(flow, claims.losses)
+    assert score.right > 0.9 * score.cases
+
+
+def test_a_series_holds_until_the_next_value() -> None:
+    steps = Steps([10, 20, 30], [1, 5, 9])
+    assert [steps.at(t) for t in (0, 10, 25, 99)] == [1, 1, 5, 9]
+    assert steps.mean(15, 35) == (5 * 1 + 10 * 5 + 5 * 9) / 20
+    assert steps.median(0, 100) == 9
+    assert Steps([10], [1], begins=True).mean(0, 10) is None
+
+
+def test_stretches_follow_the_schedule(run: RunTruth) -> None:
+    events = [[1, "rate", 5e6], [1, "outage", 1], [2, "outage", 0], [3, "rtt_ms", 40]]
+    changed = replace(run, params={"rate": 1e6, "rtt_ms": 20, "events": events}, t0_ns=0)
+    found = stretches_of(changed, 4_000_000_000)
+    assert [(one.rate_bps, one.rtt_ns, one.outage) for one in found] == [
+        (1e6, 20e6, False),
+        (5e6, 20e6, True),
+        (5e6, 20e6, False),
+        (5e6, 40e6, False),
+    ]
+
+
+def test_pairs_sum_up() -> None:
+    pairs = [
+        Pair("a", "reno", "bbr", "steps", 110.0, 90.0, 130.0, 100.0),
+        Pair("a", "bbr", "reno", "steps", 100.0, 99.0, 101.0, 200.0),
+        Pair("b", "reno", "bbr", "steps", None, 50.0, 150.0, 100.0),
+    ]
+    summary = summarise(pairs)
+    assert (summary.asked, summary.answered, summary.coverage) == (3, 2, 0.5)
+    assert summary.median == pytest.approx((0.1 + 0.5) / 2)
+    assert summary.score == pytest.approx((0.4 + (2 + 40 * 99) / 200) / 2)
+    assert summary.score is not None
+    assert summary.constant_score is not None
+    assert summary.constant_score < summary.score
+
+
+def test_classes_of_links() -> None:
+    assert group_of({"second": "reno", "write": "rate:1"}) == "two flows"
+    assert group_of({"rcvbuf": 1, "events": [1]}) == "limited"
+    assert group_of({"events": [1], "loss": "bern:0.1"}) == "steps"
+    assert group_of({"loss": "bern:0.1"}) == "loss"
+    assert group_of({"loss": "none"}) == "steady"
+
+
+def test_a_disturbed_recording_is_left_out(tmp_path: Path) -> None:
+    folder = tmp_path / "S9-reno"
+    shutil.copytree(FIXTURES / "S9-reno", folder)
+    scenario = json.loads((folder / "scenario.json").read_text())
+    scenario["timing_error_us"]["p99"] = 5000.0
+    (folder / "scenario.json").write_text(json.dumps(scenario))
+    judged = judge_captures(tmp_path, lambda _done, _of: None)
+    assert not judged.flows
+    assert judged.left_out == [("S9-reno", disturbed(folder))]
+
+
+def test_the_command_prints_one_document(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["captures", str(FIXTURES), "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert {line["verdict"] for line in document["lines"]} <= {"pass", "fail", "-"}
+    pooled = next(
+        line for line in document["lines"] if (line["subject"], line["metric"]) == ("losses, sender", "recall, pooled")
+    )
+    assert pooled["value"] > 0.9
+    assert pooled["of"] > 20

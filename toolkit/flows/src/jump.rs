@@ -1,0 +1,94 @@
+//! Without SACK: what a jump of the cumulative ACK says about the segments below it.
+//!
+//! A receiver answers each segment that arrives out of order with a duplicate ACK (RFC 5681 §4.2). When the hole below
+//! is filled, the ACK jumps over these segments: they had arrived before, so what was sent of them after the segment
+//! that filled the hole is spurious.
+
+use crate::scoreboard::{Arrival, Transmission};
+
+/// The segments that wait at the receiver for a hole to be filled, counted by duplicate ACKs.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct QueuedSegments {
+    count: u32,
+    /// Spurious retransmissions that will cause duplicate ACKs too, and the record of the last one.
+    expected_duplicates: u32,
+    last_spurious: u64,
+}
+
+impl QueuedSegments {
+    /// Processes a duplicate ACK.
+    pub fn on_dup_ack(&mut self) {
+        if self.expected_duplicates > 0 {
+            self.expected_duplicates -= 1;
+        } else {
+            self.count = self.count.saturating_add(1);
+        }
+    }
+
+    /// Starts to process an ACK that echoes `ts_ecr`.
+    pub fn jump(&mut self, ts_ecr: Option<u32>) -> Jump<'_> {
+        Jump {
+            queued: self,
+            ts_ecr,
+            filled_by: None,
+        }
+    }
+
+    /// Processes the end of a flight: nothing is outstanding.
+    pub fn clear(&mut self) {
+        *self = Self::default();
+    }
+}
+
+/// The ranges that one ACK acknowledges, in the order of sequence numbers.
+#[derive(Debug)]
+pub struct Jump<'a> {
+    queued: &'a mut QueuedSegments,
+    ts_ecr: Option<u32>,
+    filled_by: Option<Transmission>,
+}
+
+/// How a range arrived.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Arrived {
+    /// In order: it moved the left edge of the receiver's window, or it fills a hole.
+    InOrder,
+    /// Out of order, before this transmission filled the hole below.
+    Before(Transmission),
+}
+
+impl Jump<'_> {
+    /// Processes the next range.
+    pub fn range(&mut self, arrival: &Arrival<'_>) -> Arrived {
+        let Some(filled_by) = self.filled_by else {
+            self.filled_by = Some(arrival.last);
+            return Arrived::InOrder;
+        };
+        // RFC 7323 §4.3: the echo is that of the last segment in order, so it names a later one if an ACK was lost.
+        let own_echo = self.ts_ecr.is_some()
+            && arrival.last.ts_val == self.ts_ecr
+            && filled_by.ts_val != self.ts_ecr;
+        if own_echo || self.queued.count == 0 {
+            self.filled_by = Some(arrival.last);
+            return Arrived::InOrder;
+        }
+        self.queued.count -= 1;
+        if arrival.range.retransmissions.is_some() {
+            self.queued.expected_duplicates += 1;
+            self.queued.last_spurious = arrival.last.record;
+        }
+        Arrived::Before(filled_by)
+    }
+}
+
+impl Drop for Jump<'_> {
+    /// A segment sent after the last spurious retransmission was delivered, so that one has arrived or was lost.
+    fn drop(&mut self) {
+        if self
+            .filled_by
+            .is_some_and(|filled_by| filled_by.record > self.queued.last_spurious)
+        {
+            self.queued.expected_duplicates = 0;
+        }
+    }
+}

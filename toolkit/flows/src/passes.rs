@@ -1,0 +1,130 @@
+//! Downstream of a loss: retransmissions that were lost before the capture point.
+//!
+//! A sender retransmits in the order of sequence numbers (RFC 6675 §5, and after a timeout). A retransmission that
+//! arrives while a hole below is still open passes it: what was sent for the hole before was lost as well.
+
+use std::collections::VecDeque;
+
+/// Maximum number of retransmissions kept.
+const MAX_RECENT: usize = 1 << 10;
+
+/// A retransmission that was captured.
+#[derive(Clone, Copy, Debug)]
+struct Captured {
+    start: i64,
+    t_ns: i64,
+    record: u64,
+    /// Time from the segment that revealed the hole to the retransmission that filled it.
+    repair_ns: Option<i64>,
+}
+
+/// Retransmissions of a hole that were lost before the capture point.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Lost {
+    /// Their number.
+    pub count: u32,
+    /// Time between them.
+    pub round_ns: i64,
+    /// Record of the first retransmission that passed the hole.
+    pub passed_by: u64,
+}
+
+/// The recent retransmissions above the cumulative acknowledgement.
+#[derive(Debug, Default)]
+pub struct Passes {
+    recent: VecDeque<Captured>,
+}
+
+impl Passes {
+    /// Adds a retransmission. `revealed_ns`: when a segment above the hole that it fills was captured.
+    pub fn push(&mut self, start: i64, t_ns: i64, record: u64, revealed_ns: Option<i64>) {
+        if self.recent.len() == MAX_RECENT {
+            self.recent.pop_front();
+        }
+        self.recent.push_back(Captured {
+            start,
+            t_ns,
+            record,
+            repair_ns: revealed_ns.map(|revealed| t_ns - revealed),
+        });
+    }
+
+    /// Forgets the retransmissions below `snd_una`, if all are: no hole is open below the others.
+    pub fn acknowledge(&mut self, snd_una: i64) {
+        while self
+            .recent
+            .front()
+            .is_some_and(|first| first.start < snd_una)
+        {
+            self.recent.pop_front();
+        }
+    }
+
+    /// The retransmissions lost of a hole at `start`, revealed at `revealed_ns` and filled at `t_ns`.
+    ///
+    /// With SACK and the RTT `rtt_ns`, a lost retransmission is repeated after a round trip: the RTT, or the time that
+    /// it took to fill the holes which passed. Without SACK, it is repeated after each timeout, with all that follow.
+    pub fn lost_before(
+        &self,
+        start: i64,
+        revealed_ns: i64,
+        t_ns: i64,
+        rtt_ns: Option<i64>,
+    ) -> Option<Lost> {
+        let passed = || {
+            let passes = move |other: &&Captured| other.start > start && other.t_ns > revealed_ns;
+            self.recent.iter().filter(passes)
+        };
+        let first = passed().min_by_key(|other| other.t_ns)?;
+        let since_ns = t_ns - first.t_ns;
+        let (rounds, round_ns) = if let Some(rtt_ns) = rtt_ns {
+            let repair_ns = passed().filter_map(|other| other.repair_ns).min();
+            let round_ns = repair_ns.unwrap_or(0).max(rtt_ns).max(1);
+            ((since_ns + round_ns / 2) / round_ns, round_ns)
+        } else {
+            let starts = passed().map(|other| other.start);
+            let restarts = starts.clone().zip(starts.skip(1));
+            let rounds = 1 + restarts.filter(|(one, next)| next <= one).count() as i64;
+            (rounds, since_ns / rounds)
+        };
+        Some(Lost {
+            count: u32::try_from(rounds.max(1)).unwrap_or(1).min(MAX_ROUNDS),
+            round_ns,
+            passed_by: first.record,
+        })
+    }
+}
+
+/// Maximum number of retransmissions assumed lost of one hole: with backoff, a connection gives up before.
+const MAX_ROUNDS: u32 = 15;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rounds_are_counted_from_the_first_pass() {
+        let mut passes = Passes::default();
+        passes.push(2000, 1100, 7, Some(100));
+        passes.push(3000, 1200, 8, Some(200));
+        assert_eq!(passes.lost_before(4000, 50, 2100, Some(1000)), None);
+        let lost = |count| {
+            Some(Lost {
+                count,
+                round_ns: 1000,
+                passed_by: 7,
+            })
+        };
+        assert_eq!(passes.lost_before(1000, 50, 2080, Some(1000)), lost(1));
+        assert_eq!(passes.lost_before(1000, 50, 3080, Some(1000)), lost(2));
+        passes.push(2000, 1900, 9, None);
+        let without_sack = passes.lost_before(1000, 50, 3080, None);
+        assert_eq!(
+            without_sack.map(|lost| lost.count),
+            Some(2),
+            "it starts again"
+        );
+        passes.acknowledge(2500);
+        assert_eq!(passes.recent.len(), 2);
+    }
+}

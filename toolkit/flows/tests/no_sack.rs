@@ -1,0 +1,144 @@
+//! Flows without SACK, and spurious timeouts. `support/mod.rs` explains the notation.
+
+mod support;
+
+use hindflight_flows::{EventKind, Mechanism};
+use support::{Outcome, run};
+
+const HANDSHAKE: &str = "
+      0.00 a>b S  0 mss 1000
+    100.00 b>a SA 0 ack 1 mss 1000
+    100.01 a>b A  1 ack 1
+";
+
+fn mechanisms(outcome: &Outcome) -> Vec<(Option<u64>, Option<Mechanism>, Option<bool>)> {
+    let mut rows: Vec<_> = outcome
+        .events
+        .iter()
+        .filter(|event| event.kind == EventKind::Retransmission)
+        .map(|event| (event.record, event.mechanism, event.spurious))
+        .collect();
+    rows.sort_by_key(|row| row.0);
+    rows
+}
+
+#[test]
+fn a_jump_of_the_ack_shows_what_had_arrived() {
+    let outcome = run(&format!(
+        "{HANDSHAKE}
+         110.00 a>b A 1:1001    ack 1           # lost
+         110.01 a>b A 1001:2001 ack 1
+         110.02 a>b A 2001:3001 ack 1           # lost
+         110.03 a>b A 3001:4001 ack 1
+         210.01 b>a A 1 ack 1
+         210.03 b>a A 1 ack 1
+         415.00 a>b A 1:1001    ack 1
+         515.00 b>a A 1 ack 2001                # jumps over 1001:2001
+         515.01 a>b A 2001:3001 ack 1
+         515.02 a>b A 3001:4001 ack 1
+         615.01 b>a A 1 ack 4001                # jumps over 3001:4001
+         615.02 b>a A 1 ack 4001"
+    ));
+    outcome.assert_events(
+        "110 loss unknown #4 1:1001
+         110.02 loss unknown #6 2001:3001
+         415 retransmission rto #10 1:1001
+         415 rto rto #10 1:1001
+         515.01 retransmission rto #12 2001:3001
+         515.02 retransmission spurious #13 3001:4001",
+    );
+    assert_eq!(
+        mechanisms(&outcome),
+        [
+            (Some(10), Some(Mechanism::Rto), Some(false)),
+            (Some(12), Some(Mechanism::AfterRto), Some(false)),
+            (Some(13), Some(Mechanism::AfterRto), Some(true)),
+        ]
+    );
+}
+
+#[test]
+fn a_delayed_ack_of_two_retransmissions_is_not_a_jump() {
+    let outcome = run(&format!(
+        "{HANDSHAKE}
+         110.00 a>b A 1:1001    ack 1           # all lost: no duplicate ACK
+         110.01 a>b A 1001:2001 ack 1
+         110.02 a>b A 2001:3001 ack 1
+         415.00 a>b A 1:1001    ack 1
+         515.00 b>a A 1 ack 1001
+         515.01 a>b A 1001:2001 ack 1
+         515.02 a>b A 2001:3001 ack 1
+         615.02 b>a A 1 ack 3001"
+    ));
+    let losses = outcome
+        .events
+        .iter()
+        .filter(|event| event.kind == EventKind::Loss);
+    assert_eq!(losses.count(), 3);
+    assert!(mechanisms(&outcome).iter().all(|row| row.2 == Some(false)));
+}
+
+#[test]
+fn the_end_of_a_capture_shows_nothing_above_the_first_hole() {
+    let outcome = run(&format!(
+        "{HANDSHAKE}
+         110.00 a>b A 1:1001    ack 1           # lost
+         110.01 a>b A 1001:2001 ack 1           # lost
+         110.02 a>b A 2001:3001 ack 1
+         110.03 a>b A 3001:4001 ack 1
+         110.04 a>b A 4001:5001 ack 1
+         210.02 b>a A 1 ack 1
+         210.03 b>a A 1 ack 1
+         210.04 b>a A 1 ack 1
+         210.05 a>b A 1:1001    ack 1
+         310.05 b>a A 1 ack 1001"
+    ));
+    let losses: Vec<_> = outcome
+        .events
+        .iter()
+        .filter(|event| event.kind == EventKind::Loss)
+        .map(|event| event.record)
+        .collect();
+    assert_eq!(losses, [Some(4), Some(5)]);
+}
+
+#[test]
+fn a_timer_that_expires_with_the_arrival_of_a_late_duplicate_ack_is_a_timeout() {
+    let outcome = run(&format!(
+        "{HANDSHAKE}
+         110.00 a>b A 1:1001    ack 1           # lost
+         110.01 a>b A 1001:2001 ack 1
+         155.00 a>b A 2001:3001 ack 1
+         200.00 a>b A 3001:4001 ack 1
+         245.00 a>b A 4001:5001 ack 1
+         290.00 a>b A 5001:6001 ack 1
+         255.00 b>a A 1 ack 1
+         300.00 b>a A 1 ack 1
+         345.00 b>a A 1 ack 1
+         390.00 b>a A 1 ack 1
+         435.00 b>a A 1 ack 1
+         435.01 a>b A 1:1001 ack 1"
+    ));
+    assert_eq!(mechanisms(&outcome)[0].1, Some(Mechanism::Rto));
+}
+
+#[test]
+fn a_timeout_that_f_rto_finds_spurious_ends_at_once() {
+    let outcome = run("  0.00 a>b S  0 mss 1000 sackok
+         100.00 b>a SA 0 ack 1 mss 1000 sackok
+         100.01 a>b A  1 ack 1
+         110.00 a>b A 1:1001    ack 1
+         110.01 a>b A 1001:2001 ack 1
+         110.02 a>b A 2001:3001 ack 1           # lost
+         110.03 a>b A 3001:4001 ack 1
+         415.00 a>b A 1:1001    ack 1           # the path was slower for a while
+         450.00 b>a A 1 ack 2001                # acknowledges data never retransmitted
+         450.01 a>b A 4001:5001 ack 1           # new data, not a retransmission
+         455.00 b>a A 1 ack 2001 sack 3001-4001
+         550.01 b>a A 1 ack 2001 sack 3001-5001
+         575.10 a>b A 2001:3001 ack 1
+         675.10 b>a A 1 ack 5001");
+    let rows = mechanisms(&outcome);
+    assert_eq!(rows[0].1, Some(Mechanism::Rto));
+    assert_eq!(rows[1].1, Some(Mechanism::Sack));
+}

@@ -1,0 +1,99 @@
+"""What the analysis says of the captures of a run, in the terms of `truth`: losses, causes, cwnd and bytes in flight.
+
+Depends on the tables of hindflight.toolkit.schema. A loss claimed at the receiver has no record: it names a copy of a
+segment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from hindflight.toolkit.capture import Capture
+
+UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class LossClaim:
+    """A transmission that is called lost: copy number `copy`, from 1, of the segment at `seq` (octets; SYN = 0).
+
+    `record` names it instead where the capture holds it.
+    """
+
+    record: int | None
+    seq: int
+    copy: int
+
+
+@dataclass(frozen=True, slots=True)
+class CauseClaim:
+    """The mechanism of a retransmission as `truth` names it, or unknown; None of `spurious`: not said."""
+
+    record: int
+    cause: str
+    spurious: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class WindowClaim:
+    """cwnd and in-flight from `t_ns` on, in bytes; `low` and `high` bound cwnd with 95 %, where they are given."""
+
+    t_ns: int
+    cwnd_bytes: float | None
+    inflight_bytes: float | None
+    low_bytes: float | None
+    high_bytes: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class FlowClaims:
+    """What one capture says of one flow."""
+
+    flow_id: int
+    vantage: str
+    losses: Sequence[LossClaim]
+    causes: Sequence[CauseClaim]
+    windows: Sequence[WindowClaim]
+
+
+def claims_of(capture: Capture, ports: tuple[int, int]) -> FlowClaims | None:
+    """Return what a capture says of the flow between two ports; None if it lists no such flow."""
+    flow = next((row for row in capture.flows.to_pylist() if (row["a_port"], row["b_port"]) == ports), None)
+    if flow is None:
+        return None
+    events = [row for row in _of(capture.events, flow["flow_id"]) if row["direction"] == "a2b"]
+    return FlowClaims(
+        flow_id=flow["flow_id"],
+        vantage=flow["vantage"],
+        losses=[_loss(row) for row in events if row["kind"] == "loss"],
+        causes=[_cause(row) for row in events if row["kind"] == "retransmission"],
+        windows=[_window(row) for row in _of(capture.instruments, flow["flow_id"]) if row["source"] == "inferred"],
+    )
+
+
+def _of(table: pa.Table, flow_id: int) -> list[dict[str, Any]]:
+    import pyarrow.compute as pc
+
+    rows: list[dict[str, Any]] = table.filter(pc.equal(table["flow_id"], flow_id)).to_pylist()
+    return rows
+
+
+def _loss(row: Mapping[str, Any]) -> LossClaim:
+    return LossClaim(row["record"], row["seq_start"], row["copy"])
+
+
+def _cause(row: Mapping[str, Any]) -> CauseClaim:
+    """Name the mechanism as `truth` does, which tells SACK and RACK apart from neither."""
+    mechanism = str(row["mechanism"])
+    return CauseClaim(row["record"], "sack/rack" if mechanism == "sack" else mechanism, row["spurious"])
+
+
+def _window(row: Mapping[str, Any]) -> WindowClaim:
+    return WindowClaim(
+        row["t_ns"], row["cwnd_bytes"], row["flight_bytes"], row.get("cwnd_low_bytes"), row.get("cwnd_high_bytes")
+    )

@@ -1,0 +1,133 @@
+"""`python -m validation captures DIR`: judge the analysis by recorded runs, and show the lines and the worst runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hindflight.cli.output import AsJson, echo, print_json, print_table, progress_on_stderr
+
+if TYPE_CHECKING:
+    from validation.captures.lines import Line
+    from validation.captures.report import FlowScore, Judged
+    from validation.captures.whatif import Asked, Pair
+    from validation.linux import RunResult
+
+ENGINE_METRICS = ("goodput", "cwnd_p25", "cwnd_p50", "cwnd_p75")
+
+
+def captures(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of recorded runs of the Linux stack.")],
+    what_if: Annotated[
+        bool, typer.Option("--what-if", help="Also ask whatif about every sender's capture, which takes minutes.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Judge the analysis of captures by the fate of every packet. A failure is shown; it is not an error."""
+    from validation.captures.lines import cause_lines, engine_lines, link_lines, loss_lines, whatif_lines, window_lines
+    from validation.captures.report import judge_captures
+    from validation.captures.whatif import ask_all
+    from validation.linux import validate_runs
+
+    with progress_on_stderr() as report:
+        judged = judge_captures(folder, lambda done, of: report(folder, done / of))
+    flows = judged.flows
+    lines = [*loss_lines(flows), *cause_lines(flows), *window_lines(flows), *link_lines(flows)]
+    with progress_on_stderr() as report:
+        runs = validate_runs(folder, on_done=lambda done, of: report(Path("engine"), done / of))
+    lines += engine_lines(runs)
+    asked: list[Asked] = []
+    pairs: list[Pair] = []
+    if what_if:
+        with progress_on_stderr() as report:
+            asked, pairs = ask_all(folder, lambda done, of: report(Path("whatif"), done / of))
+        lines += whatif_lines(asked, pairs)
+    if as_json:
+        print_json(_document(judged, lines, asked, pairs))
+    else:
+        _show(judged, lines, asked, pairs)
+        _show_worst_runs(runs)
+
+
+def _document(judged: Judged, lines: Sequence[Line], asked: Sequence[Asked], pairs: Sequence[Pair]) -> dict[str, Any]:
+    return {
+        "lines": [{**asdict(line), "verdict": line.verdict} for line in lines],
+        "flows": [asdict(flow) for flow in judged.flows],
+        "left_out": [{"run": run, "reason": reason} for run, reason in judged.left_out],
+        "what_if": [asdict(one) for one in asked],
+        "predictions": [asdict(pair) for pair in pairs],
+    }
+
+
+def _show(judged: Judged, lines: Sequence[Line], asked: Sequence[Asked], pairs: Sequence[Pair]) -> None:
+    rows = [
+        {
+            "of": line.subject,
+            "quantity": line.metric,
+            "value": _number(line.value),
+            "bound": f"{'>=' if line.at_least else '<='} {_number(line.bound)}" if line.bound is not None else "",
+            "cases": line.of,
+            "verdict": line.verdict,
+        }
+        for line in lines
+    ]
+    print_table(list(rows[0]), rows, f"{len(judged.flows)} flows in captures, {len(judged.left_out)} runs left out")
+    for run, reason in judged.left_out:
+        echo(f"left out: {run}: {reason}")
+    _show_worst(judged.flows)
+    for one in asked:
+        if one.error is not None:
+            echo(f"no answer: {one.link}-{one.congestion_control}: {one.error}")
+    for pair in sorted((pair for pair in pairs if not pair.holds), key=lambda pair: -pair.score)[:10]:
+        echo(
+            f"outside: {pair.link} from {pair.captured} to {pair.predicted}: predicted {_mbps(pair.mean)} "
+            f"[{_mbps(pair.low)}, {_mbps(pair.high)}], recorded {_mbps(pair.recorded)} Mbit/s"
+        )
+
+
+def _show_worst(flows: Sequence[FlowScore]) -> None:
+    from validation.captures.lines import worst
+
+    for flow in worst(flows, lambda flow: flow.losses.wrong + flow.losses.missed):
+        counts = flow.losses
+        echo(f"losses: {flow.run}, {flow.side}: {counts.right} right, {counts.wrong} wrong, {counts.missed} missed")
+    for flow in worst(flows, _cause_errors):
+        echo(f"causes: {flow.run}, {flow.side}: {_cause_errors(flow):.0f} wrong or missed")
+    for flow in worst(flows, lambda flow: flow.windows.quantile(0.95) or 0.0):
+        echo(f"windows: {flow.run}, {flow.side}: 95th percentile of the error {flow.windows.quantile(0.95):.1%}")
+    for flow in worst(flows, _channel_errors):
+        echo(f"channel: {flow.run}: {_channel_errors(flow):.0f} losses with a wrong cause or missed")
+    for flow in flows:
+        for note in flow.notes:
+            echo(f"note: {flow.run}, {flow.side}: {note}")
+
+
+def _show_worst_runs(runs: Sequence[RunResult]) -> None:
+    from validation.captures.lines import checks_of, engine_errors
+
+    found = [(engine_errors(flow), flow.subject, checks_of(flow)) for run in runs for flow in run.flows]
+    for errors, subject, checks in sorted(found, key=lambda one: -max(one[0], default=0.0))[:8]:
+        if not errors:
+            continue
+        shown = ", ".join(f"{name} {checks[name].relative:+.1%}" for name in ENGINE_METRICS if name in checks)
+        echo(f"engine: {subject}: {shown}")
+
+
+def _cause_errors(flow: FlowScore) -> float:
+    return sum(counts.wrong + counts.missed for counts in flow.causes.by_cause.values())
+
+
+def _channel_errors(flow: FlowScore) -> float:
+    return 0 if flow.link is None else sum(counts.wrong + counts.missed for counts in flow.link.causes.values())
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.3g}"
+
+
+def _mbps(bps: float | None) -> str:
+    return "-" if bps is None else f"{bps / 1e6:.3g}"

@@ -1,0 +1,241 @@
+"""The lines that `python -m validation captures` prints: each a quantity, its value, and the bound stated for it.
+
+Depends on scores only. A value that does not exist, because nothing of its kind occurred, passes no bound and fails
+none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from validation.captures.links import LinkScore
+from validation.captures.report import SIDES, FlowScore, pooled_causes, pooled_links, pooled_losses, pooled_windows
+from validation.captures.scores import Counts, WindowScore, quantile
+from validation.captures.whatif import FAMILIES, SELF_CHECK_PERCENT, Asked, Pair, summarise
+from validation.judge import Check
+from validation.linux import FlowResult, RunResult
+
+WINDOWED = ("reno", "cubic")
+"""Congestion controls whose cwnd shows in the capture."""
+
+MIN_LOSSES = 20
+MIN_CASES = 10
+
+GOODPUT, BBR_GOODPUT, QUARTILE = 0.02, 0.04, 0.10
+"""Relative differences that the engine may have from Linux."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """`value` against `bound`: at least it, or at most it; `of` counts what the value is a share or quantile of."""
+
+    subject: str
+    metric: str
+    value: float | None
+    bound: float | None
+    at_least: bool
+    of: int
+
+    @property
+    def verdict(self) -> str:
+        """Return pass, fail, or - without value or bound."""
+        if self.value is None or self.bound is None:
+            return "-"
+        return "pass" if (self.value >= self.bound if self.at_least else self.value <= self.bound) else "fail"
+
+
+def _least(subject: str, metric: str, value: float | None, bound: float | None, of: int) -> Line:
+    return Line(subject, metric, value, bound, at_least=True, of=of)
+
+
+def _most(subject: str, metric: str, value: float | None, bound: float | None, of: int) -> Line:
+    return Line(subject, metric, value, bound, at_least=False, of=of)
+
+
+def loss_lines(flows: Sequence[FlowScore]) -> Iterator[Line]:
+    """Losses per transmission, pooled, and the worst flow with enough of them."""
+    bounds = {"sender": (0.99, 0.95, 0.85), "receiver": (0.98, 0.90, 0.90)}
+    for side in SIDES:
+        pooled_bound, with_sack, without_sack = bounds[side]
+        own = [flow for flow in flows if flow.side == side]
+        pooled = pooled_losses(own)
+        subject = f"losses, {side}"
+        yield _least(subject, "precision, pooled", pooled.precision, pooled_bound, pooled.right + pooled.wrong)
+        yield _least(subject, "recall, pooled", pooled.recall, pooled_bound, pooled.cases)
+        for sack, bound in ((True, with_sack), (False, without_sack)):
+            many = [flow.losses for flow in own if flow.losses.cases >= MIN_LOSSES and flow.sack == sack]
+            name = f"worst flow with {MIN_LOSSES} losses or more, {'' if sack else 'no '}SACK"
+            yield _least(subject, name, min((_worse(counts) for counts in many), default=None), bound, len(many))
+        few = [flow.losses for flow in own if flow.losses.cases < MIN_LOSSES]
+        yield _most(
+            subject, "errors in a flow with fewer", max((c.wrong + c.missed for c in few), default=None), 1, len(few)
+        )
+
+
+def _worse(counts: Counts) -> float:
+    values = [value for value in (counts.precision, counts.recall) if value is not None]
+    return min(values, default=1.0)
+
+
+def cause_lines(flows: Sequence[FlowScore]) -> Iterator[Line]:
+    """Mechanisms of retransmissions at the sender, and whether they were spurious."""
+    own = [flow for flow in flows if flow.side == "sender"]
+    pooled = pooled_causes(own)
+    for cause, counts in pooled.by_cause.items():
+        bound = 0.95 if counts.cases >= MIN_CASES else None
+        yield _least("causes", f"{cause}: precision", counts.precision, bound, counts.right + counts.wrong)
+        yield _least("causes", f"{cause}: recall", counts.recall, bound, counts.cases)
+    timeouts = [flow.causes.by_cause.get("rto", Counts()) for flow in own]
+    exact = [counts.wrong == counts.missed == counts.unknown == 0 for counts in timeouts]
+    yield _least("causes", "flows with every RTO found and none invented", _share(exact), 0.95, len(exact))
+    yield _least(
+        "causes", "spurious: precision", pooled.spurious.precision, 0.95, pooled.spurious.right + pooled.spurious.wrong
+    )
+    yield _least(
+        "causes",
+        "spurious, shown by the capture: recall",
+        pooled.spurious_shown.recall,
+        0.95,
+        pooled.spurious_shown.cases,
+    )
+
+
+def window_lines(flows: Sequence[FlowScore]) -> Iterator[Line]:
+    """cwnd per round trip for reno and cubic, in-flight for bbr."""
+    for side, (median, far, cover, held, width) in {
+        "sender": (0.01, None, 0.95, 0.93, 0.10),
+        "receiver": (0.03, 0.20, None, 0.90, 0.25),
+    }.items():
+        own = [flow for flow in flows if flow.side == side and flow.congestion_control in WINDOWED]
+        yield from _window_lines(
+            f"cwnd, {side}", pooled_windows(own), (median, far, cover, held, width), side == "sender"
+        )
+    bbr = pooled_windows([flow for flow in flows if flow.side == "sender" and flow.congestion_control not in WINDOWED])
+    yield _most("in-flight of bbr", "median error", bbr.quantile(0.5), 0.02, len(bbr.errors))
+    yield _most("in-flight of bbr", "95th percentile", bbr.quantile(0.95), 0.10, len(bbr.errors))
+
+
+def _window_lines(
+    subject: str,
+    score: WindowScore,
+    bounds: tuple[float, float | None, float | None, float, float],
+    judges_within: bool,
+) -> Iterator[Line]:
+    median, far, cover, held, width = bounds
+    n = len(score.errors)
+    yield _most(subject, "median error", score.quantile(0.5), median, n)
+    yield _most(subject, "95th percentile", score.quantile(0.95), far, n)
+    if judges_within:
+        yield _least(subject, "within 1 segment or 12 %", score.within / n if n else None, 0.95, n)
+    yield _least(subject, "round trips with an estimate", score.coverage, cover, score.counted)
+    yield _least(
+        subject,
+        "95 % interval holds the truth",
+        score.held / score.bounded if score.bounded else None,
+        held,
+        score.bounded,
+    )
+    yield _most(subject, "median width of the interval", quantile(score.widths, 0.5), width, len(score.widths))
+
+
+def link_lines(flows: Sequence[FlowScore]) -> Iterator[Line]:
+    """The channel: losses by cause, delay and rate over time, outages."""
+    score: LinkScore = pooled_links(flows)
+    for cause, counts in score.causes.items():
+        yield _least("channel", f"{cause} losses: precision", counts.precision, 0.95, counts.right + counts.wrong)
+        yield _least("channel", f"{cause} losses: recall", counts.recall, 0.95, counts.cases)
+    judged = score.judged_ns
+    seconds = judged // 1_000_000_000
+    for metric, part, bound in (
+        ("time with delay off by more than 5 %", score.delay_off_ns, 0.05),
+        ("time with delay not known", score.delay_unknown_ns, 0.20),
+        ("time with rate off by more than 5 %", score.rate_off_ns, 0.05),
+        ("time with rate not known", score.rate_unknown_ns, 0.20),
+    ):
+        yield _most("channel", f"{metric} (of s)", part / judged if judged else None, bound, seconds)
+    yield _least(
+        "channel", "outages: precision", score.outages.precision, None, score.outages.right + score.outages.wrong
+    )
+    yield _least("channel", "outages: recall", score.outages.recall, None, score.outages.cases)
+    near = [edge <= 1 for edge in score.outage_edges]
+    yield _least("channel", "outage edges within one RTT", _share(near), 1.0, len(near))
+
+
+def whatif_lines(asked: Sequence[Asked], pairs: Sequence[Pair]) -> Iterator[Line]:
+    """What-if: aborts, the variant that is named, the self-check, and predictions compared with recordings."""
+    n = len(asked)
+    yield _most("what-if", "captures without an answer", float(sum(one.error is not None for one in asked)), 0, n)
+    wrong = [one for one in asked if one.named not in (*FAMILIES[one.congestion_control], "unknown", None)]
+    named = [one for one in asked if one.named in FAMILIES[one.congestion_control]]
+    yield _most("what-if", "variant named wrongly", len(wrong) / n if n else None, 0.03, n)
+    yield _least("what-if", "variant named rightly", len(named) / n if n else None, 0.85, n)
+    good = [one.self_check_percent is not None and abs(one.self_check_percent) <= SELF_CHECK_PERCENT for one in asked]
+    yield _least("what-if", f"self-check within {SELF_CHECK_PERCENT:g} %", _share(good), 0.85, n)
+    groups = sorted({pair.group for pair in pairs})
+    for group in (None, *groups):
+        own = [pair for pair in pairs if group in (None, pair.group)]
+        yield from _pair_lines("predictions" if group is None else f"predictions, {group}", own, whole=group is None)
+
+
+def engine_lines(runs: Sequence[RunResult]) -> Iterator[Line]:
+    """The engine over the true link: goodput and quartiles of cwnd, flow by flow."""
+    flows = [(flow, checks_of(flow)) for run in runs for flow in run.flows]
+    near = [
+        within(checks["goodput"], BBR_GOODPUT if flow.variant == "bbr" else GOODPUT)
+        for flow, checks in flows
+        if "goodput" in checks
+    ]
+    yield _least("engine", "goodput within 2 % (bbr 4 %)", _share(near), 0.90, len(near))
+    for percent in (25, 50, 75):
+        name = f"cwnd_p{percent}"
+        held = [within(checks[name], QUARTILE) for _, checks in flows if name in checks]
+        yield _least("engine", f"{percent}th percentile of cwnd within 10 %", _share(held), 0.80, len(held))
+
+
+def checks_of(flow: FlowResult) -> dict[str, Check]:
+    """Return the checks of a flow that could be made, by metric."""
+    return {check.metric: check for check in flow.checks if check.value is not None}
+
+
+def engine_errors(flow: FlowResult) -> list[float]:
+    """Return the relative errors of goodput and quartiles that are too large."""
+    goodput = BBR_GOODPUT if flow.variant == "bbr" else GOODPUT
+    bounds = {"goodput": goodput} | dict.fromkeys(("cwnd_p25", "cwnd_p50", "cwnd_p75"), QUARTILE)
+    checks = checks_of(flow)
+    return [
+        abs(checks[name].relative or 0.0)
+        for name, bound in bounds.items()
+        if name in checks and not within(checks[name], bound)
+    ]
+
+
+def within(check: Check, share: float) -> bool:
+    """Whether a value is within `share` of its reference."""
+    return check.relative is not None and abs(check.relative) <= share
+
+
+def _pair_lines(subject: str, pairs: Sequence[Pair], *, whole: bool) -> Iterator[Line]:
+    summary = summarise(pairs)
+    yield _least(subject, "answered", summary.answered / summary.asked if summary.asked else None, 0.80, summary.asked)
+    yield _most(subject, "median error", summary.median, 0.03 if whole else None, summary.answered)
+    yield _most(subject, "90th percentile of the error", summary.p90, 0.25 if whole else None, summary.answered)
+    yield _least(
+        subject, "95 % interval holds the recording", summary.coverage, 0.88 if whole else 0.80, summary.answered
+    )
+    if not whole:
+        return
+    yield _most(subject, "median error, all pairs", summary.median_all, None, summary.asked)
+    yield _most(subject, "90th percentile, all pairs", summary.p90_all, None, summary.asked)
+    yield _most(subject, "median width of the interval", summary.width_median, 0.12, summary.answered)
+    yield _most(subject, "90th percentile of the width", summary.width_p90, 0.80, summary.answered)
+    yield _most(subject, "interval score", summary.score, summary.constant_score, summary.answered)
+
+
+def _share(cases: Sequence[bool]) -> float | None:
+    return sum(cases) / len(cases) if cases else None
+
+
+def worst(flows: Sequence[FlowScore], key: Callable[[FlowScore], float], how_many: int = 5) -> list[FlowScore]:
+    """Return the flows with the largest `key`, those with none left out."""
+    return sorted((flow for flow in flows if key(flow) > 0), key=key, reverse=True)[:how_many]

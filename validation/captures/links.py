@@ -1,0 +1,171 @@
+"""Compares the channel extracted from a sender's capture with the emulated link: losses by cause, delay, rate, outages.
+
+Depends on `extract` and on the run's parameters. A stretch lies between two changes of the link.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from validation.captures.scores import Counts
+from validation.captures.truth import FlowTruth, RunTruth
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+CAUSES = {"dropped_loss": "channel", "dropped_queue": "queue", "dropped_outage": "outage"}
+"""The link log's word, and the table's."""
+
+SHORT_OUTAGE_NS = 200_000_000
+"""An outage shorter than this, or than one RTT, may be named channel or outage."""
+
+TOLERANCE = 0.05
+"""Relative error of rate or delay from which time counts as wrong."""
+
+MIN_PACKETS = 200
+"""Data packets of a stretch that is judged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """The link between two changes; times since 1970."""
+
+    start_ns: int
+    end_ns: int
+    rate_bps: float
+    rtt_ns: float
+    outage: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LinkScore:
+    """Losses by cause; time judged, and time with delay or rate off by more than TOLERANCE or not known, in ns.
+
+    `outage_edges` are the errors of the start and of the end of each outage that was found, in round trips of the link.
+    """
+
+    causes: Mapping[str, Counts] = field(default_factory=dict)
+    judged_ns: int = 0
+    delay_off_ns: int = 0
+    delay_unknown_ns: int = 0
+    rate_off_ns: int = 0
+    rate_unknown_ns: int = 0
+    outages: Counts = field(default_factory=Counts)
+    outage_edges: list[float] = field(default_factory=list)
+
+    def __add__(self, other: LinkScore) -> LinkScore:
+        """Pool two flows."""
+        names = {*self.causes, *other.causes}
+        return LinkScore(
+            {name: self.causes.get(name, Counts()) + other.causes.get(name, Counts()) for name in sorted(names)},
+            self.judged_ns + other.judged_ns,
+            self.delay_off_ns + other.delay_off_ns,
+            self.delay_unknown_ns + other.delay_unknown_ns,
+            self.rate_off_ns + other.rate_off_ns,
+            self.rate_unknown_ns + other.rate_unknown_ns,
+            self.outages + other.outages,
+            self.outage_edges + other.outage_edges,
+        )
+
+
+def score_link(run: RunTruth, flow: FlowTruth, channel: pa.Table) -> LinkScore:
+    """Compare the channel table of one flow with the run's link."""
+    rows = channel.to_pylist()
+    stretches = stretches_of(run, flow.transmissions[-1].t_ns)
+    intervals = [row for row in rows if row["kind"] == "interval"]
+    score = LinkScore(causes=_causes(flow, [row for row in rows if row["kind"] == "packet"], stretches))
+    for stretch in stretches:
+        sent = sum(stretch.start_ns <= packet.t_ns < stretch.end_ns for packet in flow.transmissions)
+        if not stretch.outage and sent >= MIN_PACKETS:
+            score += _stretch_score(stretch, intervals)
+    return score + _outages(stretches, [row for row in intervals if row["lost"]])
+
+
+def stretches_of(run: RunTruth, end_ns: int) -> list[Stretch]:
+    """Return the states of the link in order, from the first SYN to `end_ns`."""
+    state: dict[str, Any] = {"rate": run.params["rate"], "rtt_ms": run.params["rtt_ms"], "outage": 0}
+    changes: dict[int, dict[str, Any]] = {run.t0_ns: {}}
+    for at_s, what, value in run.params.get("events", []):
+        changes.setdefault(run.t0_ns + round(at_s * 1e9), {})[what] = value
+    times = [*sorted(changes), end_ns]
+    found = []
+    for start, end in pairwise(times):
+        state |= changes[start]
+        if end > start:
+            found.append(Stretch(start, end, state["rate"], state["rtt_ms"] * 1e6, bool(state["outage"])))
+    return found
+
+
+def _causes(flow: FlowTruth, packets: Sequence[Mapping[str, Any]], stretches: Sequence[Stretch]) -> dict[str, Counts]:
+    """Losses by cause; what the analysis leaves unknown counts as neither right nor wrong, what it misses as missed."""
+    said = {row["record"]: row["cause"] for row in packets}
+    counts = {name: Counts() for name in CAUSES.values()}
+    brief = [
+        (s.start_ns, s.end_ns) for s in stretches if s.outage and s.end_ns - s.start_ns < max(SHORT_OUTAGE_NS, s.rtt_ns)
+    ]
+    for packet in flow.transmissions:
+        truth, claim = CAUSES.get(packet.fate), said.get(packet.record, "none")
+        if truth is None and claim in ("none", "unknown"):
+            continue
+        either = truth == "outage" and claim == "channel" and _in_brief_outage(packet.arrived_ns, packet.t_ns, brief)
+        if truth is not None and (claim == truth or either):
+            counts[truth] += Counts(right=1)
+        elif truth is not None and claim == "unknown":
+            counts[truth] += Counts(unknown=1)
+        else:
+            if truth is not None:
+                counts[truth] += Counts(missed=1)
+            if claim in counts:
+                counts[claim] += Counts(wrong=1)
+    return counts
+
+
+def _in_brief_outage(arrived_ns: int, sent_ns: int, brief: Sequence[tuple[int, int]]) -> bool:
+    return any(sent_ns < end and max(arrived_ns, sent_ns) >= start for start, end in brief)
+
+
+def _stretch_score(stretch: Stretch, intervals: Sequence[Mapping[str, Any]]) -> LinkScore:
+    judged = delay_off = delay_unknown = rate_off = rate_unknown = 0
+    for row in intervals:
+        start, end = max(stretch.start_ns, row["t_ns"]), min(stretch.end_ns, row["end_ns"])
+        if end <= start:
+            continue
+        span = end - start
+        judged += span
+        if row["delay_ns"] is None or not row["known"]:
+            delay_unknown += span
+        elif abs(2 * row["delay_ns"] / stretch.rtt_ns - 1) > TOLERANCE:
+            delay_off += span
+        if row["rate_bps"] is None or not row["known"]:
+            rate_unknown += span
+        elif abs(row["rate_bps"] / stretch.rate_bps - 1) > TOLERANCE:
+            rate_off += span
+    return LinkScore({}, judged, delay_off, delay_unknown, rate_off, rate_unknown)
+
+
+def _outages(stretches: Sequence[Stretch], claimed: Sequence[Mapping[str, Any]]) -> LinkScore:
+    """Match outages that overlap; one that no packet met may be missed without being counted."""
+    merged: list[tuple[int, int]] = []
+    for row in claimed:
+        if merged and row["t_ns"] <= merged[-1][1]:
+            merged[-1] = merged[-1][0], row["end_ns"]
+        else:
+            merged.append((row["t_ns"], row["end_ns"]))
+    edges, matched, right, missed = [], set(), 0, 0
+    for stretch in stretches:
+        if not stretch.outage:
+            continue
+        slack = round(stretch.rtt_ns)
+        hit = next(
+            (i for i, (a, b) in enumerate(merged) if a < stretch.end_ns + slack and b > stretch.start_ns - slack), None
+        )
+        if hit is not None:
+            right += 1
+            matched.add(hit)
+            edges += [abs(merged[hit][0] - stretch.start_ns) / slack, abs(merged[hit][1] - stretch.end_ns) / slack]
+        elif stretch.end_ns - stretch.start_ns >= max(SHORT_OUTAGE_NS, slack):
+            missed += 1
+    return LinkScore(outages=Counts(right, len(merged) - len(matched), missed), outage_edges=edges)
