@@ -21,11 +21,11 @@ FLOOR = 0.01
 of goodput over repeated recordings of steady links is 0.6 to 1.9 %."""
 
 FACTORS: Mapping[Circumstance, float] = {
-    "shared": 1.6,
-    "limited": 1.6,
-    "steps": 1.6,
-    "loss": 1.6,
-    "steady": 1.6,
+    "shared": 2.1,
+    "limited": 2.1,
+    "steps": 2.1,
+    "loss": 2.1,
+    "steady": 2.1,
 }
 """Half width of the 95 % interval in units of the deviation of a prediction, by circumstance.
 

@@ -33,7 +33,7 @@ goodput by more than that."""
 RESPONSE_NS = 1_000_000
 """Time within which a host answers an ACK with the data that it releases; later sending has another reason."""
 
-MAX_UNEVEN = 0.1
+MAX_UNEVEN = 0.03
 """Deviation from a constant rate, as a share of all octets, up to which an application writes at that rate."""
 
 EVEN_WRITE_NS = 20_000_000
