@@ -6,7 +6,7 @@ Depends on the flow's tables and the channel trace, not on a workspace or a capt
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from hindflight.channels.intervals import Direction
@@ -80,9 +80,10 @@ def draft_from_capture(
     round_trip = known_value(trace, "base_rtt_ns") or known_value(trace, "min_rtt_ns")
     if round_trip is None:
         raise HindflightError(f"flow {flow.flow_id} has no round-trip time, so its path cannot be drafted")
-    rate = known_value(trace, "rate_bps")
+    rate, queue = known_value(trace, "rate_bps"), known_value(trace, "queue_limit_pkts")
     # A run begins with the SYN; goodput counts from the first data packet, as in the capture.
-    start_ns = _start_ns(flow, span)
+    # Without the SYN a run begins a round trip before the first data packet, as the channel does.
+    start_ns = _start_ns(flow, span) if flow.row["syn"] else span[0] - round(round_trip.value)
     duration_ns = span[1] - start_ns
     proxied = any(proxy != "none" for proxy in choice.proxies)
     direction: Direction = "a2b" if flow.direction == "a2b" else "b2a"
@@ -101,8 +102,8 @@ def draft_from_capture(
             block_pkts=default_block_pkts(loss_trace(trace, trace_file)),
             rate=rate,
             round_trip=round_trip,
-            queue=known_value(trace, "queue_limit_pkts"),
-            stack=stack,
+            queue=queue,
+            stack=_within_queue(stack, queue),
             input_name=flow.input_name,
             input_sha256=flow.input_sha256,
             flow_id=flow.place,
@@ -161,6 +162,13 @@ def _other(flow: CapturedSender, origin_ns: int, end_ns: int) -> OtherFlow:
     )
 
 
+def _within_queue(stack: Stack, queue: Value | None) -> Stack:
+    """Return the stack with a first flight that the queue holds: it leaves at once; the captured one was spread."""
+    if stack.flight_pkts is None or queue is None:
+        return stack
+    return replace(stack, flight_pkts=min(stack.flight_pkts, max(1, round(queue.value))))
+
+
 def _assumptions(choice: Choice, writes: CapturedWrites | None) -> tuple[str, ...]:
     """Say what the draft assumes beyond what the extraction says it does not know."""
     steady = ", and at a constant rate while the network limited the flow" if writes and writes.steady else ""
@@ -198,6 +206,7 @@ def sender_of(flow: CapturedSender) -> Stack:
         mss_bytes=int(flow.row[f"{flow.direction}_max_segment_bytes"]) if options is None else options.mss_bytes,
         header_bytes=int(headers),
         initial_window_pkts=max(1, before.num_rows) if from_the_start else None,
+        flight_pkts=None if from_the_start else max(1, before.num_rows),
         receive_buffer_bytes=None if window is None else int(window),
         sack=None if options is None else options.sack,
         timestamps=None if options is None else options.timestamps,
