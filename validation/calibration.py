@@ -1,9 +1,9 @@
 """How wide an interval of a prediction has to be: every variant of a recorded link predicted from the captures of the
 others, compared with its own recording.
 
-`python -m validation.calibration DIR` prints the factors of `hindflight.replay.experiment.prediction`, by split conformal
-prediction. DIR holds runs named LINK-reno, LINK-cubic, LINK-bbr. The recordings used here must not be those on which the
-coverage of intervals is quoted.
+`python -m validation.calibration DIR...` prints the factors of `hindflight.replay.experiment.prediction`, by split
+conformal prediction. DIR holds runs named LINK-reno, LINK-cubic, LINK-bbr. The recordings used here must not be those
+on which the coverage of intervals is quoted.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ MIN_PAIRS = 19
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """One prediction and what was recorded: goodputs in bit/s; `deviations` is the distance in units of the deviation."""
+    """One prediction and what was recorded: goodputs in bit/s; `deviations` is the distance in units of the
+    deviation."""
 
     link: str
     captured: str
@@ -108,4 +109,4 @@ def _all_pairs(folder: Path) -> Iterator[Pair]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(calibrate(list(_all_pairs(Path(sys.argv[1]))))))
+    print(json.dumps(calibrate([pair for folder in sys.argv[1:] for pair in _all_pairs(Path(folder))])))

@@ -19,12 +19,14 @@ NONE, CHANNEL, QUEUE, OUTAGE = range(4)
 """Codes of `Attribution.cause`."""
 
 MIN_OUTAGE_PKTS = 3
+MANY_PKTS = 10
 MIN_OUTAGE_NS = 200_000_000
-"""Minimum length of an outage, in packets and in time; it also lasts longer than a round trip.
+"""Minimum length of an outage, in packets and in time.
 
-A full queue delivers what it holds, so it does not lose every packet for longer than a round trip. Deviation: no standard
-separates a burst of losses from an outage; bursts of a Gilbert-Elliott channel with a mean of 8 packets stay below 0.1 s
-at the rates of interest.
+A link that breaks also loses packets in flight, so the serialisation of what it loses takes longer than the one-way
+delay; fewer than MANY_PKTS must spread over a round trip. A full queue delivers what it holds, so it does not lose
+every packet for that long. Deviation: no standard separates a burst of losses from an outage; bursts of a
+Gilbert-Elliott channel with a mean of 8 packets stay below 0.1 s at the rates of interest.
 """
 
 KNOWN_LOG_ODDS = 2.2
@@ -154,7 +156,8 @@ def _outages(delivery: Delivery, link: Link) -> tuple[tuple[int, int, int | None
         first, last = int(own[start]), int(own[stop - 1])
         sent_ns, served_ns = delivery.t_ns[last] - delivery.t_ns[first], left_ns[last] - left_ns[first]
         trip_ns = 2 * one_way_ns(delivery, link, first)
-        long = sent_ns >= max(MIN_OUTAGE_NS, trip_ns) and served_ns > trip_ns / 2
+        least_ns = MIN_OUTAGE_NS if stop - start >= MANY_PKTS else max(MIN_OUTAGE_NS, trip_ns)
+        long = sent_ns >= least_ns and served_ns > trip_ns / 2
         if stop - start >= MIN_OUTAGE_PKTS and long:
             found.append((first, last, int(own[stop]) if stop < len(own) else None))
     return tuple(found)

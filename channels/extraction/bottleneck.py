@@ -168,8 +168,8 @@ def _rate_within(delivery: Delivery, stretch: Stretch) -> Rate | None:
     queued = _queued(delivery, prompt, whole, ns_per_byte)
     if queued.sum() >= MIN_PAIRS:
         return _states(delivery.acked_ns[last[queued]], span[queued], (served[last] - served[first])[queued])
-    # Packets that left closer together than their ACKs came back queued behind each other, if nowhere else; a sender that
-    # paces below the rate has none, and then the few that jitter spread disagree.
+    # Packets that left closer together than their ACKs came back queued behind each other, if nowhere else; a sender
+    # that paces below the rate has none, and then the few that jitter spread disagree.
     spread = whole & (delivery.t_ns[last] - delivery.t_ns[first] < SPREAD * span)
     if spread.sum() < MIN_PAIRS:
         return None
@@ -292,7 +292,8 @@ def constant_base(delivery: Delivery, service_ns: Floats) -> Base:
 def stretch_base(delivery: Delivery, service_ns: Floats, entered: Bools) -> Base:
     """Return a base that is constant in each stretch of one path: its minimum round trip without serialisation, or what
     is left without the wait in the queue, where the queue never ran empty."""
-    base, spans = np.empty(len(delivery)), []
+    base = np.empty(len(delivery))
+    spans: list[tuple[int, int, float]] = []
     trusted = np.ones(len(delivery), dtype=np.bool_)
     wait = lindley_wait(delivery, service_ns, entered)
     trip = rtt_ns(delivery) - service_ns
@@ -313,7 +314,8 @@ def stretch_base(delivery: Delivery, service_ns: Floats, entered: Bools) -> Base
 
 
 def _without_wait(rest_ns: Floats, service_ns: Floats, floor_ns: float) -> float:
-    """Return the base that most round trips agree on once their modelled wait is subtracted; infinite if they do not."""
+    """Return the base that most round trips agree on once their modelled wait is subtracted; infinite if they do
+    not."""
     tolerance = rtt_tolerance_ns(service_ns, floor_ns)
     level = float(np.median(rest_ns))
     near = np.abs(rest_ns - level) <= tolerance

@@ -99,6 +99,9 @@ def of_flow(segments: pa.Table, events: pa.Table, flow_id: int, direction: str) 
     lost = np.isin(record, _lost_records(events, flow_id, direction))
     covered = _first_cover(seq, seq_end, acks)
     acked = _assign_copies(seq_end, t_ns, lost, covered)
+    if not _has_sack(acks):
+        # Without SACK a loss is inferred from the retransmission, so it cannot show which copy an ACK answers.
+        acked[_sent_again(seq_end)] = -1
     ack_sizes = _column(acks, "ip_bytes")[_column(acks, "payload_bytes") == 0]
     return Delivery(
         direction=direction,
@@ -224,6 +227,19 @@ def _assign_copies(seq_end: Ints, t_ns: Ints, lost: Bools, covered: Ints) -> Int
     several[:-1] |= same
     acked[order[several]] = -1
     return acked
+
+
+def _has_sack(acks: pa.Table) -> bool:
+    """Return whether any ACK has SACK blocks."""
+    import pyarrow.compute as pc
+
+    return bool(pc.any(pc.greater(pc.list_value_length(acks["sack"]), 0)).as_py())
+
+
+def _sent_again(seq_end: Ints) -> Bools:
+    """Mark the transmissions of data that was sent more than once."""
+    _, number, counts = np.unique(seq_end, return_inverse=True, return_counts=True)
+    return np.asarray(counts[number] > 1)
 
 
 def _prompt(acked: Ints) -> Bools:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import Any
 
-from hindflight.replay.experiment.prediction import Circumstance, predict
+from hindflight.replay.experiment.prediction import FLOOR, Circumstance, predict
 from hindflight.toolkit.schema import run_subject
 from hindflight.toolkit.units import counted, format_rate
 
@@ -62,12 +62,13 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What turns runs of a captured flow into predictions: the time of the captured transfer, the relative difference of
-    the self-check, and the circumstances of the flow."""
+    """What turns runs of a captured flow into predictions: the time of the captured transfer, the relative difference
+    of the self-check, the circumstances of the flow, and whether the rate of the link is a lower bound only."""
 
     transfer_ns: int
     misfit: float | None
     circumstance: Circumstance
+    bounded: bool = False
 
 
 Run = dict[str, Any]
@@ -78,7 +79,8 @@ def compare_runs(runs: list[Run], reference: Key, forecast: Forecast | None = No
     """Return `findings` rows of section `what_if` for rows of `runs`; `forecast` for runs of a captured flow.
 
     Per variant and proxy: goodput on the captured trace as it was (`goodput_as_captured`, bit/s), its mean over the
-    seeds, or with `forecast` the median and the interval of one flight (`goodput`, bit/s), and the paired difference from `reference`, as `goodput_difference` (bit/s) and
+    seeds, or with `forecast` the median and the interval of one flight (`goodput`, bit/s), and the paired difference
+    from `reference`, as `goodput_difference` (bit/s) and
     `goodput_gain` (%). The gain's verdict is `unknown` if its interval holds zero or there are too few seeds; where a
     connection was reset, neither has a number. `resets` counts the runs of that end, where there are any.
     """
@@ -116,18 +118,25 @@ def _goodput(run: Run, forecast: Forecast | None) -> float:
 
 def _forecast(key: Key, goodputs: list[float], forecast: Forecast | None) -> list[dict[str, Any]]:
     """Return the row of the goodput: its mean over the seeds, or for a captured flow what one flight would show."""
-    predicted = None if forecast is None else predict(goodputs, forecast.misfit, forecast.circumstance)
+    if forecast is None:
+        return [_finding(key, "goodput", "bit/s", mean_interval(goodputs))]
+    predicted = predict(goodputs, forecast.misfit, forecast.circumstance)
     if predicted is None:
         return [_finding(key, "goodput", "bit/s", mean_interval(goodputs))]
     interval = Interval(predicted.value, predicted.low, predicted.high)
     text = (
         f"{run_subject(*key)}: one flight would show {format_rate(predicted.value)}, with 95 % probability "
         f"{format_rate(predicted.low)} to {format_rate(predicted.high)}. What the capture leaves open changes it by "
-        f"{100 * predicted.drawn:.1f} % (standard deviation), the self-check is off by {100 * predicted.misfit:.1f} %; "
-        f"half the interval is {predicted.factor:.1f} times both and the engine's own error together, by recorded "
-        f"flights of the class `{forecast.circumstance if forecast else ''}`."
+        f"{100 * predicted.drawn:.1f} % (standard deviation), the self-check is off by {100 * predicted.misfit:.1f} %, "
+        f"the engine by {100 * FLOOR:.0f} %; half the interval is {predicted.factor:.1f} times all of them together, "
+        f"by recorded flights ({forecast.circumstance})."
     )
-    return [_finding(key, "goodput", "bit/s", interval, text=text)]
+    if forecast.bounded:
+        text += (
+            " The captured flow never filled the link, so its rate is a lower bound: read it as at least the low end."
+        )
+    verdict = "unknown" if forecast.bounded else "info"
+    return [_finding(key, "goodput", "bit/s", interval, verdict, text)]
 
 
 def _resets(key: Key, runs: list[Run]) -> list[dict[str, Any]]:

@@ -110,7 +110,8 @@ def engine_config(scenario: Scenario, job: Job, traces: Mapping[str, LossTrace])
 
 
 def _open_of(scenario: Scenario, traces: Mapping[str, LossTrace]) -> Open | None:
-    """Return what the capture of a drafted scenario leaves open; None for other scenarios, whose blocks are resampled."""
+    """Return what the capture of a drafted scenario leaves open; None for other scenarios, whose blocks are
+    resampled."""
     loss = scenario.links[0].forward.loss
     if scenario.captured is None or scenario.captured.transfer is None or not isinstance(loss, Trace):
         return None

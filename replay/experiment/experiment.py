@@ -18,7 +18,7 @@ from hindflight.replay.experiment.circumstances import circumstance_of
 from hindflight.replay.experiment.compare import Forecast, compare_runs
 from hindflight.replay.experiment.engine_inputs import Job, plan_comparison, plan_self_check, trace_files
 from hindflight.replay.experiment.run import Recording, check_jobs, measure_jobs, run_jobs
-from hindflight.replay.experiment.selfcheck import Candidate, describe_self_check, rank_candidates
+from hindflight.replay.experiment.selfcheck import Candidate, describe_self_check, rank_candidates, suspects_of
 from hindflight.replay.experiment.traffic import setup_findings, traffic_findings
 from hindflight.replay.outcome import Outcome, measure, transfer_span
 from hindflight.replay.scenario.loss_trace import LossTrace, loss_trace
@@ -61,8 +61,8 @@ class CapturedFlow:
 class ExperimentResult:
     """The result: tables by name (`runs`, `segments`, …, `findings`), the traces that were replayed by file name,
     the candidates of the self-check, best match first, and what happened, where there is a captured flow; the captures
-    that were written; and the congestion control of a captured flow with its probability (`unknown`: the capture does not
-    show it; no probability: it was given)."""
+    that were written; and the congestion control of a captured flow with its probability (`unknown`: the capture does
+    not show it; no probability: it was given)."""
 
     tables: dict[str, pa.Table]
     traces: dict[str, Trace]
@@ -103,7 +103,7 @@ def replay_scenario(
         happened = _captured_outcome(captured, scenario)
         checked, ranked = _self_check(scenario, dict(enumerate(checks, 1)), traces, happened, execution, counter)
         parts.append(checked)
-        rows += describe_self_check(happened, ranked, variant_given=len(candidates) == 1)
+        rows += describe_self_check(happened, ranked, suspects_of(scenario, ranked[0]))
     variants = _with_reference(scenario, ranked[0].variant if ranked else None)
     jobs = plan_comparison(scenario, variants)
     counter.total = len(checks) + bool(checks) + len(jobs)
@@ -140,6 +140,7 @@ def _forecast(scenario: Scenario, traces: Mapping[str, LossTrace], ranked: list[
         scenario.captured.transfer,
         ranked[0].goodput_difference if ranked else None,
         circumstance_of(scenario, traces),
+        any(t.open is not None and t.open.rate is not None and t.open.rate.value is None for t in traces.values()),
     )
 
 

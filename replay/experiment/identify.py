@@ -1,8 +1,8 @@
 """Which congestion control a captured sender used: candidates are led through the captured ACKs, open loop.
 
-After each ACK a candidate's window is compared with what was in flight when the sender stopped sending, and what released
-each departure (an ACK, or a timer of pacing) is counted. That needs no channel, so an error of the extraction cannot
-mislead it; the self-check asks the other question. Depends on tables and the engine, not on scenarios.
+After each ACK a candidate's window is compared with what was in flight when the sender stopped sending, and what
+released each departure (an ACK, or a timer of pacing) is counted. That needs no channel, so an error of the extraction
+cannot mislead it; the self-check asks the other question. Depends on tables and the engine, not on scenarios.
 """
 
 from __future__ import annotations
@@ -33,6 +33,9 @@ LEAD_NS = 1_000_000_000
 
 MAX_EVENTS = 40_000
 """Events of a capture that are followed: enough for hundreds of reductions, and a bound on the time that it takes."""
+
+UNSCALED_WINDOW = 1 << 30
+"""Receive window where the capture lacks its scale: it limits nothing."""
 
 RESPONSE_NS = 1_000_000
 """Time within which a host answers an ACK; what leaves later was released by something else."""
@@ -169,8 +172,8 @@ def _judge(fits: Mapping[str, _Fit], paced: float, rounds: int, reductions: int)
         return CapturedVariant(UNKNOWN, probability, candidates, f"the capture cannot separate {likely}")
     return CapturedVariant(
         best, probability, candidates,
-        f"its window agrees with what was in flight after {100 * fits[best].agreement:.0f} % of the ACKs, over {reductions} "
-        f"reductions; a timer released {100 * paced:.0f} % of the departures",
+        f"its window agrees with what was in flight after {100 * fits[best].agreement:.0f} % of the ACKs, over "
+        f"{reductions} reductions; a timer released {100 * paced:.0f} % of the departures",
     )  # fmt: skip
 
 
@@ -180,25 +183,31 @@ def _record_of(segments: pa.Table, events: pa.Table, direction: str, mss_bytes: 
     names = ("t_ns", "flags", "seq", "payload_bytes", "ack", "wnd_bytes", "sack", "record", "retransmission")
     columns = {name: rows[name].to_pylist() for name in names}
     sent = [way == direction for way in rows["direction"].cast("string").to_pylist()]
-    if not columns["t_ns"] or not columns["flags"][0] & SYN:
+    if not any(sent) or mss_bytes <= 0:
         return None
+    begins = bool(columns["flags"][0] & SYN)
+    # Where the start is missing, a handshake stands in for it: the window is right after the first reductions.
+    shift = 0 if begins else min(seq for seq, own in zip(columns["seq"], sent, strict=True) if own) - 1
     timeouts = {e["record"] for e in events.to_pylist() if e["kind"] == "rto" and e["record"] is not None}
     first_ns, latest_ns = columns["t_ns"][0], 0
-    out: list[Event] = []
-    new: list[bool] = []
+    out: list[Event] = [] if begins else [(LEAD_NS - 2, "syn", 0, 0, 0, []), (LEAD_NS - 1, "syn_ack", 1, 65_535, 0, [])]
+    new: list[bool] = [False] * len(out)
     for i, t_ns in enumerate(columns["t_ns"]):
         at_ns = latest_ns = max(latest_ns, t_ns - first_ns + LEAD_NS)
         syn, octets = columns["flags"][i] & SYN, columns["payload_bytes"][i]
         if not sent[i] and columns["ack"][i] is not None:
-            sack = columns["sack"][i] or []
+            if columns["ack"][i] <= shift:
+                continue  # of data before the capture
+            window = (columns["wnd_bytes"][i] or 0) if begins else UNSCALED_WINDOW  # the scale is in the handshake
+            sack = [edge - shift for edge in columns["sack"][i] or []]
             blocks = list(zip(sack[::2], sack[1::2], strict=True))
-            out.append((at_ns, "syn_ack" if syn else "ack", columns["ack"][i], columns["wnd_bytes"][i] or 0, 0, blocks))
+            out.append((at_ns, "syn_ack" if syn else "ack", columns["ack"][i] - shift, window, 0, blocks))
         elif sent[i] and syn:
             out.append((at_ns, "syn", 0, 0, 0, []))
         elif sent[i] and octets:
             if columns["record"][i] in timeouts:
                 out.append((at_ns, "timeout", 0, 0, 0, []))
-            out.append((at_ns, "data", columns["seq"][i], octets, 0, []))
+            out.append((at_ns, "data", columns["seq"][i] - shift, octets, 0, []))
         else:
             continue
         new += [False] * (len(out) - len(new) - 1) + [not columns["retransmission"][i]]
@@ -301,7 +310,7 @@ def _configuration(name: str, sender: Sender) -> dict[str, Any]:
         stack["sack"] = False
     if sender.initial_window_pkts is not None:
         stack["initial_window_pkts"] = sender.initial_window_pkts
-    way = {
+    way: dict[str, Any] = {
         "rate_bps": None, "delay_ns": 1_000_000, "queue": {"kind": "drop_tail", "limit_pkts": 1000},
         "loss": {"kind": "none"}, "in_order": False, "schedule": [],
     }  # fmt: skip

@@ -2,7 +2,8 @@
 capture.
 
 A replay that cannot reproduce the captured flow says nothing about other variants, so this comes first in every
-report. Depends on outcomes (hindflight.replay.outcome), not on tables or the engine.
+report. Depends on outcomes (hindflight.replay.outcome) and the scenario, not on tables or
+the engine.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hindflight.replay.outcome import Outcome, cwnd_error
+from hindflight.replay.scenario.model import Scenario
 
 GOODPUT_BOUND = 0.05
 """Relative difference in goodput up to which the self-check passes."""
@@ -64,8 +66,26 @@ def rank_candidates(captured: Outcome, replays: Iterable[tuple[str, Outcome]]) -
     return sorted(candidates, key=lambda candidate: candidate.distance)
 
 
-def describe_self_check(captured: Outcome, ranked: list[Candidate], variant_given: bool) -> list[dict[str, Any]]:
+def suspects_of(scenario: Scenario, best: Candidate) -> str:
+    """Say which assumption of the replay most likely fails, by how it differs from the capture beside goodput."""
+    if scenario.captured is not None and scenario.captured.variant == "auto" and best.distance > GOODPUT_BOUND:
+        return "the congestion control is not known, and none of the likely ones matches"
+    if best.rtos_difference < -RTOS_BOUND:
+        return "the capture has more timeouts, so an outage or losses in succession are missing from the channel"
+    if best.rtos_difference > RTOS_BOUND:
+        return "the replay has more timeouts, so the channel has losses or outages that the capture did not meet"
+    if not best.retransmissions_agree:
+        more = best.retransmissions > best.retransmissions_captured
+        return f"the replay loses {'more' if more else 'less'}, so the queue limit or the channel losses are not right"
+    if scenario.flows:
+        return "the flows that share the path divide it in another way"
+    return "losses and timeouts agree, so rate or delay over time are not right, or the application is not"
+
+
+def describe_self_check(captured: Outcome, ranked: list[Candidate], suspects: str) -> list[dict[str, Any]]:
     """Return `findings` rows of section `self_check`: what happened, then every candidate, best match first.
+
+    `suspects` says what most likely fails where the best match does not pass.
 
     `goodput_difference` (%) carries the verdict against GOODPUT_BOUND, `retransmissions` and `rtos` theirs against
     RETRANSMISSIONS_BOUND and RTOS_BOUND; the sentence is about the best match, which the other replays are compared
@@ -78,7 +98,7 @@ def describe_self_check(captured: Outcome, ranked: list[Candidate], variant_give
         _row("capture", "rtos", captured.rtos, ""),
     ]
     for candidate in ranked:
-        text = _sentence(captured, best, len(ranked), variant_given) if candidate is best else ""
+        text = _sentence(captured, best, len(ranked), suspects) if candidate is best else ""
         difference = candidate.goodput_difference
         within = abs(difference) <= GOODPUT_BOUND
         goodput_bps = captured.goodput_bps * (1 + difference)
@@ -105,12 +125,12 @@ def describe_self_check(captured: Outcome, ranked: list[Candidate], variant_give
     return rows
 
 
-def _sentence(captured: Outcome, best: Candidate, tried: int, variant_given: bool) -> str:
-    how = "the variant that was given" if variant_given else f"the best match of {tried} variants tried"
+def _sentence(captured: Outcome, best: Candidate, tried: int, suspects: str) -> str:
+    how = "the captured variant" if tried == 1 else f"the best match of {tried} variants tried"
     judged = (
         "so replays of other variants can be compared with the capture"
         if abs(best.goodput_difference) <= GOODPUT_BOUND
-        else "so compare the replays with one another only, not with the capture"
+        else f"so compare the replays with one another only, not with the capture. Most likely {suspects}"
     )
     cwnd = ""
     if best.cwnd_error is not None:

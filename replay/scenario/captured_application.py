@@ -23,8 +23,8 @@ PSH = 8
 """TCP flag."""
 
 PUSHED_SHARE = 0.5
-"""Share of segments with PSH from which writes are that short: then a segment with it may have been the last of all that
-was written. A bulk sender sets it once in a large write."""
+"""Share of segments with PSH from which writes are that short: then a segment with it may have been the last of all
+that was written. A bulk sender sets it once in a large write."""
 
 MIN_WAIT_SHARE = 0.02
 """Share of the transfer that the sender waits for data from which its application is replayed: less cannot change the
@@ -33,7 +33,7 @@ goodput by more than that."""
 RESPONSE_NS = 1_000_000
 """Time within which a host answers an ACK with the data that it releases; later sending has another reason."""
 
-MAX_UNEVEN = 0.1
+MAX_UNEVEN = 0.03
 """Deviation from a constant rate, as a share of all octets, up to which an application writes at that rate."""
 
 EVEN_WRITE_NS = 20_000_000
@@ -89,9 +89,9 @@ def sent_data(segments: pa.Table, direction: str, mss_bytes: int) -> SentData:
 def captured_writes(sent: SentData) -> CapturedWrites | None:
     """Return what the application wrote; None if the sender practically always had data.
 
-    The sender waits for data after a segment that is not full, because it would have filled it, after the end of a short
-    write, and once everything that it sent is acknowledged. The wait ends with the next new segment, unless an ACK
-    released that one.
+    The sender waits for data after a segment that is not full, because it would have filled it, after the end of a
+    short write, and once everything that it sent is acknowledged. The wait ends with the next new segment, unless an
+    ACK released that one.
     """
     if len(sent.t_ns) < 2 or not len(sent.ack_t_ns):
         return None
@@ -119,9 +119,9 @@ def waits_of(sent: SentData) -> list[tuple[int, int, int]]:
     """Return (begin, end, octet) of each wait for data: `octet` is one past the last written before it."""
     t, following = sent.t_ns[:-1], sent.t_ns[1:]
     before = np.searchsorted(sent.ack_t_ns, following, side="left") - 1
-    last_ack_ns = np.where(before >= 0, sent.ack_t_ns[np.maximum(before, 0)], np.iinfo(np.int64).min)
+    last_ack_ns = sent.ack_t_ns[np.maximum(before, 0)]
     last_ack = np.where(before >= 0, sent.ack[np.maximum(before, 0)], -1)
-    released = following - last_ack_ns <= RESPONSE_NS
+    released = (before >= 0) & (following - last_ack_ns <= RESPONSE_NS)
     short = sent.seq_end[:-1] - sent.seq[:-1] < sent.mss_bytes
     if np.mean(sent.pushed) >= PUSHED_SHARE:
         short |= sent.pushed[:-1]

@@ -28,7 +28,9 @@ class Value:
 class Stack:
     """The sender and its peer as the capture shows them.
 
-    `initial_window_pkts`, `receive_buffer_bytes`, `sack` and `timestamps` are None where the capture lacks the handshake.
+    `flight_pkts` is what was in flight where the capture begins in mid-flow, else None: the replay starts with it.
+    `initial_window_pkts`, `receive_buffer_bytes`, `sack` and `timestamps` are None where the capture lacks the
+    handshake.
     """
 
     mss_bytes: int
@@ -38,6 +40,7 @@ class Stack:
     profile: str = "linux"
     sack: bool | None = None
     timestamps: bool | None = None
+    flight_pkts: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +163,7 @@ def _link_lines(draft: Draft) -> list[str]:
     what = "half of the delay" if draft.relay else "the delay"
     lines = [
         "[[links]]",
-        f'name = "{"uplink" if draft.relay else "path"}"  # the bottleneck: queue, losses of the captured trace, {what}',
+        f'name = "{"uplink" if draft.relay else "path"}"  # the bottleneck: queue, captured losses, {what}',
         *_rate_lines(draft.rate),
         _delay_line(up_ns, round_trip, share),
         _queue_line(draft.queue),
@@ -204,7 +207,7 @@ def _stack_lines(stack: Stack) -> list[str]:
     return [
         f'mss = "{stack.mss_bytes} B"',
         f'headers = "{stack.header_bytes} B"  # IP and TCP with options, per data packet',
-        *_window_lines(stack.initial_window_pkts),
+        *_window_lines(stack),
         *_buffer_lines(stack.receive_buffer_bytes),
         *(f"{name} = {_toml(value)}" for name, value in _options(stack)),
         f"profile = {_toml(stack.profile)}  # timers and recovery of the stack",
@@ -267,10 +270,15 @@ def _queue_line(queue: Value | None) -> str:
     return f'queue = "{round(queue.value)} pkts"  # {_interval(queue, 1, "pkts")}'
 
 
-def _window_lines(initial_window_pkts: int | None) -> list[str]:
-    if initial_window_pkts is None:
+def _window_lines(stack: Stack) -> list[str]:
+    if stack.flight_pkts is not None:
+        return [
+            f'initial_window = "{stack.flight_pkts} pkts"  # in flight where the capture begins, in mid-flow',
+            f'initial_ssthresh = "{max(2, stack.flight_pkts)} pkts"',
+        ]
+    if stack.initial_window_pkts is None:
         return ["# initial_window: the capture begins in the middle of the flow, so the first window is not known"]
-    return [f'initial_window = "{initial_window_pkts} pkts"']
+    return [f'initial_window = "{stack.initial_window_pkts} pkts"']
 
 
 def _buffer_lines(receive_buffer_bytes: int | None) -> list[str]:

@@ -1,11 +1,12 @@
-"""What a capture leaves open about a channel, drawn once per seed: the losses of another flight, and rate, delay, queue,
-times of changes and outages within their intervals.
+"""What a capture leaves open about a channel, drawn once per seed: the losses of another flight, and rate, delay,
+queue, times of changes and outages within their intervals.
 
 Changes an engine configuration; depends on traces, not on runs. All variants of a seed get the same draw.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -27,8 +28,8 @@ REPEATS = 8
 """Length of the drawn loss sequence, in lengths of the captured one: no variant sends more."""
 
 PRIOR_BURSTS = 0.1
-"""Shape of the prior of the rate of bursts: near zero it is uniform over orders of magnitude. A flight without a loss says
-that one in another flight of that length is unlikely (9 %), not that it is impossible."""
+"""Shape of the prior of the rate of bursts: near zero it is uniform over orders of magnitude. A flight without a loss
+says that one in another flight of that length is unlikely (9 %), not that it is impossible."""
 
 MAX_DEVIATION = 0.05
 """Maximum relative standard deviation of a factor for the whole flight. A wider interval is that of a quantity that
@@ -42,6 +43,13 @@ UNKNOWN_QUEUE_PKTS = 1000
 
 UNKNOWN_QUEUE = (8.0, 50.0)
 """A queue that was never seen full holds up to so many times what was seen in it, and so many packets more."""
+
+LARGE_WRITE_BYTES = 65_536
+"""Size from which what was written in one go took the network some time to carry."""
+
+AMOUNT_DEVIATION = 0.05
+"""Relative standard deviation of the amount of a large write: one that lasts a time, not an amount, is larger over a
+faster sender, and the goodputs of variants differ by a few per cent on most links."""
 
 HOST_NS = 4_000_000
 """Phase of the host's timer tick (250 Hz) at the start of a flow: no capture shows that of another flight."""
@@ -111,14 +119,19 @@ def draw(config: Mapping[str, Any], open_: Open, seed: int) -> dict[str, Any]:
     if queue is not None and forward["queue"].get("limit_pkts") == _drafted(open_):
         forward["queue"] = {**forward["queue"], "limit_pkts": queue}
     link = {**first, "forward": forward, "reverse": drawn["reverse"]}
-    flows = [{**flow, "start_ns": flow["start_ns"] + int(rng.integers(0, HOST_NS))} for flow in config["flows"]]
+    amount = float(np.exp(AMOUNT_DEVIATION * rng.standard_normal()))
+    flows = [
+        {**flow, "start_ns": flow["start_ns"] + int(rng.integers(0, HOST_NS)), **_written(flow, amount)}
+        for flow in config["flows"]
+    ]
     return {**config, "path": {**config["path"], "links": [link, *rest]}, "flows": flows}
 
 
 def _losses(open_: Open, rng: np.random.Generator) -> list[int]:
     """Draw the positions of the losses of another flight.
 
-    Their bursts arrive at random with a rate from its posterior, a Gamma distribution, and are as long as those captured.
+    Their bursts arrive at random with a rate from its posterior, a Gamma distribution, and are as long as those
+    captured.
     """
     length = REPEATS * open_.packets
     per_packet = rng.gamma(len(open_.bursts) + PRIOR_BURSTS) / open_.packets
@@ -127,6 +140,15 @@ def _losses(open_: Open, rng: np.random.Generator) -> list[int]:
     sizes = rng.choice(open_.bursts, size=count) if len(open_.bursts) else np.ones(count, np.int64)
     lost = np.concatenate([np.arange(s, s + n) for s, n in zip(starts, sizes, strict=True)]) if count else starts
     return sorted({int(position) for position in lost if position < length})
+
+
+def _written(flow: Mapping[str, Any], amount: float) -> dict[str, Any]:
+    """Scale the large writes of an application: whether it writes for a time or an amount does not show."""
+    application = flow.get("application", {})
+    if application.get("kind") != "writes":
+        return {}
+    sizes = [max(1, round(size * amount)) if size > LARGE_WRITE_BYTES else size for size in application["bytes"]]
+    return {"application": {**application, "bytes": sizes}}
 
 
 def _within(estimate: Estimate | None, rng: np.random.Generator) -> float:
@@ -149,8 +171,8 @@ def _delay(open_: Open, rng: np.random.Generator) -> float:
 
 def _drafted(open_: Open) -> int:
     """Return the queue limit that a draft has; another one was chosen by its user, and stays."""
-    known = open_.queue is not None and open_.queue.value is not None
-    return round(open_.queue.value) if known else UNKNOWN_QUEUE_PKTS
+    known = None if open_.queue is None else open_.queue.value
+    return UNKNOWN_QUEUE_PKTS if known is None else round(known)
 
 
 def _queue(open_: Open, rng: np.random.Generator) -> int | None:
@@ -161,10 +183,11 @@ def _queue(open_: Open, rng: np.random.Generator) -> int | None:
     if queue.value is None:
         low = max(1.0, queue.low or 1.0)
         factor, more = UNKNOWN_QUEUE
-        return round(low * ((factor * low + more) / low) ** rng.random())
+        ratio = float((factor * low + more) / low)
+        return round(low * math.exp(math.log(ratio) * rng.random()))
     if queue.low is None or queue.high is None:
         return None
-    return max(1, round(queue.value + (queue.high - queue.low) / (2 * 1.96) * rng.standard_normal()))
+    return max(1, round(queue.value + (queue.high - queue.low) / (2 * 1.96) * float(rng.standard_normal())))
 
 
 def _shifted(

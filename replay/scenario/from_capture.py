@@ -6,7 +6,7 @@ Depends on the flow's tables and the channel trace, not on a workspace or a capt
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from hindflight.channels.intervals import Direction
@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class CapturedSender:
     """The captured flow that a draft replays: its row of `flows`, its segments, the direction of its data, and where it
-    is: flow `flow_id` of the workspace, `number` as the user gives it, `place` among the flows of its input. `variant` is
-    its congestion control as its packets show it, "auto" where they do not, with the probability of each candidate."""
+    is: flow `flow_id` of the workspace, `number` as the user gives it, `place` among the flows of its input. `variant`
+    is its congestion control as its packets show it, "auto" where they do not, with the probability of each
+    candidate."""
 
     flow_id: int
     number: int
@@ -79,9 +80,10 @@ def draft_from_capture(
     round_trip = known_value(trace, "base_rtt_ns") or known_value(trace, "min_rtt_ns")
     if round_trip is None:
         raise HindflightError(f"flow {flow.flow_id} has no round-trip time, so its path cannot be drafted")
-    rate = known_value(trace, "rate_bps")
+    rate, queue = known_value(trace, "rate_bps"), known_value(trace, "queue_limit_pkts")
     # A run begins with the SYN; goodput counts from the first data packet, as in the capture.
-    start_ns = _start_ns(flow, span)
+    # Without the SYN a run begins a round trip before the first data packet, as the channel does.
+    start_ns = _start_ns(flow, span) if flow.row["syn"] else span[0] - round(round_trip.value)
     duration_ns = span[1] - start_ns
     proxied = any(proxy != "none" for proxy in choice.proxies)
     direction: Direction = "a2b" if flow.direction == "a2b" else "b2a"
@@ -100,8 +102,8 @@ def draft_from_capture(
             block_pkts=default_block_pkts(loss_trace(trace, trace_file)),
             rate=rate,
             round_trip=round_trip,
-            queue=known_value(trace, "queue_limit_pkts"),
-            stack=stack,
+            queue=queue,
+            stack=_within_queue(stack, queue),
             input_name=flow.input_name,
             input_sha256=flow.input_sha256,
             flow_id=flow.place,
@@ -123,8 +125,8 @@ PROXY_MIDWAY = (
 )
 ALWAYS_DATA = "The captured sender practically always had data to send, and so has the replayed one."
 WAITED = (
-    "The captured sender waited for data in {share:.0f} % of the time. Its application is replayed as it wrote: what left "
-    "in one go was written at once{steady}. An application that would have written more over a faster path is not known."
+    "The captured sender waited for data in {share:.0f} % of the time. Its application is replayed as it wrote: what "
+    "left in one go was written at once{steady}. Whether it would have written more over a faster path is not known."
 )
 SYN = 2
 """TCP flag."""
@@ -136,12 +138,13 @@ def _start_ns(flow: CapturedSender, span: tuple[int, int]) -> int:
 
 
 LATE_END_NS = 2_000_000_000
-"""Time before the end of the flow under test within which another flow counts as lasting as long: both drain a buffer."""
+"""Time before the end of the flow under test within which another flow counts as lasting as long: both drain a
+buffer."""
 
 
 def _other(flow: CapturedSender, origin_ns: int, end_ns: int) -> OtherFlow:
-    """Describe a flow that shares the path of a run from `origin_ns` to `end_ns`. One that began before starts then; one
-    that lasted to the end has no other end."""
+    """Describe a flow that shares the path of a run from `origin_ns` to `end_ns`. One that began before starts then;
+    one that lasted to the end has no other end."""
     span = transfer_span(flow.segments, flow.direction)
     if span is None:
         raise HindflightError(f"flow {flow.flow_id} carries no data, so there is nothing to replay")
@@ -157,6 +160,13 @@ def _other(flow: CapturedSender, origin_ns: int, end_ns: int) -> OtherFlow:
         first_write_ns=span[0] - start_ns,
         size_bytes=None if span[1] >= end_ns - LATE_END_NS else int(sent.seq_end[-1] - sent.seq[0]),
     )
+
+
+def _within_queue(stack: Stack, queue: Value | None) -> Stack:
+    """Return the stack with a first flight that the queue holds: it leaves at once; the captured one was spread."""
+    if stack.flight_pkts is None or queue is None:
+        return stack
+    return replace(stack, flight_pkts=min(stack.flight_pkts, max(1, round(queue.value))))
 
 
 def _assumptions(choice: Choice, writes: CapturedWrites | None) -> tuple[str, ...]:
@@ -196,6 +206,7 @@ def sender_of(flow: CapturedSender) -> Stack:
         mss_bytes=int(flow.row[f"{flow.direction}_max_segment_bytes"]) if options is None else options.mss_bytes,
         header_bytes=int(headers),
         initial_window_pkts=max(1, before.num_rows) if from_the_start else None,
+        flight_pkts=None if from_the_start else max(1, before.num_rows),
         receive_buffer_bytes=None if window is None else int(window),
         sack=None if options is None else options.sack,
         timestamps=None if options is None else options.timestamps,

@@ -248,8 +248,8 @@ class Keep(Part):
 class Captured(Part):
     """The captured flow that this scenario was made from: the self-check replays it first.
 
-    `variant` is its congestion control, with its `probability`; where it is "auto", the self-check tries `candidates`, or
-    all there are. Goodput counts over the last `transfer` of the run.
+    `variant` is its congestion control, with its `probability`; where it is "auto", the self-check tries `candidates`,
+    or all there are. Goodput counts over the last `transfer` of the run.
     """
 
     input: str

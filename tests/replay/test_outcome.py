@@ -105,7 +105,7 @@ def test_the_nearest_candidate_comes_first_and_is_judged() -> None:
     captured = _outcome()
     ranked = rank_candidates(captured, [("cubic", _outcome(1.3, 14.0)), ("sack", _outcome(0.98, 10.1))])
     assert [c.variant for c in ranked] == ["sack", "cubic"]
-    rows = describe_self_check(captured, ranked, variant_given=False)
+    rows = describe_self_check(captured, ranked, "the rate")
     differences = {row["subject"]: row for row in rows if row["metric"] == "goodput_difference"}
     assert list(differences) == ["sack", "cubic"]
     assert [row["verdict"] for row in differences.values()] == ["pass", "fail"]
@@ -114,8 +114,9 @@ def test_the_nearest_candidate_comes_first_and_is_judged() -> None:
     assert "can be compared with the capture" in differences["sack"]["text"]
     assert [row["value"] for row in rows if row["subject"] == "capture"] == [1e6, 100, 2]
     table_from_rows("findings", rows)
-    (far,) = [r for r in describe_self_check(captured, ranked[1:], variant_given=True) if r["text"]]
+    (far,) = [r for r in describe_self_check(captured, ranked[1:], "the rate is wrong") if r["text"]]
     assert "one another only" in far["text"]
+    assert "the rate is wrong" in far["text"]
 
 
 def test_retransmissions_may_differ_by_a_tenth_or_ten() -> None:

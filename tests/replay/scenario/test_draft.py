@@ -7,7 +7,8 @@ import tomllib
 
 import pytest
 
-from hindflight.replay.scenario.draft import Draft, Stack, Value, draft_scenario
+from hindflight.replay.scenario.captured_application import CapturedWrites
+from hindflight.replay.scenario.draft import Draft, OtherFlow, Stack, Value, draft_scenario
 from hindflight.replay.scenario.model import Trace, parse_scenario
 
 DRAFT = Draft(
@@ -63,3 +64,35 @@ def test_what_the_capture_cannot_tell_is_left_open() -> None:
     scenario = parse_scenario(tomllib.loads(text), "draft.toml", ("newreno", "cubic"))
     assert scenario.links[0].rate is None
     assert scenario.links[0].queue.engine()["limit_pkts"] == 1000
+
+
+def test_a_capture_that_begins_in_mid_flow_starts_with_what_was_in_flight() -> None:
+    stack = Stack(1448, 52, None, None, flight_pkts=24)
+    draft = dataclasses.replace(DRAFT, stack=stack)
+    scenario = parse_scenario(tomllib.loads(draft_scenario(draft)), "draft.toml", ("newreno", "cubic"))
+    assert (scenario.flow.initial_window, scenario.flow.initial_ssthresh) == (24, 24)
+
+
+def test_without_a_proxy_the_path_is_one_hop_with_the_whole_delay() -> None:
+    text = draft_scenario(dataclasses.replace(DRAFT, proxies=("none",)))
+    (link,) = parse_scenario(tomllib.loads(text), "draft.toml", ("newreno", "cubic")).links
+    assert 2 * link.delay == pytest.approx(480.2e6, rel=1e-5)
+
+
+def test_what_the_capture_shows_of_its_sender_is_drafted() -> None:
+    writes = CapturedWrites((0, 20_000_000), (1400, 600), 0.9, steady=False)
+    stack = Stack(1448, 52, 10, 60_000, sack=False, timestamps=False)
+    other = OtherFlow("flow-2", "cubic", 3_000_000_000, Stack(1448, 52, 10, None), None, 0, None)
+    draft = dataclasses.replace(
+        DRAFT, stack=stack, application=writes, transfer_ns=59_500_000_000, probability=0.9,
+        candidates={"cubic": 0.9}, others=[other],
+    )  # fmt: skip
+    scenario = parse_scenario(tomllib.loads(draft_scenario(draft)), "draft.toml", ("newreno", "cubic"))
+    assert scenario.flow.engine_stack()["sack"] is False
+    assert scenario.flow.timestamps is False
+    assert scenario.flow.application.engine() == {
+        "kind": "writes", "at_ns": (500_000_000, 520_000_000), "bytes": (1400, 600)
+    }  # fmt: skip
+    assert [(flow.name, flow.start, flow.variant) for flow in scenario.flows] == [("flow-2", 3_000_000_000, "cubic")]
+    assert scenario.captured is not None
+    assert (scenario.captured.transfer, scenario.captured.probability) == (59_500_000_000, 0.9)

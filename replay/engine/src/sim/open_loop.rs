@@ -286,6 +286,26 @@ mod tests {
     }
 
     #[test]
+    fn an_idle_time_halves_the_window_for_each_rto() {
+        let cwnd_after_pause_until = |ms| {
+            let mut record = vec![(1200, ack(11, &[]))];
+            record.extend((11..=30).map(|n| (1200, data(n))));
+            record.push((1300, ack(31, &[])));
+            record.push((ms, data(31)));
+            replayed(&record)
+                .expect("fits")
+                .last()
+                .expect("states")
+                .cwnd_pkts
+        };
+        // The RTO is 300 ms: a round trip of 100 ms and Linux's 200 ms at least.
+        assert_eq!(cwnd_after_pause_until(1400), 40.0);
+        assert_eq!(cwnd_after_pause_until(1650), 20.0);
+        assert_eq!(cwnd_after_pause_until(1950), 10.0);
+        assert_eq!(cwnd_after_pause_until(9000), 10.0);
+    }
+
+    #[test]
     fn octets_that_were_not_sent_before_are_a_gap() {
         let gap = ReplayMismatch::Gap {
             index: 12,

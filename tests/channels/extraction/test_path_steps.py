@@ -1,0 +1,54 @@
+"""Stretches of one path in constructed round trips: handovers up and down, queues that are none."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hindflight.channels.extraction.delivery import Delivery
+from hindflight.channels.extraction.path_steps import stretches
+
+MS = 1_000_000
+
+
+def _delivery(sent_ms: list[float], trips_ms: list[float]) -> Delivery:
+    n = len(sent_ms)
+    t = (np.array(sent_ms) * MS).astype(np.int64)
+    no, yes = np.zeros(n, dtype=np.bool_), np.ones(n, dtype=np.bool_)
+    acked = t + (np.array(trips_ms) * MS).astype(np.int64)
+    return Delivery(
+        direction="a2b", record=np.arange(n), t_ns=t, size_bytes=np.full(n, 1500), seq=np.arange(n),
+        seq_end=np.arange(n), lost=no, acked_ns=acked, prompt=yes, undecided=no, covered_ns=acked, from_flow=yes,
+        ack_t_ns=acked, ack_bytes=40, handshake=None,
+    )  # fmt: skip
+
+
+def _floors(delivery: Delivery) -> list[tuple[int, float]]:
+    return [(stretch.first, stretch.floor_ns / MS) for stretch in stretches(delivery)]
+
+
+def test_handovers_up_and_down_begin_new_stretches() -> None:
+    sent = [10.0 * i for i in range(300)]
+    assert _floors(_delivery(sent, [50.0] * 100 + [250.0] * 100 + [30.0] * 100)) == [
+        (0, 50.0),
+        (100, 250.0),
+        (200, 30.0),
+    ]
+
+
+def test_a_queue_that_fills_and_drains_is_one_path() -> None:
+    # Ten milliseconds of service each, sent every eight: the wait grows by two a packet, then falls.
+    filling = [50.0 + 2 * i for i in range(100)]
+    draining = [248.0 - 2 * i for i in range(100)]
+    sent = [8.0 * i for i in range(100)] + [800.0 + 12 * i for i in range(100)]
+    assert len(_floors(_delivery(sent, filling + draining))) == 1
+
+
+def test_what_a_pause_drains_is_no_handover() -> None:
+    sent = [8.0 * i for i in range(50)] + [2000.0 + 8 * i for i in range(50)]
+    trips = [50.0 + 2 * i for i in range(50)] * 2
+    assert len(_floors(_delivery(sent, trips))) == 1
+
+
+def test_a_longer_path_after_a_pause_is_one() -> None:
+    sent = [10.0 * i for i in range(50)] + [2000.0 + 10 * i for i in range(50)]
+    assert _floors(_delivery(sent, [50.0] * 50 + [90.0] * 50)) == [(0, 50.0), (50, 90.0)]

@@ -1,0 +1,58 @@
+"""The congestion control of a sender from its packets: flows that the engine made, whose variant is known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hindflight.replay.experiment.engine_inputs import Job
+from hindflight.replay.experiment.identify import CapturedVariant, Sender, identify_variant
+from hindflight.replay.experiment.run import Recording, run_jobs
+from hindflight.replay.scenario.captured_application import sent_data, waits_of
+from hindflight.replay.scenario.model import parse_scenario
+from hindflight.toolkit.capture import load_capture
+
+
+def _identified(variant: str, folder: Path, **flow: object) -> CapturedVariant:
+    """What the capture of a replay at its sender shows: 40 s over a link with a short queue and some loss."""
+    link = {
+        "name": "path", "rate": "4 Mbit/s", "delay": "40 ms", "queue": "20 pkts",
+        "loss": {"model": "bernoulli", "per": 0.001},
+    }  # fmt: skip
+    data = {
+        "name": "s", "duration": "40 s", "path": ["sender", "receiver"], "links": [link],
+        "flow": {"profile": "linux", **flow}, "compare": {"variants": [variant], "seeds": 1},
+    }  # fmt: skip
+    scenario = parse_scenario(data, "s.toml", (variant,))
+    run_jobs(
+        scenario,
+        {1: Job(variant, "none", "what_if", "model", 1, recorded=True)},
+        {},
+        recording=Recording(captures=folder),
+    )
+    capture = load_capture(next(folder.glob("1-sender.pcap")))
+    sent = sent_data(capture.segments, "a2b", 1448)
+    sender = Sender(1448, 52, sack=True, initial_window_pkts=10)
+    return identify_variant(capture.segments, capture.events, "a2b", sender, waits_of(sent))
+
+
+@pytest.mark.parametrize("variant", ["linux-reno", "cubic", "bbr", "hybla"])
+def test_flows_of_a_variant_show_it(variant: str, tmp_path: Path) -> None:
+    found = _identified(variant, tmp_path)
+    assert found.name == variant, found
+    assert found.probability >= 0.8
+
+
+def test_a_flow_that_its_application_limits_shows_none(tmp_path: Path) -> None:
+    slow = {"kind": "on_off", "rate": "300 kbit/s", "on": "1 s", "off": "100 ms", "write": "500 B"}
+    found = _identified("cubic", tmp_path, application=slow)
+    assert found.name == "unknown"
+
+
+def test_a_capture_that_begins_in_mid_flow_shows_it_after_some_reductions(tmp_path: Path) -> None:
+    _identified("cubic", tmp_path)
+    capture = load_capture(next(tmp_path.glob("1-sender.pcap")))
+    sender = Sender(1448, 52, sack=True, initial_window_pkts=None)
+    found = identify_variant(capture.segments.slice(500), capture.events, "a2b", sender, [])
+    assert found.name == "cubic", found

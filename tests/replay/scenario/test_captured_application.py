@@ -1,0 +1,50 @@
+"""What an application wrote, from constructed packets: a bulk sender, one that writes at a rate, one that pauses."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hindflight.replay.scenario.captured_application import SentData, captured_writes
+
+MS = 1_000_000
+MSS = 1000
+
+
+def _sent(packets: list[tuple[int, int]], pushed: bool = False, trip_ms: int = 50) -> SentData:
+    """Packets of (time in ms, octets), each acknowledged a round trip later."""
+    t = np.array([at * MS for at, _ in packets], dtype=np.int64)
+    edges = np.concatenate(([1], 1 + np.cumsum([octets for _, octets in packets]))).astype(np.int64)
+    return SentData(t, edges[:-1], edges[1:], np.full(len(t), pushed), t + trip_ms * MS, edges[1:], MSS)
+
+
+def test_a_sender_whose_acks_release_its_segments_always_had_data() -> None:
+    # One segment in flight, the next one leaves with the ACK.
+    assert captured_writes(_sent([(50 * i, MSS) for i in range(100)])) is None
+
+
+def test_short_segments_end_writes_that_come_back_at_their_times() -> None:
+    writes = captured_writes(_sent([(20 * i + j, octets) for i in range(50) for j, octets in ((0, MSS), (0, 400))]))
+    assert writes is not None
+    assert writes.steady
+    assert writes.wait_share > 0.9
+    assert sum(writes.sizes) == 50 * 1400 - 1400
+    assert list(writes.at_ns[:3]) == [0, 20 * MS, 40 * MS]
+    assert set(writes.sizes) == {1400}
+
+
+def test_a_pause_after_everything_was_acknowledged_parts_two_writes() -> None:
+    bulk = [(50 * i, MSS) for i in range(20)]
+    writes = captured_writes(_sent([*bulk, *((5000 + at, octets) for at, octets in bulk)]))
+    assert writes is not None
+    assert not writes.steady
+    assert writes.sizes == (20 * MSS, 20 * MSS)
+    assert writes.at_ns == (0, 5000 * MS)
+
+
+def test_full_segments_with_push_are_ends_of_short_writes() -> None:
+    # Nagle's algorithm gathers small writes into full segments, which leave without an ACK.
+    packets = [(30 * i, MSS) for i in range(50)]
+    paced, pushed = captured_writes(_sent(packets)), captured_writes(_sent(packets, pushed=True))
+    assert paced is None
+    assert pushed is not None
+    assert pushed.wait_share > 0.5
