@@ -214,8 +214,8 @@ class Controller:
         """Fast recovery ended with this ACK."""
 
     def on_idle(self, initial_window: float, idle_s: float) -> None:  # noqa: ARG002 - for those that override it
-        """Data follows after a pause longer than the RTO: cwnd restarts from `initial_window` (RFC 5681 §4.1), or from more
-        where the stack halves it for every RTO (profile `linux`, RFC 2861)."""
+        """Data follows after a pause longer than the RTO: cwnd restarts from `initial_window` (RFC 5681 §4.1), or from
+        more where the stack halves it for every RTO (profile `linux`, RFC 2861)."""
         self.cwnd = min(self.cwnd, initial_window)
 
 
