@@ -1,4 +1,4 @@
-"""What the analysis must get right on the recorded links of fixtures/recorded: steps, breaks, bursts, pauses, two flows.
+"""What the analysis must get right on the links of fixtures/recorded: steps, breaks, bursts, pauses, two flows.
 
 The rules were not read off these runs alone, but they were seen in development: accuracy is quoted on others (docs).
 """
