@@ -87,6 +87,8 @@ pub struct Sender {
     /// Columns of `flows`.
     pub row: DirectionRow,
     ca_state: CaState,
+    /// The event of a timeout that may turn out to be loss recovery, until the next ACK.
+    pending_rto: Option<Event>,
     /// Recovery point of a spurious timeout, until it is acknowledged.
     spurious_rto_point: Option<i64>,
     /// Timestamp of the first retransmission of the recovery (RFC 3522: RetransmitTS).
@@ -162,6 +164,7 @@ impl Sender {
         if self.board.flight_bytes() == 0 {
             self.timer_restart_ns = now;
         }
+        self.revise_timeout(sent);
         let mut overlap = self.board.overlap(sent.start, sent.end);
         if overlap.repeated_bytes == 0 && overlap.filled_bytes == 0 && self.was_sent_before(sent) {
             let earlier = Transmission {
@@ -228,6 +231,7 @@ impl Sender {
         flow: FlowDirection,
         events: &mut Vec<Event>,
     ) -> AckNote {
+        events.extend(self.pending_rto.take());
         self.sack_in_use = ack.sack_in_use;
         let before = self.board.snd_una();
         let advances = ack.seg_ack > before;
@@ -417,6 +421,7 @@ impl Sender {
 
     /// Processes the end of the connection: decides on everything that is open.
     pub fn finish(&mut self, now_ns: i64, flow: FlowDirection, events: &mut Vec<Event>) {
+        events.extend(self.pending_rto.take());
         let path = self.path();
         self.losses
             .decide(i64::MAX, self.board.log_mut(), path, flow, events);
