@@ -44,6 +44,8 @@ pub struct ReceivedAck {
     pub sack: Edges,
     /// Timestamp echo reply.
     pub ts_ecr: Option<u32>,
+    /// IPv4 identification.
+    pub ip_id: Option<u16>,
     /// Window, scaled; `None` if the scale is unknown.
     pub wnd_bytes: Option<i64>,
     /// Window field.
@@ -121,6 +123,7 @@ pub struct Sender {
     /// Time when a segment sent after the oldest outstanding one was delivered.
     loss_evidence_ns: Option<i64>,
     last_ack_ns: i64,
+    last_ack_id: Option<u16>,
     last_send_ns: i64,
 }
 
@@ -239,7 +242,10 @@ impl Sender {
         let outstanding = self.board.started() && self.board.snd_nxt() > before;
         let dsack = dsack_block(ack);
         let delivery = self.update_scoreboard(ack, dsack.is_some());
-        if let Some((left, right)) = dsack {
+        // A packet that the network duplicated reports nothing new.
+        let duplicated = ack.ip_id.is_some_and(|id| id != 0) && ack.ip_id == self.last_ack_id;
+        self.last_ack_id = ack.ip_id;
+        if let Some((left, right)) = dsack.filter(|_| !duplicated) {
             self.losses.on_dsack(left, right, ack.record, ack.t_ns);
         }
         let mut note = AckNote {

@@ -298,7 +298,8 @@ impl Sender {
             retransmitted_before: overlap
                 .range
                 .is_some_and(|range| range.retransmissions.is_some()),
-            tiny: sent.payload_bytes <= 1,
+            // Neither a SYN nor a FIN.
+            tiny: sent.payload_bytes <= 1 && sent.end - sent.start == i64::from(sent.payload_bytes),
             acknowledged: sent.end <= una,
             zero_window: self.snd_wnd_bytes == Some(0),
             dup_acks: self.dup_acks,
