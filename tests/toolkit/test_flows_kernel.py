@@ -89,8 +89,7 @@ def test_what_dsack_disproves_was_not_lost(run: str) -> None:
 @every_run
 def test_timeouts_are_those_that_the_kernel_counted(run: str) -> None:
     for flow, truth in flows(run):
-        # S7-bbr: the kernel retransmits 2.8 s after the first transmission, for a reason that its counters do not show.
-        assert abs(flow["a2b_rtos"] - truth["rto_count"]) <= (1 if run == "S7-bbr" else 0)
+        assert flow["a2b_rtos"] == truth["rto_count"]
         assert len(events(run, flow, "rto")) == flow["a2b_rtos"]
 
 

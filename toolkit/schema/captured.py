@@ -159,7 +159,7 @@ FLOWS = Table(
             "handshake_rtt_ns",
             "i64",
             "ns",
-            "SYN to the ACK of the SYN/ACK; null without a complete handshake",
+            "SYN to the ACK of the SYN/ACK; null without a complete handshake, or if a repeated SYN or SYN/ACK makes it ambiguous (Karn)",
             nullable=True,
         ),
         *_per_direction(

@@ -113,7 +113,8 @@ impl RetransmissionContext {
         if self.acknowledged && self.tiny {
             return (EventCause::Probe, Reason::KeepAlive);
         }
-        if self.zero_window {
+        // A whole segment at a closed window is repeated by the retransmission timer (RFC 9293 §3.8.6.1).
+        if self.zero_window && self.tiny {
             return (EventCause::Probe, Reason::ZeroWindow);
         }
         if self.timer_expired() {

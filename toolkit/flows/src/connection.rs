@@ -53,9 +53,36 @@ struct Handshake {
     syn_ns: Option<i64>,
     syn_ack_ns: Option<i64>,
     ack_ns: Option<i64>,
+    /// Timestamp of the SYN.
+    syn_ts_val: Option<u32>,
+    /// A SYN or SYN/ACK was repeated, so that the answer may be to the first (Karn, RFC 6298 §3).
+    ambiguous: bool,
 }
 
 impl Handshake {
+    fn on_syn(&mut self, segment: &Segment) {
+        let timestamps = segment.options.timestamps;
+        if segment.flags & flags::ACK == 0 {
+            if self.syn_ack_ns.is_none() {
+                self.ambiguous |= self.syn_ns.is_some();
+                self.syn_ns = Some(segment.t_ns);
+                self.syn_ts_val = timestamps.map(|pair| pair.0);
+            }
+        } else if self.ack_ns.is_none() {
+            // RFC 7323 §4: the echo names the SYN.
+            let named = timestamps.is_some() && timestamps.map(|pair| pair.1) == self.syn_ts_val;
+            self.ambiguous = self.syn_ack_ns.is_some() || (self.ambiguous && !named);
+            self.syn_ack_ns = Some(segment.t_ns);
+        }
+    }
+
+    /// The RTT of the path, unless it is ambiguous.
+    fn path_rtt_ns(self) -> Option<i64> {
+        self.rtt()
+            .filter(|_| !self.ambiguous)
+            .map(|rtt| rtt.path_ns)
+    }
+
     /// The RTT of the handshake, as seen from the end that opened the connection.
     fn rtt(self) -> Option<SplitRtt> {
         let path_ns = self.ack_ns? - self.syn_ns?;
@@ -335,13 +362,7 @@ impl Connection {
             // The option limits the segments of the other end (RFC 9293 §3.7.1).
             self.senders[1 - index].board.set_mss(i64::from(mss));
         }
-        if segment.flags & flags::ACK == 0 {
-            if self.handshake.syn_ack_ns.is_none() {
-                self.handshake.syn_ns = Some(segment.t_ns);
-            }
-        } else if self.handshake.ack_ns.is_none() {
-            self.handshake.syn_ack_ns = Some(segment.t_ns);
-        }
+        self.handshake.on_syn(segment);
     }
 
     /// The advertised window, scaled; `None` if the scale is unknown. A zero window needs no scale.
@@ -390,6 +411,9 @@ impl Connection {
             let rtt = self.handshake.rtt();
             self.set_vantage(rtt.map_or(Vantage::Unknown, SplitRtt::vantage));
         }
+        // RFC 9293 §3.8.4: a keep-alive repeats the last octet sent, and has none itself.
+        let board = &self.senders[index].board;
+        let keep_alive = board.started() && note.seq + 1 == board.snd_nxt();
         let has_sack = !segment.options.sack.as_slice().is_empty();
         self.sack_in_use |= has_sack;
         let ack = ReceivedAck {
@@ -398,9 +422,12 @@ impl Connection {
             seg_ack: ack,
             sack: note.sack,
             ts_ecr: segment.options.timestamps.map(|pair| pair.1),
+            ip_id: segment.ip_id,
             wnd_bytes: note.wnd_bytes,
             window: segment.window,
-            pure: segment.payload_bytes == 0 && segment.flags & (flags::SYN | flags::FIN) == 0,
+            pure: segment.payload_bytes == 0
+                && segment.flags & (flags::SYN | flags::FIN) == 0
+                && !keep_alive,
             sack_in_use: self.sack_in_use,
         };
         if let (Some(remote), Some((ts_val, _))) =
@@ -435,9 +462,9 @@ impl Connection {
 
     /// Sets the capture point, given relative to direction a2b.
     fn set_vantage(&mut self, vantage_a2b: Vantage) {
-        let handshake_rtt_ns = self.handshake.rtt().map(|rtt| rtt.path_ns);
+        let handshake_rtt_ns = self.handshake.path_rtt_ns();
         let vantages = [vantage_a2b, vantage_a2b.reverse()];
-        let phase = if handshake_rtt_ns.is_some() {
+        let phase = if self.handshake.rtt().is_some() {
             Phase::SlowStart
         } else {
             Phase::Unknown
@@ -538,7 +565,7 @@ impl Connection {
             rst: self.rst,
             data_direction,
             vantage,
-            handshake_rtt_ns: self.handshake.rtt().map(|rtt| rtt.path_ns),
+            handshake_rtt_ns: self.handshake.path_rtt_ns(),
             directions,
         }
     }

@@ -50,6 +50,11 @@ pub enum Reason {
         /// Recovery point of the timeout.
         recovery_point: i64,
     },
+    /// Trigger: loss recovery, and not a timeout, which leaves a window of one segment (RFC 5681 §3.1).
+    WindowOpen {
+        /// Record of the second segment, before any ACK.
+        record: u64,
+    },
     /// Trigger: tail loss probe (RFC 8985 §7).
     TailLossProbe {
         /// Time since the last transmission.
@@ -213,6 +218,10 @@ impl fmt::Display for Reason {
             Self::AfterTimeout { recovery_point } => {
                 write!(f, "after a timeout, recovery point {recovery_point}")
             }
+            Self::WindowOpen { record } => write!(
+                f,
+                "loss recovery: record {record} followed before any ACK, so the window was larger than after a timeout"
+            ),
             Self::TailLossProbe { waited_ns } => write!(
                 f,
                 "tail loss probe {} after the last transmission",

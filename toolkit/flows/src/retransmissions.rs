@@ -58,6 +58,11 @@ impl Retransmissions {
         &self.entries[list as usize].0
     }
 
+    /// The same, mutable.
+    pub fn newest_mut(&mut self, list: u32) -> &mut Retransmission {
+        &mut self.entries[list as usize].0
+    }
+
     /// The entries of a list, newest first.
     pub fn iter(&self, list: Option<u32>) -> impl Iterator<Item = &Retransmission> {
         let mut next = list;

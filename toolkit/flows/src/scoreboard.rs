@@ -218,6 +218,17 @@ impl Scoreboard {
         &mut self.log
     }
 
+    /// Changes the retransmission of `record` that is the last one of the range at `start`.
+    pub fn revise(&mut self, start: i64, record: u64, change: impl FnOnce(&mut Retransmission)) {
+        let range = self.ranges.get(self.index_of(start));
+        let newest = range
+            .and_then(|range| range.retransmissions)
+            .map(|list| self.log.newest_mut(list));
+        if let Some(entry) = newest.filter(|entry| entry.transmission.record == record) {
+            change(entry);
+        }
+    }
+
     /// The ranges that are not acknowledged, in the order of sequence numbers.
     pub fn outstanding(&self) -> impl Iterator<Item = &Range> {
         self.ranges.iter()

@@ -44,6 +44,8 @@ pub struct ReceivedAck {
     pub sack: Edges,
     /// Timestamp echo reply.
     pub ts_ecr: Option<u32>,
+    /// IPv4 identification.
+    pub ip_id: Option<u16>,
     /// Window, scaled; `None` if the scale is unknown.
     pub wnd_bytes: Option<i64>,
     /// Window field.
@@ -87,6 +89,8 @@ pub struct Sender {
     /// Columns of `flows`.
     pub row: DirectionRow,
     ca_state: CaState,
+    /// The event of a timeout that may turn out to be loss recovery, until the next ACK.
+    pending_rto: Option<Event>,
     /// Recovery point of a spurious timeout, until it is acknowledged.
     spurious_rto_point: Option<i64>,
     /// Timestamp of the first retransmission of the recovery (RFC 3522: RetransmitTS).
@@ -119,6 +123,7 @@ pub struct Sender {
     /// Time when a segment sent after the oldest outstanding one was delivered.
     loss_evidence_ns: Option<i64>,
     last_ack_ns: i64,
+    last_ack_id: Option<u16>,
     last_send_ns: i64,
 }
 
@@ -162,6 +167,7 @@ impl Sender {
         if self.board.flight_bytes() == 0 {
             self.timer_restart_ns = now;
         }
+        self.revise_timeout(sent);
         let mut overlap = self.board.overlap(sent.start, sent.end);
         if overlap.repeated_bytes == 0 && overlap.filled_bytes == 0 && self.was_sent_before(sent) {
             let earlier = Transmission {
@@ -228,6 +234,7 @@ impl Sender {
         flow: FlowDirection,
         events: &mut Vec<Event>,
     ) -> AckNote {
+        events.extend(self.pending_rto.take());
         self.sack_in_use = ack.sack_in_use;
         let before = self.board.snd_una();
         let advances = ack.seg_ack > before;
@@ -235,7 +242,10 @@ impl Sender {
         let outstanding = self.board.started() && self.board.snd_nxt() > before;
         let dsack = dsack_block(ack);
         let delivery = self.update_scoreboard(ack, dsack.is_some());
-        if let Some((left, right)) = dsack {
+        // A packet that the network duplicated reports nothing new.
+        let duplicated = ack.ip_id.is_some_and(|id| id != 0) && ack.ip_id == self.last_ack_id;
+        self.last_ack_id = ack.ip_id;
+        if let Some((left, right)) = dsack.filter(|_| !duplicated) {
             self.losses.on_dsack(left, right, ack.record, ack.t_ns);
         }
         let mut note = AckNote {
@@ -417,6 +427,7 @@ impl Sender {
 
     /// Processes the end of the connection: decides on everything that is open.
     pub fn finish(&mut self, now_ns: i64, flow: FlowDirection, events: &mut Vec<Event>) {
+        events.extend(self.pending_rto.take());
         let path = self.path();
         self.losses
             .decide(i64::MAX, self.board.log_mut(), path, flow, events);

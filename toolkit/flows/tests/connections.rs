@@ -212,7 +212,7 @@ fn a_retransmitted_syn_is_the_same_connection() {
             flow.handshake_rtt_ns,
             flow.directions[0].retransmitted_segments
         ),
-        (Some(100_100_000), 0)
+        (None, 0)
     );
     assert_eq!(
         flow.directions[0].rtt_samples, 0,
@@ -477,4 +477,55 @@ fn closed_and_idle_connections_are_retired() {
             .collect::<Vec<_>>(),
         [9]
     );
+}
+
+#[test]
+fn a_repeated_syn_gives_no_round_trip_time_without_timestamps() {
+    let rtt = |syn: &str, again: &str, answer: &str| {
+        let outcome = run(&format!(
+            "   0.0 a>b S  0 mss 1000 {syn}
+             1000.0 a>b S  0 mss 1000 {again}
+             1100.0 b>a SA 0 ack 1 mss 1000 {answer}
+             1100.1 a>b A  1 ack 1"
+        ));
+        outcome.flows[0].handshake_rtt_ns
+    };
+    assert_eq!(rtt("", "", ""), None);
+    assert_eq!(rtt("ts 1/0", "ts 1001/0", "ts 9/1"), None);
+    assert_eq!(rtt("ts 1/0", "ts 1001/0", "ts 9/1001"), Some(100_100_000));
+}
+
+#[test]
+fn a_keep_alive_of_the_other_end_is_no_duplicate_ack() {
+    let outcome = run("
+          0.0 a>b S  0 mss 1000
+        100.0 b>a SA 0 ack 1 mss 1000
+        100.1 a>b A  1 ack 1
+        110.0 a>b A 1:1001 ack 1
+        115.0 b>a A 0 ack 1     # a keep-alive
+        210.0 b>a A 1 ack 1001
+    ");
+    assert_eq!(outcome.flows[0].directions[1].dup_acks, 0);
+}
+
+#[test]
+fn a_fin_that_is_repeated_is_no_keep_alive() {
+    let outcome = run("
+          0.00 a>b S  0 mss 1000
+          0.05 b>a SA 0 ack 1 mss 1000
+        100.0 a>b A  1 ack 1
+        110.0 a>b A 1:1001 ack 1
+        110.1 b>a A 1 ack 1001
+        120.0 a>b FA 1001 ack 1
+        120.1 b>a A 1 ack 1002
+        520.0 a>b FA 1001 ack 1
+    ");
+    let repeats: Vec<_> = outcome
+        .events
+        .iter()
+        .filter(|event| event.kind == EventKind::Retransmission)
+        .map(|event| event.mechanism)
+        .collect();
+    assert_eq!(repeats.len(), 1);
+    assert_ne!(repeats[0], Some(hindflight_flows::Mechanism::KeepAlive));
 }

@@ -174,3 +174,24 @@ fn a_retransmission_long_before_the_timeout_is_none() {
     ));
     assert_eq!(outcome.flows[0].directions[0].rtos, 0);
 }
+
+#[test]
+fn two_retransmissions_without_an_ack_between_are_not_a_timeout() {
+    let outcome = run("  0.00 a>b S  0 mss 1000 sackok
+         100.00 b>a SA 0 ack 1 mss 1000 sackok
+         100.01 a>b A  1 ack 1
+         110.00 a>b A 1:1001    ack 1           # lost
+         110.01 a>b A 1001:2001 ack 1           # lost
+         110.02 a>b A 2001:3001 ack 1
+         210.02 b>a A 1 ack 1 sack 2001-3001
+         600.00 a>b A 1:1001    ack 1
+         600.10 a>b A 1001:2001 ack 1
+         700.00 b>a A 1 ack 1001 sack 2001-3001
+         700.10 b>a A 1 ack 3001");
+    assert_eq!(outcome.flows[0].directions[0].rtos, 0);
+    assert!(
+        mechanisms(&outcome)
+            .iter()
+            .all(|row| row.1 == Some(Mechanism::Sack))
+    );
+}

@@ -298,7 +298,8 @@ impl Sender {
             retransmitted_before: overlap
                 .range
                 .is_some_and(|range| range.retransmissions.is_some()),
-            tiny: sent.payload_bytes <= 1,
+            // Neither a SYN nor a FIN.
+            tiny: sent.payload_bytes <= 1 && sent.end - sent.start == i64::from(sent.payload_bytes),
             acknowledged: sent.end <= una,
             zero_window: self.snd_wnd_bytes == Some(0),
             dup_acks: self.dup_acks,
@@ -339,6 +340,8 @@ impl Sender {
                 // timeout starts it again.
                 let in_recovery = matches!(self.ca_state, CaState::Recovery { .. });
                 let f_rto_acks = if in_recovery { 0 } else { F_RTO_ACKS };
+                let evidence = self.board.sacked().octets() > 0 || self.dup_acks > 0;
+                let may_be_recovery = self.ca_state == CaState::Open && evidence;
                 self.exit_recovery(now, End::BrokenOff, flow, events);
                 self.row.rtos += 1;
                 self.ca_state = CaState::Loss {
@@ -346,12 +349,17 @@ impl Sender {
                     f_rto_acks,
                 };
                 self.retransmit_ts = entry.transmission.ts_val;
-                events.push(Event {
+                let timeout = Event {
                     record: Some(entry.transmission.record),
                     seq_start: Some(entry.seq_start),
                     seq_end: Some(entry.seq_end),
                     ..flow.event(EventKind::Rto, EventCause::Rto, now, entry.reason)
-                });
+                };
+                if may_be_recovery && self.vantage == Vantage::Sender {
+                    self.pending_rto = Some(timeout);
+                } else {
+                    events.push(timeout);
+                }
             }
             (EventCause::Fast, _) if self.ca_state == CaState::Open => {
                 self.row.recoveries += 1;
@@ -372,6 +380,38 @@ impl Sender {
         {
             *retransmissions += 1;
         }
+    }
+
+    /// Processes a segment after what appeared to be a timeout, before any ACK. RFC 5681 §3.1: after a timeout, the
+    /// window is one segment. If the sender sends a second one, the reordering timer started loss recovery (RFC 8985
+    /// §6.3), or pacing delayed it.
+    pub(super) fn revise_timeout(&mut self, sent: &Sent) {
+        let second = |timeout: &mut Event| {
+            let wait_ns = sent.transmission.t_ns - timeout.t_ns;
+            timeout.seq_start != Some(sent.start) && wait_ns < self.rtt.min_rto_ns()
+        };
+        let (Some(timeout), CaState::Loss { recovery_point, .. }) =
+            (self.pending_rto.take_if(second), self.ca_state)
+        else {
+            return;
+        };
+        let (record, seq_start) = (timeout.record.unwrap_or(0), timeout.seq_start.unwrap_or(0));
+        let reason = Reason::WindowOpen {
+            record: sent.transmission.record,
+        };
+        let mechanism = mechanism(EventCause::Fast, reason, self.sack_in_use);
+        self.board.revise(seq_start, record, |entry| {
+            (entry.cause, entry.reason, entry.mechanism) = (EventCause::Fast, reason, mechanism);
+        });
+        self.row.rtos -= 1;
+        self.row.recoveries += 1;
+        self.ca_state = CaState::Recovery {
+            start_ns: timeout.t_ns,
+            record,
+            seq_start,
+            recovery_point,
+            retransmissions: 1,
+        };
     }
 
     /// Returns to the open state at `now_ns`.
