@@ -6,14 +6,16 @@ segment.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from hindflight.toolkit.capture import Capture
+    from validation.captures.truth import FlowTruth
 
 UNKNOWN = "unknown"
 
@@ -52,11 +54,12 @@ class WindowClaim:
 
 @dataclass(frozen=True, slots=True)
 class FlowClaims:
-    """What one capture says of one flow."""
+    """What one capture says of one flow; of a transmission that is `undecided` it does not show whether it arrived."""
 
     flow_id: int
     vantage: str
     losses: Sequence[LossClaim]
+    undecided: Sequence[LossClaim]
     causes: Sequence[CauseClaim]
     windows: Sequence[WindowClaim]
 
@@ -71,9 +74,18 @@ def claims_of(capture: Capture, ports: tuple[int, int]) -> FlowClaims | None:
         flow_id=flow["flow_id"],
         vantage=flow["vantage"],
         losses=[_loss(row) for row in events if row["kind"] == "loss"],
+        undecided=[_loss(row) for row in events if row["kind"] == "undecided"],
         causes=[_cause(row) for row in events if row["kind"] == "retransmission"],
         windows=[_window(row) for row in _of(capture.instruments, flow["flow_id"]) if row["source"] == "inferred"],
     )
+
+
+def when_sent(flow: FlowTruth, windows: Sequence[WindowClaim]) -> list[WindowClaim]:
+    """Return claims of a capture at the receiver at the time at which the packet left that shows them."""
+    arrived = sorted((packet.arrived_ns, packet.t_ns) for packet in flow.transmissions if packet.fate == "delivered")
+    times = [at for at, _ in arrived]
+    found = ((bisect_right(times, claim.t_ns), claim) for claim in windows)
+    return [replace(claim, t_ns=arrived[after - 1][1]) for after, claim in found if after]
 
 
 def _of(table: pa.Table, flow_id: int) -> list[dict[str, Any]]:
@@ -94,6 +106,4 @@ def _cause(row: Mapping[str, Any]) -> CauseClaim:
 
 
 def _window(row: Mapping[str, Any]) -> WindowClaim:
-    return WindowClaim(
-        row["t_ns"], row["cwnd_bytes"], row["flight_bytes"], row.get("cwnd_low_bytes"), row.get("cwnd_high_bytes")
-    )
+    return WindowClaim(row["t_ns"], row["cwnd_bytes"], row["pipe_bytes"], row["cwnd_low_bytes"], row["cwnd_high_bytes"])

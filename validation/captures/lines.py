@@ -67,6 +67,8 @@ def loss_lines(flows: Sequence[FlowScore]) -> Iterator[Line]:
             many = [flow.losses for flow in own if flow.losses.cases >= MIN_LOSSES and flow.sack == sack]
             name = f"worst flow with {MIN_LOSSES} losses or more, {'' if sack else 'no '}SACK"
             yield _least(subject, name, min((_worse(counts) for counts in many), default=None), bound, len(many))
+        sent = sum(flow.transmissions for flow in own)
+        yield _most(subject, "transmissions of unknown fate", pooled.unknown / sent if sent else None, 0.03, sent)
         few = [flow.losses for flow in own if flow.losses.cases < MIN_LOSSES]
         yield _most(
             subject, "errors in a flow with fewer", max((c.wrong + c.missed for c in few), default=None), 1, len(few)

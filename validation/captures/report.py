@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hindflight.toolkit.errors import ChannelError, LogError
-from validation.captures.claims import FlowClaims, claims_of
+from validation.captures.claims import FlowClaims, claims_of, when_sent
 from validation.captures.links import LinkScore, score_link
 from validation.captures.scores import CauseScore, Counts, WindowScore, score_causes, score_losses, score_windows
 from validation.captures.truth import FlowTruth, RunTruth, read_truth
@@ -35,6 +35,7 @@ class FlowScore:
     side: str
     congestion_control: str
     sack: bool
+    transmissions: int
     losses: Counts
     causes: CauseScore
     windows: WindowScore
@@ -103,9 +104,10 @@ def _judge_flow(run: RunTruth, flow: FlowTruth, claims: FlowClaims, seen: tuple[
         side=side,
         congestion_control=flow.congestion_control,
         sack=run.sack,
-        losses=score_losses(flow, claims.losses),
+        transmissions=len(flow.transmissions),
+        losses=score_losses(flow, claims.losses, claims.undecided),
         causes=score_causes(flow, claims.causes) if at_sender else CauseScore(),
-        windows=score_windows(flow, claims.windows),
+        windows=score_windows(flow, claims.windows if at_sender else when_sent(flow, claims.windows)),
         link=link,
         notes=tuple(notes),
     )

@@ -18,7 +18,7 @@ CAUSES = ("fast", "sack/rack", "rto", "after_rto", "tlp")
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Right, wrong and missed claims of one kind; `unknown` cases count as neither."""
+    """Right, wrong and missed claims of one kind; what is said to be unknown counts as neither."""
 
     right: int = 0
     wrong: int = 0
@@ -43,25 +43,32 @@ class Counts:
 
     @property
     def cases(self) -> int:
-        """Cases that there were."""
-        return self.right + self.missed + self.unknown
+        """Cases that were decided."""
+        return self.right + self.missed
 
 
 def _share(part: int, whole: int) -> float | None:
     return part / whole if whole else None
 
 
-def score_losses(flow: FlowTruth, claims: Sequence[LossClaim]) -> Counts:
+def score_losses(flow: FlowTruth, claims: Sequence[LossClaim], undecided: Sequence[LossClaim] = ()) -> Counts:
     """A transmission that no claim names is claimed not lost; a claim that names none is wrong."""
+    lost = {packet.record for packet in flow.transmissions if packet.lost}
+    claimed = _named(flow, claims)
+    unknown = _named(flow, undecided) - claimed
+    right = len(claimed & lost)
+    return Counts(right, len(claims) - right, len(lost - claimed - unknown), len(unknown))
+
+
+def _named(flow: FlowTruth, claims: Sequence[LossClaim]) -> set[int]:
+    """Return the records of the transmissions that claims name."""
     by_record = {packet.record: packet for packet in flow.transmissions}
     by_copy = {(packet.seq, packet.copy): packet for packet in flow.transmissions}
     named = [
-        by_copy.get((claim.seq, claim.copy)) if claim.record is None else by_record.get(claim.record)
+        by_record.get(claim.record) if claim.record is not None else by_copy.get((claim.seq, claim.copy))
         for claim in claims
     ]
-    claimed = {packet.record for packet in named if packet is not None}
-    lost = {packet.record for packet in flow.transmissions if packet.lost}
-    return Counts(len(claimed & lost), len(claims) - len(claimed & lost), len(lost - claimed))
+    return {packet.record for packet in named if packet is not None}
 
 
 @dataclass(frozen=True, slots=True)
