@@ -76,7 +76,7 @@ def verdicts(delivery: Delivery, link: Link) -> Attribution:
         odds += _gap_odds(link)
     cause = np.where(lost, np.where(odds > 0, QUEUE, CHANNEL), NONE).astype(np.int8)
     known = delivery.from_flow & ~delivery.undecided & (~lost | (np.abs(odds) >= KNOWN_LOG_ODDS))
-    outages = _outages(delivery, link)
+    outages = _outages(delivery, link, cause)
     for first, last, _ in outages:
         within = np.arange(first, last + 1)
         within = within[lost[within]]
@@ -146,7 +146,7 @@ def _groups(group: Ints) -> list[Ints]:
     return np.split(members, np.flatnonzero(np.diff(group[members])) + 1)
 
 
-def _outages(delivery: Delivery, link: Link) -> tuple[tuple[int, int, int | None], ...]:
+def _outages(delivery: Delivery, link: Link, cause: npt.NDArray[np.int8]) -> tuple[tuple[int, int, int | None], ...]:
     """Return runs of losses without a delivery that last longer than a queue or a burst can."""
     own = np.flatnonzero(delivery.from_flow & ~delivery.undecided)
     edges = np.diff(np.concatenate(([0], delivery.lost[own].astype(np.int8), [0])))
@@ -156,8 +156,11 @@ def _outages(delivery: Delivery, link: Link) -> tuple[tuple[int, int, int | None
         first, last = int(own[start]), int(own[stop - 1])
         sent_ns, served_ns = delivery.t_ns[last] - delivery.t_ns[first], left_ns[last] - left_ns[first]
         trip_ns = 2 * one_way_ns(delivery, link, first)
-        least_ns = MIN_OUTAGE_NS if stop - start >= MANY_PKTS else max(MIN_OUTAGE_NS, trip_ns)
-        long = sent_ns >= least_ns and served_ns > trip_ns / 2
+        if stop - start >= MANY_PKTS:
+            behind = np.mean(cause[first : last + 1][delivery.lost[first : last + 1]] == CHANNEL) >= 0.5
+            long = (behind or sent_ns >= MIN_OUTAGE_NS) and served_ns > trip_ns / 2
+        else:
+            long = sent_ns >= max(MIN_OUTAGE_NS, trip_ns) and served_ns > trip_ns / 2
         if stop - start >= MIN_OUTAGE_PKTS and long:
             found.append((first, last, int(own[stop]) if stop < len(own) else None))
     return tuple(found)

@@ -12,7 +12,7 @@ import numpy as np
 from hindflight.channels.extraction import change_points as _change_points
 from hindflight.channels.extraction.change_points import Floats, PiecewiseConstant
 from hindflight.channels.extraction.delivery import Bools, Delivery, Ints
-from hindflight.channels.extraction.path_steps import Stretch, stretches
+from hindflight.channels.extraction.path_steps import Stretch, is_jump, stretches
 
 NS_BIT = 8e9
 """Converts bytes per nanosecond to bit/s."""
@@ -304,12 +304,16 @@ def stretch_base(delivery: Delivery, service_ns: Floats, entered: Bools) -> Base
         floor = max(0.0, float(bare.min())) if len(bare) else (spans[-1][2] if spans else stretch.floor_ns)
         if len(bare):
             floor = max(0.0, min(floor, _without_wait(bare - wait[within][prompt], service_ns[within], floor)))
-        base[within] = floor
-        spans.append((stretch.first, stretch.after, floor))
+        if spans and not is_jump(floor, spans[-1][2]):
+            # The round trips differed by the serialisation at another rate.
+            first, _, held = spans.pop()
+            floor = min(floor, held)
+        else:
+            first = stretch.first
+        base[first : stretch.after] = floor
+        spans.append((first, stretch.after, floor))
         # Packets on the way when the path changed met both.
-        changed_ns = delivery.t_ns[stretch.first]
-        on_the_way = delivery.acked_ns[: stretch.first] > changed_ns
-        trusted[: stretch.first] &= ~on_the_way if stretch.first else True
+        trusted[:first] &= delivery.acked_ns[:first] <= delivery.t_ns[first]
     return Base(base, trusted, tuple(spans), sure=True)
 
 

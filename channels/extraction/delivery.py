@@ -99,9 +99,10 @@ def of_flow(segments: pa.Table, events: pa.Table, flow_id: int, direction: str) 
     lost = np.isin(record, _lost_records(events, flow_id, direction))
     covered = _first_cover(seq, seq_end, acks)
     acked = _assign_copies(seq_end, t_ns, lost, covered)
+    prompt = _prompt(acked)
     if not _has_sack(acks):
         # Without SACK a loss is inferred from the retransmission, so it cannot show which copy an ACK answers.
-        acked[_sent_again(seq_end)] = -1
+        prompt &= ~_sent_again(seq_end)
     ack_sizes = _column(acks, "ip_bytes")[_column(acks, "payload_bytes") == 0]
     return Delivery(
         direction=direction,
@@ -112,7 +113,7 @@ def of_flow(segments: pa.Table, events: pa.Table, flow_id: int, direction: str) 
         seq_end=seq_end,
         lost=lost,
         acked_ns=acked,
-        prompt=_prompt(acked),
+        prompt=prompt,
         undecided=~lost & (covered == NEVER),
         covered_ns=np.where(covered == NEVER, -1, covered),
         from_flow=np.ones(len(seq), dtype=np.bool_),

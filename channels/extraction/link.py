@@ -14,6 +14,7 @@ from hindflight.channels.extraction import queue as _queue
 from hindflight.channels.extraction.bottleneck import Base, Rate
 from hindflight.channels.extraction.change_points import Floats
 from hindflight.channels.extraction.delivery import Delivery
+from hindflight.channels.extraction.path_steps import stretches
 from hindflight.channels.extraction.queue import Arrivals, Ceiling, Replay
 
 LATE_SHARE = 0.06
@@ -52,9 +53,10 @@ def of_delivery(delivery: Delivery, rate: Rate) -> Link:
     base = _bottleneck.constant_base(delivery, service)
     arrivals = _arrivals(delivery, base, service, full)
     unshared = _late_share(arrivals) <= LATE_SHARE
-    if not unshared:
+    # A link that is always busy explains a shorter path by a longer queue, too; a jump of the round trip does not.
+    if not unshared or len(stretches(delivery)) > 1:
         moved = _stepped_fit(delivery, service, full)
-        if moved is not None:
+        if moved is not None and (moved[2] or not unshared):
             base, arrivals, unshared = moved
     first = _queue.replay(arrivals, -np.inf, unshared)
     gap = _gap_evidence(first) if unshared else np.zeros(len(delivery))

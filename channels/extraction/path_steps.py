@@ -62,6 +62,11 @@ def stretches(delivery: Delivery) -> tuple[Stretch, ...]:
     return tuple(_merged(found))
 
 
+def is_jump(one_ns: float, other_ns: float) -> bool:
+    """Return whether two round trips differ by more than hosts and ACKs jitter."""
+    return abs(one_ns - other_ns) > max(MIN_JUMP_NS, MIN_JUMP_SHARE * min(one_ns, other_ns))
+
+
 def _cuts(delivery: Delivery, timed: Ints, trip: Floats) -> list[int]:
     """Return the indices of the timed packets that are the first of a new path."""
     sent = delivery.t_ns[timed].astype(np.float64)
@@ -101,7 +106,6 @@ def _merged(found: list[tuple[Stretch, int, float]]) -> list[Stretch]:
             kept.append(stretch)
             continue
         last = kept[-1]
-        jump = max(MIN_JUMP_NS, MIN_JUMP_SHARE * min(last.floor_ns, stretch.floor_ns))
         following = found[i + 1][0] if i + 1 < len(found) else None
         if count < MIN_STRETCH or sent_ns < last.floor_ns:
             if following is not None:
@@ -111,7 +115,7 @@ def _merged(found: list[tuple[Stretch, int, float]]) -> list[Stretch]:
                 )  # fmt: skip
             else:
                 kept[-1] = Stretch(last.first, stretch.after, last.floor_ns)
-        elif abs(stretch.floor_ns - last.floor_ns) <= jump:
+        elif not is_jump(stretch.floor_ns, last.floor_ns):
             kept[-1] = Stretch(last.first, stretch.after, min(last.floor_ns, stretch.floor_ns))
         else:
             kept.append(stretch)

@@ -33,6 +33,9 @@ goodput by more than that."""
 RESPONSE_NS = 1_000_000
 """Time within which a host answers an ACK with the data that it releases; later sending has another reason."""
 
+BURST_NS = 100_000
+"""Time within which segments belong to one burst of the host."""
+
 MAX_UNEVEN = 0.03
 """Deviation from a constant rate, as a share of all octets, up to which an application writes at that rate."""
 
@@ -123,8 +126,10 @@ def waits_of(sent: SentData) -> list[tuple[int, int, int]]:
     last_ack = np.where(before >= 0, sent.ack[np.maximum(before, 0)], -1)
     released = (before >= 0) & (following - last_ack_ns <= RESPONSE_NS)
     short = sent.seq_end[:-1] - sent.seq[:-1] < sent.mss_bytes
-    if np.mean(sent.pushed) >= PUSHED_SHARE:
-        short |= sent.pushed[:-1]
+    # Linux sets PSH on the last segment of every burst of a segmentation offload; a segment alone has it from a write.
+    alone = sent.pushed & (np.diff(sent.t_ns, prepend=sent.t_ns[0] - RESPONSE_NS) > BURST_NS)
+    if np.mean(alone) >= PUSHED_SHARE:
+        short |= alone[:-1]
     # The first ACK of everything: from then on an open window had no data.
     emptied = np.searchsorted(sent.ack, sent.seq_end[:-1], side="left")
     emptied_ns = np.where(emptied < len(sent.ack), sent.ack_t_ns[np.minimum(emptied, len(sent.ack) - 1)], following)

@@ -64,6 +64,7 @@ class Open:
     packets: int
     rate: Estimate | None
     base_rtt: Estimate | None
+    min_rtt: Estimate | None
     queue: Estimate | None
     edges: Mapping[int, int]
 
@@ -77,6 +78,7 @@ def open_of(trace: Trace, lost: Ints, packets: int) -> Open:
         packets=packets,
         rate=trace.estimate("rate_bps"),
         base_rtt=trace.estimate("base_rtt_ns"),
+        min_rtt=trace.estimate("min_rtt_ns"),
         queue=trace.estimate("queue_limit_pkts"),
         edges=_edges(trace),
     )
@@ -166,7 +168,9 @@ def _rate(open_: Open, rng: np.random.Generator) -> float:
 
 
 def _delay(open_: Open, rng: np.random.Generator) -> float:
-    return _within(open_.base_rtt, rng)
+    """Draw a factor for the delays from the scatter of the smallest round trips: what is subtracted from them for
+    serialisation is added again by the link."""
+    return _within(open_.min_rtt, rng)
 
 
 def _drafted(open_: Open) -> int:

@@ -48,3 +48,8 @@ def test_full_segments_with_push_are_ends_of_short_writes() -> None:
     assert paced is None
     assert pushed is not None
     assert pushed.wait_share > 0.5
+
+
+def test_push_at_the_end_of_a_burst_of_the_host_ends_no_write() -> None:
+    packets = [(30 * i, MSS) for i in range(50) for _ in range(2)]
+    assert captured_writes(_sent(packets, pushed=True)) is None

@@ -22,6 +22,7 @@ def _open(bursts: list[int], **changes: Any) -> Open:
         "bursts": np.array(bursts, dtype=np.int64), "packets": 10_000,
         "rate": _estimate("rate_bps", 1e6, 0.98e6, 1.02e6),
         "base_rtt": _estimate("base_rtt_ns", 1e8, 0.99e8, 1.01e8),
+        "min_rtt": _estimate("min_rtt_ns", 1.1e8, 1.1e8, 1.11e8),
         "queue": _estimate("queue_limit_pkts", 20.0, 18.0, 22.0), "edges": {},
     }  # fmt: skip
     return Open(**{**given, **changes})
