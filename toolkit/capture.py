@@ -34,8 +34,8 @@ class Traffic(NamedTuple):
 class Summary:
     """What a capture holds, as far as it has been read.
 
-    `resolution_ns` is 1 or 1000; `snaplen_bytes` 0 where the file sets no limit. `other` counts what is not a TCP
-    segment, by kind: udp, icmp, arp, tcp_fragment (fragments after the first), other_ip, not_ip, undecoded (each of
+    `link_type` names those of all interfaces; `resolution_ns` is the coarsest of theirs; `snaplen_bytes` 0 where the
+    file sets no limit. `other` counts what is not a TCP segment, by kind: udp, icmp, arp, tcp_fragment (fragments after the first), other_ip, not_ip, undecoded (each of
     these is an issue as well). Packets outside the times asked for are counted in `outside_window_packets` and nowhere
     else.
     """
@@ -71,7 +71,7 @@ class CaptureStream:
         from_ns: int | None = None,
         to_ns: int | None = None,
     ) -> None:
-        """Open `path`: pcap, plain or compressed by xz, gzip or zstd, recognised by its contents.
+        """Open `path`: pcap or pcapng, plain or compressed by xz, gzip or zstd, recognised by its contents.
 
         Times are since 1970-01-01 UTC; packets before `from_ns` or not before `to_ns` are skipped. CaptureError
         if it is missing or not a capture that can be read, MachineError if the system refuses to read it.

@@ -23,8 +23,7 @@ KERNEL = DATA / "kernel"
 # Of damaged headers tshark shows what it can.
 FIXTURES = {name: variant for name, variant in captures().items() if not variant.damaged}
 
-PCAPNG = {"pfcp.pcap", "tcp_zerowindowrecovery.pcapng", "modify-request.pcapng"}
-FOUND = sorted(path for path in PUBLIC.glob("*/*") if {".pcap", ".dmp", ".dump"} & set(path.suffixes))
+FOUND = sorted(path for path in PUBLIC.glob("*/*") if {".pcap", ".pcapng", ".dmp", ".dump"} & set(path.suffixes))
 SHARED = pytest.mark.skipif(not DATA.exists(), reason="../shared/data is not here")
 
 FIELDS = (
@@ -148,7 +147,7 @@ def test_fixtures(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.peer
 @SHARED
-@pytest.mark.parametrize("path", [p for p in FOUND if p.name not in PCAPNG], ids=lambda path: path.name)
+@pytest.mark.parametrize("path", FOUND, ids=lambda path: path.name)
 def test_public_captures(path: Path) -> None:
     compare(path.name, path, plain(path))
 

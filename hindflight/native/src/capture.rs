@@ -135,16 +135,15 @@ impl CaptureReader {
 
     /// What was read so far: container, link, counts by kind of traffic, span.
     fn summary<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let (header, link, tally) = py.detach(|| {
+        let (header, links, tally) = py.detach(|| {
             let reader = &self.state().reader;
-            (reader.header(), reader.link(), reader.tally().clone())
+            (reader.header(), reader.link_names(), reader.tally().clone())
         });
         let out = PyDict::new(py);
         out.set_item("compression", header.compression.name())?;
-        out.set_item("link_type", link.name())?;
-        out.set_item("link_number", header.link_number)?;
+        out.set_item("link_type", links.join(", "))?;
         out.set_item("snaplen_bytes", header.snaplen_bytes)?;
-        out.set_item("resolution_ns", if header.nanosecond { 1 } else { 1000 })?;
+        out.set_item("resolution_ns", header.resolution_ns)?;
         out.set_item("start_ns", tally.span_ns.map(|span| span.0))?;
         out.set_item("end_ns", tally.span_ns.map(|span| span.1))?;
         out.set_item("packets", tally.packets)?;

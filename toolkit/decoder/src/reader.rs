@@ -2,10 +2,11 @@
 
 use std::io::Read;
 
+use crate::container::{CaptureHeader, Record, Records};
 use crate::ip::{self, Fragment, IpError, IpHeader, protocol};
 use crate::issue::{DecodeError, Issue, IssueKind, Issues};
 use crate::link::{self, LinkType, Network};
-use crate::pcap::{CaptureHeader, Record, Records};
+
 use crate::segment::Segment;
 use crate::tally::{Other, OtherPacket, Tally};
 use crate::tcp::{self, OptionsEnd, OtherOptions, TcpError, TcpHeader};
@@ -57,12 +58,9 @@ impl<R: Read> Reader<R> {
     pub fn new(source: R) -> Result<Self, DecodeError> {
         let mut issues = Issues::default();
         let records = Records::new(source, &mut issues)?;
-        let number = records.header().link_number;
-        let link = LinkType::from_number(number).ok_or(DecodeError::LinkType { number })?;
         Ok(Self {
             records,
             decoder: Decoder {
-                link,
                 tally: Tally::default(),
                 issues,
                 other_options: OtherOptions::new(),
@@ -104,9 +102,13 @@ impl<R: Read> Reader<R> {
         self.records.header()
     }
 
-    /// The link type of all frames.
-    pub fn link(&self) -> LinkType {
-        self.decoder.link
+    /// The link types of the interfaces so far, each once: names, or numbers of unsupported ones.
+    pub fn link_names(&self) -> Vec<String> {
+        let numbers = self.records.link_numbers().into_iter();
+        let name = |number| LinkType::from_number(number).map(LinkType::name);
+        numbers
+            .map(|number| name(number).map_or_else(|| number.to_string(), str::to_owned))
+            .collect()
     }
 
     /// Counts of the packets read so far.
@@ -128,7 +130,6 @@ impl<R: Read> Reader<R> {
 
 /// Decodes a record to a segment.
 struct Decoder {
-    link: LinkType,
     tally: Tally,
     issues: Issues,
     other_options: OtherOptions,
@@ -140,7 +141,11 @@ impl Decoder {
     fn segment(&mut self, record: &Record<'_>) -> Option<Segment> {
         self.tally.packet(record.t_ns);
         let bytes = record.frame_bytes;
-        let (at, version) = match link::network(self.link, record.data) {
+        let link = match record.link {
+            Ok(link) => link,
+            Err(number) => return self.report_link(record, number),
+        };
+        let (at, version) = match link::network(link, record.data) {
             Network::Ipv4(at) => (at, 4),
             Network::Ipv6(at) => (at, 6),
             Network::Arp => return self.tally.other(Other::Arp, bytes),
@@ -187,6 +192,16 @@ impl Decoder {
             ip_bytes: ip.ip_bytes,
         });
         self.tally.other(kind, record.frame_bytes)
+    }
+
+    #[cold]
+    fn report_link(&mut self, record: &Record<'_>, number: u16) -> Option<Segment> {
+        self.issues
+            .add(record.number, record.offset, IssueKind::LinkType, || {
+                let name = link::unsupported_name(number);
+                format!("the interface has link type {number} ({name}), which is not supported; not decoded")
+            });
+        self.tally.other(Other::Undecoded, record.frame_bytes)
     }
 
     #[cold]
