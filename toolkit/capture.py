@@ -35,9 +35,9 @@ class Summary:
     """What a capture holds, as far as it has been read.
 
     `link_type` names those of all interfaces; `resolution_ns` is the coarsest of theirs; `snaplen_bytes` 0 where the
-    file sets no limit. `other` counts what is not a TCP segment, by kind: udp, icmp, arp, tcp_fragment (fragments after the first), other_ip, not_ip, undecoded (each of
-    these is an issue as well). Packets outside the times asked for are counted in `outside_window_packets` and nowhere
-    else.
+    file sets no limit. `other` counts what is not a TCP segment, by kind: udp, icmp, arp, tcp_fragment (fragments after
+    the first), other_ip, not_ip, undecoded (each of these is an issue as well). Packets outside the times asked for are
+    counted in `outside_window_packets` and nowhere else.
     """
 
     compression: str

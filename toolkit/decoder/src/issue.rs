@@ -40,9 +40,11 @@ pub enum IssueKind {
     TcpOptions,
     /// The captured part of a frame ends within the TCP options.
     OptionsCut,
+    /// Packets of a protocol that is not read and may contain TCP: one issue per protocol, with their number.
+    Skipped,
 }
 
-const KINDS: usize = IssueKind::OptionsCut as usize + 1;
+const KINDS: usize = IssueKind::Skipped as usize + 1;
 
 impl IssueKind {
     /// Name in the table `issues`.
@@ -65,6 +67,7 @@ impl IssueKind {
             Self::TcpHeader => "tcp_header",
             Self::TcpOptions => "tcp_options",
             Self::OptionsCut => "options_cut",
+            Self::Skipped => "skipped",
         }
     }
 }

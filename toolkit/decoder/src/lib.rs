@@ -18,8 +18,10 @@ mod pcap;
 mod pcapng;
 mod reader;
 mod segment;
+mod skipped;
 mod tally;
 mod tcp;
+mod tunnel;
 
 pub use compression::Compression;
 pub use container::{CaptureHeader, Format};

@@ -8,8 +8,10 @@ use crate::issue::{DecodeError, Issue, IssueKind, Issues};
 use crate::link::{self, LinkType, Network};
 
 use crate::segment::Segment;
+use crate::skipped::{Skipped, SkippedCounts};
 use crate::tally::{Other, OtherPacket, Tally};
 use crate::tcp::{self, OptionsEnd, OtherOptions, TcpError, TcpHeader};
+use crate::tunnel::{self, Content};
 
 /// Reads the TCP segments of a capture from any `Read`, with a single buffer.
 ///
@@ -65,6 +67,7 @@ impl<R: Read> Reader<R> {
                 issues,
                 other_options: OtherOptions::new(),
                 other_packets: Vec::new(),
+                skipped: SkippedCounts::default(),
             },
             window: Window::default(),
         })
@@ -93,7 +96,12 @@ impl<R: Read> Reader<R> {
                 });
             }
         }
-        self.decoder.issues.close(self.records.offset());
+        let offset = self.records.offset();
+        let Decoder {
+            skipped, issues, ..
+        } = &mut self.decoder;
+        skipped.report(offset, issues);
+        issues.close(offset);
         None
     }
 
@@ -128,12 +136,16 @@ impl<R: Read> Reader<R> {
     }
 }
 
+/// Maximum number of IP headers inside one another.
+const MAX_NESTING: usize = 8;
+
 /// Decodes a record to a segment.
 struct Decoder {
     tally: Tally,
     issues: Issues,
     other_options: OtherOptions,
     other_packets: Vec<OtherPacket>,
+    skipped: SkippedCounts,
 }
 
 impl Decoder {
@@ -145,26 +157,70 @@ impl Decoder {
             Ok(link) => link,
             Err(number) => return self.report_link(record, number),
         };
-        let (at, version) = match link::network(link, record.data) {
-            Network::Ipv4(at) => (at, 4),
-            Network::Ipv6(at) => (at, 6),
-            Network::Arp => return self.tally.other(Other::Arp, bytes),
-            Network::Other => return self.tally.other(Other::NotIp, bytes),
-            Network::Truncated => return self.report_truncated(record, "link header"),
-        };
-        let packet = record.data.get(at..).unwrap_or_default();
-        let available_bytes = bytes.saturating_sub(at as u32);
-        let parsed = match version {
-            4 => ip::parse_v4(packet, available_bytes),
-            _ => ip::parse_v6(packet, available_bytes),
-        };
-        let ip = match parsed {
-            Ok(ip) => ip,
-            Err(error) => return self.report_bad_ip(record, error),
-        };
-        if ip.protocol != protocol::TCP || ip.fragment == Fragment::Later {
-            return self.count_other(record, &ip);
+        let mut network = link::network(link, record.data);
+        // Where the packet ends that encloses the next one.
+        let mut end = bytes;
+        for _ in 0..MAX_NESTING {
+            let (at, version) = match network {
+                Network::Ipv4(at) => (at, 4),
+                Network::Ipv6(at) => (at, 6),
+                Network::Arp => return self.tally.other(Other::Arp, bytes),
+                Network::Other(what) => {
+                    self.skip(record, what);
+                    return self.tally.other(Other::NotIp, bytes);
+                }
+                Network::Truncated => return self.report_truncated(record, "link header"),
+            };
+            let packet = record.data.get(at..).unwrap_or_default();
+            let available_bytes = end.saturating_sub(at as u32);
+            let parsed = match version {
+                4 => ip::parse_v4(packet, available_bytes),
+                _ => ip::parse_v6(packet, available_bytes),
+            };
+            let ip = match parsed {
+                Ok(ip) => ip,
+                Err(error) => return self.report_bad_ip(record, error),
+            };
+            if ip.protocol == protocol::TCP && ip.fragment != Fragment::Later {
+                return self.tcp(record, packet, &ip, available_bytes);
+            }
+            network = match tunnel::content(record.data, at + ip.header_bytes, &ip) {
+                Content::Tunnel(inner @ (Network::Ipv4(_) | Network::Ipv6(_))) => inner,
+                Content::Tunnel(Network::Truncated) => {
+                    return self.report_truncated(record, "tunnel header");
+                }
+                Content::Tunnel(Network::Other(what)) => {
+                    self.skip(record, what);
+                    return self.count_other(record, &ip);
+                }
+                Content::Skipped(what) => {
+                    self.skip(record, Some(what));
+                    return self.count_other(record, &ip);
+                }
+                Content::Plain | Content::Tunnel(Network::Arp) => {
+                    return self.count_other(record, &ip);
+                }
+            };
+            end = end.min((at as u32).saturating_add(ip.ip_bytes));
         }
+        self.skip(record, Some(Skipped::Nesting));
+        self.tally.other(Other::OtherIp, bytes)
+    }
+
+    fn skip(&mut self, record: &Record<'_>, what: Option<Skipped>) {
+        if let Some(what) = what {
+            self.skipped.add(what, record.number, record.offset);
+        }
+    }
+
+    #[inline]
+    fn tcp(
+        &mut self,
+        record: &Record<'_>,
+        packet: &[u8],
+        ip: &IpHeader,
+        available_bytes: u32,
+    ) -> Option<Segment> {
         let octets = packet.get(ip.header_bytes..).unwrap_or_default();
         let length = ip.ip_bytes - ip.header_bytes as u32;
         let tcp = match tcp::parse(octets, length, &mut self.other_options) {
@@ -172,13 +228,13 @@ impl Decoder {
             Err(error) => return self.report_bad_tcp(record, error, length),
         };
         if ip.length_zero || ip.ip_bytes > available_bytes || ip.fragment == Fragment::First {
-            self.report_ip(record, &ip, available_bytes);
+            self.report_ip(record, ip, available_bytes);
         }
         if tcp.options_end != OptionsEnd::Complete {
             self.report_options(record, tcp.options_end);
         }
-        self.tally.tcp(bytes);
-        Some(assemble(record, &ip, &tcp))
+        self.tally.tcp(record.frame_bytes);
+        Some(assemble(record, ip, &tcp))
     }
 
     fn count_other(&mut self, record: &Record<'_>, ip: &IpHeader) -> Option<Segment> {
