@@ -89,11 +89,14 @@ class CaptureStream:
 
     def first_time_ns(self) -> int | None:
         """Return the time of the first TCP segment, None without any. This consumes the segment."""
-        batch = next(self.batches(1), None)
+        batch = next((batch for batch in self.batches(1) if batch.num_rows), None)
         return None if batch is None else int(batch["t_ns"][0].as_py())
 
     def batches(self, max_rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of `segments` in the order of the capture, at most `max_rows` (1 to 2**24) at a time."""
+        """Yield the rows of `segments` in the order of the capture, at most `max_rows` (1 to 2**24) at a time.
+
+        A batch comes at least every 65,536 packets without a segment, if need be without a row.
+        """
         while (columns := self._reader.read_batch(max_rows)) is not None:
             yield _typed("segments", columns)
 

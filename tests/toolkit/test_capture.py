@@ -15,7 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from fixtures.make_captures import Variant, captures, ethernet
+from fixtures.make_captures import UDP, Record, Variant, captures, ethernet, ipv4, tcp4
 from hindflight.toolkit.capture import CaptureStream, Traffic, load_capture
 from hindflight.toolkit.errors import CaptureError, HindflightError, MachineError
 
@@ -196,6 +196,17 @@ def test_what_the_system_cannot_read_is_the_machines_fault() -> None:
         pytest.skip("no /proc/self/mem here")
     with pytest.raises(MachineError, match="cannot be read"):
         load_capture(path)
+
+
+def test_long_traffic_without_tcp_comes_in_bounded_pieces(tmp_path: Path) -> None:
+    datagram = ethernet(0x0800, ipv4(UDP, bytes(8)))
+    records = (Record(datagram),) * 150_000 + (Record(tcp4()),)
+    path = write(tmp_path, Variant("udp", records, 1).octets())
+    stream = CaptureStream(path)
+    pieces = [(batch.num_rows, stream.others().num_rows) for batch in stream.batches()]
+    assert pieces == [(0, 65_536), (0, 65_536), (1, 150_000 - 2 * 65_536)]
+    assert CaptureStream(path).first_time_ns() is not None
+    assert load_capture(path).others.num_rows == 150_000
 
 
 def test_batches_are_as_asked_and_add_up() -> None:

@@ -93,7 +93,8 @@ impl CaptureReader {
         })
     }
 
-    /// The next rows of `segments`, at most `max_rows`; None at the end.
+    /// The next rows of `segments`, at most `max_rows`; None at the end. There are fewer, or none, after many packets
+    /// without a segment.
     fn read_batch(&self, py: Python<'_>, max_rows: usize) -> PyResult<Option<Columns>> {
         if !(1..=MAX_ROWS).contains(&max_rows) {
             return Err(PyValueError::new_err(format!(
@@ -186,14 +187,16 @@ impl State {
         let mut columns = SegmentColumns::with_capacity(max_rows.min(ROOM), Origin::default());
         while columns.rows() < max_rows {
             let Some(captured) = self.reader.next_segment() else {
-                self.done = true;
-                self.tracker.finish();
+                self.done = self.reader.ended();
+                if self.done {
+                    self.tracker.finish();
+                }
                 break;
             };
             let note = self.tracker.push(&captured.segment);
             columns.push(&captured, &note);
         }
-        if columns.rows() == 0 {
+        if columns.rows() == 0 && self.done {
             return Ok(None);
         }
         columns.finish().map(Some)

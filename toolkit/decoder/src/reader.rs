@@ -25,7 +25,14 @@ pub struct Reader<R: Read> {
     records: Records<R>,
     decoder: Decoder,
     window: Window,
+    /// Packets without a segment since the last pause.
+    packets_since_pause: u32,
+    ended: bool,
 }
+
+/// Packets without a segment after which [`Reader::next_segment`] returns, so that the caller can take the others and
+/// the user can interrupt.
+const PACKETS_PER_PAUSE: u32 = 1 << 16;
 
 /// A segment, and the options without a field in [`TcpOptions`](crate::TcpOptions).
 #[derive(Clone, Copy, Debug)]
@@ -70,6 +77,8 @@ impl<R: Read> Reader<R> {
                 skipped: SkippedCounts::default(),
             },
             window: Window::default(),
+            packets_since_pause: 0,
+            ended: false,
         })
     }
 
@@ -80,22 +89,27 @@ impl<R: Read> Reader<R> {
         self
     }
 
-    /// The next TCP segment; `None` at the end of the input.
+    /// The next TCP segment; `None` at the end of the input, and after each 65,536 packets without a segment (see
+    /// [`Reader::ended`]).
     #[inline]
     pub fn next_segment(&mut self) -> Option<Captured<'_>> {
         while let Some(record) = self.records.next(&mut self.decoder.issues) {
             if !self.window.contains(record.t_ns) {
                 self.decoder.tally.outside_window_packets += 1;
-                continue;
-            }
-            if let Some(segment) = self.decoder.segment(&record) {
+            } else if let Some(segment) = self.decoder.segment(&record) {
                 let options_other = self.decoder.other_options.as_slice();
                 return Some(Captured {
                     segment,
                     options_other,
                 });
             }
+            self.packets_since_pause += 1;
+            if self.packets_since_pause == PACKETS_PER_PAUSE {
+                self.packets_since_pause = 0;
+                return None;
+            }
         }
+        self.ended = true;
         let offset = self.records.offset();
         let Decoder {
             skipped, issues, ..
@@ -103,6 +117,11 @@ impl<R: Read> Reader<R> {
         skipped.report(offset, issues);
         issues.close(offset);
         None
+    }
+
+    /// Whether all of the input has been read.
+    pub fn ended(&self) -> bool {
+        self.ended
     }
 
     /// The file header.

@@ -405,3 +405,23 @@ fn a_read_error_is_an_error_at_the_start_and_an_issue_later() {
     let kinds: Vec<IssueKind> = reader.issues().iter().map(|i| i.kind).collect();
     assert_eq!(kinds, [IssueKind::ReadError]);
 }
+
+#[test]
+fn a_long_stretch_without_tcp_is_interrupted() {
+    let mut capture = Capture::plain();
+    for _ in 0..70_000 {
+        capture.frame(&ethernet(0x0800, &ipv4(17, &[], 0, &[0; 8])));
+    }
+    capture.frame(&tcp_frame(&Tcp::default()));
+    let mut reader = Reader::new(&capture.octets[..]).expect("a capture");
+    assert!(reader.next_segment().is_none());
+    assert!(!reader.ended());
+    assert_eq!(reader.take_others().len(), 65_536);
+    assert_eq!(
+        reader.next_segment().expect("the segment").segment.record,
+        70_001
+    );
+    assert!(reader.next_segment().is_none());
+    assert!(reader.ended());
+    assert_eq!(reader.take_others().len(), 70_000 - 65_536);
+}
