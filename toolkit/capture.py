@@ -71,7 +71,7 @@ class CaptureStream:
         from_ns: int | None = None,
         to_ns: int | None = None,
     ) -> None:
-        """Open `path`: pcap or pcapng, plain or compressed by xz, gzip or zstd, recognised by its contents.
+        """Open `path`: pcap or pcapng, plain or compressed by xz, gzip, zstd, bzip2 or lz4, recognised by its contents.
 
         Times are since 1970-01-01 UTC; packets before `from_ns` or not before `to_ns` are skipped. CaptureError
         if it is missing or not a capture that can be read, MachineError if the system refuses to read it.

@@ -24,7 +24,7 @@ def register(app: typer.Typer) -> None:
 
 
 def info(
-    capture: Annotated[Path, typer.Argument(help="Capture (pcap or pcapng; plain, xz, gzip or zstd).")],
+    capture: Annotated[Path, typer.Argument(help="Capture (pcap or pcapng; plain, xz, gzip, zstd, bzip2 or lz4).")],
     wide: Wide = False,
     as_json: AsJson = False,
 ) -> None:

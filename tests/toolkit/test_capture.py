@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import lzma
 import os
@@ -44,15 +45,15 @@ def test_each_variant_gives_its_segments_and_issues(variant: Variant, tmp_path: 
 def test_byte_order_resolution_and_compression_do_not_change_the_tables(tmp_path: Path) -> None:
     plain = VARIANTS["little_us"].octets()
     expected = load_capture(write(tmp_path, plain))
-    same = [lzma.compress(plain), gzip.compress(plain), VARIANTS["big_us"].octets()]
+    same = [lzma.compress(plain), gzip.compress(plain), bz2.compress(plain), VARIANTS["big_us"].octets()]
     for octets in same:
         found = load_capture(write(tmp_path, octets))
         for name in ("segments", "flows", "events", "instruments", "others", "issues"):
             assert getattr(found, name).equals(getattr(expected, name)), name
     names = []
-    for octets in (plain, *same[:2]):
+    for octets in (plain, *same[:3]):
         names.append(load_capture(write(tmp_path, octets)).summary.compression)
-    assert names == ["none", "xz", "gzip"]
+    assert names == ["none", "xz", "gzip", "bzip2"]
 
 
 def test_options_without_a_column_stay_on_the_wire(tmp_path: Path) -> None:

@@ -192,7 +192,7 @@ impl DecodeError {
                 "was the capture stopped before the first packet, or was the file copied in part?",
             ),
             Self::NotACapture { .. } => Some(
-                "give a pcap or pcapng file as tcpdump and Wireshark write them, uncompressed or as .xz, .gz or .zst",
+                "give a pcap or pcapng file as tcpdump and Wireshark write them, uncompressed or as .xz, .gz, .zst, .bz2 or .lz4",
             ),
             Self::LinkType { .. } => Some(
                 "capture on an Ethernet, Linux cooked (-i any), PPP, loopback or raw IP interface",

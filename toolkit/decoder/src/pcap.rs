@@ -167,9 +167,7 @@ impl Layout {
 fn not_a_capture(start: &[u8]) -> DecodeError {
     let found = match start {
         [b's', b'n', b'o', b'o', b'p', 0, ..] => "it is a Solaris snoop file",
-        [b'B', b'Z', b'h', ..] => "it is compressed with bzip2",
         [b'P', b'K', 3, 4, ..] => "it is a zip archive",
-        [0x04, 0x22, 0x4d, 0x18, ..] => "it is compressed with lz4",
         _ => {
             let hex: Vec<String> = start.iter().take(4).map(|o| format!("{o:02x}")).collect();
             let found = format!("it starts with the octets {}", hex.join(" "));

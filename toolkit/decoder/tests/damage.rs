@@ -7,6 +7,7 @@ mod support;
 use std::io::{self, Read, Write};
 
 use hindflight_decoder::{DecodeError, Issue, IssueKind, Other, Reader, Window};
+use lz4_flex::frame::{BlockSize, FrameEncoder, FrameInfo};
 use support::{Capture, Tcp, ethernet, ipv4, tcp_frame};
 
 /// Record numbers of the segments, and the issues.
@@ -309,11 +310,24 @@ fn zstd(octets: &[u8]) -> io::Result<Vec<u8>> {
     zstd::stream::encode_all(octets, 3)
 }
 
+fn bzip2(octets: &[u8]) -> io::Result<Vec<u8>> {
+    let mut encoder = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::fast());
+    encoder.write_all(octets)?;
+    encoder.finish()
+}
+
+fn lz4(octets: &[u8]) -> io::Result<Vec<u8>> {
+    let blocks = FrameInfo::new().block_size(BlockSize::Max64KB);
+    let mut encoder = FrameEncoder::with_frame_info(blocks, Vec::new());
+    encoder.write_all(octets)?;
+    Ok(encoder.finish()?)
+}
+
 #[test]
 fn compressed_inputs_of_several_members_decode_like_plain_ones() {
     let capture = capture_of(2000);
     let (one, two) = capture.octets.split_at(capture.octets.len() / 3);
-    for compress in [xz as Compress, gzip, zstd] {
+    for compress in [xz as Compress, gzip, zstd, bzip2, lz4] {
         let octets = [
             compress(one).expect("compressed"),
             compress(two).expect("compressed"),
@@ -327,7 +341,7 @@ fn compressed_inputs_of_several_members_decode_like_plain_ones() {
 #[test]
 fn a_truncated_compressed_stream_keeps_the_records_before_the_end() {
     let capture = capture_of(2000);
-    for compress in [xz as Compress, gzip, zstd] {
+    for compress in [xz as Compress, gzip, zstd, bzip2, lz4] {
         let octets = compress(&capture.octets).expect("compressed");
         let mut previous = 0;
         for length in (64..octets.len()).step_by(97) {
