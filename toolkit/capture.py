@@ -34,10 +34,10 @@ class Traffic(NamedTuple):
 class Summary:
     """What a capture holds, as far as it has been read.
 
-    `resolution_ns` is 1 or 1000; `snaplen_bytes` 0 where the file sets no limit. `other` counts what is not a TCP
-    segment, by kind: udp, icmp, arp, tcp_fragment (fragments after the first), other_ip, not_ip, undecoded (each of
-    these is an issue as well). Packets outside the times asked for are counted in `outside_window_packets` and nowhere
-    else.
+    `link_type` names those of all interfaces; `resolution_ns` is the coarsest of theirs; `snaplen_bytes` 0 where the
+    file sets no limit. `other` counts what is not a TCP segment, by kind: udp, icmp, arp, tcp_fragment (fragments after
+    the first), other_ip, not_ip, undecoded (each of these is an issue as well). Packets outside the times asked for are
+    counted in `outside_window_packets` and nowhere else.
     """
 
     compression: str
@@ -71,7 +71,7 @@ class CaptureStream:
         from_ns: int | None = None,
         to_ns: int | None = None,
     ) -> None:
-        """Open `path`: pcap, plain or compressed by xz, gzip or zstd, recognised by its contents.
+        """Open `path`: pcap or pcapng, plain or compressed by xz, gzip, zstd, bzip2 or lz4, recognised by its contents.
 
         Times are since 1970-01-01 UTC; packets before `from_ns` or not before `to_ns` are skipped. CaptureError
         if it is missing or not a capture that can be read, MachineError if the system refuses to read it.
@@ -89,11 +89,14 @@ class CaptureStream:
 
     def first_time_ns(self) -> int | None:
         """Return the time of the first TCP segment, None without any. This consumes the segment."""
-        batch = next(self.batches(1), None)
+        batch = next((batch for batch in self.batches(1) if batch.num_rows), None)
         return None if batch is None else int(batch["t_ns"][0].as_py())
 
     def batches(self, max_rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of `segments` in the order of the capture, at most `max_rows` (1 to 2**24) at a time."""
+        """Yield the rows of `segments` in the order of the capture, at most `max_rows` (1 to 2**24) at a time.
+
+        A batch comes at least every 65,536 packets without a segment, if need be without a row.
+        """
         while (columns := self._reader.read_batch(max_rows)) is not None:
             yield _typed("segments", columns)
 

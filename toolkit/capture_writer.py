@@ -39,7 +39,7 @@ def write_capture(
     rows = dict.fromkeys(CAPTURE_TABLES, 0)
     for batch in stream.batches():
         rows["segments"] += batch.num_rows
-        if "segments" in tables:
+        if "segments" in tables and batch.num_rows:
             transaction.writer("segments").write(batch)
         for name, source in sources.items():
             rows[name] += _write(transaction, name, source, tables)

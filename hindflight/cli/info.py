@@ -24,7 +24,7 @@ def register(app: typer.Typer) -> None:
 
 
 def info(
-    capture: Annotated[Path, typer.Argument(help="Capture (pcap; plain, xz, gzip or zstd).")],
+    capture: Annotated[Path, typer.Argument(help="Capture (pcap or pcapng; plain, xz, gzip, zstd, bzip2 or lz4).")],
     wide: Wide = False,
     as_json: AsJson = False,
 ) -> None:
@@ -111,7 +111,8 @@ _HEADS = {
 
 def _print(document: dict[str, Any], wide: bool) -> None:
     snaplen = document["snaplen_bytes"]
-    clock = {1: "nanoseconds", 1000: "microseconds"}[document["clock_resolution_ns"]]
+    resolution_ns = document["clock_resolution_ns"]
+    clock = {1: "nanoseconds", 1000: "microseconds"}.get(resolution_ns, f"{resolution_ns} ns")
     other = ", ".join(f"{kind} {count['packets']}" for kind, count in document["other"].items())
     share = document["tcp_share_of_bytes"]
     lines = {

@@ -18,7 +18,9 @@ def register(app: typer.Typer) -> None:
 
 
 def ingest(
-    inputs: Annotated[list[Path], typer.Argument(help="Captures (pcap) and kernel logs (WEB100, TCP_INFO as CSV).")],
+    inputs: Annotated[
+        list[Path], typer.Argument(help="Captures (pcap, pcapng) and kernel logs (WEB100, TCP_INFO as CSV).")
+    ],
     workspace: Annotated[Path, typer.Option("--workspace", "-w", help="Workspace; created if it does not exist.")],
     flow: Annotated[int | None, typer.Option("--flow", help="Flow that the logs belong to.")] = None,
     from_: From = "",

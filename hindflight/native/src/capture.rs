@@ -93,7 +93,8 @@ impl CaptureReader {
         })
     }
 
-    /// The next rows of `segments`, at most `max_rows`; None at the end.
+    /// The next rows of `segments`, at most `max_rows`; None at the end. There are fewer, or none, after many packets
+    /// without a segment.
     fn read_batch(&self, py: Python<'_>, max_rows: usize) -> PyResult<Option<Columns>> {
         if !(1..=MAX_ROWS).contains(&max_rows) {
             return Err(PyValueError::new_err(format!(
@@ -135,16 +136,15 @@ impl CaptureReader {
 
     /// What was read so far: container, link, counts by kind of traffic, span.
     fn summary<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let (header, link, tally) = py.detach(|| {
+        let (header, links, tally) = py.detach(|| {
             let reader = &self.state().reader;
-            (reader.header(), reader.link(), reader.tally().clone())
+            (reader.header(), reader.link_names(), reader.tally().clone())
         });
         let out = PyDict::new(py);
         out.set_item("compression", header.compression.name())?;
-        out.set_item("link_type", link.name())?;
-        out.set_item("link_number", header.link_number)?;
+        out.set_item("link_type", links.join(", "))?;
         out.set_item("snaplen_bytes", header.snaplen_bytes)?;
-        out.set_item("resolution_ns", if header.nanosecond { 1 } else { 1000 })?;
+        out.set_item("resolution_ns", header.resolution_ns)?;
         out.set_item("start_ns", tally.span_ns.map(|span| span.0))?;
         out.set_item("end_ns", tally.span_ns.map(|span| span.1))?;
         out.set_item("packets", tally.packets)?;
@@ -187,14 +187,16 @@ impl State {
         let mut columns = SegmentColumns::with_capacity(max_rows.min(ROOM), Origin::default());
         while columns.rows() < max_rows {
             let Some(captured) = self.reader.next_segment() else {
-                self.done = true;
-                self.tracker.finish();
+                self.done = self.reader.ended();
+                if self.done {
+                    self.tracker.finish();
+                }
                 break;
             };
             let note = self.tracker.push(&captured.segment);
             columns.push(&captured, &note);
         }
-        if columns.rows() == 0 {
+        if columns.rows() == 0 && self.done {
             return Ok(None);
         }
         columns.finish().map(Some)

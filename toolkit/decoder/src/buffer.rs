@@ -88,6 +88,16 @@ impl<R: Read> Buffer<R> {
         self.ended
     }
 
+    /// The input.
+    pub fn source(&self) -> &R {
+        &self.source
+    }
+
+    /// Whether an error stopped reading and [`Buffer::take_error`] has not returned it.
+    pub fn failed(&self) -> bool {
+        self.error.is_some()
+    }
+
     /// The error that stopped reading, if any. Returns it once.
     pub fn take_error(&mut self) -> Option<io::Error> {
         self.error.take()

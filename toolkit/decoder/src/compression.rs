@@ -1,10 +1,12 @@
-//! Decompression of captures in the xz, gzip and zstd formats. The first octets select the format; file names are
+//! Decompression of captures in the xz, gzip, zstd, bzip2 and lz4 formats. The first octets select the format; file names are
 //! ignored.
 
 use std::io::{self, BufReader, Chain, Cursor, Read};
 
+use bzip2::bufread::MultiBzDecoder;
 use flate2::bufread::MultiGzDecoder;
 use liblzma::stream::{Action, CONCATENATED, Status, Stream};
+use lz4_flex::frame::FrameDecoder;
 
 /// The compression of an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +19,10 @@ pub enum Compression {
     Gzip,
     /// The Zstandard format (RFC 8878).
     Zstd,
+    /// The bzip2 format.
+    Bzip2,
+    /// The lz4 frame format.
+    Lz4,
 }
 
 impl Compression {
@@ -27,6 +33,8 @@ impl Compression {
             Self::Xz => "xz",
             Self::Gzip => "gzip",
             Self::Zstd => "zstd",
+            Self::Bzip2 => "bzip2",
+            Self::Lz4 => "lz4",
         }
     }
 
@@ -35,6 +43,8 @@ impl Compression {
             [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Self::Xz,
             [0x1f, 0x8b, ..] => Self::Gzip,
             [0x28, 0xb5, 0x2f, 0xfd, ..] => Self::Zstd,
+            [b'B', b'Z', b'h', b'1'..=b'9', ..] => Self::Bzip2,
+            [0x04, 0x22, 0x4d, 0x18, ..] => Self::Lz4,
             _ => Self::None,
         }
     }
@@ -46,7 +56,7 @@ const MAGIC_BYTES: usize = 6;
 /// Memory limit of the xz decoder: a header that asks for more is damaged or hostile. `xz -9` needs 65 MiB.
 const XZ_MEMORY_LIMIT_BYTES: u64 = 1 << 30;
 
-/// Largest read from the gzip and zstd decoders, which discard the output of a whole read when they meet damage.
+/// Largest read from the decoders other than that of xz, which discard the output of a whole read when they meet damage.
 const MAX_READ_BYTES: usize = 8 << 10;
 
 /// The source with the octets put back that [`Compression::detect`] has seen.
@@ -58,6 +68,8 @@ pub(crate) enum Input<R: Read> {
     Xz(Box<Xz<Rewound<R>>>),
     Gzip(Box<MultiGzDecoder<BufReader<Rewound<R>>>>),
     Zstd(Box<zstd::stream::read::Decoder<'static, BufReader<Rewound<R>>>>),
+    Bzip2(Box<MultiBzDecoder<BufReader<Rewound<R>>>>),
+    Lz4(Box<FrameDecoder<BufReader<Rewound<R>>>>),
 }
 
 impl<R: Read> Input<R> {
@@ -77,6 +89,10 @@ impl<R: Read> Input<R> {
             Compression::Zstd => Self::Zstd(Box::new(zstd::stream::read::Decoder::with_buffer(
                 BufReader::new(rewound),
             )?)),
+            Compression::Bzip2 => {
+                Self::Bzip2(Box::new(MultiBzDecoder::new(BufReader::new(rewound))))
+            }
+            Compression::Lz4 => Self::Lz4(Box::new(FrameDecoder::new(BufReader::new(rewound)))),
         })
     }
 
@@ -86,6 +102,8 @@ impl<R: Read> Input<R> {
             Self::Xz(_) => Compression::Xz,
             Self::Gzip(_) => Compression::Gzip,
             Self::Zstd(_) => Compression::Zstd,
+            Self::Bzip2(_) => Compression::Bzip2,
+            Self::Lz4(_) => Compression::Lz4,
         }
     }
 }
@@ -98,6 +116,12 @@ impl<R: Read> Read for Input<R> {
             Self::Xz(source) => source.read(buffer),
             Self::Gzip(source) => source.read(&mut buffer[..limit]),
             Self::Zstd(source) => source.read(&mut buffer[..limit]),
+            Self::Bzip2(source) => source.read(&mut buffer[..limit]),
+            // The decoder ends at the end of each frame; the next read starts the next frame.
+            Self::Lz4(source) => match source.read(&mut buffer[..limit])? {
+                0 => source.read(&mut buffer[..limit]),
+                count => Ok(count),
+            },
         }
     }
 }

@@ -10,9 +10,15 @@ use crate::octets::{be16, be32};
 /// Transport protocol numbers (IANA).
 pub(crate) mod protocol {
     pub const ICMP: u8 = 1;
+    pub const IPV4: u8 = 4;
     pub const TCP: u8 = 6;
     pub const UDP: u8 = 17;
+    pub const IPV6: u8 = 41;
+    pub const GRE: u8 = 47;
+    pub const AUTHENTICATION: u8 = 51;
     pub const ICMPV6: u8 = 58;
+    pub const ETHERNET: u8 = 97;
+    pub const MPLS: u8 = 137;
 }
 
 /// The fields of an IP header.
@@ -77,6 +83,13 @@ pub(crate) fn parse_v4(packet: &[u8], available_bytes: u32) -> Result<IpHeader, 
         return Err(IpError::HeaderLength(header_bytes));
     }
     let fragment = u16::from_be_bytes([fixed[6], fixed[7]]);
+    let fragment = Fragment::of(fragment & 0x1fff, fragment & 0x2000 != 0);
+    let (header_bytes, protocol) = match fixed[9] {
+        protocol::AUTHENTICATION if fragment != Fragment::Later => {
+            skip_authentication(packet, header_bytes, ip_bytes)?
+        }
+        other => (header_bytes, other),
+    };
     let src: [u8; 4] = [fixed[12], fixed[13], fixed[14], fixed[15]];
     let dst: [u8; 4] = [fixed[16], fixed[17], fixed[18], fixed[19]];
     Ok(IpHeader {
@@ -88,9 +101,22 @@ pub(crate) fn parse_v4(packet: &[u8], available_bytes: u32) -> Result<IpHeader, 
         ip_bytes,
         length_zero: total == 0,
         header_bytes,
-        protocol: fixed[9],
-        fragment: Fragment::of(fragment & 0x1fff, fragment & 0x2000 != 0),
+        protocol,
+        fragment,
     })
+}
+
+/// Skips the authentication header (RFC 4302 §2) at `at`. Returns the offset and protocol of what follows.
+#[cold]
+fn skip_authentication(packet: &[u8], at: usize, ip_bytes: u32) -> Result<(usize, u8), IpError> {
+    let &[next, words, ..] = packet.get(at..).unwrap_or_default() else {
+        return Err(IpError::Truncated);
+    };
+    let header_bytes = at + (usize::from(words) + 2) * 4;
+    if header_bytes as u32 > ip_bytes {
+        return Err(IpError::HeaderLength(header_bytes));
+    }
+    Ok((header_bytes, next))
 }
 
 const V6_FIXED_BYTES: usize = 40;

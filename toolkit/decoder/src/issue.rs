@@ -20,6 +20,10 @@ pub enum IssueKind {
     Compression,
     /// The operating system reported a read error.
     ReadError,
+    /// The capture itself lost packets, according to its statistics.
+    CaptureDrop,
+    /// An interface has an unsupported link type.
+    LinkType,
     /// The captured part of a frame ends before the TCP header is complete.
     FrameCut,
     /// An IP header is invalid.
@@ -36,9 +40,11 @@ pub enum IssueKind {
     TcpOptions,
     /// The captured part of a frame ends within the TCP options.
     OptionsCut,
+    /// Packets of a protocol that is not read and may contain TCP: one issue per protocol, with their number.
+    Skipped,
 }
 
-const KINDS: usize = IssueKind::OptionsCut as usize + 1;
+const KINDS: usize = IssueKind::Skipped as usize + 1;
 
 impl IssueKind {
     /// Name in the table `issues`.
@@ -51,6 +57,8 @@ impl IssueKind {
             Self::Cut => "cut",
             Self::Compression => "compression",
             Self::ReadError => "read_error",
+            Self::CaptureDrop => "capture_drop",
+            Self::LinkType => "link_type",
             Self::FrameCut => "frame_cut",
             Self::IpHeader => "ip_header",
             Self::IpLengthZero => "ip_length_zero",
@@ -59,6 +67,7 @@ impl IssueKind {
             Self::TcpHeader => "tcp_header",
             Self::TcpOptions => "tcp_options",
             Self::OptionsCut => "options_cut",
+            Self::Skipped => "skipped",
         }
     }
 }
@@ -148,16 +157,16 @@ pub enum DecodeError {
     Empty,
     /// It ends within the file header.
     HeaderCut {
-        /// Octets present, of 24.
+        /// Octets present.
         have_bytes: usize,
+        /// Length of the header.
+        need_bytes: usize,
     },
     /// It does not start with the magic number of a capture format.
     NotACapture {
         /// Description of the first octets.
         found: String,
     },
-    /// It is a pcapng file.
-    Pcapng,
     /// Its link type is not supported.
     LinkType {
         /// Number in the file header.
@@ -183,9 +192,8 @@ impl DecodeError {
                 "was the capture stopped before the first packet, or was the file copied in part?",
             ),
             Self::NotACapture { .. } => Some(
-                "give a pcap file as written by tcpdump -w, uncompressed or as .xz, .gz or .zst",
+                "give a pcap or pcapng file as tcpdump and Wireshark write them, uncompressed or as .xz, .gz, .zst, .bz2 or .lz4",
             ),
-            Self::Pcapng => Some("convert it first: editcap -F pcap IN.pcapng OUT.pcap"),
             Self::LinkType { .. } => Some(
                 "capture on an Ethernet, Linux cooked (-i any), PPP, loopback or raw IP interface",
             ),
@@ -201,14 +209,14 @@ impl fmt::Display for DecodeError {
         match self {
             Self::Io(error) => write!(f, "cannot be read: {error}"),
             Self::Empty => write!(f, "is empty"),
-            Self::HeaderCut { have_bytes } => {
-                write!(
-                    f,
-                    "ends within the file header, after {have_bytes} of 24 octets"
-                )
-            }
+            Self::HeaderCut {
+                have_bytes,
+                need_bytes,
+            } => write!(
+                f,
+                "ends within the file header, after {have_bytes} of {need_bytes} octets"
+            ),
             Self::NotACapture { found } => write!(f, "is not a capture: {found}"),
-            Self::Pcapng => write!(f, "is a pcapng file, which is not supported"),
             Self::LinkType { number } => {
                 let name = crate::link::unsupported_name(*number);
                 write!(f, "has link type {number} ({name}), which is not supported")

@@ -1,4 +1,4 @@
-//! Decoder: TCP segments from a packet capture. Handles compression, the pcap format, link layers, IP, and TCP with its
+//! Decoder: TCP segments from a packet capture. Handles compression, the pcap and pcapng formats, link layers, IP, and TCP with its
 //! options.
 //!
 //! [`Reader`] reads from any `std::io::Read` and returns one [`Segment`] after another. It never panics on its input: a
@@ -8,22 +8,26 @@
 
 mod buffer;
 mod compression;
+mod container;
 mod encode;
 mod ip;
 mod issue;
 mod link;
 mod octets;
 mod pcap;
+mod pcapng;
 mod reader;
 mod segment;
+mod skipped;
 mod tally;
 mod tcp;
+mod tunnel;
 
 pub use compression::Compression;
+pub use container::{CaptureHeader, Format};
 pub use encode::{EncodeError, capture_header, encode_record};
 pub use issue::{DecodeError, Issue, IssueKind};
 pub use link::LinkType;
-pub use pcap::CaptureHeader;
 pub use reader::{Captured, Reader, Window};
 pub use segment::{SackBlocks, Segment, TcpOptions, flags};
 pub use tally::{Count, Other, OtherPacket, Tally};

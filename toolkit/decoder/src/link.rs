@@ -3,6 +3,7 @@
 //! The link types are those of the registry at tcpdump.org/linktypes.html.
 
 use crate::octets::{be16, be32, le32};
+use crate::skipped::Skipped;
 
 /// The supported link types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +18,8 @@ pub enum LinkType {
     PppEther,
     /// Raw IP; the version field distinguishes IPv4 and IPv6.
     Raw,
+    /// Cisco HDLC: address and control fields, then an ethertype.
+    CiscoHdlc,
     /// OpenBSD loopback: like [`LinkType::Null`], in network byte order.
     Loop,
     /// Linux cooked, version 1.
@@ -31,10 +34,12 @@ impl LinkType {
         Some(match number {
             0 => Self::Null,
             1 => Self::Ethernet,
-            9 => Self::Ppp,
+            // 50 is PPP in HDLC-like framing, always with the address and control fields.
+            9 | 50 => Self::Ppp,
             51 => Self::PppEther,
             // 12 and 14 are the values of DLT_RAW on some systems; old tools wrote them. 228 is IPv4, 229 IPv6.
             12 | 14 | 101 | 228 | 229 => Self::Raw,
+            104 => Self::CiscoHdlc,
             108 => Self::Loop,
             113 => Self::LinuxSll,
             276 => Self::LinuxSll2,
@@ -50,6 +55,7 @@ impl LinkType {
             Self::Ppp => "PPP",
             Self::PppEther => "PPP_ETHER",
             Self::Raw => "RAW",
+            Self::CiscoHdlc => "C_HDLC",
             Self::Loop => "LOOP",
             Self::LinuxSll => "LINUX_SLL",
             Self::LinuxSll2 => "LINUX_SLL2",
@@ -64,8 +70,6 @@ pub(crate) fn unsupported_name(number: u16) -> &'static str {
         7 => "ARCNET",
         8 => "SLIP",
         10 => "FDDI",
-        50 => "PPP_HDLC",
-        104 => "C_HDLC",
         105 => "IEEE802_11, wireless LAN",
         107 => "FRELAY, frame relay",
         119 => "PRISM_HEADER, wireless LAN",
@@ -94,8 +98,8 @@ pub(crate) enum Network {
     Ipv6(usize),
     /// ARP or RARP.
     Arp,
-    /// Any other protocol.
-    Other,
+    /// Any other protocol; what it is if TCP may be inside.
+    Other(Option<Skipped>),
     /// The captured part of the frame ends before the protocol field.
     Truncated,
 }
@@ -104,7 +108,10 @@ pub(crate) enum Network {
 #[inline]
 pub(crate) fn network(link: LinkType, frame: &[u8]) -> Network {
     let found = match link {
+        // Shortcut for most packets of most captures.
+        LinkType::Ethernet if frame.get(12..14) == Some(&[0x08, 0x00]) => Some(Network::Ipv4(14)),
         LinkType::Ethernet => by_ethertype(frame, 12, 14),
+        LinkType::CiscoHdlc => by_ethertype(frame, 2, 4),
         LinkType::LinuxSll => by_ethertype(frame, 14, 16),
         LinkType::LinuxSll2 => by_ethertype(frame, 0, 20),
         LinkType::Raw => by_version(frame, 0),
@@ -125,13 +132,22 @@ const ETHERTYPES_VLAN: [u16; 3] = [0x8100, 0x88a8, 0x9100];
 /// RFC 2516 §4.
 const ETHERTYPE_PPPOE_SESSION: u16 = 0x8864;
 const PPPOE_HEADER_BYTES: usize = 6;
+/// RFC 5332 §3: MPLS unicast and multicast.
+const ETHERTYPES_MPLS: [u16; 2] = [0x8847, 0x8848];
+/// Transparent Ethernet bridging (RFC 1701): a whole frame, in GRE and Geneve.
+const ETHERTYPE_BRIDGING: u16 = 0x6558;
+/// Control protocols of a link: Slow Protocols, `PPPoE` discovery, EAPOL, LLDP, PTP, CFM, loopback test; of Cisco HDLC:
+/// SLARP and CDP; Wake-on-LAN.
+const ETHERTYPES_CONTROL: [u16; 9] = [
+    0x8809, 0x8863, 0x888e, 0x88cc, 0x88f7, 0x8902, 0x9000, 0x2000, 0x0842,
+];
 /// Up to this value the field is a length (IEEE 802.3), and an LLC header follows.
 const MAX_LENGTH: u16 = 1500;
 /// The LLC and SNAP headers that precede an ethertype (RFC 1042).
 const SNAP: [u8; 6] = [0xaa, 0xaa, 3, 0, 0, 0];
 
 /// Reads the ethertype at `type_at`, whose payload starts at `at`, and skips tags. `None` if the frame ends first.
-fn by_ethertype(frame: &[u8], mut type_at: usize, mut at: usize) -> Option<Network> {
+pub(crate) fn by_ethertype(frame: &[u8], mut type_at: usize, mut at: usize) -> Option<Network> {
     loop {
         let ethertype = be16(frame, type_at)?;
         match ethertype {
@@ -141,17 +157,51 @@ fn by_ethertype(frame: &[u8], mut type_at: usize, mut at: usize) -> Option<Netwo
             ETHERTYPE_PPPOE_SESSION => return by_ppp(frame, at + PPPOE_HEADER_BYTES),
             // Two octets of tag control information precede the next ethertype.
             tag if ETHERTYPES_VLAN.contains(&tag) => type_at = at + 2,
-            length if length <= MAX_LENGTH && frame.get(at..)?.starts_with(&SNAP) => {
+            length if length <= MAX_LENGTH => {
+                if !frame.get(at..)?.starts_with(&SNAP) {
+                    return by_llc(frame, at);
+                }
                 type_at = at + SNAP.len();
             }
-            _ => return Some(Network::Other),
+            ETHERTYPE_BRIDGING => type_at = at + 12,
+            mpls if ETHERTYPES_MPLS.contains(&mpls) => return by_mpls(frame, at),
+            control if ETHERTYPES_CONTROL.contains(&control) => return Some(Network::Other(None)),
+            other => return Some(Network::Other(Some(Skipped::Ethertype(other)))),
         }
         at = type_at + 2;
     }
 }
 
+/// An Ethernet frame that starts at `at`.
+pub(crate) fn ethernet_at(frame: &[u8], at: usize) -> Option<Network> {
+    by_ethertype(frame, at + 12, at + 14)
+}
+
+/// The LLC header (IEEE 802.2) at `at`, other than [`SNAP`].
+fn by_llc(frame: &[u8], at: usize) -> Option<Network> {
+    const IP: u8 = 0x06;
+    const SPANNING_TREE: u8 = 0x42;
+    const CISCO_SNAP: [u8; 6] = [0xaa, 0xaa, 3, 0, 0, 0x0c];
+    let rest = frame.get(at..)?;
+    Some(match *rest.first()? {
+        IP => Network::Ipv4(at + 3),
+        SPANNING_TREE => Network::Other(None),
+        _ if rest.starts_with(&CISCO_SNAP) => Network::Other(None),
+        other => Network::Other(Some(Skipped::Llc(other))),
+    })
+}
+
+/// The MPLS label stack at `at` (RFC 3032 §2.1). The stack does not name its payload; only IP can be recognised.
+pub(crate) fn by_mpls(frame: &[u8], mut at: usize) -> Option<Network> {
+    const BOTTOM_OF_STACK: u32 = 0x100;
+    while be32(frame, at)? & BOTTOM_OF_STACK == 0 {
+        at += 4;
+    }
+    by_version(frame, at + 4)
+}
+
 /// PPP: RFC 1661 §2, RFC 1662 §3.1.
-fn by_ppp(frame: &[u8], mut at: usize) -> Option<Network> {
+pub(crate) fn by_ppp(frame: &[u8], mut at: usize) -> Option<Network> {
     if be16(frame, at)? == 0xff03 {
         at += 2;
     }
@@ -165,15 +215,18 @@ fn by_ppp(frame: &[u8], mut at: usize) -> Option<Network> {
     Some(match protocol {
         0x21 => Network::Ipv4(at + length),
         0x57 => Network::Ipv6(at + length),
-        _ => Network::Other,
+        0x281 | 0x283 => return by_mpls(frame, at + length),
+        // RFC 1661 §2: control protocols.
+        0x8000.. => Network::Other(None),
+        other => Network::Other(Some(Skipped::Ppp(other))),
     })
 }
 
-fn by_version(frame: &[u8], at: usize) -> Option<Network> {
+pub(crate) fn by_version(frame: &[u8], at: usize) -> Option<Network> {
     Some(match frame.get(at)? >> 4 {
         4 => Network::Ipv4(at),
         6 => Network::Ipv6(at),
-        _ => Network::Other,
+        other => Network::Other(Some(Skipped::Version(other))),
     })
 }
 
@@ -188,6 +241,6 @@ fn by_address_family(family: u32) -> Network {
     match family {
         2 => Network::Ipv4(4),
         10 | 24 | 28 | 30 => Network::Ipv6(4),
-        _ => Network::Other,
+        other => Network::Other(Some(Skipped::AddressFamily(other))),
     }
 }

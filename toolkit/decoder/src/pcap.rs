@@ -4,38 +4,18 @@
 use std::io::Read;
 
 use crate::buffer::Buffer;
-use crate::compression::{Compression, Input};
+use crate::compression::Input;
+use crate::container::{
+    self, CaptureHeader, Format, MAX_CAPTURED_BYTES, Record, incomplete_header, report_read_error,
+};
 use crate::issue::{DecodeError, IssueKind, Issues};
-
-/// The file header.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CaptureHeader {
-    /// Compression of the file.
-    pub compression: Compression,
-    /// Timestamps have a resolution of nanoseconds, else of microseconds.
-    pub nanosecond: bool,
-    /// Byte order of the headers.
-    pub big_endian: bool,
-    /// Snapshot length: the maximum captured length of a frame; 0 for no limit.
-    pub snaplen_bytes: u32,
-    /// Link type (see [`LinkType`](crate::LinkType)).
-    pub link_number: u16,
-}
-
-/// One record: a frame and its timestamp.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Record<'a> {
-    pub number: u64,
-    pub offset: u64,
-    pub t_ns: i64,
-    pub frame_bytes: u32,
-    pub data: &'a [u8],
-}
+use crate::link::LinkType;
+use crate::octets::{u16_in, u32_in};
 
 const FILE_HEADER_BYTES: usize = 24;
 const RECORD_HEADER_BYTES: usize = 16;
-/// Maximum captured length of a frame; libpcap and Wireshark have the same limit.
-const MAX_CAPTURED_BYTES: u32 = 256 << 10;
+/// The modified format adds an interface index, a protocol and a packet type.
+const MODIFIED_RECORD_HEADER_BYTES: usize = 24;
 /// Maximum frame length of a plausible record: Linux's BIG TCP makes packets of up to 512 KiB.
 const MAX_FRAME_BYTES: u32 = 1 << 20;
 /// Maximum time between two plausible records that follow one another.
@@ -43,15 +23,41 @@ const MAX_STEP_S: u32 = 86_400;
 /// Consecutive plausible records at which reading resumes.
 const RESYNC_RECORDS: usize = 3;
 /// Upper bound of the length of these records.
-const RESYNC_BYTES: usize = RESYNC_RECORDS * (MAX_CAPTURED_BYTES as usize + RECORD_HEADER_BYTES);
+const RESYNC_BYTES: usize =
+    RESYNC_RECORDS * (MAX_CAPTURED_BYTES as usize + MODIFIED_RECORD_HEADER_BYTES);
 
-/// A reader of records.
-pub(crate) struct Records<R: Read> {
+/// A reader of the records of a pcap file.
+pub(crate) struct Pcap<R: Read> {
     buffer: Buffer<Input<R>>,
     header: CaptureHeader,
+    link: LinkType,
+    layout: Layout,
     number: u64,
     last_s: Option<u32>,
     done: bool,
+}
+
+/// How the record headers of a file are to be read.
+#[derive(Clone, Copy)]
+struct Layout {
+    big_endian: bool,
+    nanosecond: bool,
+    lengths: Lengths,
+    header_bytes: usize,
+    /// Maximum captured length of a record.
+    max_captured_bytes: u32,
+}
+
+/// The order of the two length fields. Version 2.3 put the captured length first, and some of its writers did not
+/// follow; libpcap reads the same versions in the same way.
+#[derive(Clone, Copy)]
+enum Lengths {
+    /// Version 2.4: the captured length, then the frame length.
+    CapturedFirst,
+    /// Versions before 2.3, and 543.0 of DG/UX: the frame length, then the captured length.
+    FrameFirst,
+    /// Version 2.3: the captured length is the smaller one.
+    SmallerIsCaptured,
 }
 
 /// The fields of a record header.
@@ -63,48 +69,56 @@ struct RecordHeader {
     frame_bytes: u32,
 }
 
-impl CaptureHeader {
-    fn parse(
-        octets: &[u8; FILE_HEADER_BYTES],
-        compression: Compression,
-    ) -> Result<Self, DecodeError> {
-        let (big_endian, nanosecond) = match octets[..4] {
-            [0xa1, 0xb2, 0xc3, 0xd4] => (true, false),
-            [0xd4, 0xc3, 0xb2, 0xa1] => (false, false),
-            [0xa1, 0xb2, 0x3c, 0x4d] => (true, true),
-            [0x4d, 0x3c, 0xb2, 0xa1] => (false, true),
-            _ => return Err(not_a_capture(octets)),
+impl Layout {
+    /// Reads the byte order, resolution and record format from the magic number.
+    fn from_magic(start: &[u8]) -> Option<(Self, Format)> {
+        let (big_endian, nanosecond, format) = match *start.first_chunk::<4>()? {
+            [0xa1, 0xb2, 0xc3, 0xd4] => (true, false, Format::Pcap),
+            [0xd4, 0xc3, 0xb2, 0xa1] => (false, false, Format::Pcap),
+            [0xa1, 0xb2, 0x3c, 0x4d] => (true, true, Format::Pcap),
+            [0x4d, 0x3c, 0xb2, 0xa1] => (false, true, Format::Pcap),
+            [0xa1, 0xb2, 0xcd, 0x34] => (true, false, Format::ModifiedPcap),
+            [0x34, 0xcd, 0xb2, 0xa1] => (false, false, Format::ModifiedPcap),
+            _ => return None,
         };
-        let mut header = Self {
-            compression,
-            nanosecond,
+        let header_bytes = match format {
+            Format::ModifiedPcap => MODIFIED_RECORD_HEADER_BYTES,
+            _ => RECORD_HEADER_BYTES,
+        };
+        let layout = Self {
             big_endian,
-            snaplen_bytes: 0,
-            link_number: 0,
+            nanosecond,
+            lengths: Lengths::CapturedFirst,
+            header_bytes,
+            max_captured_bytes: MAX_CAPTURED_BYTES,
         };
-        header.snaplen_bytes = header.u32_at(octets, 16);
-        // The upper half holds the length of the frame check sequence.
-        header.link_number = header.u32_at(octets, 20) as u16;
-        Ok(header)
+        Some((layout, format))
     }
 
-    #[inline]
-    fn u32_at(self, octets: &[u8], at: usize) -> u32 {
-        let chunk = octets.get(at..).and_then(|rest| rest.first_chunk());
-        match (chunk, self.big_endian) {
-            (Some(chunk), true) => u32::from_be_bytes(*chunk),
-            (Some(chunk), false) => u32::from_le_bytes(*chunk),
-            (None, _) => 0,
+    /// Reads the order of the length fields from the `version`, major number first. `None` for an unknown version.
+    fn lengths(version: (u16, u16)) -> Option<Lengths> {
+        match version {
+            (2, 4) => Some(Lengths::CapturedFirst),
+            (2, 3) => Some(Lengths::SmallerIsCaptured),
+            (2, 0..3) | (543, 0) => Some(Lengths::FrameFirst),
+            _ => None,
         }
     }
 
     #[inline]
-    fn parse_record(self, octets: &[u8]) -> RecordHeader {
+    fn parse(self, octets: &[u8]) -> RecordHeader {
+        let field = |at| u32_in(self.big_endian, octets, at).unwrap_or(0);
+        let (first, second) = (field(8), field(12));
+        let (captured_bytes, frame_bytes) = match self.lengths {
+            Lengths::CapturedFirst => (first, second),
+            Lengths::FrameFirst => (second, first),
+            Lengths::SmallerIsCaptured => (first.min(second), first.max(second)),
+        };
         RecordHeader {
-            seconds: self.u32_at(octets, 0),
-            fraction: self.u32_at(octets, 4),
-            captured_bytes: self.u32_at(octets, 8),
-            frame_bytes: self.u32_at(octets, 12),
+            seconds: field(0),
+            fraction: field(4),
+            captured_bytes,
+            frame_bytes,
         }
     }
 
@@ -117,33 +131,43 @@ impl CaptureHeader {
         }
     }
 
-    /// Maximum captured length of a record. An unreasonable snapshot length is ignored.
-    #[inline]
-    fn max_captured_bytes(self) -> u32 {
-        match self.snaplen_bytes {
-            1..MAX_CAPTURED_BYTES => self.snaplen_bytes,
-            _ => MAX_CAPTURED_BYTES,
-        }
-    }
-
     #[inline]
     fn t_ns(self, record: RecordHeader) -> i64 {
         let unit = if self.nanosecond { 1 } else { 1_000 };
         i64::from(record.seconds) * 1_000_000_000 + i64::from(record.fraction) * unit
+    }
+
+    #[inline]
+    fn record_bytes(self, record: RecordHeader) -> usize {
+        self.header_bytes + record.captured_bytes as usize
+    }
+
+    /// Whether a sequence of plausible records starts at `at`, after one at `previous_s`. Fewer than
+    /// [`RESYNC_RECORDS`] suffice if they end with the input; a single one must be near the last valid record in time.
+    fn starts_records(self, octets: &[u8], mut at: usize, mut previous_s: Option<u32>) -> bool {
+        let min_records = if previous_s.is_some() { 1 } else { 2 };
+        for found in 0..RESYNC_RECORDS {
+            let Some(rest) = octets.get(at..).filter(|r| r.len() >= self.header_bytes) else {
+                return found >= min_records && at == octets.len();
+            };
+            let record = self.parse(rest);
+            let valid = record.captured_bytes <= record.frame_bytes
+                && record.fraction < self.fractions_per_second();
+            if !valid || !record.is_plausible(previous_s) {
+                return false;
+            }
+            previous_s = Some(record.seconds);
+            at += self.record_bytes(record);
+        }
+        true
     }
 }
 
 /// Describes an input that does not start with the magic number of pcap.
 fn not_a_capture(start: &[u8]) -> DecodeError {
     let found = match start {
-        [0x0a, 0x0d, 0x0d, 0x0a, ..] => return DecodeError::Pcapng,
-        [0xa1, 0xb2, 0xcd, 0x34, ..] | [0x34, 0xcd, 0xb2, 0xa1, ..] => {
-            "it is a pcap file of the modified format (magic number a1b2cd34)"
-        }
         [b's', b'n', b'o', b'o', b'p', 0, ..] => "it is a Solaris snoop file",
-        [b'B', b'Z', b'h', ..] => "it is compressed with bzip2",
         [b'P', b'K', 3, 4, ..] => "it is a zip archive",
-        [0x04, 0x22, 0x4d, 0x18, ..] => "it is compressed with lz4",
         _ => {
             let hex: Vec<String> = start.iter().take(4).map(|o| format!("{o:02x}")).collect();
             let found = format!("it starts with the octets {}", hex.join(" "));
@@ -155,34 +179,54 @@ fn not_a_capture(start: &[u8]) -> DecodeError {
     }
 }
 
-impl<R: Read> Records<R> {
+impl<R: Read> Pcap<R> {
     /// Reads the file header.
-    pub fn new(source: R, issues: &mut Issues) -> Result<Self, DecodeError> {
-        let input = Input::new(source).map_err(DecodeError::Io)?;
-        let compression = input.compression();
-        let mut buffer = Buffer::new(input);
-        if !buffer.ensure(FILE_HEADER_BYTES) {
-            return Err(incomplete_header(&mut buffer, compression));
-        }
-        let Some(octets) = buffer.octets().first_chunk::<FILE_HEADER_BYTES>() else {
-            return Err(incomplete_header(&mut buffer, compression));
-        };
-        let header = CaptureHeader::parse(octets, compression)?;
-        let version = header.u32_at(octets, 4);
-        let expected = if header.big_endian {
-            0x0002_0004
-        } else {
-            0x0004_0002
-        };
-        if version != expected {
-            issues.add(0, 4, IssueKind::FileHeader, || {
-                format!("the version field is {version:#010x}, not 2.4; read as 2.4")
+    pub fn new(mut buffer: Buffer<Input<R>>, issues: &mut Issues) -> Result<Self, DecodeError> {
+        let complete = buffer.ensure(FILE_HEADER_BYTES);
+        let octets = buffer.octets();
+        let Some((mut layout, format)) = Layout::from_magic(octets) else {
+            // The magic number has four octets.
+            return Err(if octets.len() >= 4 && !buffer.failed() {
+                not_a_capture(octets)
+            } else {
+                incomplete_header(&mut buffer, FILE_HEADER_BYTES)
             });
+        };
+        if !complete {
+            return Err(incomplete_header(&mut buffer, FILE_HEADER_BYTES));
         }
+        let u16_at = |at| u16_in(layout.big_endian, octets, at).unwrap_or(0);
+        let u32_at = |at| u32_in(layout.big_endian, octets, at).unwrap_or(0);
+        // The other half of the field holds the length of the frame check sequence.
+        let (snaplen_bytes, link_number) = (u32_at(16), u32_at(20) as u16);
+        let link = LinkType::from_number(link_number).ok_or(DecodeError::LinkType {
+            number: link_number,
+        })?;
+        let (major, minor) = (u16_at(4), u16_at(6));
+        layout.lengths = Layout::lengths((major, minor)).unwrap_or_else(|| {
+            issues.add(0, 4, IssueKind::FileHeader, || {
+                format!("the version is {major}.{minor}, not 2.4; read as 2.4")
+            });
+            Lengths::CapturedFirst
+        });
+        // An unreasonable snapshot length is ignored.
+        if (1..MAX_CAPTURED_BYTES).contains(&snaplen_bytes) {
+            layout.max_captured_bytes = snaplen_bytes;
+        }
+        let header = CaptureHeader {
+            format,
+            compression: buffer.source().compression(),
+            resolution_ns: if layout.nanosecond { 1 } else { 1_000 },
+            big_endian: layout.big_endian,
+            snaplen_bytes,
+            link_number,
+        };
         buffer.consume(FILE_HEADER_BYTES);
         Ok(Self {
             buffer,
             header,
+            link,
+            layout,
             number: 0,
             last_s: None,
             done: false,
@@ -205,21 +249,21 @@ impl<R: Read> Records<R> {
             if self.done {
                 return None;
             }
-            if !self.buffer.ensure(RECORD_HEADER_BYTES) {
+            if !self.buffer.ensure(self.layout.header_bytes) {
                 self.end_of_input(0, issues);
                 return None;
             }
             self.number += 1;
-            let mut record = self.header.parse_record(self.buffer.octets());
+            let mut record = self.layout.parse(self.buffer.octets());
             // No frame is empty, but a file that lost its end in a power failure may be padded with zeros.
             let valid = record.frame_bytes > 0
                 && record.captured_bytes <= record.frame_bytes
-                && record.captured_bytes <= self.header.max_captured_bytes()
-                && record.fraction < self.header.fractions_per_second();
+                && record.captured_bytes <= self.layout.max_captured_bytes
+                && record.fraction < self.layout.fractions_per_second();
             if !valid && !self.accept_invalid_header(&mut record, issues) {
                 continue;
             }
-            let record_bytes = RECORD_HEADER_BYTES + record.captured_bytes as usize;
+            let record_bytes = self.layout.record_bytes(record);
             self.last_s = Some(record.seconds);
             if !self.buffer.ensure(record_bytes) {
                 self.end_of_input(record.captured_bytes, issues);
@@ -230,8 +274,9 @@ impl<R: Read> Records<R> {
             return Some(Record {
                 number: self.number,
                 offset,
-                t_ns: self.header.t_ns(record),
+                t_ns: self.layout.t_ns(record),
                 frame_bytes: record.frame_bytes,
+                link: Ok(self.link),
                 data: self.buffer.consumed(record.captured_bytes as usize),
             });
         }
@@ -251,7 +296,7 @@ impl<R: Read> Records<R> {
             self.resync(IssueKind::RecordHeader, &text, issues);
             return false;
         }
-        if found.fraction >= self.header.fractions_per_second() {
+        if found.fraction >= self.layout.fractions_per_second() {
             issues.add(number, offset, IssueKind::RecordTime, || {
                 format!(
                     "the fraction of a second is {}; added to the seconds",
@@ -265,7 +310,7 @@ impl<R: Read> Records<R> {
                 let (captured, frame) = (found.captured_bytes, found.frame_bytes);
                 format!("captured length {captured} above frame length {frame}; took {captured} for both")
             });
-        } else if found.captured_bytes > self.header.max_captured_bytes() {
+        } else if found.captured_bytes > self.layout.max_captured_bytes {
             issues.add(number, offset, IssueKind::RecordLength, || {
                 let (captured, limit) = (found.captured_bytes, self.header.snaplen_bytes);
                 format!("captured length {captured} above snapshot length {limit}; kept")
@@ -276,11 +321,9 @@ impl<R: Read> Records<R> {
 
     /// Whether the record at the front is followed by a plausible record or by the end of the input.
     fn has_plausible_successor(&mut self, record: RecordHeader) -> bool {
-        let record_bytes = RECORD_HEADER_BYTES + record.captured_bytes as usize;
-        if self.buffer.ensure(record_bytes + RECORD_HEADER_BYTES) {
-            let next = self
-                .header
-                .parse_record(&self.buffer.octets()[record_bytes..]);
+        let record_bytes = self.layout.record_bytes(record);
+        if self.buffer.ensure(record_bytes + self.layout.header_bytes) {
+            let next = self.layout.parse(&self.buffer.octets()[record_bytes..]);
             return next.is_plausible(Some(record.seconds));
         }
         record.frame_bytes > 0 && self.buffer.octets().len() >= record_bytes
@@ -289,54 +332,22 @@ impl<R: Read> Records<R> {
     /// Skips to the next sequence of plausible records and adds an issue.
     fn resync(&mut self, kind: IssueKind, found: &str, issues: &mut Issues) {
         let (number, offset) = (self.number, self.buffer.offset());
-        self.buffer.consume(1);
-        loop {
-            self.buffer.ensure(2 * RESYNC_BYTES);
-            let octets = self.buffer.octets();
-            let last = if self.buffer.ended() {
-                octets.len()
-            } else {
-                octets.len().saturating_sub(RESYNC_BYTES)
-            };
-            if let Some(at) = (0..=last).find(|&at| self.starts_records(octets, at)) {
-                self.buffer.consume(at);
-                let skipped = self.buffer.offset() - offset;
-                issues.add(number, offset, kind, || {
-                    format!("{found}; skipped {skipped} octets to the next record")
-                });
-                return;
-            }
-            self.buffer.consume(last + 1);
-            if self.buffer.ended() {
-                break;
-            }
+        let (layout, last_s) = (self.layout, self.last_s);
+        let resumed = container::seek(&mut self.buffer, RESYNC_BYTES, |octets, at| {
+            layout.starts_records(octets, at, last_s)
+        });
+        if resumed {
+            let skipped = self.buffer.offset() - offset;
+            issues.add(number, offset, kind, || {
+                format!("{found}; skipped {skipped} octets to the next record")
+            });
+            return;
         }
         self.done = true;
         issues.add(number, offset, kind, || {
             format!("{found}; no record follows, all earlier records are kept")
         });
-        self.report_read_error(issues);
-    }
-
-    /// Whether a sequence of plausible records starts at `at`. Fewer than [`RESYNC_RECORDS`] suffice if they end with
-    /// the input; a single one must be near the last valid record in time.
-    fn starts_records(&self, octets: &[u8], mut at: usize) -> bool {
-        let mut previous_s = self.last_s;
-        let min_records = if previous_s.is_some() { 1 } else { 2 };
-        for found in 0..RESYNC_RECORDS {
-            let Some(rest) = octets.get(at..).filter(|r| r.len() >= RECORD_HEADER_BYTES) else {
-                return found >= min_records && at == octets.len();
-            };
-            let record = self.header.parse_record(rest);
-            let valid = record.captured_bytes <= record.frame_bytes
-                && record.fraction < self.header.fractions_per_second();
-            if !valid || !record.is_plausible(previous_s) {
-                return false;
-            }
-            previous_s = Some(record.seconds);
-            at += RECORD_HEADER_BYTES + record.captured_bytes as usize;
-        }
-        true
+        report_read_error(&mut self.buffer, number, issues);
     }
 
     /// Handles the end of the input: between records, within a record header, or within the `captured_bytes` of a
@@ -344,41 +355,23 @@ impl<R: Read> Records<R> {
     #[cold]
     fn end_of_input(&mut self, captured_bytes: u32, issues: &mut Issues) {
         let left = self.buffer.octets().len();
-        if self.report_read_error(issues) {
+        let header_bytes = self.layout.header_bytes;
+        if report_read_error(&mut self.buffer, self.number, issues) {
             self.done = true;
-        } else if left < RECORD_HEADER_BYTES {
+        } else if left < header_bytes {
             self.done = true;
             if left > 0 {
                 let (record, offset) = (self.number + 1, self.buffer.offset());
                 issues.add(record, offset, IssueKind::Cut, || {
-                    format!("the input ends within a record header, after {left} of 16 octets")
+                    format!("the input ends within a record header, after {left} of {header_bytes} octets")
                 });
             }
         } else {
-            let have = left - RECORD_HEADER_BYTES;
+            let have = left - header_bytes;
             let text =
                 format!("the input ends within a record, after {have} of {captured_bytes} octets");
             self.resync(IssueKind::Cut, &text, issues);
         }
-    }
-
-    /// Adds an issue if a read error ended the input. Returns whether it did.
-    fn report_read_error(&mut self, issues: &mut Issues) -> bool {
-        let Some(error) = self.buffer.take_error() else {
-            return false;
-        };
-        let offset = self.buffer.offset() + self.buffer.octets().len() as u64;
-        if error.raw_os_error().is_some() {
-            issues.add(self.number, offset, IssueKind::ReadError, || {
-                format!("{error}; all earlier records are kept")
-            });
-        } else {
-            let name = self.header.compression.name();
-            issues.add(self.number, offset, IssueKind::Compression, || {
-                format!("the {name} stream is damaged or truncated ({error}); all earlier records are kept")
-            });
-        }
-        true
     }
 }
 
@@ -389,34 +382,4 @@ impl RecordHeader {
             && (1..=MAX_FRAME_BYTES).contains(&self.frame_bytes)
             && previous_s.is_none_or(|previous| self.seconds.abs_diff(previous) <= MAX_STEP_S)
     }
-}
-
-/// The error for an input that ends within the file header.
-fn incomplete_header<R: Read>(
-    buffer: &mut Buffer<Input<R>>,
-    compression: Compression,
-) -> DecodeError {
-    let have_bytes = buffer.octets().len();
-    match buffer.take_error() {
-        Some(error) if error.raw_os_error().is_some() => DecodeError::Io(error),
-        Some(error) => DecodeError::Compression {
-            name: compression.name(),
-            offset: have_bytes as u64,
-            detail: error.to_string(),
-        },
-        None if have_bytes == 0 => DecodeError::Empty,
-        // The magic number has four octets.
-        None => match CaptureHeader::parse(&padded(buffer.octets()), compression) {
-            Err(error) if have_bytes >= 4 => error,
-            _ => DecodeError::HeaderCut { have_bytes },
-        },
-    }
-}
-
-fn padded(octets: &[u8]) -> [u8; FILE_HEADER_BYTES] {
-    let mut header = [0; FILE_HEADER_BYTES];
-    for (to, from) in header.iter_mut().zip(octets) {
-        *to = *from;
-    }
-    header
 }

@@ -2,13 +2,16 @@
 
 use std::io::Read;
 
+use crate::container::{CaptureHeader, Record, Records};
 use crate::ip::{self, Fragment, IpError, IpHeader, protocol};
 use crate::issue::{DecodeError, Issue, IssueKind, Issues};
 use crate::link::{self, LinkType, Network};
-use crate::pcap::{CaptureHeader, Record, Records};
+
 use crate::segment::Segment;
+use crate::skipped::{Skipped, SkippedCounts};
 use crate::tally::{Other, OtherPacket, Tally};
 use crate::tcp::{self, OptionsEnd, OtherOptions, TcpError, TcpHeader};
+use crate::tunnel::{self, Content};
 
 /// Reads the TCP segments of a capture from any `Read`, with a single buffer.
 ///
@@ -22,7 +25,14 @@ pub struct Reader<R: Read> {
     records: Records<R>,
     decoder: Decoder,
     window: Window,
+    /// Packets without a segment since the last pause.
+    packets_since_pause: u32,
+    ended: bool,
 }
+
+/// Packets without a segment after which [`Reader::next_segment`] returns, so that the caller can take the others and
+/// the user can interrupt.
+const PACKETS_PER_PAUSE: u32 = 1 << 16;
 
 /// A segment, and the options without a field in [`TcpOptions`](crate::TcpOptions).
 #[derive(Clone, Copy, Debug)]
@@ -57,18 +67,18 @@ impl<R: Read> Reader<R> {
     pub fn new(source: R) -> Result<Self, DecodeError> {
         let mut issues = Issues::default();
         let records = Records::new(source, &mut issues)?;
-        let number = records.header().link_number;
-        let link = LinkType::from_number(number).ok_or(DecodeError::LinkType { number })?;
         Ok(Self {
             records,
             decoder: Decoder {
-                link,
                 tally: Tally::default(),
                 issues,
                 other_options: OtherOptions::new(),
                 other_packets: Vec::new(),
+                skipped: SkippedCounts::default(),
             },
             window: Window::default(),
+            packets_since_pause: 0,
+            ended: false,
         })
     }
 
@@ -79,24 +89,39 @@ impl<R: Read> Reader<R> {
         self
     }
 
-    /// The next TCP segment; `None` at the end of the input.
+    /// The next TCP segment; `None` at the end of the input, and after each 65,536 packets without a segment (see
+    /// [`Reader::ended`]).
     #[inline]
     pub fn next_segment(&mut self) -> Option<Captured<'_>> {
         while let Some(record) = self.records.next(&mut self.decoder.issues) {
             if !self.window.contains(record.t_ns) {
                 self.decoder.tally.outside_window_packets += 1;
-                continue;
-            }
-            if let Some(segment) = self.decoder.segment(&record) {
+            } else if let Some(segment) = self.decoder.segment(&record) {
                 let options_other = self.decoder.other_options.as_slice();
                 return Some(Captured {
                     segment,
                     options_other,
                 });
             }
+            self.packets_since_pause += 1;
+            if self.packets_since_pause == PACKETS_PER_PAUSE {
+                self.packets_since_pause = 0;
+                return None;
+            }
         }
-        self.decoder.issues.close(self.records.offset());
+        self.ended = true;
+        let offset = self.records.offset();
+        let Decoder {
+            skipped, issues, ..
+        } = &mut self.decoder;
+        skipped.report(offset, issues);
+        issues.close(offset);
         None
+    }
+
+    /// Whether all of the input has been read.
+    pub fn ended(&self) -> bool {
+        self.ended
     }
 
     /// The file header.
@@ -104,9 +129,13 @@ impl<R: Read> Reader<R> {
         self.records.header()
     }
 
-    /// The link type of all frames.
-    pub fn link(&self) -> LinkType {
-        self.decoder.link
+    /// The link types of the interfaces so far, each once: names, or numbers of unsupported ones.
+    pub fn link_names(&self) -> Vec<String> {
+        let numbers = self.records.link_numbers().into_iter();
+        let name = |number| LinkType::from_number(number).map(LinkType::name);
+        numbers
+            .map(|number| name(number).map_or_else(|| number.to_string(), str::to_owned))
+            .collect()
     }
 
     /// Counts of the packets read so far.
@@ -126,13 +155,16 @@ impl<R: Read> Reader<R> {
     }
 }
 
+/// Maximum number of IP headers inside one another.
+const MAX_NESTING: usize = 8;
+
 /// Decodes a record to a segment.
 struct Decoder {
-    link: LinkType,
     tally: Tally,
     issues: Issues,
     other_options: OtherOptions,
     other_packets: Vec<OtherPacket>,
+    skipped: SkippedCounts,
 }
 
 impl Decoder {
@@ -140,26 +172,74 @@ impl Decoder {
     fn segment(&mut self, record: &Record<'_>) -> Option<Segment> {
         self.tally.packet(record.t_ns);
         let bytes = record.frame_bytes;
-        let (at, version) = match link::network(self.link, record.data) {
-            Network::Ipv4(at) => (at, 4),
-            Network::Ipv6(at) => (at, 6),
-            Network::Arp => return self.tally.other(Other::Arp, bytes),
-            Network::Other => return self.tally.other(Other::NotIp, bytes),
-            Network::Truncated => return self.report_truncated(record, "link header"),
+        let link = match record.link {
+            Ok(link) => link,
+            Err(number) => return self.report_link(record, number),
         };
-        let packet = record.data.get(at..).unwrap_or_default();
-        let available_bytes = bytes.saturating_sub(at as u32);
-        let parsed = match version {
-            4 => ip::parse_v4(packet, available_bytes),
-            _ => ip::parse_v6(packet, available_bytes),
-        };
-        let ip = match parsed {
-            Ok(ip) => ip,
-            Err(error) => return self.report_bad_ip(record, error),
-        };
-        if ip.protocol != protocol::TCP || ip.fragment == Fragment::Later {
-            return self.count_other(record, &ip);
+        let mut network = link::network(link, record.data);
+        // Where the packet ends that encloses the next one.
+        let mut end = bytes;
+        for _ in 0..MAX_NESTING {
+            let (at, version) = match network {
+                Network::Ipv4(at) => (at, 4),
+                Network::Ipv6(at) => (at, 6),
+                Network::Arp => return self.tally.other(Other::Arp, bytes),
+                Network::Other(what) => {
+                    self.skip(record, what);
+                    return self.tally.other(Other::NotIp, bytes);
+                }
+                Network::Truncated => return self.report_truncated(record, "link header"),
+            };
+            let packet = record.data.get(at..).unwrap_or_default();
+            let available_bytes = end.saturating_sub(at as u32);
+            let parsed = match version {
+                4 => ip::parse_v4(packet, available_bytes),
+                _ => ip::parse_v6(packet, available_bytes),
+            };
+            let ip = match parsed {
+                Ok(ip) => ip,
+                Err(error) => return self.report_bad_ip(record, error),
+            };
+            if ip.protocol == protocol::TCP && ip.fragment != Fragment::Later {
+                return self.tcp(record, packet, &ip, available_bytes);
+            }
+            network = match tunnel::content(record.data, at + ip.header_bytes, &ip) {
+                Content::Tunnel(inner @ (Network::Ipv4(_) | Network::Ipv6(_))) => inner,
+                Content::Tunnel(Network::Truncated) => {
+                    return self.report_truncated(record, "tunnel header");
+                }
+                Content::Tunnel(Network::Other(what)) => {
+                    self.skip(record, what);
+                    return self.count_other(record, &ip);
+                }
+                Content::Skipped(what) => {
+                    self.skip(record, Some(what));
+                    return self.count_other(record, &ip);
+                }
+                Content::Plain | Content::Tunnel(Network::Arp) => {
+                    return self.count_other(record, &ip);
+                }
+            };
+            end = end.min((at as u32).saturating_add(ip.ip_bytes));
         }
+        self.skip(record, Some(Skipped::Nesting));
+        self.tally.other(Other::OtherIp, bytes)
+    }
+
+    fn skip(&mut self, record: &Record<'_>, what: Option<Skipped>) {
+        if let Some(what) = what {
+            self.skipped.add(what, record.number, record.offset);
+        }
+    }
+
+    #[inline]
+    fn tcp(
+        &mut self,
+        record: &Record<'_>,
+        packet: &[u8],
+        ip: &IpHeader,
+        available_bytes: u32,
+    ) -> Option<Segment> {
         let octets = packet.get(ip.header_bytes..).unwrap_or_default();
         let length = ip.ip_bytes - ip.header_bytes as u32;
         let tcp = match tcp::parse(octets, length, &mut self.other_options) {
@@ -167,13 +247,13 @@ impl Decoder {
             Err(error) => return self.report_bad_tcp(record, error, length),
         };
         if ip.length_zero || ip.ip_bytes > available_bytes || ip.fragment == Fragment::First {
-            self.report_ip(record, &ip, available_bytes);
+            self.report_ip(record, ip, available_bytes);
         }
         if tcp.options_end != OptionsEnd::Complete {
             self.report_options(record, tcp.options_end);
         }
-        self.tally.tcp(bytes);
-        Some(assemble(record, &ip, &tcp))
+        self.tally.tcp(record.frame_bytes);
+        Some(assemble(record, ip, &tcp))
     }
 
     fn count_other(&mut self, record: &Record<'_>, ip: &IpHeader) -> Option<Segment> {
@@ -187,6 +267,16 @@ impl Decoder {
             ip_bytes: ip.ip_bytes,
         });
         self.tally.other(kind, record.frame_bytes)
+    }
+
+    #[cold]
+    fn report_link(&mut self, record: &Record<'_>, number: u16) -> Option<Segment> {
+        self.issues
+            .add(record.number, record.offset, IssueKind::LinkType, || {
+                let name = link::unsupported_name(number);
+                format!("the interface has link type {number} ({name}), which is not supported; not decoded")
+            });
+        self.tally.other(Other::Undecoded, record.frame_bytes)
     }
 
     #[cold]

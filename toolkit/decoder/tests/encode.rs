@@ -78,7 +78,7 @@ fn an_encoded_segment_decodes_to_itself() {
     let octets = capture(&[data_segment()]);
     let mut reader = Reader::new(&octets[..]).expect("a capture");
     assert_eq!(reader.header().snaplen_bytes, 134);
-    assert!(reader.header().nanosecond);
+    assert_eq!(reader.header().resolution_ns, 1);
     let found = reader.next_segment().expect("one segment");
     assert_eq!(found.segment, data_segment());
     assert!(found.options_other.is_empty());

@@ -164,3 +164,114 @@ pub fn ethernet(ethertype: u16, body: &[u8]) -> Vec<u8> {
 pub fn tcp_frame(tcp: &Tcp) -> Vec<u8> {
     ethernet(0x0800, &ipv4(6, &[], 0x4000, &tcp.octets()))
 }
+
+/// Builds a pcapng file. `ends` holds the end of every block.
+pub struct Ng {
+    pub octets: Vec<u8>,
+    pub ends: Vec<usize>,
+    pub big_endian: bool,
+}
+
+impl Ng {
+    /// A file that starts with a section of the given byte order.
+    pub fn new(big_endian: bool) -> Self {
+        let mut file = Self {
+            octets: Vec::new(),
+            ends: Vec::new(),
+            big_endian,
+        };
+        file.section(big_endian);
+        file
+    }
+
+    pub fn u16_into(&self, out: &mut Vec<u8>, value: u16) {
+        out.extend(if self.big_endian {
+            value.to_be_bytes()
+        } else {
+            value.to_le_bytes()
+        });
+    }
+
+    pub fn u32_into(&self, out: &mut Vec<u8>, value: u32) {
+        out.extend(if self.big_endian {
+            value.to_be_bytes()
+        } else {
+            value.to_le_bytes()
+        });
+    }
+
+    /// Starts a section of version 1.0 and unknown length.
+    pub fn section(&mut self, big_endian: bool) {
+        self.big_endian = big_endian;
+        let mut body = Vec::new();
+        self.u32_into(&mut body, 0x1a2b_3c4d);
+        self.u16_into(&mut body, 1);
+        self.u16_into(&mut body, 0);
+        body.extend([0xff; 8]);
+        self.block(0x0a0d_0d0a, &body);
+    }
+
+    /// Adds a block; the body is padded to a multiple of four octets.
+    pub fn block(&mut self, kind: u32, body: &[u8]) {
+        let padded_bytes = body.len().next_multiple_of(4);
+        let mut block = Vec::new();
+        self.u32_into(&mut block, kind);
+        self.u32_into(&mut block, padded_bytes as u32 + 12);
+        block.extend(body);
+        block.resize(8 + padded_bytes, 0);
+        self.u32_into(&mut block, padded_bytes as u32 + 12);
+        self.octets.extend(block);
+        self.ends.push(self.octets.len());
+    }
+
+    fn options(&self, options: &[(u16, Vec<u8>)]) -> Vec<u8> {
+        let mut out = Vec::new();
+        for (code, value) in options {
+            self.u16_into(&mut out, *code);
+            self.u16_into(&mut out, value.len() as u16);
+            out.extend(value);
+            out.resize(out.len().next_multiple_of(4), 0);
+        }
+        if !options.is_empty() {
+            out.extend([0; 4]);
+        }
+        out
+    }
+
+    pub fn interface(&mut self, link: u16, snaplen: u32, options: &[(u16, Vec<u8>)]) {
+        let mut body = Vec::new();
+        self.u16_into(&mut body, link);
+        self.u16_into(&mut body, 0);
+        self.u32_into(&mut body, snaplen);
+        body.extend(self.options(options));
+        self.block(1, &body);
+    }
+
+    pub fn packet(&mut self, interface: u32, ticks: u64, data: &[u8]) {
+        self.packet_with(interface, ticks, data, &[]);
+    }
+
+    pub fn packet_with(
+        &mut self,
+        interface: u32,
+        ticks: u64,
+        data: &[u8],
+        options: &[(u16, Vec<u8>)],
+    ) {
+        let mut body = Vec::new();
+        let length = data.len() as u32;
+        for field in [
+            interface,
+            (ticks >> 32) as u32,
+            ticks as u32,
+            length,
+            length,
+        ] {
+            self.u32_into(&mut body, field);
+        }
+        body.extend(data);
+        body.resize(body.len().next_multiple_of(4), 0);
+        body.extend(self.options(options));
+        self.block(6, &body);
+    }
+}

@@ -1,0 +1,177 @@
+//! Containers of a capture: the formats share the input buffer, the file header and the records of this module.
+
+use std::io::Read;
+
+use crate::buffer::Buffer;
+use crate::compression::{Compression, Input};
+use crate::issue::{DecodeError, IssueKind, Issues};
+use crate::link::LinkType;
+use crate::pcap::Pcap;
+use crate::pcapng::{self, Pcapng};
+
+/// Maximum captured length of a frame; libpcap and Wireshark have the same limit.
+pub(crate) const MAX_CAPTURED_BYTES: u32 = 256 << 10;
+
+/// The format of a capture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// pcap.
+    Pcap,
+    /// pcap with the longer record headers of patched versions of libpcap (magic number a1b2cd34).
+    ModifiedPcap,
+    /// pcapng.
+    Pcapng,
+}
+
+/// The properties of a capture file. For pcapng they are those of all interfaces that precede the first packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CaptureHeader {
+    /// Format of the file.
+    pub format: Format,
+    /// Compression of the file.
+    pub compression: Compression,
+    /// Resolution of the timestamps, at least 1 ns. The coarsest one if the interfaces differ.
+    pub resolution_ns: u32,
+    /// Byte order of the headers. The one of the first section in pcapng.
+    pub big_endian: bool,
+    /// Snapshot length: the maximum captured length of a frame; 0 for no limit. The largest one if the interfaces
+    /// differ.
+    pub snaplen_bytes: u32,
+    /// Link type (see [`LinkType`]). The one of the first interface in pcapng.
+    pub link_number: u16,
+}
+
+/// One record: a frame and its timestamp.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Record<'a> {
+    pub number: u64,
+    pub offset: u64,
+    pub t_ns: i64,
+    pub frame_bytes: u32,
+    /// The link type, or the number of an unsupported one.
+    pub link: Result<LinkType, u16>,
+    pub data: &'a [u8],
+}
+
+/// A reader of records.
+pub(crate) enum Records<R: Read> {
+    Pcap(Pcap<R>),
+    Pcapng(Box<Pcapng<R>>),
+}
+
+impl<R: Read> Records<R> {
+    /// Detects the format and reads the file header.
+    pub fn new(source: R, issues: &mut Issues) -> Result<Self, DecodeError> {
+        let mut buffer = Buffer::new(Input::new(source).map_err(DecodeError::Io)?);
+        buffer.ensure(pcapng::MAGIC.len());
+        if buffer.octets().starts_with(&pcapng::MAGIC) {
+            return Ok(Self::Pcapng(Box::new(Pcapng::new(buffer, issues)?)));
+        }
+        Pcap::new(buffer, issues).map(Self::Pcap)
+    }
+
+    pub fn header(&self) -> CaptureHeader {
+        match self {
+            Self::Pcap(records) => records.header(),
+            Self::Pcapng(records) => records.header(),
+        }
+    }
+
+    /// The link types of the interfaces so far, each once.
+    pub fn link_numbers(&self) -> Vec<u16> {
+        match self {
+            Self::Pcap(records) => vec![records.header().link_number],
+            Self::Pcapng(records) => records.link_numbers().to_vec(),
+        }
+    }
+
+    /// Offset of the next record in the uncompressed input.
+    pub fn offset(&self) -> u64 {
+        match self {
+            Self::Pcap(records) => records.offset(),
+            Self::Pcapng(records) => records.offset(),
+        }
+    }
+
+    /// The next record; `None` at the end of the input.
+    #[inline]
+    pub fn next(&mut self, issues: &mut Issues) -> Option<Record<'_>> {
+        match self {
+            Self::Pcap(records) => records.next(issues),
+            Self::Pcapng(records) => records.next(issues),
+        }
+    }
+}
+
+/// Skips at least one octet, to the next position at which `starts` finds valid records within `reach_bytes`. Returns
+/// false if there is none.
+pub(crate) fn seek<R: Read>(
+    buffer: &mut Buffer<Input<R>>,
+    reach_bytes: usize,
+    starts: impl Fn(&[u8], usize) -> bool,
+) -> bool {
+    buffer.consume(1);
+    loop {
+        buffer.ensure(2 * reach_bytes);
+        let octets = buffer.octets();
+        let last = if buffer.ended() {
+            octets.len()
+        } else {
+            octets.len().saturating_sub(reach_bytes)
+        };
+        if let Some(at) = (0..=last).find(|&at| starts(octets, at)) {
+            buffer.consume(at);
+            return true;
+        }
+        buffer.consume(last + 1);
+        if buffer.ended() {
+            return false;
+        }
+    }
+}
+
+/// Adds an issue if a read error ended the input. Returns whether it did.
+pub(crate) fn report_read_error<R: Read>(
+    buffer: &mut Buffer<Input<R>>,
+    number: u64,
+    issues: &mut Issues,
+) -> bool {
+    let Some(error) = buffer.take_error() else {
+        return false;
+    };
+    let offset = buffer.offset() + buffer.octets().len() as u64;
+    if error.raw_os_error().is_some() {
+        issues.add(number, offset, IssueKind::ReadError, || {
+            format!("{error}; all earlier records are kept")
+        });
+    } else {
+        let name = buffer.source().compression().name();
+        issues.add(number, offset, IssueKind::Compression, || {
+            format!(
+                "the {name} stream is damaged or truncated ({error}); all earlier records are kept"
+            )
+        });
+    }
+    true
+}
+
+/// The error for an input that ends within its file header of `need_bytes`.
+pub(crate) fn incomplete_header<R: Read>(
+    buffer: &mut Buffer<Input<R>>,
+    need_bytes: usize,
+) -> DecodeError {
+    let have_bytes = buffer.octets().len();
+    match buffer.take_error() {
+        Some(error) if error.raw_os_error().is_some() => DecodeError::Io(error),
+        Some(error) => DecodeError::Compression {
+            name: buffer.source().compression().name(),
+            offset: have_bytes as u64,
+            detail: error.to_string(),
+        },
+        None if have_bytes == 0 => DecodeError::Empty,
+        None => DecodeError::HeaderCut {
+            have_bytes,
+            need_bytes,
+        },
+    }
+}

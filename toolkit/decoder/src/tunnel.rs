@@ -1,0 +1,156 @@
+//! Tunnels: the packet inside an IP packet.
+//!
+//! GRE (RFC 2784, 2890; version 1: RFC 2637) with IP, Ethernet, MPLS, PPP or ERSPAN inside, IP in IP (RFC 2003, 2473,
+//! 4213), MPLS in IP (RFC 4023), Ethernet in IP (RFC 3378), VXLAN (RFC 7348), Geneve (RFC 8926) and GTP-U (3GPP TS 29.281).
+
+use crate::ip::{Fragment, IpHeader, protocol};
+use crate::link::{Network, by_ethertype, by_mpls, by_ppp, by_version, ethernet_at};
+use crate::octets::{be16, be32};
+use crate::skipped::{Skipped, udp_name};
+
+/// What an IP packet carries, other than TCP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Content {
+    /// No tunnel.
+    Plain,
+    /// A tunnel with this inside.
+    Tunnel(Network),
+    /// Something that is not read and may contain TCP.
+    Skipped(Skipped),
+}
+
+/// Protocols over IP without TCP inside: ICMP, IGMP, EGP, IGP, DCCP, RSVP, ICMPv6, no next header, EIGRP, OSPF, PIM,
+/// VRRP, SCTP.
+const PLAIN: [u8; 13] = [1, 2, 8, 9, 33, 46, 58, 59, 88, 89, 103, 112, 132];
+
+/// Returns the content of the IP packet whose payload starts at `at` of `frame`.
+#[cold]
+pub(crate) fn content(frame: &[u8], at: usize, ip: &IpHeader) -> Content {
+    if PLAIN.contains(&ip.protocol) {
+        return Content::Plain;
+    }
+    if ip.fragment == Fragment::Later {
+        return match ip.protocol {
+            protocol::UDP => Content::Plain,
+            other => Content::Skipped(Skipped::Fragment(other)),
+        };
+    }
+    let found = match ip.protocol {
+        protocol::UDP => return over_udp(frame, at),
+        protocol::IPV4 => Some(Network::Ipv4(at)),
+        protocol::IPV6 => Some(Network::Ipv6(at)),
+        protocol::GRE => over_gre(frame, at),
+        protocol::MPLS => by_mpls(frame, at),
+        protocol::ETHERNET => ethernet_at(frame, at + 2),
+        other => return Content::Skipped(Skipped::Ip(other)),
+    };
+    Content::Tunnel(found.unwrap_or(Network::Truncated))
+}
+
+const GRE_CHECKSUM: u16 = 0x8000;
+const GRE_ROUTING: u16 = 0x4000;
+const GRE_KEY: u16 = 0x2000;
+const GRE_SEQUENCE: u16 = 0x1000;
+const GRE_ACKNOWLEDGEMENT: u16 = 0x0080;
+const GRE_PPP: u16 = 0x880b;
+const GRE_ERSPAN: u16 = 0x88be;
+const GRE_ERSPAN_3: u16 = 0x22eb;
+/// Below it, the field is a length in IEEE 802.3 and has no meaning in GRE.
+const MIN_ETHERTYPE: u16 = 0x0600;
+
+/// Reads the GRE header at `at`. `None` if the frame ends within it.
+fn over_gre(frame: &[u8], at: usize) -> Option<Network> {
+    let (flags, kind) = (be16(frame, at)?, be16(frame, at + 2)?);
+    let optional = |mask| if flags & mask != 0 { 4 } else { 0 };
+    let payload =
+        at + 4 + optional(GRE_CHECKSUM | GRE_ROUTING) + optional(GRE_KEY) + optional(GRE_SEQUENCE);
+    let other = Some(Network::Other(Some(Skipped::Gre(kind))));
+    match (flags & 7, kind) {
+        _ if flags & GRE_ROUTING != 0 => other,
+        // Without a sequence number, version 1 only acknowledges.
+        (1, GRE_PPP) if flags & GRE_SEQUENCE == 0 => Some(Network::Other(None)),
+        (1, GRE_PPP) => by_ppp(frame, payload + optional(GRE_ACKNOWLEDGEMENT)),
+        // ERSPAN type I has no header, type II one of 8 octets; they differ in the sequence number.
+        (0, GRE_ERSPAN) if flags & GRE_SEQUENCE == 0 => ethernet_at(frame, payload),
+        (0, GRE_ERSPAN) => ethernet_at(frame, payload + 8),
+        (0, GRE_ERSPAN_3) => {
+            let subheader = if frame.get(payload + 11)? & 1 == 1 {
+                8
+            } else {
+                0
+            };
+            ethernet_at(frame, payload + 12 + subheader)
+        }
+        (0, MIN_ETHERTYPE..) => match by_ethertype(frame, at + 2, payload) {
+            Some(Network::Other(Some(Skipped::Ethertype(inner)))) if inner == kind => other,
+            found => found,
+        },
+        _ => other,
+    }
+}
+
+const VXLAN_PORTS: [u16; 2] = [4789, 8472];
+const GENEVE_PORT: u16 = 6081;
+const GTP_U_PORT: u16 = 2152;
+
+/// Reads the UDP header at `at` and that of a tunnel. What does not look like the tunnel of its port is skipped.
+fn over_udp(frame: &[u8], at: usize) -> Content {
+    let (Some(src), Some(dst)) = (be16(frame, at), be16(frame, at + 2)) else {
+        return Content::Plain;
+    };
+    let Some(port) = [dst, src].into_iter().find(|&p| !udp_name(p).is_empty()) else {
+        return Content::Plain;
+    };
+    let payload = at + 8;
+    let found = if VXLAN_PORTS.contains(&dst) {
+        over_vxlan(frame, payload)
+    } else if dst == GENEVE_PORT {
+        over_geneve(frame, payload)
+    } else if port == GTP_U_PORT {
+        over_gtp(frame, payload)
+    } else {
+        None
+    };
+    found.map_or(Content::Skipped(Skipped::UdpPort(port)), Content::Tunnel)
+}
+
+/// RFC 7348 §5: only the flag I is set, the identifier is valid.
+fn over_vxlan(frame: &[u8], at: usize) -> Option<Network> {
+    (be32(frame, at)? == 0x0800_0000).then_some(())?;
+    Some(ethernet_at(frame, at + 8).unwrap_or(Network::Truncated))
+}
+
+/// RFC 8926 §3.4: version 0, the length of the options in words of 4 octets.
+fn over_geneve(frame: &[u8], at: usize) -> Option<Network> {
+    let first = *frame.get(at)?;
+    (first >> 6 == 0).then_some(())?;
+    let payload = at + 8 + usize::from(first & 0x3f) * 4;
+    Some(by_ethertype(frame, at + 2, payload).unwrap_or(Network::Truncated))
+}
+
+/// TS 29.281 §5.1 and §5.2: version 1, protocol type GTP. Only a G-PDU has a packet inside.
+fn over_gtp(frame: &[u8], at: usize) -> Option<Network> {
+    const G_PDU: u8 = 255;
+    let flags = *frame.get(at)?;
+    (flags & 0xf0 == 0x30).then_some(())?;
+    if *frame.get(at + 1)? != G_PDU {
+        return Some(Network::Other(None));
+    }
+    let mut payload = at + 8;
+    // Any of the flags E, S and PN adds all three fields.
+    if flags & 7 != 0 {
+        payload += 4;
+        let mut next = if flags & 4 != 0 {
+            *frame.get(payload - 1)?
+        } else {
+            0
+        };
+        while next != 0 {
+            let bytes = usize::from(*frame.get(payload)?) * 4;
+            (bytes > 0).then_some(())?;
+            payload += bytes;
+            next = *frame.get(payload - 1)?;
+        }
+    }
+    Some(by_version(frame, payload).unwrap_or(Network::Truncated))
+}
