@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,7 +22,9 @@ ENGINE_METRICS = ("goodput", "cwnd_p25", "cwnd_p50", "cwnd_p75")
 
 
 def captures(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of recorded runs of the Linux stack.")],
+    folders: Annotated[
+        list[Path], typer.Argument(metavar="DIR...", help="Folders of recorded runs of the Linux stack.")
+    ],
     what_if: Annotated[
         bool, typer.Option("--what-if", help="Also ask whatif about every sender's capture, which takes minutes.")
     ] = False,
@@ -29,28 +32,39 @@ def captures(
 ) -> None:
     """Judge the analysis of captures by the fate of every packet. A failure is shown; it is not an error."""
     from validation.captures.lines import cause_lines, engine_lines, link_lines, loss_lines, whatif_lines, window_lines
-    from validation.captures.report import judge_captures
+    from validation.captures.report import Judged, judge_captures
     from validation.captures.whatif import ask_all
     from validation.linux import validate_runs
 
-    with progress_on_stderr() as report:
-        judged = judge_captures(folder, lambda done, of: report(folder, done / of))
+    judged = Judged()
+    runs: list[RunResult] = []
+    for folder in folders:
+        with progress_on_stderr() as report:
+            found = judge_captures(folder, partial(_report, report, folder))
+            judged.flows.extend(found.flows)
+            judged.left_out.extend(found.left_out)
+            runs += validate_runs(folder, on_done=partial(_report, report, Path(f"engine, {folder.name}")))
     flows = judged.flows
     lines = [*loss_lines(flows), *cause_lines(flows), *window_lines(flows), *link_lines(flows)]
-    with progress_on_stderr() as report:
-        runs = validate_runs(folder, on_done=lambda done, of: report(Path("engine"), done / of))
     lines += engine_lines(runs)
     asked: list[Asked] = []
     pairs: list[Pair] = []
     if what_if:
-        with progress_on_stderr() as report:
-            asked, pairs = ask_all(folder, lambda done, of: report(Path("whatif"), done / of))
+        for folder in folders:
+            with progress_on_stderr() as report:
+                answers, predictions = ask_all(folder, partial(_report, report, Path(f"whatif, {folder.name}")))
+            asked += answers
+            pairs += predictions
         lines += whatif_lines(asked, pairs)
     if as_json:
         print_json(_document(judged, lines, asked, pairs))
     else:
         _show(judged, lines, asked, pairs)
         _show_worst_runs(runs)
+
+
+def _report(report: Callable[[Path, float], None], what: Path, done: int, of: int) -> None:
+    report(what, done / of)
 
 
 def _document(judged: Judged, lines: Sequence[Line], asked: Sequence[Asked], pairs: Sequence[Pair]) -> dict[str, Any]:
