@@ -163,8 +163,11 @@ def test_a_disturbed_recording_is_left_out(tmp_path: Path) -> None:
     assert judged.left_out == [("S9-reno", disturbed(folder))]
 
 
-def test_the_command_prints_one_document(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["captures", str(FIXTURES), "--json"]) == 0
+def test_the_command_prints_one_document(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    page = tmp_path / "accuracy.md"
+    assert main(["captures", str(FIXTURES), "--json", "--write", str(page)]) == 0
+    assert "Judged: 2 runs in kernel." in page.read_text()
+    assert "## Losses, sender" in page.read_text()
     document = json.loads(capsys.readouterr().out)
     assert {line["verdict"] for line in document["lines"]} <= {"pass", "fail", "-"}
     pooled = next(

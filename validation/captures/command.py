@@ -28,6 +28,7 @@ def captures(
     what_if: Annotated[
         bool, typer.Option("--what-if", help="Also ask whatif about every sender's capture, which takes minutes.")
     ] = False,
+    write: Annotated[Path | None, typer.Option("--write", help="Also write the lines as a Markdown page.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Judge the analysis of captures by the fate of every packet. A failure is shown; it is not an error."""
@@ -56,11 +57,23 @@ def captures(
             asked += answers
             pairs += predictions
         lines += whatif_lines(asked, pairs)
+    if write is not None:
+        _write_page(write, lines, judged, folders)
     if as_json:
         print_json(_document(judged, lines, asked, pairs))
     else:
         _show(judged, lines, asked, pairs)
         _show_worst_runs(runs)
+
+
+def _write_page(page: Path, lines: Sequence[Line], judged: Judged, folders: Sequence[Path]) -> None:
+    from hindflight.toolkit.files import plain_os_errors, write_whole
+    from validation.captures.page import render
+
+    runs = len({flow.run for flow in judged.flows})
+    what = f"Judged: {runs} runs in {', '.join(folder.name for folder in folders)}."
+    with plain_os_errors(f"writing {page}"):
+        write_whole(page, render(lines, what, judged.left_out))
 
 
 def _report(report: Callable[[Path, float], None], what: Path, done: int, of: int) -> None:

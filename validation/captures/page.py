@@ -1,0 +1,59 @@
+"""Writes docs/accuracy.md: the lines of `python -m validation captures` as a table per subject, with what they mean.
+
+Depends on the lines only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+
+from validation.captures.lines import Line
+
+INTRO = """# Accuracy on links that the code had not seen
+
+How right the analysis and the predictions are, measured on recordings of the Linux stack (6.18; reno, cubic and bbr)
+over emulated links drawn at random: GEO, MEO, LEO, HAPS and short paths, random and burst loss, steps of rate and
+delay, breaks, ACK loss, SACK or timestamps off, a limited receive window, an application that pauses, a second flow.
+The fate of every packet is known. `python -m validation captures DIR... --what-if --write docs/accuracy.md` writes
+this page.
+
+{what} All runs count, but for those that the recorder disturbed: {left_out}. What the analysis says is unknown counts
+as neither right nor wrong; its share is given.
+
+* **Losses** are judged transmission by transmission; a loss at the receiver must name the right copy.
+* **Causes**: the mechanism of each retransmission, by the kernel's state at the next poll; a retransmission is
+  spurious if an earlier copy had been delivered.
+* **cwnd** per round trip, where the network limits the sender; in-flight for bbr, whose cwnd shows in nothing.
+* **Channel**: the cause of each loss, and the delay and the rate of each stretch of 200 data packets or more.
+* **Engine**: the same link, losses and application replayed with the variant that was recorded.
+* **What-if**: each variant predicted from the captures of the other two, compared with its recording on the same
+  link, whose random losses were others.
+
+The bounds are goals; a `fail` says how far there is to go.
+"""
+
+
+def render(lines: Sequence[Line], what: str, left_out: Sequence[tuple[str, str]]) -> str:
+    """Return the page as Markdown; `what` says which recordings were judged."""
+    named = "; ".join(f"{run} ({reason})" for run, reason in left_out) or "none"
+    parts = [INTRO.format(what=what, left_out=named)]
+    for subject, own in groupby(lines, key=lambda line: line.subject):
+        rows = [
+            f"| {line.metric} | {_number(line.value)} | {_bound(line)} | {line.of} | {_verdict(line)} |" for line in own
+        ]
+        head = "| quantity | value | bound | of | verdict |\n|---|---|---|---|---|\n"
+        parts.append(f"## {subject[0].upper()}{subject[1:]}\n\n{head}" + "\n".join(rows) + "\n")
+    return "\n".join(parts)
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.3g}"
+
+
+def _bound(line: Line) -> str:
+    return "" if line.bound is None else f"{'≥' if line.at_least else '≤'} {_number(line.bound)}"
+
+
+def _verdict(line: Line) -> str:
+    return f"**{line.verdict}**" if line.verdict == "fail" else line.verdict
