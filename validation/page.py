@@ -140,7 +140,7 @@ def render_page(results: Results, pictures: Mapping[str, str]) -> str:
         parts += [_section(closed_form_table(results.closed), CLOSED_FORMS)]
     lines = failure_lines(results)
     parts.append(
-        "## What failures, and by how much\n\n" + ("\n".join(f"* {line}" for line in lines) or "Nothing.") + "\n"
+        "## Failures\n\n" + ("\n".join(f"* {line}" for line in lines) or "Nothing.") + "\n"
     )
     return "\n".join(parts)
 
