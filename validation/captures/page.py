@@ -18,8 +18,8 @@ delay, breaks, ACK loss, SACK or timestamps off, a limited receive window, an ap
 The fate of every packet is known. `python -m validation captures DIR... --what-if --write docs/accuracy.md` writes
 this page.
 
-{what} All runs count, but for those that the recorder disturbed: {left_out}. What the analysis says is unknown counts
-as neither right nor wrong; its share is given.
+{what} All runs count, but for those that the recorder disturbed: {left_out}. What the
+analysis says is unknown counts as neither right nor wrong; its share is given.
 
 * **Losses** are judged transmission by transmission; a loss at the receiver must name the right copy.
 * **Causes**: the mechanism of each retransmission, by the kernel's state at the next poll; a retransmission is
