@@ -139,9 +139,7 @@ def render_page(results: Results, pictures: Mapping[str, str]) -> str:
     if results.closed:
         parts += [_section(closed_form_table(results.closed), CLOSED_FORMS)]
     lines = failure_lines(results)
-    parts.append(
-        "## Failures\n\n" + ("\n".join(f"* {line}" for line in lines) or "Nothing.") + "\n"
-    )
+    parts.append("## Failures\n\n" + ("\n".join(f"* {line}" for line in lines) or "Nothing.") + "\n")
     return "\n".join(parts)
 
 
