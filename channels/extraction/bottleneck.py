@@ -5,6 +5,7 @@ Reads arrays of `delivery`, not tables. Does not depend on the causes of losses.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 from hindflight.channels.extraction import change_points as _change_points
 from hindflight.channels.extraction.change_points import Floats, PiecewiseConstant
 from hindflight.channels.extraction.delivery import Bools, Delivery, Ints
-from hindflight.channels.extraction.path_steps import Stretch, is_jump, stretches
+from hindflight.channels.extraction.path_steps import Stretch, is_jump
 
 NS_BIT = 8e9
 """Converts bytes per nanosecond to bit/s."""
@@ -83,12 +84,12 @@ def full_size(delivery: Delivery) -> float:
     return float(np.quantile(delivery.size_bytes[delivery.from_flow], 0.9))
 
 
-def rate(delivery: Delivery) -> Rate | None:
+def rate(delivery: Delivery, paths: Sequence[Stretch]) -> Rate | None:
     """Estimate the rate of each stretch of one path, from ACK spacing while packets queue; None if there were few.
 
-    A stretch in which the bottleneck was rarely busy has the rate of its neighbour, unless it carried more.
+    `paths` are the stretches. A stretch in which the bottleneck was rarely busy has the rate of its neighbour, unless it carried more.
     """
-    found = [(stretch, _rate_within(delivery, stretch)) for stretch in stretches(delivery)]
+    found = [(stretch, _rate_within(delivery, stretch)) for stretch in paths]
     measured = [rate for _, rate in found if rate is not None]
     if not measured:
         return None
@@ -190,10 +191,10 @@ def _queued(delivery: Delivery, prompt: Ints, whole: Bools, ns_per_byte: Floats)
     return np.asarray(chosen)
 
 
-def rate_lower_bound(delivery: Delivery) -> Rate:
+def rate_lower_bound(delivery: Delivery, paths: Sequence[Stretch]) -> Rate:
     """Return a lower bound of the rate: the maximum number of bytes acknowledged within one minimum round trip."""
     states = []
-    for stretch in stretches(delivery):
+    for stretch in paths:
         span = _acked_span(delivery, stretch)
         if span is not None:
             states.append((*span, _most_carried(delivery, stretch)))
@@ -289,7 +290,7 @@ def constant_base(delivery: Delivery, service_ns: Floats) -> Base:
     return Base(np.full(n, floor), np.ones(n, dtype=np.bool_), ((0, n, floor),))
 
 
-def stretch_base(delivery: Delivery, service_ns: Floats, entered: Bools) -> Base:
+def stretch_base(delivery: Delivery, paths: Sequence[Stretch], service_ns: Floats, entered: Bools) -> Base:
     """Return a base that is constant in each stretch of one path: its minimum round trip without serialisation, or what
     is left without the wait in the queue, where the queue never ran empty."""
     base = np.empty(len(delivery))
@@ -297,7 +298,7 @@ def stretch_base(delivery: Delivery, service_ns: Floats, entered: Bools) -> Base
     trusted = np.ones(len(delivery), dtype=np.bool_)
     wait = lindley_wait(delivery, service_ns, entered)
     trip = rtt_ns(delivery) - service_ns
-    for stretch in stretches(delivery):
+    for stretch in paths:
         within = slice(stretch.first, stretch.after)
         prompt = delivery.prompt[within]
         bare = trip[within][prompt]

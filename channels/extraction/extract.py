@@ -96,7 +96,7 @@ def extract(
     delivery = _delivery.with_cross_traffic(delivery, cross_traffic)
     if not delivery.prompt.any():
         raise ChannelError(f"no data packet of flow {flow_id} was acknowledged, so there is no channel to extract")
-    link = _link.of_delivery(delivery, _bottleneck.rate(delivery) or _bottleneck.rate_lower_bound(delivery))
+    link = _link.of_delivery(delivery)
     verdicts = _attribution.verdicts(delivery, link)
     estimates = _estimates.estimates(delivery, link, verdicts, context.arrivals)
     counts = _counts(delivery, verdicts)

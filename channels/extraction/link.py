@@ -5,6 +5,7 @@ Combines `bottleneck` and `queue`. See docs/channels/extract.md.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,7 +15,7 @@ from hindflight.channels.extraction import queue as _queue
 from hindflight.channels.extraction.bottleneck import Base, Rate
 from hindflight.channels.extraction.change_points import Floats
 from hindflight.channels.extraction.delivery import Delivery
-from hindflight.channels.extraction.path_steps import stretches
+from hindflight.channels.extraction.path_steps import Stretch, stretches
 from hindflight.channels.extraction.queue import Arrivals, Ceiling, Replay
 
 LATE_SHARE = 0.06
@@ -47,15 +48,17 @@ class Link:
     replay: Replay
 
 
-def of_delivery(delivery: Delivery, rate: Rate) -> Link:
-    """Fit base round-trip time and queue limit, then replay the queue with that limit."""
+def of_delivery(delivery: Delivery) -> Link:
+    """Fit rate, base round-trip time and queue limit, then replay the queue with that limit."""
+    paths = stretches(delivery)
+    rate = _bottleneck.rate(delivery, paths) or _bottleneck.rate_lower_bound(delivery, paths)
     service, full = _service(delivery, rate)
     base = _bottleneck.constant_base(delivery, service)
     arrivals = _arrivals(delivery, base, service, full)
     unshared = _late_share(arrivals) <= LATE_SHARE
     # A link that is always busy explains a shorter path by a longer queue, too; a jump of the round trip does not.
-    if not unshared or len(stretches(delivery)) > 1:
-        moved = _stepped_fit(delivery, service, full)
+    if not unshared or len(paths) > 1:
+        moved = _stepped_fit(delivery, paths, service, full)
         if moved is not None and (moved[2] or not unshared):
             base, arrivals, unshared = moved
     first = _queue.replay(arrivals, -np.inf, unshared)
@@ -119,7 +122,9 @@ def _arrivals(delivery: Delivery, base: Base, service: Floats, full: Floats) -> 
     return Arrivals(t, service, departed, delivery.lost, full, slack, anchor)
 
 
-def _stepped_fit(delivery: Delivery, service: Floats, full: Floats) -> tuple[Base, Arrivals, bool] | None:
+def _stepped_fit(
+    delivery: Delivery, paths: Sequence[Stretch], service: Floats, full: Floats
+) -> tuple[Base, Arrivals, bool] | None:
     """Return a base that changes in steps, and whether it explains the round trips; None if they drift.
 
     Steps that no queue makes are sure; others explain the round trips or are none.
@@ -129,7 +134,7 @@ def _stepped_fit(delivery: Delivery, service: Floats, full: Floats) -> tuple[Bas
     found = []
     if len(fine.spans) <= 1 + (delivery.t_ns[-1] - delivery.t_ns[0]) / CHANGE_EVERY_NS:
         found.append(fine)
-    coarse = _bottleneck.stretch_base(delivery, service, entered)
+    coarse = _bottleneck.stretch_base(delivery, paths, service, entered)
     if len(coarse.spans) > 1:
         found.append(coarse)
     if not found:

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from hindflight.channels.extraction import attribution as _attribution
-from hindflight.channels.extraction import bottleneck as _bottleneck
 from hindflight.channels.extraction import delivery as _delivery
 from hindflight.channels.extraction import link as _link
 from hindflight.channels.extraction.cross_traffic import no_cross_traffic
@@ -153,7 +152,7 @@ def test_loss_run_shorter_than_the_one_way_delay_is_not_an_outage() -> None:
     delivery = _delivery.with_cross_traffic(
         _delivery.of_flow(flown.segments, flown.events, 1, "a2b"), no_cross_traffic()
     )
-    link = _link.of_delivery(delivery, _bottleneck.rate(delivery) or _bottleneck.rate_lower_bound(delivery))
+    link = _link.of_delivery(delivery)
     assert len(_attribution.verdicts(delivery, link).outages) == 1
     # On a way of over a second a break of the link would have taken what was under way too, and for longer.
     far = replace(link, base=replace(link.base, per_packet_ns=link.base.per_packet_ns + 2 * 10**9))
@@ -175,7 +174,7 @@ def test_states_cover_outages_and_outages_do_not_overlap() -> None:
     flown = fly(LinkModel(2e6, 200_000_000, 50, 5_000_000_000, bernoulli(0.0, 1)))
     delivery = _delivery.of_flow(flown.segments, flown.events, 1, "a2b")
     delivery = _delivery.with_cross_traffic(delivery, no_cross_traffic())
-    link = _link.of_delivery(delivery, _bottleneck.rate(delivery) or _bottleneck.rate_lower_bound(delivery))
+    link = _link.of_delivery(delivery)
     # Two outages at the very end, and a queue so deep that what was lost leaves it after the last packet was sent.
     last = len(delivery) - 1
     level = link.replay.level.copy()
