@@ -9,7 +9,7 @@ import tomllib
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from hindflight.channels.extraction.extract import Extraction
@@ -20,6 +20,16 @@ if TYPE_CHECKING:
     from hindflight.toolkit.captured_flow import Flow
     from hindflight.toolkit.source import Tables
     from hindflight.toolkit.workspace import Workspace
+
+
+MIN_SHARE = 0.01
+"""Data of another flow, as a share of the flow under test, from which it is replayed too."""
+
+MAX_FLOWS = 8
+"""Other flows that are replayed; the time that a run takes grows with them."""
+
+MIN_CANDIDATE = 0.05
+"""Probability from which a candidate for the captured variant is replayed in the self-check."""
 
 
 def extract_channel(flow: Flow, workspace: Workspace, receiver: Path | None = None) -> Extraction:
@@ -74,6 +84,7 @@ def write_draft(workspace: Workspace, flow: Flow, path: Path, choice: Choice, *,
     from hindflight.replay.controllers.base import variant_names
     from hindflight.replay.scenario.from_capture import check_choice, draft_from_capture
     from hindflight.replay.scenario.model import parse_scenario
+    from hindflight.toolkit.captured_flow import read_flows_on_path
     from hindflight.toolkit.files import check_outputs, write_whole
     from hindflight.toolkit.seal import SEAL_NOTE, sealed
     from hindflight.toolkit.text import name_to_text
@@ -84,47 +95,12 @@ def write_draft(workspace: Workspace, flow: Flow, path: Path, choice: Choice, *,
     check_outputs(draft_files(path), (), force=force)
     trace = trace_of(extraction, workspace, flow)
     sender = _captured_sender(workspace, flow)
-    others = [_captured_sender(workspace, other) for other in _flows_beside(workspace, flow)]
+    others = [_captured_sender(workspace, other) for other in read_flows_on_path(workspace, flow, MIN_SHARE, MAX_FLOWS)]
     text = draft_from_capture(sender, trace, name_to_text(trace_path.name), choice, others)
     parse_scenario(tomllib.loads(text), "the drafted scenario", variant_names())
     write_trace(trace, trace_path)
     write_whole(path, sealed(f"{text}# {SEAL_NOTE}\n".encode()))
     return trace_path
-
-
-MIN_SHARE = 0.01
-"""Data of another flow, as a share of the flow under test, from which it is replayed too."""
-
-MAX_FLOWS = 8
-"""Other flows that are replayed; the time that a run takes grows with them."""
-
-
-def _flows_beside(workspace: Workspace, flow: Flow) -> list[Flow]:
-    """Return the other flows of the capture from the same sender or to the same receiver, those with most data."""
-    import pyarrow.compute as pc
-
-    from hindflight.toolkit.captured_flow import FLOW_TABLES, Flow
-
-    def ends(row: dict[str, Any]) -> tuple[str, str]:
-        both = row["a_addr"], row["b_addr"]
-        return both if row["data_direction"] == "a2b" else (both[1], both[0])
-
-    def payload(row: dict[str, Any]) -> int:
-        return int(row[f"{row['data_direction']}_payload_bytes"])
-
-    here = (pc.field("run_id") == 0) & (pc.field("input_id") == flow.row["input_id"])
-    rows = workspace.table("flows", where=here).sort_by("flow_id").to_pylist()
-    sender, receiver = ends(flow.row)
-    found = []
-    for number, row in enumerate(rows, 1):
-        shares = ends(row)[0] == sender or ends(row)[1] == receiver
-        if row["flow_id"] == flow.flow_id or not shares or payload(row) < MIN_SHARE * payload(flow.row):
-            continue
-        mine = (pc.field("run_id") == 0) & (pc.field("flow_id") == row["flow_id"])
-        tables = {name: workspace.table(name, where=mine) for name in FLOW_TABLES}
-        found.append(Flow(row["flow_id"], number, row, tables))
-    found.sort(key=lambda other: -payload(other.row))
-    return found[:MAX_FLOWS]
 
 
 def _captured_sender(workspace: Workspace, flow: Flow) -> CapturedSender:
@@ -133,33 +109,31 @@ def _captured_sender(workspace: Workspace, flow: Flow) -> CapturedSender:
 
     from hindflight.replay.experiment.identify import UNKNOWN, Sender, identify_variant
     from hindflight.replay.scenario.captured_application import sent_data, waits_of
-    from hindflight.replay.scenario.from_capture import CapturedSender, sender_of
+    from hindflight.replay.scenario.from_capture import CapturedSender, stack_of
     from hindflight.toolkit.captured_flow import input_of, place_of
 
     source = input_of(workspace, flow)
     segments = flow.tables["segments"]
+    stack = stack_of(segments, flow.direction, flow.row)
+    sent = sent_data(segments, flow.direction, stack.mss_bytes)
     sender = CapturedSender(
         flow_id=flow.flow_id,
         number=flow.number,
         place=place_of(workspace, flow),
         direction=flow.direction,
         row=flow.row,
-        segments=segments,
+        stack=stack,
+        sent=sent,
         input_name=source.name,
         input_sha256=source.sha256,
     )
-    stack = sender_of(sender)
     described = Sender(stack.mss_bytes, stack.header_bytes, stack.sack is not False, stack.initial_window_pkts)
-    waits = waits_of(sent_data(segments, flow.direction, stack.mss_bytes))
+    waits = waits_of(sent)
     named = identify_variant(segments, flow.tables["events"], flow.direction, described, waits)
     likely = {name: share for name, share in named.candidates.items() if share >= MIN_CANDIDATE}
     if named.name == UNKNOWN:
         return replace(sender, candidates=likely)
     return replace(sender, variant=named.name, probability=named.probability, candidates=likely)
-
-
-MIN_CANDIDATE = 0.05
-"""Probability from which a candidate for the captured variant is replayed in the self-check."""
 
 
 def draft_files(path: Path) -> tuple[Path, Path]:

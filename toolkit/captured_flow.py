@@ -53,10 +53,46 @@ def read_flow(workspace: Workspace, flow_id: int | None, inputs: Collection[int]
     if flow_id not in numbers:
         known = ", ".join(str(n) for n in list(numbers)[:10])
         raise HindflightError(f"{where} has no flow {flow_id} with data", f"flows with data: {known}")
-    row = numbers[flow_id]
+    return _read(workspace, flow_id, numbers[flow_id])
+
+
+def _read(workspace: Workspace, number: int, row: dict[str, Any]) -> Flow:
+    import pyarrow.compute as pc
+
     here = (pc.field("run_id") == 0) & (pc.field("flow_id") == row["flow_id"])
     tables = {name: workspace.table(name, where=here) for name in FLOW_TABLES}
-    return Flow(row["flow_id"], flow_id, row, tables)
+    return Flow(row["flow_id"], number, row, tables)
+
+
+def read_flows_on_path(workspace: Workspace, flow: Flow, min_share: float, most: int) -> list[Flow]:
+    """Read the other flows of the capture from the same sender or to the same receiver, those with most data first.
+
+    At most `most`, each with at least the share `min_share` of the data of `flow`; `number` counts the capture's flows
+    from 1.
+    """
+    import pyarrow.compute as pc
+
+    here = (pc.field("run_id") == 0) & (pc.field("input_id") == flow.row["input_id"])
+    rows = list(enumerate(workspace.table("flows", where=here).sort_by("flow_id").to_pylist(), 1))
+    sender, receiver = _ends(flow.row)
+    found = [
+        (number, row)
+        for number, row in rows
+        if row["flow_id"] != flow.flow_id
+        and (_ends(row)[0] == sender or _ends(row)[1] == receiver)
+        and _payload(row) >= min_share * _payload(flow.row)
+    ]
+    found.sort(key=lambda one: -_payload(one[1]))
+    return [_read(workspace, number, row) for number, row in found[:most]]
+
+
+def _ends(row: dict[str, Any]) -> tuple[str, str]:
+    """Return the addresses of the data sender and of the receiver."""
+    return (row["a_addr"], row["b_addr"]) if row["data_direction"] == "a2b" else (row["b_addr"], row["a_addr"])
+
+
+def _payload(row: dict[str, Any]) -> int:
+    return int(row[f"{row['data_direction']}_payload_bytes"])
 
 
 def place_of(workspace: Workspace, flow: Flow) -> int:

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 from hindflight.channels.intervals import Direction
 from hindflight.channels.trace import Trace
 from hindflight.replay.controllers.base import variant_names
-from hindflight.replay.outcome import transfer_span
-from hindflight.replay.scenario.captured_application import CapturedWrites, captured_writes, sent_data
+from hindflight.replay.scenario.captured_application import CapturedWrites, SentData, captured_writes
 from hindflight.replay.scenario.draft import RELAY_SHARE, Draft, OtherFlow, Stack, Value, draft_scenario
 from hindflight.replay.scenario.link_schedule import link_schedule_of
 from hindflight.replay.scenario.loss_trace import default_block_pkts, loss_trace
@@ -26,17 +25,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CapturedSender:
-    """The captured flow that a draft replays: its row of `flows`, its segments, the direction of its data, and where it
-    is: flow `flow_id` of the workspace, `number` as the user gives it, `place` among the flows of its input. `variant`
-    is its congestion control as its packets show it, "auto" where they do not, with the probability of each
-    candidate."""
+    """The captured flow that a draft replays: its row of `flows`, the direction of its data, its sender's parameters,
+    what was sent, and where it is: flow `flow_id` of the workspace, `number` as the user gives it, `place` among the
+    flows of its input. `variant` is its congestion control as its packets show it, "auto" where they do not, with the
+    probability of each candidate."""
 
     flow_id: int
     number: int
     place: int
     direction: str
     row: Mapping[str, Any]
-    segments: pa.Table
+    stack: Stack
+    sent: SentData
     input_name: str
     input_sha256: str
     variant: str = "auto"
@@ -72,11 +72,8 @@ def draft_from_capture(
     `others` are flows of the same capture that share the path, which are replayed too.
     """
 
-    span = transfer_span(flow.segments, flow.direction)
-    if span is None:
-        raise HindflightError(f"flow {flow.flow_id} carries no data, so there is nothing to replay")
-    stack = sender_of(flow)
-    writes = captured_writes(sent_data(flow.segments, flow.direction, stack.mss_bytes))
+    span = _span(flow)
+    writes = captured_writes(flow.sent)
     round_trip = known_value(trace, "base_rtt_ns") or known_value(trace, "min_rtt_ns")
     if round_trip is None:
         raise HindflightError(f"flow {flow.flow_id} has no round-trip time, so its path cannot be drafted")
@@ -103,7 +100,7 @@ def draft_from_capture(
             rate=rate,
             round_trip=round_trip,
             queue=queue,
-            stack=_within_queue(stack, queue),
+            stack=_within_queue(flow.stack, queue),
             input_name=flow.input_name,
             input_sha256=flow.input_sha256,
             flow_id=flow.place,
@@ -132,6 +129,14 @@ SYN = 2
 """TCP flag."""
 
 
+def _span(flow: CapturedSender) -> tuple[int, int]:
+    """Return the times of the first and of the last new data segment."""
+    t_ns = flow.sent.t_ns
+    if not len(t_ns):
+        raise HindflightError(f"flow {flow.flow_id} carries no data, so there is nothing to replay")
+    return int(t_ns.min()), int(t_ns.max())
+
+
 def _start_ns(flow: CapturedSender, span: tuple[int, int]) -> int:
     """Return when a flow starts: at its SYN, or with its first data packet where the capture lacks it."""
     return int(flow.row["start_ns"]) if flow.row["syn"] else span[0]
@@ -145,17 +150,13 @@ buffer."""
 def _other(flow: CapturedSender, origin_ns: int, end_ns: int) -> OtherFlow:
     """Describe a flow that shares the path of a run from `origin_ns` to `end_ns`. One that began before starts then;
     one that lasted to the end has no other end."""
-    span = transfer_span(flow.segments, flow.direction)
-    if span is None:
-        raise HindflightError(f"flow {flow.flow_id} carries no data, so there is nothing to replay")
-    stack = sender_of(flow)
-    sent = sent_data(flow.segments, flow.direction, stack.mss_bytes)
+    span, sent = _span(flow), flow.sent
     start_ns = _start_ns(flow, span)
     return OtherFlow(
         name=f"flow-{flow.number}",
         variant=next(iter(flow.candidates), "cubic") if flow.variant == "auto" else flow.variant,
         start_ns=max(0, start_ns - origin_ns),
-        stack=stack,
+        stack=flow.stack,
         application=captured_writes(sent),
         first_write_ns=span[0] - start_ns,
         size_bytes=None if span[1] >= end_ns - LATE_END_NS else int(sent.seq_end[-1] - sent.seq[0]),
@@ -186,12 +187,12 @@ def known_value(trace: Trace, name: str) -> Value | None:
     return Value(estimate.value, estimate.low, estimate.high, estimate.how)
 
 
-def sender_of(flow: CapturedSender) -> Stack:
-    """Read the sender's parameters off the captured segments: sizes, initial window, the receiver's buffer."""
+def stack_of(segments: pa.Table, direction: str, row: Mapping[str, Any]) -> Stack:
+    """Read a sender's parameters off its captured segments and its row of `flows`: sizes, initial window, the
+    receiver's buffer."""
     import pyarrow.compute as pc
 
-    segments = flow.segments
-    ours = pc.equal(segments["direction"].cast("string"), flow.direction)
+    ours = pc.equal(segments["direction"].cast("string"), direction)
     data = segments.filter(pc.and_(ours, pc.greater(segments["payload_bytes"], 0)))
     acks = segments.filter(pc.invert(ours))
     headers = pc.mode(pc.subtract(data["ip_bytes"], data["payload_bytes"]), 1)[0]["mode"].as_py()
@@ -199,11 +200,11 @@ def sender_of(flow: CapturedSender) -> Stack:
     answers = acks.filter(pc.greater(acks["ack"], first_octet))["t_ns"]
     answered_ns = pc.min(answers).as_py() if len(answers) else None
     before = data if answered_ns is None else data.filter(pc.less(data["t_ns"], answered_ns))
-    from_the_start = flow.row["syn"] or flow.row["syn_ack"]
+    from_the_start = row["syn"] or row["syn_ack"]
     window = pc.max(acks["wnd_bytes"]).as_py()
     options = _handshake_options(segments)
     return Stack(
-        mss_bytes=int(flow.row[f"{flow.direction}_max_segment_bytes"]) if options is None else options.mss_bytes,
+        mss_bytes=int(row[f"{direction}_max_segment_bytes"]) if options is None else options.mss_bytes,
         header_bytes=int(headers),
         initial_window_pkts=max(1, before.num_rows) if from_the_start else None,
         flight_pkts=None if from_the_start else max(1, before.num_rows),
