@@ -159,25 +159,18 @@ impl LegRecorder {
 
     fn note_loss(&mut self, cause: DropCause, segment: &Segment) {
         let (record, sent_at) = self.sent[usize::from(segment.ip_id)];
+        let cause = match cause {
+            DropCause::Queue => EventCause::Queue,
+            DropCause::Aqm => EventCause::Aqm,
+            DropCause::Channel => EventCause::Channel,
+            DropCause::Outage => EventCause::Outage,
+        };
+        let direction = FlowDirection::A2b;
         self.losses.push(FlowEvent {
-            flow_id: self.flow_id,
-            t_ns: sent_at,
-            end_ns: None,
-            direction: FlowDirection::A2b,
-            kind: EventKind::Loss,
-            cause: match cause {
-                DropCause::Queue => EventCause::Queue,
-                DropCause::Aqm => EventCause::Aqm,
-                DropCause::Channel => EventCause::Channel,
-                DropCause::Outage => EventCause::Outage,
-            },
             record: Some(record),
             seq_start: Some(segment.seq as i64),
             seq_end: Some(segment.end() as i64),
-            copy: None,
-            mechanism: None,
-            spurious: None,
-            evidence: None,
+            ..FlowEvent::new(self.flow_id, sent_at, direction, EventKind::Loss, cause)
         });
     }
 

@@ -186,21 +186,7 @@ impl SenderEvents {
     }
 
     fn event(&self, kind: EventKind, cause: EventCause, t_ns: i64) -> Event {
-        Event {
-            flow_id: self.flow_id,
-            t_ns,
-            end_ns: None,
-            direction: Direction::A2b,
-            kind,
-            cause,
-            record: None,
-            seq_start: None,
-            seq_end: None,
-            copy: None,
-            mechanism: None,
-            spurious: None,
-            evidence: None,
-        }
+        Event::new(self.flow_id, t_ns, Direction::A2b, kind, cause)
     }
 }
 

@@ -267,20 +267,12 @@ impl Connection {
 
     /// The event of a RST (RFC 9293 §3.5.2).
     fn reset_event(&self, direction: Direction, segment: &Segment, seq: i64) -> Event {
+        let (kind, cause) = (EventKind::Reset, EventCause::Unknown);
         Event {
-            flow_id: self.flow_id,
-            t_ns: segment.t_ns,
-            end_ns: None,
-            direction,
-            kind: EventKind::Reset,
-            cause: EventCause::Unknown,
             record: Some(segment.record),
             seq_start: Some(seq),
             seq_end: Some(seq),
-            copy: None,
-            mechanism: None,
-            spurious: None,
-            evidence: None,
+            ..Event::new(self.flow_id, segment.t_ns, direction, kind, cause)
         }
     }
 

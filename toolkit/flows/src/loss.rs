@@ -30,19 +30,8 @@ impl FlowDirection {
         evidence: impl Into<Evidence>,
     ) -> Event {
         Event {
-            flow_id: self.flow_id,
-            t_ns,
-            end_ns: None,
-            direction: self.direction,
-            kind,
-            cause,
-            record: None,
-            seq_start: None,
-            seq_end: None,
-            copy: None,
-            mechanism: None,
-            spurious: None,
             evidence: Some(evidence.into()),
+            ..Event::new(self.flow_id, t_ns, self.direction, kind, cause)
         }
     }
 }

@@ -361,6 +361,33 @@ pub struct Event {
     pub evidence: Option<Evidence>,
 }
 
+impl Event {
+    /// An event without an end, a segment or evidence.
+    pub fn new(
+        flow_id: u32,
+        t_ns: i64,
+        direction: Direction,
+        kind: EventKind,
+        cause: EventCause,
+    ) -> Self {
+        Self {
+            flow_id,
+            t_ns,
+            end_ns: None,
+            direction,
+            kind,
+            cause,
+            record: None,
+            seq_start: None,
+            seq_end: None,
+            copy: None,
+            mechanism: None,
+            spurious: None,
+            evidence: None,
+        }
+    }
+}
+
 /// One row of `instruments`, source `inferred`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
