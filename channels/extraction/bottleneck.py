@@ -87,7 +87,8 @@ def full_size(delivery: Delivery) -> float:
 def rate(delivery: Delivery, paths: Sequence[Stretch]) -> Rate | None:
     """Estimate the rate of each stretch of one path, from ACK spacing while packets queue; None if there were few.
 
-    `paths` are the stretches. A stretch in which the bottleneck was rarely busy has the rate of its neighbour, unless it carried more.
+    `paths` are the stretches. One in which the bottleneck was rarely busy has the rate of its neighbour, unless it
+    carried more.
     """
     found = [(stretch, _rate_within(delivery, stretch)) for stretch in paths]
     measured = [rate for _, rate in found if rate is not None]
