@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from hindflight.replay.experiment.prediction import FACTORS
 from hindflight.toolkit.capture import load_capture
 from validation.__main__ import main
+from validation.calibration import calibrate, deviations
 from validation.captures.claims import CauseClaim, LossClaim, WindowClaim, claims_of
 from validation.captures.links import stretches_of
 from validation.captures.report import disturbed, judge_captures
@@ -175,3 +178,15 @@ def test_the_command_prints_one_document(capsys: pytest.CaptureFixture[str], tmp
     )
     assert pooled["value"] > 0.9
     assert pooled["of"] > 20
+
+
+def test_factors_are_the_conformal_quantile_of_each_circumstance() -> None:
+    # Predictions of 100 with an interval of one factor's width; what was recorded lies 1 % to 20 % of it away.
+    wide = math.exp(FACTORS["steps"] * 0.1)
+    pairs = [
+        Pair("l", "reno", "bbr", "steps", 100.0, 100 / wide, 100 * wide, 100 * math.exp(k / 100), "steps")
+        for k in range(1, 21)
+    ]
+    # Of 20 distances of 0.1 to 2 deviations the 20th smallest; too few pairs take the largest factor.
+    assert calibrate(pairs) == dict.fromkeys(FACTORS, 2.0)
+    assert deviations(replace(pairs[0], mean=None)) is None

@@ -47,7 +47,8 @@ def captures(
             runs += validate_runs(folder, on_done=partial(_report, report, Path(f"engine, {folder.name}")))
     flows = judged.flows
     lines = [*loss_lines(flows), *cause_lines(flows), *window_lines(flows), *link_lines(flows)]
-    lines += engine_lines(runs)
+    left_out = {run for run, _ in judged.left_out}
+    lines += engine_lines([run for run in runs if run.name not in left_out])
     asked: list[Asked] = []
     pairs: list[Pair] = []
     if what_if:

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from validation.captures.links import LinkScore
-from validation.captures.report import SIDES, FlowScore, pooled_causes, pooled_links, pooled_losses, pooled_windows
-from validation.captures.scores import Counts, WindowScore, quantile
+from validation.captures.report import SIDES, FlowScore
+from validation.captures.scores import CauseScore, Counts, WindowScore, quantile
 from validation.captures.whatif import FAMILIES, SELF_CHECK_PERCENT, Asked, Pair, summarise
 from validation.judge import Check
 from validation.linux import FlowResult, RunResult
@@ -59,7 +59,7 @@ def loss_lines(flows: Sequence[FlowScore]) -> Iterator[Line]:
     for side in SIDES:
         pooled_bound, with_sack, without_sack = bounds[side]
         own = [flow for flow in flows if flow.side == side]
-        pooled = pooled_losses(own)
+        pooled = sum((flow.losses for flow in own), Counts())
         subject = f"losses, {side}"
         yield _least(subject, "precision, pooled", pooled.precision, pooled_bound, pooled.right + pooled.wrong)
         yield _least(subject, "recall, pooled", pooled.recall, pooled_bound, pooled.cases)
@@ -83,7 +83,7 @@ def _worse(counts: Counts) -> float:
 def cause_lines(flows: Sequence[FlowScore]) -> Iterator[Line]:
     """Mechanisms of retransmissions at the sender, and whether they were spurious."""
     own = [flow for flow in flows if flow.side == "sender"]
-    pooled = pooled_causes(own)
+    pooled = sum((flow.causes for flow in own), CauseScore())
     for cause, counts in pooled.by_cause.items():
         bound = 0.95 if counts.cases >= MIN_CASES else None
         yield _least("causes", f"{cause}: precision", counts.precision, bound, counts.right + counts.wrong)
@@ -110,10 +110,10 @@ def window_lines(flows: Sequence[FlowScore]) -> Iterator[Line]:
         "receiver": (0.03, 0.20, None, 0.90, 0.25),
     }.items():
         own = [flow for flow in flows if flow.side == side and flow.congestion_control in WINDOWED]
-        yield from _window_lines(
-            f"cwnd, {side}", pooled_windows(own), (median, far, cover, held, width), side == "sender"
-        )
-    bbr = pooled_windows([flow for flow in flows if flow.side == "sender" and flow.congestion_control not in WINDOWED])
+        pooled = sum((flow.windows for flow in own), WindowScore())
+        yield from _window_lines(f"cwnd, {side}", pooled, (median, far, cover, held, width), side == "sender")
+    others = [flow for flow in flows if flow.side == "sender" and flow.congestion_control not in WINDOWED]
+    bbr = sum((flow.windows for flow in others), WindowScore())
     yield _most("in-flight of bbr", "median error", bbr.quantile(0.5), 0.02, len(bbr.errors))
     yield _most("in-flight of bbr", "95th percentile", bbr.quantile(0.95), 0.10, len(bbr.errors))
 
@@ -143,7 +143,7 @@ def _window_lines(
 
 def link_lines(flows: Sequence[FlowScore]) -> Iterator[Line]:
     """The channel: losses by cause, delay and rate over time, outages."""
-    score: LinkScore = pooled_links(flows)
+    score = sum((flow.link for flow in flows if flow.link is not None), LinkScore())
     for cause, counts in score.causes.items():
         yield _least("channel", f"{cause} losses: precision", counts.precision, 0.95, counts.right + counts.wrong)
         yield _least("channel", f"{cause} losses: recall", counts.recall, 0.95, counts.cases)

@@ -6,7 +6,7 @@ Depends on `truth`, `claims`, `scores` and `links`; does not show anything.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -111,23 +111,3 @@ def _judge_flow(run: RunTruth, flow: FlowTruth, claims: FlowClaims, seen: tuple[
         link=link,
         notes=tuple(notes),
     )
-
-
-def pooled_losses(flows: Sequence[FlowScore]) -> Counts:
-    """Add the losses up."""
-    return sum((flow.losses for flow in flows), Counts())
-
-
-def pooled_causes(flows: Sequence[FlowScore]) -> CauseScore:
-    """Add the causes up."""
-    return sum((flow.causes for flow in flows), CauseScore())
-
-
-def pooled_windows(flows: Sequence[FlowScore]) -> WindowScore:
-    """Add the windows up."""
-    return sum((flow.windows for flow in flows), WindowScore())
-
-
-def pooled_links(flows: Sequence[FlowScore]) -> LinkScore:
-    """Add the links up; flows without a channel count for nothing."""
-    return sum((flow.link for flow in flows if flow.link is not None), LinkScore())

@@ -10,6 +10,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from validation.captures.claims import UNKNOWN, CauseClaim, LossClaim, WindowClaim
 from validation.captures.truth import FlowTruth, Steps
 
@@ -158,11 +160,7 @@ class WindowScore:
 
 def quantile(values: Sequence[float], share: float) -> float | None:
     """Return a quantile, linear between order statistics; None of nothing."""
-    if not values:
-        return None
-    ordered, at = sorted(values), share * (len(values) - 1)
-    i = int(at)
-    return ordered[i] + (at - i) * (ordered[min(i + 1, len(ordered) - 1)] - ordered[i])
+    return float(np.quantile(values, share)) if values else None
 
 
 def score_windows(flow: FlowTruth, claims: Sequence[WindowClaim]) -> WindowScore:

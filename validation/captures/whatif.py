@@ -1,6 +1,6 @@
 """Compares what-if with reality: predictions from the capture of one variant, and what the others did on that link.
 
-Runs the command as users do. Each variant was recorded on the same link with random losses of its own, so even a
+Runs the command as users do. Each variant was recorded on the same link with other random losses, so even a
 perfect prediction misses by the spread of single flights. Depends on nothing but scenario.json and the command's JSON.
 """
 
@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hindflight.replay.experiment.prediction import Circumstance
+from validation.captures.report import disturbed
 from validation.captures.scores import quantile
 from validation.rebuild import VARIANTS
 from validation.recorded import find_runs
@@ -43,7 +45,10 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A prediction of one variant from the capture of another, in bit/s; `mean` is None where none was given."""
+    """A prediction of one variant from the capture of another, in bit/s; `mean` is None where none was given.
+
+    `group` is the class of the link as it was drawn, `circumstance` what the capture shows of it.
+    """
 
     link: str
     captured: str
@@ -53,6 +58,7 @@ class Pair:
     low: float | None
     high: float | None
     recorded: float
+    circumstance: Circumstance | None = None
 
     @property
     def error(self) -> float:
@@ -139,9 +145,14 @@ def group_of(params: Mapping[str, Any]) -> str:
 
 
 def ask_all(folder: Path, on_done: Callable[[int, int], None]) -> tuple[list[Asked], list[Pair]]:
-    """Ask `whatif` about each sender's capture in `folder` for all variants that were recorded on its link."""
+    """Ask `whatif` about each sender's capture in `folder` for all variants that were recorded on its link.
+
+    Disturbed recordings are left out.
+    """
     links: dict[str, dict[str, Path]] = {}
     for run in find_runs(folder):
+        if disturbed(run):
+            continue
         link, _, control = run.name.rpartition("-")
         links.setdefault(link, {})[control] = run
     captures = [(link, control) for link, runs in links.items() for control in runs]
@@ -159,14 +170,17 @@ def _ask(link: str, control: str, run: Path, recorded: Mapping[str, Any]) -> tup
     group = group_of(recorded[control]["params"])
     document, error = _what_if(run / "snd.pcap.xz", two_flows=len(recorded[control]["flows"]) > 1)
     found = {(row["section"], row["subject"], row["metric"]): row for row in document.get("findings", [])}
+    replayed = next((row["variant"] for row in document.get("runs", []) if row["purpose"] == "what_if"), None)
+    circumstance = found.get(("what_if", replayed, "circumstance"), {}).get("text")
     pairs = []
     for other in recorded:
         if other == control:
             continue
         row = found.get(("what_if", VARIANTS[other], "goodput"), {})
         goodput = recorded[other]["flows"][0]["goodput_kbps"] * 1e3
-        pairs.append(Pair(link, control, other, group, row.get("value"), row.get("low"), row.get("high"), goodput))
-    replayed = next((row["variant"] for row in document.get("runs", []) if row["purpose"] == "what_if"), None)
+        pairs.append(
+            Pair(link, control, other, group, row.get("value"), row.get("low"), row.get("high"), goodput, circumstance)
+        )
     named = (document.get("captured_variant") or {}).get("name", replayed)
     check = found.get(("self_check", replayed, "goodput_difference"), {})
     return Asked(link, control, group, error, named, check.get("value")), pairs
