@@ -98,7 +98,7 @@ def _cuts(delivery: Delivery, timed: Ints, trip: Floats) -> list[int]:
 
 
 def _merged(found: list[tuple[Stretch, int, float]]) -> list[Stretch]:
-    """Join neighbours with the same minimum, and what is no path of its own: packets that met the old path one way and
+    """Join neighbours with the same minimum, and what is not a separate path: packets that met the old path one way and
     the new one the other way, and the few before the end."""
     kept: list[Stretch] = []
     for i, (stretch, count, sent_ns) in enumerate(found):

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hindflight.replay.experiment.run import Event, replay_controller
+from hindflight.replay.scenario.captured_application import RESPONSE_NS
 from hindflight.toolkit.errors import LogError
 
 if TYPE_CHECKING:
@@ -36,9 +37,6 @@ MAX_EVENTS = 40_000
 
 UNSCALED_WINDOW = 1 << 30
 """Receive window where the capture lacks its scale: it limits nothing."""
-
-RESPONSE_NS = 1_000_000
-"""Time within which a host answers an ACK; what leaves later was released by something else."""
 
 BURST_NS = 250_000
 """Time within which departures belong together: they share what released the first one."""

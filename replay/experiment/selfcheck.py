@@ -67,7 +67,7 @@ def rank_candidates(captured: Outcome, replays: Iterable[tuple[str, Outcome]]) -
 
 
 def suspects_of(scenario: Scenario, best: Candidate) -> str:
-    """Say which assumption of the replay most likely fails, by how it differs from the capture beside goodput."""
+    """Say which assumption of the replay most likely fails, by how it differs from the capture, goodput apart."""
     if scenario.captured is not None and scenario.captured.variant == "auto" and best.distance > GOODPUT_BOUND:
         return "the congestion control is not known, and none of the likely ones matches"
     if best.rtos_difference < -RTOS_BOUND:

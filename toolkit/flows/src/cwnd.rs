@@ -269,8 +269,8 @@ impl CwndEstimator {
         }
     }
 
-    /// Releases the held rows except the last `keep`, and an event for each change of phase, if the data flow in this direction. Otherwise,
-    /// discards the rows.
+    /// Releases the held rows except the last `keep`, and an event for each change of phase, if the data flow in this
+    /// direction. Otherwise, discards the rows.
     pub fn release(
         &mut self,
         is_data_direction: bool,

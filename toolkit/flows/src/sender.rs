@@ -84,7 +84,7 @@ pub struct Sender {
     pub cwnd: Option<Box<CwndEstimator>>,
     /// The capture point is downstream: see [`crate::remote`].
     pub remote: bool,
-    /// The other end sends no data, so that this end sends no ACKs of its own.
+    /// The other end sends no data, so that this end sends no ACKs.
     pub one_way: bool,
     /// Columns of `flows`.
     pub row: DirectionRow,
