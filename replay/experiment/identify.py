@@ -2,7 +2,7 @@
 
 After each ACK a candidate's window is compared with what was in flight when the sender stopped sending, and what
 released each departure (an ACK, or a timer of pacing) is counted. That needs no channel, so an error of the extraction
-cannot mislead it; the self-check asks the other question. Depends on tables and the engine, not on scenarios.
+cannot mislead it; the self-check asks the other question. Depends on tables and the engine, not on a drafted scenario.
 """
 
 from __future__ import annotations
