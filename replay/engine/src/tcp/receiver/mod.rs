@@ -226,6 +226,21 @@ impl Receiver {
         self.wscale
     }
 
+    /// Right edge of the window that it promises.
+    pub fn edge(&self) -> u64 {
+        self.edge
+    }
+
+    /// Payload of a full segment.
+    pub fn smss_bytes(&self) -> u32 {
+        self.params.smss_bytes
+    }
+
+    /// Header of a segment without SACK blocks.
+    pub fn header_bytes(&self) -> u32 {
+        self.params.header_bytes
+    }
+
     /// Window that it promises now, from `rcv_nxt`.
     pub fn window(&self) -> u64 {
         self.edge - self.rcv_nxt
