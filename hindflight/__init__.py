@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from hindflight.channels.trace import Trace
     from hindflight.replay.controllers.base import Controller
     from hindflight.replay.controllers.check import check_controller
+    from hindflight.replay.experiment.place import Search
     from hindflight.reports import charts
     from hindflight.toolkit.errors import HindflightError
     from hindflight.toolkit.source import Tables
@@ -53,6 +54,7 @@ __all__ = [
     "draft_scenario",
     "extract_channel",
     "open",
+    "place",
     "replay",
     "report",
     "whatif",
@@ -114,6 +116,30 @@ def whatif(  # noqa: PLR0913 - named ones, each with its default
 
     choice = Choice(tuple(variants), tuple(proxies), seeds, captured_variant)
     return what_if(Path(capture), [Path(log) for log in logs], flow, choice, threads)
+
+
+def place(
+    scenario: Path | str,
+    *,
+    nodes: Sequence[str] = (),
+    variants: Sequence[str] = (),
+    cache: int = 400,
+    proxies: int = 2,
+    threads: int | None = None,
+) -> Search:
+    """Search where split proxies help the flow under test of a scenario file, and return the best placements.
+
+    Tries `nodes` (default: all between the ends), up to `proxies` of them at once, `variants` of the connections onward
+    (default: that of the flow) and caches of up to `cache` packets. Goodput and its paired difference from the flow
+    without a proxy are in bit/s, with 95 % intervals over the scenario's seeds.
+    ScenarioError, ChannelError: an input is wrong. MachineError: it cannot be read.
+    """
+    from hindflight.replay.experiment.place import Space
+    from hindflight.replay.experiment.place import place as search
+    from hindflight.workflow import read_scenario
+
+    space = Space(tuple(nodes), tuple(variants), cache, proxies)
+    return search(read_scenario(Path(scenario)), Path(scenario).parent, space, threads=threads)
 
 
 def extract_channel(source: Path | str, *, flow: int | None = None, receiver: Path | str | None = None) -> Trace:

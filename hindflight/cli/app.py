@@ -24,6 +24,7 @@ COMMANDS = (
     "scenario",
     "replay",
     "whatif",
+    "place",
     "report",
     "demo",
     "query",

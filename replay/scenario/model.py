@@ -19,6 +19,7 @@ from hindflight.channels.models.parameters import LONGEST_NS, InputFile
 from hindflight.replay.catalogue import suggest_variant
 from hindflight.replay.scenario.applications import APPLICATIONS, written_at
 from hindflight.replay.scenario.flows import Datagrams, Flow, LegStack, SharingFlow
+from hindflight.replay.scenario.presets import with_presets
 from hindflight.replay.scenario.proxies import Fault, Proxies, Proxy, StackLayers, new_text
 from hindflight.replay.scenario.quantities import (
     MAX_SEED,
@@ -441,6 +442,11 @@ def parse_scenario(
     Files that a channel names are looked for in `folder`.
     """
     _refuse_old_proxy(data, where)
+    if isinstance(data.get("proxy"), list) and isinstance(data.get("path"), list):
+        try:
+            data = {**data, "proxy": with_presets(data["proxy"], data["path"])}
+        except ValueError as error:
+            raise ScenarioError(f"{where}: {error}") from None
     try:
         scenario = Scenario.model_validate(data, context={"folder": str(folder)}).called(where)
     except ValidationError as error:

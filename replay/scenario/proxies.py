@@ -17,7 +17,7 @@ from hindflight.replay.scenario.flows import STACK, Flow, LegStack, Stack
 from hindflight.replay.scenario.quantities import MAX_PKTS, Name, Part, Time
 from hindflight.replay.scenario.validation_errors import suggestion
 from hindflight.replay.scenario.variant_parameters import VariantParameters, variant_config
-from hindflight.toolkit.units import PACKETS, SIZE
+from hindflight.toolkit.units import PACKETS, RATE, SIZE, TIME
 
 NO_PROXY = "none"
 """What `compare.proxies` calls a path without a proxy."""
@@ -45,9 +45,26 @@ class BufferSize:
         return {"pkts": self.pkts} if self.pkts is not None else {"bytes": self.size_bytes or 0}
 
 
+ERROR_FACTORS = {"none": 1, "low": 2, "high": 4}
+"""Buffers in peak-rate-delay products by error level (Shang et al. 2005): high is their 3 to 4."""
+
+
+def _by_rule(table: Mapping[str, object]) -> BufferSize:
+    """Return the octets of a peak rate times a delay, times a factor for losses."""
+    if set(table) - {"rate", "rtt", "errors"} or not {"rate", "rtt"} <= set(table):
+        raise ValueError('a buffer by rule is { rate = "400 kbit/s", rtt = "480 ms", errors = "low" }')
+    errors = table.get("errors", "none")
+    if errors not in ERROR_FACTORS:
+        raise ValueError(f"errors = {errors!r} is not allowed; allowed: {', '.join(ERROR_FACTORS)}")
+    octets = RATE.parse(table["rate"]) * TIME.parse(table["rtt"]) / 8e9
+    return BufferSize(size_bytes=round(ERROR_FACTORS[str(errors)] * octets))
+
+
 def _buffer_size(text: object) -> BufferSize:
     if isinstance(text, BufferSize):
         return text
+    if isinstance(text, dict):
+        return _by_rule(text)
     if isinstance(text, str) and text.strip().endswith("B"):
         size = BufferSize(size_bytes=round(SIZE.parse(text)))
     else:
@@ -76,10 +93,10 @@ class Proxy(Part):
     node: Name
     variant: Name | None = None
     stack: LegStack | None = None
-    receive_buffer: Buffer = BufferSize(pkts=200)
+    receive_buffer: Buffer | None = None
     send_buffer: Buffer | None = None
     acknowledge: Literal["on_receipt", "after_forwarding", "on_delivery"] = "on_receipt"
-    advertise: Literal["half_free", "third", "free"] = "half_free"
+    advertise: Literal["half_free", "third", "free", "sockets"] = "half_free"
     forward_window: Literal["unlimited", "third"] = "unlimited"
     handshake: Literal["accept", "hold"] = "accept"
     faults: tuple[Fault, ...] = ()
@@ -88,7 +105,7 @@ class Proxy(Part):
         """Return the engine's configuration but for the variant and the stack."""
         return {
             "node": self.node,
-            "receive_buffer": self.receive_buffer.engine(),
+            "receive_buffer": None if self.receive_buffer is None else self.receive_buffer.engine(),
             "send_buffer": None if self.send_buffer is None else self.send_buffer.engine(),
             "acknowledge": self.acknowledge,
             "advertise": self.advertise,
@@ -104,6 +121,15 @@ class Proxy(Part):
         elif self.node in (path[0], path[-1]):
             allowed = ", ".join(path[1:-1]) or "there is none"
             yield f"node: {self.node!r} is an end of the path; a proxy needs a node between its ends: {allowed}"
+        if self.advertise == "sockets":
+            own = ("receive_buffer", "send_buffer")
+            yield from (
+                f'{key}: has no effect with advertise = "sockets", whose buffers are keys of the stacks'
+                for key in own
+                if getattr(self, key) is not None
+            )
+            if self.forward_window != "unlimited":
+                yield 'forward_window: has no effect with advertise = "sockets"'
         if self.stack is not None and self.stack.close is not None:
             yield "stack.close: whether connections close is a key of the flow"
         for before, (i, after) in zip(self.faults, enumerate(self.faults[1:], 1), strict=False):

@@ -347,3 +347,76 @@ fn a_flow_that_stops_delivers_what_it_has_written_and_ends() {
         }
     }
 }
+
+/// Goodput in Mbit/s of a greedy flow of `linux` over 10 ms at 100 Mbit/s and 250 ms at `rate_bps`, split by PEPsal's sockets
+/// with `onward` in the stack of the second connection; and the maximum in the proxy's memory.
+fn by_sockets(rate_bps: f64, onward: &str) -> (f64, u64) {
+    let mut config = config(
+        r#""profile": "linux""#,
+        &format!(
+            r#""advertise": "sockets", "variant": "hybla",
+                "stack": {{"profile": "linux", "overrides": {{{onward}}}}}"#
+        ),
+    );
+    config.path.links[0].forward.rate_bps = Some(100e6);
+    config.path.links[1].forward.rate_bps = Some(rate_bps);
+    let far = &mut config.path.links[1];
+    (far.forward.delay_ns, far.reverse.delay_ns) = (250_000_000, 250_000_000);
+    let flow = run(&config, 1).expect("valid").flows[0].clone();
+    let stored = flow.proxy_stored_max_bytes.expect("there is a proxy");
+    (flow.goodput_bps / 1e6, stored)
+}
+
+#[test]
+fn sockets_fill_a_long_link_as_far_as_the_send_buffer_reaches() {
+    let (full, stored) = by_sockets(5e6, r#""dsack": true"#);
+    assert!((4.3..4.9).contains(&full), "{full}");
+    // Grown to two windows of the link and a receive buffer that grows with what is read; far from the 24 MiB that they may.
+    assert!((300_000..12_000_000).contains(&stored), "{stored}");
+    // 64 KiB of memory are 28 full segments of 2304 octets; in flight is what a write leaves: 28 and 832 octets for each piece.
+    let (bounded, small) = by_sockets(5e6, r#""send_buffer_bytes": 65536"#);
+    assert!(bounded < 65_536.0 * 8.0 / 0.5 / 1e6, "{bounded}");
+    assert!(bounded > 0.5 && small < stored, "{bounded} {small}");
+}
+
+/// 1000 connections of `linux` for 60 s through one gateway, 100 Mbit/s and 250 ms behind it.
+fn thousand() -> Config {
+    let near = r#"{"rate_bps": 1e9, "delay_ns": 10000000, "queue": {"kind": "drop_tail", "limit_pkts": 20000}}"#;
+    let far = r#"{"rate_bps": 100e6, "delay_ns": 125000000, "queue": {"kind": "drop_tail", "limit_pkts": 2000}}"#;
+    let flows: Vec<String> = (0..1000)
+        .map(|number| {
+            format!(
+                r#"{{"name": "f{number}", "variant": "cubic", "profile": "linux", "start_ns": {},
+                    "proxies": [{{"node": "p", "receive_buffer": {{"pkts": 50}}, "advertise": "free"}}]}}"#,
+                number * 1_000_000
+            )
+        })
+        .collect();
+    let text = format!(
+        r#"{{"duration_ns": 60000000000, "path": {{"nodes": ["a", "p", "b"], "links": [
+            {{"name": "ap", "forward": {near}, "reverse": {near}}},
+            {{"name": "pb", "forward": {far}, "reverse": {far}}}]}}, "flows": [{}]}}"#,
+        flows.join(",")
+    );
+    serde_json::from_str(&text).expect("well-formed")
+}
+
+#[test]
+fn a_thousand_connections_share_one_gateway() {
+    let delivered = |seconds: u64| -> Vec<u64> {
+        let mut config = thousand();
+        config.duration_ns = seconds * 1_000_000_000;
+        let summary = run(&config, 1).expect("valid");
+        summary
+            .flows
+            .iter()
+            .map(|flow| flow.delivered_bytes)
+            .collect()
+    };
+    let (early, late) = (delivered(10), delivered(60));
+    assert!(early.iter().zip(&late).all(|(early, late)| late > early));
+    let octets: u64 = late.iter().sum::<u64>() - early.iter().sum::<u64>();
+    // Octets of IP: 1500 for 1448 of payload.
+    let used = octets as f64 * 1500.0 / 1448.0 * 8.0 / 50.0 / 100e6;
+    assert!(used >= 0.95, "{used}");
+}

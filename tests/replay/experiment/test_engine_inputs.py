@@ -84,7 +84,7 @@ def test_the_engine_gets_base_units_and_the_trace() -> None:
     assert flow["proxies"] == [
         {
             "node": "relay",
-            "receive_buffer": {"pkts": 200},
+            "receive_buffer": None,
             "send_buffer": None,
             "acknowledge": "on_receipt",
             "advertise": "half_free",

@@ -10,9 +10,10 @@ import pytest
 
 from hindflight.replay.experiment.engine_inputs import engine_config, plan_comparison
 from hindflight.replay.scenario.model import Scenario, parse_scenario
+from hindflight.replay.scenario.presets import PRESETS
 from hindflight.toolkit.errors import ScenarioError
 
-KNOWN = ("newreno", "cubic", "hybla", "sack", "compound")
+KNOWN = ("newreno", "cubic", "hybla", "sack", "compound", "aerotcp")
 HOP = {"name": "hop", "rate": "1 Mbit/s", "delay": "10 ms"}
 FILE: dict[str, Any] = {
     "name": "haps",
@@ -51,13 +52,13 @@ def test_a_chain_is_in_the_order_of_the_path_whatever_the_order_of_the_names() -
     for text, named in (("sat+truck", tables), ("truck+sat", tables), ("S+truck", tables[1:])):
         chain = _chain(_scenario(*named, compare={"proxies": [text], "seeds": 1}))
         assert [proxy["node"] for proxy in chain] == ["T", "S"]
-        assert [proxy["receive_buffer"] for proxy in chain] == [{"pkts": 84}, {"pkts": 200}]
+        assert [proxy["receive_buffer"] for proxy in chain] == [{"pkts": 84}, None]
 
 
 def test_a_plain_node_has_the_forwarding_agent_of_the_paper() -> None:
     (proxy,) = _chain(_scenario(compare={"proxies": ["T"]}))
     policies = ("receive_buffer", "send_buffer", "acknowledge", "advertise", "forward_window", "handshake")
-    assert [proxy[key] for key in policies] == [{"pkts": 200}, None, "on_receipt", "half_free", "unlimited", "accept"]
+    assert [proxy[key] for key in policies] == [None, None, "on_receipt", "half_free", "unlimited", "accept"]
 
 
 def test_every_policy_reaches_the_engine() -> None:
@@ -175,3 +176,46 @@ def test_the_table_of_old_files_is_refused_with_the_new_text() -> None:
 def test_a_flow_stops_after_it_starts_and_before_the_run_ends() -> None:
     assert _refused(flow={"start": "2 s", "stop": "2 s"})[0] == "flow: stop is not later than start"
     assert _refused(flow={"stop": "60 s"})[0] == "flow.stop: not before the end of the run"
+
+
+def test_presets_fill_tables_in_the_order_of_the_path_and_a_table_overrides_them() -> None:
+    ground = {"name": "ground", "node": "T", "preset": "aerotcp-gateways", "advertise": "half_free"}
+    aircraft = {"name": "air", "node": "S", "preset": "aerotcp-gateways", "send_buffer": "9 pkts"}
+    one, two = _chain(_scenario(aircraft, ground, compare={"variants": ["newreno"]}, variants={}), "newreno")
+    # 400 kbit/s times 480 ms are 24 kB; twice that for a low error rate.
+    assert (one["node"], one["variant"], one["advertise"]) == ("T", "aerotcp", "half_free")
+    assert (one["receive_buffer"], one["send_buffer"]) == ({"bytes": 8000}, {"bytes": 48_000})
+    assert (two["node"], two["variant"], two["send_buffer"]) == ("S", "newreno", {"pkts": 9})
+    assert two["receive_buffer"] == {"bytes": 48_000}
+    table = {"name": "P", "node": "T", "preset": "pepsal", "stack": {"nagle": "off"}}
+    (box,) = _chain(_scenario(table))
+    assert (box["variant"], box["advertise"], box["receive_buffer"]) == ("hybla", "sockets", None)
+    assert box["stack"] == {"profile": "linux", "overrides": {"nagle": "off"}}
+    alike = [{"name": name, "node": name, "preset": "haps-split"} for name in ("T", "S")]
+    assert [proxy["receive_buffer"] for proxy in _chain(_scenario(*alike))] == [{"pkts": 200}] * 2
+
+
+@pytest.mark.parametrize("name", sorted(PRESETS))
+def test_the_text_of_a_preset_is_what_it_fills_in(name: str) -> None:
+    preset = PRESETS[name]
+    text = preset.text().replace("NODE1", "T").replace("NODE2", "S")
+    written = tomllib.loads(text)["proxy"]
+    named = [{"name": table["name"], "node": table["node"], "preset": name} for table in written]
+    assert _chain(_scenario(*written)) == _chain(_scenario(*named))
+
+
+@pytest.mark.parametrize(
+    ("tables", "says"),
+    [
+        ([{"preset": "pepsa"}], "proxy: unknown preset 'pepsa'; did you mean 'pepsal'?"),
+        ([{"preset": "pepsal", "node": "W"}], "proxy[0]: preset 'pepsal' needs a node between the ends of the path"),
+        ([{"preset": "aerotcp-gateways"}], "proxy: preset 'aerotcp-gateways' is 2 proxies on one path; 1 have it"),
+        (
+            [{"preset": "pepsal", "receive_buffer": "9 pkts"}],
+            'proxy[0].receive_buffer: has no effect with advertise = "sockets", whose buffers are keys of the stacks',
+        ),
+        ([{"receive_buffer": {"rate": "1 Mbit/s"}}], "proxy[0].receive_buffer: a buffer by rule is { rate = "),
+    ],
+)
+def test_a_mistake_in_a_preset_is_one_line(tables: list[dict[str, Any]], says: str) -> None:
+    assert _refused(*({"name": "P", "node": "T", **table} for table in tables))[0].startswith(says)

@@ -23,12 +23,12 @@ use crate::tcp::sender::Sender;
 pub use browser::Browser;
 pub use clocked::{Clocked, Periods};
 pub use playout::Playout;
-pub use send_buffer::Buffered;
+pub use send_buffer::{Buffered, SendBuffer};
 pub use write_delay::WriteDelays;
 
 use browser::BrowserStreams;
 use data_source::{DataSource, PageSizes};
-use send_buffer::{Limits, SendBuffer};
+use send_buffer::Limits;
 
 /// End of the stream of an application that always has data.
 const ENDLESS: u64 = u64::MAX / 2;
@@ -263,7 +263,8 @@ impl Application {
     }
 }
 
-fn send_buffer(params: &StackParams) -> Option<SendBuffer> {
+/// The send buffer of a socket of the stack `params`; none: unlimited.
+pub fn send_buffer(params: &StackParams) -> Option<SendBuffer> {
     params.send_buffer_bytes.map(|memory_bytes| {
         SendBuffer::new(Limits {
             memory_bytes,

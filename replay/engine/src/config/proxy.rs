@@ -26,9 +26,10 @@ pub struct ProxyConfig {
     /// Stack of that connection, at both its ends; none: the flow's.
     #[serde(default)]
     pub stack: Option<LegStack>,
-    /// Memory for what has arrived and has not been passed on; without `send_buffer`, until it is acknowledged onward.
+    /// Memory for what has arrived and has not been passed on; without `send_buffer`, until it is acknowledged onward. None:
+    /// 200 packets, but for sockets, whose buffers are those of the stacks.
     #[serde(default)]
-    pub receive_buffer: BufferSize,
+    pub receive_buffer: Option<BufferSize>,
     /// Separate memory for what has been passed on and is not acknowledged onward; a blocking write moves octets there.
     /// None: one cache for both.
     #[serde(default)]
@@ -102,6 +103,8 @@ pub enum AdvertisePolicy {
     Free,
     /// All of the free buffer, up to a third of the buffer (the on-board agent of Luglio et al.).
     Third,
+    /// That of a socket of the stack: a process reads from it what fits into the socket onward (PEPsal).
+    Sockets,
 }
 
 /// How much may be unacknowledged on the connection onward, besides its own windows.

@@ -26,7 +26,7 @@ const MAX_BPS: f64 = 1e13;
 const MIN_BPS: f64 = 8.0;
 pub(super) const MAX_PKTS: u64 = 100_000_000;
 /// Connections of a run: one per flow and proxy, one per datagram source.
-const MAX_CONNECTIONS: usize = 1024;
+const MAX_CONNECTIONS: usize = 8192;
 const MAX_FLOW_BYTES: u64 = 1 << 60;
 
 impl Place<'_> {

@@ -57,7 +57,7 @@ impl Cache {
     pub fn new(proxy: &ProxyConfig, packet_bytes: [u32; 2]) -> Self {
         let packet_bytes = packet_bytes.map(u64::from);
         Self {
-            receive: Buffer::new(proxy.receive_buffer, packet_bytes[0]),
+            receive: Buffer::new(proxy.receive_buffer.unwrap_or_default(), packet_bytes[0]),
             send: (proxy.send_buffer).map(|size| Buffer::new(size, packet_bytes[0])),
             advertise: proxy.advertise,
             forward_window: proxy.forward_window,
@@ -75,7 +75,7 @@ impl Cache {
         let free = self.receive.free_units(stored_bytes);
         let (units, most) = match self.advertise {
             AdvertisePolicy::HalfFree => (free / 2, self.receive.units / 2),
-            AdvertisePolicy::Free => (free, self.receive.units),
+            AdvertisePolicy::Free | AdvertisePolicy::Sockets => (free, self.receive.units),
             AdvertisePolicy::Third => {
                 let third = self.receive.units / 3;
                 (free.min(third), third)

@@ -6,6 +6,7 @@
 mod acks;
 mod cache;
 mod occupancy;
+mod sockets;
 
 use crate::app::sink::add_request;
 use crate::config::{AcknowledgePolicy, FaultConfig, FaultKind, HandshakePolicy, ProxyConfig};
@@ -16,12 +17,15 @@ use crate::tcp::sender::Sender;
 use acks::WithheldAcks;
 pub use cache::Cache;
 pub use occupancy::Occupancy;
+pub use sockets::{Relay, with_send_buffer};
 
 /// A proxy of one flow.
 pub struct Proxy {
     upstream: Receiver,
     downstream: Sender,
     cache: Cache,
+    /// Instead of the cache: sockets of the stacks.
+    sockets: Option<Relay>,
     acknowledge: AcknowledgePolicy,
     handshake: HandshakePolicy,
     acks: WithheldAcks,
@@ -55,7 +59,7 @@ impl Proxy {
         upstream: Receiver,
         downstream: Sender,
         config: &ProxyConfig,
-        cache: Cache,
+        (cache, sockets): (Cache, Option<Relay>),
         (next_window_bytes, start): (u64, Nanos),
     ) -> Self {
         let mut upstream = upstream;
@@ -67,6 +71,7 @@ impl Proxy {
             upstream,
             downstream,
             cache,
+            sockets,
             acknowledge: config.acknowledge,
             handshake: config.handshake,
             next_window_bytes,
@@ -136,11 +141,20 @@ impl Proxy {
             self.downstream.open(now, self.next_window_bytes);
         }
         let arrived = self.upstream.rcv_nxt();
-        let edge = self.downstream.snd_una();
-        let passed = arrived.min(edge.saturating_add(self.cache.onward_bytes()));
-        self.downstream
-            .write_to(passed, self.pushed_to.is_some_and(|end| passed >= end));
-        if self.upstream.has_fin() && passed == arrived {
+        if let Some(sockets) = &mut self.sockets {
+            sockets.run(
+                &mut self.upstream,
+                &mut self.downstream,
+                self.pushed_to,
+                now,
+            );
+        } else {
+            let edge = self.downstream.snd_una();
+            let passed = arrived.min(edge.saturating_add(self.cache.onward_bytes()));
+            self.downstream
+                .write_to(passed, self.pushed_to.is_some_and(|end| passed >= end));
+        }
+        if self.upstream.has_fin() && self.downstream.write_end() == arrived {
             self.downstream.close();
         }
         if self.downstream.has_ended() {
@@ -166,7 +180,9 @@ impl Proxy {
     fn account(&mut self, now: Nanos) {
         let (received, stored) = self.stored_bytes();
         self.occupancy.note(stored, now);
-        self.upstream.grant(self.cache.window_bytes(received));
+        if self.sockets.is_none() {
+            self.upstream.grant(self.cache.window_bytes(received));
+        }
     }
 
     /// When one connection has been reset, the other one is reset too.
@@ -220,7 +236,8 @@ impl Proxy {
 
     /// Its deadline has expired.
     pub fn on_deadline(&mut self, now: Nanos) {
-        while let Some(fault) = self.faults.pop_if(|fault| fault.at_ns <= now) {
+        while let Some(fault) = self.faults.last().copied().filter(|next| next.at_ns <= now) {
+            self.faults.pop();
             self.suffer(fault.kind, now);
         }
         if self.opens_at <= now {
@@ -335,7 +352,7 @@ impl Proxy {
 
     /// Size of its memory.
     pub fn capacity_bytes(&self) -> u64 {
-        self.cache.capacity_bytes()
+        (self.sockets.as_ref()).map_or(self.cache.capacity_bytes(), Relay::capacity_bytes)
     }
 
     /// Whether it acknowledges later than on receipt.

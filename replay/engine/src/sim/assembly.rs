@@ -15,14 +15,14 @@ use crate::app::{Application, Client};
 use crate::cc::catalogue::{EXTERNAL, Variant};
 use crate::cc::{Controller, Externals, ParamValues, Sharers, Window};
 use crate::config::{
-    Config, ConfigErrors, DatagramConfig, DirectionConfig, FlowConfig, HandoverRule, Profile,
-    ProxyConfig, StackOverrides, StackParams, known_variant,
+    AdvertisePolicy, Config, ConfigErrors, DatagramConfig, DirectionConfig, FlowConfig,
+    HandoverRule, Profile, ProxyConfig, StackOverrides, StackParams, known_variant,
 };
 use crate::net::cross_traffic::DatagramSource;
 use crate::net::handover_forecast::{HandoverForecast, PathChange};
 use crate::net::jitter::Jitter;
 use crate::net::link::LinkDirection;
-use crate::proxy::{Cache, Proxy};
+use crate::proxy::{Cache, Proxy, Relay, with_send_buffer};
 use crate::tcp::receiver::{Forecast, Receiver, Space};
 use crate::tcp::segment::Direction;
 use crate::tcp::sender::Sender;
@@ -180,7 +180,10 @@ fn stops<'a>(config: &Config, flow: &'a FlowConfig) -> Result<Vec<Stop<'a>>, Con
             Some(name) => (known_variant("proxies.variant", name)?, name, &proxy.params),
             None => (own, flow.variant.as_str(), &flow.params),
         };
-        let params = variant.fix(&flow.stack_of(proxy), values);
+        let mut params = variant.fix(&flow.stack_of(proxy), values);
+        if proxy.advertise == AdvertisePolicy::Sockets {
+            params = with_send_buffer(&params);
+        }
         let before = stops.last().map_or(&params, |stop| &stop.params);
         let cache = Cache::new(proxy, [before.smss_bytes, params.smss_bytes]);
         stops.push(Stop {
@@ -361,16 +364,14 @@ impl Plan<'_> {
             let source = Source::new(sender, application, self.flow.start_ns, window);
             nodes.push(Node::Source(Box::new(source)));
         }
-        for (receiver, stop) in receivers.into_iter().zip(&self.stops[1..]) {
+        for (receiver, legs) in receivers.into_iter().zip(self.stops.windows(2)) {
+            let (before, stop) = (&legs[0], &legs[1]);
             let onward = stop.proxy.and_then(|proxy| Some((proxy, senders.next()?)));
             nodes.push(if let Some(((config, cache), (sender, window))) = onward {
-                let proxy = Proxy::new(
-                    receiver,
-                    sender,
-                    config,
-                    cache,
-                    (window, self.flow.start_ns),
-                );
+                let sockets = (config.advertise == AdvertisePolicy::Sockets)
+                    .then(|| Relay::new(&before.params, &stop.params));
+                let (memory, opening) = ((cache, sockets), (window, self.flow.start_ns));
+                let proxy = Proxy::new(receiver, sender, config, memory, opening);
                 Node::Proxy(Box::new(proxy))
             } else {
                 let client = Client::new(self.flow, self.key);
@@ -382,6 +383,10 @@ impl Plan<'_> {
 
 fn space(stop: &Stop<'_>, params: &StackParams) -> Space {
     match stop.proxy {
+        Some((config, _)) if config.advertise == AdvertisePolicy::Sockets => Space::Process {
+            buffer_bytes: params.receive_buffer_bytes,
+            read_to: 1,
+        },
         Some((_, cache)) => Space::Granted {
             window_bytes: cache.window_bytes(0),
             buffer_bytes: cache.receive_bytes(),

@@ -3,7 +3,10 @@
 use super::{MAX_NS, MAX_PKTS, Place, validate_params, variant_at};
 use crate::cc::catalogue::Variant;
 use crate::config::error::ConfigErrorKind;
-use crate::config::{BufferSize, FlowConfig, HandshakePolicy, ProxyConfig, StackParams};
+use crate::config::{
+    AdvertisePolicy, BufferSize, FlowConfig, ForwardWindow, HandshakePolicy, ProxyConfig,
+    StackParams,
+};
 use crate::sim::time::Nanos;
 
 const MAX_BUFFER_BYTES: u64 = 1 << 40;
@@ -86,8 +89,23 @@ impl FlowConfig {
     fn validate_buffers(&self, place: &Place, proxy: &ProxyConfig) {
         let smss = u64::from(self.stack_before(proxy).smss_bytes);
         let onward = u64::from(self.stack_of(proxy).smss_bytes);
+        let sockets = proxy.advertise == AdvertisePolicy::Sockets;
+        let own = [
+            ("receive_buffer", proxy.receive_buffer.is_some()),
+            ("send_buffer", proxy.send_buffer.is_some()),
+            (
+                "forward_window",
+                proxy.forward_window == ForwardWindow::Third,
+            ),
+        ];
+        for (name, given) in own {
+            if sockets && given {
+                let with = "sockets";
+                place.key(name).refuse(ConfigErrorKind::Conflicts { with });
+            }
+        }
         let buffers = [
-            ("receive_buffer", Some(proxy.receive_buffer), smss),
+            ("receive_buffer", proxy.receive_buffer, smss),
             ("send_buffer", proxy.send_buffer, smss.max(onward)),
         ];
         for (name, size, min_bytes) in buffers {

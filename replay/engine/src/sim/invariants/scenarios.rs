@@ -248,6 +248,7 @@ fn policies(node: String) -> impl Strategy<Value = ProxyConfig> {
         AdvertisePolicy::HalfFree,
         AdvertisePolicy::Free,
         AdvertisePolicy::Third,
+        AdvertisePolicy::Sockets,
     ]);
     let acknowledge = proptest::sample::select(vec![
         AcknowledgePolicy::OnReceipt,
@@ -259,13 +260,20 @@ fn policies(node: String) -> impl Strategy<Value = ProxyConfig> {
     let buffers = (buffer_size(), proptest::option::of(buffer_size()));
     (buffers, advertise, acknowledge, forward_window).prop_map(
         move |((receive_buffer, send_buffer), advertise, acknowledge, forward_window)| {
+            // Sockets have the buffers of the stacks.
+            let own = advertise != AdvertisePolicy::Sockets;
+            let forward_window = if own {
+                forward_window
+            } else {
+                ForwardWindow::Unlimited
+            };
             ProxyConfig {
                 node: node.clone(),
                 variant: None,
                 params: ParamValues::new(),
                 stack: None,
-                receive_buffer,
-                send_buffer,
+                receive_buffer: own.then_some(receive_buffer),
+                send_buffer: send_buffer.filter(|_| own),
                 acknowledge,
                 advertise,
                 forward_window,

@@ -34,6 +34,13 @@ pub enum Space {
         /// Octets per nanosecond; none: at once.
         octets_per_ns: Option<f64>,
     },
+    /// A process reads from the same, up to where it says.
+    Process {
+        /// Buffer size.
+        buffer_bytes: u64,
+        /// Octet up to which it has read.
+        read_to: u64,
+    },
     /// A proxy decides: octets to advertise now.
     Granted {
         /// Octets beyond `rcv_nxt` that may be promised.
@@ -120,7 +127,7 @@ impl Receiver {
     /// A receiver of leg `leg`. Without a handshake it is established at once.
     pub fn new(leg: u16, params: &StackParams, space: Space) -> Self {
         let (buffer, growing) = match space {
-            Space::Application { buffer_bytes, .. } => {
+            Space::Application { buffer_bytes, .. } | Space::Process { buffer_bytes, .. } => {
                 let max = params.receive_buffer_max_bytes;
                 let grows = params.receive_window_growth || max.is_some();
                 let growing = GrowingWindow::new(buffer_bytes, max, params.smss_bytes);
@@ -359,6 +366,7 @@ impl Receiver {
                 octets_per_ns: Some(rate),
                 ..
             } => (self.read_to + now.saturating_sub(self.read_at) as f64 * rate).min(arrived),
+            Space::Process { read_to, .. } => read_to as f64,
             _ => arrived,
         }
     }
@@ -371,6 +379,7 @@ impl Receiver {
                 octets_per_ns: Some(_),
                 ..
             } => self.rcv_nxt() - self.read_to as u64,
+            Space::Process { read_to, .. } => self.rcv_nxt() - read_to,
             _ => 0,
         }
     }

@@ -230,12 +230,12 @@ fn too_many_flows_are_refused_before_anything_else() {
     config.flows.remove(0);
     config.flows[0].variant = "unknown".into();
     config.duration_ns = 0;
-    for (flows, refused) in [(1023, false), (1024, false), (1025, true), (100_000, true)] {
+    for (flows, refused) in [(8191, false), (8192, false), (8193, true), (100_000, true)] {
         config.flows.resize(flows, config.flows[0].clone());
         let errors = config.validate().expect_err("no such variant").into_vec();
         let too_many = ConfigErrorKind::TooManyConnections {
             count: flows,
-            max: 1024,
+            max: 8192,
         };
         assert_eq!(errors[0].kind == too_many, refused, "{flows}");
         assert_eq!(errors.len() == 1, refused, "{flows}");
