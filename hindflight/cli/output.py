@@ -65,11 +65,6 @@ def print_csv(names: Sequence[str], rows: Sequence[Row]) -> None:
     writer.writerows([_csv_field(row[name]) for name in names] for row in rows)
 
 
-def endpoint(address: str, port: int) -> str:
-    """Return one end of a connection as text, an IPv6 address in brackets (RFC 5952 §6)."""
-    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
-
-
 def _csv_field(value: Any) -> Any:
     text = json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value
     return csv_cell(printable(text, keep="\n\t")) if isinstance(text, str) else text
