@@ -135,7 +135,6 @@ pub enum Controller {
 
 /// What a controller needs from its sender. It never changes: the sender reads it once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[allow(clippy::struct_excessive_bools, reason = "independent requests")]
 pub struct Capabilities {
     /// It models the path: the sender samples delivery rates, passes it every ACK that delivers or reports something, in
     /// recovery too (`on_ack`), and lets its window govern in recovery, instead of a rule of the recovery.
@@ -229,10 +228,6 @@ impl Controller {
     }
 
     /// Whether the window still opens for the first time, or again after a timeout.
-    #[allow(
-        clippy::inline_always,
-        reason = "asked for nearly every segment; `#[inline]` alone is ignored here"
-    )]
     #[inline(always)]
     pub fn in_slow_start(&self) -> bool {
         match self {

@@ -207,10 +207,6 @@ pub struct StackOverrides {
 
 /// The resolved parameters of a flow's stack.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-#[allow(
-    clippy::struct_excessive_bools,
-    reason = "options that a stack has or has not, each its own key"
-)]
 pub struct StackParams {
     /// Open with SYN, SYN-ACK, ACK; otherwise the connection is established when the flow starts.
     pub handshake: bool,

@@ -12,10 +12,6 @@ const LINEAR_SYN_TIMEOUTS: u32 = 4;
 
 /// The rules of a sender that do not change while the connection lasts.
 #[derive(Clone, Copy, Debug)]
-#[allow(
-    clippy::struct_excessive_bools,
-    reason = "each is a rule by which stacks differ, independent of the others"
-)]
 pub(in crate::tcp) struct StackRules {
     pub algorithm: Algorithm,
     /// The order in which segments left is kept.
@@ -109,10 +105,6 @@ impl StackRules {
 
 /// The rules by which receivers decide when to acknowledge. They do not change while the connection lasts.
 #[derive(Clone, Copy, Debug)]
-#[allow(
-    clippy::struct_excessive_bools,
-    reason = "each is a rule by which stacks differ, independent of the others"
-)]
 pub(in crate::tcp) struct AckRules {
     /// The delay of an ACK follows the spacing of segments (Linux); RFC 5681 §4.2 has a constant one.
     pub adapts_delay: bool,

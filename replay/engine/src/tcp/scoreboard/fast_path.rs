@@ -26,10 +26,6 @@ impl Scoreboard {
 
     /// Like `acknowledge`, for an ACK of whole segments from `snd_una` on that were sent once, of a board that is unmarked;
     /// none, and nothing done, where that does not hold.
-    #[allow(
-        clippy::inline_always,
-        reason = "part of the fast path of nearly every segment; `#[inline]` alone is ignored here"
-    )]
     #[inline(always)]
     pub fn acknowledge_fast(&mut self, snd_una: u64, ack: u64) -> Option<Covered> {
         debug_assert!(!self.keeps_pieces && self.is_unmarked());

@@ -5,11 +5,6 @@
 //! the bit. Where the condition does not hold it changes nothing and returns false. `transmit.rs` skips steps under the same
 //! condition. Read `mod.rs` first.
 
-#![allow(
-    clippy::inline_always,
-    reason = "the fast path is taken from one place, by nearly every segment; `#[inline]` alone is ignored here"
-)]
-
 use super::Sender;
 use super::connection::ConnectionState;
 use super::pacing::Pacer;

@@ -260,10 +260,6 @@ impl Sender {
     }
 
     /// Takes an acknowledgement.
-    #[allow(
-        clippy::inline_always,
-        reason = "part of the fast path of nearly every segment; `#[inline]` alone is ignored here"
-    )]
     #[inline(always)]
     pub fn receive(&mut self, segment: &Segment, now: Nanos) {
         // A window that closes may mean more than that: see `freeze`.
@@ -580,10 +576,6 @@ impl Sender {
     }
 
     /// The last round was limited by cwnd, not by the application or the receiver's window.
-    #[allow(
-        clippy::inline_always,
-        reason = "part of the fast path of nearly every segment; `#[inline]` alone is ignored here"
-    )]
     #[inline(always)]
     pub(in crate::tcp) fn is_cwnd_limited(&self) -> bool {
         self.usage.is_limited(

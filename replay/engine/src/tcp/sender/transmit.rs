@@ -2,10 +2,6 @@
 //!
 //! Does not depend on how the window was computed. On the fast path (see `fast_path`) the steps that cannot have an effect
 //! there are skipped.
-#![allow(
-    clippy::inline_always,
-    reason = "the path of nearly every segment, called from one place; `#[inline]` alone is ignored here"
-)]
 
 use super::Sender;
 use super::burst::Room;
