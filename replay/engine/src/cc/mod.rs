@@ -30,7 +30,7 @@ mod windowed_max;
 pub use decrease::{Decrease, Factor, OfIncrease, WindowDecrease};
 pub use definition::{ControllerParts, Definition};
 pub use evidence::{
-    AckEvidence, LostSegment, RateSample, RecoveryPhase, Round, Signal, SignalEvidence,
+    AckCount, AckEvidence, LostSegment, RateSample, RecoveryPhase, Round, Signal, SignalEvidence,
 };
 pub use external::{
     ControllerEvent, Decision, External, ExternalController, Externals, MakeExternal,
@@ -247,12 +247,12 @@ impl Controller {
         }
     }
 
-    /// Takes an ACK of so many segments that may increase the window, if the number is all that it needs. Returns whether it
-    /// did; if not, the ACK goes to `observe` and `on_ack`.
+    /// Takes an ACK outside recovery, if its count is all that it needs. Returns whether it did; if not, the ACK goes to
+    /// `observe` and `on_ack`.
     #[inline]
-    pub fn try_count_ack(&mut self, delivered: u32) -> bool {
+    pub fn try_count_ack(&mut self, ack: &AckCount) -> bool {
         match self {
-            Self::Windowed(windowed) => windowed.try_count_ack(delivered),
+            Self::Windowed(windowed) => windowed.try_count_ack(ack),
             Self::Bbr(_) | Self::Bbr3(_) | Self::External(_) => false,
         }
     }

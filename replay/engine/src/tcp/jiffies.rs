@@ -82,7 +82,7 @@ impl TickTimer {
     /// Stops the timer.
     #[inline]
     pub fn stop(&mut self) {
-        (self.set_at, self.delay, self.in_ticks) = (NEVER, 0, false);
+        self.set_at = NEVER;
     }
 
     /// Whether a deadline is set.
@@ -94,7 +94,7 @@ impl TickTimer {
     /// The deadline.
     #[inline(never)]
     pub fn deadline(&self) -> Nanos {
-        if self.in_ticks {
+        if self.in_ticks && self.is_set() {
             fires(self.set_at, self.delay)
         } else {
             self.set_at

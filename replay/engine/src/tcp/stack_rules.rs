@@ -18,6 +18,8 @@ pub(in crate::tcp) struct StackRules {
     pub keeps_order: bool,
     /// SACK was agreed on.
     pub sack: bool,
+    /// A tail loss probe is sent (RFC 8985 §7), which needs SACK.
+    pub tail_loss_probe: bool,
     /// RFC 3042 §2: the first two duplicate ACKs each let a new segment leave. With SACK the pipe shrinks by itself
     /// (RFC 6675 §5 step (3)).
     pub limited_transmit: bool,
@@ -77,6 +79,7 @@ impl StackRules {
             algorithm,
             keeps_order: algorithm.reads_order(),
             sack,
+            tail_loss_probe: params.tail_loss_probe && sack,
             limited_transmit: params.limited_transmit && (ns2 || !sack && !recovers_as_linux),
             counts_outstanding: ns2,
             counts_acks: ns2 || ns2_tcp_linux,
