@@ -6,9 +6,9 @@
 use super::periodic_acks::Periods;
 use crate::config::StackParams;
 use crate::sim::time::{MILLISECOND, Nanos, SECOND};
-use crate::sim::timer::Timer;
 use crate::tcp::jiffies;
 use crate::tcp::stack_rules::AckRules;
+use crate::tcp::timer::Timer;
 
 /// Linux (`TCP_DELACK_MAX`): the longest delay of an ACK.
 const LONGEST_DELAY: Nanos = 200 * MILLISECOND;

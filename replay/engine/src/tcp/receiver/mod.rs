@@ -17,7 +17,7 @@ use super::segment::{Direction, Ecn, Purpose, Segment, flags};
 use super::stack_rules::AckRules;
 use crate::config::StackParams;
 use crate::sim::time::{Nanos, timestamp};
-use crate::sim::timer::Timer;
+use crate::tcp::timer::Timer;
 use ack_policy::AckPolicy;
 use autotuning::{GrowingWindow, linux_window_scale, window_scale};
 use closing::Ending;

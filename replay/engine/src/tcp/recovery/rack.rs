@@ -6,10 +6,10 @@ use super::rfc::{self, Entry};
 use super::window::RecoveryWindow;
 use super::{Ack, Departure, Recovery, prr};
 use crate::sim::time::Nanos;
-use crate::tcp::jiffies::TickTimer;
 use crate::tcp::scoreboard::{Digest, Latest, Scoreboard};
 use crate::tcp::sender::Sender;
 use crate::tcp::sender::phase::Phase;
+use crate::tcp::timer::Timer;
 
 /// RFC 8985 with the proportional rate reduction.
 pub(in crate::tcp) struct RackRecovery;
@@ -139,11 +139,11 @@ pub struct Rack {
     /// Round-trip time of that transmission.
     rtt: Nanos,
     /// Fires when the reordering window of the oldest suspect closes.
-    pub reordering_timer: TickTimer,
+    pub reordering_timer: Timer,
     /// The last look at the scoreboard set it.
     pub awaits: bool,
     /// Fires when a probe is due.
-    pub probe_timer: TickTimer,
+    pub probe_timer: Timer,
     /// A probe is out that ends here; whether it carried old data.
     pub probe: Option<Probe>,
     /// A probe is to leave now.
