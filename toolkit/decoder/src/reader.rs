@@ -253,7 +253,7 @@ impl Decoder {
             self.report_options(record, tcp.options_end);
         }
         self.tally.tcp(record.frame_bytes);
-        Some(assemble(record, ip, &tcp))
+        Some(assemble(record, packet.len(), ip, &tcp))
     }
 
     fn count_other(&mut self, record: &Record<'_>, ip: &IpHeader) -> Option<Segment> {
@@ -383,8 +383,12 @@ fn other_kind(ip: &IpHeader) -> Other {
     }
 }
 
+/// The segment of a packet of which `captured` octets were captured.
 #[inline]
-fn assemble(record: &Record<'_>, ip: &IpHeader, tcp: &TcpHeader) -> Segment {
+fn assemble(record: &Record<'_>, captured: usize, ip: &IpHeader, tcp: &TcpHeader) -> Segment {
+    let header_bytes = ip.header_bytes + tcp.header_bytes;
+    let payload_bytes = ip.ip_bytes - header_bytes as u32;
+    let captured_payload = captured.saturating_sub(header_bytes) as u32;
     Segment {
         record: record.number,
         t_ns: record.t_ns,
@@ -402,7 +406,9 @@ fn assemble(record: &Record<'_>, ip: &IpHeader, tcp: &TcpHeader) -> Segment {
         ack: tcp.ack,
         flags: tcp.flags,
         window: tcp.window,
-        payload_bytes: ip.ip_bytes - (ip.header_bytes + tcp.header_bytes) as u32,
+        urgent: tcp.urgent,
+        payload_bytes,
+        missing_bytes: payload_bytes.saturating_sub(captured_payload),
         options: tcp.options,
     }
 }
