@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -77,15 +78,10 @@ class CaptureStream:
         if it is missing or not a capture that can be read, MachineError if the system refuses to read it.
         """
         self.path = Path(path)
-        try:
+        with _refusals(self.path):
             self._reader = _native.CaptureReader(
                 self.path, first_flow_id=first_flow_id, input_id=input_id, from_ns=from_ns, to_ns=to_ns
             )
-        except OSError as error:
-            raise _unreadable(self.path, error) from error
-        except ValueError as error:
-            what, hint = error.args
-            raise CaptureError(f"{self.path} {what}", hint) from error
 
     def first_time_ns(self) -> int | None:
         """Return the time of the first TCP segment, None without any. This consumes the segment."""
@@ -144,6 +140,32 @@ class CaptureStream:
         )
 
 
+class TcptraceStream:
+    """The connections of a capture, counted as tcptrace counts; docs/profiles.md describes the fields.
+
+    Does not build `segments`. Memory is bounded whatever the length of the capture, so that rows of connections that
+    have ended come before the end, and out of order, where there are very many.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], *, json: bool = False, from_ns: int | None = None, to_ns: int | None = None
+    ) -> None:
+        """Open `path`; parameters and errors as those of `CaptureStream`."""
+        self.path = Path(path)
+        with _refusals(self.path):
+            self._rows = _native.TcptraceRows(self.path, json=json, from_ns=from_ns, to_ns=to_ns)
+
+    def text(self) -> Iterator[bytes]:
+        """Yield a line of names and the rows as CSV, or JSON objects with commas between them; can be interrupted."""
+        while (text := self._rows.read()) is not None:
+            if text:
+                yield text
+
+    def issues(self) -> list[tuple[int, int, str]]:
+        """Return what was damaged: number of the record, offset in octets, a sentence. Complete after `text`."""
+        return self._rows.issues()
+
+
 @dataclass(frozen=True, slots=True)
 class Capture:
     """A capture that fits into memory, as tables."""
@@ -198,6 +220,18 @@ def _table(name: str, read: Callable[[], _native.Columns]) -> pa.Table:
     import pyarrow as pa
 
     return pa.Table.from_batches([_typed(name, read())])
+
+
+@contextmanager
+def _refusals(path: Path) -> Iterator[None]:
+    """Raise what the native reader refuses as our errors."""
+    try:
+        yield
+    except OSError as error:
+        raise _unreadable(path, error) from error
+    except ValueError as error:
+        what, hint = error.args
+        raise CaptureError(f"{path} {what}", hint) from error
 
 
 def _unreadable(path: Path, error: OSError) -> HindflightError:

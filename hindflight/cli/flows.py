@@ -12,6 +12,9 @@ from hindflight.cli.output import AsCsv, AsJson, Row, endpoint, print_csv, print
 from hindflight.cli.times import From, To, Utc, seconds_text, span, utc_text
 
 Source = Annotated[Path, typer.Argument(help="Capture or workspace.")]
+Profile = Annotated[
+    str, typer.Option("--profile", help="Count as another program: tcptrace, with its fields. SOURCE is a capture.")
+]
 Run = Annotated[int, typer.Option("--run", help="Replay run; 0 is the capture and its logs.")]
 
 
@@ -22,6 +25,7 @@ def register(app: typer.Typer) -> None:
 
 def flows(
     source: Source,
+    profile: Profile = "",
     run: Run = 0,
     from_: From = "",
     to: To = "",
@@ -31,6 +35,11 @@ def flows(
     as_csv: AsCsv = False,
 ) -> None:
     """List the TCP connections. Payload, retransmissions and RTT are those of the side that sends more."""
+    if profile:
+        from hindflight.cli.profile import print_flows
+
+        print_flows(source, profile, (from_, to), wide, "json" if as_json else "csv" if as_csv else "")
+        return
     from hindflight.toolkit.source import open_source
 
     with open_source(source, ("flows",)) as tables:

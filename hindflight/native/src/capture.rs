@@ -204,7 +204,7 @@ impl State {
 }
 
 /// The system's errors stay what they are; of the rest Python gets the sentence and the hint.
-fn refused(error: DecodeError) -> PyErr {
+pub fn refused(error: DecodeError) -> PyErr {
     match error {
         DecodeError::Io(error) => error.into(),
         error => PyValueError::new_err((error.to_string(), error.hint())),

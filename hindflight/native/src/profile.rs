@@ -1,0 +1,99 @@
+//! `TcptraceRows`: a capture file to the rows of tcptrace's profile, as text. Opens the file and hands on; decides nothing.
+
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use hindflight_decoder::{Issue, Reader, Window};
+use hindflight_profiles::{Format, Next, Pipeline, Tcptrace};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::capture::refused;
+
+/// Time after which [`TcptraceRows::read`] returns, so that Python can handle signals.
+const TURN: Duration = Duration::from_millis(200);
+
+/// Counts the packets of one capture file as tcptrace does, with a second thread that reads.
+#[pyclass(frozen, module = "hindflight._native")]
+pub struct TcptraceRows(Mutex<State>);
+
+struct State {
+    pipeline: Pipeline,
+    profile: Tcptrace,
+    issues: Vec<Issue>,
+    counted: bool,
+}
+
+#[pymethods]
+impl TcptraceRows {
+    /// Opens a capture; the times cut out a part of it, `from_ns` included and `to_ns` not.
+    #[new]
+    #[pyo3(signature = (path, *, json, from_ns=None, to_ns=None))]
+    fn open(
+        py: Python<'_>,
+        path: PathBuf,
+        json: bool,
+        from_ns: Option<i64>,
+        to_ns: Option<i64>,
+    ) -> PyResult<Self> {
+        py.detach(|| {
+            let reader = Reader::new(File::open(path)?)
+                .map_err(refused)?
+                .within(Window { from_ns, to_ns });
+            Ok(Self(Mutex::new(State {
+                pipeline: Pipeline::start(reader),
+                profile: Tcptrace::new(if json { Format::Json } else { Format::Csv }),
+                issues: Vec::new(),
+                counted: false,
+            })))
+        })
+    }
+
+    /// The next rows, perhaps none yet; None at the end.
+    fn read<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let text = py.detach(|| {
+            let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            state.read()
+        })?;
+        Ok(text.map(|text| PyBytes::new(py, &text)))
+    }
+
+    /// What was damaged: record, offset and a sentence. Complete at the end.
+    fn issues(&self) -> Vec<(u64, u64, String)> {
+        let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let rows = state.issues.iter();
+        rows.map(|issue| (issue.record, issue.offset, issue.text.clone()))
+            .collect()
+    }
+}
+
+impl State {
+    fn read(&mut self) -> PyResult<Option<Vec<u8>>> {
+        if self.counted {
+            let text = self.profile.take_text();
+            return Ok((!text.is_empty()).then_some(text));
+        }
+        let start = Instant::now();
+        while !self.counted && start.elapsed() < TURN {
+            match self.pipeline.next(TURN) {
+                Next::Packets(packets) => {
+                    self.profile.push(&packets);
+                    self.pipeline.reuse(packets);
+                }
+                Next::Waiting => break,
+                Next::End(end) => {
+                    self.profile.finish(end.last_us.unwrap_or(0));
+                    self.issues = end.issues;
+                    self.counted = true;
+                }
+                Next::Gone => {
+                    return Err(PyRuntimeError::new_err("the thread that reads has ended"));
+                }
+            }
+        }
+        Ok(Some(self.profile.take_text()))
+    }
+}
