@@ -176,6 +176,15 @@ impl Decoder {
             Ok(link) => link,
             Err(number) => return self.report_link(record, number),
         };
+        // Fast path: TCP in IPv4 in Ethernet.
+        if let Some(packet) = link::plain_ipv4(link, record.data)
+            && let available_bytes = bytes.saturating_sub(link::ETHERNET_BYTES as u32)
+            && let Ok(ip) = ip::parse_v4(packet, available_bytes)
+            && ip.protocol == protocol::TCP
+            && ip.fragment == Fragment::None
+        {
+            return self.tcp(record, packet, &ip, available_bytes);
+        }
         let mut network = link::network(link, record.data);
         // Where the packet ends that encloses the next one.
         let mut end = bytes;
@@ -232,7 +241,11 @@ impl Decoder {
         }
     }
 
-    #[inline]
+    #[expect(
+        clippy::inline_always,
+        reason = "a result in memory costs a stall per packet"
+    )]
+    #[inline(always)]
     fn tcp(
         &mut self,
         record: &Record<'_>,
@@ -384,7 +397,11 @@ fn other_kind(ip: &IpHeader) -> Other {
 }
 
 /// The segment of a packet of which `captured` octets were captured.
-#[inline]
+#[expect(
+    clippy::inline_always,
+    reason = "a result in memory costs a stall per packet"
+)]
+#[inline(always)]
 fn assemble(record: &Record<'_>, captured: usize, ip: &IpHeader, tcp: &TcpHeader) -> Segment {
     let header_bytes = ip.header_bytes + tcp.header_bytes;
     let payload_bytes = ip.ip_bytes - header_bytes as u32;

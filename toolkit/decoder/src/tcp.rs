@@ -77,7 +77,11 @@ impl OtherOptions {
 }
 
 /// Parses the header at the start of `octets`; `length` is the IP payload length.
-#[inline]
+#[expect(
+    clippy::inline_always,
+    reason = "a result in memory costs a stall per packet"
+)]
+#[inline(always)]
 pub(crate) fn parse(
     octets: &[u8],
     length: u32,

@@ -67,12 +67,12 @@ impl Pack for bool {
 impl Pack for i64 {
     #[inline]
     fn pack(&self, out: &mut Vec<u8>) {
-        ((self << 1) ^ (self >> 63)).cast_unsigned().pack(out);
+        (((self << 1) ^ (self >> 63)) as u64).pack(out);
     }
     #[inline]
     fn unpack(octets: &mut &[u8]) -> Self {
         let value = u64::unpack(octets);
-        (value >> 1).cast_signed() ^ -(value & 1).cast_signed()
+        (value >> 1) as i64 ^ -((value & 1) as i64)
     }
 }
 
@@ -170,20 +170,20 @@ mod tests {
     proptest! {
         #[test]
         fn values_come_back(
-            a in any::<u64>(), b in any::<i64>(), c in any::<f64>(), d in any::<Option<u32>>(), e in any::<[u16; 3]>(),
+            a in any::<u64>(), b in any::<i64>(), c in any::<f64>(), sum in any::<u32>(), d in any::<Option<u32>>(), e in any::<[u16; 3]>(),
         ) {
             let mut octets = Vec::new();
             a.pack(&mut octets);
             b.pack(&mut octets);
             c.pack(&mut octets);
-            (c.abs() as u32 as f64).pack(&mut octets);
+            f64::from(sum).pack(&mut octets);
             d.pack(&mut octets);
             e.pack(&mut octets);
             let mut rest = &octets[..];
             prop_assert_eq!(u64::unpack(&mut rest), a);
             prop_assert_eq!(i64::unpack(&mut rest), b);
             prop_assert_eq!(f64::unpack(&mut rest).to_bits(), c.to_bits());
-            prop_assert_eq!(f64::unpack(&mut rest), c.abs() as u32 as f64);
+            prop_assert_eq!(f64::unpack(&mut rest).to_bits(), f64::from(sum).to_bits());
             prop_assert_eq!(Option::<u32>::unpack(&mut rest), d);
             prop_assert_eq!(<[u16; 3]>::unpack(&mut rest), e);
             prop_assert!(rest.is_empty());

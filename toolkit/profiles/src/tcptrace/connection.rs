@@ -115,7 +115,7 @@ fn count(packet: &Packet, sender: &mut Direction, receiver: &mut Direction) {
     if packet.has(flags::ACK) {
         receiver.acknowledge(packet, sender, window);
         if packet.ack == receiver.syn.wrapping_add(1) && receiver.syns == 1 {
-            receiver.handshake_rtt_us = receiver.last_rtt_us;
+            receiver.handshake_rtt_us = receiver.answers.last_rtt_us;
         }
     }
     if added.repeated > 0 {
@@ -155,7 +155,7 @@ fn owin(packet: &Packet, sender: &Direction, receiver: &Direction) -> u64 {
     // Deviation: tcptrace subtracts 32-bit numbers as 64-bit ones, so that its value is off by 2^32 around a wrap and
     // above 2^63 where more is acknowledged than was sent.
     let in_flight = sender.latest.wrapping_sub(receiver.ack.wrapping_sub(1));
-    u64::try_from(in_flight.cast_signed()).unwrap_or(0)
+    u64::try_from(in_flight as i32).unwrap_or(0)
 }
 
 /// Counts control bits, times and the numbers of SYN and FIN. Returns the advertised window in octets.
@@ -200,7 +200,8 @@ fn count_options(packet: &Packet, sender: &mut Direction, receiver: &mut Directi
         sender.asked_scale = true;
     }
     sender.asked_timestamps |= packet.timestamps;
-    if !packet.has(flags::SYN) && !(sender.asked_scale && receiver.asked_scale) {
+    let scales = sender.asked_scale && receiver.asked_scale;
+    if !packet.has(flags::SYN) && !scales {
         (sender.wscale, receiver.wscale) = (0, 0);
     }
     sender.asked_sack |= packet.sack_permitted;

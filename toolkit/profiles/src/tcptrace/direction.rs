@@ -9,6 +9,26 @@ use crate::packet::Packet;
 const REMEMBERED: usize = 8;
 
 packed! {
+    /// What the acknowledgements of one side's data show.
+    #[derive(Debug, Default)]
+    pub struct Answers {
+        /// Round-trip times: of segments sent once, of the largest of them, of segments sent again.
+        pub rtt: Samples,
+        pub full_size: FullSize,
+        pub rtt_resent: Samples,
+        /// That of the last segment that an acknowledgement ended with; 0 without a sample.
+        pub last_rtt_us: u64,
+        /// Segments without a sample because an earlier one was sent after them.
+        pub unsampled: u64,
+        /// Segments that an acknowledgement covered without ending there.
+        pub cumulative: u64,
+        /// Duplicate acknowledgements, and third ones.
+        pub duplicates: u64,
+        pub third_duplicates: u64,
+    }
+}
+
+packed! {
     /// What tcptrace counts of the segments of one side, and of the acknowledgements that it receives.
     #[derive(Debug, Default)]
     pub struct Direction {
@@ -90,17 +110,9 @@ packed! {
         pub recent_seq: [u32; REMEMBERED],
         pub recent_id: [u16; REMEMBERED],
         pub recent_at: u8,
-        /// Round-trip times: of segments sent once, of the largest of them, of segments sent again.
-        pub rtt: Samples,
-        pub full_size: FullSize,
-        pub rtt_resent: Samples,
-        pub last_rtt_us: u64,
-        pub handshake_rtt_us: u64,
         /// Acknowledgements of this side's data.
-        pub unsampled_acks: u64,
-        pub cumulative_acks: u64,
-        pub duplicate_acks: u64,
-        pub third_duplicates: u64,
+        pub answers: Answers,
+        pub handshake_rtt_us: u64,
         /// Times between transmissions of a segment.
         pub resent: Samples,
         pub max_resent: u32,
@@ -204,14 +216,12 @@ impl Direction {
             && packet.ack == receiver.ack
             && window == receiver.last_window
             && self.owin_sum > 0;
-        let mut space = std::mem::take(&mut self.space);
         let mut on = Acknowledged {
-            direction: self,
+            answers: &mut self.answers,
             t_us: packet.t_us,
             repeats,
         };
-        space.acknowledge(packet.ack, &mut on);
-        self.space = space;
+        self.space.acknowledge(packet.ack, &mut on);
     }
 
     /// Length of the stream from SYN to FIN, or to the last segment after a reset. `None` without SYN or FIN.
@@ -239,7 +249,7 @@ impl OnRetransmission for (&mut Samples, &mut u32) {
 
 /// An acknowledgement at `t_us`; `repeats` the last one and fulfils the other conditions of a duplicate.
 struct Acknowledged<'a> {
-    direction: &'a mut Direction,
+    answers: &'a mut Answers,
     t_us: i64,
     repeats: bool,
 }
@@ -247,32 +257,32 @@ struct Acknowledged<'a> {
 impl OnAck for Acknowledged<'_> {
     #[inline]
     fn cumulative(&mut self) {
-        self.direction.cumulative_acks += 1;
+        self.answers.cumulative += 1;
     }
 
     #[inline]
     fn exact(&mut self, sent: &Sent, later: bool) {
-        let direction = &mut *self.direction;
+        let answers = &mut *self.answers;
         let sample_us = elapsed_us(sent.t_us, self.t_us);
-        direction.last_rtt_us = 0;
+        answers.last_rtt_us = 0;
         if later {
-            direction.unsampled_acks += 1;
+            answers.unsampled += 1;
         } else if sent.retransmissions > 0 {
-            direction.rtt_resent.add(sample_us);
+            answers.rtt_resent.add(sample_us);
         } else {
-            direction.last_rtt_us = sample_us;
-            direction.rtt.add(sample_us);
-            direction.full_size.add(sent.full_size(), sample_us);
+            answers.last_rtt_us = sample_us;
+            answers.rtt.add(sample_us);
+            answers.full_size.add(sent.full_size(), sample_us);
         }
     }
 
     #[inline]
     fn again(&mut self) -> bool {
-        self.direction.duplicate_acks += u64::from(self.repeats);
+        self.answers.duplicates += u64::from(self.repeats);
         self.repeats
     }
 
     fn third(&mut self) {
-        self.direction.third_duplicates += 1;
+        self.answers.third_duplicates += 1;
     }
 }

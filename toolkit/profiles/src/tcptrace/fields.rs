@@ -224,26 +224,26 @@ fn write_stream(ways: Ways<'_>, elapsed_us: u64, out: &mut impl Cells) {
 }
 
 fn write_rtt(ways: Ways<'_>, out: &mut impl Cells) {
-    integers(ways, out, |d| d.rtt.count);
-    milliseconds(ways, out, |d| d.rtt.min_us);
-    milliseconds(ways, out, |d| d.rtt.max_us);
-    fractions(ways, out, |d| d.rtt.mean_us());
-    fractions(ways, out, |d| d.rtt.deviation_us());
+    integers(ways, out, |d| d.answers.rtt.count);
+    milliseconds(ways, out, |d| d.answers.rtt.min_us);
+    milliseconds(ways, out, |d| d.answers.rtt.max_us);
+    fractions(ways, out, |d| d.answers.rtt.mean_us());
+    fractions(ways, out, |d| d.answers.rtt.deviation_us());
     milliseconds(ways, out, |d| d.handshake_rtt_us);
-    integers(ways, out, |d| d.full_size.samples.count);
-    milliseconds(ways, out, |d| d.full_size.samples.min_us);
-    milliseconds(ways, out, |d| d.full_size.samples.max_us);
-    fractions(ways, out, |d| d.full_size.samples.mean_us());
-    fractions(ways, out, |d| d.full_size.samples.deviation_us());
-    integers(ways, out, |d| d.unsampled_acks);
-    integers(ways, out, |d| d.rtt_resent.count);
-    milliseconds(ways, out, |d| d.rtt_resent.min_us);
-    milliseconds(ways, out, |d| d.rtt_resent.max_us);
-    fractions(ways, out, |d| d.rtt_resent.mean_us());
-    fractions(ways, out, |d| d.rtt_resent.deviation_us());
-    integers(ways, out, |d| d.cumulative_acks);
-    integers(ways, out, |d| d.duplicate_acks);
-    integers(ways, out, |d| d.third_duplicates);
+    integers(ways, out, |d| d.answers.full_size.samples.count);
+    milliseconds(ways, out, |d| d.answers.full_size.samples.min_us);
+    milliseconds(ways, out, |d| d.answers.full_size.samples.max_us);
+    fractions(ways, out, |d| d.answers.full_size.samples.mean_us());
+    fractions(ways, out, |d| d.answers.full_size.samples.deviation_us());
+    integers(ways, out, |d| d.answers.unsampled);
+    integers(ways, out, |d| d.answers.rtt_resent.count);
+    milliseconds(ways, out, |d| d.answers.rtt_resent.min_us);
+    milliseconds(ways, out, |d| d.answers.rtt_resent.max_us);
+    fractions(ways, out, |d| d.answers.rtt_resent.mean_us());
+    fractions(ways, out, |d| d.answers.rtt_resent.deviation_us());
+    integers(ways, out, |d| d.answers.cumulative);
+    integers(ways, out, |d| d.answers.duplicates);
+    integers(ways, out, |d| d.answers.third_duplicates);
     integers(ways, out, |d| u64::from(d.max_resent));
     milliseconds(ways, out, |d| d.resent.min_us);
     milliseconds(ways, out, |d| d.resent.max_us);

@@ -90,7 +90,7 @@ impl Tcptrace {
             return;
         };
         let start = *at;
-        let end = rest.len().min(start + CHUNK * WRITERS);
+        let end = rest.count().min(start + CHUNK * WRITERS);
         let middle = end.min(start + CHUNK);
         *at = end;
         let (format, names, rows) = (self.format, &self.separators, self.rows);

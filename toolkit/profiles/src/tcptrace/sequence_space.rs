@@ -69,7 +69,7 @@ pub trait OnAck {
 /// The time from `from_us` to `to_us`; 0 if time runs backwards.
 #[inline]
 pub fn elapsed_us(from_us: i64, to_us: i64) -> u64 {
-    to_us.saturating_sub(from_us).max(0).cast_unsigned()
+    to_us.saturating_sub(from_us).max(0) as u64
 }
 
 const fn quarter_of(seq: u32) -> u8 {

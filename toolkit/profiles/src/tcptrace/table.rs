@@ -345,13 +345,8 @@ pub struct Rest {
 
 impl Rest {
     /// Number of connections.
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.entries.len()
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
     }
 
     /// Calls `use_row` with each of the connections in `range`.
