@@ -137,6 +137,14 @@ class TcptraceRows:
     def issues(self) -> list[tuple[int, int, str]]: ...
 
 @final
+class WiresharkRows:
+    """Reads one capture file and analyses its segments as Wireshark does: rows and errors as those of TcptraceRows."""
+
+    def __new__(cls, path: str | PathLike[str], *, json: bool) -> WiresharkRows: ...
+    def read(self) -> bytes | None: ...
+    def issues(self) -> list[tuple[int, int, str]]: ...
+
+@final
 class Columns:
     """A batch of named columns behind the Arrow C data interface: `pyarrow.table(columns)` takes it."""
 

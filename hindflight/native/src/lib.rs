@@ -45,7 +45,7 @@ mod _native {
     #[pymodule_export]
     use super::open_loop::replay_controller;
     #[pymodule_export]
-    use super::profile::TcptraceRows;
+    use super::profile::{TcptraceRows, WiresharkRows};
     #[pymodule_export]
     use super::replay::{check, profile, replay};
 }

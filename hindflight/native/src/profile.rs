@@ -1,4 +1,5 @@
-//! `TcptraceRows`: a capture file to the rows of tcptrace's profile, as text. Opens the file and hands on; decides nothing.
+//! `TcptraceRows` and `WiresharkRows`: a capture file to the rows of a profile, as text. Open the file and hand on;
+//! decide nothing.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -6,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use hindflight_decoder::{Issue, Reader, Window};
-use hindflight_profiles::{Format, Next, Pipeline, Tcptrace};
+use hindflight_profiles::{Format, Next, Pipeline, Tcptrace, WiresharkRows as Verdicts};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -45,7 +46,7 @@ impl TcptraceRows {
                 .within(Window { from_ns, to_ns });
             Ok(Self(Mutex::new(State {
                 pipeline: Pipeline::start(reader),
-                profile: Tcptrace::new(if json { Format::Json } else { Format::Csv }),
+                profile: Tcptrace::new(format(json)),
                 issues: Vec::new(),
                 counted: false,
             })))
@@ -64,9 +65,7 @@ impl TcptraceRows {
     /// What was damaged: record, offset and a sentence. Complete at the end.
     fn issues(&self) -> Vec<(u64, u64, String)> {
         let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let rows = state.issues.iter();
-        rows.map(|issue| (issue.record, issue.offset, issue.text.clone()))
-            .collect()
+        rows(&state.issues)
     }
 }
 
@@ -96,4 +95,71 @@ impl State {
         }
         Ok(Some(self.profile.take_text()))
     }
+}
+
+/// Analyses the segments of one capture file as Wireshark does.
+#[pyclass(frozen, module = "hindflight._native")]
+pub struct WiresharkRows(Mutex<Analysis>);
+
+struct Analysis {
+    reader: Reader<File>,
+    verdicts: Verdicts,
+}
+
+/// Segments after which [`WiresharkRows::read`] returns.
+const SEGMENTS: usize = 1 << 16;
+
+#[pymethods]
+impl WiresharkRows {
+    /// Opens a capture.
+    #[new]
+    #[pyo3(signature = (path, *, json))]
+    fn open(py: Python<'_>, path: PathBuf, json: bool) -> PyResult<Self> {
+        py.detach(|| {
+            let reader = Reader::new(File::open(path)?).map_err(refused)?;
+            let verdicts = Verdicts::new(format(json));
+            Ok(Self(Mutex::new(Analysis { reader, verdicts })))
+        })
+    }
+
+    /// The next rows, perhaps none yet; None at the end.
+    fn read<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
+        let text = py.detach(|| {
+            let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            state.read()
+        });
+        text.map(|text| PyBytes::new(py, &text))
+    }
+
+    /// What was damaged: record, offset and a sentence. Complete at the end.
+    fn issues(&self) -> Vec<(u64, u64, String)> {
+        let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        rows(state.reader.issues())
+    }
+}
+
+impl Analysis {
+    fn read(&mut self) -> Option<Vec<u8>> {
+        if self.reader.ended() {
+            let text = self.verdicts.take_text();
+            return (!text.is_empty()).then_some(text);
+        }
+        for _ in 0..SEGMENTS {
+            let Some(captured) = self.reader.next_segment() else {
+                break;
+            };
+            self.verdicts.push(&captured.segment);
+        }
+        self.reader.take_others();
+        Some(self.verdicts.take_text())
+    }
+}
+
+fn format(json: bool) -> Format {
+    if json { Format::Json } else { Format::Csv }
+}
+
+fn rows(issues: &[Issue]) -> Vec<(u64, u64, String)> {
+    let row = |issue: &Issue| (issue.record, issue.offset, issue.text.clone());
+    issues.iter().map(row).collect()
 }

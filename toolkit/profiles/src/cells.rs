@@ -7,12 +7,16 @@ use std::net::IpAddr;
 pub trait Cells {
     /// An integer.
     fn integer(&mut self, value: u64);
+    /// An integer that may be negative.
+    fn signed(&mut self, value: i64);
     /// Text without characters that need quotes.
     fn text(&mut self, text: &str);
     /// An address.
     fn address(&mut self, address: IpAddr);
     /// A time since 1970-01-01 UTC, in seconds with six digits after the point.
     fn time(&mut self, t_us: i64);
+    /// A time in seconds with nine digits after the point.
+    fn seconds(&mut self, ns: i64);
     /// A duration in hours, minutes, seconds and microseconds.
     fn duration(&mut self, us: u64);
     /// Milliseconds with one digit after the point.
@@ -119,6 +123,24 @@ impl Cells for TextRows<'_> {
     fn integer(&mut self, value: u64) {
         self.separate();
         push_integer(self.out, value);
+    }
+
+    fn signed(&mut self, value: i64) {
+        self.separate();
+        if value < 0 {
+            self.out.push(b'-');
+        }
+        push_integer(self.out, value.unsigned_abs());
+    }
+
+    fn seconds(&mut self, ns: i64) {
+        self.separate();
+        if ns < 0 {
+            self.out.push(b'-');
+        }
+        push_integer(self.out, ns.unsigned_abs() / 1_000_000_000);
+        self.out.push(b'.');
+        push_padded(self.out, ns.unsigned_abs() % 1_000_000_000, 9);
     }
 
     fn text(&mut self, text: &str) {
