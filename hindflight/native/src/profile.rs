@@ -1,10 +1,9 @@
 //! `TcptraceRows` and `WiresharkRows`: a capture file to the rows of a profile, as text. Open the file and hand on;
 //! decide nothing.
 
-use std::fs::File;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use hindflight_decoder::{Issue, Reader, Window};
 use hindflight_profiles::{Format, Next, Pipeline, Tcptrace, WiresharkRows as Verdicts};
@@ -12,10 +11,12 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::capture::refused;
+use crate::capture::open_reader;
+use crate::input::{Input, Progress};
 
-/// Time after which [`TcptraceRows::read`] returns, so that Python can handle signals.
-const TURN: Duration = Duration::from_millis(200);
+/// Batches, and time without one, after which [`TcptraceRows::read`] returns, so that Python can handle signals.
+const BATCHES: usize = 256;
+const PATIENCE: Duration = Duration::from_millis(100);
 
 /// Counts the packets of one capture file as tcptrace does, with a second thread that reads.
 #[pyclass(frozen, module = "hindflight._native")]
@@ -41,9 +42,7 @@ impl TcptraceRows {
         to_ns: Option<i64>,
     ) -> PyResult<Self> {
         py.detach(|| {
-            let reader = Reader::new(File::open(path)?)
-                .map_err(refused)?
-                .within(Window { from_ns, to_ns });
+            let reader = open(path)?.within(Window { from_ns, to_ns });
             Ok(Self(Mutex::new(State {
                 pipeline: Pipeline::start(reader),
                 profile: Tcptrace::new(format(json)),
@@ -75,9 +74,8 @@ impl State {
             let text = self.profile.take_text();
             return Ok((!text.is_empty()).then_some(text));
         }
-        let start = Instant::now();
-        while !self.counted && start.elapsed() < TURN {
-            match self.pipeline.next(TURN) {
+        for _ in 0..BATCHES {
+            match self.pipeline.next(PATIENCE) {
                 Next::Packets(packets) => {
                     self.profile.push(&packets);
                     self.pipeline.reuse(packets);
@@ -87,6 +85,7 @@ impl State {
                     self.profile.finish(end.last_us.unwrap_or(0));
                     self.issues = end.issues;
                     self.counted = true;
+                    break;
                 }
                 Next::Gone => {
                     return Err(PyRuntimeError::new_err("the thread that reads has ended"));
@@ -102,7 +101,7 @@ impl State {
 pub struct WiresharkRows(Mutex<Analysis>);
 
 struct Analysis {
-    reader: Reader<File>,
+    reader: Reader<Input>,
     verdicts: Verdicts,
 }
 
@@ -116,7 +115,7 @@ impl WiresharkRows {
     #[pyo3(signature = (path, *, json))]
     fn open(py: Python<'_>, path: PathBuf, json: bool) -> PyResult<Self> {
         py.detach(|| {
-            let reader = Reader::new(File::open(path)?).map_err(refused)?;
+            let reader = open(path)?;
             let verdicts = Verdicts::new(format(json));
             Ok(Self(Mutex::new(Analysis { reader, verdicts })))
         })
@@ -162,4 +161,12 @@ fn format(json: bool) -> Format {
 fn rows(issues: &[Issue]) -> Vec<(u64, u64, String)> {
     let row = |issue: &Issue| (issue.record, issue.offset, issue.text.clone());
     issues.iter().map(row).collect()
+}
+
+/// Opens the reader of a file, a named pipe, or standard input for `-`.
+fn open(path: PathBuf) -> PyResult<Reader<Input>> {
+    let progress = Progress::default();
+    let opened = open_reader(&[path], &progress);
+    progress.interrupted()?;
+    opened
 }

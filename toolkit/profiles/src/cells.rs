@@ -32,7 +32,7 @@ pub trait Cells {
 /// The format of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// Lines of comma-separated values; `NA` without a value.
+    /// Lines of comma-separated values.
     Csv,
     /// JSON objects, with commas between them; `null` without a value.
     Json,
@@ -44,6 +44,7 @@ pub struct TextRows<'a> {
     format: Format,
     /// What precedes the cells: a comma, and in JSON the name with its quotes and a colon.
     names: &'a [Vec<u8>],
+    absent: &'static [u8],
     at: usize,
 }
 
@@ -70,8 +71,22 @@ impl<'a> TextRows<'a> {
             out,
             format,
             names,
+            absent: if format == Format::Json {
+                b"null"
+            } else {
+                b"NA"
+            },
             at: 0,
         }
+    }
+
+    /// Leaves the cells of a CSV without a value empty, instead of `NA`.
+    #[must_use]
+    pub fn with_empty_cells(mut self) -> Self {
+        if self.format == Format::Csv {
+            self.absent = b"";
+        }
+        self
     }
 
     /// Begins a row; `first` if no other precedes it.
@@ -223,12 +238,7 @@ impl Cells for TextRows<'_> {
 
     fn missing(&mut self) {
         self.separate();
-        let text: &[u8] = if self.format == Format::Json {
-            b"null"
-        } else {
-            b"NA"
-        };
-        self.out.extend_from_slice(text);
+        self.out.extend_from_slice(self.absent);
     }
 }
 

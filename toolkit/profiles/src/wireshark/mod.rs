@@ -98,7 +98,8 @@ impl WiresharkRows {
     /// Analyses a segment.
     pub fn push(&mut self, segment: &Segment) {
         let verdict = self.wireshark.push(segment);
-        let mut text = TextRows::new(&mut self.out, self.format, &self.separators);
+        let mut text =
+            TextRows::new(&mut self.out, self.format, &self.separators).with_empty_cells();
         text.begin(self.rows == 0);
         verdict.write(&mut text);
         text.end();
