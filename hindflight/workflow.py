@@ -210,7 +210,7 @@ def write_report_of(workspace: Workspace, path: Path, title: str, utc: bool, *, 
     from hindflight.reports.document import ReportMeta, write_report
     from hindflight.toolkit.schema import TABLES
 
-    tables = {name: workspace.table(name) for name in TABLES}
+    tables = {name: workspace.scan(name) for name in TABLES}
     manifest = workspace.manifest
     newest = manifest.commands[-1].versions if manifest.commands else {}
     commands = {c.command: c for c in manifest.commands}  # one that read several inputs is there once for each

@@ -53,9 +53,9 @@ def _outages(tables: Tables, flow: Flow) -> pl.DataFrame:
 def _channel(tables: Tables, flow: Flow, kind: str) -> pl.DataFrame:
     """Return the rows of one kind that overlap the flow; none for a replay, because `channel` describes the capture."""
     columns = ["kind", "direction", "t_ns", "end_ns", "lost", "cause", "rate_bps", "delay_ns", "record", "evidence"]
-    rows = read(tables, "channel", columns)
     if flow.view.run_id:
-        return rows.clear()
-    end = pl.coalesce("end_ns", "t_ns")
-    lasted = (end >= flow.start_ns) & (pl.col("t_ns") <= flow.end_ns)
-    return rows.filter((pl.col("kind") == kind) & (pl.col("direction") == flow.data) & lasted)
+        return read(tables, "channel", columns, pl.lit(value=False))
+    lasted = (pl.coalesce("end_ns", "t_ns") >= flow.start_ns) & (pl.col("t_ns") <= flow.end_ns)
+    return read(
+        tables, "channel", columns, (pl.col("kind") == kind) & (pl.col("direction") == flow.data) & lasted
+    )

@@ -30,6 +30,8 @@ class Figure:
     chart: AnyChart
     group: str = ""
     caption: str = ""
+    commands: tuple[str, ...] = ()
+    """Commands that print the data of the chart, all rows of them."""
 
 
 @dataclass(slots=True)

@@ -50,9 +50,14 @@ CHART_CAPTIONS = {
 }
 """How to read each chart, by the name of its function in `charts`; `_model`: where a model generated the channel."""
 
+HOW_TO_ZOOM = (
+    "Drag a box over a chart to zoom into it, Shift and drag to move; “Reset zoom” or a double-click shows all again."
+)
+"""The sentence next to the first chart that zooms."""
+
 _ZOOM = (
-    "drag to pan, hold Alt or Ctrl and turn the wheel to zoom, double-click to reset. With the keyboard: Tab to a "
-    "chart, then arrow keys to pan, plus and minus to zoom, 0 to reset."
+    "drag a box to zoom into it, hold Shift and drag to pan, hold Alt or Ctrl and turn the wheel to zoom, double-click "
+    "to reset. With the keyboard: Tab to a chart, then arrow keys to pan, plus and minus to zoom, 0 to reset."
 )
 
 _COUNTS = (

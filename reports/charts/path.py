@@ -44,9 +44,8 @@ def rtt(tables: Tables, view: View | None = None) -> alt.LayerChart:
     """
     view = view or View()
     flow = flow_of(tables, view)
-    columns = ["t_ns", "direction", "rtt_ns", "record"]
-    rows = on_axis(read_flow(tables, "segments", flow.view, columns), flow)
-    samples = rows.filter((pl.col("direction") == flow.acks) & pl.col("rtt_ns").is_not_null())
+    measured = (pl.col("direction") == flow.acks) & pl.col("rtt_ns").is_not_null()
+    samples = on_axis(read_flow(tables, "segments", flow.view, ["t_ns", "rtt_ns", "record"], measured), flow)
     points = samples.select(TIME, (pl.col("rtt_ns") / 1e6).round(3).alias("ms"), "record")
     dots = m4(points, TIME, "ms", flow.view.bins)
     smooth = srtt_of(instruments(tables, flow), flow)
@@ -54,8 +53,8 @@ def rtt(tables: Tables, view: View | None = None) -> alt.LayerChart:
         raise ReportError("No round-trip time was measured on this flow.")
     smoothed = [(label, VERMILLION if "inferred" in label else INK) for label in smooth]
     floor = states_of(tables, flow, "delay_ns").select(TIME, ms=pl.col("delay_ns") * 2 / 1e6)
-    measured = [(SAMPLE, SKY)] if dots.rows else []
-    legend = Legend([*measured, *smoothed, *([(FLOOR, AMBER)] if floor.height else [])])
+    sampled = [(SAMPLE, SKY)] if dots.rows else []
+    legend = Legend([*sampled, *smoothed, *([(FLOOR, AMBER)] if floor.height else [])])
     y = alt.Y("ms", type="quantitative", axis=y_axis("Round-trip time [ms]"), scale=alt.Scale(zero=True))
     size = 8 if dots.rows > LARGE_MARK_SAMPLES else 30
     dot = alt.Chart(inline(dots.frame)).mark_circle(size=size, opacity=0.6, clip=True, aria=False)

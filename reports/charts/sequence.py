@@ -88,7 +88,8 @@ def time_sequence(tables: Tables, view: View | None = None) -> alt.LayerChart:
 
 def _parts(tables: Tables, flow: Flow) -> _Parts:
     columns = ["t_ns", "direction", "record", "seq", "payload_bytes", "ack", "wnd_bytes", "sack", "retransmission"]
-    rows = on_axis(read_flow(tables, "segments", flow.view, columns), flow)
+    useful = (pl.col("payload_bytes") > 0) | (pl.col("direction") == flow.acks)
+    rows = on_axis(read_flow(tables, "segments", flow.view, columns, useful), flow)
     bins = (flow.view.bins, _RASTER_HEIGHT)
     data = rows.filter((pl.col("direction") == flow.data) & (pl.col("payload_bytes") > 0)).select(
         TIME, "seq", (pl.col("seq") + pl.col("payload_bytes")).alias("seq_end"), "record", "retransmission"
