@@ -157,7 +157,7 @@ def replay_into(
         tables = flow.tables
         captured = CapturedFlow(tables["segments"], tables["events"], tables["instruments"], flow.direction)
     result = replay_scenario(scenario, folder, captured, execution)
-    result.tables["findings"] = report_findings(result, scenario, folder, execution.threads)
+    result.tables["findings"] = report_findings(result, scenario, folder, captured, execution.threads)
     with workspace.transaction(command, replay=True) as transaction:
         for name, table in result.tables.items():
             transaction.write(name, table)
@@ -209,6 +209,7 @@ def write_report_of(workspace: Workspace, path: Path, title: str, utc: bool, *, 
     """
     from hindflight.reports.document import ReportMeta, write_report
     from hindflight.toolkit.schema import TABLES
+    from hindflight.toolkit.text import name_to_text
 
     tables = {name: workspace.scan(name) for name in TABLES}
     manifest = workspace.manifest
@@ -226,6 +227,7 @@ def write_report_of(workspace: Workspace, path: Path, title: str, utc: bool, *, 
             "commands": [{"command": c.command, "time_utc": c.time_utc} for c in commands.values()],
         },
         utc=utc,
+        workspace=name_to_text(workspace.path),
     )
     write_report(tables, meta, path, force=force)
 

@@ -102,11 +102,12 @@ def read_flow(
 
 def _of_flow(name: str, flow: View) -> pl.Expr:
     wanted = {"run_id": flow.run_id, "flow_id": flow.flow_id, "leg": flow.leg}
-    return pl.all_horizontal(pl.col(key) == value for key, value in wanted.items() if key in _names(name))
+    return pl.all_horizontal(pl.col(key) == value for key, value in wanted.items() if key in column_names(name))
 
 
 @cache
-def _names(name: str) -> frozenset[str]:
+def column_names(name: str) -> frozenset[str]:
+    """Return the names of the columns of table `name`."""
     return frozenset(column.name for column in schema.TABLES[name].columns)
 
 
