@@ -24,6 +24,8 @@ COMMANDS = (
     "scenario",
     "replay",
     "whatif",
+    "batch",
+    "compare",
     "report",
     "demo",
     "query",

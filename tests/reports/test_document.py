@@ -225,7 +225,7 @@ def test_charts_share_their_data_sets(report: str) -> None:
     assert named
     assert named <= set(charts["datasets"])
     groups = [chart["group"] for chart in charts["charts"]]
-    assert groups == ["self-check"] * 2 + ["flow-1"] * 5 + [""] * 4
+    assert groups == ["self-check"] * 2 + ["flow-1"] * 7 + [""] * 4
 
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&\u2028"
