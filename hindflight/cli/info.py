@@ -24,14 +24,17 @@ def register(app: typer.Typer) -> None:
 
 
 def info(
-    capture: Annotated[Path, typer.Argument(help="Capture (pcap or pcapng; plain, xz, gzip, zstd, bzip2 or lz4).")],
+    captures: Annotated[
+        list[Path],
+        typer.Argument(metavar="CAPTURE...", help="Capture, - for standard input; several are merged in time order."),
+    ],
     wide: Wide = False,
     as_json: AsJson = False,
 ) -> None:
     """Summarise a capture. Shows its time span, link type, largest TCP flows and other traffic."""
     from hindflight.toolkit.capture import CaptureStream
 
-    stream = CaptureStream(capture)
+    stream = CaptureStream(captures, input_id=list(range(1, len(captures) + 1)))
     flows: list[dict[str, Any]] = []
     issues: Counter[str] = Counter()
     for _ in stream.batches():
@@ -40,7 +43,7 @@ def info(
         stream.others()  # taken, so that they do not pile up; the summary counts them
     flows = _largest(flows + stream.flows().to_pylist())
     issues.update(stream.issues()["kind"].to_pylist())
-    document = _document(capture, stream.summary(), flows, issues)
+    document = _document(captures, stream.summary(), flows, issues)
     if as_json:
         print_json(document)
     else:
@@ -56,14 +59,16 @@ def _sent_bytes(flow: dict[str, Any]) -> int:
     return int(flow[f"{flow['data_direction']}_payload_bytes"])
 
 
-def _document(capture: Path, summary: Summary, flows: list[dict[str, Any]], issues: Counter[str]) -> dict[str, Any]:
+def _document(
+    captures: list[Path], summary: Summary, flows: list[dict[str, Any]], issues: Counter[str]
+) -> dict[str, Any]:
     start_ns, end_ns = summary.start_ns, summary.end_ns
     from hindflight.toolkit.text import name_to_text
 
     total = summary.tcp.frame_bytes + sum(kind.frame_bytes for kind in summary.other.values())
     return {
-        "capture": name_to_text(capture),
-        "file_bytes": summary.bytes_total,
+        "capture": " ".join(name_to_text(capture) for capture in captures),
+        "file_bytes": summary.bytes_total or summary.bytes_read,
         "compression": summary.compression,
         "link_type": summary.link_type,
         "snaplen_bytes": summary.snaplen_bytes or None,
