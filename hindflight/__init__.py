@@ -16,6 +16,7 @@
     hf.extract_channel("flight.pcap").estimates             # rate, delay and queue with their 95 % intervals
     hf.draft_scenario("flight.pcap", "scenario.toml")       # a scenario to edit
     hf.replay("scenario.toml", "flight.pcap")
+    hf.place("scenario.toml").best                          # where a split proxy helps
 
     class Gentle(hf.Controller, variant="gentle"):          # a custom variant, for `compare.variants`
         ...

@@ -37,16 +37,14 @@ def place(
     """Search the best places of split proxies. The flow has the first variant of the scenario."""
     from dataclasses import asdict
 
-    import hindflight as hf
+    from hindflight.replay.experiment.place import Space
+    from hindflight.replay.experiment.place import place as search
+    from hindflight.workflow import read_scenario
 
-    found = hf.place(
-        scenario,
-        nodes=listed(nodes, "--nodes") if nodes else (),
-        variants=listed(variants, "--variants") if variants else (),
-        cache=cache,
-        proxies=proxies,
-        threads=threads,
-    )
+    tried = listed(nodes, "--nodes") if nodes else ()
+    onward = listed(variants, "--variants") if variants else ()
+    space = Space(tried, onward, cache, proxies)
+    found = search(read_scenario(scenario), scenario.parent, space, threads=threads)
     if as_json:
         print_json(asdict(found))
     else:
