@@ -40,6 +40,7 @@ PUBLIC_NAMES = {
     "charts",
     "check_controller",
     "events",
+    "export",
     "flows",
     "info",
     "open",

@@ -183,6 +183,20 @@ def load_capture(
     )
 
 
+def pcapng_head(application: str, comment: str) -> bytes:
+    """Return the head of a pcapng file written by `application`: one Ethernet interface, times in ns."""
+    return _native.pcapng_head(application, comment)
+
+
+def pcapng_packets(rows: pa.RecordBatch) -> bytes:
+    """Return `rows` as packets of a pcapng file, headers alone.
+
+    Columns are those of `segments`, `src` and `dst` (4 or 16 octets), `src_port`, `dst_port` and `comment`.
+    ValueError: a capture cannot represent a packet; its number and why.
+    """
+    return _native.pcapng_packets(rows)
+
+
 def _typed(name: str, columns: _native.Columns) -> pa.RecordBatch:
     """Wrap native columns as rows of table `name`, with its metadata; nothing is copied."""
     import pyarrow as pa

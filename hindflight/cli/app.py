@@ -27,6 +27,7 @@ COMMANDS = (
     "replay",
     "whatif",
     "report",
+    "export",
     "demo",
     "query",
     "variants",

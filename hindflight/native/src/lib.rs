@@ -11,6 +11,7 @@ mod controller;
 mod fit;
 mod mathematics;
 mod open_loop;
+mod packets;
 mod recorder;
 mod replay;
 mod rows;
@@ -43,6 +44,8 @@ mod _native {
     use super::mathematics::{acos, atan2, cos, erfc, exp, log, log10, pow, sin};
     #[pymodule_export]
     use super::open_loop::replay_controller;
+    #[pymodule_export]
+    use super::packets::{pcapng_head, pcapng_packets};
     #[pymodule_export]
     use super::replay::{check, profile, replay};
 }

@@ -10,6 +10,7 @@ mod buffer;
 mod compression;
 mod container;
 mod encode;
+mod encode_pcapng;
 mod ip;
 mod issue;
 mod link;
@@ -25,7 +26,8 @@ mod tunnel;
 
 pub use compression::Compression;
 pub use container::{CaptureHeader, Format};
-pub use encode::{EncodeError, capture_header, encode_record};
+pub use encode::{EncodeError, capture_header, encode_frame, encode_record};
+pub use encode_pcapng::{encode_packet, pcapng_header};
 pub use issue::{DecodeError, Issue, IssueKind};
 pub use link::LinkType;
 pub use reader::{Captured, Reader, Window};
