@@ -175,7 +175,7 @@ def info(source: Path | str) -> dict[str, Any]:
     """
     from hindflight.describe import document_of
 
-    return document_of(Path(source))
+    return document_of([Path(source)])
 
 
 def flows(source: Path | str, **selection: Unpack[Conditions]) -> pl.DataFrame:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,13 +27,21 @@ _PARQUET = b"PAR1"
 _PAGES = {".html": "report", ".svg": "chart", ".png": "chart"}
 
 
-def document_of(source: Path) -> Document:
-    """Return what `source` is and holds; CaptureError and its like: it is nothing that hindflight knows, or damaged."""
+def document_of(sources: Sequence[Path]) -> Document:
+    """Return what `sources` is and holds: one file or folder, or the files of one capture.
+
+    HindflightError: it is nothing that hindflight knows, or damaged.
+    """
+    from hindflight.toolkit.capture import is_stream
+
+    if len(sources) != 1 or is_stream(sources[0]):
+        return _capture(sources)
+    (source,) = sources
     known = _described(source)
     if known is not None:
         return known
     try:
-        return _capture(source)
+        return _capture(sources)
     except CaptureError:
         channel = _channel_or_none(source) if source.is_file() else None
         if channel is None:
@@ -200,10 +208,10 @@ def _page(path: Path) -> Document:
     }
 
 
-def _capture(capture: Path) -> dict[str, Any]:
+def _capture(captures: Sequence[Path]) -> Document:
     from hindflight.toolkit.capture import CaptureStream
 
-    stream = CaptureStream(capture)
+    stream = CaptureStream(captures, input_id=list(range(1, len(captures) + 1)))
     flows: list[dict[str, Any]] = []
     issues: Counter[str] = Counter()
     for _ in stream.batches():
@@ -212,7 +220,7 @@ def _capture(capture: Path) -> dict[str, Any]:
         stream.others()  # taken, so that they do not pile up; the summary counts them
     flows = _largest(flows + stream.flows().to_pylist())
     issues.update(stream.issues()["kind"].to_pylist())
-    return _document(capture, stream.summary(), flows, issues)
+    return _document(captures, stream.summary(), flows, issues)
 
 
 def _largest(flows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -224,13 +232,15 @@ def _sent_bytes(flow: dict[str, Any]) -> int:
     return int(flow[f"{flow['data_direction']}_payload_bytes"])
 
 
-def _document(capture: Path, summary: Summary, flows: list[dict[str, Any]], issues: Counter[str]) -> dict[str, Any]:
+def _document(
+    captures: Sequence[Path], summary: Summary, flows: list[dict[str, Any]], issues: Counter[str]
+) -> Document:
     start_ns, end_ns = summary.start_ns, summary.end_ns
     total = summary.tcp.frame_bytes + sum(kind.frame_bytes for kind in summary.other.values())
     return {
         "kind": "capture",
-        "capture": name_to_text(capture),
-        "file_bytes": summary.bytes_total,
+        "capture": " ".join(name_to_text(capture) for capture in captures),
+        "file_bytes": summary.bytes_total or summary.bytes_read,
         "compression": summary.compression,
         "link_type": summary.link_type,
         "snaplen_bytes": summary.snaplen_bytes or None,

@@ -17,14 +17,21 @@ def register(app: typer.Typer) -> None:
 
 
 def info(
-    source: Annotated[Path, typer.Argument(help="Capture, workspace, kernel log, scenario, channel or report.")],
+    sources: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="SOURCE...",
+            help="Capture (- for standard input; several are merged in time order), workspace, kernel log, scenario, "
+            "channel or report.",
+        ),
+    ],
     wide: Wide = False,
     as_json: AsJson = False,
 ) -> None:
     """Summarise a file or a workspace. Of a capture: its time span, link type, largest TCP flows and other traffic."""
     from hindflight.describe import document_of
 
-    document = document_of(source)
+    document = document_of(sources)
     if as_json:
         print_json(document)
     elif document["kind"] == "capture":

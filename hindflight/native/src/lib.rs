@@ -9,6 +9,7 @@ mod channel;
 mod columns;
 mod controller;
 mod fit;
+mod input;
 mod mathematics;
 mod open_loop;
 mod packets;

@@ -6,7 +6,7 @@ use crate::container::{CaptureHeader, Record, Records};
 use crate::ip::{self, Fragment, IpError, IpHeader, protocol};
 use crate::issue::{DecodeError, Issue, IssueKind, Issues};
 use crate::link::{self, LinkType, Network};
-
+use crate::merge::{Merged, Part};
 use crate::segment::Segment;
 use crate::skipped::{Skipped, SkippedCounts};
 use crate::tally::{Other, OtherPacket, Tally};
@@ -67,7 +67,21 @@ impl<R: Read> Reader<R> {
     pub fn new(source: R) -> Result<Self, DecodeError> {
         let mut issues = Issues::default();
         let records = Records::new(source, &mut issues)?;
-        Ok(Self {
+        Ok(Self::of(records, issues))
+    }
+
+    /// Opens several captures, to be merged in the order of time.
+    ///
+    /// # Errors
+    /// The index of the file that is not a capture, and its error.
+    pub fn merged(parts: Vec<Part<R>>) -> Result<Self, (usize, DecodeError)> {
+        let mut issues = Issues::default();
+        let merged = Merged::new(parts, &mut issues)?;
+        Ok(Self::of(Records::Merged(Box::new(merged)), issues))
+    }
+
+    fn of(records: Records<R>, issues: Issues) -> Self {
+        Self {
             records,
             decoder: Decoder {
                 tally: Tally::default(),
@@ -79,7 +93,7 @@ impl<R: Read> Reader<R> {
             window: Window::default(),
             packets_since_pause: 0,
             ended: false,
-        })
+        }
     }
 
     /// Restricts reading to a time window. Packets outside are counted and skipped.
@@ -228,7 +242,8 @@ impl Decoder {
 
     fn skip(&mut self, record: &Record<'_>, what: Option<Skipped>) {
         if let Some(what) = what {
-            self.skipped.add(what, record.number, record.offset);
+            self.skipped
+                .add(what, record.place.record, record.place.offset);
         }
     }
 
@@ -272,7 +287,7 @@ impl Decoder {
     #[cold]
     fn report_link(&mut self, record: &Record<'_>, number: u16) -> Option<Segment> {
         self.issues
-            .add(record.number, record.offset, IssueKind::LinkType, || {
+            .add(record.place.record, record.place.offset, IssueKind::LinkType, || {
                 let name = link::unsupported_name(number);
                 format!("the interface has link type {number} ({name}), which is not supported; not decoded")
             });
@@ -283,7 +298,7 @@ impl Decoder {
     fn report_truncated(&mut self, record: &Record<'_>, what: &str) -> Option<Segment> {
         let (captured, frame) = (record.data.len(), record.frame_bytes);
         self.issues
-            .add(record.number, record.offset, IssueKind::FrameCut, || {
+            .add(record.place.record, record.place.offset, IssueKind::FrameCut, || {
                 format!(
                     "{captured} of {frame} octets were captured, ending within the {what}; not decoded"
                 )
@@ -300,10 +315,12 @@ impl Decoder {
                 format!("the IP header length of {bytes} octets is invalid")
             }
         };
-        self.issues
-            .add(record.number, record.offset, IssueKind::IpHeader, || {
-                format!("{text}; not decoded")
-            });
+        self.issues.add(
+            record.place.record,
+            record.place.offset,
+            IssueKind::IpHeader,
+            || format!("{text}; not decoded"),
+        );
         self.tally.other(Other::Undecoded, record.frame_bytes)
     }
 
@@ -323,10 +340,12 @@ impl Decoder {
                 )
             }
         };
-        self.issues
-            .add(record.number, record.offset, IssueKind::TcpHeader, || {
-                format!("{text}; not decoded")
-            });
+        self.issues.add(
+            record.place.record,
+            record.place.offset,
+            IssueKind::TcpHeader,
+            || format!("{text}; not decoded"),
+        );
         self.tally.other(Other::Undecoded, record.frame_bytes)
     }
 
@@ -334,7 +353,8 @@ impl Decoder {
     fn report_ip(&mut self, record: &Record<'_>, ip: &IpHeader, available_bytes: u32) {
         let bytes = ip.ip_bytes;
         let mut add = |kind, text: &dyn Fn() -> String| {
-            self.issues.add(record.number, record.offset, kind, text);
+            self.issues
+                .add(record.place.record, record.place.offset, kind, text);
         };
         if ip.length_zero {
             add(IssueKind::IpLengthZero, &|| {
@@ -358,15 +378,19 @@ impl Decoder {
         match end {
             OptionsEnd::Complete => {}
             OptionsEnd::Truncated => {
-                self.issues
-                    .add(record.number, record.offset, IssueKind::OptionsCut, || {
+                self.issues.add(
+                    record.place.record,
+                    record.place.offset,
+                    IssueKind::OptionsCut,
+                    || {
                         "the captured octets end within the TCP options; earlier options are kept"
                             .to_owned()
-                    });
+                    },
+                );
             }
             OptionsEnd::Malformed { kind, length } => {
                 self.issues
-                    .add(record.number, record.offset, IssueKind::TcpOptions, || {
+                    .add(record.place.record, record.place.offset, IssueKind::TcpOptions, || {
                         format!("TCP option {kind} has an invalid length of {length}; earlier options are kept")
                     });
             }

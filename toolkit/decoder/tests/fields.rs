@@ -152,6 +152,7 @@ fn the_modified_format_has_longer_record_headers() {
     assert_eq!(lengths_of(&octets), (60, 64));
     let reader = Reader::new(&octets[..]).expect("a capture");
     assert_eq!(reader.header().format, Format::ModifiedPcap);
+    drop(reader);
     octets.truncate(24 + 20);
     let mut reader = Reader::new(&octets[..]).expect("a capture");
     assert!(reader.next_segment().is_none());
