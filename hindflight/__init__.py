@@ -61,6 +61,7 @@ __all__ = [
     "flows",
     "info",
     "open",
+    "pair",
     "replay",
     "report",
     "segments",
@@ -155,6 +156,18 @@ def draft_scenario(  # noqa: PLR0913 - named ones, each with its default
 
     choice = Choice(tuple(variants), tuple(proxies), seeds, captured_variant)
     return draft_of(Path(source), Path(path), flow, choice)
+
+
+def pair(*captures: Path | str, asymmetry: str = "") -> Tables:
+    """Read captures of the same connections at two or more places, in order from the data sender, and pair them.
+
+    `pairs` has a row per packet with its one-way delay (ns) and fate, `clocks` the offset (ns) and drift (ppm) of each
+    capture to the one before. `asymmetry` is the minimum delay there less that back, with its unit ("0 ms": equal).
+    CaptureError: an input is wrong, or two captures have no packet in common. MachineError: no room for the tables.
+    """
+    from hindflight.pairing import pair_files
+
+    return pair_files([Path(capture) for capture in captures], asymmetry)
 
 
 def report(tables: Tables, path: Path | str, *, title: str = "", utc: bool = False) -> None:

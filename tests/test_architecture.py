@@ -44,6 +44,7 @@ PUBLIC_NAMES = {
     "flows",
     "info",
     "open",
+    "pair",
     "replay",
     "report",
     "segments",
