@@ -36,7 +36,9 @@ from typing import TYPE_CHECKING, Any, Unpack
 if TYPE_CHECKING:
     import polars as pl
 
+    from hindflight.batches import Batch
     from hindflight.channels.trace import Trace
+    from hindflight.comparison import Comparison
     from hindflight.replay.controllers.base import Controller
     from hindflight.replay.controllers.check import check_controller
     from hindflight.reports import charts
@@ -52,8 +54,10 @@ __all__ = [
     "Tables",
     "Trace",
     "__version__",
+    "batch",
     "charts",
     "check_controller",
+    "compare",
     "draft_scenario",
     "events",
     "export",
@@ -121,6 +125,42 @@ def whatif(  # noqa: PLR0913 - named ones, each with its default
 
     choice = Choice(tuple(variants), tuple(proxies), seeds, captured_variant)
     return what_if(Path(capture), [Path(log) for log in logs], flow, choice, threads)
+
+
+def batch(  # noqa: PLR0913 - named ones, each with its default
+    *captures: Path | str,
+    out: Path | str,
+    variants: Sequence[str] = ("newreno", "cubic"),
+    proxies: Sequence[str] = ("none", "relay"),
+    seeds: int = 20,
+    captured_variant: str = "auto",
+    threads: int | None = None,
+    force: bool = False,
+) -> Batch:
+    """Study many captures as `whatif` does, each into a folder below `out`, and return what became of each.
+
+    `captures` are files, or folders to search. A capture that an earlier call studied is not studied again. A bad
+    capture is a failed study of `Batch.studies`, not an error. Call it from a module, under `if __name__ ==
+    "__main__":`; every study runs in a process of its own.
+    HindflightError: there is no capture. ScenarioError: an unknown variant. MachineError: `out` cannot be written.
+    """
+    from hindflight.batches import Settings, run_batch
+    from hindflight.replay.scenario.from_capture import Choice
+
+    choice = Choice(tuple(variants), tuple(proxies), seeds, captured_variant)
+    return run_batch([Path(capture) for capture in captures], Path(out), Settings(choice, threads, force))
+
+
+def compare(before: Path | str, after: Path | str, *, fail_if: Sequence[str] = ()) -> Comparison:
+    """Compare two captures or workspaces; the result has `changes` with 95 % intervals, `verdicts` and `exit_code`.
+
+    The flow with the most data of each is compared by blocks of time, runs that both have by seed. `fail_if` holds
+    conditions such as "goodput < -5%", which fire only if the interval excludes the bound.
+    CaptureError, WorkspaceError: an input is wrong. HindflightError: a condition is, or there is nothing to compare.
+    """
+    from hindflight.comparison import compare_sources
+
+    return compare_sources(Path(before), Path(after), fail_if)
 
 
 def extract_channel(source: Path | str, *, flow: int | None = None, receiver: Path | str | None = None) -> Trace:

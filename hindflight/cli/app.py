@@ -26,6 +26,8 @@ COMMANDS = (
     "scenario",
     "replay",
     "whatif",
+    "batch",
+    "compare",
     "report",
     "export",
     "demo",

@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from hindflight.cli.filters import Flow, Host, Port, Run, Where, print_csv_rows, print_json_rows, print_rows
+from hindflight.cli.filters import Flow, Host, Port, Run, Where, print_rows
 from hindflight.cli.layout import Wide
-from hindflight.cli.output import AsCsv, AsJson, Row, say
+from hindflight.cli.output import AsCsv, AsJson, Row, print_csv_rows, print_json_rows, say
 from hindflight.cli.times import From, To, Utc
 from hindflight.toolkit.times import seconds_text, utc_text
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -25,32 +23,6 @@ Run = Annotated[int, typer.Option("--run", help="Replay run; 0 is the capture an
 
 _HEAD_ROWS = 4096
 """Rows of a batch for people: more than a table shows."""
-
-
-def print_csv_rows(found: Selected) -> None:
-    """Print the rows as CSV, a batch at a time."""
-    from hindflight.toolkit.rows import csv_of
-
-    header = True
-    for batch in found.rows.batches():
-        sys.stdout.write(csv_of(batch, header=header))
-        header = False
-
-
-def print_json_rows(name: str, found: Selected) -> None:
-    """Print the rows as one JSON document, `start_ns` and a list called `name`, a batch at a time."""
-    from hindflight.toolkit.rows import json_lines_of
-
-    batches = found.rows.batches()
-    first = next(batches)  # An error in the expression comes before any output.
-    sys.stdout.write(f'{{"start_ns": {found.start_ns}, "{name}": [')
-    comma = "\n"
-    for batch in chain([first], batches):
-        lines = json_lines_of(batch).splitlines()
-        if lines:
-            sys.stdout.write(comma + ",\n".join(lines))
-            comma = ",\n"
-    sys.stdout.write("\n]}\n")
 
 
 def print_rows(found: Selected, shown: Callable[[Row], dict[str, Any]], wide: bool) -> bool:

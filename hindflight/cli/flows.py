@@ -11,10 +11,14 @@ from hindflight.cli.filters import Flow, Host, Port, Run, Where
 from hindflight.cli.layout import Wide, print_fitting
 from hindflight.cli.output import AsCsv, AsJson, Row, print_csv, print_json, say
 from hindflight.cli.times import From, To, Utc
+from hindflight.toolkit.errors import HindflightError
 from hindflight.toolkit.text import endpoint
 from hindflight.toolkit.times import seconds_text, utc_text
 
 Source = Annotated[Path, typer.Argument(help="Capture or workspace.")]
+Profile = Annotated[
+    str, typer.Option("--profile", help="Count as another program: tcptrace, with its fields. SOURCE is a capture.")
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -24,6 +28,7 @@ def register(app: typer.Typer) -> None:
 
 def flows(
     source: Source,
+    profile: Profile = "",
     flow: Flow = None,
     host: Host = "",
     port: Port = None,
@@ -37,6 +42,16 @@ def flows(
     as_csv: AsCsv = False,
 ) -> None:
     """List the TCP connections. Payload, retransmissions and RTT are those of the side that sends more."""
+    if profile:
+        if flow is not None or host or port is not None or where or run:
+            raise HindflightError(
+                "--profile gives every connection of a capture",
+                "leave out --flow, --host, --port, --where and --run, or leave out --profile",
+            )
+        from hindflight.cli.profile import print_flows
+
+        print_flows(source, profile, (from_, to), wide, "json" if as_json else "csv" if as_csv else "")
+        return
     from hindflight.selection import Selection, selected
 
     with selected(source, "flows", Selection(flow, host, port, from_, to, where, run)) as found:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -75,11 +75,16 @@ def replay(
 @contextmanager
 def replay_progress(threads: int | None, *, force: bool) -> Iterator[Execution]:
     """Give the execution of a replay that reports its progress on stderr."""
+    with progress_on_stderr() as report:
+        yield execution_with(report, threads, force=force)
+
+
+def execution_with(report: Callable[[Path, float], None], threads: int | None, *, force: bool) -> Execution:
+    """Return the execution of a replay that reports its progress to `report`."""
     from hindflight.replay.experiment.experiment import Execution
 
-    with progress_on_stderr() as report:
-        label = Path("replays")
-        yield Execution(threads, lambda done, total: report(label, done / max(total, 1)), force=force)
+    label = Path("replays")
+    return Execution(threads, lambda done, total: report(label, done / max(total, 1)), force=force)
 
 
 def show(result: ExperimentResult, as_json: bool, wide: bool) -> None:

@@ -207,9 +207,7 @@ def _rows(
 ) -> dict[str, npt.NDArray[Any]]:
     """The rows of `pairs` of one direction: matched packets, and those of one capture alone."""
     first, other = way.first, way.other
-    alone, alone_other = (
-        np.setdiff1d(np.arange(len(packets)), rows) for packets, rows in ((first, way.rows), (other, way.other_rows))
-    )
+    alone, alone_other = _alone(len(first), way.rows), _alone(len(other), way.other_rows)
     at = np.concatenate((way.rows, alone, np.full(len(alone_other), _NONE)))
     at_other = np.concatenate((way.other_rows, np.full(len(alone), _NONE), alone_other))
     t_ns = np.where(at >= 0, _at(first.t_ns, at), 0)
@@ -246,6 +244,13 @@ def _rows(
         "fate": fate,
     }
     return {name: values[order] for name, values in columns.items()}
+
+
+def _alone(count: int, paired: Ints) -> Ints:
+    """The rows among `count` that have no counterpart."""
+    free = np.ones(count, bool)
+    free[paired] = False
+    return np.flatnonzero(free)
 
 
 def _at(values: Ints, rows: Ints) -> Ints:

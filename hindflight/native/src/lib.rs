@@ -13,6 +13,7 @@ mod input;
 mod mathematics;
 mod open_loop;
 mod packets;
+mod profile;
 mod recorder;
 mod replay;
 mod rows;
@@ -47,6 +48,8 @@ mod _native {
     use super::open_loop::replay_controller;
     #[pymodule_export]
     use super::packets::{pcapng_head, pcapng_packets};
+    #[pymodule_export]
+    use super::profile::{TcptraceRows, WiresharkRows};
     #[pymodule_export]
     use super::replay::{check, profile, replay};
 }
