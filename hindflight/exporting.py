@@ -175,15 +175,13 @@ def _write_graphs(chosen: Chosen, out: Path, request: Request) -> list[Path]:
     """Write FLOW-DIRECTION-GRAPH.xpl, and FLOW-timeline.xpl; behind a proxy FLOW has the leg too, as in 1.1."""
     from hindflight.toolkit.export.connections import connections
 
-    drawn = {
-        "-".join(filter(None, (name, direction, graph))) + ".xpl": plot
-        for name, connection in connections(chosen)
-        for direction, graph, plot in connection.plots()
-    }
-    with _whole_files(out, list(drawn), request) as folder:
-        for name, plot in drawn.items():
-            plot.write(folder / name)
-    return [out / name for name in drawn]
+    drawables = connections(chosen)
+    names = [name for drawable in drawables for name in drawable.files()]
+    with _whole_files(out, names, request) as folder:
+        for drawable in drawables:
+            for name, plot in drawable.plots():
+                plot.write(folder / name)
+    return [out / name for name in names]
 
 
 @contextmanager

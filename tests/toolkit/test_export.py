@@ -38,7 +38,7 @@ name = "bc"
 delay = "10 ms"
 [compare]
 variants = ["newreno"]
-proxies = ["none"]
+proxies = ["none", "b"]
 seeds = 1
 """
 
@@ -74,6 +74,16 @@ def test_a_run_that_is_exported_and_read_again_has_its_tables(replayed: hf.Table
     inferred = {"run_id", "flow_id", "input_id", "a2b_rtos", "a2b_recoveries"}
     assert {n: v for n, v in flow.items() if n not in inferred} == {n: v for n, v in found.items() if n not in inferred}
     assert again.issues.num_rows == 0
+
+
+def test_both_legs_of_a_split_connection_are_given_back(replayed: hf.Tables, tmp_path: Path) -> None:
+    workspace = replayed.workspace.path
+    hf.export(workspace, tmp_path / "run.pcapng", format="pcapng", run=2)
+    ends = hf.flows(tmp_path / "run.pcapng").sort("flow_id").select("a_addr", "b_addr").rows()
+    assert ends == [("10.0.0.1", "10.0.0.2"), ("10.0.0.2", "10.0.0.3")]
+    names = {path.name for path in hf.export(workspace, tmp_path / "graphs", format="xpl", run=2)}
+    assert {"1-a2b-tsg.xpl", "1.1-a2b-tsg.xpl", "1.1-timeline.xpl"} <= names
+    assert len(names) == 22
 
 
 @pytest.mark.parametrize("capture", CAPTURES, ids=lambda path: path.parent.name)

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 KEY_BYTES = 32
 
+_PROSE = ("findings", "claims")
+"""Tables of sentences, which may name files and hosts: left out."""
+
 _ADDRESSES = {"flows": ("a_addr", "b_addr"), "others": ("src_addr", "dst_addr")}
 _TEXTS = {"variables": ("text",), "issues": ("text",), "segments": ("options_other",)}
 """Columns that may name a host; only addresses as such are kept, mapped. A TCP option can hold one (RFC 8684 §3.4)."""
@@ -46,6 +49,8 @@ class Anonymizer:
 
     def table(self, name: str, rows: pa.Table) -> pa.Table:
         """Return the rows of table `name` with other addresses, and without texts that could name a host."""
+        if name in _PROSE:
+            return rows.slice(0, 0)
         for column in _ADDRESSES.get(name, ()):
             rows = _replaced(rows, column, self.address)
         for column in _TEXTS.get(name, ()):
