@@ -93,7 +93,12 @@ class CaptureStream:
             raise _unreadable(Path(error.filename or self.path), error) from error
         except ValueError as error:
             what, hint, index = error.args
-            raise CaptureError(f"{shown(self.paths[index])} {what}", hint) from error
+            refused = self.paths[index]
+            if what.startswith("is not a capture") and refused.is_file():
+                from hindflight.toolkit.recognition import refusal
+
+                what, hint = refusal(refused)
+            raise CaptureError(f"{shown(refused)} {what}", hint) from error
 
     def first_time_ns(self) -> int | None:
         """Return the time of the first TCP segment, None without any. This consumes the segment."""

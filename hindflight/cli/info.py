@@ -1,4 +1,4 @@
-"""`hindflight info CAPTURE`: a first look, in one pass and without writing anything."""
+"""`hindflight info FILE`: a first look at a capture or a log, in one pass and without writing anything."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hindflight.cli.layout import Wide, paragraph, print_fitting
+from hindflight.cli.log_info import show_log
 from hindflight.cli.output import AsJson, endpoint, print_json
 from hindflight.cli.times import utc_text
 
@@ -26,14 +27,21 @@ def register(app: typer.Typer) -> None:
 def info(
     captures: Annotated[
         list[Path],
-        typer.Argument(metavar="CAPTURE...", help="Capture, - for standard input; several are merged in time order."),
+        typer.Argument(
+            metavar="FILE...", help="Capture (- for standard input; several are merged in time order) or log."
+        ),
     ],
     wide: Wide = False,
     as_json: AsJson = False,
 ) -> None:
-    """Summarise a capture. Shows its time span, link type, largest TCP flows and other traffic."""
+    """Summarise a capture or a log. Shows its time span, its largest TCP flows or values, and what is damaged."""
     from hindflight.toolkit.capture import CaptureStream
+    from hindflight.toolkit.recognition import kind_of
 
+    kind = kind_of(captures[0]) if len(captures) == 1 and captures[0].is_file() else None
+    if kind is not None:
+        show_log(captures[0], kind, wide, as_json)
+        return
     stream = CaptureStream(captures, input_id=list(range(1, len(captures) + 1)))
     flows: list[dict[str, Any]] = []
     issues: Counter[str] = Counter()
@@ -48,6 +56,7 @@ def info(
         print_json(document)
     else:
         _print(document, wide)
+    return
 
 
 def _largest(flows: list[dict[str, Any]]) -> list[dict[str, Any]]:
