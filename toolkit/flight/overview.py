@@ -64,7 +64,7 @@ class Overview:
         differences = np.concatenate([np.zeros(0, np.int64), *self._differences])
         if not len(differences):
             return None
-        low, middle, high = np.quantile(differences.astype(np.float64) - float(differences[0]), [0.25, 0.5, 0.75])
+        low, middle, high = np.quantile((differences - differences[0]).astype(np.float64), [0.25, 0.5, 0.75])
         return Clock(
             int(differences[0]) + round(middle), round((high - low) / 2), len(differences), f"{self._basis} in the log"
         )

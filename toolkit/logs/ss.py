@@ -102,6 +102,7 @@ def read(file: LogFile) -> Iterator[KernelLog]:
         moment, text = moment_at_start(text)
         if moment is not None:
             poll.at(moment)
+            text = text.lstrip()
         if not text.strip() or _HEADING.match(text):
             continue
         socket = _SOCKET.match(text)
