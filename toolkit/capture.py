@@ -97,7 +97,7 @@ class CaptureStream:
             if what.startswith("is not a capture") and refused.is_file():
                 from hindflight.toolkit.recognition import refusal
 
-                what, hint = refusal(refused)
+                what, hint = refusal(refused, what, hint)
             raise CaptureError(f"{shown(refused)} {what}", hint) from error
 
     def first_time_ns(self) -> int | None:
