@@ -268,7 +268,7 @@ def _refusals(paths: Sequence[Path]) -> Iterator[None]:
         if what.startswith("is not a capture") and refused.is_file():
             from hindflight.toolkit.recognition import refusal
 
-            what, hint = refusal(refused)
+            what, hint = refusal(refused, what, hint)
         raise CaptureError(f"{shown(refused)} {what}", hint) from error
 
 
