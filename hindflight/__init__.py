@@ -16,6 +16,7 @@
     hf.extract_channel("flight.pcap").estimates             # rate, delay and queue with their 95 % intervals
     hf.draft_scenario("flight.pcap", "scenario.toml")       # a scenario to edit
     hf.replay("scenario.toml", "flight.pcap")
+    hf.place("scenario.toml").best                          # where a split proxy helps
 
     class Gentle(hf.Controller, variant="gentle"):          # a custom variant, for `compare.variants`
         ...
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from hindflight.comparison import Comparison
     from hindflight.replay.controllers.base import Controller
     from hindflight.replay.controllers.check import check_controller
+    from hindflight.replay.experiment.place import Search
     from hindflight.reports import charts
     from hindflight.selection import Conditions
     from hindflight.toolkit.errors import HindflightError
@@ -64,6 +66,7 @@ __all__ = [
     "flows",
     "info",
     "open",
+    "place",
     "replay",
     "report",
     "segments",
@@ -126,6 +129,30 @@ def whatif(  # noqa: PLR0913 - named ones, each with its default
 
     choice = Choice(tuple(variants), tuple(proxies), seeds, captured_variant)
     return what_if(Path(capture), [Path(log) for log in logs], flow, choice, threads)
+
+
+def place(
+    scenario: Path | str,
+    *,
+    nodes: Sequence[str] = (),
+    variants: Sequence[str] = (),
+    cache: int = 400,
+    proxies: int = 2,
+    threads: int | None = None,
+) -> Search:
+    """Search where split proxies help the flow under test of a scenario file, and return the best placements.
+
+    Tries `nodes` (default: all between the ends), up to `proxies` of them at once, `variants` of the connections onward
+    (default: that of the flow) and caches of up to `cache` packets. Goodput and its paired difference from the flow
+    without a proxy are in bit/s, with 95 % intervals over the scenario's seeds.
+    ScenarioError, ChannelError: an input is wrong. MachineError: it cannot be read.
+    """
+    from hindflight.replay.experiment.place import Space
+    from hindflight.replay.experiment.place import place as search
+    from hindflight.workflow import read_scenario
+
+    space = Space(tuple(nodes), tuple(variants), cache, proxies)
+    return search(read_scenario(Path(scenario)), Path(scenario).parent, space, threads=threads)
 
 
 def batch(  # noqa: PLR0913 - named ones, each with its default

@@ -43,6 +43,7 @@ PUBLIC_NAMES = {
     "flows",
     "info",
     "open",
+    "place",
     "replay",
     "report",
     "segments",

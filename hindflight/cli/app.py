@@ -26,6 +26,7 @@ COMMANDS = (
     "scenario",
     "replay",
     "whatif",
+    "place",
     "batch",
     "compare",
     "report",
