@@ -7,6 +7,7 @@
     tables.arrow("instruments")               # pyarrow, with units
     tables.sql("SELECT * FROM events")        # DuckDB
     hf.charts.cwnd(tables, hf.charts.View(flow_id=1))       # Altair
+    hf.segments("flight.pcap", flow=1, where="retransmission")      # Polars
 
     what_if = hf.whatif("flight.pcap", variants=["cubic", "bbr"])     # the same tables again, with runs and findings
     hf.charts.what_if_goodput(what_if)
@@ -33,15 +34,18 @@ from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from hindflight.batches import Batch
     from hindflight.channels.trace import Trace
     from hindflight.comparison import Comparison
     from hindflight.replay.controllers.base import Controller
     from hindflight.replay.controllers.check import check_controller
     from hindflight.reports import charts
+    from hindflight.selection import Conditions
     from hindflight.toolkit.errors import HindflightError
     from hindflight.toolkit.source import Tables
 
@@ -58,10 +62,14 @@ __all__ = [
     "check_controller",
     "compare",
     "draft_scenario",
+    "events",
     "extract_channel",
+    "flows",
+    "info",
     "open",
     "replay",
     "report",
+    "segments",
     "whatif",
 ]
 
@@ -203,6 +211,43 @@ def report(tables: Tables, path: Path | str, *, title: str = "", utc: bool = Fal
     from hindflight.workflow import write_report_of
 
     write_report_of(tables.workspace, Path(path), title or "Hindflight report", utc)
+
+
+def info(source: Path | str) -> dict[str, Any]:
+    """Return what a capture, workspace, kernel log, scenario, channel or report is, as `hindflight info --json`.
+
+    Its key `kind` says which; HindflightError: it is none of these, or damaged.
+    """
+    from hindflight.describe import document_of
+
+    return document_of([Path(source)])
+
+
+def flows(source: Path | str, **selection: Unpack[Conditions]) -> pl.DataFrame:
+    """Return the TCP connections of a capture or workspace, as the table `flows` declares them.
+
+    Conditions, by name, are those of `hindflight.selection.Selection`; QueryError: `where` is not an expression.
+    """
+    return _rows_of(source, "flows", selection)
+
+
+def segments(source: Path | str, **selection: Unpack[Conditions]) -> pl.DataFrame:
+    """Return the TCP segments of a capture or workspace in the order of the capture; conditions as for `flows`.
+
+    `record` is the number that Wireshark shows.
+    """
+    return _rows_of(source, "segments", selection)
+
+
+def events(source: Path | str, **selection: Unpack[Conditions]) -> pl.DataFrame:
+    """Return losses, retransmissions and the other events in order of time; conditions as for `flows`."""
+    return _rows_of(source, "events", selection)
+
+
+def _rows_of(source: Path | str, table: str, conditions: Conditions) -> pl.DataFrame:
+    from hindflight.selection import Selection, frame_of
+
+    return frame_of(source, table, Selection(**conditions))
 
 
 def __getattr__(name: str) -> Any:

@@ -41,9 +41,13 @@ PUBLIC_NAMES = {
     "charts",
     "compare",
     "check_controller",
+    "events",
+    "flows",
+    "info",
     "open",
     "replay",
     "report",
+    "segments",
 }
 """What `import hindflight` offers; whoever adds a name adds it here and to the docstring of the package."""
 

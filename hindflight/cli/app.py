@@ -18,6 +18,8 @@ COMMANDS = (
     "info",
     "ingest",
     "flows",
+    "segments",
+    "events",
     "series",
     "score",
     "channel",
