@@ -205,7 +205,8 @@ def draft_scenario(  # noqa: PLR0913 - named ones, each with its default
 def report(tables: Tables, path: Path | str, *, title: str = "", utc: bool = False) -> None:
     """Write the report on `tables` to one file; `utc` shows times of day, not seconds.
 
-    The file is HTML, or by its suffix Markdown (.md), PDF (.pdf, needs Chromium) or JSON (.json). Custom variants appear next to the others; the command line does not know them.
+    The file is HTML, or by its suffix Markdown (.md), PDF (.pdf, needs Chromium) or JSON (.json). Custom variants are
+    drawn next to the others; the command line does not know them.
     ReportError: the tables hold nothing to report. MachineError: the file cannot be written.
     """
     from hindflight.workflow import write_report_of
