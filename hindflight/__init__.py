@@ -13,6 +13,9 @@
     hf.charts.what_if_goodput(what_if)
     hf.report(what_if, "what_if.html")
 
+    hf.batch("flights/", out="studies").studies             # the same for every capture of a folder
+    hf.compare("before.pcap", "after.pcap").changes         # what changed, with 95 % intervals
+
     hf.extract_channel("flight.pcap").estimates             # rate, delay and queue with their 95 % intervals
     hf.draft_scenario("flight.pcap", "scenario.toml")       # a scenario to edit
     hf.replay("scenario.toml", "flight.pcap")
@@ -227,9 +230,10 @@ def draft_scenario(  # noqa: PLR0913 - named ones, each with its default
 
 
 def report(tables: Tables, path: Path | str, *, title: str = "", utc: bool = False) -> None:
-    """Write the report on `tables` to one HTML file; `utc` shows times of day, not seconds.
+    """Write the report on `tables` to one file; `utc` shows times of day, not seconds.
 
-    Custom variants appear next to the others; the command line does not know them.
+    The file is HTML, or by its suffix Markdown (.md), PDF (.pdf, needs Chromium) or JSON (.json). Custom variants are
+    drawn next to the others; the command line does not know them.
     ReportError: the tables hold nothing to report. MachineError: the file cannot be written.
     """
     from hindflight.workflow import write_report_of
