@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from hindflight.replay.controllers.base import Controller
     from hindflight.replay.controllers.check import check_controller
     from hindflight.replay.experiment.place import Search
+    from hindflight.replay.scenario.limits import Limits
     from hindflight.reports import charts
     from hindflight.selection import Conditions
     from hindflight.toolkit.errors import HindflightError
@@ -68,6 +69,7 @@ __all__ = [
     "extract_channel",
     "flows",
     "info",
+    "limits",
     "open",
     "place",
     "replay",
@@ -156,6 +158,18 @@ def place(
 
     space = Space(tuple(nodes), tuple(variants), cache, proxies)
     return search(read_scenario(Path(scenario)), Path(scenario).parent, space, threads=threads)
+
+
+def limits(source: Path | str, flow: int | None = None) -> Limits:
+    """Return what limited the sender of one flow over time: network, receiver, application or pacing, with `shares()`.
+
+    `source` is a capture taken at the data sender, or a workspace; `flow` is its number, by default the one with the
+    most data. Times are in ns since 1970-01-01 UTC, packets are numbered as in Wireshark.
+    CaptureError, WorkspaceError, HindflightError: it does not show that. MachineError: disk, permission or memory.
+    """
+    from hindflight.workflow import sender_limits
+
+    return sender_limits(Path(source), flow)[1]
 
 
 def batch(  # noqa: PLR0913 - named ones, each with its default

@@ -21,6 +21,7 @@ COMMANDS = (
     "segments",
     "events",
     "series",
+    "limits",
     "score",
     "channel",
     "scenario",
