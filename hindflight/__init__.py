@@ -13,9 +13,13 @@
     hf.charts.what_if_goodput(what_if)
     hf.report(what_if, "what_if.html")
 
+    hf.batch("flights/", out="studies").studies             # the same for every capture of a folder
+    hf.compare("before.pcap", "after.pcap").changes         # what changed, with 95 % intervals
+
     hf.extract_channel("flight.pcap").estimates             # rate, delay and queue with their 95 % intervals
     hf.draft_scenario("flight.pcap", "scenario.toml")       # a scenario to edit
     hf.replay("scenario.toml", "flight.pcap")
+    hf.place("scenario.toml").best                          # where a split proxy helps
 
     class Gentle(hf.Controller, variant="gentle"):          # a custom variant, for `compare.variants`
         ...
@@ -41,6 +45,8 @@ if TYPE_CHECKING:
     from hindflight.comparison import Comparison
     from hindflight.replay.controllers.base import Controller
     from hindflight.replay.controllers.check import check_controller
+    from hindflight.replay.experiment.place import Search
+    from hindflight.replay.scenario.limits import Limits
     from hindflight.reports import charts
     from hindflight.selection import Conditions
     from hindflight.toolkit.errors import HindflightError
@@ -64,8 +70,10 @@ __all__ = [
     "extract_channel",
     "flows",
     "info",
+    "limits",
     "open",
     "pair",
+    "place",
     "replay",
     "report",
     "segments",
@@ -125,6 +133,42 @@ def whatif(  # noqa: PLR0913 - named ones, each with its default
 
     choice = Choice(tuple(variants), tuple(proxies), seeds, captured_variant)
     return what_if(Path(capture), [Path(log) for log in logs], flow, choice, threads)
+
+
+def place(
+    scenario: Path | str,
+    *,
+    nodes: Sequence[str] = (),
+    variants: Sequence[str] = (),
+    cache: int = 400,
+    proxies: int = 2,
+    threads: int | None = None,
+) -> Search:
+    """Search where split proxies help the flow under test of a scenario file, and return the best placements.
+
+    Tries `nodes` (default: all between the ends), up to `proxies` of them at once, `variants` of the connections onward
+    (default: that of the flow) and caches of up to `cache` packets. Goodput and its paired difference from the flow
+    without a proxy are in bit/s, with 95 % intervals over the scenario's seeds.
+    ScenarioError, ChannelError: an input is wrong. MachineError: it cannot be read.
+    """
+    from hindflight.replay.experiment.place import Space
+    from hindflight.replay.experiment.place import place as search
+    from hindflight.workflow import read_scenario
+
+    space = Space(tuple(nodes), tuple(variants), cache, proxies)
+    return search(read_scenario(Path(scenario)), Path(scenario).parent, space, threads=threads)
+
+
+def limits(source: Path | str, flow: int | None = None) -> Limits:
+    """Return what limited the sender of one flow over time: network, receiver, application or pacing, with `shares()`.
+
+    `source` is a capture taken at the data sender, or a workspace; `flow` is its number, by default the one with the
+    most data. Times are in ns since 1970-01-01 UTC, packets are numbered as in Wireshark.
+    CaptureError, WorkspaceError, HindflightError: it does not show that. MachineError: disk, permission or memory.
+    """
+    from hindflight.workflow import sender_limits
+
+    return sender_limits(Path(source), flow)[1]
 
 
 def batch(  # noqa: PLR0913 - named ones, each with its default
@@ -211,9 +255,10 @@ def pair(*captures: Path | str, asymmetry: str = "") -> Tables:
 
 
 def report(tables: Tables, path: Path | str, *, title: str = "", utc: bool = False) -> None:
-    """Write the report on `tables` to one HTML file; `utc` shows times of day, not seconds.
+    """Write the report on `tables` to one file; `utc` shows times of day, not seconds.
 
-    Custom variants appear next to the others; the command line does not know them.
+    The file is HTML, or by its suffix Markdown (.md), PDF (.pdf, needs Chromium) or JSON (.json). Custom variants are
+    drawn next to the others; the command line does not know them.
     ReportError: the tables hold nothing to report. MachineError: the file cannot be written.
     """
     from hindflight.workflow import write_report_of

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 Document = dict[str, Any]
 
 TOP_FLOWS = 5
-"""Flows of a capture that are shown."""
+"""Flows of a capture, and connections of a log, that are shown."""
 
 _PARQUET = b"PAR1"
 _PAGES = {".html": "report", ".svg": "chart", ".png": "chart"}
@@ -71,7 +72,7 @@ def _channel_or_none(path: Path) -> Document | None:
 
 
 def _kind_of(path: Path) -> Callable[[Path], Document] | None:
-    from hindflight.toolkit.logs import log_kind
+    from hindflight.toolkit.recognition import kind_of
 
     with plain_os_errors(f"reading {path}"), path.open("rb") as file:
         is_parquet = file.read(len(_PARQUET)) == _PARQUET
@@ -81,7 +82,8 @@ def _kind_of(path: Path) -> Callable[[Path], Document] | None:
         return _model if _is_model(path) else _scenario
     if path.suffix in _PAGES:
         return _page
-    return _log if log_kind(path) is not None else None
+    kind = kind_of(path)
+    return None if kind is None else partial(_log, kind)
 
 
 def _workspace(path: Path) -> Document:
@@ -174,24 +176,51 @@ def _channel(path: Path) -> Document:
     }
 
 
-def _log(path: Path) -> Document:
-    from hindflight.toolkit.logs import log_kind, read_log
+def _log(kind: str, path: Path) -> Document:
+    from hindflight.toolkit.log_summary import summarise_log
 
-    logs = read_log(path)
+    log = summarise_log(path, kind)
+    offset_ns = 0 if log.in_utc else None if log.offset is None else log.offset.offset_ns
+    known = offset_ns is not None
+    largest = sorted(log.connections, key=lambda each: -each.rows)[:TOP_FLOWS]
     return {
         "kind": "log",
         "path": name_to_text(path),
-        "format": log_kind(path),
-        "connections": [
+        "format": log.kind,
+        "label": log.label,
+        "file_bytes": log.file_bytes,
+        "start_utc": utc_text(log.start_ns + (offset_ns or 0)) if known else None,
+        "end_utc": utc_text(log.end_ns + (offset_ns or 0)) if known else None,
+        "seconds": (log.end_ns - log.start_ns) / 1e9,
+        "times_count_from": "1970-01-01 UTC" if log.in_utc else log.clock,
+        "clock_offset": None if log.offset is None else str(log.offset),
+        "rows": log.rows,
+        "connections": len(log.connections),
+        "top_connections": [
             {
-                "rows": len(log.t_ns),
-                "start_ns": log.start_ns,
-                "end_ns": log.end_ns,
-                "columns": sorted(log.columns),
-                "issues": [issue.text for issue in log.issues],
+                "logged by": "-"
+                if c.connection is None
+                else endpoint(c.connection.local_addr, c.connection.local_port),
+                "peer": "-" if c.connection is None else endpoint(c.connection.remote_addr, c.connection.remote_port),
+                "rows": c.rows,
+                "seconds": round((c.end_ns - c.start_ns) / 1e9, 3),
+                "sends data": c.sends,
             }
-            for log in logs
+            for c in largest
         ],
+        "values": [
+            {"name": v.name, "unit": v.unit, "rows": v.rows, "minimum": v.minimum, "maximum": v.maximum}
+            for v in log.values
+        ],
+        "issues": sum(log.issues.values()),
+        "issues_by_kind": log.issues,
+        "first_issue": None
+        if not log.first_issues
+        else {
+            "record": log.first_issues[0].record,
+            "offset": log.first_issues[0].offset,
+            "text": log.first_issues[0].text,
+        },
     }
 
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from hindflight.cli.layout import Wide, paragraph, print_fitting
+from hindflight.cli.log_info import print_log
 from hindflight.cli.output import AsJson, print_json
 
 
@@ -21,7 +22,7 @@ def info(
         list[Path],
         typer.Argument(
             metavar="SOURCE...",
-            help="Capture (- for standard input; several are merged in time order), workspace, kernel log, scenario, "
+            help="Capture (- for standard input; several are merged in time order), workspace, log, scenario, "
             "channel or report.",
         ),
     ],
@@ -36,6 +37,8 @@ def info(
         print_json(document)
     elif document["kind"] == "capture":
         _print(document, wide)
+    elif document["kind"] == "log":
+        print_log(document, wide)
     else:
         _print_other(document, wide)
 

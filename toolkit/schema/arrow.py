@@ -17,6 +17,7 @@ from hindflight.toolkit.schema.captured import (
     OTHERS,
     PAIRS,
     SEGMENTS,
+    TELEMETRY,
     VARIABLES,
 )
 from hindflight.toolkit.schema.model import SCHEMA_VERSION
@@ -32,8 +33,20 @@ if TYPE_CHECKING:
 TABLES: dict[str, Table] = {
     table.name: table
     for table in (
-        *(SEGMENTS, FLOWS, INSTRUMENTS, VARIABLES, EVENTS, PAIRS, CLOCKS),
-        *(CHANNEL, RUNS, FINDINGS, CLAIMS, OTHERS, ISSUES),
+        SEGMENTS,
+        FLOWS,
+        INSTRUMENTS,
+        VARIABLES,
+        TELEMETRY,
+        EVENTS,
+        PAIRS,
+        CLOCKS,
+        CHANNEL,
+        RUNS,
+        FINDINGS,
+        CLAIMS,
+        OTHERS,
+        ISSUES,
     )
 }
 """Every table by its name, in the order of docs/tables.md."""
