@@ -311,7 +311,7 @@ def export(  # noqa: PLR0913 - named ones, each with its default
 ) -> list[Path]:
     """Export the packets, graphs or tables of a capture, workspace or scenario to `path`; return the files written.
 
-    `format` is pcapng, xpl, csv, jsonl, parquet or sqlite; see `hindflight.exporting.Request` for the others.
+    `format` is pcapng, xpl, web100, csv, jsonl, parquet or sqlite; see `hindflight.exporting.Request` for the others.
     HindflightError: an unknown format, flow, run or table, or an output that may not be replaced.
     """
     from hindflight.exporting import Request, export_source

@@ -27,6 +27,7 @@ FORMATS = {
     "jsonl": "JSON lines, a folder with a file per table, or one file with --table",
     "parquet": "a folder with a file per table, or one file with --table",
     "sqlite": "one database",
+    "web100": "the states of one sender as a snaplog, one file",
 }
 _OF_TABLES = ("csv", "jsonl", "parquet")
 _KEY_NAME = "hindflight-anonymize.key"
@@ -95,6 +96,8 @@ def _needed(request: Request) -> tuple[str, ...] | None:
         return ("segments", "flows", "events", "instruments")
     if request.format == "xpl":
         return ("segments", "flows")
+    if request.format == "web100":
+        return ("flows", "instruments")
     return ("flows", request.table) if request.table else None
 
 
@@ -114,8 +117,9 @@ def _chosen(workspace: Workspace, request: Request, anonymizer: Anonymizer | Non
     from hindflight.toolkit.export.chosen import Chosen
 
     run = request.run
-    if run is None and request.format in ("pcapng", "xpl"):
-        recorded = set(workspace.table("segments", ["run_id"])["run_id"].unique().to_pylist())
+    if run is None and request.format in ("pcapng", "xpl", "web100"):
+        of = "instruments" if request.format == "web100" else "segments"
+        recorded = set(workspace.table(of, ["run_id"])["run_id"].unique().to_pylist())
         run = min(recorded, default=0)
     flows = workspace.table("flows", ["run_id", "flow_id"]).to_pylist()
     known = {row["flow_id"] for row in flows if run is None or row["run_id"] == run}
@@ -133,6 +137,7 @@ def _chosen(workspace: Workspace, request: Request, anonymizer: Anonymizer | Non
 def _write(chosen: Chosen, out: Path, request: Request) -> list[Path]:
     from hindflight.toolkit.export.packets import write_pcapng
     from hindflight.toolkit.export.tables import write_sqlite
+    from hindflight.toolkit.export.web100 import write_web100
     from hindflight.toolkit.files import whole_file
 
     if request.format == "xpl":
@@ -142,6 +147,8 @@ def _write(chosen: Chosen, out: Path, request: Request) -> list[Path]:
     with whole_file(out, force=request.force) as temporary:
         if request.format == "pcapng":
             write_pcapng(chosen, temporary)
+        elif request.format == "web100":
+            write_web100(chosen, temporary)
         else:
             write_sqlite(_tables(chosen, request), temporary)
     return [out]

@@ -17,7 +17,7 @@ def register(app: typer.Typer) -> None:
 
 def export(
     source: Annotated[Path, typer.Argument(help="Capture, workspace, or scenario (pcapng: a file per node).")],
-    form: Annotated[str, typer.Option("--format", help="pcapng, xpl, csv, jsonl, parquet or sqlite.")],
+    form: Annotated[str, typer.Option("--format", help="pcapng, xpl, web100, csv, jsonl, parquet or sqlite.")],
     out: Annotated[Path, typer.Option("-o", "--out", help="File to write; a folder for xpl and for several tables.")],
     flow: Annotated[int | None, typer.Option("--flow", help="One flow, as `hindflight flows` numbers it.")] = None,
     run: Annotated[

@@ -19,6 +19,7 @@ import pytest
 import hindflight as hf
 from hindflight.toolkit.capture import load_capture
 from hindflight.toolkit.export.graphs import Connection
+from tests.toolkit.logs import read_log
 
 ROOT = Path(__file__).resolve().parents[2]
 SENDER = ROOT / "fixtures" / "kernel" / "S2-reno" / "snd.pcap.xz"
@@ -271,6 +272,26 @@ def test_tables_have_the_same_rows_in_every_format(tmp_path: Path) -> None:
     assert len(json.loads(sack[0])) % 2 == 0
     (one,) = hf.export(SENDER, tmp_path / "flows.csv", format="csv", table="flows")
     assert one.read_text() == (tmp_path / "csv" / "flows.csv").read_text()
+
+
+def test_states_go_to_a_snaplog_and_come_back(replayed: hf.Tables, tmp_path: Path) -> None:
+    workspace = replayed.workspace.path
+    hf.export(workspace, tmp_path / "a.log", format="web100", run=1)
+    (log,) = list(read_log(tmp_path / "a.log"))
+    assert log.connection is not None
+    assert (log.connection.local_addr, log.connection.remote_addr) == ("10.0.0.1", "10.0.0.3")
+    found = log.instruments(1).to_pylist()
+    before = [
+        row for row in replayed.arrow("instruments").to_pylist() if row["run_id"] == 1 and row["source"] == "replay"
+    ]
+    assert len(found) == len(before) > 100
+    for one, other in zip(before, found, strict=True):
+        for name in ("cwnd_bytes", "ssthresh_bytes", "segments_out", "retransmissions", "rtos", "snd_una", "snd_nxt"):
+            assert one[name] == other[name], name
+        assert one["srtt_ns"] is None or abs(one["srtt_ns"] - other["srtt_ns"]) <= 500_000
+        assert (other["t_ns"] - found[0]["t_ns"]) // 1000 == one["t_ns"] // 1000 - before[0]["t_ns"] // 1000
+    (capture,) = hf.export(SENDER, tmp_path / "b.log", format="web100")
+    assert hf.info(capture)["kind"] == "log"
 
 
 def test_anonymised_addresses_keep_their_prefixes_and_leave_no_trace(tmp_path: Path) -> None:
