@@ -10,6 +10,7 @@ mod buffer;
 mod compression;
 mod container;
 mod encode;
+mod fragments;
 mod ip;
 mod issue;
 mod link;

@@ -1,16 +1,18 @@
 //! [`Reader`]: the TCP segments of a capture, record by record.
 
+use std::collections::VecDeque;
 use std::io::Read;
 
 use crate::container::{CaptureHeader, Record, Records};
-use crate::ip::{self, Fragment, IpError, IpHeader, protocol};
-use crate::issue::{DecodeError, Issue, IssueKind, Issues};
+use crate::fragments::Fragments;
+use crate::ip::{self, Fragment, IpHeader, protocol};
+use crate::issue::{DecodeError, Issue, Issues};
 use crate::link::{self, LinkType, Network};
 use crate::merge::{Merged, Part};
 use crate::segment::Segment;
 use crate::skipped::{Skipped, SkippedCounts};
 use crate::tally::{Other, OtherPacket, Tally};
-use crate::tcp::{self, OptionsEnd, OtherOptions, TcpError, TcpHeader};
+use crate::tcp::{self, OptionsEnd, OtherOptions, TcpHeader};
 use crate::tunnel::{self, Content};
 
 /// Reads the TCP segments of a capture from any `Read`, with a single buffer.
@@ -89,6 +91,8 @@ impl<R: Read> Reader<R> {
                 other_options: OtherOptions::new(),
                 other_packets: Vec::new(),
                 skipped: SkippedCounts::default(),
+                fragments: Fragments::default(),
+                pending: VecDeque::new(),
             },
             window: Window::default(),
             packets_since_pause: 0,
@@ -107,21 +111,35 @@ impl<R: Read> Reader<R> {
     /// [`Reader::ended`]).
     #[inline]
     pub fn next_segment(&mut self) -> Option<Captured<'_>> {
+        if !self.decoder.pending.is_empty() {
+            return self.decoder.next_pending();
+        }
         while let Some(record) = self.records.next(&mut self.decoder.issues) {
             if !self.window.contains(record.t_ns) {
                 self.decoder.tally.outside_window_packets += 1;
             } else if let Some(segment) = self.decoder.segment(&record) {
+                if !self.decoder.pending.is_empty() {
+                    self.decoder.hold(segment);
+                    return self.decoder.next_pending();
+                }
                 let options_other = self.decoder.other_options.as_slice();
                 return Some(Captured {
                     segment,
                     options_other,
                 });
             }
+            if !self.decoder.pending.is_empty() {
+                return self.decoder.next_pending();
+            }
             self.packets_since_pause += 1;
             if self.packets_since_pause == PACKETS_PER_PAUSE {
                 self.packets_since_pause = 0;
                 return None;
             }
+        }
+        self.decoder.give_up_fragments(None);
+        if !self.decoder.pending.is_empty() {
+            return self.decoder.next_pending();
         }
         self.ended = true;
         let offset = self.records.offset();
@@ -169,16 +187,22 @@ impl<R: Read> Reader<R> {
     }
 }
 
+mod fragmented;
+mod report;
+
 /// Maximum number of IP headers inside one another.
 const MAX_NESTING: usize = 8;
 
 /// Decodes a record to a segment.
-struct Decoder {
+pub(crate) struct Decoder {
     tally: Tally,
     issues: Issues,
     other_options: OtherOptions,
     other_packets: Vec<OtherPacket>,
     skipped: SkippedCounts,
+    fragments: Fragments,
+    /// Segments with their other options that come before the next record.
+    pending: VecDeque<(Segment, OtherOptions)>,
 }
 
 impl Decoder {
@@ -214,7 +238,10 @@ impl Decoder {
                 Ok(ip) => ip,
                 Err(error) => return self.report_bad_ip(record, error),
             };
-            if ip.protocol == protocol::TCP && ip.fragment != Fragment::Later {
+            if ip.protocol == protocol::TCP {
+                if ip.fragment != Fragment::None {
+                    return self.fragment(record, packet, &ip);
+                }
                 return self.tcp(record, packet, &ip, available_bytes);
             }
             network = match tunnel::content(record.data, at + ip.header_bytes, &ip) {
@@ -255,13 +282,16 @@ impl Decoder {
         ip: &IpHeader,
         available_bytes: u32,
     ) -> Option<Segment> {
+        if !self.fragments.is_idle() {
+            self.release_fragments(record.t_ns, ip);
+        }
         let octets = packet.get(ip.header_bytes..).unwrap_or_default();
         let length = ip.ip_bytes - ip.header_bytes as u32;
         let tcp = match tcp::parse(octets, length, &mut self.other_options) {
             Ok(tcp) => tcp,
             Err(error) => return self.report_bad_tcp(record, error, length),
         };
-        if ip.length_zero || ip.ip_bytes > available_bytes || ip.fragment == Fragment::First {
+        if ip.length_zero || ip.ip_bytes > available_bytes {
             self.report_ip(record, ip, available_bytes);
         }
         if tcp.options_end != OptionsEnd::Complete {
@@ -283,119 +313,6 @@ impl Decoder {
         });
         self.tally.other(kind, record.frame_bytes)
     }
-
-    #[cold]
-    fn report_link(&mut self, record: &Record<'_>, number: u16) -> Option<Segment> {
-        self.issues
-            .add(record.place.record, record.place.offset, IssueKind::LinkType, || {
-                let name = link::unsupported_name(number);
-                format!("the interface has link type {number} ({name}), which is not supported; not decoded")
-            });
-        self.tally.other(Other::Undecoded, record.frame_bytes)
-    }
-
-    #[cold]
-    fn report_truncated(&mut self, record: &Record<'_>, what: &str) -> Option<Segment> {
-        let (captured, frame) = (record.data.len(), record.frame_bytes);
-        self.issues
-            .add(record.place.record, record.place.offset, IssueKind::FrameCut, || {
-                format!(
-                    "{captured} of {frame} octets were captured, ending within the {what}; not decoded"
-                )
-            });
-        self.tally.other(Other::Undecoded, frame)
-    }
-
-    #[cold]
-    fn report_bad_ip(&mut self, record: &Record<'_>, error: IpError) -> Option<Segment> {
-        let text = match error {
-            IpError::Truncated => return self.report_truncated(record, "IP header"),
-            IpError::Version(version) => format!("the IP version is {version}"),
-            IpError::HeaderLength(bytes) => {
-                format!("the IP header length of {bytes} octets is invalid")
-            }
-        };
-        self.issues.add(
-            record.place.record,
-            record.place.offset,
-            IssueKind::IpHeader,
-            || format!("{text}; not decoded"),
-        );
-        self.tally.other(Other::Undecoded, record.frame_bytes)
-    }
-
-    #[cold]
-    fn report_bad_tcp(
-        &mut self,
-        record: &Record<'_>,
-        error: TcpError,
-        length: u32,
-    ) -> Option<Segment> {
-        let text = match error {
-            TcpError::Truncated => return self.report_truncated(record, "TCP header"),
-            TcpError::Short => format!("the IP payload of {length} octets is too short for TCP"),
-            TcpError::DataOffset(bytes) => {
-                format!(
-                    "the TCP data offset of {bytes} octets is invalid in an IP payload of {length}"
-                )
-            }
-        };
-        self.issues.add(
-            record.place.record,
-            record.place.offset,
-            IssueKind::TcpHeader,
-            || format!("{text}; not decoded"),
-        );
-        self.tally.other(Other::Undecoded, record.frame_bytes)
-    }
-
-    #[cold]
-    fn report_ip(&mut self, record: &Record<'_>, ip: &IpHeader, available_bytes: u32) {
-        let bytes = ip.ip_bytes;
-        let mut add = |kind, text: &dyn Fn() -> String| {
-            self.issues
-                .add(record.place.record, record.place.offset, kind, text);
-        };
-        if ip.length_zero {
-            add(IssueKind::IpLengthZero, &|| {
-                format!("the IP length is 0 (segmentation offload); took {bytes} from the frame")
-            });
-        } else if bytes > available_bytes {
-            add(IssueKind::IpLength, &|| {
-                format!("the IP length is {bytes}, the frame has {available_bytes}; took {bytes}")
-            });
-        }
-        if ip.fragment == Fragment::First {
-            add(IssueKind::Fragment, &|| {
-                "first fragment of an IP packet; the payload of the other fragments is not counted"
-                    .to_owned()
-            });
-        }
-    }
-
-    #[cold]
-    fn report_options(&mut self, record: &Record<'_>, end: OptionsEnd) {
-        match end {
-            OptionsEnd::Complete => {}
-            OptionsEnd::Truncated => {
-                self.issues.add(
-                    record.place.record,
-                    record.place.offset,
-                    IssueKind::OptionsCut,
-                    || {
-                        "the captured octets end within the TCP options; earlier options are kept"
-                            .to_owned()
-                    },
-                );
-            }
-            OptionsEnd::Malformed { kind, length } => {
-                self.issues
-                    .add(record.place.record, record.place.offset, IssueKind::TcpOptions, || {
-                        format!("TCP option {kind} has an invalid length of {length}; earlier options are kept")
-                    });
-            }
-        }
-    }
 }
 
 fn other_kind(ip: &IpHeader) -> Other {
@@ -408,7 +325,7 @@ fn other_kind(ip: &IpHeader) -> Other {
 }
 
 #[inline]
-fn assemble(record: &Record<'_>, ip: &IpHeader, tcp: &TcpHeader) -> Segment {
+pub(crate) fn assemble(record: &Record<'_>, ip: &IpHeader, tcp: &TcpHeader) -> Segment {
     Segment {
         record: record.number,
         t_ns: record.t_ns,

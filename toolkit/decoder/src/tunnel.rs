@@ -3,7 +3,7 @@
 //! GRE (RFC 2784, 2890; version 1: RFC 2637) with IP, Ethernet, MPLS, PPP or ERSPAN inside, IP in IP (RFC 2003, 2473,
 //! 4213), MPLS in IP (RFC 4023), Ethernet in IP (RFC 3378), VXLAN (RFC 7348), Geneve (RFC 8926) and GTP-U (3GPP TS 29.281).
 
-use crate::ip::{Fragment, IpHeader, protocol};
+use crate::ip::{IpHeader, protocol};
 use crate::link::{Network, by_ethertype, by_mpls, by_ppp, by_version, ethernet_at};
 use crate::octets::{be16, be32};
 use crate::skipped::{Skipped, udp_name};
@@ -29,7 +29,7 @@ pub(crate) fn content(frame: &[u8], at: usize, ip: &IpHeader) -> Content {
     if PLAIN.contains(&ip.protocol) {
         return Content::Plain;
     }
-    if ip.fragment == Fragment::Later {
+    if ip.fragment.is_later() {
         return match ip.protocol {
             protocol::UDP => Content::Plain,
             other => Content::Skipped(Skipped::Fragment(other)),
