@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hindflight.cli.layout import Wide, paragraph, print_fitting
-from hindflight.cli.output import AsJson, endpoint, print_json
+from hindflight.cli.output import AsJson, Outer, endpoint, print_json
 from hindflight.cli.times import utc_text
 
 if TYPE_CHECKING:
@@ -28,13 +28,14 @@ def info(
         list[Path],
         typer.Argument(metavar="CAPTURE...", help="Capture, - for standard input; several are merged in time order."),
     ],
+    outer: Outer = False,
     wide: Wide = False,
     as_json: AsJson = False,
 ) -> None:
     """Summarise a capture. Shows its time span, link type, largest TCP flows and other traffic."""
     from hindflight.toolkit.capture import CaptureStream
 
-    stream = CaptureStream(captures, input_id=list(range(1, len(captures) + 1)))
+    stream = CaptureStream(captures, input_id=list(range(1, len(captures) + 1)), outer=outer)
     flows: list[dict[str, Any]] = []
     issues: Counter[str] = Counter()
     for _ in stream.batches():

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from hindflight.cli.output import AsJson, command_line, print_json, progress_on_stderr, say
+from hindflight.cli.output import AsJson, Outer, command_line, print_json, progress_on_stderr, say
 from hindflight.cli.times import From, To, capture_span
 
 
@@ -22,6 +22,7 @@ def ingest(
     workspace: Annotated[Path, typer.Option("--workspace", "-w", help="Workspace; created if it does not exist.")],
     flow: Annotated[int | None, typer.Option("--flow", help="Flow that the logs belong to.")] = None,
     merge: Annotated[bool, typer.Option("--merge", help="The captures are files of one, as of a ring buffer.")] = False,
+    outer: Outer = False,
     from_: From = "",
     to: To = "",
     as_json: AsJson = False,
@@ -35,7 +36,7 @@ def ingest(
 
     with progress_on_stderr() as progress:
         span_of = partial(capture_span, from_text=from_, to_text=to)
-        ingest_all = Ingest(Workspace.open_or_create(workspace), command_line(), flow, progress, span_of, merge)
+        ingest_all = Ingest(Workspace.open_or_create(workspace), command_line(), flow, progress, span_of, merge, outer)
         done = ingest_all(inputs)
     for one in done:
         issues = f"; {counted(one.issues, 'issue')} (see table issues)" if one.issues else ""

@@ -15,9 +15,11 @@ pub(crate) mod protocol {
     pub const UDP: u8 = 17;
     pub const IPV6: u8 = 41;
     pub const GRE: u8 = 47;
+    pub const ESP: u8 = 50;
     pub const AUTHENTICATION: u8 = 51;
     pub const ICMPV6: u8 = 58;
     pub const ETHERNET: u8 = 97;
+    pub const L2TP: u8 = 115;
     pub const MPLS: u8 = 137;
 }
 

@@ -14,6 +14,7 @@ use crate::skipped::{Skipped, SkippedCounts};
 use crate::tally::{Other, OtherPacket, Tally};
 use crate::tcp::{self, OptionsEnd, OtherOptions, TcpHeader};
 use crate::tunnel::{self, Content};
+use crate::wlan;
 
 /// Reads the TCP segments of a capture from any `Read`, with a single buffer.
 ///
@@ -92,6 +93,7 @@ impl<R: Read> Reader<R> {
                 other_packets: Vec::new(),
                 skipped: SkippedCounts::default(),
                 fragments: Fragments::default(),
+                outer: false,
                 pending: VecDeque::new(),
             },
             window: Window::default(),
@@ -104,6 +106,13 @@ impl<R: Read> Reader<R> {
     #[must_use]
     pub fn within(mut self, window: Window) -> Self {
         self.window = window;
+        self
+    }
+
+    /// Leaves tunnels closed: only segments outside of them are decoded.
+    #[must_use]
+    pub fn outer(mut self, outer: bool) -> Self {
+        self.decoder.outer = outer;
         self
     }
 
@@ -201,6 +210,8 @@ pub(crate) struct Decoder {
     other_packets: Vec<OtherPacket>,
     skipped: SkippedCounts,
     fragments: Fragments,
+    /// Tunnels are not opened.
+    outer: bool,
     /// Segments with their other options that come before the next record.
     pending: VecDeque<(Segment, OtherOptions)>,
 }
@@ -209,24 +220,27 @@ impl Decoder {
     #[inline]
     fn segment(&mut self, record: &Record<'_>) -> Option<Segment> {
         self.tally.packet(record.t_ns);
-        let bytes = record.frame_bytes;
         let link = match record.link {
             Ok(link) => link,
             Err(number) => return self.report_link(record, number),
         };
-        let mut network = link::network(link, record.data);
-        // Where the packet ends that encloses the next one.
-        let mut end = bytes;
+        self.packet(record, link::network(link, record.data), record.frame_bytes)
+    }
+
+    /// Decodes the packet `network`; the one that encloses it ends at `end`.
+    #[inline]
+    fn packet(
+        &mut self,
+        record: &Record<'_>,
+        mut network: Network,
+        mut end: u32,
+    ) -> Option<Segment> {
+        let bytes = record.frame_bytes;
         for _ in 0..MAX_NESTING {
             let (at, version) = match network {
                 Network::Ipv4(at) => (at, 4),
                 Network::Ipv6(at) => (at, 6),
-                Network::Arp => return self.tally.other(Other::Arp, bytes),
-                Network::Other(what) => {
-                    self.skip(record, what);
-                    return self.tally.other(Other::NotIp, bytes);
-                }
-                Network::Truncated => return self.report_truncated(record, "link header"),
+                other => return self.not_ip(record, other),
             };
             let packet = record.data.get(at..).unwrap_or_default();
             let available_bytes = end.saturating_sub(at as u32);
@@ -234,7 +248,7 @@ impl Decoder {
                 4 => ip::parse_v4(packet, available_bytes),
                 _ => ip::parse_v6(packet, available_bytes),
             };
-            let ip = match parsed {
+            let mut ip = match parsed {
                 Ok(ip) => ip,
                 Err(error) => return self.report_bad_ip(record, error),
             };
@@ -244,10 +258,11 @@ impl Decoder {
                 }
                 return self.tcp(record, packet, &ip, available_bytes);
             }
-            network = match tunnel::content(record.data, at + ip.header_bytes, &ip) {
-                Content::Tunnel(inner @ (Network::Ipv4(_) | Network::Ipv6(_))) => inner,
-                Content::Tunnel(Network::Truncated) => {
-                    return self.report_truncated(record, "tunnel header");
+            end = end.min((at as u32).saturating_add(ip.ip_bytes));
+            let payload = at + ip.header_bytes;
+            network = match tunnel::content(record.data, payload, end as usize, &ip) {
+                Content::Plain | Content::Tunnel(Network::Arp) => {
+                    return self.count_other(record, &ip);
                 }
                 Content::Tunnel(Network::Other(what)) => {
                     self.skip(record, what);
@@ -257,14 +272,66 @@ impl Decoder {
                     self.skip(record, Some(what));
                     return self.count_other(record, &ip);
                 }
-                Content::Plain | Content::Tunnel(Network::Arp) => {
+                Content::Tunnel(_) if self.outer => {
+                    self.skip(record, Some(Skipped::Tunnel));
                     return self.count_other(record, &ip);
                 }
+                Content::Tunnel(inner) => inner,
+                Content::Tcp(start, end) => {
+                    ip.header_bytes = start - at;
+                    ip.ip_bytes = (end - at) as u32;
+                    return self.tcp(record, packet, &ip, available_bytes);
+                }
             };
-            end = end.min((at as u32).saturating_add(ip.ip_bytes));
         }
         self.skip(record, Some(Skipped::Nesting));
         self.tally.other(Other::OtherIp, bytes)
+    }
+
+    /// Handles a frame, or the content of a tunnel, that is not an IP packet.
+    #[cold]
+    fn not_ip(&mut self, record: &Record<'_>, network: Network) -> Option<Segment> {
+        let bytes = record.frame_bytes;
+        match network {
+            Network::Arp => self.tally.other(Other::Arp, bytes),
+            Network::Other(what) => {
+                self.skip(record, what);
+                self.tally.other(Other::NotIp, bytes)
+            }
+            Network::Aggregate(at) => self.aggregate(record, at),
+            Network::Truncated | Network::Ipv4(_) | Network::Ipv6(_) => {
+                self.report_truncated(record, "link or tunnel header")
+            }
+        }
+    }
+
+    /// Decodes the packets of an aggregate of wireless LAN. All but the last become pending.
+    fn aggregate(&mut self, record: &Record<'_>, mut at: usize) -> Option<Segment> {
+        let mut last = None;
+        while let Some(subframe) = wlan::subframe(record.data, at) {
+            if let Some(segment) = last.take() {
+                self.hold(segment);
+            }
+            let end = (at as u32).saturating_add(subframe.bytes);
+            let part = Record {
+                frame_bytes: subframe.bytes,
+                ..*record
+            };
+            last = match subframe.network {
+                // Aggregates are not nested.
+                Network::Aggregate(_) => None,
+                network => self.packet(&part, network, end),
+            };
+            at = subframe.next;
+        }
+        let header_end = at + wlan::SUBFRAME_HEADER_BYTES;
+        if header_end <= record.frame_bytes as usize && header_end > record.data.len() {
+            if let Some(segment) = last.take() {
+                self.hold(segment);
+            }
+            return self.report_truncated(record, "aggregate of wireless LAN");
+        }
+        last
     }
 
     fn skip(&mut self, record: &Record<'_>, what: Option<Skipped>) {
