@@ -43,8 +43,10 @@ def frames() -> dict[str, tuple[int, Any]]:
     qos = Dot11(type=2, subtype=8, FCfield=2, **ends) / Dot11QoS()
     bridge = Dot11(type=2, subtype=8, FCfield=3, addr4=mac["src"], **ends) / Dot11QoS()
 
+    association_of: Any = SecurityAssociation
+
     def esp(mode: Any) -> Any:
-        association = SecurityAssociation(ESP, spi=7, crypt_algo="NULL", auth_algo="NULL", tunnel_header=mode)
+        association = association_of(ESP, spi=7, crypt_algo="NULL", auth_algo="NULL", tunnel_header=mode)
         return Ether(**mac) / association.encrypt(packet)
 
     return {
