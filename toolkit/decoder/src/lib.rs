@@ -7,9 +7,14 @@
 //! The crate has no state beyond one record and does not depend on tables or files.
 
 mod buffer;
+mod checksum;
 mod compression;
 mod container;
 mod encode;
+mod erf;
+mod esp;
+mod fragments;
+mod framed;
 mod ip;
 mod issue;
 mod link;
@@ -20,9 +25,11 @@ mod pcapng;
 mod reader;
 mod segment;
 mod skipped;
+mod snoop;
 mod tally;
 mod tcp;
 mod tunnel;
+mod wlan;
 
 pub use compression::Compression;
 pub use container::{CaptureHeader, Format};
