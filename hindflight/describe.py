@@ -29,11 +29,15 @@ _PAGES = {".html": "report", ".svg": "chart", ".png": "chart"}
 
 
 def document_of(sources: Sequence[Path], *, outer: bool = False) -> Document:
-    """Return what a file or folder is and holds; several files are one capture. With `outer`, tunnels stay closed.
+    """Return what `sources` is and holds: one file or folder, or the files of one capture.
 
-    CaptureError and its like: it is nothing that hindflight knows, or damaged.
+    With `outer`, tunnels stay closed.
+
+    HindflightError: it is nothing that hindflight knows, or damaged.
     """
-    if len(sources) > 1:
+    from hindflight.toolkit.capture import is_stream
+
+    if len(sources) != 1 or is_stream(sources[0]):
         return _capture(sources, outer)
     (source,) = sources
     known = _described(source)

@@ -267,13 +267,10 @@ def write_report_of(workspace: Workspace, path: Path, title: str, utc: bool, *, 
     write_documents([workspace], Wanted(path, title=title, utc=utc, force=force))
 
 
-def replay_file(
-    path: Path | str, *captures: Path | str, threads: int | None = None, pcap: Path | str | None = None
-) -> Tables:
+def replay_file(path: Path | str, *captures: Path | str, threads: int | None = None) -> Tables:
     """Replay the scenario file at `path` and return the tables, which last as long as the object.
 
-    `captures` (and kernel logs) are read first; the self-check needs the one that the scenario was drafted from. With
-    `pcap`, captures of the recorded runs are written to that folder.
+    `captures` (and kernel logs) are read first; the self-check needs the one that the scenario was drafted from.
     ScenarioError, CaptureError, ChannelError: an input is wrong. MachineError: no room for the tables.
     """
     from hindflight.replay.experiment.experiment import Execution
@@ -286,7 +283,7 @@ def replay_file(
     command = f"replay {name_to_text(str(path))}"
     try:
         Ingest(tables.workspace, command)([Path(capture) for capture in captures])
-        execution = Execution(threads, captures=None if pcap is None else Path(pcap))
+        execution = Execution(threads)
         replay_into(tables.workspace, scenario, Path(path).parent, command, execution)
     except BaseException:
         tables.close()

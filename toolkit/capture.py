@@ -76,7 +76,7 @@ class CaptureStream:
         to_ns: int | None = None,
         outer: bool = False,
     ) -> None:
-        """Open `path`: pcap, pcapng, snoop or ERF, plain or compressed (xz, gzip, zstd, bzip2, lz4), told by its contents.
+        """Open `path`: pcap, pcapng, snoop or ERF, plain or compressed by xz, gzip, zstd, bzip2 or lz4, by contents.
 
         `-` is standard input; named pipes are read too. Several paths, each with its `input_id`, are the files of one
         capture, merged in the order of time; their order does not matter, and records are counted through. Times are
@@ -246,6 +246,20 @@ def load_capture(
         issues=stream.issues(),
         summary=stream.summary(),
     )
+
+
+def pcapng_head(application: str, comment: str) -> bytes:
+    """Return the head of a pcapng file written by `application`: one Ethernet interface, times in ns."""
+    return _native.pcapng_head(application, comment)
+
+
+def pcapng_packets(rows: pa.RecordBatch) -> bytes:
+    """Return `rows` as packets of a pcapng file, headers alone.
+
+    Columns are those of `segments`, `src` and `dst` (4 or 16 octets), `src_port`, `dst_port` and `comment`.
+    ValueError: a capture cannot represent a packet; its number and why.
+    """
+    return _native.pcapng_packets(rows)
 
 
 def _typed(name: str, columns: _native.Columns) -> pa.RecordBatch:

@@ -31,6 +31,7 @@ COMMANDS = (
     "batch",
     "compare",
     "report",
+    "export",
     "demo",
     "query",
     "variants",

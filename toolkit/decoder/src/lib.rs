@@ -11,6 +11,7 @@ mod checksum;
 mod compression;
 mod container;
 mod encode;
+mod encode_pcapng;
 mod erf;
 mod esp;
 mod fragments;
@@ -33,7 +34,8 @@ mod wlan;
 
 pub use compression::Compression;
 pub use container::{CaptureHeader, Format};
-pub use encode::{EncodeError, capture_header, encode_record};
+pub use encode::{EncodeError, capture_header, encode_frame, encode_record};
+pub use encode_pcapng::{encode_packet, pcapng_header};
 pub use issue::{DecodeError, Issue, IssueKind};
 pub use link::LinkType;
 pub use merge::Part;
