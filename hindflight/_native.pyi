@@ -100,17 +100,18 @@ class Congestion:
 
 @final
 class CaptureReader:
-    """Reads one capture file: segments in batches, all other tables as far as they are certain.
+    """Reads one capture, or several files merged: segments in batches, all other tables as far as they are certain.
 
-    ValueError with a sentence and a hint where the file is no capture, OSError where the system refuses.
+    ValueError with a sentence, a hint and the index of the path where a file is no capture, OSError where the system
+    refuses.
     """
 
     def __new__(
         cls,
-        path: str | PathLike[str],
+        paths: Sequence[str | PathLike[str]],
         *,
         first_flow_id: int,
-        input_id: int,
+        input_ids: Sequence[int],
         from_ns: int | None = None,
         to_ns: int | None = None,
     ) -> CaptureReader: ...
@@ -122,6 +123,28 @@ class CaptureReader:
     def issues(self) -> Columns: ...
     def summary(self) -> dict[str, Any]: ...
     def progress(self) -> tuple[int, int]: ...
+    def sha256(self) -> str | None: ...
+
+@final
+class TcptraceRows:
+    """Reads one capture file and counts as tcptrace does: rows of CSV, or JSON objects with commas between them.
+
+    ValueError with a sentence and a hint where the file is no capture, OSError where the system refuses.
+    """
+
+    def __new__(
+        cls, path: str | PathLike[str], *, json: bool, from_ns: int | None = None, to_ns: int | None = None
+    ) -> TcptraceRows: ...
+    def read(self) -> bytes | None: ...
+    def issues(self) -> list[tuple[int, int, str]]: ...
+
+@final
+class WiresharkRows:
+    """Reads one capture file and analyses its segments as Wireshark does: rows and errors as those of TcptraceRows."""
+
+    def __new__(cls, path: str | PathLike[str], *, json: bool) -> WiresharkRows: ...
+    def read(self) -> bytes | None: ...
+    def issues(self) -> list[tuple[int, int, str]]: ...
 
 @final
 class Columns:

@@ -7,7 +7,8 @@ capture raises an error. toolkit/schema describes the tables.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,6 +19,9 @@ from hindflight.toolkit.schema import arrow_schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+STANDARD_INPUT = "-"
+"""The path that means standard input."""
 
 BATCH_ROWS = 65_536
 """Rows of a batch of `segments`: some 10 MB."""
@@ -64,28 +68,28 @@ class CaptureStream:
 
     def __init__(
         self,
-        path: str | os.PathLike[str],
+        path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
         *,
         first_flow_id: int = 1,
-        input_id: int = 0,
+        input_id: int | Sequence[int] = 0,
         from_ns: int | None = None,
         to_ns: int | None = None,
     ) -> None:
         """Open `path`: pcap or pcapng, plain or compressed by xz, gzip, zstd, bzip2 or lz4, recognised by its contents.
 
-        Times are since 1970-01-01 UTC; packets before `from_ns` or not before `to_ns` are skipped. CaptureError
-        if it is missing or not a capture that can be read, MachineError if the system refuses to read it.
+        `-` is standard input; named pipes are read too. Several paths, each with its `input_id`, are the files of one
+        capture, merged in the order of time; their order does not matter, and records are counted through. Times are
+        since 1970-01-01 UTC; packets before `from_ns` or not before `to_ns` are skipped. CaptureError if a file is
+        missing or not a capture that can be read, MachineError if the system refuses to read it.
         """
-        self.path = Path(path)
-        try:
+        paths = [path] if isinstance(path, str | os.PathLike) else list(path)
+        self.paths = [Path(one) for one in paths]
+        self.path = self.paths[0]
+        input_ids = [input_id] if isinstance(input_id, int) else list(input_id)
+        with _refusals(self.paths):
             self._reader = _native.CaptureReader(
-                self.path, first_flow_id=first_flow_id, input_id=input_id, from_ns=from_ns, to_ns=to_ns
+                self.paths, first_flow_id=first_flow_id, input_ids=input_ids, from_ns=from_ns, to_ns=to_ns
             )
-        except OSError as error:
-            raise _unreadable(self.path, error) from error
-        except ValueError as error:
-            what, hint = error.args
-            raise CaptureError(f"{self.path} {what}", hint) from error
 
     def first_time_ns(self) -> int | None:
         """Return the time of the first TCP segment, None without any. This consumes the segment."""
@@ -124,6 +128,10 @@ class CaptureStream:
         """Return the octets of the file read so far, and all of them (0 where it has no size)."""
         return self._reader.progress()
 
+    def sha256(self) -> str | None:
+        """Return the SHA-256 of a pipe that has been read to its end, None for files."""
+        return self._reader.sha256()
+
     def summary(self) -> Summary:
         """Return what has been read so far, counted."""
         found = self._reader.summary()
@@ -144,6 +152,53 @@ class CaptureStream:
         )
 
 
+class TcptraceStream:
+    """The connections of a capture, counted as tcptrace counts; docs/profiles.md describes the fields.
+
+    Does not build `segments`. Memory is bounded whatever the length of the capture, so that rows of connections that
+    have ended come before the end, and out of order, where there are very many.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], *, json: bool = False, from_ns: int | None = None, to_ns: int | None = None
+    ) -> None:
+        """Open `path`; parameters and errors as those of `CaptureStream`."""
+        self.path = Path(path)
+        self._rows: _native.TcptraceRows | _native.WiresharkRows
+        with _refusals([self.path]):
+            self._rows = _native.TcptraceRows(self.path, json=json, from_ns=from_ns, to_ns=to_ns)
+
+    def text(self) -> Iterator[bytes]:
+        """Yield a line of names and the rows as CSV, or JSON objects with commas between them; can be interrupted."""
+        while (text := self._rows.read()) is not None:
+            if text:
+                yield text
+
+    def issues(self) -> list[tuple[int, int, str]]:
+        """Return what was damaged: number of the record, offset in octets, a sentence. Complete after `text`."""
+        return self._rows.issues()
+
+
+class WiresharkStream(TcptraceStream):
+    """The segments of a capture, analysed as Wireshark analyses them; docs/profiles.md describes the fields."""
+
+    def __init__(self, path: str | os.PathLike[str], *, json: bool = False) -> None:
+        """Open `path`; parameters and errors as those of `CaptureStream`."""
+        self.path = Path(path)
+        with _refusals([self.path]):
+            self._rows = _native.WiresharkRows(self.path, json=json)
+
+
+def is_stream(path: Path) -> bool:
+    """Whether `path` can be read only once: standard input, a named pipe, a device."""
+    return str(path) == STANDARD_INPUT or (path.exists() and not path.is_file() and not path.is_dir())
+
+
+def shown(path: Path) -> str:
+    """Return `path` as messages name it."""
+    return "standard input" if str(path) == STANDARD_INPUT else str(path)
+
+
 @dataclass(frozen=True, slots=True)
 class Capture:
     """A capture that fits into memory, as tables."""
@@ -159,10 +214,10 @@ class Capture:
 
 
 def load_capture(
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     *,
     first_flow_id: int = 1,
-    input_id: int = 0,
+    input_id: int | Sequence[int] = 0,
     from_ns: int | None = None,
     to_ns: int | None = None,
 ) -> Capture:
@@ -198,6 +253,18 @@ def _table(name: str, read: Callable[[], _native.Columns]) -> pa.Table:
     import pyarrow as pa
 
     return pa.Table.from_batches([_typed(name, read())])
+
+
+@contextmanager
+def _refusals(paths: Sequence[Path]) -> Iterator[None]:
+    """Raise what the native reader refuses as our errors."""
+    try:
+        yield
+    except OSError as error:
+        raise _unreadable(Path(error.filename or paths[0]), error) from error
+    except ValueError as error:
+        what, hint, index = error.args
+        raise CaptureError(f"{shown(paths[index])} {what}", hint) from error
 
 
 def _unreadable(path: Path, error: OSError) -> HindflightError:

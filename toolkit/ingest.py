@@ -6,13 +6,13 @@ rows is in toolkit/capture.py and toolkit/logs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from hindflight.toolkit.capture import CaptureStream
+from hindflight.toolkit.capture import CaptureStream, is_stream, shown
 from hindflight.toolkit.capture_writer import CAPTURE_TABLES, Progress, silent, write_capture
-from hindflight.toolkit.errors import LogError
+from hindflight.toolkit.errors import CaptureError, LogError, MachineError
 from hindflight.toolkit.files import sha256_of
 from hindflight.toolkit.logs import KernelLog, log_kind, read_log
 from hindflight.toolkit.logs.join import find_flow, own_flow
@@ -20,11 +20,11 @@ from hindflight.toolkit.schema import table_from_rows
 from hindflight.toolkit.units import counted
 from hindflight.toolkit.workspace import Transaction, Workspace
 
-SpanOf = Callable[[Path], tuple[int | None, int | None]]
-"""Called with a capture; returns the times (ns since 1970) from and to which it is read, None for no limit."""
+SpanOf = Callable[[Sequence[Path]], tuple[int | None, int | None]]
+"""Called with the files of a capture; returns times (ns since 1970) from and to which it is read, None for all."""
 
 
-def all_of_it(_path: Path) -> tuple[int | None, int | None]:
+def all_of_it(_paths: Sequence[Path]) -> tuple[int | None, int | None]:
     """Read a capture from its start to its end."""
     return None, None
 
@@ -43,43 +43,85 @@ class Ingested:
 
 @dataclass(frozen=True, slots=True)
 class Ingest:
-    """How inputs are read into `workspace`: for which `command`, and which flow the logs belong to, if given."""
+    """How inputs are read into `workspace`: for which `command`, and which flow the logs belong to, if given.
+
+    With `merge`, all captures are the files of one, for example a ring buffer.
+    """
 
     workspace: Workspace
     command: str
     flow_id: int | None = None
     progress: Progress = silent
     span_of: SpanOf = all_of_it
+    merge: bool = False
 
     def __call__(self, paths: Iterable[Path]) -> list[Ingested]:
         """Read `paths`. All are checked before the first is read.
 
-        CaptureError, LogError: an input is neither a capture nor a log, or a log fits no flow; the inputs before it
-        are in the workspace then.
+        A pipe is checked when it is read. CaptureError, LogError: an input is neither a capture nor a log, or a log
+        fits no flow; the inputs before it are in the workspace then.
         """
         kinds = {path: log_kind(path) if path.is_file() else None for path in paths}
-        captures = [path for path, kind in kinds.items() if kind is None]
-        for path in captures:
-            CaptureStream(path)
-        return [self._capture(path) for path in captures] + [
-            self._log(path, kind) for path, kind in kinds.items() if kind is not None
+        files = [path for path, kind in kinds.items() if kind is None]
+        captures = [files] if self.merge and files else [[path] for path in files]
+        for path in files:
+            if not is_stream(path):
+                CaptureStream(path)
+            elif self.merge:
+                raise CaptureError(f"{shown(path)} is a pipe and cannot be merged", "save it to a file first")
+        done = [one for capture in captures for one in self._capture(capture)]
+        return done + [self._log(path, kind) for path, kind in kinds.items() if kind is not None]
+
+    def _capture(self, paths: Sequence[Path]) -> list[Ingested]:
+        """Read one capture, whose files are merged."""
+        digests = {path: "" if is_stream(path) else sha256_of(path) for path in paths}
+        known = [found for path, sha256 in digests.items() if sha256 and (found := self._known(path, sha256))]
+        if len(known) == len(paths):
+            return known
+        if known:
+            raise CaptureError(
+                f"{known[0].path} is {known[0].note}: merged again, its packets would count twice",
+                "merge the files into a new workspace",
+            )
+        try:
+            with self.workspace.transaction(self.command) as transaction:
+                return self._read_capture(digests, transaction)
+        except _AlreadyHereError as found:
+            return [found.entry]
+
+    def _read_capture(self, digests: dict[Path, str], transaction: Transaction) -> list[Ingested]:
+        input_ids = [
+            transaction.add_input(path, "capture", sha256) if sha256 else transaction.add_stream(path, "capture")
+            for path, sha256 in digests.items()
+        ]
+        paths = list(digests)
+        from_ns, to_ns = self.span_of(paths)
+        stream = CaptureStream(
+            paths, first_flow_id=transaction.next_flow_id, input_id=input_ids, from_ns=from_ns, to_ns=to_ns
+        )
+        rows = write_capture(stream, transaction, CAPTURE_TABLES, self.progress)
+        if not all(digests.values()):
+            self._complete_stream(stream, transaction, input_ids[0])
+        note = f"{counted(rows['segments'], 'segment')}, {counted(rows['flows'], 'flow')}"
+        transaction.note(input_ids[0], note)
+        merged = f"merged with {shown(paths[0])}"
+        for input_id in input_ids[1:]:
+            transaction.note(input_id, merged)
+        notes = [(note, rows["issues"])] + [(merged, 0)] * (len(paths) - 1)
+        return [
+            Ingested(path, "capture", input_id, False, issues, text)
+            for path, input_id, (text, issues) in zip(paths, input_ids, notes, strict=True)
         ]
 
-    def _capture(self, path: Path) -> Ingested:
-        sha256 = sha256_of(path)
-        known = self._known(path, sha256)
+    def _complete_stream(self, stream: CaptureStream, transaction: Transaction, input_id: int) -> None:
+        """Say what was read of a pipe; _AlreadyHereError: the workspace holds it."""
+        sha256 = stream.sha256()
+        if sha256 is None:
+            raise MachineError(f"{shown(stream.path)} was not read to its end")
+        known = self._known(stream.path, sha256)
         if known is not None:
-            return known
-        with self.workspace.transaction(self.command) as transaction:
-            input_id = transaction.add_input(path, "capture", sha256)
-            from_ns, to_ns = self.span_of(path)
-            stream = CaptureStream(
-                path, first_flow_id=transaction.next_flow_id, input_id=input_id, from_ns=from_ns, to_ns=to_ns
-            )
-            rows = write_capture(stream, transaction, CAPTURE_TABLES, self.progress)
-            note = f"{counted(rows['segments'], 'segment')}, {counted(rows['flows'], 'flow')}"
-            transaction.note(input_id, note)
-        return Ingested(path, "capture", input_id, False, rows["issues"], note)
+            raise _AlreadyHereError(known)
+        transaction.complete_stream(input_id, stream.progress()[0], sha256)
 
     def _log(self, path: Path, kind: str) -> Ingested:
         sha256 = sha256_of(path)
@@ -131,6 +173,14 @@ class Ingest:
         transaction.write("variables", log.variables(flow_id))
         issues += [asdict(issue) | {"input_id": input_id} for issue in log.issues]
         return note
+
+
+class _AlreadyHereError(Exception):
+    """Ends a transaction in which a pipe turned out to deliver a capture that the workspace holds."""
+
+    def __init__(self, entry: Ingested) -> None:
+        super().__init__(entry.note)
+        self.entry = entry
 
 
 _NOTES = 3

@@ -120,17 +120,24 @@ def open_source(
                 "a workspace is read as a whole", "select a part of a capture with ingest --from --to"
             )
         return Tables(Workspace.open(source))
-    if not source.exists():
+    from hindflight.toolkit.capture import CaptureStream, is_stream
+
+    if not source.exists() and not is_stream(source):
         raise HindflightError(f"{source} does not exist", "give a capture or a workspace")
-    from hindflight.toolkit.capture import CaptureStream
     from hindflight.toolkit.capture_writer import CAPTURE_TABLES, write_capture
 
     stream = CaptureStream(source, input_id=1, from_ns=span[0], to_ns=span[1])
     opened = temporary_tables()
     try:
         with opened.workspace.transaction(f"open {name_to_text(source)}") as transaction:
-            transaction.add_input(source, "capture")
-            write_capture(stream, transaction, CAPTURE_TABLES if tables is None else tables)
+            wanted = CAPTURE_TABLES if tables is None else tables
+            if is_stream(source):
+                input_id = transaction.add_stream(source, "capture")
+                write_capture(stream, transaction, wanted)
+                transaction.complete_stream(input_id, stream.progress()[0], stream.sha256() or "")
+            else:
+                transaction.add_input(source, "capture")
+                write_capture(stream, transaction, wanted)
     except BaseException:
         opened.close()
         raise

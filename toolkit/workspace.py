@@ -255,13 +255,25 @@ class Transaction:
         """Record that `path` was read, and return its input_id."""
         with plain_os_errors(f"reading {path}"):
             size_bytes = path.stat().st_size
+        return self._add_input(path, kind, size_bytes, sha256 or sha256_of(path))
+
+    def add_stream(self, path: Path, kind: str) -> int:
+        """Record that the pipe `path` is being read, and return its input_id; `complete_stream` says what it was."""
+        return self._add_input(path, kind, 0, "")
+
+    def complete_stream(self, input_id: int, size_bytes: int, sha256: str) -> None:
+        """Record what was read of a pipe."""
+        index = input_id - len(self._before.inputs) - 1
+        self._inputs[index] = replace(self._inputs[index], size_bytes=size_bytes, sha256=sha256)
+
+    def _add_input(self, path: Path, kind: str, size_bytes: int, sha256: str) -> int:
         entry = Input(
             input_id=len(self._before.inputs) + len(self._inputs) + 1,
             kind=kind,
-            path=name_to_text(path.absolute()),
+            path=name_to_text(path.absolute() if sha256 else path),
             name=name_to_text(path.name),
             size_bytes=size_bytes,
-            sha256=sha256 or sha256_of(path),
+            sha256=sha256,
         )
         self._inputs.append(entry)
         return entry.input_id

@@ -18,16 +18,16 @@ def register(app: typer.Typer) -> None:
 
 
 def ingest(
-    inputs: Annotated[
-        list[Path], typer.Argument(help="Captures (pcap, pcapng) and kernel logs (WEB100, TCP_INFO as CSV).")
-    ],
+    inputs: Annotated[list[Path], typer.Argument(help="Captures (- for standard input) and kernel logs.")],
     workspace: Annotated[Path, typer.Option("--workspace", "-w", help="Workspace; created if it does not exist.")],
     flow: Annotated[int | None, typer.Option("--flow", help="Flow that the logs belong to.")] = None,
+    merge: Annotated[bool, typer.Option("--merge", help="The captures are files of one, as of a ring buffer.")] = False,
     from_: From = "",
     to: To = "",
     as_json: AsJson = False,
 ) -> None:
     """Read captures and kernel logs into a workspace. Files that it already holds are skipped."""
+    from hindflight.toolkit.capture import is_stream, shown
     from hindflight.toolkit.ingest import Ingest
     from hindflight.toolkit.text import name_to_text
     from hindflight.toolkit.units import counted
@@ -35,10 +35,11 @@ def ingest(
 
     with progress_on_stderr() as progress:
         span_of = partial(capture_span, from_text=from_, to_text=to)
-        done = Ingest(Workspace.open_or_create(workspace), command_line(), flow, progress, span_of)(inputs)
+        ingest_all = Ingest(Workspace.open_or_create(workspace), command_line(), flow, progress, span_of, merge)
+        done = ingest_all(inputs)
     for one in done:
         issues = f"; {counted(one.issues, 'issue')} (see table issues)" if one.issues else ""
-        say(f"{one.path.name}: {one.kind}, {one.note}{issues}")
+        say(f"{shown(one.path) if is_stream(one.path) else one.path.name}: {one.kind}, {one.note}{issues}")
     if as_json:
         print_json(
             {

@@ -18,7 +18,7 @@ NATIVE = ("segments", "flows", "events", "instruments", "others", "issues")
 @pytest.fixture(scope="module")
 def native() -> dict[str, pa.RecordBatch]:
     """What the native code gives for the demo capture, before Python touches it."""
-    reader = _native.CaptureReader(DEMO, first_flow_id=1, input_id=0)
+    reader = _native.CaptureReader([DEMO], first_flow_id=1, input_ids=[0])
     columns = reader.read_batch(1 << 20)
     assert columns is not None
     assert reader.read_batch(1) is None

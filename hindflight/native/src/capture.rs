@@ -1,18 +1,16 @@
 //! `CaptureReader`: a capture file to batches of tables. Opens the file and hands on; decides nothing.
 
-use std::fs::File;
-use std::io::{self, Read};
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use hindflight_decoder::{DecodeError, Other, Reader, Window};
+use hindflight_decoder::{DecodeError, Other, Part, Reader, Window};
 use hindflight_flows::Tracker;
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::columns::Columns;
+use crate::input::{self, Input, Progress};
 use crate::rows::{self, Origin, SegmentColumns};
 
 /// Most rows of one batch: list offsets are 32 bits wide, and a segment has at most eight edges.
@@ -20,75 +18,61 @@ const MAX_ROWS: usize = 1 << 24;
 /// Rows to make room for at once.
 const ROOM: usize = 1 << 16;
 
-/// Reads one capture file: segments in batches, all other tables as far as they are certain.
+/// Reads one capture, which may be several files: segments in batches, all other tables as far as they are certain.
 ///
 /// Flows, events, instruments and issues come with each call since the last; all of them are there once
 /// `read_batch` has returned None.
 #[pyclass(frozen, module = "hindflight._native")]
 pub struct CaptureReader {
     state: Mutex<State>,
-    bytes_read: Arc<AtomicU64>,
+    progress: Progress,
     bytes_total: u64,
-    input_id: u32,
+    input_ids: Vec<u32>,
 }
 
 struct State {
-    reader: Reader<Counted>,
+    reader: Reader<Input>,
     tracker: Tracker,
     issues_given: usize,
     done: bool,
 }
 
-/// A file that counts what was read of it.
-struct Counted {
-    file: File,
-    bytes_read: Arc<AtomicU64>,
-}
-
-impl Read for Counted {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = self.file.read(buffer)?;
-        self.bytes_read.fetch_add(count as u64, Ordering::Relaxed);
-        Ok(count)
-    }
-}
-
 #[pymethods]
 impl CaptureReader {
-    /// Opens a capture; the times cut out a part of it, `from_ns` included and `to_ns` not.
+    /// Opens a capture, `-` for standard input; several files are merged in the order of time. The times cut out a
+    /// part, `from_ns` included and `to_ns` not.
     #[new]
-    #[pyo3(signature = (path, *, first_flow_id, input_id, from_ns=None, to_ns=None))]
+    #[pyo3(signature = (paths, *, first_flow_id, input_ids, from_ns=None, to_ns=None))]
     fn open(
         py: Python<'_>,
-        path: PathBuf,
+        paths: Vec<PathBuf>,
         first_flow_id: u32,
-        input_id: u32,
+        input_ids: Vec<u32>,
         from_ns: Option<i64>,
         to_ns: Option<i64>,
     ) -> PyResult<Self> {
+        if paths.is_empty() || paths.len() != input_ids.len() {
+            return Err(PyValueError::new_err(
+                "one input_id per path, and one path at least",
+            ));
+        }
         py.detach(|| {
-            let file = File::open(path)?;
-            let bytes_total = file.metadata()?.len();
-            let bytes_read = Arc::new(AtomicU64::new(0));
-            let counted = Counted {
-                file,
-                bytes_read: Arc::clone(&bytes_read),
-            };
-            let reader = Reader::new(counted)
-                .map_err(refused)?
-                .within(Window { from_ns, to_ns });
-            let tracker = Tracker::new(first_flow_id);
+            let progress = Progress::default();
+            let bytes_total = paths.iter().map(|path| input::length(path)).sum();
+            let opened = open_reader(&paths, &progress);
+            progress.interrupted()?;
+            let reader = opened?.within(Window { from_ns, to_ns });
             let state = Mutex::new(State {
                 reader,
-                tracker,
+                tracker: Tracker::new(first_flow_id),
                 issues_given: 0,
                 done: false,
             });
             Ok(Self {
                 state,
-                bytes_read,
+                progress,
                 bytes_total,
-                input_id,
+                input_ids,
             })
         })
     }
@@ -101,7 +85,11 @@ impl CaptureReader {
                 "max_rows = {max_rows} is not within 1 to {MAX_ROWS}"
             )));
         }
-        py.detach(|| self.state().read_batch(max_rows))
+        py.detach(|| {
+            let batch = self.state().read_batch(max_rows);
+            self.progress.interrupted()?;
+            batch
+        })
     }
 
     /// Rows of `flows` whose connection has ended since the last call.
@@ -121,7 +109,7 @@ impl CaptureReader {
 
     /// Rows of `others` since the last call.
     fn others(&self, py: Python<'_>) -> PyResult<Columns> {
-        py.detach(|| rows::others(&self.state().reader.take_others(), self.input_id))
+        py.detach(|| rows::others(&self.state().reader.take_others(), self.origin().input_id))
     }
 
     /// Rows of `issues` since the last call.
@@ -130,7 +118,7 @@ impl CaptureReader {
             let mut state = self.state();
             let given = state.issues_given;
             state.issues_given = state.reader.issues().len();
-            rows::issues(&state.reader.issues()[given..], self.input_id)
+            rows::issues(&state.reader.issues()[given..], &self.input_ids)
         })
     }
 
@@ -161,14 +149,19 @@ impl CaptureReader {
 
     /// Octets of the file read so far, and all of them (0 where it has no size, as a pipe).
     fn progress(&self) -> (u64, u64) {
-        (self.bytes_read.load(Ordering::Relaxed), self.bytes_total)
+        (self.progress.bytes_read(), self.bytes_total)
+    }
+
+    /// SHA-256 of a pipe that has been read to its end; None for files.
+    fn sha256(&self) -> Option<String> {
+        self.progress.sha256()
     }
 }
 
 impl CaptureReader {
     fn origin(&self) -> Origin {
         Origin {
-            input_id: self.input_id,
+            input_id: self.input_ids[0],
             ..Origin::default()
         }
     }
@@ -203,10 +196,31 @@ impl State {
     }
 }
 
-/// The system's errors stay what they are; of the rest Python gets the sentence and the hint.
-fn refused(error: DecodeError) -> PyErr {
+/// Opens the reader of one file, or of several merged.
+pub fn open_reader(paths: &[PathBuf], progress: &Progress) -> PyResult<Reader<Input>> {
+    if let [path] = paths {
+        let opened = Input::open(path, progress).map_err(DecodeError::Io);
+        return opened
+            .and_then(Reader::new)
+            .map_err(|error| refused(error, 0, path));
+    }
+    let parts = paths.iter().cloned().map(|path| {
+        let progress = progress.clone();
+        Part {
+            reopens: input::reopens(&path),
+            open: Box::new(move || Input::open(&path, &progress)),
+        }
+    });
+    Reader::merged(parts.collect()).map_err(|(index, error)| refused(error, index, &paths[index]))
+}
+
+/// The system's errors stay what they are; of the rest Python gets the sentence, the hint and the index of the file.
+fn refused(error: DecodeError, index: usize, path: &Path) -> PyErr {
     match error {
-        DecodeError::Io(error) => error.into(),
-        error => PyValueError::new_err((error.to_string(), error.hint())),
+        DecodeError::Io(error) => match error.raw_os_error() {
+            Some(number) => PyOSError::new_err((number, error.to_string(), path.to_path_buf())),
+            None => error.into(),
+        },
+        error => PyValueError::new_err((error.to_string(), error.hint(), index)),
     }
 }

@@ -334,10 +334,11 @@ pub fn others(rows: &[OtherPacket], input_id: u32) -> PyResult<Columns> {
         .finish()
 }
 
-/// The table `issues`.
-pub fn issues(rows: &[Issue], input_id: u32) -> PyResult<Columns> {
+/// The table `issues`, with the input of each file.
+pub fn issues(rows: &[Issue], input_ids: &[u32]) -> PyResult<Columns> {
+    let input_id = |row: &Issue| input_ids.get(row.file as usize).copied().unwrap_or(0);
     Batch::new(rows.len())
-        .number::<UInt32Type>("input_id", vec![input_id; rows.len()])
+        .number::<UInt32Type>("input_id", each(rows, input_id))
         .number::<UInt64Type>("record", each(rows, |r| r.record))
         .number::<UInt64Type>("offset", each(rows, |r| r.offset))
         .text("kind", &each(rows, |r| r.kind.name()))

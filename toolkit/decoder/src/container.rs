@@ -6,6 +6,7 @@ use crate::buffer::Buffer;
 use crate::compression::{Compression, Input};
 use crate::issue::{DecodeError, IssueKind, Issues};
 use crate::link::LinkType;
+use crate::merge::Merged;
 use crate::pcap::Pcap;
 use crate::pcapng::{self, Pcapng};
 
@@ -44,8 +45,10 @@ pub struct CaptureHeader {
 /// One record: a frame and its timestamp.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Record<'a> {
+    /// Number in the capture, from 1.
     pub number: u64,
-    pub offset: u64,
+    /// Where it is stored, for issues.
+    pub place: Place,
     pub t_ns: i64,
     pub frame_bytes: u32,
     /// The link type, or the number of an unsupported one.
@@ -53,10 +56,18 @@ pub(crate) struct Record<'a> {
     pub data: &'a [u8],
 }
 
+/// Where a record is stored: its number in its file, from 1 (0 for the file as a whole), and its offset there.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Place {
+    pub record: u64,
+    pub offset: u64,
+}
+
 /// A reader of records.
 pub(crate) enum Records<R: Read> {
     Pcap(Pcap<R>),
     Pcapng(Box<Pcapng<R>>),
+    Merged(Box<Merged<R>>),
 }
 
 impl<R: Read> Records<R> {
@@ -74,6 +85,7 @@ impl<R: Read> Records<R> {
         match self {
             Self::Pcap(records) => records.header(),
             Self::Pcapng(records) => records.header(),
+            Self::Merged(records) => records.header(),
         }
     }
 
@@ -82,14 +94,16 @@ impl<R: Read> Records<R> {
         match self {
             Self::Pcap(records) => vec![records.header().link_number],
             Self::Pcapng(records) => records.link_numbers().to_vec(),
+            Self::Merged(records) => records.link_numbers().to_vec(),
         }
     }
 
-    /// Offset of the next record in the uncompressed input.
+    /// Offset of the next record in the uncompressed input; 0 if there are several.
     pub fn offset(&self) -> u64 {
         match self {
             Self::Pcap(records) => records.offset(),
             Self::Pcapng(records) => records.offset(),
+            Self::Merged(_) => 0,
         }
     }
 
@@ -99,6 +113,7 @@ impl<R: Read> Records<R> {
         match self {
             Self::Pcap(records) => records.next(issues),
             Self::Pcapng(records) => records.next(issues),
+            Self::Merged(records) => records.next(issues),
         }
     }
 }

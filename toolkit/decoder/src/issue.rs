@@ -75,7 +75,9 @@ impl IssueKind {
 /// One thing in an input that could not be decoded or is suspect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Issue {
-    /// Number of the record, from 1; 0 for the file as a whole.
+    /// Index of the file among those of a merged capture, from 0.
+    pub file: u32,
+    /// Number of the record in its file, from 1; 0 for the file as a whole.
     pub record: u64,
     /// Offset in the uncompressed input.
     pub offset: u64,
@@ -89,6 +91,8 @@ pub struct Issue {
 /// problem in every record does not fill the memory.
 #[derive(Debug, Default)]
 pub(crate) struct Issues {
+    /// The file that is being read.
+    pub file: u32,
     rows: Vec<Issue>,
     counts: [u64; KINDS],
     closed: bool,
@@ -110,6 +114,7 @@ impl Issues {
         *count += 1;
         if *count <= MAX_ROWS_PER_KIND {
             self.rows.push(Issue {
+                file: self.file,
                 record,
                 offset,
                 kind,
@@ -133,6 +138,7 @@ impl Issues {
             let more = self.counts[kind as usize] - MAX_ROWS_PER_KIND;
             let text = format!("{more} more like the {MAX_ROWS_PER_KIND} listed");
             self.rows.push(Issue {
+                file: self.file,
                 record: 0,
                 offset,
                 kind,

@@ -6,7 +6,8 @@ use std::io::Read;
 use crate::buffer::Buffer;
 use crate::compression::Input;
 use crate::container::{
-    self, CaptureHeader, Format, MAX_CAPTURED_BYTES, Record, incomplete_header, report_read_error,
+    self, CaptureHeader, Format, MAX_CAPTURED_BYTES, Place, Record, incomplete_header,
+    report_read_error,
 };
 use crate::issue::{DecodeError, IssueKind, Issues};
 use crate::link::LinkType;
@@ -273,7 +274,10 @@ impl<R: Read> Pcap<R> {
             self.buffer.consume(record_bytes);
             return Some(Record {
                 number: self.number,
-                offset,
+                place: Place {
+                    record: self.number,
+                    offset,
+                },
                 t_ns: self.layout.t_ns(record),
                 frame_bytes: record.frame_bytes,
                 link: Ok(self.link),

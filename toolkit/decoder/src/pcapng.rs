@@ -11,7 +11,8 @@ use std::io::Read;
 use crate::buffer::Buffer;
 use crate::compression::Input;
 use crate::container::{
-    self, CaptureHeader, Format, MAX_CAPTURED_BYTES, Record, incomplete_header, report_read_error,
+    self, CaptureHeader, Format, MAX_CAPTURED_BYTES, Place, Record, incomplete_header,
+    report_read_error,
 };
 use crate::issue::{DecodeError, IssueKind, Issues};
 
@@ -130,7 +131,10 @@ impl<R: Read> Pcapng<R> {
                     let end = packet.data_at + packet.captured_bytes as usize;
                     return Some(Record {
                         number: self.number,
-                        offset,
+                        place: Place {
+                            record: self.number,
+                            offset,
+                        },
                         t_ns: self.last_ns,
                         frame_bytes: packet.frame_bytes,
                         link: interface.link(),

@@ -6,7 +6,7 @@ use crate::container::{CaptureHeader, Record, Records};
 use crate::ip::{self, Fragment, IpError, IpHeader, protocol};
 use crate::issue::{DecodeError, Issue, IssueKind, Issues};
 use crate::link::{self, LinkType, Network};
-
+use crate::merge::{Merged, Part};
 use crate::segment::Segment;
 use crate::skipped::{Skipped, SkippedCounts};
 use crate::tally::{Other, OtherPacket, Tally};
@@ -67,7 +67,21 @@ impl<R: Read> Reader<R> {
     pub fn new(source: R) -> Result<Self, DecodeError> {
         let mut issues = Issues::default();
         let records = Records::new(source, &mut issues)?;
-        Ok(Self {
+        Ok(Self::of(records, issues))
+    }
+
+    /// Opens several captures, to be merged in the order of time.
+    ///
+    /// # Errors
+    /// The index of the file that is not a capture, and its error.
+    pub fn merged(parts: Vec<Part<R>>) -> Result<Self, (usize, DecodeError)> {
+        let mut issues = Issues::default();
+        let merged = Merged::new(parts, &mut issues)?;
+        Ok(Self::of(Records::Merged(Box::new(merged)), issues))
+    }
+
+    fn of(records: Records<R>, issues: Issues) -> Self {
+        Self {
             records,
             decoder: Decoder {
                 tally: Tally::default(),
@@ -79,7 +93,7 @@ impl<R: Read> Reader<R> {
             window: Window::default(),
             packets_since_pause: 0,
             ended: false,
-        })
+        }
     }
 
     /// Restricts reading to a time window. Packets outside are counted and skipped.
@@ -176,6 +190,15 @@ impl Decoder {
             Ok(link) => link,
             Err(number) => return self.report_link(record, number),
         };
+        // Fast path: TCP in IPv4 in Ethernet.
+        if let Some(packet) = link::plain_ipv4(link, record.data)
+            && let available_bytes = bytes.saturating_sub(link::ETHERNET_BYTES as u32)
+            && let Ok(ip) = ip::parse_v4(packet, available_bytes)
+            && ip.protocol == protocol::TCP
+            && ip.fragment == Fragment::None
+        {
+            return self.tcp(record, packet, &ip, available_bytes);
+        }
         let mut network = link::network(link, record.data);
         // Where the packet ends that encloses the next one.
         let mut end = bytes;
@@ -228,11 +251,16 @@ impl Decoder {
 
     fn skip(&mut self, record: &Record<'_>, what: Option<Skipped>) {
         if let Some(what) = what {
-            self.skipped.add(what, record.number, record.offset);
+            self.skipped
+                .add(what, record.place.record, record.place.offset);
         }
     }
 
-    #[inline]
+    #[expect(
+        clippy::inline_always,
+        reason = "a result in memory costs a stall per packet"
+    )]
+    #[inline(always)]
     fn tcp(
         &mut self,
         record: &Record<'_>,
@@ -253,7 +281,7 @@ impl Decoder {
             self.report_options(record, tcp.options_end);
         }
         self.tally.tcp(record.frame_bytes);
-        Some(assemble(record, ip, &tcp))
+        Some(assemble(record, packet.len(), ip, &tcp))
     }
 
     fn count_other(&mut self, record: &Record<'_>, ip: &IpHeader) -> Option<Segment> {
@@ -272,7 +300,7 @@ impl Decoder {
     #[cold]
     fn report_link(&mut self, record: &Record<'_>, number: u16) -> Option<Segment> {
         self.issues
-            .add(record.number, record.offset, IssueKind::LinkType, || {
+            .add(record.place.record, record.place.offset, IssueKind::LinkType, || {
                 let name = link::unsupported_name(number);
                 format!("the interface has link type {number} ({name}), which is not supported; not decoded")
             });
@@ -283,7 +311,7 @@ impl Decoder {
     fn report_truncated(&mut self, record: &Record<'_>, what: &str) -> Option<Segment> {
         let (captured, frame) = (record.data.len(), record.frame_bytes);
         self.issues
-            .add(record.number, record.offset, IssueKind::FrameCut, || {
+            .add(record.place.record, record.place.offset, IssueKind::FrameCut, || {
                 format!(
                     "{captured} of {frame} octets were captured, ending within the {what}; not decoded"
                 )
@@ -300,10 +328,12 @@ impl Decoder {
                 format!("the IP header length of {bytes} octets is invalid")
             }
         };
-        self.issues
-            .add(record.number, record.offset, IssueKind::IpHeader, || {
-                format!("{text}; not decoded")
-            });
+        self.issues.add(
+            record.place.record,
+            record.place.offset,
+            IssueKind::IpHeader,
+            || format!("{text}; not decoded"),
+        );
         self.tally.other(Other::Undecoded, record.frame_bytes)
     }
 
@@ -323,10 +353,12 @@ impl Decoder {
                 )
             }
         };
-        self.issues
-            .add(record.number, record.offset, IssueKind::TcpHeader, || {
-                format!("{text}; not decoded")
-            });
+        self.issues.add(
+            record.place.record,
+            record.place.offset,
+            IssueKind::TcpHeader,
+            || format!("{text}; not decoded"),
+        );
         self.tally.other(Other::Undecoded, record.frame_bytes)
     }
 
@@ -334,7 +366,8 @@ impl Decoder {
     fn report_ip(&mut self, record: &Record<'_>, ip: &IpHeader, available_bytes: u32) {
         let bytes = ip.ip_bytes;
         let mut add = |kind, text: &dyn Fn() -> String| {
-            self.issues.add(record.number, record.offset, kind, text);
+            self.issues
+                .add(record.place.record, record.place.offset, kind, text);
         };
         if ip.length_zero {
             add(IssueKind::IpLengthZero, &|| {
@@ -358,15 +391,19 @@ impl Decoder {
         match end {
             OptionsEnd::Complete => {}
             OptionsEnd::Truncated => {
-                self.issues
-                    .add(record.number, record.offset, IssueKind::OptionsCut, || {
+                self.issues.add(
+                    record.place.record,
+                    record.place.offset,
+                    IssueKind::OptionsCut,
+                    || {
                         "the captured octets end within the TCP options; earlier options are kept"
                             .to_owned()
-                    });
+                    },
+                );
             }
             OptionsEnd::Malformed { kind, length } => {
                 self.issues
-                    .add(record.number, record.offset, IssueKind::TcpOptions, || {
+                    .add(record.place.record, record.place.offset, IssueKind::TcpOptions, || {
                         format!("TCP option {kind} has an invalid length of {length}; earlier options are kept")
                     });
             }
@@ -383,8 +420,16 @@ fn other_kind(ip: &IpHeader) -> Other {
     }
 }
 
-#[inline]
-fn assemble(record: &Record<'_>, ip: &IpHeader, tcp: &TcpHeader) -> Segment {
+/// The segment of a packet of which `captured` octets were captured.
+#[expect(
+    clippy::inline_always,
+    reason = "a result in memory costs a stall per packet"
+)]
+#[inline(always)]
+fn assemble(record: &Record<'_>, captured: usize, ip: &IpHeader, tcp: &TcpHeader) -> Segment {
+    let header_bytes = ip.header_bytes + tcp.header_bytes;
+    let payload_bytes = ip.ip_bytes - header_bytes as u32;
+    let captured_payload = captured.saturating_sub(header_bytes) as u32;
     Segment {
         record: record.number,
         t_ns: record.t_ns,
@@ -402,7 +447,9 @@ fn assemble(record: &Record<'_>, ip: &IpHeader, tcp: &TcpHeader) -> Segment {
         ack: tcp.ack,
         flags: tcp.flags,
         window: tcp.window,
-        payload_bytes: ip.ip_bytes - (ip.header_bytes + tcp.header_bytes) as u32,
+        urgent: tcp.urgent,
+        payload_bytes,
+        missing_bytes: payload_bytes.saturating_sub(captured_payload),
         options: tcp.options,
     }
 }

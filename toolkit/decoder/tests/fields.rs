@@ -62,7 +62,9 @@ fn every_field_of_an_ipv4_segment() {
         ack: 2_000_000_011,
         flags: 0x1ff,
         window: 512,
+        urgent: 0,
         payload_bytes: 10,
+        missing_bytes: 0,
         options: segment.options,
     };
     assert_eq!(segment, expected);
@@ -152,6 +154,7 @@ fn the_modified_format_has_longer_record_headers() {
     assert_eq!(lengths_of(&octets), (60, 64));
     let reader = Reader::new(&octets[..]).expect("a capture");
     assert_eq!(reader.header().format, Format::ModifiedPcap);
+    drop(reader);
     octets.truncate(24 + 20);
     let mut reader = Reader::new(&octets[..]).expect("a capture");
     assert!(reader.next_segment().is_none());
