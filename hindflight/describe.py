@@ -28,21 +28,23 @@ _PARQUET = b"PAR1"
 _PAGES = {".html": "report", ".svg": "chart", ".png": "chart"}
 
 
-def document_of(sources: Sequence[Path]) -> Document:
+def document_of(sources: Sequence[Path], *, outer: bool = False) -> Document:
     """Return what `sources` is and holds: one file or folder, or the files of one capture.
+
+    With `outer`, tunnels stay closed.
 
     HindflightError: it is nothing that hindflight knows, or damaged.
     """
     from hindflight.toolkit.capture import is_stream
 
     if len(sources) != 1 or is_stream(sources[0]):
-        return _capture(sources)
+        return _capture(sources, outer)
     (source,) = sources
     known = _described(source)
     if known is not None:
         return known
     try:
-        return _capture(sources)
+        return _capture(sources, outer)
     except CaptureError:
         channel = _channel_or_none(source) if source.is_file() else None
         if channel is None:
@@ -237,10 +239,10 @@ def _page(path: Path) -> Document:
     }
 
 
-def _capture(captures: Sequence[Path]) -> Document:
+def _capture(captures: Sequence[Path], outer: bool) -> Document:
     from hindflight.toolkit.capture import CaptureStream
 
-    stream = CaptureStream(captures, input_id=list(range(1, len(captures) + 1)))
+    stream = CaptureStream(captures, input_id=list(range(1, len(captures) + 1)), outer=outer)
     flows: list[dict[str, Any]] = []
     issues: Counter[str] = Counter()
     for _ in stream.batches():

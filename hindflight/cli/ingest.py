@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from hindflight.cli.output import AsJson, command_line, print_json, progress_on_stderr, say
+from hindflight.cli.output import AsJson, Outer, command_line, print_json, progress_on_stderr, say
 from hindflight.cli.times import From, To, capture_span
 from hindflight.toolkit.errors import HindflightError
 
@@ -34,6 +34,7 @@ def ingest(
         float | None,
         typer.Option("--clock-offset", help="Seconds to add to the times of the logs; estimated where they need it."),
     ] = None,
+    outer: Outer = False,
     from_: From = "",
     to: To = "",
     as_json: AsJson = False,
@@ -51,7 +52,10 @@ def ingest(
     with progress_on_stderr() as progress:
         span_of = partial(capture_span, from_text=from_, to_text=to)
         offset_ns = None if clock_offset is None else round(clock_offset * 1e9)
-        done = Ingest(opened, command_line(), flow, progress, span_of, merge, offset_ns)(inputs)
+        ingest_all = Ingest(
+            opened, command_line(), flow, progress, span_of, merge=merge, clock_offset_ns=offset_ns, outer=outer
+        )
+        done = ingest_all(inputs)
     for one in done:
         issues = f"; {counted(one.issues, 'issue')} (see table issues)" if one.issues else ""
         say(f"{shown(one.path) if is_stream(one.path) else one.path.name}: {one.kind}, {one.note}{issues}")

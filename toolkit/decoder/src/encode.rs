@@ -5,6 +5,7 @@
 
 use std::net::IpAddr;
 
+use crate::checksum::{checksum, word_sum};
 use crate::ip::protocol;
 use crate::segment::{Segment, TcpOptions};
 
@@ -293,20 +294,4 @@ fn encode_options(options: &TcpOptions, aligned: bool) -> Vec<u8> {
         }
     }
     out
-}
-
-/// Sum of the 16-bit words of `octets`.
-fn word_sum(octets: &[u8]) -> u32 {
-    octets
-        .chunks(2)
-        .map(|word| u32::from(word[0]) << 8 | u32::from(*word.get(1).unwrap_or(&0)))
-        .sum()
-}
-
-/// The ones' complement of `sum` with its carries folded in (RFC 1071 §4.1).
-fn checksum(mut sum: u32) -> u16 {
-    while sum > 0xFFFF {
-        sum = (sum & 0xFFFF) + (sum >> 16);
-    }
-    !(sum as u16)
 }

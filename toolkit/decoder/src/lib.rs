@@ -7,10 +7,15 @@
 //! The crate has no state beyond one record and does not depend on tables or files.
 
 mod buffer;
+mod checksum;
 mod compression;
 mod container;
 mod encode;
 mod encode_pcapng;
+mod erf;
+mod esp;
+mod fragments;
+mod framed;
 mod ip;
 mod issue;
 mod link;
@@ -21,9 +26,11 @@ mod pcapng;
 mod reader;
 mod segment;
 mod skipped;
+mod snoop;
 mod tally;
 mod tcp;
 mod tunnel;
+mod wlan;
 
 pub use compression::Compression;
 pub use container::{CaptureHeader, Format};
