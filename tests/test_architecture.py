@@ -45,6 +45,7 @@ PUBLIC_NAMES = {
     "export",
     "flows",
     "info",
+    "limits",
     "open",
     "pair",
     "place",
@@ -60,7 +61,11 @@ CRATES = {
     "hindflight-kernels": set(),
     "hindflight-flows": {"hindflight-decoder"},
     "hindflight-engine": {"hindflight-kernels"},
-    "hindflight-native": {"hindflight-decoder", "hindflight-flows", "hindflight-kernels", "hindflight-engine"},
+    "hindflight-profiles": {"hindflight-decoder"},
+    "hindflight-native": {
+        *("hindflight-decoder", "hindflight-flows", "hindflight-profiles"),
+        *("hindflight-kernels", "hindflight-engine"),
+    },
 }
 
 

@@ -141,7 +141,9 @@ impl<'a> Columns<'a> {
             ack: ack_raw,
             flags: self.flags.value(at),
             window: self.window.value(at),
+            urgent: 0,
             payload_bytes: self.payload_bytes.value(at),
+            missing_bytes: self.payload_bytes.value(at),
             options,
         })
     }

@@ -36,7 +36,9 @@ fn segment(v6: bool, options: TcpOptions, header_bytes: u32, payload_bytes: u32)
         ack: 5,
         flags: flags::ACK | flags::AE,
         window: 512,
+        urgent: 0,
         payload_bytes,
+        missing_bytes: payload_bytes,
         options,
     }
 }
