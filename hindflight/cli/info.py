@@ -8,7 +8,6 @@ from typing import Annotated, Any
 import typer
 
 from hindflight.cli.layout import Wide, paragraph, print_fitting
-from hindflight.cli.log_info import print_log
 from hindflight.cli.output import AsJson, Outer, print_json
 
 
@@ -38,8 +37,6 @@ def info(
         print_json(document)
     elif document["kind"] == "capture":
         _print(document, wide)
-    elif document["kind"] == "log":
-        print_log(document, wide)
     else:
         _print_other(document, wide)
 
