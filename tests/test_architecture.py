@@ -37,12 +37,17 @@ PUBLIC_NAMES = {
     "Controller",
     "HindflightError",
     "__version__",
+    "batch",
     "charts",
+    "compare",
     "check_controller",
     "events",
+    "export",
     "flows",
     "info",
+    "limits",
     "open",
+    "pair",
     "place",
     "replay",
     "report",
@@ -56,7 +61,11 @@ CRATES = {
     "hindflight-kernels": set(),
     "hindflight-flows": {"hindflight-decoder"},
     "hindflight-engine": {"hindflight-kernels"},
-    "hindflight-native": {"hindflight-decoder", "hindflight-flows", "hindflight-kernels", "hindflight-engine"},
+    "hindflight-profiles": {"hindflight-decoder"},
+    "hindflight-native": {
+        *("hindflight-decoder", "hindflight-flows", "hindflight-profiles"),
+        *("hindflight-kernels", "hindflight-engine"),
+    },
 }
 
 

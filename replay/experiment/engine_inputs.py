@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from hindflight.channels.intervals import Direction as Way
 from hindflight.channels.models.losses import NoLoss
+from hindflight.replay.scenario.applications import Writes
 from hindflight.replay.scenario.channel import OWNERS_PER_LINK, channel_config
 from hindflight.replay.scenario.draws import Open, draw
 from hindflight.replay.scenario.flows import SharingFlow
@@ -103,7 +104,17 @@ def engine_config(scenario: Scenario, job: Job, traces: Mapping[str, LossTrace])
         "datagrams": [datagrams.engine() for datagrams in scenario.datagrams],
     }
     open_ = _open_of(scenario, traces) if job.mode == "resampled" else None
-    return config if open_ is None else draw(config, open_, job.seed)
+    return config if open_ is None else draw(config, open_, job.seed, _for_a_time(scenario))
+
+
+def _for_a_time(scenario: Scenario) -> dict[int, dict[str, Any]]:
+    """Return the applications that may have written for a time, by the number of the flow."""
+    found = {}
+    for number, flow in enumerate((scenario.flow, *scenario.flows)):
+        timed = flow.application.for_a_time() if isinstance(flow.application, Writes) else None
+        if timed is not None:
+            found[number] = timed
+    return found
 
 
 def _open_of(scenario: Scenario, traces: Mapping[str, LossTrace]) -> Open | None:

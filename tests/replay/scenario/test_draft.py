@@ -81,7 +81,7 @@ def test_without_a_proxy_the_path_is_one_hop_with_the_whole_delay() -> None:
 
 
 def test_what_the_capture_shows_of_its_sender_is_drafted() -> None:
-    writes = CapturedWrites((0, 20_000_000), (1400, 600), 0.9, steady=False)
+    writes = CapturedWrites((0, 20_000_000), (1400, 600), 0.9, steady=False, until_ns=None)
     stack = Stack(1448, 52, 10, 60_000, sack=False, timestamps=False)
     other = OtherFlow("flow-2", "cubic", 3_000_000_000, Stack(1448, 52, 10, None), None, 0, None)
     draft = dataclasses.replace(

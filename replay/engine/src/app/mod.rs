@@ -34,6 +34,8 @@ use send_buffer::Limits;
 const ENDLESS: u64 = u64::MAX / 2;
 /// Octets that are due and not sent from which on a further write changes nothing: two of the largest bursts.
 const BACKLOG_BYTES: u64 = 2 * 65_536;
+/// Octets of one write of an application that writes for a time into a stack without a send buffer: the largest burst.
+const BURST_WRITE_BYTES: u64 = 65_536;
 
 /// An application and the socket that it writes to.
 #[derive(Debug)]
@@ -145,11 +147,11 @@ impl Application {
         }
         let (octets, next) = self.source.take_due(now);
         self.next_write = next;
-        if matches!(self.source, DataSource::Bulk { .. }) {
+        match &self.source {
             // It writes all of it, as the network takes it.
-            self.produced = self.last.unwrap_or(ENDLESS);
-        } else {
-            self.produce(octets, now);
+            DataSource::Bulk { .. } => self.produced = self.last.unwrap_or(ENDLESS),
+            DataSource::Bursts(bursts) => self.produced = if bursts.on() { ENDLESS } else { 1 },
+            _ => self.produce(octets, now),
         }
     }
 
@@ -205,7 +207,15 @@ impl Application {
 
     fn write(&mut self, written: u64, sender: &mut Sender, now: Nanos) -> bool {
         let Some(buffer) = &mut self.buffer else {
-            self.write_to(self.produced, sender);
+            let mut end = self.produced;
+            if matches!(self.source, DataSource::Bursts(_)) {
+                // What a burst has not sent by its end was never written, but for the last write.
+                end = sender.snd_nxt() + BURST_WRITE_BYTES;
+                if end < written + BURST_WRITE_BYTES / 2 {
+                    return false;
+                }
+            }
+            self.write_to(end, sender);
             return true;
         };
         let writable = buffer.is_writable(&sender.buffered(now), self.unwritten > 0);
@@ -298,7 +308,9 @@ impl Client {
     pub fn new(flow: &FlowConfig, key: StreamKey) -> Self {
         match &flow.application {
             ApplicationConfig::Greedy { .. } => Self::Reader(flow.size_bytes.map(|size| size + 1)),
-            ApplicationConfig::OnOff { .. } => Self::Reader(None),
+            ApplicationConfig::OnOff { .. } | ApplicationConfig::Bursts { .. } => {
+                Self::Reader(None)
+            }
             ApplicationConfig::Writes { bytes, .. } => {
                 Self::Reader(Some(1 + bytes.iter().copied().map(u64::from).sum::<u64>()))
             }

@@ -219,7 +219,9 @@ impl FlowConfig {
         match &self.application {
             ApplicationConfig::Greedy { .. } => self.size_bytes.is_none(),
             ApplicationConfig::Pages { pages, .. } => pages.is_none(),
-            ApplicationConfig::OnOff { .. } | ApplicationConfig::Stream { .. } => true,
+            ApplicationConfig::OnOff { .. }
+            | ApplicationConfig::Stream { .. }
+            | ApplicationConfig::Bursts { .. } => true,
             ApplicationConfig::Writes { .. } => false,
         }
     }

@@ -305,7 +305,9 @@ fn check_flow(config: &FlowConfig, flow: &FlowSummary) {
             );
             None
         }
-        ApplicationConfig::OnOff { .. } | ApplicationConfig::Stream { .. } => None,
+        ApplicationConfig::OnOff { .. }
+        | ApplicationConfig::Stream { .. }
+        | ApplicationConfig::Bursts { .. } => None,
     };
     assert!(
         due.is_none_or(|due| flow.delivered_bytes == due),

@@ -200,7 +200,14 @@ fn application(endless: bool) -> BoxedStrategy<(Option<u64>, ApplicationConfig)>
                 }
             });
         let greedy = Just(ApplicationConfig::default());
-        prop_oneof![pages, on_off, stream, greedy]
+        let bursts = (0..500_u64, 1..1000_u64, 0..1000_u64).prop_map(|(first, on, off)| {
+            let from_ns = (0..4).map(|i| (first + i * (on + off)) * MILLISECOND);
+            ApplicationConfig::Bursts {
+                from_ns: from_ns.clone().collect(),
+                until_ns: from_ns.map(|from| from + on * MILLISECOND).collect(),
+            }
+        });
+        prop_oneof![pages, on_off, stream, greedy, bursts]
             .prop_map(|kind| (None, kind))
             .boxed()
     } else {
