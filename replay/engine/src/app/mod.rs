@@ -124,9 +124,10 @@ impl Application {
     pub fn stop(&mut self, sender: &mut Sender) -> Option<u64> {
         (self.stop, self.deadline, self.next_write) = (NEVER, NEVER, NEVER);
         let bulk = matches!(self.source, DataSource::Bulk { .. });
+        let bursts = matches!(self.source, DataSource::Bursts(_));
         let written = match &self.buffer {
             None if bulk => sender.snd_nxt(),
-            Some(_) if bulk => sender.write_end(),
+            _ if bulk || bursts => sender.write_end(),
             _ => self.produced,
         };
         if self.last.is_some_and(|last| last <= written) {
