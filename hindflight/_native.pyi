@@ -127,6 +127,27 @@ class CaptureReader:
     def sha256(self) -> str | None: ...
 
 @final
+class TcptraceRows:
+    """Reads one capture file and counts as tcptrace does: rows of CSV, or JSON objects with commas between them.
+
+    ValueError with a sentence and a hint where the file is no capture, OSError where the system refuses.
+    """
+
+    def __new__(
+        cls, path: str | PathLike[str], *, json: bool, from_ns: int | None = None, to_ns: int | None = None
+    ) -> TcptraceRows: ...
+    def read(self) -> bytes | None: ...
+    def issues(self) -> list[tuple[int, int, str]]: ...
+
+@final
+class WiresharkRows:
+    """Reads one capture file and analyses its segments as Wireshark does: rows and errors as those of TcptraceRows."""
+
+    def __new__(cls, path: str | PathLike[str], *, json: bool) -> WiresharkRows: ...
+    def read(self) -> bytes | None: ...
+    def issues(self) -> list[tuple[int, int, str]]: ...
+
+@final
 class Columns:
     """A batch of named columns behind the Arrow C data interface: `pyarrow.table(columns)` takes it."""
 

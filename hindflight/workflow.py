@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,8 +16,11 @@ if TYPE_CHECKING:
     from hindflight.channels.trace import Trace
     from hindflight.replay.experiment.experiment import Execution, ExperimentResult
     from hindflight.replay.scenario.from_capture import CapturedSender, Choice
+    from hindflight.replay.scenario.limits import Limits
     from hindflight.replay.scenario.model import Scenario
+    from hindflight.toolkit.capture_writer import Progress
     from hindflight.toolkit.captured_flow import Flow
+    from hindflight.toolkit.ingest import SpanOf
     from hindflight.toolkit.source import Tables
     from hindflight.toolkit.workspace import Workspace
 
@@ -157,7 +160,7 @@ def replay_into(
         tables = flow.tables
         captured = CapturedFlow(tables["segments"], tables["events"], tables["instruments"], flow.direction)
     result = replay_scenario(scenario, folder, captured, execution)
-    result.tables["findings"] = report_findings(result, scenario, folder, execution.threads)
+    result.tables["findings"] = report_findings(result, scenario, folder, captured, execution.threads)
     with workspace.transaction(command, replay=True) as transaction:
         for name, table in result.tables.items():
             transaction.write(name, table)
@@ -184,6 +187,57 @@ def experiment_from_capture(
     return replay_into(workspace, read_scenario(draft), folder, command, execution)
 
 
+@dataclass(frozen=True, slots=True)
+class WhatIf:
+    """A what-if study: inputs, the folder for its results, the flow, what to compare, what of a capture to read."""
+
+    inputs: list[Path]
+    out: Path
+    flow: int | None
+    choice: Choice
+    command: str
+    span_of: SpanOf | None = None
+    progress: Progress | None = None
+    force: bool = False
+
+    @property
+    def scenario(self) -> Path:
+        """The scenario that is drafted."""
+        return self.out / "scenario.toml"
+
+    @property
+    def report(self) -> Path:
+        """The report that is written."""
+        return self.out / "report.html"
+
+
+def study_capture(job: WhatIf, execution: Execution) -> tuple[ExperimentResult, Path]:
+    """Ingest the inputs, run the experiment and write the report; return the result and the path of the workspace.
+
+    CaptureError, LogError, ChannelError, ScenarioError: an input is wrong. MachineError: no room for the results.
+    """
+    from hindflight.replay.scenario.from_capture import check_choice
+    from hindflight.reports.bundle import prepare
+    from hindflight.toolkit.capture_writer import silent
+    from hindflight.toolkit.captured_flow import read_flow
+    from hindflight.toolkit.files import check_outputs
+    from hindflight.toolkit.ingest import Ingest, all_of_it
+    from hindflight.toolkit.text import name_to_text
+    from hindflight.toolkit.workspace import Workspace
+
+    check_choice(job.choice)
+    check_outputs([*draft_files(job.scenario), job.report], job.inputs, force=job.force)
+    prepare()
+    workspace = Workspace.open_or_create(job.out / "workspace")
+    ingest = Ingest(workspace, job.command, progress=job.progress or silent, span_of=job.span_of or all_of_it)
+    captures = {entry.input_id for entry in ingest(job.inputs) if entry.kind == "capture"}
+    chosen = read_flow(workspace, job.flow, captures)
+    result = experiment_from_capture(workspace, chosen, job.out, job.choice, job.command, execution)
+    title = f"{name_to_text(job.inputs[0].name)}: what happened, and what if"
+    write_report_of(workspace, job.report, title, utc=False, force=job.force)
+    return result, workspace.path
+
+
 def captured_flow(workspace: Workspace, scenario: Scenario) -> Flow | None:
     """Return the flow that the scenario was drafted from, if its capture is in the workspace."""
     from hindflight.toolkit.captured_flow import read_flow
@@ -203,31 +257,14 @@ def read_scenario(path: Path) -> Scenario:
 
 
 def write_report_of(workspace: Workspace, path: Path, title: str, utc: bool, *, force: bool = True) -> None:
-    """Write the report on a workspace. MachineError where the file cannot be written.
+    """Write the report on a workspace: HTML, or by the suffix of `path` Markdown (.md), PDF or JSON.
 
-    Without `force` HindflightError if it may not be replaced (toolkit/files.py).
+    MachineError where the file cannot be written, or Chromium is missing for a PDF. Without `force` HindflightError if
+    it may not be replaced (toolkit/files.py).
     """
-    from hindflight.reports.document import ReportMeta, write_report
-    from hindflight.toolkit.schema import TABLES
+    from hindflight.documents import Wanted, write_documents
 
-    tables = {name: workspace.table(name) for name in TABLES}
-    manifest = workspace.manifest
-    newest = manifest.commands[-1].versions if manifest.commands else {}
-    commands = {c.command: c for c in manifest.commands}  # one that read several inputs is there once for each
-    meta = ReportMeta(
-        title=title,
-        generated=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        manifest={
-            "inputs": [
-                {"name": i.name, "kind": i.kind, "size_bytes": i.size_bytes, "sha256": i.sha256, "note": i.note}
-                for i in manifest.inputs
-            ],
-            "versions": newest,
-            "commands": [{"command": c.command, "time_utc": c.time_utc} for c in commands.values()],
-        },
-        utc=utc,
-    )
-    write_report(tables, meta, path, force=force)
+    write_documents([workspace], Wanted(path, title=title, utc=utc, force=force))
 
 
 def replay_file(
@@ -290,6 +327,34 @@ def channel_of(source: Path, flow: int | None, receiver: Path | None) -> Trace:
     with open_source(source) as tables:
         chosen = read_flow(tables.workspace, flow)
         return trace_of(extract_channel(chosen, tables.workspace, receiver), tables.workspace, chosen)
+
+
+def sender_limits(source: Path, flow: int | None) -> tuple[Flow, Limits]:
+    """Return a flow of a capture or workspace, by default the one with most data, and what limited its sender.
+
+    HindflightError: the capture was taken at the receiver, or the flow has fewer than two segments or no ACK.
+    """
+    from hindflight.replay.scenario.captured_application import sent_data
+    from hindflight.replay.scenario.limits import limits_of, new_records, window_edges
+    from hindflight.toolkit.captured_flow import read_flow
+    from hindflight.toolkit.errors import HindflightError
+    from hindflight.toolkit.source import open_source
+
+    with open_source(source) as tables:
+        chosen = read_flow(tables.workspace, flow)
+        if chosen.row["vantage"] == "receiver":
+            raise HindflightError(
+                f"the capture of flow {chosen.number} was taken at the receiver, which does not show when the sender "
+                "could have sent",
+                "use a capture taken at the data sender",
+            )
+        segments, direction = chosen.tables["segments"], chosen.direction
+        sent = sent_data(segments, direction, int(chosen.row[f"{direction}_max_segment_bytes"]))
+        if len(sent.t_ns) < 2 or not len(sent.ack_t_ns):
+            raise HindflightError(f"flow {chosen.number} has fewer than two data segments or no ACK, so nothing shows")
+        rtt_ns = float(chosen.row[f"{direction}_rtt_mean_ns"] or 0.0)
+        records, edges = new_records(segments, direction), window_edges(segments, direction)
+        return chosen, limits_of(sent, records, edges, rtt_ns)
 
 
 def draft_of(source: Path, path: Path, flow: int | None, choice: Choice) -> Path:

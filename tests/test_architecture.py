@@ -37,11 +37,18 @@ PUBLIC_NAMES = {
     "Controller",
     "HindflightError",
     "__version__",
+    "batch",
     "charts",
+    "compare",
     "check_controller",
+    "events",
+    "flows",
+    "info",
     "open",
+    "place",
     "replay",
     "report",
+    "segments",
 }
 """What `import hindflight` offers; whoever adds a name adds it here and to the docstring of the package."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -87,7 +88,7 @@ class CaptureStream:
         self.paths = [Path(one) for one in paths]
         self.path = self.paths[0]
         input_ids = [input_id] if isinstance(input_id, int) else list(input_id)
-        try:
+        with _refusals(self.paths):
             self._reader = _native.CaptureReader(
                 self.paths,
                 first_flow_id=first_flow_id,
@@ -96,11 +97,6 @@ class CaptureStream:
                 to_ns=to_ns,
                 outer=outer,
             )
-        except OSError as error:
-            raise _unreadable(Path(error.filename or self.path), error) from error
-        except ValueError as error:
-            what, hint, index = error.args
-            raise CaptureError(f"{shown(self.paths[index])} {what}", hint) from error
 
     def first_time_ns(self) -> int | None:
         """Return the time of the first TCP segment, None without any. This consumes the segment."""
@@ -161,6 +157,43 @@ class CaptureStream:
             bytes_read=bytes_read,
             bytes_total=bytes_total,
         )
+
+
+class TcptraceStream:
+    """The connections of a capture, counted as tcptrace counts; docs/profiles.md describes the fields.
+
+    Does not build `segments`. Memory is bounded whatever the length of the capture, so that rows of connections that
+    have ended come before the end, and out of order, where there are very many.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], *, json: bool = False, from_ns: int | None = None, to_ns: int | None = None
+    ) -> None:
+        """Open `path`; parameters and errors as those of `CaptureStream`."""
+        self.path = Path(path)
+        self._rows: _native.TcptraceRows | _native.WiresharkRows
+        with _refusals([self.path]):
+            self._rows = _native.TcptraceRows(self.path, json=json, from_ns=from_ns, to_ns=to_ns)
+
+    def text(self) -> Iterator[bytes]:
+        """Yield a line of names and the rows as CSV, or JSON objects with commas between them; can be interrupted."""
+        while (text := self._rows.read()) is not None:
+            if text:
+                yield text
+
+    def issues(self) -> list[tuple[int, int, str]]:
+        """Return what was damaged: number of the record, offset in octets, a sentence. Complete after `text`."""
+        return self._rows.issues()
+
+
+class WiresharkStream(TcptraceStream):
+    """The segments of a capture, analysed as Wireshark analyses them; docs/profiles.md describes the fields."""
+
+    def __init__(self, path: str | os.PathLike[str], *, json: bool = False) -> None:
+        """Open `path`; parameters and errors as those of `CaptureStream`."""
+        self.path = Path(path)
+        with _refusals([self.path]):
+            self._rows = _native.WiresharkRows(self.path, json=json)
 
 
 def is_stream(path: Path) -> bool:
@@ -230,6 +263,23 @@ def _table(name: str, read: Callable[[], _native.Columns]) -> pa.Table:
     import pyarrow as pa
 
     return pa.Table.from_batches([_typed(name, read())])
+
+
+@contextmanager
+def _refusals(paths: Sequence[Path]) -> Iterator[None]:
+    """Raise what the native reader refuses as our errors."""
+    try:
+        yield
+    except OSError as error:
+        raise _unreadable(Path(error.filename or paths[0]), error) from error
+    except ValueError as error:
+        what, hint, index = error.args
+        refused = paths[index]
+        if what.startswith("is not a capture") and refused.is_file():
+            from hindflight.toolkit.recognition import refusal
+
+            what, hint = refusal(refused, what, hint)
+        raise CaptureError(f"{shown(refused)} {what}", hint) from error
 
 
 def _unreadable(path: Path, error: OSError) -> HindflightError:

@@ -82,7 +82,7 @@ COMMANDS = (
     (("scenario", "init", "ws", "-o"), "x.toml", "x.channel.parquet"),
     (("report", "ws", "-o"), "x.html", "x.html"),
     (
-        ("report", "ws", "-o", "y.html", "--format", "svg", "--charts"),
+        ("report", "ws", "-o", "y.html", "--charts-format", "svg", "--charts"),
         "charts",
         "charts/01-flow-1-time-sequence-graph.svg",
     ),

@@ -102,7 +102,7 @@ RUNS = Table(
             "workspaces of Hindflight 0.1",
             nullable=True,
         ),
-        Column("proxy", "text", "", "Node that splits the connection; `none` without a proxy"),
+        Column("proxy", "text", "", "Proxies that split the connection, joined by `+`; `none` without a proxy"),
         Column(
             "purpose",
             "enum",
@@ -187,6 +187,34 @@ RUNS = Table(
             nullable=True,
         ),
         Column(
+            "proxy_stored_max_bytes",
+            "u64",
+            "bytes",
+            "Maximum of octets in the memory of a proxy, out-of-order data included",
+            nullable=True,
+        ),
+        Column(
+            "proxy_stored_mean_bytes",
+            "u64",
+            "bytes",
+            "Mean of the same over time, of the proxy where it is largest",
+            nullable=True,
+        ),
+        Column(
+            "proxy_delay_mean_ns",
+            "i64",
+            "ns",
+            "Mean time of an octet in the memory of the proxies, from its arrival to its acknowledgement downstream",
+            nullable=True,
+        ),
+        Column(
+            "proxy_lost_bytes",
+            "u64",
+            "bytes",
+            "Octets that the data sender had been told were received, but that a fault or a reset kept from the receiver",
+            nullable=True,
+        ),
+        Column(
             "app_delay_p50_ns",
             "i64",
             "ns",
@@ -228,7 +256,12 @@ FINDINGS = Table(
         Column("value", "f64", "", "The number, in `unit`", nullable=True),
         Column("low", "f64", "", "Lower end of the interval, where there is one", nullable=True),
         Column("high", "f64", "", "Upper end of the interval", nullable=True),
-        Column("unit", "text", "", "Unit of value, low and high"),
+        Column(
+            "unit",
+            "text",
+            "",
+            "Unit of value, low and high; utc: ns since 1970-01-01 UTC; text: no number, `text` is the value",
+        ),
         Column(
             "verdict",
             "enum",
@@ -262,6 +295,8 @@ CLAIMS = Table(
 
 FINDING_SECTIONS = (
     "summary",
+    "interruptions",
+    "recommendation",
     "key_numbers",
     "self_check",
     "channel",

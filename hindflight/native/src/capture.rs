@@ -199,7 +199,7 @@ impl State {
 }
 
 /// Opens the reader of one file, or of several merged.
-fn open_reader(paths: &[PathBuf], progress: &Progress) -> PyResult<Reader<Input>> {
+pub fn open_reader(paths: &[PathBuf], progress: &Progress) -> PyResult<Reader<Input>> {
     if let [path] = paths {
         let opened = Input::open(path, progress).map_err(DecodeError::Io);
         return opened

@@ -68,7 +68,9 @@ pub fn wire(leg: &Leg, segment: &Segment, record: u64, now: i64, at: Direction) 
         },
         flags: u16::from(segment.flags),
         window: (segment.wnd_bytes >> shift) as u16,
+        urgent: 0,
         payload_bytes: u32::from(segment.payload_bytes),
+        missing_bytes: u32::from(segment.payload_bytes),
         options: options(leg, segment, other_isn),
     }
 }

@@ -4,6 +4,14 @@
 //! event loop is `sim/world.rs`, the two halves of a connection are `tcp/sender` and `tcp/receiver`, the list of variants
 //! is `cc/catalogue.rs`.
 
+#![allow(
+    clippy::inline_always,
+    reason = "on the path of every segment `#[inline]` alone is ignored"
+)]
+#![allow(
+    clippy::struct_excessive_bools,
+    reason = "options, rules and requests that are independent of one another"
+)]
 #![cfg_attr(
     test,
     allow(
@@ -22,13 +30,14 @@ mod tcp;
 
 pub use cc::catalogue::{EXTERNAL, VARIANTS, Variant};
 pub use config::{
-    AdvertisePolicy, ApplicationConfig, BurstConfig, ChangeConfig, ClockConfig, CodelConfig,
-    Config, ConfigError, ConfigErrorKind, ConfigErrors, DatagramConfig, DirectionConfig,
-    DropTailConfig, DrrConfig, FlowConfig, HandoverRule, JitterConfig, KeyPath, LinkConfig,
-    LossConfig, LossScope, NagleRule, NoEffectReason, Number, ParameterProblem, PathConfig,
-    PathStep, PieConfig, PriorityConfig, Profile, ProxyConfig, QueueConfig, RecoveryKind,
-    RedConfig, Relation, RtoRule, SlowStartKind, SpanConfig, Spread, StackOverrides, StackParams,
-    StateConfig, StayConfig, TraceModeConfig, ineffective_in_all,
+    AcknowledgePolicy, AdvertisePolicy, ApplicationConfig, BufferSize, BurstConfig, ChangeConfig,
+    ClockConfig, CodelConfig, Config, ConfigError, ConfigErrorKind, ConfigErrors, DatagramConfig,
+    DirectionConfig, DropTailConfig, DrrConfig, FaultConfig, FaultKind, FlowConfig, ForwardWindow,
+    HandoverRule, HandshakePolicy, JitterConfig, KeyPath, LegStack, LinkConfig, LossConfig,
+    LossScope, NagleRule, NoEffectReason, Number, ParameterProblem, PathConfig, PathStep,
+    PieConfig, PriorityConfig, Profile, ProxyConfig, QueueConfig, RecoveryKind, RedConfig,
+    Relation, RtoRule, SlowStartKind, SpanConfig, Spread, StackOverrides, StackParams, StateConfig,
+    StayConfig, TraceModeConfig, ineffective_in_all,
 };
 pub use net::link::DropCause;
 pub use sim::assembly::{Leg, Transport};

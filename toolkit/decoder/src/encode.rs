@@ -154,7 +154,8 @@ fn encode_tcp(segment: &Segment, addresses: [Ipv4Addr; 2], options: &[u8], out: 
     out.push(((header_bytes / 4) << 4) as u8 | (segment.flags >> 8) as u8 & 0xF);
     out.push(segment.flags as u8);
     out.extend(segment.window.to_be_bytes());
-    out.extend([0, 0, 0, 0]);
+    out.extend([0, 0]);
+    out.extend(segment.urgent.to_be_bytes());
     out.extend(options);
     // RFC 9293 §3.1: the checksum covers a pseudo-header. A payload of zeros adds nothing.
     let pseudo_header = word_sum(&addresses[0].octets())

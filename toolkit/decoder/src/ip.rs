@@ -80,7 +80,11 @@ pub(crate) enum IpError {
 }
 
 /// Parses the IPv4 header at the start of `packet`, for which the frame on the wire has `available_bytes`.
-#[inline]
+#[expect(
+    clippy::inline_always,
+    reason = "a result in memory costs a stall per packet"
+)]
+#[inline(always)]
 pub(crate) fn parse_v4(packet: &[u8], available_bytes: u32) -> Result<IpHeader, IpError> {
     let Some(fixed) = packet.first_chunk::<20>() else {
         return Err(IpError::Truncated);

@@ -149,12 +149,20 @@ pub(crate) enum Network {
     Truncated,
 }
 
+/// Length of an Ethernet header without tags.
+pub(crate) const ETHERNET_BYTES: usize = 14;
+
+/// The IPv4 packet of an Ethernet frame without tags, the shortcut for most packets of most captures.
+#[inline]
+pub(crate) fn plain_ipv4(link: LinkType, frame: &[u8]) -> Option<&[u8]> {
+    let (header, packet) = frame.split_at_checked(ETHERNET_BYTES)?;
+    (link == LinkType::Ethernet && header.ends_with(&[0x08, 0x00])).then_some(packet)
+}
+
 /// Returns the network protocol that `frame` carries.
 #[inline]
 pub(crate) fn network(link: LinkType, frame: &[u8]) -> Network {
     let found = match link {
-        // Shortcut for most packets of most captures.
-        LinkType::Ethernet if frame.get(12..14) == Some(&[0x08, 0x00]) => Some(Network::Ipv4(14)),
         LinkType::Ethernet => by_ethertype(frame, 12, 14),
         LinkType::CiscoHdlc => by_ethertype(frame, 2, 4),
         LinkType::LinuxSll => by_ethertype(frame, 14, 16),

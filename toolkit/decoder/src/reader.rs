@@ -235,11 +235,20 @@ impl Decoder {
             Ok(link) => link,
             Err(number) => return self.report_link(record, number),
         };
-        self.packet(record, link::network(link, record.data), record.frame_bytes)
+        let bytes = record.frame_bytes;
+        // Fast path: TCP in IPv4 in Ethernet.
+        if let Some(packet) = link::plain_ipv4(link, record.data)
+            && let available_bytes = bytes.saturating_sub(link::ETHERNET_BYTES as u32)
+            && let Ok(ip) = ip::parse_v4(packet, available_bytes)
+            && ip.protocol == protocol::TCP
+            && ip.fragment == Fragment::None
+        {
+            return self.tcp(record, packet, &ip, available_bytes);
+        }
+        self.packet(record, link::network(link, record.data), bytes)
     }
 
     /// Decodes the packet `network`; the one that encloses it ends at `end`.
-    #[inline]
     fn packet(
         &mut self,
         record: &Record<'_>,
@@ -352,7 +361,11 @@ impl Decoder {
         }
     }
 
-    #[inline]
+    #[expect(
+        clippy::inline_always,
+        reason = "a result in memory costs a stall per packet"
+    )]
+    #[inline(always)]
     fn tcp(
         &mut self,
         record: &Record<'_>,
@@ -376,7 +389,7 @@ impl Decoder {
             self.report_options(record, tcp.options_end);
         }
         self.tally.tcp(record.frame_bytes);
-        Some(assemble(record, ip, &tcp))
+        Some(assemble(record, packet.len(), ip, &tcp))
     }
 
     fn count_other(&mut self, record: &Record<'_>, ip: &IpHeader) -> Option<Segment> {
@@ -402,8 +415,21 @@ fn other_kind(ip: &IpHeader) -> Other {
     }
 }
 
-#[inline]
-pub(crate) fn assemble(record: &Record<'_>, ip: &IpHeader, tcp: &TcpHeader) -> Segment {
+/// The segment of a packet of which `captured` octets were captured.
+#[expect(
+    clippy::inline_always,
+    reason = "a result in memory costs a stall per packet"
+)]
+#[inline(always)]
+pub(crate) fn assemble(
+    record: &Record<'_>,
+    captured: usize,
+    ip: &IpHeader,
+    tcp: &TcpHeader,
+) -> Segment {
+    let header_bytes = ip.header_bytes + tcp.header_bytes;
+    let payload_bytes = ip.ip_bytes - header_bytes as u32;
+    let captured_payload = captured.saturating_sub(header_bytes) as u32;
     Segment {
         record: record.number,
         t_ns: record.t_ns,
@@ -421,7 +447,9 @@ pub(crate) fn assemble(record: &Record<'_>, ip: &IpHeader, tcp: &TcpHeader) -> S
         ack: tcp.ack,
         flags: tcp.flags,
         window: tcp.window,
-        payload_bytes: ip.ip_bytes - (ip.header_bytes + tcp.header_bytes) as u32,
+        urgent: tcp.urgent,
+        payload_bytes,
+        missing_bytes: payload_bytes.saturating_sub(captured_payload),
         options: tcp.options,
     }
 }

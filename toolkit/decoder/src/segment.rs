@@ -59,8 +59,12 @@ pub struct Segment {
     pub flags: u16,
     /// Window field, not scaled.
     pub window: u16,
+    /// Urgent pointer; 0 if the capture ends before it.
+    pub urgent: u16,
     /// Payload length according to the IP header.
     pub payload_bytes: u32,
+    /// Octets of the payload that the capture does not hold.
+    pub missing_bytes: u32,
     /// TCP options.
     pub options: TcpOptions,
 }

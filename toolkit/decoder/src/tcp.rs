@@ -12,6 +12,7 @@ pub(crate) struct TcpHeader {
     pub ack: u32,
     pub flags: u16,
     pub window: u16,
+    pub urgent: u16,
     pub header_bytes: usize,
     pub options: TcpOptions,
     pub options_end: OptionsEnd,
@@ -76,7 +77,11 @@ impl OtherOptions {
 }
 
 /// Parses the header at the start of `octets`; `length` is the IP payload length.
-#[inline]
+#[expect(
+    clippy::inline_always,
+    reason = "a result in memory costs a stall per packet"
+)]
+#[inline(always)]
 pub(crate) fn parse(
     octets: &[u8],
     length: u32,
@@ -102,6 +107,7 @@ pub(crate) fn parse(
         ack: if flags & flags::ACK == 0 { 0 } else { ack },
         flags,
         window: u16::from_be_bytes([fixed[14], fixed[15]]),
+        urgent: be16(octets, 18).unwrap_or(0),
         header_bytes,
         options: TcpOptions::default(),
         options_end: OptionsEnd::Complete,

@@ -29,7 +29,9 @@ fn data_segment() -> Segment {
         ack: 5,
         flags: flags::ACK | flags::ECE,
         window: 512,
+        urgent: 3,
         payload_bytes: 1448,
+        missing_bytes: 1448,
         options: TcpOptions {
             timestamps: Some((9, 8)),
             ..TcpOptions::default()
@@ -200,6 +202,7 @@ proptest! {
             ttl: bits.1,
             dscp_ecn: bits.2,
             payload_bytes,
+            missing_bytes: payload_bytes,
             ip_bytes: header_bytes + payload_bytes,
             frame_bytes: header_bytes + payload_bytes + 14,
             captured_bytes: header_bytes + 14,

@@ -62,7 +62,9 @@ fn every_field_of_an_ipv4_segment() {
         ack: 2_000_000_011,
         flags: 0x1ff,
         window: 512,
+        urgent: 0,
         payload_bytes: 10,
+        missing_bytes: 0,
         options: segment.options,
     };
     assert_eq!(segment, expected);

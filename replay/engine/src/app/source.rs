@@ -14,6 +14,8 @@ pub struct Source {
     application: Application,
     start: Nanos,
     initial_window_bytes: u64,
+    /// The end of the stream of an application that has just stopped.
+    stopped_at: Option<u64>,
 }
 
 impl Source {
@@ -29,6 +31,7 @@ impl Source {
             application,
             start,
             initial_window_bytes,
+            stopped_at: None,
         }
     }
 
@@ -53,11 +56,20 @@ impl Source {
     fn on_other_deadline(&mut self, now: Nanos) {
         if self.sender.is_opening() {
             self.application.on_deadline(now);
+            if self.application.is_to_stop(now) {
+                self.stopped_at = self.application.stop(&mut self.sender);
+            }
             self.sender.on_deadline(now);
         } else {
             self.sender.open(now, self.initial_window_bytes);
             self.application.begin(now);
         }
+    }
+
+    /// The end of the stream, if the application has stopped since the last call.
+    #[inline]
+    pub fn take_stop(&mut self) -> Option<u64> {
+        self.stopped_at.take()
     }
 
     /// Its sender.
@@ -72,10 +84,6 @@ impl Source {
 }
 
 impl Endpoint for Source {
-    #[allow(
-        clippy::inline_always,
-        reason = "on the path of every segment; `#[inline]` alone is ignored here"
-    )]
     #[inline(always)]
     fn receive(&mut self, segment: &Segment, now: Nanos) {
         if segment.purpose == Purpose::Request && self.sender.established_at().is_some() {
@@ -96,7 +104,6 @@ impl Endpoint for Source {
         }
     }
 
-    #[allow(clippy::inline_always, reason = "as `receive`")]
     #[inline(always)]
     fn on_deadline(&mut self, now: Nanos) {
         if self.application.next_deadline() <= now || !self.sender.is_released(now) {
@@ -105,10 +112,6 @@ impl Endpoint for Source {
     }
 
     /// Sends what is written; when nothing of it can leave, the application may write more.
-    #[allow(
-        clippy::inline_always,
-        reason = "on the path of every segment; `#[inline]` alone is ignored here"
-    )]
     #[inline(always)]
     fn transmit(&mut self, now: Nanos, slot: &mut Segment) -> Sent {
         loop {

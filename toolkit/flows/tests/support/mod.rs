@@ -163,7 +163,9 @@ pub fn blank(record: u64, t_ns: i64, from_a: bool, port: u16) -> Segment {
         ack: 0,
         flags: 0,
         window: 60_000,
+        urgent: 0,
         payload_bytes: 0,
+        missing_bytes: 0,
         options: TcpOptions::default(),
     }
 }

@@ -33,6 +33,7 @@ pub fn is_possible<T: Tap>(config: &Config, legs: &[Leg], network: &Network<'_, 
     };
     leg.transport == Transport::Tcp
         && (flow.is_endless() || !leg.params.may_end())
+        && flow.stop_ns.is_none()
         && leg.params.read_rate_bps.is_none()
         && leg.params.freeze_warning_ns.is_none()
         && !matches!(flow.application, ApplicationConfig::Pages { .. })
@@ -54,7 +55,6 @@ impl<T: Tap> World<'_, T> {
     }
 
     /// The sending end takes one ACK after another while there is no other event.
-    #[allow(clippy::inline_always, reason = "as `let_source_send`")]
     #[inline(always)]
     fn visit_source(&mut self, came: Option<PacketHandle>, now: Nanos) {
         let mut more = if self.unobserved { MAX_CALLS } else { 0 };
@@ -121,10 +121,6 @@ impl<T: Tap> World<'_, T> {
 
     /// Lets the sending end take what has come, and the receiving end what it sends. Returns whether the deadline of the
     /// former is another one now.
-    #[allow(
-        clippy::inline_always,
-        reason = "the loop around it is the run of nearly every packet"
-    )]
     #[inline(always)]
     fn let_source_send(&mut self, came: Option<PacketHandle>, now: Nanos) -> bool {
         let [Node::Source(source), Node::Sink(sink)] = &mut self.nodes[..] else {

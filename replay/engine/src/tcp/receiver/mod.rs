@@ -2,7 +2,6 @@
 //!
 //! `ack_policy` decides when an ACK is sent, `autotuning` how the window opens.
 //! Does not depend on congestion control. Read RFC 9293 §3.8.6 and §3.10.7.4, RFC 5681 §4.2 and RFC 2018 first.
-#![allow(clippy::inline_always, reason = "parts of the fast path")]
 
 mod ack_policy;
 mod advertised_window;
@@ -18,7 +17,7 @@ use super::segment::{Direction, Ecn, Purpose, Segment, flags};
 use super::stack_rules::AckRules;
 use crate::config::StackParams;
 use crate::sim::time::{Nanos, timestamp};
-use crate::sim::timer::Timer;
+use crate::tcp::timer::Timer;
 use ack_policy::AckPolicy;
 use autotuning::{GrowingWindow, linux_window_scale, window_scale};
 use closing::Ending;
@@ -33,6 +32,13 @@ pub enum Space {
         buffer_bytes: u64,
         /// Octets per nanosecond; none: at once.
         octets_per_ns: Option<f64>,
+    },
+    /// A process reads from the same, up to where it says.
+    Process {
+        /// Buffer size.
+        buffer_bytes: u64,
+        /// Octet up to which it has read.
+        read_to: u64,
     },
     /// A proxy decides: octets to advertise now.
     Granted {
@@ -69,10 +75,6 @@ pub struct ReceiverCounters {
 
 /// A receiver.
 #[derive(Debug)]
-#[allow(
-    clippy::struct_excessive_bools,
-    reason = "independent facts about a connection"
-)]
 pub struct Receiver {
     leg: u16,
     params: StackParams,
@@ -120,7 +122,7 @@ impl Receiver {
     /// A receiver of leg `leg`. Without a handshake it is established at once.
     pub fn new(leg: u16, params: &StackParams, space: Space) -> Self {
         let (buffer, growing) = match space {
-            Space::Application { buffer_bytes, .. } => {
+            Space::Application { buffer_bytes, .. } | Space::Process { buffer_bytes, .. } => {
                 let max = params.receive_buffer_max_bytes;
                 let grows = params.receive_window_growth || max.is_some();
                 let growing = GrowingWindow::new(buffer_bytes, max, params.smss_bytes);
@@ -224,6 +226,21 @@ impl Receiver {
     /// Window scale that it announces.
     pub fn wscale(&self) -> u8 {
         self.wscale
+    }
+
+    /// Right edge of the window that it promises.
+    pub fn edge(&self) -> u64 {
+        self.edge
+    }
+
+    /// Payload of a full segment.
+    pub fn smss_bytes(&self) -> u32 {
+        self.params.smss_bytes
+    }
+
+    /// Header of a segment without SACK blocks.
+    pub fn header_bytes(&self) -> u32 {
+        self.params.header_bytes
     }
 
     /// Window that it promises now, from `rcv_nxt`.
@@ -344,6 +361,7 @@ impl Receiver {
                 octets_per_ns: Some(rate),
                 ..
             } => (self.read_to + now.saturating_sub(self.read_at) as f64 * rate).min(arrived),
+            Space::Process { read_to, .. } => read_to as f64,
             _ => arrived,
         }
     }
@@ -356,6 +374,7 @@ impl Receiver {
                 octets_per_ns: Some(_),
                 ..
             } => self.rcv_nxt() - self.read_to as u64,
+            Space::Process { read_to, .. } => self.rcv_nxt() - read_to,
             _ => 0,
         }
     }

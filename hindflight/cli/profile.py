@@ -1,0 +1,85 @@
+"""`hindflight flows CAPTURE --profile tcptrace`: the connections with the fields of another program."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hindflight.cli.layout import print_fitting
+from hindflight.cli.output import say
+from hindflight.cli.times import capture_span
+from hindflight.toolkit.errors import HindflightError
+from hindflight.toolkit.text import endpoint
+
+if TYPE_CHECKING:
+    from hindflight.toolkit.capture import TcptraceStream
+
+PROFILES = ("tcptrace",)
+
+
+def print_flows(source: Path, profile: str, times: tuple[str, str], wide: bool, form: str) -> None:
+    """Print the flows of a capture between two times as CSV or JSON (`form`), or as a table of the main fields."""
+    from hindflight.toolkit.capture import TcptraceStream
+
+    if profile not in PROFILES:
+        raise HindflightError(f"--profile {profile} is not known", f"there is {', '.join(PROFILES)}")
+    if source.is_dir():
+        raise HindflightError(f"--profile needs a capture; {source} is a folder", "give the file with the packets")
+    from_ns, to_ns = capture_span(source, *times)
+    stream = TcptraceStream(source, json=form != "csv", from_ns=from_ns, to_ns=to_ns)
+    if form == "csv":
+        _write(stream.text())
+    elif form == "json":
+        _write(_document(stream, profile))
+    else:
+        _print_table(stream, wide)
+    if issues := stream.issues():
+        record, _, text = issues[0]
+        more = f" (and {len(issues) - 1} more)" if len(issues) > 1 else ""
+        say(f"{source}: {f'record {record}: ' if record else ''}{text}{more}; hindflight info lists all")
+
+
+def _document(stream: TcptraceStream, profile: str) -> Iterator[bytes]:
+    yield f'{{"profile": "{profile}", "flows": ['.encode()
+    yield from stream.text()
+    yield b"\n]}\n"
+
+
+def _write(chunks: Iterator[bytes]) -> None:
+    """Write what is only numbers and our own names: no cell needs escaping."""
+    sys.stdout.flush()
+    for chunk in chunks:
+        sys.stdout.buffer.write(chunk)
+    sys.stdout.buffer.flush()
+
+
+def _print_table(stream: TcptraceStream, wide: bool) -> None:
+    rows = json.loads(b"[" + b"".join(stream.text()) + b"]")
+    if not rows:
+        say(f"no TCP connections in {stream.path}")
+        return
+    shown = [_shown(row) for row in rows]
+    print_fitting(list(shown[0]), shown, wide)
+
+
+def _shown(row: dict[str, Any]) -> dict[str, Any]:
+    """The columns of the table, the most important first."""
+    shown = {
+        "conn": row["conn_#"],
+        "host a": endpoint(row["host_a"], row["port_a"]),
+        "host b": endpoint(row["host_b"], row["port_b"]),
+    }
+    fields = {
+        "packets": "total_packets",
+        "unique bytes": "unique_bytes_sent",
+        "rexmt pkts": "rexmt_data_pkts",
+        "RTT avg [ms]": "RTT_avg",
+        "max owin": "max_owin",
+        "throughput [B/s]": "throughput",
+    }
+    both = {label: tuple(row[f"{name}_{way}"] for way in ("a2b", "b2a")) for label, name in fields.items()}
+    texts = {label: " / ".join("-" if value is None else str(value) for value in pair) for label, pair in both.items()}
+    return shown | {"complete": row["complete_conn"]} | texts
