@@ -76,13 +76,13 @@ class CaptureStream:
         to_ns: int | None = None,
         outer: bool = False,
     ) -> None:
-        """Open `path`: pcap, pcapng, snoop or ERF, plain or compressed by xz, gzip, zstd, bzip2 or lz4, by contents.
+        """Open `path`, recognised by its contents: pcap, pcapng, snoop or ERF; plain, xz, gzip, zstd, bzip2 or lz4.
 
         `-` is standard input; named pipes are read too. Several paths, each with its `input_id`, are the files of one
         capture, merged in the order of time; their order does not matter, and records are counted through. Times are
-        since 1970-01-01 UTC; packets before `from_ns` or not before `to_ns` are skipped. With `outer`, tunnels are not
-        opened. CaptureError if a file is missing or not a capture that can be read, MachineError if the system refuses
-        to read it.
+        since 1970-01-01 UTC; packets before `from_ns` or not before `to_ns` are skipped. With `outer`, tunnels are
+        not opened and their packets are rows of `others`. CaptureError if a file is missing or not a capture that can
+        be read, MachineError if the system refuses to read it.
         """
         paths = [path] if isinstance(path, str | os.PathLike) else list(path)
         self.paths = [Path(one) for one in paths]
