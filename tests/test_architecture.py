@@ -50,8 +50,15 @@ CRATES = {
     "hindflight-decoder": set(),
     "hindflight-kernels": set(),
     "hindflight-flows": {"hindflight-decoder"},
+    "hindflight-profiles": {"hindflight-decoder"},
     "hindflight-engine": {"hindflight-kernels"},
-    "hindflight-native": {"hindflight-decoder", "hindflight-flows", "hindflight-kernels", "hindflight-engine"},
+    "hindflight-native": {
+        "hindflight-decoder",
+        "hindflight-flows",
+        "hindflight-profiles",
+        "hindflight-kernels",
+        "hindflight-engine",
+    },
 }
 
 
