@@ -97,6 +97,11 @@ def _is_capture(path: Path) -> bool:
     return path.is_file() and name.suffix in SUFFIXES
 
 
+def shown(path: Path) -> str:
+    """Return the name of a capture with its folder."""
+    return f"{path.parent.name}/{path.name}"
+
+
 @contextmanager
 def plain(path: Path) -> Iterator[Path]:
     """Give `path` without compression: the peers read not all of them."""

@@ -29,18 +29,29 @@ def tables(peer: str, outcomes: list[Outcome], kinds: Mapping[str, str]) -> str:
         f"{compared:,} values of {len(outcomes)} captures: {different:,} differ, {unexplained:,} of them without an"
         f" explanation. {100 * share(outcomes):.3f} % are equal; with captures whose time stamps are invalid, of which"
         f" {peer} makes what it can, {100 * share(outcomes, damaged=True):.3f} %.",
+        "",
+        "| kind | values | example | what it is |",
+        "|---|---:|---|---|",
+        *_kinds(outcomes, kinds),
+        "",
+        "| field | different | kinds |",
+        "|---|---:|---|",
+        *_fields(outcomes),
+        "",
+        f"| capture | values | different | unexplained | only {peer} | only Hindflight |",
         "|---|---:|---:|---:|---:|---:|",
-        *(
-            f"| `{one.capture}`{' (invalid times)' if one.damaged else ''} | {one.compared:,} | {len(one.differences):,} | {len(one.unexplained):,} |"
-            f" {one.only_peer:,} | {one.only_ours:,} |"
-            for one in outcomes
-            if one.differences or one.only_peer or one.only_ours
-        ),
+        *(_capture(one) for one in outcomes if one.differences or one.only_peer or one.only_ours),
         "",
         "All values of the other captures are equal, or they hold no TCP.",
         "",
     ]
     return "\n".join(lines)
+
+
+def _capture(one: Outcome) -> str:
+    name = f"`{one.capture}`" + (" (invalid time stamps)" if one.damaged else "")
+    counts = (one.compared, len(one.differences), len(one.unexplained), one.only_peer, one.only_ours)
+    return f"| {name} | " + " | ".join(f"{count:,}" for count in counts) + " |"
 
 
 def _kinds(outcomes: list[Outcome], kinds: Mapping[str, str]) -> list[str]:

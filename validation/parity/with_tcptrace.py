@@ -6,7 +6,7 @@ import ipaddress
 from pathlib import Path
 
 from hindflight.toolkit.capture import TcptraceStream
-from validation.parity.compare import Difference, Facts, Outcome, plain, run
+from validation.parity.compare import Difference, Facts, Outcome, plain, run, shown
 
 KINDS = {
     "microseconds": "tcptrace writes the microseconds of a time without their leading zeros",
@@ -27,7 +27,7 @@ def compare(path: Path) -> Outcome:
     with plain(path) as file:
         theirs = _rows(run("tcptrace", "--csv", "-l", "-r", "-n", "-W", str(file)))
     ours = _rows(b"".join(TcptraceStream(path).text()).decode().splitlines())
-    outcome = Outcome(path.name, damaged=facts.issue_kinds["record_time"] > 0)
+    outcome = Outcome(shown(path), damaged=facts.issue_kinds["record_time"] > 0)
     if not theirs:
         outcome.only_ours = len(ours)
         return outcome
@@ -39,7 +39,7 @@ def compare(path: Path) -> Outcome:
             if value != mine[name] and not same_host:
                 kind = _kind(name, value, mine[name], facts)
                 place = f"connection {number}"
-                outcome.differences.append(Difference(path.name, place, name, value, mine[name], kind))
+                outcome.differences.append(Difference(outcome.capture, place, name, value, mine[name], kind))
     return outcome
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from hindflight.toolkit.capture import WiresharkStream
-from validation.parity.compare import Difference, Facts, Outcome, plain, run
+from validation.parity.compare import Difference, Facts, Outcome, plain, run, shown
 
 KINDS = {
     "length": "the IP header gives another length than the layer below, which tshark takes: other values follow",
@@ -27,7 +27,7 @@ def compare(path: Path) -> Outcome:
     lines = b"".join(WiresharkStream(path).text()).decode().splitlines()
     names = lines[0].split(",")
     ours = {row["frame.number"]: row for row in (dict(zip(names, line.split(","), strict=True)) for line in lines[1:])}
-    outcome = Outcome(path.name, damaged=facts.issue_kinds["record_time"] > 0)
+    outcome = Outcome(shown(path), damaged=facts.issue_kinds["record_time"] > 0)
     wanted = [*names, *EXTRA]
     options = [word for name in wanted for word in ("-e", name)]
     with plain(path) as file:
@@ -49,7 +49,7 @@ def compare(path: Path) -> Outcome:
             if peer[name] != mine[name]:
                 kind = _kind(name, peer, mine, facts, other_length)
                 place = f"record {number}"
-                outcome.differences.append(Difference(path.name, place, name, peer[name], mine[name], kind))
+                outcome.differences.append(Difference(outcome.capture, place, name, peer[name], mine[name], kind))
     outcome.only_ours = len(ours.keys() - seen)
     return outcome
 
