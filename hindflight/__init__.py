@@ -7,6 +7,7 @@
     tables.arrow("instruments")               # pyarrow, with units
     tables.sql("SELECT * FROM events")        # DuckDB
     hf.charts.cwnd(tables, hf.charts.View(flow_id=1))       # Altair
+    hf.segments("flight.pcap", flow=1, where="retransmission")      # Polars
 
     what_if = hf.whatif("flight.pcap", variants=["cubic", "bbr"])     # the same tables again, with runs and findings
     hf.charts.what_if_goodput(what_if)
@@ -30,13 +31,18 @@ from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 if TYPE_CHECKING:
+    import polars as pl
+
+    from hindflight.batches import Batch
     from hindflight.channels.trace import Trace
+    from hindflight.comparison import Comparison
     from hindflight.replay.controllers.base import Controller
     from hindflight.replay.controllers.check import check_controller
     from hindflight.reports import charts
+    from hindflight.selection import Conditions
     from hindflight.toolkit.errors import HindflightError
     from hindflight.toolkit.source import Tables
 
@@ -48,13 +54,19 @@ __all__ = [
     "Tables",
     "Trace",
     "__version__",
+    "batch",
     "charts",
     "check_controller",
+    "compare",
     "draft_scenario",
+    "events",
     "extract_channel",
+    "flows",
+    "info",
     "open",
     "replay",
     "report",
+    "segments",
     "whatif",
 ]
 
@@ -116,6 +128,42 @@ def whatif(  # noqa: PLR0913 - named ones, each with its default
     return what_if(Path(capture), [Path(log) for log in logs], flow, choice, threads)
 
 
+def batch(  # noqa: PLR0913 - named ones, each with its default
+    *captures: Path | str,
+    out: Path | str,
+    variants: Sequence[str] = ("newreno", "cubic"),
+    proxies: Sequence[str] = ("none", "relay"),
+    seeds: int = 20,
+    captured_variant: str = "auto",
+    threads: int | None = None,
+    force: bool = False,
+) -> Batch:
+    """Study many captures as `whatif` does, each into a folder below `out`, and return what became of each.
+
+    `captures` are files, or folders to search. A capture that an earlier call studied is not studied again. A bad
+    capture is a failed study of `Batch.studies`, not an error. Call it from a module, under `if __name__ ==
+    "__main__":`; every study runs in a process of its own.
+    HindflightError: there is no capture. ScenarioError: an unknown variant. MachineError: `out` cannot be written.
+    """
+    from hindflight.batches import Settings, run_batch
+    from hindflight.replay.scenario.from_capture import Choice
+
+    choice = Choice(tuple(variants), tuple(proxies), seeds, captured_variant)
+    return run_batch([Path(capture) for capture in captures], Path(out), Settings(choice, threads, force))
+
+
+def compare(before: Path | str, after: Path | str, *, fail_if: Sequence[str] = ()) -> Comparison:
+    """Compare two captures or workspaces; the result has `changes` with 95 % intervals, `verdicts` and `exit_code`.
+
+    The flow with the most data of each is compared by blocks of time, runs that both have by seed. `fail_if` holds
+    conditions such as "goodput < -5%", which fire only if the interval excludes the bound.
+    CaptureError, WorkspaceError: an input is wrong. HindflightError: a condition is, or there is nothing to compare.
+    """
+    from hindflight.comparison import compare_sources
+
+    return compare_sources(Path(before), Path(after), fail_if)
+
+
 def extract_channel(source: Path | str, *, flow: int | None = None, receiver: Path | str | None = None) -> Trace:
     """Extract the channel that one flow of a capture or workspace met: `channel` (Arrow), `estimates`, `unknowns`.
 
@@ -160,6 +208,43 @@ def report(tables: Tables, path: Path | str, *, title: str = "", utc: bool = Fal
     from hindflight.workflow import write_report_of
 
     write_report_of(tables.workspace, Path(path), title or "Hindflight report", utc)
+
+
+def info(source: Path | str) -> dict[str, Any]:
+    """Return what a capture, workspace, kernel log, scenario, channel or report is, as `hindflight info --json`.
+
+    Its key `kind` says which; HindflightError: it is none of these, or damaged.
+    """
+    from hindflight.describe import document_of
+
+    return document_of([Path(source)])
+
+
+def flows(source: Path | str, **selection: Unpack[Conditions]) -> pl.DataFrame:
+    """Return the TCP connections of a capture or workspace, as the table `flows` declares them.
+
+    Conditions, by name, are those of `hindflight.selection.Selection`; QueryError: `where` is not an expression.
+    """
+    return _rows_of(source, "flows", selection)
+
+
+def segments(source: Path | str, **selection: Unpack[Conditions]) -> pl.DataFrame:
+    """Return the TCP segments of a capture or workspace in the order of the capture; conditions as for `flows`.
+
+    `record` is the number that Wireshark shows.
+    """
+    return _rows_of(source, "segments", selection)
+
+
+def events(source: Path | str, **selection: Unpack[Conditions]) -> pl.DataFrame:
+    """Return losses, retransmissions and the other events in order of time; conditions as for `flows`."""
+    return _rows_of(source, "events", selection)
+
+
+def _rows_of(source: Path | str, table: str, conditions: Conditions) -> pl.DataFrame:
+    from hindflight.selection import Selection, frame_of
+
+    return frame_of(source, table, Selection(**conditions))
 
 
 def __getattr__(name: str) -> Any:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
     from hindflight.replay.experiment.experiment import Execution, ExperimentResult
     from hindflight.replay.scenario.from_capture import CapturedSender, Choice
     from hindflight.replay.scenario.model import Scenario
+    from hindflight.toolkit.capture_writer import Progress
     from hindflight.toolkit.captured_flow import Flow
+    from hindflight.toolkit.ingest import SpanOf
     from hindflight.toolkit.source import Tables
     from hindflight.toolkit.workspace import Workspace
 
@@ -157,7 +160,7 @@ def replay_into(
         tables = flow.tables
         captured = CapturedFlow(tables["segments"], tables["events"], tables["instruments"], flow.direction)
     result = replay_scenario(scenario, folder, captured, execution)
-    result.tables["findings"] = report_findings(result, scenario, folder, execution.threads)
+    result.tables["findings"] = report_findings(result, scenario, folder, captured, execution.threads)
     with workspace.transaction(command, replay=True) as transaction:
         for name, table in result.tables.items():
             transaction.write(name, table)
@@ -182,6 +185,57 @@ def experiment_from_capture(
     draft = folder / "scenario.toml"
     write_draft(workspace, flow, draft, choice, force=execution.force)
     return replay_into(workspace, read_scenario(draft), folder, command, execution)
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIf:
+    """A what-if study: inputs, the folder for its results, the flow, what to compare, what of a capture to read."""
+
+    inputs: list[Path]
+    out: Path
+    flow: int | None
+    choice: Choice
+    command: str
+    span_of: SpanOf | None = None
+    progress: Progress | None = None
+    force: bool = False
+
+    @property
+    def scenario(self) -> Path:
+        """The scenario that is drafted."""
+        return self.out / "scenario.toml"
+
+    @property
+    def report(self) -> Path:
+        """The report that is written."""
+        return self.out / "report.html"
+
+
+def study_capture(job: WhatIf, execution: Execution) -> tuple[ExperimentResult, Path]:
+    """Ingest the inputs, run the experiment and write the report; return the result and the path of the workspace.
+
+    CaptureError, LogError, ChannelError, ScenarioError: an input is wrong. MachineError: no room for the results.
+    """
+    from hindflight.replay.scenario.from_capture import check_choice
+    from hindflight.reports.bundle import prepare
+    from hindflight.toolkit.capture_writer import silent
+    from hindflight.toolkit.captured_flow import read_flow
+    from hindflight.toolkit.files import check_outputs
+    from hindflight.toolkit.ingest import Ingest, all_of_it
+    from hindflight.toolkit.text import name_to_text
+    from hindflight.toolkit.workspace import Workspace
+
+    check_choice(job.choice)
+    check_outputs([*draft_files(job.scenario), job.report], job.inputs, force=job.force)
+    prepare()
+    workspace = Workspace.open_or_create(job.out / "workspace")
+    ingest = Ingest(workspace, job.command, progress=job.progress or silent, span_of=job.span_of or all_of_it)
+    captures = {entry.input_id for entry in ingest(job.inputs) if entry.kind == "capture"}
+    chosen = read_flow(workspace, job.flow, captures)
+    result = experiment_from_capture(workspace, chosen, job.out, job.choice, job.command, execution)
+    title = f"{name_to_text(job.inputs[0].name)}: what happened, and what if"
+    write_report_of(workspace, job.report, title, utc=False, force=job.force)
+    return result, workspace.path
 
 
 def captured_flow(workspace: Workspace, scenario: Scenario) -> Flow | None:
@@ -209,8 +263,9 @@ def write_report_of(workspace: Workspace, path: Path, title: str, utc: bool, *, 
     """
     from hindflight.reports.document import ReportMeta, write_report
     from hindflight.toolkit.schema import TABLES
+    from hindflight.toolkit.text import name_to_text
 
-    tables = {name: workspace.table(name) for name in TABLES}
+    tables = {name: workspace.scan(name) for name in TABLES}
     manifest = workspace.manifest
     newest = manifest.commands[-1].versions if manifest.commands else {}
     commands = {c.command: c for c in manifest.commands}  # one that read several inputs is there once for each
@@ -226,6 +281,7 @@ def write_report_of(workspace: Workspace, path: Path, title: str, utc: bool, *, 
             "commands": [{"command": c.command, "time_utc": c.time_utc} for c in commands.values()],
         },
         utc=utc,
+        workspace=name_to_text(workspace.path),
     )
     write_report(tables, meta, path, force=force)
 

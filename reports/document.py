@@ -2,7 +2,10 @@
 
 The report computes nothing. Sentences, statistics and verdicts are rows of the table `findings`, by section:
 
-    summary        sentences of the first paragraph
+    summary        sentences of the section "Findings"; `metric` is what each is about: goodput, losses, interruptions,
+                   self_check or what_if, whose chart it is linked to
+    interruptions  one subject per outage or path change; metrics become columns
+    recommendation sentences: what to do, then how sure that is
     key_numbers    one row per number: metric, value, low, high, unit; `text` says how it was measured
     self_check     subject `capture` is the captured flow; then one subject per candidate variant, best match first;
                    metrics become columns; the overlay charts draw the first candidate whose run has time series
@@ -30,7 +33,7 @@ from pathlib import Path
 from hindflight.reports import page
 from hindflight.reports.bundle import prepare
 from hindflight.reports.frames import Tables
-from hindflight.reports.sections import sections, summary
+from hindflight.reports.sections import sections
 from hindflight.toolkit.files import write_whole
 from hindflight.toolkit.seal import sealed
 
@@ -44,13 +47,14 @@ class ReportMeta:
     `generated` is the time of writing as text; this package reads no clock. `manifest` fills the section Provenance:
     `inputs` (a list of mappings with name, sha256, …), `versions` (a mapping), `commands` (a list) and `parameters` (a
     list of mappings, one per parameter that differs from its default); other keys are listed as they are. With `utc`,
-    the time axes of captured flows show UTC.
+    the time axes of captured flows show UTC. `workspace` is the path of the tables, for the commands next to charts.
     """
 
     title: str
     generated: str = ""
     manifest: Mapping[str, object] = field(default_factory=dict)
     utc: bool = False
+    workspace: str = "WORKSPACE"
 
 
 def write_report(tables: Tables, meta: ReportMeta, path: str | os.PathLike[str], *, force: bool = True) -> Path:
@@ -61,7 +65,8 @@ def write_report(tables: Tables, meta: ReportMeta, path: str | os.PathLike[str],
     HindflightError if the file must not be replaced (toolkit/files.py).
     """
     prepare()
-    text = page.render(meta.title, summary(tables), meta.generated, sections(tables, meta.manifest, utc=meta.utc))
+    found = sections(tables, meta.manifest, utc=meta.utc, workspace=meta.workspace)
+    text = page.render(meta.title, meta.generated, found)
     target = Path(path)
     write_whole(target, sealed(text.encode()), force=force)
     return target

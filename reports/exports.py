@@ -17,6 +17,7 @@ from polars import selectors
 
 from hindflight.reports.bundle import vega_lite_version
 from hindflight.reports.frames import Tables, read
+from hindflight.reports.inert import inert
 from hindflight.reports.sections import Figure, Section, sections
 from hindflight.reports.style import Mode, recolour, vega_config
 from hindflight.toolkit.errors import MachineError, ReportError
@@ -49,7 +50,7 @@ def write_charts(
         raise MachineError(f"cannot create the folder {target}: {error.strerror or error}") from error
     rendered: dict[Path, bytes] = {}
     for number, (place, figure) in enumerate(figures, 1):
-        spec = figure.chart.to_dict()
+        spec = inert(figure.chart.to_dict())
         path = target / f"{number:02d}-{_file_name(place, spec['title']['text'])}.{form}"
         rendered[path] = sealed(_render(recolour(spec, mode), form, mode) + _SEAL_OF[form])
     check_outputs(rendered, (), force=force)
@@ -65,9 +66,9 @@ def write_chart(chart: alt.TopLevelMixin, path: Path, mode: Mode = "light", *, f
     replaced. An SVG of one chart carries no digest.
     """
     if path.suffix == ".svg":
-        write_whole(path, _render(recolour(chart.to_dict(), mode), "svg", mode), force=force)
+        write_whole(path, _render(recolour(inert(chart.to_dict()), mode), "svg", mode), force=force)
     else:
-        write_whole(path, sealed(_render(recolour(chart.to_dict(), mode), "png", mode)), force=force)
+        write_whole(path, sealed(_render(recolour(inert(chart.to_dict()), mode), "png", mode)), force=force)
     return path
 
 

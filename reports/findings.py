@@ -14,7 +14,7 @@ import polars as pl
 
 from hindflight.reports.frames import TIME, Flow, Tables, read, runs_with_subject
 from hindflight.reports.link import events_of
-from hindflight.reports.numbers import interval, quantity
+from hindflight.reports.numbers import interval, quantity, with_minus_signs
 
 COLUMNS = ("section", "subject", "metric", "value", "low", "high", "unit", "verdict", "text")
 LOSSES_SHOWN = 200
@@ -50,14 +50,19 @@ _NUMERIC_SECTIONS = {"channel", "key_numbers"}
 """Sections whose texts say how a number was measured: out of its table, such a text needs the number's name."""
 
 
+_SAID_ABOVE = {"unknown", "recommendation"}
+"""Sections whose sentences the list of what is not known does not repeat."""
+
+
 def findings_of(tables: Tables, section: str) -> list[Row]:
     """Return the rows of `findings` of `section`, in order."""
     return [row for row in read(tables, "findings", COLUMNS).to_dicts() if row["section"] == section]
 
 
 def sentences(rows: Iterable[Row]) -> list[str]:
-    """Return the distinct sentences of findings, in order."""
-    return list(dict.fromkeys(text for row in rows if (text := str(row["text"] or "").strip())))
+    """Return the distinct sentences of findings, in order. A row of unit `text` holds a value, not a sentence."""
+    texts = (with_minus_signs(str(row["text"] or "").strip()) for row in rows if row["unit"] != "text")
+    return list(dict.fromkeys(text for text in texts if text))
 
 
 def unknowns(tables: Tables) -> list[str]:
@@ -67,7 +72,7 @@ def unknowns(tables: Tables) -> list[str]:
     others = [
         {**row, "text": f"{heading(row['metric'])}: {row['text']}"} if row["section"] in _NUMERIC_SECTIONS else row
         for row in rows
-        if row["section"] != "unknown" and row["verdict"] == "unknown" and row["text"]
+        if row["section"] not in _SAID_ABOVE and row["verdict"] == "unknown" and row["text"]
     ]
     return sentences([*stated, *others])
 
@@ -93,7 +98,7 @@ def key_numbers(rows: Sequence[Row], caption: str) -> Grid | None:
     return grid if grid.rows else None
 
 
-def by_subject(rows: Sequence[Row], caption: str, subject: str) -> Grid | None:
+def by_subject(rows: Sequence[Row], caption: str, subject: str, *, folded: bool = False) -> Grid | None:
     """Return a grid with one row per subject and one column per metric; None if no row has a metric.
 
     Each cell holds the value, its interval and its verdict.
@@ -102,16 +107,32 @@ def by_subject(rows: Sequence[Row], caption: str, subject: str) -> Grid | None:
     metrics = list(dict.fromkeys(str(row["metric"]) for row in numbers))
     subjects = list(dict.fromkeys(str(row["subject"]) for row in numbers))
     found = {(row["subject"], row["metric"]): row for row in numbers}
-    grid = Grid(caption, (subject, *(heading(metric) for metric in metrics)))
+    grid = Grid(caption, (subject, *(heading(metric) for metric in metrics)), folded=folded)
     for name in subjects:
         cells = [_cell(found.get((name, metric))) for metric in metrics]
         grid.rows.append((Cell(name), *cells))
     return grid if grid.rows else None
 
 
+def self_check_failed(tables: Tables) -> bool:
+    """Return whether the best candidate for the captured variant misses the captured goodput."""
+    rows = [row for row in findings_of(tables, "self_check") if row["metric"] == "goodput_difference"]
+    return bool(rows) and rows[0]["verdict"] == "fail"
+
+
+def how_predicted(rows: Sequence[Row]) -> Grid | None:
+    """Return a folded grid of what the interval of each prediction is made of; None if no row says it."""
+    said: list[tuple[Cell, ...]] = [
+        (Cell(str(row["subject"])), Cell(with_minus_signs(str(row["text"])))) for row in rows if row["text"]
+    ]
+    caption = "What the interval of each goodput is made of"
+    return Grid(caption, ("Variant", "Prediction for one flight"), said, folded=True) if said else None
+
+
 def heading(metric: str) -> str:
     """Return a metric's name as a heading, without its unit: "Base RTT" for "base_rtt_ns"."""
     words = re.sub(r"_(?:bps|ns|s|bytes|pkts)$", "", metric).replace("_", " ")
+    words = words.replace(" percent ", " % ")
     spelled = re.sub(r"\b(?:rtt|rto|ack|ber|tcp|utc|ecn|sha256)(?=s?\b)", lambda match: match[0].upper(), words)
     return spelled[:1].upper() + spelled[1:]
 
@@ -120,6 +141,8 @@ def _cell(row: Row | None) -> Cell:
     if row is None:
         return Cell("–", number=True)
     unit, low, high = str(row["unit"]), _number(row["low"]), _number(row["high"])
+    if unit == "text":
+        return Cell(str(row["text"]), verdict=_verdict(row))
     value = quantity(_number(row["value"]), unit, (low, high))
     return Cell(value, interval(low, high, unit), _verdict(row), number=True)
 
@@ -129,7 +152,7 @@ def _verdict(row: Row) -> str:
         if row["verdict"] == "unknown":
             return "undecided"
         return _sign_of_interval(_number(row["low"]), _number(row["high"]))
-    return "" if row["verdict"] == "info" else str(row["verdict"])
+    return "" if row["verdict"] == "info" or row["section"] == "interruptions" else str(row["verdict"])
 
 
 def _sign_of_interval(low: float | None, high: float | None) -> str:
@@ -173,9 +196,6 @@ _OPTIONAL_COLUMNS = {
 }
 """Columns that are left out if they are zero or null in all runs."""
 
-_UNFOLDED_RUNS = 20
-"""Maximum number of runs of a table that is not folded."""
-
 
 def any_findings(tables: Tables) -> bool:
     """Return whether `findings` has any row."""
@@ -193,7 +213,7 @@ def replayed_runs(tables: Tables, purpose: str, caption: str) -> Grid | None:
         absent.add("seed")
     shown = [column for column in _RUN_COLUMNS if column[0] not in absent]
     head = ("Variant", *(title for _, title, _ in shown))
-    grid = Grid(caption, head, folded=mine.height > _UNFOLDED_RUNS)
+    grid = Grid(caption, head, folded=True)
     for row in mine.to_dicts():
         numbers = [
             Cell("–" if row[name] is None else quantity(_number(row[name]), unit), number=True)

@@ -73,30 +73,41 @@ class Flow:
         return self.start_ns / 1e6 + seconds * 1e3 if self.view.utc else seconds
 
 
-def read(tables: Tables, name: str, columns: Sequence[str]) -> pl.DataFrame:
-    """Return `columns` of table `name` with enumerations as strings. A missing table gives an empty frame."""
+def lazy(tables: Tables, name: str) -> pl.LazyFrame:
+    """Return table `name`, not read yet where it is a file; a missing table is empty."""
     table = tables.get(name)
     if table is None:
         table = schema.empty_table(name)
     if isinstance(table, pl.LazyFrame):
-        frame = table.select(columns).collect()
-    elif isinstance(table, pl.DataFrame):
-        frame = table.select(columns)
-    else:
-        frame = pl.DataFrame(table.select(list(columns)))
-    return frame.with_columns(pl.col(pl.Categorical).cast(pl.String))
+        return table
+    return (table if isinstance(table, pl.DataFrame) else pl.DataFrame(table)).lazy()
 
 
-def read_flow(tables: Tables, name: str, flow: View, columns: Sequence[str]) -> pl.DataFrame:
-    """Return `columns` of table `name`, limited to the flow, run and leg of `flow`."""
+def read(tables: Tables, name: str, columns: Sequence[str], where: pl.Expr | None = None) -> pl.DataFrame:
+    """Return `columns` of the rows of table `name` where `where` is true, with enumerations as strings.
+
+    Reads no other column and, of a file, no row group that `where` excludes. A missing table gives an empty frame.
+    """
+    rows = lazy(tables, name)
+    rows = rows if where is None else rows.filter(where)
+    return rows.select(columns).collect().with_columns(pl.col(pl.Categorical).cast(pl.String))
+
+
+def read_flow(
+    tables: Tables, name: str, flow: View, columns: Sequence[str], where: pl.Expr | None = None
+) -> pl.DataFrame:
+    """Return `columns` of table `name`, limited to the flow, run and leg of `flow` and to `where`."""
+    return read(tables, name, columns, _of_flow(name, flow) if where is None else _of_flow(name, flow) & where)
+
+
+def _of_flow(name: str, flow: View) -> pl.Expr:
     wanted = {"run_id": flow.run_id, "flow_id": flow.flow_id, "leg": flow.leg}
-    keys = {key: value for key, value in wanted.items() if key in _names(name)}
-    frame = read(tables, name, list(dict.fromkeys([*keys, *columns])))
-    return frame.filter(**keys).select(columns)
+    return pl.all_horizontal(pl.col(key) == value for key, value in wanted.items() if key in column_names(name))
 
 
 @cache
-def _names(name: str) -> frozenset[str]:
+def column_names(name: str) -> frozenset[str]:
+    """Return the names of the columns of table `name`."""
     return frozenset(column.name for column in schema.TABLES[name].columns)
 
 
@@ -109,19 +120,22 @@ def flow_of(tables: Tables, view: View) -> Flow:
     if row.height:
         start, end, data = row.row(0)
         return Flow(view, start, end, data)
-    times = [read_flow(tables, name, view, ["t_ns"])["t_ns"] for name in ("segments", "instruments", "events")]
-    stamps = pl.concat(times)
-    if stamps.is_empty():
+    spans = [
+        lazy(tables, name).filter(_of_flow(name, view)).select(low=pl.col("t_ns").min(), high=pl.col("t_ns").max())
+        for name in ("segments", "instruments", "events")
+    ]
+    span = pl.concat(spans).collect()
+    if span["low"].null_count() == span.height:
         raise ReportError(f"These tables hold no data of flow {view.flow_id} of run {view.run_id}.")
-    ordered = stamps.sort()
-    low, high = int(ordered[0]), int(ordered[-1])
+    low, high = int(span["low"].drop_nulls().sort()[0]), int(span["high"].drop_nulls().sort()[-1])
     return Flow(view, 0 if view.run_id else low, high, _heavier_direction(tables, view))
 
 
 def _heavier_direction(tables: Tables, view: View) -> str:
-    payload = read_flow(tables, "segments", view, ["direction", "payload_bytes"])
-    sums = payload.group_by("direction").agg(pl.col("payload_bytes").cast(pl.Int64).sum()).sort("payload_bytes")
-    return str(sums["direction"][-1]) if sums.height else "a2b"
+    payload = lazy(tables, "segments").filter(_of_flow("segments", view))
+    sums = payload.group_by("direction").agg(pl.col("payload_bytes").cast(pl.Int64).sum()).collect()
+    ranked = sums.sort("payload_bytes")
+    return str(ranked["direction"][-1]) if sums.height else "a2b"
 
 
 def on_axis(frame: pl.DataFrame, flow: Flow, column: str = "t_ns", name: str = TIME) -> pl.DataFrame:
@@ -159,8 +173,8 @@ def captured_flows(tables: Tables) -> list[View]:
     ranked = flows.filter(pl.col("run_id") == 0).sort(size, descending=True, maintain_order=True)["flow_id"].to_list()
     seen = set(ranked)
     for name in ("segments", "instruments"):
-        rows = read(tables, name, ["run_id", "flow_id"]).filter(pl.col("run_id") == 0)
-        more = rows["flow_id"].unique(maintain_order=True).to_list()
+        rows = lazy(tables, name).filter(pl.col("run_id") == 0).select("flow_id").unique().collect()
+        more = rows["flow_id"].sort().to_list()
         ranked += [flow_id for flow_id in more if flow_id not in seen]
         seen.update(more)
     return [View(flow_id=flow_id) for flow_id in ranked]
@@ -185,4 +199,4 @@ def uses_channel_model(tables: Tables, purpose: str) -> bool:
 
 def runs_with_rows(tables: Tables, name: str) -> set[int]:
     """Return the run_id of each run with rows in table `name`."""
-    return set(read(tables, name, ["run_id"])["run_id"].unique().to_list())
+    return set(lazy(tables, name).select("run_id").unique().collect()["run_id"].to_list())

@@ -45,17 +45,19 @@ def states_of(tables: Tables, flow: Flow, column: str) -> pl.DataFrame:
 
 
 def _outages(tables: Tables, flow: Flow) -> pl.DataFrame:
-    rows = _channel(tables, flow, "interval").filter("lost")
+    """Return one row per outage; intervals that touch, of which some may be uncertain, are one outage."""
+    rows = _channel(tables, flow, "interval").filter("lost").sort("t_ns")
+    begins = (pl.col("t_ns") > pl.col("end_ns").cum_max().shift(1)).fill_null(value=True)
+    one = rows.with_columns(number=begins.cum_sum()).group_by("number", maintain_order=True)
+    merged = one.agg(pl.col("t_ns").min(), pl.col("end_ns").max(), pl.col("record", "evidence").first())
     empty = {name: pl.lit(None, dtype) for name, dtype in (("seq_start", pl.Int64), ("seq_end", pl.Int64))}
-    return rows.with_columns(kind=pl.lit("outage"), cause=pl.lit("outage"), **empty)
+    return merged.with_columns(kind=pl.lit("outage"), cause=pl.lit("outage"), **empty)
 
 
 def _channel(tables: Tables, flow: Flow, kind: str) -> pl.DataFrame:
     """Return the rows of one kind that overlap the flow; none for a replay, because `channel` describes the capture."""
     columns = ["kind", "direction", "t_ns", "end_ns", "lost", "cause", "rate_bps", "delay_ns", "record", "evidence"]
-    rows = read(tables, "channel", columns)
     if flow.view.run_id:
-        return rows.clear()
-    end = pl.coalesce("end_ns", "t_ns")
-    lasted = (end >= flow.start_ns) & (pl.col("t_ns") <= flow.end_ns)
-    return rows.filter((pl.col("kind") == kind) & (pl.col("direction") == flow.data) & lasted)
+        return read(tables, "channel", columns, pl.lit(value=False))
+    lasted = (pl.coalesce("end_ns", "t_ns") >= flow.start_ns) & (pl.col("t_ns") <= flow.end_ns)
+    return read(tables, "channel", columns, (pl.col("kind") == kind) & (pl.col("direction") == flow.data) & lasted)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+from datetime import UTC, datetime
 
 _SI = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _TIMES = ((60e9, "min", 60e9), (1e9, "s", 1e9), (1e6, "ms", 1e6), (1e3, "µs", 1e3))
@@ -55,12 +57,25 @@ def quantity(value: float | None, unit: str, bounds: tuple[float | None, float |
     """
     if value is None:
         return "not known"
+    if unit == "utc":
+        return utc(value)
     ends = [abs(end) for end in bounds if end is not None]
     if len(ends) == 2 and not _is_count(value, unit) and _is_positive(max(ends)):
         factor, name = scale_of(max(ends), unit)
         return f"{_places(value / factor, _places_for(max(ends) / factor, _significant(unit)))} {name}".rstrip()
     factor, name = scale_of(value, unit)
     return f"{_plain(value / factor, unit)} {name}".rstrip()
+
+
+def utc(value_ns: float) -> str:
+    """Return nanoseconds since 1970 as UTC with milliseconds."""
+    shown = datetime.fromtimestamp(value_ns / 1e9, UTC).isoformat(sep=" ", timespec="milliseconds")
+    return f"{shown.removesuffix('+00:00')} UTC"
+
+
+def with_minus_signs(text: str) -> str:
+    """Return a sentence with minus signs, as numbers in tables and on axes have them, not hyphens, before numbers."""
+    return re.sub(r"(?<![^\s(])-(?=\d)", "\N{MINUS SIGN}", text)
 
 
 def _is_positive(value: float) -> bool:

@@ -20,22 +20,31 @@ from markupsafe import Markup
 from hindflight.reports.bundle import vega_bundle
 from hindflight.reports.charts.axes import ZOOM
 from hindflight.reports.frames import TIME
-from hindflight.reports.sections import Figure, Section
+from hindflight.reports.inert import inert
+from hindflight.reports.legend import LegendEntry, legend_of
+from hindflight.reports.sections import Figure, Finding, Notice, Section
 from hindflight.reports.style import DARK, vega_config
+from hindflight.reports.texts import HOW_TO_ZOOM
 from hindflight.toolkit.seal import EMPTY_SEAL
 from hindflight.toolkit.text import printable
 
 
 @dataclass(slots=True)
 class Drawing:
-    """Index of a chart on the page, its texts, and its height [px]."""
+    """Index of a chart on the page, its anchor, its texts, its legend, its height [px], and whether it zooms."""
 
     number: int
+    key: str
     title: str
     notes: list[str]
     description: str
     caption: str
     height: int
+    legend: list[LegendEntry]
+    zooms: bool
+    says_how: bool
+    """It is the first chart that zooms, next to which a sentence says how."""
+    commands: tuple[str, ...]
 
 
 @dataclass(slots=True)
@@ -47,20 +56,36 @@ class Store:
 
     def add(self, figure: Figure) -> Drawing:
         """Add a chart. Its title and notes move from the specification to the page's text."""
-        spec = figure.chart.to_dict(validate=False)
+        spec = inert(figure.chart.to_dict(validate=False))
         self.datasets.update(spec.pop("datasets", {}))
         title = spec.pop("title", {})
         linked = any(param.get("name") == ZOOM for param in spec.get("params", ()))
+        for param in spec.get("params", ()):
+            if param.get("name") == ZOOM:  # The page's script moves the scales; the selection only binds them.
+                param["select"].update(translate=False, zoom=False)
         chart = {
             "spec": spec,
+            "title": title["text"],
             "group": figure.group if linked else "",
             "columns": spec.get("columns", 0) if "concat" in spec else 0,
         }
         if not chart["columns"]:
             spec["width"] = "container"
+        first = linked and not any(other["group"] for other in self.charts)
         self.charts.append(chart)
-        notes, height = title.get("subtitle", []), spec.get("height", 400)
-        return Drawing(len(self.charts) - 1, title["text"], notes, spec["description"], figure.caption, height)
+        return Drawing(
+            number=len(self.charts) - 1,
+            key=figure.key,
+            title=title["text"],
+            notes=title.get("subtitle", []),
+            description=spec["description"],
+            caption=figure.caption,
+            height=spec.get("height", 0),
+            legend=legend_of(spec),
+            zooms=linked,
+            says_how=first,
+            commands=figure.commands,
+        )
 
     def to_json(self) -> str:
         """Return the data of the page's script as JSON that is safe in a script element."""
@@ -76,7 +101,7 @@ class Store:
         return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
-def render(title: str, lead: str, generated: str, sections: list[Section]) -> str:
+def render(title: str, generated: str, sections: list[Section]) -> str:
     """Return the page as HTML, with an empty digest (toolkit/seal.py).
 
     Jinja2 escapes text from tables; `Store.to_json` escapes data.
@@ -91,12 +116,13 @@ def render(title: str, lead: str, generated: str, sections: list[Section]) -> st
         lstrip_blocks=True,
     )
     environment.globals["draw"] = store.add
+    environment.globals["how_to_zoom"] = HOW_TO_ZOOM
     environment.tests["grid"] = lambda part: hasattr(part, "head")
     environment.tests["figure"] = lambda part: isinstance(part, Figure)
     environment.tests["section"] = lambda part: isinstance(part, Section)
-    body = environment.get_template("body.html.j2").render(
-        title=title, lead=lead, generated=generated, sections=sections
-    )
+    environment.tests["finding"] = lambda part: isinstance(part, Finding)
+    environment.tests["notice"] = lambda part: isinstance(part, Notice)
+    body = environment.get_template("body.html.j2").render(title=title, generated=generated, sections=sections)
     scripts = [_inline(vega_bundle()), _inline(_asset("report.js"))] if store.charts else []
     return environment.get_template("page.html.j2").render(
         title=title,

@@ -5,17 +5,20 @@ A chart without data is replaced by the sentence that says why. Does not depend 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 import altair as alt
 
 from hindflight.reports import charts, findings
 from hindflight.reports.findings import Grid
-from hindflight.reports.frames import Tables, View, captured_flows, flow_of, read_flow, uses_channel_model
-from hindflight.reports.numbers import quantity
-from hindflight.reports.texts import CHART_CAPTIONS, HOW_TO_READ, HOW_TO_READ_MODEL
+from hindflight.reports.flow_table import flow_name, flow_numbers, time_zero
+from hindflight.reports.frames import Tables, View, captured_flows, column_names, flow_of, uses_channel_model
+from hindflight.reports.numbers import with_minus_signs
+from hindflight.reports.texts import CHART_CAPTIONS, HOW_TO_READ, HOW_TO_READ_MODEL, INTERRUPTIONS, NOT_TO_BE_RELIED_ON
 from hindflight.toolkit.errors import ReportError
+from hindflight.toolkit.text import shell_line
 
 FLOWS_SHOWN = 4
 """Maximum number of flows with charts; those with the most data come first."""
@@ -25,11 +28,33 @@ AnyChart = alt.LayerChart | alt.ConcatChart
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A chart in its place. Pictures of one `group` zoom together."""
+    """A chart in its place. `key` is its anchor on the page. Charts of one `group` zoom together."""
 
     chart: AnyChart
+    key: str
     group: str = ""
     caption: str = ""
+    commands: tuple[str, ...] = ()
+    """Commands that print the data of the chart, all rows of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """A sentence that nobody may miss."""
+
+    warning: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A sentence of the first section, and the anchor on the page of what is behind it, with its name."""
+
+    sentence: str
+    anchor: str = ""
+    behind: str = ""
+
+
+Part: TypeAlias = "Section | Grid | Figure | Notice | Finding | str"
 
 
 @dataclass(slots=True)
@@ -39,65 +64,143 @@ class Section:
     key: str
     title: str
     sentences: list[str] = field(default_factory=list)
-    parts: list[Section | Grid | Figure | str] = field(default_factory=list)
+    parts: list[Part] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """A function that draws a chart, and the caption that says how to read it."""
+    """A function that draws a chart, the name of the chart, and the tables (with columns) that it draws."""
 
     draw: Callable[[Tables, View], AnyChart]
-    caption: str
+    name: str
+    columns: Mapping[str, str] = field(default_factory=dict)
+    caption: str = ""
 
+    @property
+    def text(self) -> str:
+        """How to read the chart."""
+        return CHART_CAPTIONS[self.caption or self.name]
+
+    def commands(self, view: View, workspace: str) -> tuple[str, ...]:
+        """Return the commands that print all data of the chart of one captured flow."""
+        found = []
+        for table, columns in self.columns.items():
+            keys = {"run_id": view.run_id, "flow_id": view.flow_id}
+            where = " AND ".join(f"{key} = {value}" for key, value in keys.items() if key in column_names(table))
+            words = ["SELECT", columns, "FROM", table, *(["WHERE", where] if where else [])]
+            found.append(shell_line(["hindflight", "query", workspace, " ".join(words), "--csv"]))
+        return tuple(found)
+
+
+_SENT = "t_ns, record, direction, seq, payload_bytes, ack, wnd_bytes, sack, retransmission"
+_EVENTS = "t_ns, end_ns, kind, cause, record, seq_start, seq_end, evidence"
+_LINK = "t_ns, end_ns, kind, direction, lost, rate_bps, delay_ns"
 
 _FLOW_CHARTS = (
-    Recipe(charts.time_sequence, CHART_CAPTIONS["time_sequence"]),
-    Recipe(charts.cwnd, CHART_CAPTIONS["cwnd"]),
-    Recipe(charts.rtt, CHART_CAPTIONS["rtt"]),
-    Recipe(charts.throughput, CHART_CAPTIONS["throughput"]),
-    Recipe(charts.losses, CHART_CAPTIONS["losses"]),
+    Recipe(charts.time_sequence, "time_sequence", {"segments": _SENT, "events": _EVENTS}),
+    Recipe(
+        charts.cwnd,
+        "cwnd",
+        {
+            "instruments": "t_ns, source, phase, cwnd_bytes, ssthresh_bytes, snd_wnd_bytes",
+            "segments": "t_ns, flight_bytes, wnd_bytes",
+        },
+    ),
+    Recipe(charts.rtt, "rtt", {"segments": "t_ns, record, rtt_ns", "instruments": "t_ns, source, srtt_ns"}),
+    Recipe(charts.throughput, "throughput", {"segments": "t_ns, direction, payload_bytes, ack", "channel": _LINK}),
+    Recipe(charts.losses, "losses", {"events": _EVENTS}),
+    Recipe(charts.packet_delay, "packet_delay", {"segments": "t_ns, record, rtt_ns", "channel": _LINK}),
+    Recipe(charts.link_state, "link_state", {"channel": _LINK}),
+    Recipe(charts.stevens, "stevens", {"segments": _SENT}),
 )
 
 _SELF_CHECK = (
-    Recipe(charts.self_check_sequence, CHART_CAPTIONS["self_check_sequence"]),
-    Recipe(charts.self_check_cwnd, CHART_CAPTIONS["self_check_cwnd"]),
+    Recipe(charts.self_check_sequence, "self_check_sequence", {"segments": _SENT}),
+    Recipe(charts.self_check_cwnd, "self_check_cwnd", {"instruments": "t_ns, source, cwnd_bytes"}),
 )
 
+_RUNS = {"runs": "*"}
+_COMPARED = {"findings": "*"}
 _WHAT_IF = (
-    Recipe(lambda tables, _: charts.what_if_goodput(tables), CHART_CAPTIONS["what_if_goodput"]),
-    Recipe(lambda tables, _: charts.what_if_difference(tables), CHART_CAPTIONS["what_if_difference"]),
-    Recipe(lambda tables, _: charts.goodput_and_delay(tables), CHART_CAPTIONS["goodput_and_delay"]),
-    Recipe(charts.what_if_cwnd, CHART_CAPTIONS["what_if_cwnd"]),
+    Recipe(lambda tables, _: charts.what_if_goodput(tables), "what_if_goodput", _RUNS),
+    Recipe(lambda tables, _: charts.what_if_difference(tables), "what_if_difference", _COMPARED),
+    Recipe(lambda tables, _: charts.goodput_and_delay(tables), "goodput_and_delay", _RUNS),
+    Recipe(charts.what_if_cwnd, "what_if_cwnd", {"instruments": "*"}),
 )
 
 _SHARING = "Flows that shared the path; losses are data packets lost per data packet sent"
 
 _WHAT_IF_MODEL = (
-    Recipe(_WHAT_IF[0].draw, CHART_CAPTIONS["what_if_goodput_model"]),
+    replace(_WHAT_IF[0], caption="what_if_goodput_model"),
     *_WHAT_IF[1:3],
-    Recipe(charts.what_if_cwnd, CHART_CAPTIONS["what_if_cwnd_model"]),
+    replace(_WHAT_IF[3], caption="what_if_cwnd_model"),
 )
 
 
-def sections(tables: Tables, manifest: Mapping[str, object], *, utc: bool = False) -> list[Section]:
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What a report is made of: its tables, and the name of their workspace in the commands it shows."""
+
+    tables: Tables
+    workspace: str = "WORKSPACE"
+
+
+def sections(
+    tables: Tables, manifest: Mapping[str, object], *, utc: bool = False, workspace: str = "WORKSPACE"
+) -> list[Section]:
     """Return the sections of the report, in order."""
     views = [replace(view, utc=utc) for view in captured_flows(tables)]
+    source = Source(tables, workspace)
     how_to_read = HOW_TO_READ_MODEL if _is_model_only(tables, views) else HOW_TO_READ
-    return [
-        _key_numbers(tables, views),
-        _self_check(tables, views),
-        _what_happened(tables, views),
-        _what_if(tables, views),
+    after = [
+        _interruptions(tables, views),
+        _recommendation(tables),
+        _trust(source, views),
+        _what_happened(source, views),
+        _what_if(source, views),
         _unknown(tables),
         Section("how_to_read", "How to read this", parts=list(how_to_read)),
         _provenance(tables, manifest),
     ]
+    shown = [section for section in after if section is not None]
+    return [_findings(tables, views, shown), *shown]
 
 
-def summary(tables: Tables) -> str:
-    """Return the sentences of the findings' section `summary` as one paragraph."""
-    if sentences := findings.sentences(findings.findings_of(tables, "summary")):
-        return " ".join(sentences)
+_BEHIND = {
+    "goodput": ("throughput", "throughput over time"),
+    "losses": ("losses", "losses over time"),
+    "interruptions": ("interruptions", "table of outages"),
+    "self_check": ("self_check_sequence", "self-check"),
+    "what_if": ("what_if_goodput", "goodput of each variant"),
+}
+"""What stands behind a sentence of the summary, by its metric: name of the chart or section, and of the link."""
+
+
+def _findings(tables: Tables, views: list[View], after: list[Section]) -> Section:
+    """Return the first section: each sentence of the summary with a link to what is behind it."""
+    anchors = _anchors(after)
+    section = Section("findings", "Findings")
+    flow = f"flow-{views[0].flow_id}-" if views else ""
+    for row in findings.findings_of(tables, "summary"):
+        name, behind = _BEHIND.get(str(row["metric"]), ("", ""))
+        anchor = next((a for a in (f"{flow}{name}", name) if a in anchors), "")
+        section.parts.append(Finding(with_minus_signs(str(row["text"])), anchor, behind if anchor else ""))
+    if not section.parts:
+        section.parts.append(_without_summary(tables))
+    return section
+
+
+def _anchors(found: Sequence[Part]) -> set[str]:
+    keys: set[str] = set()
+    for part in found:
+        if isinstance(part, Section):
+            keys |= {part.key, *_anchors(part.parts)}
+        elif isinstance(part, Figure):
+            keys.add(part.key)
+    return keys
+
+
+def _without_summary(tables: Tables) -> str:
     if findings.any_findings(tables):
         return "No summary was computed for these tables; the sections below show the findings."
     return "No findings were computed for these tables; the charts below show their data."
@@ -108,92 +211,120 @@ def _is_model_only(tables: Tables, views: list[View]) -> bool:
     return not views and uses_channel_model(tables, "what_if")
 
 
-def _key_numbers(tables: Tables, views: list[View]) -> Section:
+def _key_numbers(tables: Tables, views: list[View]) -> Grid | str:
     rows = findings.findings_of(tables, "key_numbers")
-    grid = findings.key_numbers(rows, "The captured flow and its path") or _flow_numbers(tables, views)
-    reason = "These tables hold no flow, so there are no key numbers."
+    grid = findings.key_numbers(rows, "The captured flow and its path")
     if _is_model_only(tables, views):
-        reason = "No flow was captured, so there are no key numbers; the section What if has the numbers of the runs."
-    return Section("key_numbers", "Key numbers", parts=[grid or reason])
+        return "No flow was captured, so there are no key numbers; the section What if has the numbers of the runs."
+    return grid or flow_numbers(tables, views) or "These tables hold no flow, so there are no key numbers."
 
 
-def _flow_numbers(tables: Tables, views: list[View]) -> Grid | None:
-    """Return the counters of each flow from `flows`, for a report without findings."""
-    names = ("data_segments", "retransmitted_segments", "unique_bytes", "rtt_min_ns", "rtos")
-    head = ("Flow", "Data segments", "Retransmitted segments", "Payload", "Minimum RTT", "RTOs")
-    grid = Grid("Flows", head)
-    for view in views[: 5 * FLOWS_SHOWN]:
-        flow = flow_of(tables, view)
-        columns = [f"{flow.data}_{name}" for name in names]
-        row = read_flow(tables, "flows", view, columns)
-        if row.is_empty():
-            continue
-        units = ("", "", "bytes", "ns", "")
-        cells = [findings.Cell(quantity(v, u), number=True) for v, u in zip(row.row(0), units, strict=True)]
-        grid.rows.append((findings.Cell(flow_name(tables, view)), *cells))
-    return grid if grid.rows else None
+def _interruptions(tables: Tables, views: list[View]) -> Section | None:
+    rows = findings.findings_of(tables, "interruptions")
+    section = Section("interruptions", "Outages and handovers")
+    grid = findings.by_subject(rows, "A step of delay or rate is a path change; place is not known", "Interruption")
+    if grid:
+        section.parts += [grid, INTERRUPTIONS]
+        return section
+    if not findings.findings_of(tables, "channel") and not findings.findings_of(tables, "key_numbers"):
+        return None
+    section.parts.append("No outage and no step of delay or rate was found on the link of the flow.")
+    return section if views else None
 
 
-def _self_check(tables: Tables, views: list[View]) -> Section:
-    rows = findings.findings_of(tables, "self_check")
-    section = Section("self_check", "Self-check", findings.sentences(rows))
+def _recommendation(tables: Tables) -> Section | None:
+    rows = findings.findings_of(tables, "recommendation")
+    return Section("recommendation", "Recommendation", findings.sentences(rows)) if rows else None
+
+
+def _trust(source: Source, views: list[View]) -> Section:
+    """Return the section that says how far a what-if can be trusted: self-check and sensitivity."""
+    tables = source.tables
+    rows, sensitivity = findings.findings_of(tables, "self_check"), findings.findings_of(tables, "sensitivity")
+    section = Section("self_check", "How far to trust a replay")
+    if findings.self_check_failed(tables):
+        section.parts.append(Notice(NOT_TO_BE_RELIED_ON))
+    section.parts += findings.sentences(rows)
     if not rows and _is_model_only(tables, views):
         section.parts.append("No flow was captured, so there is nothing to compare a replay with.")
         return section
+    _add_figures(section, source, views[0] if views else View(), (_SELF_CHECK, ""), "self-check")
     channel = "a model of the channel" if uses_channel_model(tables, "self_check") else "the captured channel"
     grid = findings.by_subject(rows, f"The capture, and each candidate variant replayed over {channel}", "Variant")
     grid = grid or findings.replayed_runs(tables, "self_check", f"Candidate variants replayed over {channel}")
     section.parts += [grid] if grid else []
-    return _add_figures(section, tables, views[0] if views else View(), (_SELF_CHECK, "self-check"))
+    section.parts += findings.sentences(sensitivity)
+    ways = findings.by_subject(sensitivity, "Goodput by method of replaying the captured losses", "Variant")
+    section.parts += [ways] if ways else []
+    return section
 
 
-def _what_happened(tables: Tables, views: list[View]) -> Section:
+def _what_happened(source: Source, views: list[View]) -> Section:
+    tables = source.tables
     sentences = findings.sentences(findings.findings_of(tables, "what_happened"))
     section = Section("what_happened", "What happened", sentences)
     if not views:
         section.parts.append("No flow was captured or logged: these runs use a channel model.")
+    section.parts.append(_key_numbers(tables, views))
     link = findings.key_numbers(findings.findings_of(tables, "channel"), "The link, as extracted from the capture")
     section.parts += [link] if link else []
+    if len(views) > 1:
+        flows = flow_numbers(tables, views)
+        section.parts += [flows] if flows and flows not in section.parts else []
     for view in views[:FLOWS_SHOWN]:
-        part = Section(f"flow-{view.flow_id}", f"Flow {flow_name(tables, view)}")
-        _add_figures(part, tables, view, (_FLOW_CHARTS, part.key))
+        part = Section(f"flow-{view.flow_id}", f"Flow {flow_name(tables, view)}", time_zero(tables, view))
+        _add_figures(part, source, view, (_FLOW_CHARTS, f"{part.key}-"), part.key)
         losses = findings.loss_table(tables, flow_of(tables, view))
         part.parts += [losses] if losses else []
         section.parts.append(part)
     if len(views) > FLOWS_SHOWN:
         section.parts.append(
-            f"The {FLOWS_SHOWN} flows with the most data are shown; {len(views) - FLOWS_SHOWN} more are not."
+            f"The {FLOWS_SHOWN} flows with the most data are drawn; {len(views) - FLOWS_SHOWN} more are not."
         )
     return section
 
 
-def _what_if(tables: Tables, views: list[View]) -> Section:
-    rows, sensitivity = findings.findings_of(tables, "what_if"), findings.findings_of(tables, "sensitivity")
-    section = Section("what_if", "What if", findings.sentences([*rows, *sensitivity]))
+_SENTENCES_SHOWN = {"", "goodput_gain", "resets"}
+"""Metrics of what-if findings whose sentences are shown; those of the others are in the folded table."""
+
+
+def _what_if(source: Source, views: list[View]) -> Section:
+    tables = source.tables
+    rows = findings.findings_of(tables, "what_if")
+    said = [row for row in rows if row["metric"] in _SENTENCES_SHOWN]
+    section = Section("what_if", "What if", findings.sentences(said))
+    if findings.self_check_failed(tables):
+        section.parts.append(Notice(NOT_TO_BE_RELIED_ON))
     modelled = uses_channel_model(tables, "what_if")
+    recipes = _WHAT_IF_MODEL if modelled else _WHAT_IF
+    _add_figures(section, source, views[0] if views else View(), (recipes, ""), "")
     mean = "Mean over the seeds" if modelled else "Mean over the resampled channel"
     runs = "Each run, over the channel of its seed" if modelled else "The captured channel, replayed unchanged"
     grids = (
-        findings.by_subject(rows, f"{mean}, with its 95 % interval", "Variant"),
-        findings.by_subject(findings.findings_of(tables, "sharing"), _SHARING, "Flow"),
+        findings.by_subject(rows, f"{mean}, with its 95 % interval", "Variant", folded=True),
+        findings.by_subject(findings.findings_of(tables, "sharing"), _SHARING, "Flow", folded=True),
         findings.replayed_runs(tables, "what_if", runs),
-        findings.by_subject(sensitivity, "Goodput by method of replaying the captured losses", "Variant"),
+        findings.how_predicted([row for row in rows if row["metric"] == "goodput"]),
     )
     section.parts += [grid for grid in grids if grid]
-    recipes = _WHAT_IF_MODEL if modelled else _WHAT_IF
-    return _add_figures(section, tables, views[0] if views else View(), (recipes, ""))
+    return section
 
 
-def _add_figures(section: Section, tables: Tables, view: View, recipes: tuple[tuple[Recipe, ...], str]) -> Section:
+def _add_figures(
+    section: Section, source: Source, view: View, recipes: tuple[tuple[Recipe, ...], str], group: str
+) -> None:
+    """Draw the charts of `recipes`, whose keys begin with its second item; a chart without data is a sentence."""
     reasons: set[str] = set()
     for recipe in recipes[0]:
         try:
-            section.parts.append(Figure(recipe.draw(tables, view), recipes[1], recipe.caption))
+            chart = recipe.draw(source.tables, view)
         except ReportError as error:
             if str(error) not in reasons:
                 section.parts.append(str(error))
             reasons.add(str(error))
-    return section
+            continue
+        commands = recipe.commands(view, source.workspace)
+        section.parts.append(Figure(chart, recipes[1] + recipe.name, group, recipe.text, commands))
 
 
 def _unknown(tables: Tables) -> Section:
@@ -226,18 +357,3 @@ def _provenance(tables: Tables, manifest: Mapping[str, object]) -> Section:
     if not section.parts:
         section.parts.append("These tables have no manifest, so their origin is not known.")
     return section
-
-
-def flow_name(tables: Tables, view: View) -> str:
-    """Return the number of a flow and its two endpoints, the data sender first."""
-    row = read_flow(tables, "flows", view, ["data_direction", "a_addr", "a_port", "b_addr", "b_port"])
-    if row.is_empty():
-        return str(view.flow_id)
-    direction, *ends = row.row(0)
-    a, b = _end(ends[0], ends[1]), _end(ends[2], ends[3])
-    first, second = (a, b) if direction == "a2b" else (b, a)
-    return f"{view.flow_id}: {first} to {second}"
-
-
-def _end(address: str, port: int) -> str:
-    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"

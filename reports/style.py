@@ -16,6 +16,7 @@ Mode = Literal["light", "dark"]
 BLUE, VERMILLION, GREEN, PURPLE = "#0072b2", "#d55e00", "#00875f", "#a64d8a"
 AMBER, SKY, INK, GREY, OLIVE = "#a87b00", "#2f93cc", "#22262b", "#82898f", "#6b7a1f"
 SHADE_GREEN, SHADE_AMBER, SHADE_RED, SHADE_GREY = "#d5efe4", "#fbe7bd", "#f8cfc4", "#e6e8ea"
+SHADE_PURPLE = "#e3d3ec"
 SHADE = "#bcc2c8"
 
 DARK: dict[str, str] = {
@@ -32,6 +33,7 @@ DARK: dict[str, str] = {
     SHADE_AMBER: "#43361a",
     SHADE_RED: "#4f2620",
     SHADE_GREY: "#2c3136",
+    SHADE_PURPLE: "#432f52",
     SHADE: "#4d545b",
 }
 """The dark page's colour for each light one. Lines and marks have a contrast of 3:1 or more (WCAG 2.2 §1.4.11)."""

@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 CHART_CAPTIONS = {
+    "stevens": (
+        "Each dot is a data segment at its first octet, as in Stevens's graphs: a steady slope is a steady rate, a dot "
+        "below the others is a retransmission, and a gap is a time in which nothing was sent."
+    ),
+    "packet_delay": (
+        "For each data packet, its round-trip time minus the propagation delay of both directions at that time (or, if "
+        "the link was not extracted, minus the minimum round-trip time): the time that it waited in queues."
+    ),
+    "link_state": (
+        "The link as extracted from the capture: the rate of its bottleneck and its round-trip propagation delay, each "
+        "on its own axis."
+    ),
     "time_sequence": (
         "Each short bar is a data segment, from its first to its last octet. The steps below the bars are the "
         "cumulative ACK; the steps above them are the right edge of the receive window. The distance between bars and "
-        "cumulative ACK is the data in flight. Crosses mark lost transmissions."
+        "cumulative ACK is the data in flight. Lost transmissions are the strip along the time axis; zoomed in, a "
+        "cross marks each."
     ),
     "cwnd": (
         "The congestion window limits the data in flight. If there is a kernel log, the kernel's value is drawn next "
-        "to the value that is inferred from the packets."
+        "to the value that is inferred from the packets. The bandwidth-delay product is what the link holds without a "
+        "queue. The receive window is cut off where it is far above the others."
     ),
     "rtt": (
         "Each dot is the time from a data segment to the ACK that covers it. The lowest values are propagation; what "
@@ -19,7 +33,8 @@ CHART_CAPTIONS = {
     ),
     "throughput": (
         "Rate of TCP payload sent, and of payload acknowledged in order. While the first exceeds the second, data is "
-        "being lost or a queue is filling."
+        "being lost or a queue is filling. A triangle marks a burst of the acknowledged data that is no rate: a "
+        "retransmission filled a hole, and the ACK covers what had arrived before."
     ),
     "losses": (
         "Losses by cause, and how the sender recovered from them. The tooltip of a mark shows the evidence; the table "
@@ -50,9 +65,14 @@ CHART_CAPTIONS = {
 }
 """How to read each chart, by the name of its function in `charts`; `_model`: where a model generated the channel."""
 
+HOW_TO_ZOOM = (
+    "Drag a box over a chart to zoom into it, Shift and drag to move; “Reset zoom” or a double-click shows all again."
+)
+"""The sentence next to the first chart that zooms."""
+
 _ZOOM = (
-    "drag to pan, hold Alt or Ctrl and turn the wheel to zoom, double-click to reset. With the keyboard: Tab to a "
-    "chart, then arrow keys to pan, plus and minus to zoom, 0 to reset."
+    "drag a box to zoom into it, hold Shift and drag to pan, hold Alt or Ctrl and turn the wheel to zoom, double-click "
+    "to reset. With the keyboard: Tab to a chart, then arrow keys to pan, plus and minus to zoom, 0 to reset."
 )
 
 _COUNTS = (
@@ -86,3 +106,17 @@ HOW_TO_READ_MODEL = (
     "cover errors of the model.",
 )
 """The same for a report without a capture."""
+
+NOT_TO_BE_RELIED_ON = (
+    "The self-check failed: no replay reproduces the captured flow within its bound. The what-if results below must "
+    "not be relied on."
+)
+"""The notice of a report whose self-check failed."""
+
+INTERRUPTIONS = (
+    "RTT: median of the samples nearest to the interruption. Goodput: over 8 round trips, at least 1 s, before and "
+    "after. Both times count from the end of the interruption: to the next new data acknowledged, and until two "
+    "windows in a row carry 90 % of the earlier goodput. “Not known”: the flow ended, or was interrupted again, before "
+    "that."
+)
+"""How to read the table of outages and handovers."""

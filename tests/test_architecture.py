@@ -39,9 +39,13 @@ PUBLIC_NAMES = {
     "__version__",
     "charts",
     "check_controller",
+    "events",
+    "flows",
+    "info",
     "open",
     "replay",
     "report",
+    "segments",
 }
 """What `import hindflight` offers; whoever adds a name adds it here and to the docstring of the package."""
 

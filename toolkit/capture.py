@@ -264,7 +264,12 @@ def _refusals(paths: Sequence[Path]) -> Iterator[None]:
         raise _unreadable(Path(error.filename or paths[0]), error) from error
     except ValueError as error:
         what, hint, index = error.args
-        raise CaptureError(f"{shown(paths[index])} {what}", hint) from error
+        refused = paths[index]
+        if what.startswith("is not a capture") and refused.is_file():
+            from hindflight.toolkit.recognition import refusal
+
+            what, hint = refusal(refused)
+        raise CaptureError(f"{shown(refused)} {what}", hint) from error
 
 
 def _unreadable(path: Path, error: OSError) -> HindflightError:

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from hindflight.toolkit.database import connect
 from hindflight.toolkit.errors import MachineError, QueryError
-from hindflight.toolkit.schema import TABLES
+from hindflight.toolkit.schema import TABLES, arrow_schema, conform
 
 if TYPE_CHECKING:
     import duckdb
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     from hindflight.toolkit.workspace import Workspace
 
 
+BATCH_ROWS = 65_536
+"""Rows of a batch of what `choose` returns."""
 _INTERRUPT_S = 0.05
 """Time between two looks at a query, and between two requests to stop it."""
 _GIVE_UP_S = 0.8
@@ -47,6 +51,73 @@ def query(workspace: Workspace, sql: str, memory: int | None = None) -> pa.Table
         raise QueryError("a query reaches the tables of its workspace and no file", _TABLES_HINT) from error
     except duckdb.Error as error:
         raise _refused(error) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows of one table, read once and in the order of the table; errors as those of `choose`."""
+
+    name: str
+    relation: duckdb.DuckDBPyRelation
+    connection: duckdb.DuckDBPyConnection
+
+    def batches(self, max_rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
+        """Yield the rows as the schema declares them, at most `max_rows` at a time; one empty batch without any."""
+        import pyarrow as pa
+
+        yielded = False
+        with _plain_errors(self.name):
+            for batch in self.relation.to_arrow_reader(max_rows):
+                for rows in conform(self.name, pa.table(batch)).to_batches():
+                    yield rows
+                    yielded = True
+        if not yielded:
+            schema = arrow_schema(self.name)
+            yield pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
+
+    def table(self) -> pa.Table:
+        """Return all rows."""
+        import pyarrow as pa
+
+        return pa.Table.from_batches(self.batches(), arrow_schema(self.name))
+
+
+def choose(workspace: Workspace, name: str, conditions: Sequence[str], where: str = "") -> Rows:
+    """Return the rows of table `name` that meet `conditions` and the user's expression `where`, in order.
+
+    `conditions` are SQL of ours, `where` may be any one boolean expression; a subquery reaches the other tables.
+    `events` are in order of time, as far as the rows of a time go in that of the table.
+    QueryError: `where` is not an expression, or names no column.
+    """
+    connection = connect(workspace.dataset)
+    with _plain_errors(name):
+        relation = connection.table(name)
+        for condition in [*conditions, *([where] if where.strip() else [])]:
+            relation = relation.filter(condition)
+        if name == "events":
+            relation = relation.order("t_ns")
+    return Rows(name, relation, connection)
+
+
+@contextmanager
+def _plain_errors(name: str) -> Iterator[None]:
+    """Turn errors of DuckDB over an expression on table `name` into ours."""
+    import duckdb
+
+    try:
+        yield
+    except (duckdb.OutOfMemoryException, MemoryError) as error:
+        raise MachineError("the selection needs more memory than it may use", "select fewer rows") from error
+    except duckdb.PermissionException as error:
+        raise QueryError("an expression reaches the tables of its source and no file", _columns_hint(name)) from error
+    except duckdb.Error as error:
+        found = _refused(error)
+        bindings = found.hint if found.hint != _TABLES_HINT else None
+        raise QueryError(f"--where: {found.message}", bindings or _columns_hint(name)) from error
+
+
+def _columns_hint(name: str) -> str:
+    return f'an expression is as in SQL: "payload_bytes > 0"; `hindflight explain {name}` lists columns'
 
 
 def _interruptible(connection: duckdb.DuckDBPyConnection, work: Callable[[], pa.Table]) -> pa.Table:

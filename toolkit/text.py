@@ -127,3 +127,8 @@ def _shell_word(word: str) -> str:
         else:
             quoted.append(character)
     return f"$'{''.join(quoted)}'"
+
+
+def endpoint(address: str, port: int) -> str:
+    """Return one end of a connection as text, an IPv6 address in brackets (RFC 5952 §6)."""
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"

@@ -7,15 +7,18 @@ from typing import Annotated, Any
 
 import typer
 
+from hindflight.cli.filters import Flow, Host, Port, Run, Where
 from hindflight.cli.layout import Wide, print_fitting
-from hindflight.cli.output import AsCsv, AsJson, Row, endpoint, print_csv, print_json, say
-from hindflight.cli.times import From, To, Utc, seconds_text, span, utc_text
+from hindflight.cli.output import AsCsv, AsJson, Row, print_csv, print_json, say
+from hindflight.cli.times import From, To, Utc
+from hindflight.toolkit.errors import HindflightError
+from hindflight.toolkit.text import endpoint
+from hindflight.toolkit.times import seconds_text, utc_text
 
 Source = Annotated[Path, typer.Argument(help="Capture or workspace.")]
 Profile = Annotated[
     str, typer.Option("--profile", help="Count as another program: tcptrace, with its fields. SOURCE is a capture.")
 ]
-Run = Annotated[int, typer.Option("--run", help="Replay run; 0 is the capture and its logs.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -26,6 +29,10 @@ def register(app: typer.Typer) -> None:
 def flows(
     source: Source,
     profile: Profile = "",
+    flow: Flow = None,
+    host: Host = "",
+    port: Port = None,
+    where: Where = "",
     run: Run = 0,
     from_: From = "",
     to: To = "",
@@ -36,23 +43,23 @@ def flows(
 ) -> None:
     """List the TCP connections. Payload, retransmissions and RTT are those of the side that sends more."""
     if profile:
+        if flow is not None or host or port is not None or where or run:
+            raise HindflightError(
+                "--profile gives every connection of a capture",
+                "leave out --flow, --host, --port, --where and --run, or leave out --profile",
+            )
         from hindflight.cli.profile import print_flows
 
         print_flows(source, profile, (from_, to), wide, "json" if as_json else "csv" if as_csv else "")
         return
-    from hindflight.toolkit.source import open_source
+    from hindflight.selection import Selection, selected
 
-    with open_source(source, ("flows",)) as tables:
-        data = tables.arrow("flows")
-    rows = [row for row in data.to_pylist() if row["run_id"] == run]
-    start_ns = min((row["start_ns"] for row in rows), default=0)
-    wanted = span(from_, to, start_ns)
-    found = len(rows)
-    rows = [row for row in rows if wanted.overlaps(row["start_ns"], row["end_ns"])]
+    with selected(source, "flows", Selection(flow, host, port, from_, to, where, run)) as found:
+        data, start_ns = found.rows.table(), found.start_ns
+    rows = data.to_pylist()
     rows.sort(key=lambda row: (-row[f"{row['data_direction']}_payload_bytes"], row["flow_id"]))
     if not rows:
-        where = f" in run {run}" if run else ""
-        say(f"no TCP connections in {source}{where}" + (" between these times" if found else ""))
+        say(_nothing(source, run, found.flows))
     if as_json:
         print_json({"start_ns": start_ns, "flows": [_with_utc(row) if utc else row for row in rows]})
     elif as_csv:
@@ -60,6 +67,11 @@ def flows(
     elif rows:
         shown = [_shown(row, start_ns, utc) for row in rows]
         print_fitting(list(shown[0]), shown, wide)
+
+
+def _nothing(source: Path, run: int, flows: int) -> str:
+    where = f"{source} in run {run}" if run else str(source)
+    return f"none of the {flows} TCP connections in {where} was chosen" if flows else f"no TCP connections in {where}"
 
 
 def _with_utc(row: Row) -> Row:

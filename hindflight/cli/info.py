@@ -1,21 +1,15 @@
-"""`hindflight info CAPTURE`: a first look, in one pass and without writing anything."""
+"""`hindflight info SOURCE`: a first look, in one pass and without writing anything."""
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from hindflight.cli.layout import Wide, paragraph, print_fitting
-from hindflight.cli.output import AsJson, endpoint, print_json
-from hindflight.cli.times import utc_text
-
-if TYPE_CHECKING:
-    from hindflight.toolkit.capture import Summary
-
-TOP_FLOWS = 5
+from hindflight.cli.log_info import print_log
+from hindflight.cli.output import AsJson, print_json
 
 
 def register(app: typer.Typer) -> None:
@@ -24,81 +18,29 @@ def register(app: typer.Typer) -> None:
 
 
 def info(
-    captures: Annotated[
+    sources: Annotated[
         list[Path],
-        typer.Argument(metavar="CAPTURE...", help="Capture, - for standard input; several are merged in time order."),
+        typer.Argument(
+            metavar="SOURCE...",
+            help="Capture (- for standard input; several are merged in time order), workspace, log, scenario, "
+            "channel or report.",
+        ),
     ],
     wide: Wide = False,
     as_json: AsJson = False,
 ) -> None:
-    """Summarise a capture. Shows its time span, link type, largest TCP flows and other traffic."""
-    from hindflight.toolkit.capture import CaptureStream
+    """Summarise a file or a workspace. Of a capture: its time span, link type, largest TCP flows and other traffic."""
+    from hindflight.describe import document_of
 
-    stream = CaptureStream(captures, input_id=list(range(1, len(captures) + 1)))
-    flows: list[dict[str, Any]] = []
-    issues: Counter[str] = Counter()
-    for _ in stream.batches():
-        flows = _largest(flows + stream.flows().to_pylist())
-        issues.update(stream.issues()["kind"].to_pylist())
-        stream.others()  # taken, so that they do not pile up; the summary counts them
-    flows = _largest(flows + stream.flows().to_pylist())
-    issues.update(stream.issues()["kind"].to_pylist())
-    document = _document(captures, stream.summary(), flows, issues)
+    document = document_of(sources)
     if as_json:
         print_json(document)
-    else:
+    elif document["kind"] == "capture":
         _print(document, wide)
-
-
-def _largest(flows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return sorted(flows, key=lambda flow: (-_sent_bytes(flow), flow["flow_id"]))[:TOP_FLOWS]
-
-
-def _sent_bytes(flow: dict[str, Any]) -> int:
-    """Payload of the side that sends more, retransmissions included, as `hindflight flows` counts it."""
-    return int(flow[f"{flow['data_direction']}_payload_bytes"])
-
-
-def _document(
-    captures: list[Path], summary: Summary, flows: list[dict[str, Any]], issues: Counter[str]
-) -> dict[str, Any]:
-    start_ns, end_ns = summary.start_ns, summary.end_ns
-    from hindflight.toolkit.text import name_to_text
-
-    total = summary.tcp.frame_bytes + sum(kind.frame_bytes for kind in summary.other.values())
-    return {
-        "capture": " ".join(name_to_text(capture) for capture in captures),
-        "file_bytes": summary.bytes_total or summary.bytes_read,
-        "compression": summary.compression,
-        "link_type": summary.link_type,
-        "snaplen_bytes": summary.snaplen_bytes or None,
-        "clock_resolution_ns": summary.resolution_ns,
-        "start_utc": None if start_ns is None else utc_text(start_ns),
-        "end_utc": None if end_ns is None else utc_text(end_ns),
-        "seconds": None if start_ns is None or end_ns is None else (end_ns - start_ns) / 1e9,
-        "packets": summary.packets,
-        "tcp": summary.tcp._asdict(),
-        "other": {kind: count._asdict() for kind, count in summary.other.items() if count.packets},
-        "tcp_share_of_bytes": summary.tcp.frame_bytes / total if total else None,
-        "issues": issues.total(),
-        "issues_by_kind": dict(issues.most_common()),
-        "top_flows": [_flow(flow) for flow in flows],
-    }
-
-
-def _flow(flow: dict[str, Any]) -> dict[str, Any]:
-    a, b = endpoint(flow["a_addr"], flow["a_port"]), endpoint(flow["b_addr"], flow["b_port"])
-    way = flow["data_direction"]
-    return {
-        "flow": flow["flow_id"],
-        "from": a if way == "a2b" else b,
-        "to": b if way == "a2b" else a,
-        "payload_bytes": _sent_bytes(flow),
-        "seconds": round((flow["end_ns"] - flow["start_ns"]) / 1e9, 3),
-        "retransmitted_segments": flow[f"{way}_retransmitted_segments"],
-        "handshake": bool(flow["syn"] and flow["syn_ack"]),
-        "captured_at": flow["vantage"],
-    }
+    elif document["kind"] == "log":
+        print_log(document, wide)
+    else:
+        _print_other(document, wide)
 
 
 _HEADS = {
@@ -140,6 +82,34 @@ def _print(document: dict[str, Any], wide: bool) -> None:
         shown = [{_HEADS[name]: value for name, value in flow.items()} for flow in flows]
         rows = [row | {"handshake": "yes" if row["handshake"] else "no"} for row in shown]
         print_fitting(list(_HEADS.values()), rows, wide)
+
+
+def _print_other(document: dict[str, Any], wide: bool) -> None:
+    """Print a document: plain values by name, then each list of objects as a table."""
+    plain = {name: value for name, value in document.items() if not _is_rows(value) and value not in (None, [], {})}
+    width = max(map(len, plain))
+    for name, value in plain.items():
+        paragraph(f"{name:<{width}}  {_in_words(value)}", " " * (width + 2))
+    for name, value in document.items():
+        if _is_rows(value):
+            rows = [{key: _in_words(cell) for key, cell in row.items()} for row in value]
+            print_fitting(list(rows[0]), rows, wide, name)
+
+
+def _is_rows(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and isinstance(value[0], dict)
+
+
+def _in_words(value: Any) -> Any:
+    match value:
+        case dict():
+            return ", ".join(f"{name} {count}" for name, count in value.items())
+        case list():
+            return ", ".join(map(str, value)) or None
+        case bool():
+            return "yes" if value else "no"
+        case _:
+            return value
 
 
 def _issues(document: dict[str, Any]) -> str:

@@ -12,12 +12,16 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from hindflight.toolkit.text import csv_cell, escape_json, printable, shell_line
+
+if TYPE_CHECKING:
+    from hindflight.selection import Selected
 
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
 AsCsv = Annotated[bool, typer.Option("--csv", help="CSV on stdout.")]
@@ -63,11 +67,6 @@ def print_csv(names: Sequence[str], rows: Sequence[Row]) -> None:
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(map(_csv_field, names))
     writer.writerows([_csv_field(row[name]) for name in names] for row in rows)
-
-
-def endpoint(address: str, port: int) -> str:
-    """Return one end of a connection as text, an IPv6 address in brackets (RFC 5952 §6)."""
-    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
 
 
 def _csv_field(value: Any) -> Any:
@@ -140,3 +139,29 @@ def progress_on_stderr() -> Iterator[Callable[[Path, float], None]]:
             bars.update(tasks[path], completed=share)
 
         yield report
+
+
+def print_csv_rows(found: Selected) -> None:
+    """Print the rows as CSV, a batch at a time."""
+    from hindflight.toolkit.rows import csv_of
+
+    header = True
+    for batch in found.rows.batches():
+        sys.stdout.write(csv_of(batch, header=header))
+        header = False
+
+
+def print_json_rows(name: str, found: Selected) -> None:
+    """Print the rows as one JSON document, `start_ns` and a list called `name`, a batch at a time."""
+    from hindflight.toolkit.rows import json_lines_of
+
+    batches = found.rows.batches()
+    first = next(batches)  # An error in the expression comes before any output.
+    sys.stdout.write(f'{{"start_ns": {found.start_ns}, "{name}": [')
+    comma = "\n"
+    for batch in chain([first], batches):
+        lines = json_lines_of(batch).splitlines()
+        if lines:
+            sys.stdout.write(comma + ",\n".join(lines))
+            comma = ",\n"
+    sys.stdout.write("\n]}\n")

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hindflight.cli.layout import print_fitting
-from hindflight.cli.output import endpoint, say
+from hindflight.cli.output import say
 from hindflight.cli.times import capture_span
 from hindflight.toolkit.errors import HindflightError
+from hindflight.toolkit.text import endpoint
 
 if TYPE_CHECKING:
     from hindflight.toolkit.capture import TcptraceStream

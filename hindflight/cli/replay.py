@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -86,11 +86,18 @@ def _check_captures(workspace: Workspace, scenario: Path, folder: Path, *, force
 @contextmanager
 def replay_progress(threads: int | None, captures: Path | None = None, *, force: bool) -> Iterator[Execution]:
     """Give the execution of a replay that reports its progress on stderr."""
+    with progress_on_stderr() as report:
+        yield execution_with(report, threads, captures, force=force)
+
+
+def execution_with(
+    report: Callable[[Path, float], None], threads: int | None, captures: Path | None = None, *, force: bool
+) -> Execution:
+    """Return the execution of a replay that reports its progress to `report`."""
     from hindflight.replay.experiment.experiment import Execution
 
-    with progress_on_stderr() as report:
-        label = Path("replays")
-        yield Execution(threads, lambda done, total: report(label, done / max(total, 1)), captures, force)
+    label = Path("replays")
+    return Execution(threads, lambda done, total: report(label, done / max(total, 1)), captures, force)
 
 
 def show(result: ExperimentResult, as_json: bool, wide: bool) -> None:

@@ -48,7 +48,7 @@ def report(
     inputs = files_of(workspace)
     check_outputs([out], inputs, force=force)
     check_outputs([out, csv, *([] if charts is None else charts.glob(f"*.{form.value}"))], inputs, force=True)
-    tables = {name: kept.table(name) for name in TABLES} if charts or csv else {}
+    tables = {name: kept.scan(name) for name in TABLES} if charts or csv else {}
     if csv is not None:
         write_what_if_csv(tables, csv, force=force)
     drawn = [] if charts is None else write_charts(tables, charts, form.value, force=force)

@@ -9,9 +9,10 @@ import typer
 
 from hindflight.cli.layout import Wide, print_fitting
 from hindflight.cli.output import AsCsv, AsJson, Row, print_csv, print_json
-from hindflight.cli.times import From, To, Utc, seconds_text, span, utc_text
+from hindflight.cli.times import From, To, Utc
 from hindflight.toolkit.errors import HindflightError
 from hindflight.toolkit.schema import SOURCES
+from hindflight.toolkit.times import seconds_text, span, utc_text
 
 if TYPE_CHECKING:
     from hindflight.toolkit.source import Tables

@@ -97,28 +97,11 @@ def run_whatif(job: Job, as_json: bool, wide: bool) -> None:
 
 
 def _run(job: Job) -> tuple[ExperimentResult, Path]:
-    """Ingest the inputs, run the experiment and write the report; return the result and the workspace."""
-    from hindflight.cli.replay import replay_progress
-    from hindflight.replay.scenario.from_capture import check_choice
-    from hindflight.reports.bundle import prepare
-    from hindflight.toolkit.captured_flow import read_flow
-    from hindflight.toolkit.files import check_outputs
-    from hindflight.toolkit.ingest import Ingest
-    from hindflight.toolkit.text import name_to_text
-    from hindflight.toolkit.workspace import Workspace
-    from hindflight.workflow import draft_files, experiment_from_capture, write_report_of
+    """Run the study, with its progress on stderr; return the result and the workspace."""
+    from hindflight.cli.replay import execution_with
+    from hindflight.workflow import WhatIf, study_capture
 
-    check_choice(job.choice)
-    check_outputs([*draft_files(job.scenario), job.report], job.inputs, force=job.force)
-    prepare()
-    workspace = Workspace.open_or_create(job.out / "workspace")
-    command = command_line()
     with progress_on_stderr() as report:
-        read = Ingest(workspace, command, progress=report, span_of=job.span_of)(job.inputs)
-    captures = {entry.input_id for entry in read if entry.kind == "capture"}
-    chosen = read_flow(workspace, job.flow, captures)
-    with replay_progress(job.threads, force=job.force) as execution:
-        result = experiment_from_capture(workspace, chosen, job.out, job.choice, command, execution)
-    title = f"{name_to_text(job.inputs[0].name)}: what happened, and what if"
-    write_report_of(workspace, job.report, title, utc=False, force=job.force)
-    return result, workspace.path
+        execution = execution_with(report, job.threads, force=job.force)
+        study = WhatIf(job.inputs, job.out, job.flow, job.choice, command_line(), job.span_of, report, job.force)
+        return study_capture(study, execution)

@@ -106,7 +106,7 @@ def compare_runs(runs: list[Run], reference: Key, forecast: Forecast | None = No
                 findings += _differences(key, reference, seeded[key], seeded[reference])
         findings += _resets(key, [*([replayed[key]] if key in replayed else []), *seeded[key].values()])
     if forecast is not None and findings:
-        findings.append(_finding(reference, "circumstance", "", None, text=forecast.circumstance))
+        findings.append(_finding(reference, "circumstance", "text", None, text=forecast.circumstance))
     return findings
 
 

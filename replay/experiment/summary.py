@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from hindflight.channels.estimate import Estimate
+from hindflight.channels.trace import Trace
 from hindflight.replay.experiment.selfcheck import GOODPUT_BOUND, Candidate
 from hindflight.replay.outcome import Outcome
 from hindflight.toolkit.schema import run_subject
@@ -50,19 +51,25 @@ def key_numbers(captured: Outcome, estimates: Iterable[Estimate]) -> list[dict[s
 
 def summary(
     captured: Outcome,
-    estimates: Sequence[Estimate],
-    counts: Mapping[str, int],
+    trace: Trace,
     ranked: Sequence[Candidate],
     findings: Sequence[Mapping[str, Any]],
     runs: Sequence[Mapping[str, Any]],
+    broken: Sequence[dict[str, Any]] = (),
 ) -> list[dict[str, Any]]:
-    """Return the rows of section `summary`, one sentence each, in reading order."""
-    by_name = {estimate.name: estimate for estimate in estimates}
-    sentences = [_goodput_of_capture(captured, by_name.get("rate_bps")), _losses_of_capture(counts)]
+    """Return the rows of section `summary`, one sentence each, in reading order; `broken` is that on outages.
+
+    `metric` names what a sentence is about (goodput, losses, self_check, what_if); a report links it to its chart.
+    """
+    by_name = {estimate.name: estimate for estimate in trace.estimates}
+    rows = [
+        _sentence("capture", _goodput_of_capture(captured, by_name.get("rate_bps")), "goodput"),
+        _sentence("capture", _losses_of_capture(trace), "losses"),
+        *broken,
+    ]
     if ranked:
-        sentences.append(_agreement_with_capture(ranked[0]))
-    sentences += _what_if(findings, runs)
-    return [_sentence("capture", sentence) for sentence in sentences]
+        rows.append(_sentence("capture", _agreement_with_capture(ranked[0]), "self_check"))
+    return [*rows, *(_sentence("capture", sentence, "what_if") for sentence in _what_if(findings, runs))]
 
 
 def summary_without_capture(
@@ -81,7 +88,7 @@ def summary_without_capture(
     sentences = [f"Replayed without a capture: {tried} over {channel}, {count} in all."]
     sentences += _goodputs(findings)
     sentences += _what_if(findings, runs)
-    return [_sentence("replay", sentence) for sentence in sentences]
+    return [_sentence("replay", sentence, "what_if") for sentence in sentences]
 
 
 def _goodputs(findings: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -99,8 +106,8 @@ def _goodputs(findings: Sequence[Mapping[str, Any]]) -> list[str]:
     return [f"Goodput {'of' if len(shown) == 1 else 'from'} {' to '.join(shown)}."]
 
 
-def _sentence(subject: str, text: str) -> dict[str, Any]:
-    return {"section": "summary", "subject": subject, "metric": "", "unit": "", "verdict": "info", "text": text}
+def _sentence(subject: str, text: str, about: str) -> dict[str, Any]:
+    return {"section": "summary", "subject": subject, "metric": about, "unit": "", "verdict": "info", "text": text}
 
 
 def _number(metric: str, value: float | None, unit: str, text: str) -> dict[str, Any]:
@@ -126,7 +133,8 @@ def _goodput_of_capture(captured: Outcome, rate: Estimate | None) -> str:
     return f"{achieved}: {100 * share:.0f} % of the {format_rate(rate.value)} that its bottleneck carries."
 
 
-def _losses_of_capture(counts: Mapping[str, int]) -> str:
+def _losses_of_capture(trace: Trace) -> str:
+    counts = trace.counts
     lost, sent = counts.get("lost", 0), counts.get("data_packets", 0)
     if not lost:
         return f"None of its {sent} data packets was lost."
@@ -137,7 +145,19 @@ def _losses_of_capture(counts: Mapping[str, int]) -> str:
         "unknown": "for unknown cause",
     }
     parts = [f"{counts[cause]} {words}" for cause, words in causes.items() if counts.get(cause)]
-    return f"Of {sent} data packets {lost} were lost: {', '.join(parts)}."
+    return f"Of {sent} data packets {lost} were lost: {', '.join(parts)}{_records_lost(trace)}."
+
+
+def _records_lost(trace: Trace) -> str:
+    """Return the numbers of the first and the last lost packet in the capture, as words."""
+    import pyarrow.compute as pc
+
+    rows = trace.channel
+    records = rows.filter(pc.not_equal(rows["cause"].cast("string"), "none"))["record"].drop_null()
+    if not len(records):
+        return ""
+    first, last = pc.min_max(records).as_py().values()
+    return f" (packet {first} of the capture)" if first == last else f" (packets {first} to {last} of the capture)"
 
 
 def _agreement_with_capture(best: Candidate) -> str:

@@ -8,10 +8,11 @@ a notebook: `alt.theme.register("hindflight", enable=True)(lambda: {"config": ve
 from __future__ import annotations
 
 from hindflight.reports.charts.comparison import goodput_and_delay, what_if_cwnd, what_if_difference, what_if_goodput
+from hindflight.reports.charts.link_state import link_state, packet_delay
 from hindflight.reports.charts.losses import losses
 from hindflight.reports.charts.path import rtt, throughput
 from hindflight.reports.charts.self_check import self_check_cwnd, self_check_sequence
-from hindflight.reports.charts.sequence import time_sequence
+from hindflight.reports.charts.sequence import stevens, time_sequence
 from hindflight.reports.charts.window import cwnd
 from hindflight.reports.frames import Tables, View
 from hindflight.reports.style import vega_config
@@ -21,10 +22,13 @@ __all__ = [
     "View",
     "cwnd",
     "goodput_and_delay",
+    "link_state",
     "losses",
+    "packet_delay",
     "rtt",
     "self_check_cwnd",
     "self_check_sequence",
+    "stevens",
     "throughput",
     "time_sequence",
     "vega_config",

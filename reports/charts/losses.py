@@ -11,6 +11,7 @@ import polars as pl
 from hindflight.reports.charts.axes import (
     LABEL_WIDTH_PX,
     ChartText,
+    Legend,
     decimation_note,
     inline,
     layered_chart,
@@ -18,6 +19,7 @@ from hindflight.reports.charts.axes import (
     time_tooltip,
     zoom,
 )
+from hindflight.reports.charts.marks import event_marks
 from hindflight.reports.decimation import Decimated
 from hindflight.reports.frames import TIME, Flow, Tables, View, flow_of, read_flow
 from hindflight.reports.link import events_of
@@ -81,13 +83,17 @@ def losses(tables: Tables, view: View | None = None) -> alt.LayerChart:
         thickness=1.6, height=12, yOffset=8, clip=True, aria=False
     )
     bars = alt.Chart(inline(lasting)).mark_bar(height=10, yOffset=8, opacity=0.8, clip=True, aria=False)
+    marks = event_marks(tables, flow)
     layers = [
+        *marks.layers(Legend(marks.entries)),
         bars.encode(time_axis(flow), alt.X2("t_end"), lane, colour, tooltip=_tooltip(decimated, flow)),
         ticks.encode(time_axis(flow), lane, colour, tooltip=_tooltip(decimated, flow)).add_params(zoom()),
     ]
     description = f"Timeline of losses and retransmissions: {', '.join(labels.values())}."
     text = ChartText("Losses and retransmissions", description, decimation_note("events", decimated))
-    return layered_chart(layers, text, height=36 * len(lanes), marks=decimated.frame.height)
+    chart = layered_chart(layers, text, height=36 * len(lanes), marks=decimated.frame.height)
+    resolved: alt.LayerChart = chart.resolve_scale(color="independent")
+    return resolved
 
 
 def _events(tables: Tables, flow: Flow) -> pl.DataFrame:

@@ -21,6 +21,7 @@ from hindflight.reports.charts.axes import (
     y_axis,
     zoom,
 )
+from hindflight.reports.charts.marks import event_marks
 from hindflight.reports.charts.window import instruments, srtt_of
 from hindflight.reports.decimation import m4
 from hindflight.reports.frames import KERNEL_SOURCES, TIME, Flow, Tables, View, flow_of, on_axis, read_flow
@@ -30,10 +31,17 @@ from hindflight.toolkit.errors import ReportError
 
 SAMPLE, FLOOR = "RTT sample", "propagation delay, both directions"
 SENT, GOODPUT, RATE = "sent, with retransmissions", "goodput (acknowledged in order)", "bottleneck rate"
+BURST = "burst: a retransmission filled a hole"
 LARGE_MARK_SAMPLES = 1000
 """Maximum number of RTT samples that are drawn with large marks."""
 
-_RATES = [(SENT, BLUE), (GOODPUT, GREEN), (RATE, AMBER)]
+HOLE_SEGMENTS = 10
+"""Segments that one ACK covers from which it filled a hole: a delayed ACK covers two (RFC 5681 §4.2)."""
+
+BURST_FACTOR = 1.5
+"""Factor over the mean goodput from which a bin that filled a hole is marked."""
+
+_RATES = [(SENT, BLUE), (GOODPUT, GREEN), (RATE, AMBER), (BURST, VERMILLION)]
 _NICE_S = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 60, 120, 300, 600, 1800, 3600)
 
 
@@ -44,18 +52,15 @@ def rtt(tables: Tables, view: View | None = None) -> alt.LayerChart:
     """
     view = view or View()
     flow = flow_of(tables, view)
-    columns = ["t_ns", "direction", "rtt_ns", "record"]
-    rows = on_axis(read_flow(tables, "segments", flow.view, columns), flow)
-    samples = rows.filter((pl.col("direction") == flow.acks) & pl.col("rtt_ns").is_not_null())
-    points = samples.select(TIME, (pl.col("rtt_ns") / 1e6).round(3).alias("ms"), "record")
-    dots = m4(points, TIME, "ms", flow.view.bins)
+    dots = m4(rtt_samples(tables, flow), TIME, "ms", flow.view.bins)
     smooth = srtt_of(instruments(tables, flow), flow)
     if dots.rows == 0 and not smooth:
         raise ReportError("No round-trip time was measured on this flow.")
     smoothed = [(label, VERMILLION if "inferred" in label else INK) for label in smooth]
     floor = states_of(tables, flow, "delay_ns").select(TIME, ms=pl.col("delay_ns") * 2 / 1e6)
-    measured = [(SAMPLE, SKY)] if dots.rows else []
-    legend = Legend([*measured, *smoothed, *([(FLOOR, AMBER)] if floor.height else [])])
+    sampled = [(SAMPLE, SKY)] if dots.rows else []
+    events = event_marks(tables, flow)
+    legend = Legend([*sampled, *smoothed, *([(FLOOR, AMBER)] if floor.height else []), *events.entries])
     y = alt.Y("ms", type="quantitative", axis=y_axis("Round-trip time [ms]"), scale=alt.Scale(zero=True))
     size = 8 if dots.rows > LARGE_MARK_SAMPLES else 30
     dot = alt.Chart(inline(dots.frame)).mark_circle(size=size, opacity=0.6, clip=True, aria=False)
@@ -75,7 +80,14 @@ def rtt(tables: Tables, view: View | None = None) -> alt.LayerChart:
     description = f"Round-trip time over time: {dots.rows} samples{', with SRTT' if smooth else ''}."
     text = ChartText("Round-trip time", description, decimation_note("values", dots, *smooth.values()))
     marks = sum(part.frame.height for part in (dots, *smooth.values()))
-    return layered_chart(layers, text, height=240, marks=marks)
+    return layered_chart([*events.layers(legend), *layers], text, height=240, marks=marks)
+
+
+def rtt_samples(tables: Tables, flow: Flow) -> pl.DataFrame:
+    """Return TIME, `ms` and `record` of each round-trip time sample of the data direction."""
+    measured = (pl.col("direction") == flow.acks) & pl.col("rtt_ns").is_not_null()
+    samples = on_axis(read_flow(tables, "segments", flow.view, ["t_ns", "rtt_ns", "record"], measured), flow)
+    return samples.select(TIME, (pl.col("rtt_ns") / 1e6).round(3).alias("ms"), "record")
 
 
 def throughput(tables: Tables, view: View | None = None) -> alt.LayerChart:
@@ -91,8 +103,10 @@ def throughput(tables: Tables, view: View | None = None) -> alt.LayerChart:
     low, high = flow.span_s
     width = bin_width_s(high - low, min(rows.height for rows in moved.values()))
     link = states_of(tables, flow, "rate_bps").select(TIME, mbps=pl.col("rate_bps") / 1e6)
-    present = {*moved, *([RATE] if link.height else [])}
-    legend = Legend([entry for entry in _RATES if entry[0] in present])
+    bursts = _bursts(moved.get(GOODPUT), flow, width)
+    present = {*moved, *([RATE] if link.height else []), *([BURST] if bursts.height else [])}
+    events = event_marks(tables, flow)
+    legend = Legend([*(entry for entry in _RATES if entry[0] in present), *events.entries])
     y = alt.Y("mbps", type="quantitative", axis=y_axis("Throughput [Mbit/s]"), scale=alt.Scale(zero=True))
     tips = [time_tooltip(flow, title="From"), alt.Tooltip("mbps", type="quantitative", format=",.3f", title="Mbit/s")]
     layers: list[alt.Chart] = []
@@ -103,10 +117,13 @@ def throughput(tables: Tables, view: View | None = None) -> alt.LayerChart:
     if link.height:
         line = alt.Chart(inline(link)).mark_line(interpolate="step-after", strokeDash=[6, 4], clip=True, aria=False)
         layers.append(legend.encode(line, RATE, time_axis(flow), y))
+    if bursts.height:
+        peak = alt.Chart(inline(bursts)).mark_point(shape="triangle-down", filled=True, size=60, yOffset=-7, aria=False)
+        layers.append(legend.encode(peak, BURST, time_axis(flow), y, tooltip=tips))
     layers[0] = layers[0].add_params(zoom())
     description = f"TCP payload sent and acknowledged per bin of {width:g} s, over time."
     text = ChartText("Throughput", description, [f"TCP payload per bin of {width:g} s."])
-    return layered_chart(layers, text, height=220)
+    return layered_chart([*events.layers(legend), *layers], text, height=220)
 
 
 def bin_width_s(span_s: float, rows: int) -> float:
@@ -117,12 +134,15 @@ def bin_width_s(span_s: float, rows: int) -> float:
 
 def _moved_in_segments(tables: Tables, flow: Flow) -> dict[str, pl.DataFrame]:
     """Return `t_ns` and `bytes` of payload sent and of octets newly acknowledged; empty without data segments."""
-    rows = read_flow(tables, "segments", flow.view, ["t_ns", "direction", "payload_bytes", "ack"]).sort("t_ns")
-    data = rows.filter((pl.col("direction") == flow.data) & (pl.col("payload_bytes") > 0))
-    acks = rows.filter((pl.col("direction") == flow.acks) & pl.col("ack").is_not_null())
+    is_data = (pl.col("direction") == flow.data) & (pl.col("payload_bytes") > 0)
+    is_ack = (pl.col("direction") == flow.acks) & pl.col("ack").is_not_null()
+    sent = read_flow(tables, "segments", flow.view, ["t_ns", "payload_bytes"], is_data).sort("t_ns")
+    sent = sent.select("t_ns", pl.col("payload_bytes").cast(pl.Int64).alias("bytes"))
+    acks = read_flow(tables, "segments", flow.view, ["t_ns", "ack"], is_ack).sort("t_ns")
     highest = pl.col("ack").cum_max()
+    largest = int(sent["bytes"].to_numpy().max()) if sent.height else 1
     new = acks.select("t_ns", (highest - highest.shift(1)).fill_null(0).alias("bytes"))
-    sent = data.select("t_ns", pl.col("payload_bytes").cast(pl.Int64).alias("bytes"))
+    new = new.with_columns(hole=pl.col("bytes") >= HOLE_SEGMENTS * largest)
     if sent.is_empty():
         return {}
     return {SENT: sent, GOODPUT: new} if new.height else {SENT: sent}
@@ -140,6 +160,16 @@ def _moved_in_log(tables: Tables, flow: Flow) -> dict[str, pl.DataFrame]:
     # WEB100 logs snd_una modulo 2^32, as on the wire (RFC 4898 tcpEStatsStackSndUna).
     step = (pl.col("snd_una") - pl.col("snd_una").shift(1)).fill_null(0)
     return {GOODPUT: mine.select("t_ns", ((step % 2**32) if source == "web100" else step).alias("bytes"))}
+
+
+def _bursts(acked: pl.DataFrame | None, flow: Flow, width: float) -> pl.DataFrame:
+    """Return the bins, as `_binned`, most of whose octets were covered by ACKs that filled a hole."""
+    if acked is None or "hole" not in acked.columns:
+        return pl.DataFrame(schema={TIME: pl.Float64, "mbps": pl.Float64})
+    every, filled = _binned(acked, flow, width), _binned(acked.filter("hole"), flow, width)
+    mean = float(every["mbps"].to_numpy().mean())
+    marked = (filled["mbps"] > 0.5 * every["mbps"]) & (every["mbps"] > BURST_FACTOR * mean)
+    return every[:-1].filter(marked[:-1])  # The last row only closes the step line.
 
 
 def _binned(rows: pl.DataFrame, flow: Flow, width: float) -> pl.DataFrame:

@@ -103,8 +103,8 @@ def window_since_first_data(tables: Tables, flow: Flow) -> Decimated:
 
 
 def _data(tables: Tables, flow: Flow) -> pl.DataFrame:
-    rows = read_flow(tables, "segments", flow.view, ["t_ns", "direction", "seq", "payload_bytes"])
-    data = rows.filter((pl.col("direction") == flow.data) & (pl.col("payload_bytes") > 0)).sort("t_ns")
+    sent = (pl.col("direction") == flow.data) & (pl.col("payload_bytes") > 0)
+    data = read_flow(tables, "segments", flow.view, ["t_ns", "seq", "payload_bytes"], sent).sort("t_ns")
     return data.select("t_ns", (pl.col("seq") + pl.col("payload_bytes")).alias("seq_end"))
 
 

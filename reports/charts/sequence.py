@@ -11,6 +11,7 @@ import altair as alt
 import polars as pl
 
 from hindflight.reports.charts.axes import (
+    ZOOM,
     ChartText,
     Legend,
     byte_axis,
@@ -21,6 +22,7 @@ from hindflight.reports.charts.axes import (
     time_tooltip,
     zoom,
 )
+from hindflight.reports.charts.marks import event_marks
 from hindflight.reports.decimation import Decimated, drop_repeats, m4, merge_marks
 from hindflight.reports.frames import TIME, Flow, Tables, View, flow_of, maximum, minimum, on_axis, read_flow
 from hindflight.reports.link import events_of
@@ -75,9 +77,11 @@ def time_sequence(tables: Tables, view: View | None = None) -> alt.LayerChart:
         scale=alt.Scale(domain=_sequence_domain(parts, top), nice=False, zero=False),
     )
     present = parts.present()
-    legend = Legend([entry for entry in _LEGEND if entry[0] in present])
-    layers = [_layer(part, label, flow, y, legend) for label, part in present.items()]
+    marks = event_marks(tables, flow)
+    legend = Legend([*(entry for entry in _LEGEND if entry[0] in present), *marks.entries])
+    layers = [_layer(part, label, flow, y, legend) for label, part in present.items() if label != LOST]
     layers[-1] = layers[-1].add_params(zoom(("x", "y")))
+    layers = [*marks.layers(legend), *layers, *_lost(parts.lost, flow, y, legend)]
     description = (
         f"Sequence numbers over time: {parts.sent.rows} data segments, {parts.retransmitted.rows} retransmissions and "
         f"{parts.lost.rows} losses; the cumulative ACK below them and the right edge of the receive window above them."
@@ -88,7 +92,8 @@ def time_sequence(tables: Tables, view: View | None = None) -> alt.LayerChart:
 
 def _parts(tables: Tables, flow: Flow) -> _Parts:
     columns = ["t_ns", "direction", "record", "seq", "payload_bytes", "ack", "wnd_bytes", "sack", "retransmission"]
-    rows = on_axis(read_flow(tables, "segments", flow.view, columns), flow)
+    useful = (pl.col("payload_bytes") > 0) | (pl.col("direction") == flow.acks)
+    rows = on_axis(read_flow(tables, "segments", flow.view, columns, useful), flow)
     bins = (flow.view.bins, _RASTER_HEIGHT)
     data = rows.filter((pl.col("direction") == flow.data) & (pl.col("payload_bytes") > 0)).select(
         TIME, "seq", (pl.col("seq") + pl.col("payload_bytes")).alias("seq_end"), "record", "retransmission"
@@ -136,13 +141,64 @@ def _layer(part: Decimated, label: str, flow: Flow, y: alt.Y, legend: Legend) ->
     if label in {ACK, WINDOW}:
         line = alt.Chart(inline(part.frame)).mark_line(interpolate="step-after", strokeWidth=1.4, clip=True, aria=False)
         return legend.encode(line, label, time, y)
-    marks = alt.Chart(inline(part.frame if part.decimated else part.frame.drop("merged")))
-    if label == LOST:
-        cross = marks.mark_point(shape="cross", angle=45, size=22, strokeWidth=1, clip=True, aria=False)
-        cause = alt.Tooltip("cause", type="nominal", title="Cause of the loss")
-        return legend.encode(cross, label, time, y, tooltip=[*_tooltip(part, flow), cause])
+    marks = alt.Chart(_rows(part))
     bar = marks.mark_rule(strokeWidth=_STROKES[label], strokeCap="square", clip=True, aria=False)
     return legend.encode(bar, label, time, y, alt.Y2("seq_end"), tooltip=_tooltip(part, flow))
+
+
+def _rows(part: Decimated) -> alt.InlineData:
+    return inline(part.frame if part.decimated else part.frame.drop("merged"))
+
+
+CROSSES = 150
+"""Losses that a chart shows as crosses; zoomed out further, they would hide the data, and the strip shows them."""
+
+
+def _lost(part: Decimated, flow: Flow, y: alt.Y, legend: Legend) -> list[alt.Chart]:
+    """Draw losses as a strip along the time axis, and as crosses where the zoom lets one tell them apart."""
+    if not part.rows:
+        return []
+    tips = [*_tooltip(part, flow), alt.Tooltip("cause", type="nominal", title="Cause of the loss")]
+    strip = alt.Chart(_rows(part)).mark_tick(thickness=1, height=9, yOffset=-5, clip=True, aria=False)
+    gaps = part.frame[TIME].sort().diff().drop_nulls()
+    near = float(gaps.filter(gaps > 0).cast(pl.Float64).median() or 0.0) * CROSSES  # type: ignore[arg-type]
+    close = f"isValid({ZOOM}_{TIME}) && abs({ZOOM}_{TIME}[1] - {ZOOM}_{TIME}[0]) < {near:g}"
+    visible = alt.condition(close if part.rows > CROSSES else "true", alt.value(1), alt.value(0))
+    cross = alt.Chart(_rows(part)).mark_point(shape="cross", angle=45, size=22, strokeWidth=1, clip=True, aria=False)
+    return [
+        legend.encode(strip, LOST, time_axis(flow), y=alt.value("height"), tooltip=tips),
+        legend.encode(cross, LOST, time_axis(flow), y, opacity=visible, tooltip=tips),
+    ]
+
+
+def stevens(tables: Tables, view: View | None = None) -> alt.LayerChart:
+    """Draw the Stevens graph of a flow: one dot per data segment, at its first octet.
+
+    Reads `flows`, `segments` and `channel`. Raises ReportError if the flow has no data segment.
+    """
+    flow = flow_of(tables, view or View())
+    parts = _parts(tables, flow)
+    drawn = {SENT: parts.sent, RETRANSMITTED: parts.retransmitted}
+    drawn = {label: part for label, part in drawn.items() if part.rows}
+    if not drawn:
+        raise ReportError("No data segment of this flow was captured, so there is no Stevens graph.")
+    top = max(maximum(part.frame, "seq") for part in drawn.values())
+    axis = byte_axis("Sequence number", top)
+    y = alt.Y("seq", type="quantitative", axis=axis, scale=alt.Scale(domain=_sequence_domain(parts, top), nice=False))
+    marks = event_marks(tables, flow)
+    legend = Legend([*(entry for entry in _LEGEND if entry[0] in drawn), *marks.entries])
+    layers = []
+    for label, part in drawn.items():
+        dot = alt.Chart(_rows(part)).mark_circle(size=6 if label == SENT else 16, opacity=1, clip=True, aria=False)
+        layers.append(legend.encode(dot, label, time_axis(flow), y, tooltip=_tooltip(part, flow)))
+    layers[0] = layers[0].add_params(zoom(("x", "y")))
+    text = ChartText(
+        "Stevens graph",
+        f"First octet of each data segment over time: {sum(part.rows for part in drawn.values())} segments.",
+        decimation_note("segments", *drawn.values()),
+    )
+    dots = sum(part.frame.height for part in drawn.values())
+    return layered_chart([*marks.layers(legend), *layers], text, height=320, marks=dots)
 
 
 def _tooltip(part: Decimated, flow: Flow) -> list[alt.Tooltip]:

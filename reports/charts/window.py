@@ -19,6 +19,7 @@ from hindflight.reports.charts.axes import (
     time_tooltip,
     zoom,
 )
+from hindflight.reports.charts.marks import event_marks
 from hindflight.reports.decimation import Decimated, drop_repeats, m4
 from hindflight.reports.frames import (
     KERNEL_SOURCES,
@@ -32,11 +33,14 @@ from hindflight.reports.frames import (
     on_axis,
     read_flow,
 )
+from hindflight.reports.link import states_of
 from hindflight.reports.style import (
+    AMBER,
     BLUE,
-    GREY,
+    GREEN,
     INK,
     PURPLE,
+    SHADE,
     SHADE_AMBER,
     SHADE_GREEN,
     SHADE_GREY,
@@ -45,8 +49,10 @@ from hindflight.reports.style import (
 )
 from hindflight.toolkit.errors import ReportError
 
+RWND, PIPE = "receive window", "bandwidth-delay product"
 INFERRED, REPLAY, FLIGHT, SSTHRESH = "cwnd, inferred from packets", "cwnd, replay", "data in flight", "ssthresh"
 _KERNEL_LABELS = {f"cwnd, {source}" for source in KERNEL_SOURCES}
+_DASHES = {SSTHRESH: [5, 3], RWND: [2, 3], PIPE: [9, 4]}
 _SHADES = {
     "slow_start": ("slow start", SHADE_GREEN),
     "recovery": ("fast recovery", SHADE_AMBER),
@@ -61,7 +67,9 @@ _LEGEND = Legend(
         (INFERRED, VERMILLION),
         (REPLAY, BLUE),
         (SSTHRESH, PURPLE),
-        (FLIGHT, GREY),
+        (RWND, AMBER),
+        (PIPE, GREEN),
+        (FLIGHT, SHADE),
     ]
 )
 
@@ -78,22 +86,30 @@ def cwnd(tables: Tables, view: View | None = None) -> alt.LayerChart:
     if not windows:
         raise ReportError("The congestion window is not known: there is no kernel log, and none was inferred.")
     best = _best_source(rows)
-    lines = {FLIGHT: _flight(tables, flow), SSTHRESH: _thresholds(rows, best, flow), **windows}
+    lines = {
+        FLIGHT: _flight(tables, flow),
+        RWND: _receive_window(tables, flow),
+        PIPE: _bandwidth_delay_product(tables, flow),
+        SSTHRESH: _thresholds(rows, best, flow),
+        **windows,
+    }
     lines = {label: part for label, part in lines.items() if part.frame.height}
-    top = max(maximum(part.frame, "bytes") for label, part in lines.items() if label != SSTHRESH)
+    top = max(maximum(part.frame, "bytes") for label, part in lines.items() if label in {FLIGHT, *windows})
     y = alt.Y(
         "bytes",
         type="quantitative",
         axis=byte_axis("Congestion window", top),
         scale=alt.Scale(domain=[0, 1.06 * top], nice=False),
     )
-    legend = Legend([entry for entry in _LEGEND.entries if entry[0] in lines])
-    layers = [_phases(rows, best, flow), *(_line(part, label, flow, y, legend) for label, part in lines.items())]
-    layers[-1] = layers[-1].add_params(zoom())
+    marks = event_marks(tables, flow)
+    legend = Legend([*(entry for entry in _LEGEND.entries if entry[0] in lines), *marks.entries])
+    drawn = [_line(part, label, flow, y, legend) for label, part in lines.items()]
+    drawn[-1] = drawn[-1].add_params(zoom())
+    layers = [_phases(rows, best, flow), *marks.layers(legend), *drawn]
     names = " and ".join(windows)
     description = f"Congestion window over time ({names}), with the data in flight and the slow start threshold."
     text = ChartText("Congestion window", description, decimation_note("values", *lines.values()))
-    return layered_chart(layers, text, height=280, marks=sum(part.frame.height for part in lines.values()))
+    return layered_chart(layers, text, height=300, marks=sum(part.frame.height for part in lines.values()))
 
 
 def instruments(tables: Tables, flow: Flow) -> pl.DataFrame:
@@ -132,18 +148,34 @@ def _flight(tables: Tables, flow: Flow) -> Decimated:
     return _decimated(rows, "flight_bytes", flow)
 
 
+def _receive_window(tables: Tables, flow: Flow) -> Decimated:
+    """Return the window that the receiver advertised."""
+    told = (pl.col("direction") == flow.acks) & pl.col("wnd_bytes").is_not_null()
+    rows = on_axis(read_flow(tables, "segments", flow.view, ["t_ns", "wnd_bytes"], told), flow)
+    return _decimated(rows, "wnd_bytes", flow)
+
+
+def _bandwidth_delay_product(tables: Tables, flow: Flow) -> Decimated:
+    """Return rate x round-trip propagation delay of the link, where both are known."""
+    rate, delay = states_of(tables, flow, "rate_bps"), states_of(tables, flow, "delay_ns")
+    both = rate.join(delay, on=TIME, how="inner", maintain_order="left")
+    line = both.select(TIME, (pl.col("rate_bps") * pl.col("delay_ns") * 2 / 8e9).round(0).alias("bytes"))
+    return Decimated(line, line.height, decimated=False)
+
+
 def _decimated(rows: pl.DataFrame, column: str, flow: Flow) -> Decimated:
     line = rows.select(TIME, pl.col(column).alias("bytes")).drop_nulls()
     return m4(drop_repeats(line, "bytes"), TIME, "bytes", flow.view.bins)
 
 
 def _line(part: Decimated, label: str, flow: Flow, y: alt.Y, legend: Legend) -> alt.Chart:
-    thin, dashed, from_kernel = label == FLIGHT, label == SSTHRESH, label in _KERNEL_LABELS
+    if label == FLIGHT:  # An area: lines over it stay visible where they coincide with it.
+        area = alt.Chart(inline(part.frame)).mark_area(interpolate="step-after", opacity=0.75, clip=True, aria=False)
+        return legend.encode(area, label, time_axis(flow), y)
     mark = alt.Chart(inline(part.frame)).mark_line(
         interpolate="step-after",
-        strokeWidth=1.0 if thin else 3.4 if from_kernel else 1.3,
-        opacity=0.75 if thin else 1.0,
-        strokeDash=[5, 3] if dashed else [1, 0],
+        strokeWidth=3.4 if label in _KERNEL_LABELS else 1.4,
+        strokeDash=_DASHES.get(label, [1, 0]),
         clip=True,
         aria=False,
     )

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from hindflight.cli.output import SHOWN_ROWS, Row, echo, endpoint, print_csv, print_json, print_table, say
+from hindflight.cli.output import SHOWN_ROWS, Row, echo, print_csv, print_json, print_table, say
+from hindflight.toolkit.text import endpoint
 
 ROWS: list[Row] = [{"name": "a", "n": 1, "list": [1, 2]}, {"name": "[bold]x", "n": None, "list": []}]
 

@@ -2,12 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
-import tempfile
-from collections.abc import Callable
-from pathlib import Path
-
 import pyarrow as pa
 import pytest
 
@@ -240,25 +234,3 @@ def whole_tables() -> Tables:
 @pytest.fixture(scope="session")
 def tables() -> Tables:
     return whole_tables()
-
-
-@pytest.fixture
-def chromium() -> Callable[..., tuple[str, str]]:
-    """Return a function that opens a file in headless Chromium without a network: (DOM, console)."""
-    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if program is None:
-        pytest.skip("Chromium is not installed")
-
-    def open_page(path: Path, *, dark: bool = False, extra: tuple[str, ...] = ()) -> tuple[str, str]:
-        with tempfile.TemporaryDirectory(prefix="chromium-", ignore_cleanup_errors=True) as profile:
-            command = [
-                program, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={profile}", "--no-first-run",
-                "--disable-background-networking", "--host-resolver-rules=MAP * ~NOTFOUND", "--window-size=1280,2000",
-                f"--blink-settings=preferredColorScheme={0 if dark else 1}", "--enable-logging=stderr", "--v=0",
-                "--virtual-time-budget=30000", *extra, "--dump-dom", path.as_uri(),
-            ]  # fmt: skip
-            done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-        console = "\n".join(line for line in done.stderr.splitlines() if "CONSOLE" in line)
-        return done.stdout, console
-
-    return open_page

@@ -1,21 +1,27 @@
-"""The report in headless Chromium without a network: all charts drawn, no console error, zoom with the keyboard."""
+"""The report in headless Chromium without a network: drawn, zoomed by mouse and keyboard, accessible, on a phone."""
 
 from __future__ import annotations
 
-import html
 import json
 import re
-from collections.abc import Callable
+import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from hindflight.reports.document import ReportMeta, write_report
 from hindflight.toolkit.schema import table_from_rows
-from tests.reports.conftest import Tables, flow_instruments, run_row
+from tests.reports.browser import Browser, program
+from tests.reports.conftest import Tables, finding, flow_instruments, run_row
 
-pytestmark = pytest.mark.chromium
-Open = Callable[..., tuple[str, str]]
+pytestmark = [
+    pytest.mark.chromium,
+    pytest.mark.skipif(program() is None, reason="Chromium is not installed"),
+]
+CHARTS = 13
+AXE = Path(__file__).parent / "vendor" / "axe.min.js"
 
 
 @pytest.fixture(scope="module")
@@ -23,94 +29,234 @@ def report(tmp_path_factory: pytest.TempPathFactory, tables: Tables) -> Path:
     return write_report(tables, ReportMeta("A flow"), tmp_path_factory.mktemp("browser") / "report.html")
 
 
-def drawings(dom: str) -> list[str]:
-    """Return the content of each chart's element."""
-    return re.findall(r'<div class="chart[^"]*" id="chart-\d+".*?(?=<figcaption>)', dom, re.DOTALL)
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with Browser() as started:
+        yield started
+
+
+@pytest.fixture
+def page(browser: Browser, report: Path) -> Browser:
+    browser.resize(1280, 900)
+    browser.open(report)
+    return browser
+
+
+def drawn(browser: Browser) -> int:
+    return int(browser.run("document.documentElement.dataset.drawn"))
+
+
+def assert_quiet(browser: Browser, path: Path) -> None:
+    assert browser.console == []
+    assert [url for url in browser.requests if not url.startswith(("data:", "blob:"))] == [path.as_uri()]
+
+
+MARKS = """[...document.querySelectorAll('.chart')].map((chart) => {
+  const canvas = chart.querySelector('canvas.marks');
+  if (!canvas) return chart.querySelectorAll('svg.marks g[class*=role-mark] > *').length;
+  const pixels = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
+  const colours = new Set();
+  for (let at = 0; at < pixels.length; at += 4) colours.add(pixels[at] << 16 | pixels[at + 1] << 8 | pixels[at + 2]);
+  return colours.size > 8 ? colours.size : 0;
+})"""
+"""The number of marks of each chart: elements of an SVG, colours of a canvas."""
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_every_chart_is_drawn_without_console_output(report: Path, chromium: Open, dark: bool) -> None:
-    dom, console = chromium(report, dark=dark)
-    assert console == ""
-    assert '<html lang="en" data-drawn="11">' in dom
-    places = drawings(dom)
-    assert len(places) == 11
-    for place in places:
-        svg = re.search(r"<svg[^>]*class=\"marks\"", place)
-        canvas = re.search(r"<canvas[^>]*class=\"marks\"", place)
-        assert svg or canvas, place[:200]
-        assert 'role="graphics-document"' in place
-        assert 'aria-label="' in place
+def test_every_chart_is_drawn_with_marks_and_is_accessible(browser: Browser, report: Path, dark: bool) -> None:
+    browser.resize(1280, 900)
+    browser.open(report, dark=dark)
+    assert drawn(browser) == CHARTS
+    marks = browser.run(MARKS)
+    assert len(marks) == CHARTS
+    assert min(marks) > 0
+    assert browser.run("document.querySelectorAll('.chart[role=graphics-document][aria-label]').length") == CHARTS
     paper = "rgb(21, 24, 28)" if dark else "rgb(255, 255, 255)"
-    assert f"background-color: {paper}" in dom
+    assert browser.run("getComputedStyle(document.body).backgroundColor") == paper
+    assert_quiet(browser, report)
+    browser.run(AXE.read_text(encoding="utf-8") + "\n;0")
+    browser.run("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
+    found = browser.run("axe.run().then((result) => JSON.stringify(result.violations))")
+    serious = [
+        (each["id"], [node["html"][:120] for node in each["nodes"]][:3])
+        for each in json.loads(found)
+        if each["impact"] in {"serious", "critical"}
+    ]
+    assert serious == []
 
 
-def test_report_of_a_log_is_drawn_without_console_output(chromium: Open, tmp_path: Path) -> None:
+@pytest.mark.parametrize("width", [390, 1000, 1600])
+def test_nothing_is_wider_than_its_place(browser: Browser, report: Path, width: int) -> None:
+    browser.resize(width, 900)
+    browser.open(report)
+    assert browser.run("document.documentElement.scrollWidth") == width
+    clipped = browser.run(
+        "[...document.querySelectorAll('.chart')].filter((chart) => chart.scrollWidth > chart.clientWidth + 1)"
+        ".map((chart) => chart.id)"
+    )
+    assert clipped == []
+    outside = browser.run(
+        "[...document.querySelectorAll('.legend li, .tools button, h2, h3, h4')].filter((each) => "
+        "each.getBoundingClientRect().right > innerWidth).map((each) => each.textContent)"
+    )
+    assert outside == []
+    used = browser.run("document.querySelector('.chart').clientWidth")
+    assert used > (0.8 if width < 1200 else 0.7) * width
+
+
+def test_report_of_a_log_is_drawn(browser: Browser, tmp_path: Path) -> None:
     log = {"instruments": table_from_rows("instruments", flow_instruments("web100"))}
-    dom, console = chromium(write_report(log, ReportMeta("A log"), tmp_path / "log.html"))
-    assert console == ""
-    assert 'data-drawn="3"' in dom
+    path = write_report(log, ReportMeta("A log"), tmp_path / "log.html")
+    browser.open(path)
+    assert drawn(browser) == 3
+    assert_quiet(browser, path)
 
 
 @pytest.mark.parametrize("mode", ["replayed", "resampled", "model"])
-def test_runs_of_a_single_channel_mode_are_drawn(chromium: Open, tmp_path: Path, mode: str) -> None:
+def test_runs_of_a_single_channel_mode_are_drawn(browser: Browser, tmp_path: Path, mode: str) -> None:
     runs = [run_row(number, variant, "none", channel_mode=mode) for number, variant in enumerate(("reno", "cubic"), 1)]
-    only = {"runs": table_from_rows("runs", runs)}
-    dom, console = chromium(write_report(only, ReportMeta("Runs"), tmp_path / "runs.html"))
-    assert console == ""
-    assert 'data-drawn="2"' in dom
+    path = write_report({"runs": table_from_rows("runs", runs)}, ReportMeta("Runs"), tmp_path / "runs.html")
+    browser.open(path)
+    assert drawn(browser) == 2
+    assert_quiet(browser, path)
 
 
-def before_end(page: str, piece: str) -> str:
-    head, end, tail = page.rpartition("</body>")
-    return head + piece + end + tail
+def chart_of(browser: Browser, key: str) -> str:
+    """Return the selector of the chart whose heading has the anchor `key`."""
+    return f"#{browser.run(f'document.getElementById({json.dumps(key)}).parentElement.querySelector(`.chart`).id')}"
 
 
-PROBE = """
-<script>
-const until = () => document.documentElement.dataset.drawn ? probe() : setTimeout(until, 50);
-const ticks = (number) => [...document.querySelectorAll(`#chart-${number} .role-axis-label text`)]
-  .map((label) => label.textContent).sort().join("|");
-const press = (number, key) => document.getElementById(`chart-${number}`)
-  .dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
-const wait = () => new Promise((done) => setTimeout(done, 400));
-async function probe() {
-  const said = { before: [ticks(3), ticks(5)] };
-  press(3, "+"); press(3, "+"); await wait();
-  said.zoomed = [ticks(3), ticks(5), ticks(2)];
-  press(3, "ArrowRight"); await wait();
-  said.moved = [ticks(3), ticks(5)];
-  press(3, "0"); await wait();
-  said.reset = [ticks(3), ticks(5)];
-  document.documentElement.dataset.said = JSON.stringify(said);
-}
-until();
-</script>
-"""
+def ticks(browser: Browser, key: str) -> list[str]:
+    """Return the labels of the axes of a chart that is drawn as SVG."""
+    browser.run(f"document.querySelector('{chart_of(browser, key)}').scrollIntoView()")
+    time.sleep(0.2)
+    labels = f"document.querySelectorAll('{chart_of(browser, key)} .role-axis-label text')"
+    return sorted(browser.run(f"[...{labels}].map((each) => each.textContent)"))
 
 
-def test_charts_of_a_flow_zoom_together_with_the_keyboard(report: Path, chromium: Open, tmp_path: Path) -> None:
-    """The Content Security Policy of the page refuses the test's script, so the test uses a copy without the policy."""
-    text = report.read_text(encoding="utf-8")
-    without_policy = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", text)
-    probed = before_end(without_policy, PROBE)
-    copy = tmp_path / "probed.html"
-    copy.write_text(probed, encoding="utf-8")
-    dom, console = chromium(copy)
-    assert console == ""
-    match = re.search(r'data-said="([^"]*)"', dom)
-    assert match
-    said = json.loads(html.unescape(match[1]))
-    assert said["before"] != said["zoomed"][:2]
-    assert said["zoomed"][0] != said["moved"][0]
-    assert said["zoomed"][1] != said["moved"][1]
-    assert said["reset"] == said["before"]
+def frame_of(browser: Browser, key: str) -> dict[str, Any]:
+    script = (
+        f"(() => {{ const chart = document.querySelector('{chart_of(browser, key)}'); "
+        "chart.scrollIntoView({ block: 'center' }); "
+        "const { left, top, width, height } = chart.getBoundingClientRect(); return { left, top, width, height }; })()"
+    )
+    frame: dict[str, Any] = browser.run(script)
+    return frame
 
 
-def test_foreign_script_is_refused(report: Path, chromium: Open, tmp_path: Path) -> None:
+def click(browser: Browser, key: str, what: str) -> None:
+    browser.run(
+        f"document.querySelector('{chart_of(browser, key)}').parentElement.querySelector('[data-do={what}]').click()"
+    )
+
+
+RTT, THROUGHPUT = "flow-1-rtt", "flow-1-throughput"
+
+
+def test_a_box_zooms_all_charts_of_the_flow_and_a_button_resets_them(page: Browser) -> None:
+    before = ticks(page, THROUGHPUT), ticks(page, RTT)
+    frame = frame_of(page, RTT)
+    y = frame["top"] + frame["height"] / 2
+    page.drag((frame["left"] + 0.4 * frame["width"], y), (frame["left"] + 0.6 * frame["width"], y + 20))
+    zoomed = ticks(page, RTT), ticks(page, THROUGHPUT)
+    assert zoomed[0] != before[1]
+    assert zoomed[1] != before[0], "a chart that was out of sight follows when it comes into sight"
+    click(page, RTT, "reset")
+    assert (ticks(page, THROUGHPUT), ticks(page, RTT)) == before
+
+
+def test_charts_of_a_flow_zoom_together_with_the_keyboard(page: Browser) -> None:
+    before = ticks(page, RTT)
+    page.run(f"document.querySelector('{chart_of(page, RTT)}').focus()")
+    page.key("+", "+")
+    zoomed = ticks(page, RTT)
+    page.key("ArrowRight")
+    moved = ticks(page, RTT)
+    assert before != zoomed != moved
+    page.key("0", "0")
+    assert ticks(page, RTT) == before
+
+
+ACTIVE = """(({ dataset, outerHTML, parentElement }) => {
+  if (dataset.chart) return `chart ${dataset.chart}`;
+  return document.activeElement.closest('nav, .tools') ? outerHTML + (parentElement.dataset.tools || '') : '';
+})(document.activeElement)"""
+"""What has the focus: a chart, a button of a chart, a link to a section; otherwise an empty text."""
+
+
+def test_every_control_is_reached_with_the_tab_key(page: Browser) -> None:
+    wanted = page.run("document.querySelectorAll('.chart, .tools button:enabled, nav a').length")
+    page.run("(document.activeElement.blur(), scrollTo(0, 0), document.querySelector('.skip').focus())")
+    reached = set()
+    for _ in range(400):
+        reached.add(page.run(ACTIVE))
+        page.key("Tab")
+        if page.run("document.activeElement === document.body"):
+            break
+    assert len(reached - {""}) == wanted
+
+
+def catch_saved(page: Browser) -> None:
+    """Keep what the page would save, and its name."""
+    page.run(
+        "URL.createObjectURL = (blob) => { window.saved = blob; return 'data:,'; };"
+        "HTMLAnchorElement.prototype.click = function () { window.savedAs = this.download; }; 0"
+    )
+
+
+def test_data_of_a_chart_is_offered_as_csv(page: Browser) -> None:
+    catch_saved(page)
+    click(page, RTT, "csv")
+    lines = str(page.run("window.saved.text()")).splitlines()
+    assert page.run("window.savedAs") == "round-trip-time.csv"
+    assert lines[0].startswith("series,t,")
+    assert [line for line in lines if line.startswith("RTT sample,")]
+    assert len(lines) > 100
+
+
+def test_picture_of_a_chart_has_its_title_and_legend(page: Browser) -> None:
+    catch_saved(page)
+    click(page, RTT, "svg")
+    page.wait("window.savedAs")
+    assert page.run("window.savedAs") == "round-trip-time.svg"
+    svg = str(page.run("window.saved.text()"))
+    assert svg.startswith("<svg")
+    assert "Round-trip time" in svg
+    assert "RTT sample" in svg
+
+
+def test_foreign_script_is_refused(browser: Browser, report: Path, tmp_path: Path) -> None:
     copy = tmp_path / "injected.html"
-    injected = "<script>document.documentElement.dataset.owned = 1</script>"
-    copy.write_text(before_end(report.read_text(encoding="utf-8"), injected), encoding="utf-8")
-    dom, console = chromium(copy)
-    assert "data-owned" not in dom
-    assert "Content Security Policy" in console
+    head, end, tail = report.read_text(encoding="utf-8").rpartition("</body>")
+    copy.write_text(f"{head}<script>document.documentElement.dataset.owned = 1</script>{end}{tail}", encoding="utf-8")
+    browser.open(copy)
+    assert browser.run("document.documentElement.dataset.owned") is None
+    assert any("Content Security Policy" in line for line in browser.console)
+
+
+HOSTILE = (
+    "<img src=x onerror=document.documentElement.dataset.owned=1>",
+    "</script><script>document.documentElement.dataset.owned=1</script>",
+    '=HYPERLINK("http://192.0.2.9/","a")',
+    "{{ 7*7 }} ${7*7} \x1b[31m\u202e\x00",
+    "long " * 2000,
+    "caf\udce9",
+)
+
+
+def test_hostile_text_is_inert(browser: Browser, tmp_path: Path, tables: Tables) -> None:
+    texts = [text.encode("utf-8", "surrogateescape").decode("utf-8", "replace") for text in HOSTILE]
+    rows = [finding("summary", text=text) for text in texts]
+    rows += [finding("what_if", text, "goodput", value=1e6, low=1e6, high=2e6, unit="bit/s") for text in texts]
+    runs = [run_row(number, text, "none") for number, text in enumerate(texts, 1)]
+    hostile = {**tables, "findings": table_from_rows("findings", rows), "runs": table_from_rows("runs", runs)}
+    path = write_report(hostile, ReportMeta(HOSTILE[0]), tmp_path / "hostile.html")
+    browser.open(path)
+    assert browser.run("document.documentElement.dataset.owned") is None
+    assert browser.run("document.documentElement.scrollWidth === innerWidth")
+    assert "49" not in re.findall(
+        r"\d+", str(browser.run("document.querySelector('.finding:nth-of-type(4)').textContent"))
+    )
+    assert_quiet(browser, path)
+    page_text = str(browser.run("document.querySelector('.page').textContent"))
+    assert not re.search("[\x00-\x08\x1b\u202e]", page_text)

@@ -77,7 +77,15 @@ def test_outages_of_the_link_are_drawn_in_the_timeline() -> None:
     tables = link_tables([{**out, "cause": "outage", "evidence": "all lost"}, state(900, 901, lost=True)])
     outages = [row for row in events_of(tables, flow_of(tables, View())).to_dicts() if row["kind"] == "outage"]
     assert [(row["t"], row["t_end"], row["evidence"]) for row in outages] == [(1.5, 2.0, None), (2.0, 2.5, "all lost")]
-    assert "outage (2)" in charts.losses(tables).to_dict()["layer"][0]["encoding"]["y"]["scale"]["domain"]
+    lanes = [layer["encoding"]["y"] for layer in charts.losses(tables).to_dict()["layer"] if "y" in layer["encoding"]]
+    assert "outage (2)" in lanes[0]["scale"]["domain"]
+
+
+def test_intervals_of_an_outage_that_touch_are_one_outage() -> None:
+    parts = [state(2.0, 2.5, lost=True), state(2.5, 2.7, lost=True), state(3.0, 3.1, lost=True)]
+    tables = link_tables(parts)
+    outages = [row for row in events_of(tables, flow_of(tables, View())).to_dicts() if row["kind"] == "outage"]
+    assert [(row["t"], row["t_end"]) for row in outages] == [(1.5, 2.0), (2.0, 2.7), (3.0, 3.1)]
 
 
 def test_bottleneck_rate_and_propagation_delay_are_drawn() -> None:

@@ -291,6 +291,25 @@ VARIABLES = Table(
     ),
 )
 
+TELEMETRY = Table(
+    "telemetry",
+    "one value of a flight log at one time: position, attitude, radio; the value holds until the next row of its name",
+    (
+        Column("input_id", "u32", "", "Input (index in the workspace's manifest)"),
+        Column("t_ns", "i64", "ns", "Time since 1970-01-01 UTC, the offset of the log's clock added"),
+        Column("source", "text", "", "Kind of log, as `hindflight ingest` prints it"),
+        Column(
+            "name",
+            "text",
+            "",
+            "What was measured, with its unit at the end: lat_deg, lon_deg, alt_m, roll_deg, snr_db, or another name of the log",
+        ),
+        Column("unit", "text", "", "Unit of the value, by the end of the name; empty if it says none"),
+        Column("value", "f64", "", "The value in that unit; null if it is not a number", nullable=True),
+        Column("text", "text", "", "The value if it is not a number (MODCOD)", nullable=True),
+    ),
+)
+
 EVENTS = Table(
     "events",
     "one event of a flow, with its cause and the evidence for it",

@@ -228,7 +228,12 @@ FINDINGS = Table(
         Column("value", "f64", "", "The number, in `unit`", nullable=True),
         Column("low", "f64", "", "Lower end of the interval, where there is one", nullable=True),
         Column("high", "f64", "", "Upper end of the interval", nullable=True),
-        Column("unit", "text", "", "Unit of value, low and high"),
+        Column(
+            "unit",
+            "text",
+            "",
+            "Unit of value, low and high; utc: ns since 1970-01-01 UTC; text: no number, `text` is the value",
+        ),
         Column(
             "verdict",
             "enum",
@@ -262,6 +267,8 @@ CLAIMS = Table(
 
 FINDING_SECTIONS = (
     "summary",
+    "interruptions",
+    "recommendation",
     "key_numbers",
     "self_check",
     "channel",

@@ -4,6 +4,14 @@
 //! event loop is `sim/world.rs`, the two halves of a connection are `tcp/sender` and `tcp/receiver`, the list of variants
 //! is `cc/catalogue.rs`.
 
+#![allow(
+    clippy::inline_always,
+    reason = "on the path of every segment `#[inline]` alone is ignored"
+)]
+#![allow(
+    clippy::struct_excessive_bools,
+    reason = "options, rules and requests that are independent of one another"
+)]
 #![cfg_attr(
     test,
     allow(

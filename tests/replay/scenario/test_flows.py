@@ -38,9 +38,9 @@ def _refused(**changes: Any) -> str:
 
 
 def test_every_parameter_of_the_engine_has_a_key() -> None:
-    block = re.search(r"pub struct StackOverrides \{(.*?)\n\}", ENGINE.read_text(), re.DOTALL)
+    block = re.search(r"^stack_params! \{(.*?)^    ;", ENGINE.read_text(), re.DOTALL | re.MULTILINE)
     assert block is not None
-    assert set(STACK.values()) == set(re.findall(r"pub (\w+): Option", block[1]))
+    assert set(STACK.values()) == set(re.findall(r"^    (\w+): ", block[1], re.MULTILINE))
     assert set(STACK) <= set(Stack.model_fields)
 
 

@@ -79,10 +79,6 @@ impl Sink {
 }
 
 impl Endpoint for Sink {
-    #[allow(
-        clippy::inline_always,
-        reason = "on the path of every segment; `#[inline]` alone is ignored here"
-    )]
     #[inline(always)]
     fn receive(&mut self, segment: &Segment, now: Nanos) {
         self.receiver.receive(segment, now);
@@ -106,10 +102,6 @@ impl Endpoint for Sink {
     }
 
     /// An acknowledgement, or a request that carries one.
-    #[allow(
-        clippy::inline_always,
-        reason = "on the path of every segment; `#[inline]` alone is ignored here"
-    )]
     #[inline(always)]
     fn transmit(&mut self, now: Nanos, slot: &mut Segment) -> Sent {
         if let Client::Browser(browser) = &mut self.client {

@@ -72,10 +72,6 @@ impl Source {
 }
 
 impl Endpoint for Source {
-    #[allow(
-        clippy::inline_always,
-        reason = "on the path of every segment; `#[inline]` alone is ignored here"
-    )]
     #[inline(always)]
     fn receive(&mut self, segment: &Segment, now: Nanos) {
         if segment.purpose == Purpose::Request && self.sender.established_at().is_some() {
@@ -96,7 +92,6 @@ impl Endpoint for Source {
         }
     }
 
-    #[allow(clippy::inline_always, reason = "as `receive`")]
     #[inline(always)]
     fn on_deadline(&mut self, now: Nanos) {
         if self.application.next_deadline() <= now || !self.sender.is_released(now) {
@@ -105,10 +100,6 @@ impl Endpoint for Source {
     }
 
     /// Sends what is written; when nothing of it can leave, the application may write more.
-    #[allow(
-        clippy::inline_always,
-        reason = "on the path of every segment; `#[inline]` alone is ignored here"
-    )]
     #[inline(always)]
     fn transmit(&mut self, now: Nanos, slot: &mut Segment) -> Sent {
         loop {

@@ -17,6 +17,19 @@ pub enum RecoveryPhase {
     Loss,
 }
 
+/// An ACK outside recovery, for a controller that only counts; see [`AckEvidence`].
+#[derive(Clone, Copy, Debug)]
+pub struct AckCount {
+    /// Time of the ACK.
+    pub now: Nanos,
+    /// Segments that it delivers.
+    pub delivered: u32,
+    /// Round-trip time of the newest of them.
+    pub rtt: Nanos,
+    /// The last round was limited by cwnd.
+    pub cwnd_limited: bool,
+}
+
 /// What an ACK tells a controller.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AckEvidence {

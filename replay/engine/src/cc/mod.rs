@@ -30,7 +30,7 @@ mod windowed_max;
 pub use decrease::{Decrease, Factor, OfIncrease, WindowDecrease};
 pub use definition::{ControllerParts, Definition};
 pub use evidence::{
-    AckEvidence, LostSegment, RateSample, RecoveryPhase, Round, Signal, SignalEvidence,
+    AckCount, AckEvidence, LostSegment, RateSample, RecoveryPhase, Round, Signal, SignalEvidence,
 };
 pub use external::{
     ControllerEvent, Decision, External, ExternalController, Externals, MakeExternal,
@@ -135,7 +135,6 @@ pub enum Controller {
 
 /// What a controller needs from its sender. It never changes: the sender reads it once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[allow(clippy::struct_excessive_bools, reason = "independent requests")]
 pub struct Capabilities {
     /// It models the path: the sender samples delivery rates, passes it every ACK that delivers or reports something, in
     /// recovery too (`on_ack`), and lets its window govern in recovery, instead of a rule of the recovery.
@@ -229,10 +228,6 @@ impl Controller {
     }
 
     /// Whether the window still opens for the first time, or again after a timeout.
-    #[allow(
-        clippy::inline_always,
-        reason = "asked for nearly every segment; `#[inline]` alone is ignored here"
-    )]
     #[inline(always)]
     pub fn in_slow_start(&self) -> bool {
         match self {
@@ -252,12 +247,12 @@ impl Controller {
         }
     }
 
-    /// Takes an ACK of so many segments that may increase the window, if the number is all that it needs. Returns whether it
-    /// did; if not, the ACK goes to `observe` and `on_ack`.
+    /// Takes an ACK outside recovery, if its count is all that it needs. Returns whether it did; if not, the ACK goes to
+    /// `observe` and `on_ack`.
     #[inline]
-    pub fn try_count_ack(&mut self, delivered: u32) -> bool {
+    pub fn try_count_ack(&mut self, ack: &AckCount) -> bool {
         match self {
-            Self::Windowed(windowed) => windowed.try_count_ack(delivered),
+            Self::Windowed(windowed) => windowed.try_count_ack(ack),
             Self::Bbr(_) | Self::Bbr3(_) | Self::External(_) => false,
         }
     }

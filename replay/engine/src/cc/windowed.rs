@@ -4,7 +4,7 @@
 //! Does not name any window increase or decrease. Read RFC 5681 §3 first.
 
 use super::decrease::Decrease;
-use super::evidence::{AckEvidence, RecoveryPhase, Signal, SignalEvidence};
+use super::evidence::{AckCount, AckEvidence, RecoveryPhase, Signal, SignalEvidence};
 use super::increase::Increase;
 use super::slow_start::SlowStart;
 use super::{
@@ -66,6 +66,7 @@ pub struct Windowed {
     decrease: Decrease,
     pacing: Option<WindowPacing>,
     observes: bool,
+    decrease_observes: bool,
     owns_slow_start: bool,
     /// A loss does not decrease the window.
     ignores_losses: bool,
@@ -84,6 +85,7 @@ impl Windowed {
         Self {
             window,
             observes: slow_start.observes() || increase.observes() || decrease.observes(),
+            decrease_observes: decrease.observes(),
             owns_slow_start: increase.owns_slow_start(),
             slow_start,
             increase,
@@ -164,16 +166,27 @@ impl Windowed {
         cwnd_limited || self.in_slow_start() || self.owns_slow_start
     }
 
-    /// See [`Controller::try_count_ack`](super::Controller::try_count_ack): Reno's increase outside slow start is one.
+    /// See [`Controller::try_count_ack`](super::Controller::try_count_ack): Reno and Linux's CUBIC need no more outside slow
+    /// start.
     #[inline]
-    pub fn try_count_ack(&mut self, delivered: u32) -> bool {
-        if self.observes || self.in_slow_start() {
+    pub fn try_count_ack(&mut self, ack: &AckCount) -> bool {
+        if self.decrease_observes || self.in_slow_start() {
             return false;
         }
-        let Increase::Reno(reno) = &mut self.increase else {
-            return false;
-        };
-        reno.count(&mut self.window.cwnd, f64::from(delivered));
+        match &mut self.increase {
+            Increase::Reno(reno) => {
+                if ack.cwnd_limited {
+                    reno.count(&mut self.window.cwnd, f64::from(ack.delivered));
+                }
+            }
+            Increase::LinuxCubic(cubic) => {
+                cubic.take_rtt(ack.rtt, ack.now);
+                if ack.cwnd_limited {
+                    cubic.count(&mut self.window.cwnd, f64::from(ack.delivered), ack.now);
+                }
+            }
+            _ => return false,
+        }
         true
     }
 

@@ -151,167 +151,171 @@ pub struct ProbeSegments {
     pub carry_unacknowledged: bool,
 }
 
-/// Parameters that replace those of the profile; absent ones keep its value.
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[allow(
-    missing_docs,
-    reason = "each is the field of StackParams of the same name"
-)]
-pub struct StackOverrides {
-    pub handshake: Option<bool>,
-    pub close: Option<bool>,
-    pub user_timeout_ns: Option<Nanos>,
-    pub retry_limit: Option<u32>,
-    pub syn_retry_limit: Option<u32>,
-    pub timestamps: Option<bool>,
-    pub smss_bytes: Option<u32>,
-    pub header_bytes: Option<u32>,
-    pub initial_window_pkts: Option<u32>,
-    pub initial_ssthresh_pkts: Option<u32>,
-    pub fixed_window_pkts: Option<u32>,
-    pub slow_start_limit_pkts: Option<u32>,
-    pub slow_start: Option<SlowStartKind>,
-    pub limited_transmit: Option<bool>,
-    pub recovery: Option<RecoveryKind>,
-    pub rto_rule: Option<RtoRule>,
-    pub min_rto_ns: Option<Nanos>,
-    pub initial_rto_ns: Option<Nanos>,
-    pub max_rto_ns: Option<Nanos>,
-    pub clock_granularity_ns: Option<Nanos>,
-    pub delayed_ack: Option<bool>,
-    pub delayed_ack_timeout_ns: Option<Nanos>,
-    pub delayed_ack_after_slow_start: Option<bool>,
-    pub quickack_segments: Option<u32>,
-    pub sack: Option<bool>,
-    pub dsack: Option<bool>,
-    pub receive_buffer_bytes: Option<u64>,
-    pub receive_buffer_max_bytes: Option<u64>,
-    pub receive_window_growth: Option<bool>,
-    pub read_rate_bps: Option<f64>,
-    pub reset_timer_on_each_partial_ack: Option<bool>,
-    pub tail_loss_probe: Option<bool>,
-    pub undo: Option<bool>,
-    pub frto: Option<bool>,
-    pub pacing: Option<bool>,
-    pub nagle: Option<NagleRule>,
-    pub send_buffer_bytes: Option<u64>,
-    pub send_buffer_max_bytes: Option<u64>,
-    pub notsent_lowat_bytes: Option<u64>,
-    pub ecn: Option<bool>,
-    pub ecn_beta: Option<f64>,
-    pub freeze_warning_ns: Option<Nanos>,
-    pub handover_adaptation: Option<HandoverRule>,
-    pub quick_start_bps: Option<f64>,
+/// What replaces the value of a parameter, if it is given.
+pub trait Overridable {
+    type Given;
+
+    fn or(self, given: Self::Given) -> Self;
 }
 
-/// The resolved parameters of a flow's stack.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-#[allow(
-    clippy::struct_excessive_bools,
-    reason = "options that a stack has or has not, each its own key"
-)]
-pub struct StackParams {
+impl<T> Overridable for Option<T> {
+    type Given = Self;
+
+    fn or(self, given: Self) -> Self {
+        given.or(self)
+    }
+}
+
+macro_rules! overridable {
+    ($($type:ty)*) => {
+        $(impl Overridable for $type {
+            type Given = Option<Self>;
+
+            fn or(self, given: Option<Self>) -> Self {
+                given.unwrap_or(self)
+            }
+        })*
+    };
+}
+
+overridable! { bool u32 u64 SlowStartKind RecoveryKind RtoRule NagleRule HandoverRule }
+
+/// Declares the parameters, each with its type and its value under the profile `rfc`: those that a scenario may override, and
+/// those that it may not.
+macro_rules! stack_params {
+    (
+        $($(#[$doc:meta])* $name:ident: $type:ty = $rfc:expr,)*
+        ;
+        $($(#[$own_doc:meta])* $own:ident: $own_type:ty = $own_rfc:expr,)*
+    ) => {
+        /// Parameters that replace those of the profile; absent ones keep its value.
+        #[derive(Clone, Copy, Debug, Default, Deserialize)]
+        #[serde(deny_unknown_fields)]
+        pub struct StackOverrides {
+            $($(#[$doc])* pub $name: <$type as Overridable>::Given,)*
+        }
+
+        /// The resolved parameters of a flow's stack.
+        #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+        pub struct StackParams {
+            $($(#[$doc])* pub $name: $type,)*
+            $($(#[$own_doc])* pub $own: $own_type,)*
+        }
+
+        impl StackParams {
+            fn rfc() -> Self {
+                Self { $($name: $rfc,)* $($own: $own_rfc,)* }
+            }
+
+            fn overridden(self, given: &StackOverrides) -> Self {
+                Self { $($name: Overridable::or(self.$name, given.$name),)* ..self }
+            }
+        }
+    };
+}
+
+stack_params! {
     /// Open with SYN, SYN-ACK, ACK; otherwise the connection is established when the flow starts.
-    pub handshake: bool,
+    handshake: bool = true,
     /// Close with FIN in both directions after the application's last octet; otherwise the flow ends without.
-    pub close: bool,
+    close: bool = false,
     /// Reset the connection when nothing has been acknowledged for this time since the first timeout (RFC 5482); none:
     /// `retry_limit` decides.
-    pub user_timeout_ns: Option<Nanos>,
+    user_timeout_ns: Option<Nanos> = None,
     /// Reset the connection after the time that this number of consecutive timeouts takes from `min_rto_ns` on (Linux
     /// `tcp_retries2`), or after this number of unanswered window probes; none: never.
-    pub retry_limit: Option<u32>,
+    retry_limit: Option<u32> = None,
     /// Retransmissions of the SYN before the connection attempt is given up; none: no limit.
-    pub syn_retry_limit: Option<u32>,
+    syn_retry_limit: Option<u32> = None,
     /// Timestamps option (RFC 7323): 12 octets of header and three SACK blocks instead of four.
-    pub timestamps: bool,
+    timestamps: bool = true,
     /// Payload of a full segment.
-    pub smss_bytes: u32,
+    smss_bytes: u32 = 1448,
     /// IP and TCP header of every segment with its options.
-    pub header_bytes: u32,
+    header_bytes: u32 = 52,
     /// Initial window (RFC 6928).
-    pub initial_window_pkts: u32,
+    initial_window_pkts: u32 = 10,
     /// Initial ssthresh; none: unlimited (RFC 5681 §3.1).
-    pub initial_ssthresh_pkts: Option<u32>,
+    initial_ssthresh_pkts: Option<u32> = None,
     /// Fixed window, instead of the variant's controller; none: the variant's controller.
-    pub fixed_window_pkts: Option<u32>,
+    fixed_window_pkts: Option<u32> = None,
     /// Maximum increase of cwnd per ACK in slow start, segments (RFC 5681 §3.1: 1; RFC 3465: L = 2); none: no limit.
-    pub slow_start_limit_pkts: Option<u32>,
+    slow_start_limit_pkts: Option<u32> = Some(1),
     /// Exit of slow start without a loss; none: the variant decides.
-    pub slow_start: Option<SlowStartKind>,
+    slow_start: Option<SlowStartKind> = None,
     /// Limited transmit (RFC 3042).
-    pub limited_transmit: bool,
+    limited_transmit: bool = true,
     /// Recovery of the variants that do not determine it themselves.
-    pub recovery: RecoveryKind,
+    recovery: RecoveryKind = RecoveryKind::Sack,
     /// Formula of the retransmission timeout.
-    pub rto_rule: RtoRule,
+    rto_rule: RtoRule = RtoRule::Rfc6298,
     /// Minimum retransmission timeout (RFC 6298 §2.4: 1 s).
-    pub min_rto_ns: Nanos,
+    min_rto_ns: Nanos = SECOND,
     /// Timeout before the first RTT sample (RFC 6298 §2.1: 1 s).
-    pub initial_rto_ns: Nanos,
+    initial_rto_ns: Nanos = SECOND,
     /// Maximum retransmission timeout (RFC 6298 §2.5: at least 60 s).
-    pub max_rto_ns: Nanos,
+    max_rto_ns: Nanos = 60 * SECOND,
     /// Clock granularity G (RFC 6298 §2.3).
-    pub clock_granularity_ns: Nanos,
+    clock_granularity_ns: Nanos = MILLISECOND,
     /// Acknowledge every second full segment, or after the timeout (RFC 5681 §4.2).
-    pub delayed_ack: bool,
+    delayed_ack: bool = true,
     /// Maximum delay of an ACK.
-    pub delayed_ack_timeout_ns: Nanos,
+    delayed_ack_timeout_ns: Nanos = 200 * MILLISECOND,
     /// Acknowledge every segment while the sender signals slow start (RFC 2760 §3.2.3).
-    pub delayed_ack_after_slow_start: bool,
+    delayed_ack_after_slow_start: bool = false,
     /// Segments that are acknowledged immediately at the start of a connection and after a duplicate (Linux: quick
     /// ACKs).
-    pub quickack_segments: u32,
+    quickack_segments: u32 = 0,
     /// SACK (RFC 2018), if the recovery uses it.
-    pub sack: bool,
+    sack: bool = true,
     /// Report duplicate segments (RFC 2883).
-    pub dsack: bool,
+    dsack: bool = false,
     /// Receive buffer of the last node.
-    pub receive_buffer_bytes: u64,
+    receive_buffer_bytes: u64 = 16 << 20,
     /// Maximum that autotuning grows the buffer to, by what the application reads per round trip; none: no autotuning.
-    pub receive_buffer_max_bytes: Option<u64>,
+    receive_buffer_max_bytes: Option<u64> = None,
     /// Offer four fifths of the buffer at first and the rest as full segments arrive (Linux); otherwise all of it at
     /// once.
-    pub receive_window_growth: bool,
+    receive_window_growth: bool = false,
     /// Rate at which the application reads; none: immediately.
-    pub read_rate_bps: Option<f64>,
+    read_rate_bps: Option<f64> = None,
     /// NewReno's slow-but-steady variant; otherwise only the first partial ACK restarts the timer (RFC 6582 §3.2).
-    pub reset_timer_on_each_partial_ack: bool,
+    reset_timer_on_each_partial_ack: bool = false,
     /// Tail loss probe (RFC 8985 §7).
-    pub tail_loss_probe: bool,
+    tail_loss_probe: bool = false,
     /// Undo the decrease after a spurious retransmission or timeout (RFC 3522, RFC 3708, RFC 4015).
-    pub undo: bool,
+    undo: bool = true,
     /// F-RTO (RFC 5682), if timestamps do not reveal a spurious timeout or under Linux.
-    pub frto: bool,
+    frto: bool = true,
     /// Pace a window-based controller: twice the window per round trip in slow start, 1.2 times after it, as Linux's
     /// internal pacing. Controllers with their own pacing rate always pace.
-    pub pacing: bool,
+    pacing: bool = false,
     /// When a partial segment may leave.
-    pub nagle: NagleRule,
+    nagle: NagleRule = NagleRule::Rfc,
     /// Memory for octets that are written and not acknowledged; none: the application never waits.
-    pub send_buffer_bytes: Option<u64>,
+    send_buffer_bytes: Option<u64> = None,
     /// Maximum that autotuning grows the send buffer to with cwnd; none: no autotuning.
-    pub send_buffer_max_bytes: Option<u64>,
+    send_buffer_max_bytes: Option<u64> = None,
     /// Unsent octets above which the application waits (Linux: `TCP_NOTSENT_LOWAT`); none: any number.
-    pub notsent_lowat_bytes: Option<u64>,
+    notsent_lowat_bytes: Option<u64> = None,
     /// Negotiate ECN (RFC 3168 §6.1). By default Linux accepts ECN and does not request it (`tcp_ecn`).
-    pub ecn: bool,
+    ecn: bool = false,
     /// Share of FlightSize after a congestion mark (RFC 8511 §3); none: as after a loss.
-    pub ecn_beta: Option<f64>,
+    ecn_beta: Option<f64> = None,
     /// Time before an outage at which the receiver closes its window, until the end of the outage (Freeze-TCP); none:
     /// not at all.
-    pub freeze_warning_ns: Option<Nanos>,
+    freeze_warning_ns: Option<Nanos> = None,
     /// How the sender reacts to handovers.
-    pub handover_adaptation: HandoverRule,
+    handover_adaptation: HandoverRule = HandoverRule::Off,
     /// Rate that the SYN requests from the routers (Quick-Start, RFC 4782); none: no request.
-    pub quick_start_bps: Option<f64>,
+    quick_start_bps: Option<f64> = None,
+    ;
     /// Maximum number of ACKs per round-trip time for data in order; only a variant sets it.
-    pub acks_per_round_trip: Option<f64>,
+    acks_per_round_trip: Option<f64> = None,
     /// Low-priority probe segments; only a variant sets them.
-    pub low_priority_probes: Option<ProbeSegments>,
+    low_priority_probes: Option<ProbeSegments> = None,
     /// The profile, for behaviour of ns-2 and Linux that no other parameter describes.
-    pub profile: Profile,
+    profile: Profile = Profile::Rfc,
 }
 
 /// IPv4 and TCP header without options.
@@ -340,61 +344,7 @@ impl StackParams {
 
     /// The parameters of `profile` with `overrides`.
     pub fn resolve(profile: Profile, overrides: &StackOverrides) -> Self {
-        let o = overrides;
-        let base = Self::of(profile).sized(o);
-        Self {
-            handshake: o.handshake.unwrap_or(base.handshake),
-            close: o.close.unwrap_or(base.close),
-            user_timeout_ns: o.user_timeout_ns.or(base.user_timeout_ns),
-            retry_limit: o.retry_limit.or(base.retry_limit),
-            syn_retry_limit: o.syn_retry_limit.or(base.syn_retry_limit),
-            initial_window_pkts: o.initial_window_pkts.unwrap_or(base.initial_window_pkts),
-            fixed_window_pkts: o.fixed_window_pkts.or(base.fixed_window_pkts),
-            slow_start_limit_pkts: o.slow_start_limit_pkts.or(base.slow_start_limit_pkts),
-            slow_start: o.slow_start.or(base.slow_start),
-            limited_transmit: o.limited_transmit.unwrap_or(base.limited_transmit),
-            recovery: o.recovery.unwrap_or(base.recovery),
-            rto_rule: o.rto_rule.unwrap_or(base.rto_rule),
-            min_rto_ns: o.min_rto_ns.unwrap_or(base.min_rto_ns),
-            initial_rto_ns: o.initial_rto_ns.unwrap_or(base.initial_rto_ns),
-            max_rto_ns: o.max_rto_ns.unwrap_or(base.max_rto_ns),
-            clock_granularity_ns: o.clock_granularity_ns.unwrap_or(base.clock_granularity_ns),
-            delayed_ack: o.delayed_ack.unwrap_or(base.delayed_ack),
-            delayed_ack_timeout_ns: o
-                .delayed_ack_timeout_ns
-                .unwrap_or(base.delayed_ack_timeout_ns),
-            delayed_ack_after_slow_start: o
-                .delayed_ack_after_slow_start
-                .unwrap_or(base.delayed_ack_after_slow_start),
-            quickack_segments: o.quickack_segments.unwrap_or(base.quickack_segments),
-            sack: o.sack.unwrap_or(base.sack),
-            dsack: o.dsack.unwrap_or(base.dsack),
-            // Linux: no autotuning of a buffer whose size is given (SOCK_RCVBUF_LOCK).
-            receive_buffer_max_bytes: (o.receive_buffer_max_bytes).or(base
-                .receive_buffer_max_bytes
-                .filter(|_| o.receive_buffer_bytes.is_none())),
-            receive_window_growth: o
-                .receive_window_growth
-                .unwrap_or(base.receive_window_growth),
-            read_rate_bps: o.read_rate_bps.or(base.read_rate_bps),
-            reset_timer_on_each_partial_ack: o
-                .reset_timer_on_each_partial_ack
-                .unwrap_or(base.reset_timer_on_each_partial_ack),
-            tail_loss_probe: o.tail_loss_probe.unwrap_or(base.tail_loss_probe),
-            undo: o.undo.unwrap_or(base.undo),
-            frto: o.frto.unwrap_or(base.frto),
-            pacing: o.pacing.unwrap_or(base.pacing),
-            nagle: o.nagle.unwrap_or(base.nagle),
-            send_buffer_bytes: o.send_buffer_bytes.or(base.send_buffer_bytes),
-            send_buffer_max_bytes: o.send_buffer_max_bytes.or(base.send_buffer_max_bytes),
-            notsent_lowat_bytes: o.notsent_lowat_bytes.or(base.notsent_lowat_bytes),
-            ecn: o.ecn.unwrap_or(base.ecn),
-            ecn_beta: o.ecn_beta.or(base.ecn_beta),
-            freeze_warning_ns: o.freeze_warning_ns.or(base.freeze_warning_ns),
-            handover_adaptation: o.handover_adaptation.unwrap_or(base.handover_adaptation),
-            quick_start_bps: o.quick_start_bps.or(base.quick_start_bps),
-            ..base
-        }
+        Self::of(profile).sized(overrides).overridden(overrides)
     }
 
     /// The parameters with sizes that depend on each other: headers, segments, receive buffer and ssthresh.
@@ -414,11 +364,13 @@ impl StackParams {
         let window_pkts = window_pkts.filter(|_| self.profile == Profile::Ns2);
         let natural_ssthresh = self.initial_ssthresh_pkts.or(window_pkts);
         Self {
-            timestamps,
             header_bytes,
             smss_bytes,
             receive_buffer_bytes,
-            initial_ssthresh_pkts: o.initial_ssthresh_pkts.or(natural_ssthresh),
+            // Linux: no autotuning of a buffer whose size is given (SOCK_RCVBUF_LOCK).
+            receive_buffer_max_bytes: (self.receive_buffer_max_bytes)
+                .filter(|_| o.receive_buffer_bytes.is_none()),
+            initial_ssthresh_pkts: natural_ssthresh,
             ..self
         }
     }
@@ -428,58 +380,6 @@ impl StackParams {
             Profile::Rfc => Self::rfc(),
             Profile::Linux => Self::linux(),
             Profile::Ns2 => Self::ns2(),
-        }
-    }
-
-    fn rfc() -> Self {
-        Self {
-            handshake: true,
-            close: false,
-            user_timeout_ns: None,
-            retry_limit: None,
-            syn_retry_limit: None,
-            timestamps: true,
-            smss_bytes: 1448,
-            header_bytes: 52,
-            initial_window_pkts: 10,
-            initial_ssthresh_pkts: None,
-            fixed_window_pkts: None,
-            slow_start_limit_pkts: Some(1),
-            slow_start: None,
-            limited_transmit: true,
-            recovery: RecoveryKind::Sack,
-            rto_rule: RtoRule::Rfc6298,
-            min_rto_ns: SECOND,
-            initial_rto_ns: SECOND,
-            max_rto_ns: 60 * SECOND,
-            clock_granularity_ns: MILLISECOND,
-            delayed_ack: true,
-            delayed_ack_timeout_ns: 200 * MILLISECOND,
-            delayed_ack_after_slow_start: false,
-            quickack_segments: 0,
-            sack: true,
-            dsack: false,
-            receive_buffer_bytes: 16 << 20,
-            receive_buffer_max_bytes: None,
-            receive_window_growth: false,
-            read_rate_bps: None,
-            reset_timer_on_each_partial_ack: false,
-            tail_loss_probe: false,
-            undo: true,
-            frto: true,
-            pacing: false,
-            nagle: NagleRule::Rfc,
-            send_buffer_bytes: None,
-            send_buffer_max_bytes: None,
-            notsent_lowat_bytes: None,
-            ecn: false,
-            ecn_beta: None,
-            freeze_warning_ns: None,
-            handover_adaptation: HandoverRule::Off,
-            quick_start_bps: None,
-            acks_per_round_trip: None,
-            low_priority_probes: None,
-            profile: Profile::Rfc,
         }
     }
 

@@ -148,10 +148,6 @@ impl LinkDirection {
 
     /// The fast path, taken by nearly every packet: within `fast_path_span`, into a queue that certainly has space. Under
     /// this condition it replaces `pass`.
-    #[allow(
-        clippy::inline_always,
-        reason = "all of a hop; `#[inline]` alone is ignored here"
-    )]
     #[inline(always)]
     pub fn pass_fast(&mut self, ip_bytes: u16, carries_data: bool, now: Nanos) -> FastOutcome {
         let Queue::DropTail(queue) = &mut self.queue else {
@@ -173,7 +169,6 @@ impl LinkDirection {
     }
 
     /// What the loss process adds to the delay of a packet that leaves at `departure`; none if the packet is lost.
-    #[allow(clippy::inline_always, reason = "as above")]
     #[inline(always)]
     fn loss_delay(&mut self, ip_bytes: u16, carries_data: bool, departure: Nanos) -> Option<Nanos> {
         if !self.applies_to[usize::from(carries_data)] {

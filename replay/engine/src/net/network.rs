@@ -253,7 +253,6 @@ impl<'a, T: Tap> Network<'a, T> {
     }
 
     /// Hands what has come to `end`, or tells it that its time has come.
-    #[allow(clippy::inline_always, reason = "as `pass_on`")]
     #[inline(always)]
     pub fn hand(&mut self, end: &mut impl Endpoint, came: Option<PacketHandle>, now: Nanos) {
         match came {
@@ -263,7 +262,6 @@ impl<'a, T: Tap> Network<'a, T> {
     }
 
     /// Sends what `end` has to send; `free` is a slot that is no longer needed.
-    #[allow(clippy::inline_always, reason = "as `pass_on`")]
     #[inline(always)]
     pub fn send_all(
         &mut self,
@@ -282,7 +280,6 @@ impl<'a, T: Tap> Network<'a, T> {
 
     /// Lets `end` write its next segment, if it has one, into the spare slot, which `free` then takes the place of. Says
     /// where it goes, and whether it is the last one now.
-    #[allow(clippy::inline_always, reason = "as `pass_on`")]
     #[inline(always)]
     pub fn write(
         &mut self,
@@ -323,7 +320,6 @@ impl<'a, T: Tap> Network<'a, T> {
         self.go(&outgoing, number, now);
     }
 
-    #[allow(clippy::inline_always, reason = "as `pass_on`")]
     #[inline(always)]
     fn go(&mut self, outgoing: &Outgoing, number: usize, now: Nanos) {
         let packet = outgoing.packet;
@@ -339,10 +335,6 @@ impl<'a, T: Tap> Network<'a, T> {
 
     /// The fast path over link direction `number` and on. Over a place where nobody joins, the order in which one link
     /// delivers is the order in which the next one takes, so both are worked out at once and cost one event.
-    #[allow(
-        clippy::inline_always,
-        reason = "the hops of nearly every segment; `#[inline]` alone is ignored here"
-    )]
     #[inline(always)]
     fn pass_on(&mut self, outgoing: &Outgoing, mut number: usize, mut now: Nanos) -> Reach {
         let &Outgoing {
@@ -369,7 +361,6 @@ impl<'a, T: Tap> Network<'a, T> {
     }
 
     /// Lets a segment fly over link direction `number`.
-    #[allow(clippy::inline_always, reason = "as `pass_on`")]
     #[inline(always)]
     fn launch(&mut self, number: usize, flight: Flight) {
         let first = self.links[number].launch(flight);

@@ -22,10 +22,6 @@ pub struct Histogram {
 
 impl Histogram {
     /// Adds one duration.
-    #[allow(
-        clippy::inline_always,
-        reason = "on the path of every segment; `#[inline]` alone is ignored here"
-    )]
     #[inline(always)]
     pub fn add(&mut self, value: Nanos) {
         if value != self.latest {

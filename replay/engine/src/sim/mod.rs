@@ -11,6 +11,5 @@ pub(crate) mod packet_pool;
 pub(crate) mod ring;
 pub(crate) mod summary;
 pub(crate) mod time;
-pub(crate) mod timer;
 pub(crate) mod trace;
 pub(crate) mod world;

@@ -6,7 +6,7 @@
 //! Deviation: in Linux a timer that is set again for the same tick keeps its place in the wheel, which may be at a coarser
 //! level and so fire later; here it gets a new place.
 
-use crate::sim::time::{MILLISECOND, NEVER, Nanos};
+use crate::sim::time::{MILLISECOND, Nanos};
 
 /// Length of a tick, of a kernel built with HZ = 250.
 pub const TICK: Nanos = 4 * MILLISECOND;
@@ -29,7 +29,7 @@ pub const fn down(time: Nanos) -> Nanos {
 
 /// Linux (`calc_wheel_index`): when a timer fires that is set `now` for a time of `delay`, which counts in whole ticks. It
 /// never fires early: it fires at the first step of its level of the wheel after its expiry.
-#[inline]
+#[inline(never)]
 pub fn fires(now: Nanos, delay: Nanos) -> Nanos {
     let ticks = delay.div_ceil(TICK);
     let mut step = 1;
@@ -40,111 +40,9 @@ pub fn fires(now: Nanos, delay: Nanos) -> Nanos {
     (((now / TICK + ticks) | (step - 1)) + 1) * TICK
 }
 
-/// A lazy timer that can count in whole ticks. It computes its time of expiry only when that may be earlier than the time at
-/// which it is called next, and when it is called.
-#[derive(Clone, Copy, Debug)]
-pub struct TickTimer {
-    /// It fires `delay` after this time, by the wheel if `in_ticks`; `NEVER` if it is not set.
-    set_at: Nanos,
-    delay: Nanos,
-    in_ticks: bool,
-    armed: Nanos,
-}
-
-impl Default for TickTimer {
-    fn default() -> Self {
-        Self {
-            set_at: NEVER,
-            delay: 0,
-            in_ticks: false,
-            armed: NEVER,
-        }
-    }
-}
-
-impl TickTimer {
-    /// Sets the deadline.
-    #[inline]
-    pub fn set(&mut self, deadline: Nanos) {
-        (self.set_at, self.delay, self.in_ticks) = (deadline, 0, false);
-        self.armed = self.armed.min(deadline);
-    }
-
-    /// Sets the deadline `delay` from `now`, on the wheel (see [`fires`]), which is never early.
-    #[inline]
-    pub fn set_ticks(&mut self, now: Nanos, delay: Nanos) {
-        (self.set_at, self.delay, self.in_ticks) = (now, delay, true);
-        if now + delay < self.armed {
-            self.armed = self.armed.min(self.deadline());
-        }
-    }
-
-    /// Stops the timer.
-    #[inline]
-    pub fn stop(&mut self) {
-        (self.set_at, self.delay, self.in_ticks) = (NEVER, 0, false);
-    }
-
-    /// Whether a deadline is set.
-    #[inline]
-    pub fn is_set(&self) -> bool {
-        self.set_at != NEVER
-    }
-
-    /// The deadline.
-    #[inline(never)]
-    pub fn deadline(&self) -> Nanos {
-        if self.in_ticks {
-            fires(self.set_at, self.delay)
-        } else {
-            self.set_at
-        }
-    }
-
-    /// When the node needs to be called: never later than the deadline.
-    #[inline]
-    pub fn armed(&self) -> Nanos {
-        self.armed
-    }
-
-    /// Called at `armed`: whether the deadline is due (and then cleared); else the timer is armed anew.
-    pub fn fires(&mut self, now: Nanos) -> bool {
-        if self.armed > now {
-            return false;
-        }
-        let deadline = self.deadline();
-        let due = deadline <= now;
-        if due {
-            self.stop();
-        }
-        self.armed = if due { NEVER } else { deadline };
-        due
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_timer_in_ticks_is_armed_when_it_fires_and_no_later_setting_moves_that() {
-        let ms = MILLISECOND;
-        let mut timer = TickTimer::default();
-        timer.set_ticks(ms, 40 * ms);
-        assert_eq!((timer.armed(), timer.deadline()), (44 * ms, 44 * ms));
-        timer.set_ticks(7 * ms, 41 * ms);
-        assert_eq!((timer.armed(), timer.deadline()), (44 * ms, 52 * ms));
-        assert!(!timer.fires(44 * ms));
-        assert_eq!(timer.armed(), 52 * ms);
-        // An earlier one arms at once.
-        timer.set_ticks(8 * ms, 10 * ms);
-        assert_eq!(timer.armed(), fires(8 * ms, 10 * ms));
-        timer.stop();
-        assert!(!timer.is_set() && !timer.fires(52 * ms));
-        assert_eq!((timer.armed(), timer.deadline()), (NEVER, NEVER));
-        timer.set(60 * ms);
-        assert!(timer.fires(60 * ms) && !timer.is_set());
-    }
 
     #[track_caller]
     fn assert_fires(cases: &[(u64, u64, u64)]) {

@@ -12,3 +12,4 @@ pub(crate) mod scoreboard;
 pub(crate) mod segment;
 pub(crate) mod sender;
 mod stack_rules;
+pub(crate) mod timer;

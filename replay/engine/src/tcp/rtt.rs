@@ -58,10 +58,6 @@ impl RttEstimator {
     }
 
     /// Takes a sample; `snd_una` and `snd_nxt` delimit round trips for Linux's rule.
-    #[allow(
-        clippy::inline_always,
-        reason = "part of the fast path of nearly every segment; `#[inline]` alone is ignored here"
-    )]
     #[inline(always)]
     pub fn sample(&mut self, rtt: Nanos, snd_una: u64, snd_nxt: u64) {
         let rtt = rtt.max(1);
@@ -93,10 +89,6 @@ impl RttEstimator {
         self.min_rtt = self.min_rtt.min(rtt.max(1));
     }
 
-    #[allow(
-        clippy::inline_always,
-        reason = "part of the fast path of nearly every segment; `#[inline]` alone is ignored here"
-    )]
     #[inline(always)]
     fn sample_rfc6298(&mut self, rtt: Nanos) {
         if let Some(srtt) = self.srtt {
@@ -115,7 +107,6 @@ impl RttEstimator {
 
     /// Linux: the minimum applies to the variation, not to the whole timeout; the variation rises at once and
     /// falls by a quarter of the difference per round trip. All deviations here are four times the mean one.
-    #[allow(clippy::inline_always, reason = "as `sample`")]
     #[inline(always)]
     fn sample_linux(&mut self, rtt: Nanos, snd_una: u64, snd_nxt: u64) {
         let v = &mut self.linux;

@@ -7,6 +7,8 @@
 mod digest;
 mod dupacks;
 mod fast_path;
+#[cfg(test)]
+mod invariants;
 mod losses;
 mod pieces;
 mod send_order;

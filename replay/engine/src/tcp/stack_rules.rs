@@ -12,16 +12,14 @@ const LINEAR_SYN_TIMEOUTS: u32 = 4;
 
 /// The rules of a sender that do not change while the connection lasts.
 #[derive(Clone, Copy, Debug)]
-#[allow(
-    clippy::struct_excessive_bools,
-    reason = "each is a rule by which stacks differ, independent of the others"
-)]
 pub(in crate::tcp) struct StackRules {
     pub algorithm: Algorithm,
     /// The order in which segments left is kept.
     pub keeps_order: bool,
     /// SACK was agreed on.
     pub sack: bool,
+    /// A tail loss probe is sent (RFC 8985 §7), which needs SACK.
+    pub tail_loss_probe: bool,
     /// RFC 3042 §2: the first two duplicate ACKs each let a new segment leave. With SACK the pipe shrinks by itself
     /// (RFC 6675 §5 step (3)).
     pub limited_transmit: bool,
@@ -81,6 +79,7 @@ impl StackRules {
             algorithm,
             keeps_order: algorithm.reads_order(),
             sack,
+            tail_loss_probe: params.tail_loss_probe && sack,
             limited_transmit: params.limited_transmit && (ns2 || !sack && !recovers_as_linux),
             counts_outstanding: ns2,
             counts_acks: ns2 || ns2_tcp_linux,
@@ -109,10 +108,6 @@ impl StackRules {
 
 /// The rules by which receivers decide when to acknowledge. They do not change while the connection lasts.
 #[derive(Clone, Copy, Debug)]
-#[allow(
-    clippy::struct_excessive_bools,
-    reason = "each is a rule by which stacks differ, independent of the others"
-)]
 pub(in crate::tcp) struct AckRules {
     /// The delay of an ACK follows the spacing of segments (Linux); RFC 5681 §4.2 has a constant one.
     pub adapts_delay: bool,

@@ -142,11 +142,20 @@ impl LinuxCubic {
     /// Factor of the window decrease.
     pub const BETA: f64 = BETA as f64 / BETA_SCALE as f64;
 
-    fn take_rtt(&mut self, rtt: Nanos, now: Nanos) {
+    /// Takes an RTT sample of data.
+    #[inline]
+    pub fn take_rtt(&mut self, rtt: Nanos, now: Nanos) {
         let settling = |stage: Stage| now.saturating_sub(stage.start) < SETTLING;
         if !self.stage.is_some_and(settling) {
             keep_min(&mut self.min_rtt, rtt);
         }
+    }
+
+    /// Takes `acked` segments in congestion avoidance.
+    #[inline]
+    pub fn count(&mut self, cwnd: &mut f64, acked: f64, now: Nanos) {
+        self.update(*cwnd as u64, acked as u64, now);
+        self.counter.count(cwnd, self.per_segment as f64, acked);
     }
 
     fn update(&mut self, cwnd: u64, acked: u64, now: Nanos) {
@@ -190,9 +199,7 @@ impl WindowIncrease for LinuxCubic {
     }
 
     fn on_ack(&mut self, window: &mut Window, acked: f64, ack: &AckEvidence) {
-        self.update(window.cwnd as u64, acked as u64, ack.now);
-        self.counter
-            .count(&mut window.cwnd, self.per_segment as f64, acked);
+        self.count(&mut window.cwnd, acked, ack.now);
     }
 
     /// RFC 9438 §4.6 and §4.7.

@@ -43,7 +43,6 @@ impl<T: Tap> Network<'_, T> {
 
     /// Takes the next ACK if it arrives before `time`, before any other event and before the end of the run. Returns its
     /// arrival time.
-    #[allow(clippy::inline_always, reason = "as `pass_on`")]
     #[inline(always)]
     pub fn take_answer(&mut self, time: Nanos) -> Option<(PacketHandle, Nanos)> {
         let before = self.next_reported().min(time);
@@ -69,7 +68,6 @@ impl<T: Tap> Network<'_, T> {
 
     /// Sends a segment that has just been written over the lane; if nothing that was sent before is still on it, the
     /// segment itself is not, but in the hands of the one who takes it: at its time, or puts it on the lane.
-    #[allow(clippy::inline_always, reason = "as `pass_on`")]
     #[inline(always)]
     pub fn send_over_lane(&mut self, outgoing: &Outgoing, now: Nanos) -> Option<Flight> {
         let packet = outgoing.packet;
@@ -96,7 +94,6 @@ impl<T: Tap> Network<'_, T> {
     }
 
     /// Hands to `end` what came over the lane, but was not put on it.
-    #[allow(clippy::inline_always, reason = "as `pass_on`")]
     #[inline(always)]
     pub fn hand_from_lane(&mut self, end: &mut impl Endpoint, flight: Flight) -> PacketHandle {
         let handle = flight.packet.handle();

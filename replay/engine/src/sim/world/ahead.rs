@@ -54,7 +54,6 @@ impl<T: Tap> World<'_, T> {
     }
 
     /// The sending end takes one ACK after another while there is no other event.
-    #[allow(clippy::inline_always, reason = "as `let_source_send`")]
     #[inline(always)]
     fn visit_source(&mut self, came: Option<PacketHandle>, now: Nanos) {
         let mut more = if self.unobserved { MAX_CALLS } else { 0 };
@@ -121,10 +120,6 @@ impl<T: Tap> World<'_, T> {
 
     /// Lets the sending end take what has come, and the receiving end what it sends. Returns whether the deadline of the
     /// former is another one now.
-    #[allow(
-        clippy::inline_always,
-        reason = "the loop around it is the run of nearly every packet"
-    )]
     #[inline(always)]
     fn let_source_send(&mut self, came: Option<PacketHandle>, now: Nanos) -> bool {
         let [Node::Source(source), Node::Sink(sink)] = &mut self.nodes[..] else {

@@ -6,9 +6,9 @@
 use super::periodic_acks::Periods;
 use crate::config::StackParams;
 use crate::sim::time::{MILLISECOND, Nanos, SECOND};
-use crate::sim::timer::Timer;
 use crate::tcp::jiffies;
 use crate::tcp::stack_rules::AckRules;
+use crate::tcp::timer::Timer;
 
 /// Linux (`TCP_DELACK_MAX`): the longest delay of an ACK.
 const LONGEST_DELAY: Nanos = 200 * MILLISECOND;
@@ -64,10 +64,6 @@ struct GapAcks {
 
 /// What arrived, as far as the policy cares.
 #[derive(Clone, Copy, Debug)]
-#[allow(
-    clippy::struct_excessive_bools,
-    reason = "what may be said of a segment, each for itself"
-)]
 pub struct InOrder {
     /// Octets in order that no ACK has covered yet.
     pub unacknowledged: u64,
@@ -127,10 +123,6 @@ impl AckPolicy {
     }
 
     /// Payload came in order; `window_bytes` is the window promised when it did.
-    #[allow(
-        clippy::inline_always,
-        reason = "part of the fast path of nearly every segment; `#[inline]` alone is ignored here"
-    )]
     #[inline(always)]
     pub fn note_arrival(&mut self, window_bytes: u64, now: Nanos) {
         let Some(last) = self.last_data_at.replace(now) else {

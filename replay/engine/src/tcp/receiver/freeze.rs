@@ -6,7 +6,7 @@
 
 use super::{Owed, Receiver};
 use crate::sim::time::{NEVER, Nanos};
-use crate::sim::timer::Timer;
+use crate::tcp::timer::Timer;
 
 /// Goff et al. 2000 §3: the number of ACKs on which a sender retransmits at once what it had in flight.
 const RECONNECTION_ACKS: u8 = 3;

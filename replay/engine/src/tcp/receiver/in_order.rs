@@ -1,11 +1,6 @@
 //! Data in order, the usual case. A segment that is the next one expected, on a connection in its usual state, skips the
 //! checks for all other segments (`admits`).
 
-#![allow(
-    clippy::inline_always,
-    reason = "the path of nearly every segment, called from one place; `#[inline]` alone is ignored here"
-)]
-
 use super::ack_policy::InOrder;
 use super::{Owed, Receiver, Space};
 use crate::sim::time::Nanos;

@@ -2,7 +2,6 @@
 //!
 //! `ack_policy` decides when an ACK is sent, `autotuning` how the window opens.
 //! Does not depend on congestion control. Read RFC 9293 §3.8.6 and §3.10.7.4, RFC 5681 §4.2 and RFC 2018 first.
-#![allow(clippy::inline_always, reason = "parts of the fast path")]
 
 mod ack_policy;
 mod advertised_window;
@@ -18,7 +17,7 @@ use super::segment::{Direction, Ecn, Purpose, Segment, flags};
 use super::stack_rules::AckRules;
 use crate::config::StackParams;
 use crate::sim::time::{Nanos, timestamp};
-use crate::sim::timer::Timer;
+use crate::tcp::timer::Timer;
 use ack_policy::AckPolicy;
 use autotuning::{GrowingWindow, linux_window_scale, window_scale};
 use closing::Ending;
@@ -69,10 +68,6 @@ pub struct ReceiverCounters {
 
 /// A receiver.
 #[derive(Debug)]
-#[allow(
-    clippy::struct_excessive_bools,
-    reason = "independent facts about a connection"
-)]
 pub struct Receiver {
     leg: u16,
     params: StackParams,

@@ -82,7 +82,6 @@ impl Recovery for LinuxRecovery {
         allowed
     }
 
-    #[allow(clippy::inline_always, reason = "as `Algorithm::on_departure`")]
     #[inline(always)]
     fn on_departure(sender: &mut Sender, departure: Departure, now: Nanos) {
         match departure {

@@ -53,7 +53,7 @@ impl Sender {
     #[inline]
     fn with_pacing(&self, wait: Nanos, now: Nanos) -> Nanos {
         let released = self.pacer.as_ref().map_or(0, Pacer::release);
-        if released <= now {
+        if released < now + jiffies::TICK {
             return wait;
         }
         wait + jiffies::down(released - now)
@@ -112,7 +112,7 @@ impl Sender {
     #[inline]
     fn set_probe(&mut self, now: Nanos, max: Nanos) -> bool {
         let open = !self.in_loss_recovery() && self.board.sacked() == 0;
-        if !open || !self.params.tail_loss_probe || !self.rules.sack {
+        if !open || !self.rules.tail_loss_probe {
             return false;
         }
         let wait = self.rtt.srtt().map_or(PROBE_WITHOUT_RTT, |srtt| {

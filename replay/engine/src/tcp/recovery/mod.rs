@@ -189,7 +189,6 @@ macro_rules! algorithms {
                 match self { $(Self::$name => <$rules>::probe_may_leave(sender, now),)+ }
             }
 
-            #[allow(clippy::inline_always, reason = "nearly every call knows that new data left; a hint is ignored")]
             #[inline(always)]
             pub fn on_departure(self, sender: &mut Sender, departure: Departure, now: Nanos) {
                 match self { $(Self::$name => <$rules>::on_departure(sender, departure, now),)+ }

@@ -6,10 +6,10 @@ use super::rfc::{self, Entry};
 use super::window::RecoveryWindow;
 use super::{Ack, Departure, Recovery, prr};
 use crate::sim::time::Nanos;
-use crate::tcp::jiffies::TickTimer;
 use crate::tcp::scoreboard::{Digest, Latest, Scoreboard};
 use crate::tcp::sender::Sender;
 use crate::tcp::sender::phase::Phase;
+use crate::tcp::timer::Timer;
 
 /// RFC 8985 with the proportional rate reduction.
 pub(in crate::tcp) struct RackRecovery;
@@ -97,10 +97,10 @@ pub(super) fn on_reordering_timer<R: Recovery>(sender: &mut Sender, view: &PathV
 
 /// RFC 8985 §7.2: a probe in two round trips, unless losses are known or suspected.
 fn schedule_probe(sender: &mut Sender, now: Nanos) {
-    if !sender.params.tail_loss_probe {
+    if !sender.rules.tail_loss_probe {
         return;
     }
-    let open = !sender.in_loss_recovery() && sender.board.sacked() == 0 && sender.rules.sack;
+    let open = !sender.in_loss_recovery() && sender.board.sacked() == 0;
     let awaits = open && sender.rack.probe.is_none();
     let Some(srtt) = sender.rtt.srtt().filter(|_| awaits) else {
         sender.rack.probe_timer.stop();
@@ -139,11 +139,11 @@ pub struct Rack {
     /// Round-trip time of that transmission.
     rtt: Nanos,
     /// Fires when the reordering window of the oldest suspect closes.
-    pub reordering_timer: TickTimer,
+    pub reordering_timer: Timer,
     /// The last look at the scoreboard set it.
     pub awaits: bool,
     /// Fires when a probe is due.
-    pub probe_timer: TickTimer,
+    pub probe_timer: Timer,
     /// A probe is out that ends here; whether it carried old data.
     pub probe: Option<Probe>,
     /// A probe is to leave now.
@@ -231,20 +231,17 @@ impl Rack {
         true
     }
 
-    /// Whether the first outstanding segment left before the latest one known to have been delivered.
+    /// Whether a segment that begins at `seq` left before the latest one known to have been delivered.
     #[inline]
-    pub fn suspects(&self, board: &Scoreboard) -> bool {
-        let Some(first) = board.first() else {
-            return false;
-        };
-        (board.sent_at(first), board.span(first).0) < self.latest
+    pub fn suspects(&self, sent_at: Nanos, seq: u64) -> bool {
+        (sent_at, seq) < self.latest
     }
 
     /// `update` and `take_rtt_of_last` at once, for an ACK of the segment that was sent once, at `sent.0`, and ends at
     /// `sent.1`, while nothing is suspected.
     #[inline]
     pub fn note_delivery(&mut self, sent: (Nanos, u64), now: Nanos) {
-        self.latest = self.latest.max(sent);
+        self.latest = sent;
         self.rtt = now - sent.0;
         self.awaits = false;
     }

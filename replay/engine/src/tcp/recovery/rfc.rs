@@ -153,7 +153,6 @@ pub(super) fn begin_loss_phase(sender: &mut Sender, now: Nanos) {
 }
 
 /// RFC 6298 §5.1. Returns whether the timer has been started.
-#[allow(clippy::inline_always, reason = "as `Algorithm::on_departure`")]
 #[inline(always)]
 pub(super) fn time_departure(sender: &mut Sender, departure: Departure, now: Nanos) -> bool {
     if let Departure::Retransmission(number)

@@ -24,14 +24,10 @@ impl Scoreboard {
         self.sacked | self.lost | self.retransmitted == 0
     }
 
-    /// Like `acknowledge`, for an ACK of whole segments from `snd_una` on that were sent once, of a board that is unmarked;
-    /// none, and nothing done, where that does not hold.
-    #[allow(
-        clippy::inline_always,
-        reason = "part of the fast path of nearly every segment; `#[inline]` alone is ignored here"
-    )]
+    /// What an ACK covers, of a board that is unmarked: whole segments from `snd_una` on that were sent once; none where that
+    /// does not hold.
     #[inline(always)]
-    pub fn acknowledge_fast(&mut self, snd_una: u64, ack: u64) -> Option<Covered> {
+    pub fn covered(&self, snd_una: u64, ack: u64) -> Option<Covered> {
         debug_assert!(!self.keeps_pieces && self.is_unmarked());
         if self.base == self.end {
             return None;
@@ -59,15 +55,21 @@ impl Scoreboard {
             slot = self.slot(number);
         }
         let segments = (number - self.base) as u32;
-        if self.keeps_order {
-            self.unlink_before(number);
-        }
-        self.base = number;
         (segments > 0).then(|| Covered {
             segments,
             oldest_sent_at,
             newest_sent_at,
             newest: number - 1,
         })
+    }
+
+    /// Like `acknowledge`, for what `covered` found.
+    #[inline(always)]
+    pub fn acknowledge_covered(&mut self, covered: &Covered) {
+        let number = covered.newest + 1;
+        if self.keeps_order {
+            self.unlink_before(number);
+        }
+        self.base = number;
     }
 }

@@ -18,23 +18,25 @@ impl Scoreboard {
     }
 
     /// Takes all segments before `number` off the order of transmission.
-    #[inline(never)]
+    #[inline]
     pub(super) fn unlink_before(&mut self, number: u64) {
         for acknowledged in self.base..number {
-            if self.oldest != acknowledged as u32 {
+            if self.oldest == acknowledged as u32 {
+                let slot = self.slot_mut(acknowledged);
+                let newer = slot.newer;
+                (slot.older, slot.newer) = (NONE, NONE);
+                self.oldest = newer;
+            } else {
                 self.unlink(acknowledged);
-                continue;
             }
-            self.oldest = std::mem::replace(&mut self.slot_mut(acknowledged).newer, NONE);
-            match self.oldest {
-                NONE => self.newest = NONE,
-                oldest => self.slot_mut(oldest.into()).older = NONE,
-            }
+        }
+        match self.oldest {
+            NONE => self.newest = NONE,
+            oldest => self.slot_mut(oldest.into()).older = NONE,
         }
     }
 
     /// Takes a segment off the order of transmission: RACK has judged it.
-    #[inline]
     pub fn unlink(&mut self, number: u64) {
         let low = number as u32;
         let Slot { older, newer, .. } = *self.slot(number);

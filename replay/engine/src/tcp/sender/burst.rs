@@ -45,8 +45,12 @@ impl Sender {
     #[inline(never)]
     pub(super) fn plan_burst(&mut self, room: Room, now: Nanos) -> Option<u32> {
         let pushed = std::mem::take(&mut self.send_queue.pushed);
+        let waits = !pushed && self.deferred;
+        if !waits && self.is_in_burst(now) {
+            return Some(self.burst.size);
+        }
         let size = self.max_of_burst(room);
-        if !pushed && (self.deferred || self.waits_for_a_burst(room, size, now)) {
+        if waits || !pushed && self.waits_for_a_burst(room, size, now) {
             self.deferred = true;
             self.note_usage(true, now);
             return None;
@@ -102,10 +106,12 @@ impl Sender {
     #[inline]
     fn limit_burst(&self, max: u32, room: Room) -> u32 {
         let smss_bytes = u64::from(self.params.smss_bytes);
-        let (size, waiting) = (
-            (room.left.max(1.0) as u32).min(max),
-            self.write_end - self.snd_nxt,
-        );
+        let waiting = self.write_end - self.snd_nxt;
+        let size = if room.left < f64::from(max) {
+            (room.left.max(1.0) as u32).min(max)
+        } else {
+            max
+        };
         if waiting < u64::from(size) * smss_bytes {
             return (waiting / smss_bytes) as u32;
         }
@@ -117,14 +123,14 @@ impl Sender {
     /// leave (`tcp_wstamp_ns`).
     #[inline]
     fn waits_for_a_burst(&self, room: Room, max: u32, now: Nanos) -> bool {
-        if !self.rules.sends_bursts || self.is_in_burst(now) || self.in_loss_recovery() {
+        let ample = room.left >= f64::from(max);
+        if ample || !self.rules.sends_bursts || self.is_in_burst(now) || self.in_loss_recovery() {
             return false;
         }
         let released = self.pacer.as_ref().map_or(0, Pacer::release);
         let wanted = room.left * BURST_SHARE;
         let offered_bytes = f64::from(self.last_wnd_bytes);
         let is_small = now <= self.last_sent_at.max(released) + MILLISECOND
-            && room.left < f64::from(max)
             && wanted < room.window
             && wanted * f64::from(self.params.smss_bytes) < offered_bytes;
         if !is_small {
@@ -150,7 +156,10 @@ impl Sender {
         };
         let cwnd = self.controller.window().cwnd;
         let share = WindowPacing::LINUX.share(cwnd, self.controller.window().ssthresh);
-        let per_millisecond = share * cwnd * BURST_SPAN as f64 / srtt as i64 as f64;
-        (per_millisecond as u32).max(MIN_BURST)
+        let (work, srtt) = (share * cwnd * BURST_SPAN as f64, srtt as i64 as f64);
+        if work < f64::from(MIN_BURST + 1) * srtt {
+            return MIN_BURST;
+        }
+        (work / srtt) as u32
     }
 }

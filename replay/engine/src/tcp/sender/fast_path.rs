@@ -5,17 +5,12 @@
 //! the bit. Where the condition does not hold it changes nothing and returns false. `transmit.rs` skips steps under the same
 //! condition. Read `mod.rs` first.
 
-#![allow(
-    clippy::inline_always,
-    reason = "the fast path is taken from one place, by nearly every segment; `#[inline]` alone is ignored here"
-)]
-
 use super::Sender;
 use super::connection::ConnectionState;
 use super::pacing::Pacer;
 use super::phase::Phase;
 use super::rate::Newest;
-use crate::cc::{AckEvidence, RateSample, RecoveryPhase};
+use crate::cc::{AckCount, AckEvidence, RateSample, RecoveryPhase};
 use crate::config::StackParams;
 use crate::sim::time::Nanos;
 use crate::tcp::recovery::undo::Hold;
@@ -117,14 +112,15 @@ impl Sender {
         if !only_acknowledges || !expected || !self.on_fast_path_now() {
             return false;
         }
+        let Some(covered) = self.board.covered(self.snd_una, segment.ack) else {
+            return false;
+        };
         let keeps_order = self.rules.keeps_order;
-        if keeps_order && self.rack.suspects(&self.board) {
+        if keeps_order && (self.rack).suspects(covered.oldest_sent_at, self.snd_una) {
             return false;
         }
         let prior_flight = self.board.outstanding();
-        let Some(covered) = self.board.acknowledge_fast(self.snd_una, segment.ack) else {
-            return false;
-        };
+        self.board.acknowledge_covered(&covered);
         let acked_bytes = segment.ack - self.snd_una;
         self.ts_recent = segment.ts_val;
         self.deferred = false;
@@ -153,7 +149,7 @@ impl Sender {
             self.notify_model_fast(news());
         } else if self.pacer.is_some() {
             self.notify_paced_fast(news());
-        } else if self.has_news(covered.segments) {
+        } else if self.has_news(covered, now) {
             self.notify_fast(news());
         }
         if self.board.outstanding() == 0 {
@@ -201,18 +197,25 @@ impl Sender {
         }
     }
 
-    /// Whether the controller must see an ACK of so many segments. Not if the ACK cannot change the window, nor if their
-    /// number is all that the controller needs: it has counted them then.
+    /// Whether the controller must see an ACK. Not if the ACK cannot change it, nor if what it counts is all that the
+    /// controller needs: it has taken that then.
     #[inline(always)]
-    fn has_news(&mut self, segments: u32) -> bool {
-        let limited = self.is_cwnd_limited();
-        let may_increase = self.controller.may_increase(limited) || self.capabilities.observes;
-        may_increase && !(limited && self.controller.try_count_ack(segments))
+    fn has_news(&mut self, covered: Covered, now: Nanos) -> bool {
+        let cwnd_limited = self.is_cwnd_limited();
+        if !(self.capabilities.observes || self.controller.may_increase(cwnd_limited)) {
+            return false;
+        }
+        !self.controller.try_count_ack(&AckCount {
+            now,
+            delivered: covered.segments,
+            rtt: now - covered.newest_sent_at,
+            cwnd_limited,
+        })
     }
 
     #[inline(never)]
     fn notify_paced_fast(&mut self, news: News) {
-        if self.has_news(news.covered.segments) {
+        if self.has_news(news.covered, news.now) {
             self.notify_fast(news);
         }
         self.update_pacing();

@@ -7,7 +7,7 @@ use crate::cc::{Adjustment, MIN_SSTHRESH, Window};
 use crate::config::HandoverRule;
 use crate::net::handover_forecast::PathChange;
 use crate::sim::time::{NEVER, Nanos, SECOND};
-use crate::sim::timer::Timer;
+use crate::tcp::timer::Timer;
 
 /// The handovers that are to come, the next one last.
 #[derive(Clone, Debug)]

@@ -44,7 +44,6 @@ use quick_start::QuickStart;
 use rate::{Newest, RateSampler};
 use validation::WindowUse;
 
-use super::jiffies::TickTimer;
 use super::rtt::RttEstimator;
 use super::scoreboard::{Digest, Scoreboard};
 use super::segment::{Segment, flags};
@@ -55,7 +54,7 @@ use crate::cc::{
 use crate::config::StackParams;
 use crate::sim::histogram::Histogram;
 use crate::sim::time::{MILLISECOND, Nanos, timestamp};
-use crate::sim::timer::Timer;
+use crate::tcp::timer::Timer;
 
 /// Counters of a sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -150,7 +149,7 @@ pub struct Sender {
     pub(in crate::tcp) freeze: Freeze,
     pub(in crate::tcp) handovers: Option<Box<Handovers>>,
     pub(in crate::tcp) quick_start: Option<QuickStart>,
-    pub(in crate::tcp) rto_timer: TickTimer,
+    pub(in crate::tcp) rto_timer: Timer,
     pub(in crate::tcp) persist_timer: Timer,
     pub(in crate::tcp) persist_backoff: u32,
     pub(in crate::tcp) persist_due: bool,
@@ -212,7 +211,7 @@ impl Sender {
             freeze: Freeze::default(),
             handovers: None,
             quick_start: None,
-            rto_timer: TickTimer::default(),
+            rto_timer: Timer::default(),
             persist_timer: Timer::default(),
             persist_backoff: 0,
             persist_due: false,
@@ -260,10 +259,6 @@ impl Sender {
     }
 
     /// Takes an acknowledgement.
-    #[allow(
-        clippy::inline_always,
-        reason = "part of the fast path of nearly every segment; `#[inline]` alone is ignored here"
-    )]
     #[inline(always)]
     pub fn receive(&mut self, segment: &Segment, now: Nanos) {
         // A window that closes may mean more than that: see `freeze`.
@@ -580,10 +575,6 @@ impl Sender {
     }
 
     /// The last round was limited by cwnd, not by the application or the receiver's window.
-    #[allow(
-        clippy::inline_always,
-        reason = "part of the fast path of nearly every segment; `#[inline]` alone is ignored here"
-    )]
     #[inline(always)]
     pub(in crate::tcp) fn is_cwnd_limited(&self) -> bool {
         self.usage.is_limited(

@@ -6,7 +6,7 @@
 use super::Sender;
 use crate::cc::Pace;
 use crate::sim::time::{Nanos, SECOND};
-use crate::sim::timer::Timer;
+use crate::tcp::timer::Timer;
 
 /// Linux: the first segments of a connection leave unpaced.
 const UNPACED_PKTS: u64 = 10;

@@ -63,10 +63,6 @@ impl CwndUsage {
     }
 
     /// Whether cwnd counts as used: in slow start half of it is enough.
-    #[allow(
-        clippy::inline_always,
-        reason = "part of the fast path of nearly every segment; `#[inline]` alone is ignored here"
-    )]
     #[inline(always)]
     pub fn is_limited(&self, cwnd: f64, in_slow_start: bool) -> bool {
         self.limited || in_slow_start && cwnd < 2.0 * f64::from(self.max_outstanding)

@@ -11,8 +11,8 @@ use super::phase::Phase;
 use crate::cc::ConnectionEvent;
 use crate::config::ProbeSegments;
 use crate::sim::time::Nanos;
-use crate::sim::timer::Timer;
 use crate::tcp::segment::{Purpose, Segment, flags};
+use crate::tcp::timer::Timer;
 
 /// Those of a connection.
 #[derive(Clone, Debug)]

@@ -12,32 +12,26 @@ use crate::tcp::recovery::rack::Probe;
 use crate::tcp::segment::Segment;
 
 impl Sender {
-    /// When it needs to be called, if only the retransmission timeout can have changed since the slow path.
+    /// When it needs to be called, while it is on the fast path.
     #[inline]
     pub fn fast_path_deadline(&self) -> Option<Nanos> {
-        // Pacing and low-priority probes have timers that the fast path sets.
-        let others = self
-            .fast_path_until
-            .filter(|_| self.pacer.is_none() && self.low_priority_probes.is_none())?;
-        Some(others.min(self.timeout_deadline()))
+        self.fast_path_until.map(|rarer| self.deadline_with(rarer))
     }
 
     /// When it needs to be called.
     #[inline]
     pub fn next_deadline(&self) -> Nanos {
-        let others = self
-            .fast_path_until
-            .unwrap_or_else(|| self.rarer_deadline());
-        self.timeout_deadline()
-            .min(others)
-            .min(self.pacer.map_or(NEVER, |pacer| pacer.timer.armed()))
-            .min(
-                self.low_priority_probes
-                    .as_ref()
-                    .map_or(NEVER, |low_priority_probes| {
-                        low_priority_probes.timer.armed()
-                    }),
-            )
+        (self.fast_path_deadline()).unwrap_or_else(|| self.deadline_with(self.rarer_deadline()))
+    }
+
+    /// The earliest of `rarer` and of the timers that the fast path sets.
+    #[inline]
+    fn deadline_with(&self, rarer: Nanos) -> Nanos {
+        let paced = self.pacer.as_ref().map(|pacer| pacer.timer.armed());
+        let probes = (self.low_priority_probes.as_ref()).map(|probes| probes.timer.armed());
+        (self.timeout_deadline().min(rarer))
+            .min(paced.unwrap_or(NEVER))
+            .min(probes.unwrap_or(NEVER))
     }
 
     /// The earliest of the timers that the fast path does not set.

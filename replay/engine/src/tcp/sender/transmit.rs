@@ -2,10 +2,6 @@
 //!
 //! Does not depend on how the window was computed. On the fast path (see `fast_path`) the steps that cannot have an effect
 //! there are skipped.
-#![allow(
-    clippy::inline_always,
-    reason = "the path of nearly every segment, called from one place; `#[inline]` alone is ignored here"
-)]
 
 use super::Sender;
 use super::burst::Room;
@@ -103,8 +99,7 @@ impl Sender {
         if self.rack.probe_due {
             return self.tail_loss_probe(now);
         }
-        if let Some(number) = self.forced.take() {
-            self.forced = self.second_copy.take();
+        if let Some(number) = self.take_forced() {
             return Some(self.retransmit(Departure::Forced(number), number, now));
         }
         if self.board.outstanding() == 0 {
@@ -131,6 +126,14 @@ impl Sender {
             Err(Stop::NoData) if in_recovery => self.speculative_retransmission(now),
             Err(_) => None,
         }
+    }
+
+    /// The segment to be sent again regardless of the window, unless it was acknowledged while nothing could leave.
+    fn take_forced(&mut self) -> Option<u64> {
+        let first = self.board.first();
+        let number = self.forced.take()?;
+        self.forced = self.second_copy.take();
+        (first.is_some_and(|first| first <= number)).then_some(number)
     }
 
     /// RFC 5682 §3.1 step 2b: F-RTO needs new data as its probe, and there is none.
@@ -496,5 +499,41 @@ impl Sender {
             high_seq: self.snd_nxt,
             retransmission,
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cc::catalogue::Variant;
+    use crate::config::Profile;
+    use crate::sim::time::MILLISECOND;
+    use crate::tcp::ladder::{parse as ack, sender, window};
+    use crate::tcp::sender::freeze::Freeze;
+
+    #[test]
+    fn what_was_acknowledged_while_nothing_could_leave_is_not_sent_again() {
+        for profile in [Profile::Rfc, Profile::Linux] {
+            let mut sender = sender(Variant::FreezeTcp, profile, window(4));
+            let poll = |sender: &mut Sender, now| {
+                std::iter::from_fn(|| sender.poll_transmit(now)).collect::<Vec<_>>()
+            };
+            assert_eq!(poll(&mut sender, 0).len(), 4);
+            let first = sender.board.first().expect("four are outstanding");
+            sender.board.mark_lost(first);
+            (sender.forced, sender.second_copy) = (Some(first), Some(first));
+            sender.freeze = Freeze::Frozen;
+            let now = 100 * MILLISECOND;
+            assert!(poll(&mut sender, now).is_empty());
+            sender.receive(&ack("ack 3", now), now);
+            sender.freeze = Freeze::Flowing;
+            let una = sender.snd_una();
+            let sent = poll(&mut sender, now);
+            assert!(
+                sent.iter().all(|segment| segment.seq >= una),
+                "{profile:?}: {sent:?}"
+            );
+            assert_eq!(sender.counters().retransmissions, 0, "{profile:?}");
+        }
     }
 }

@@ -30,10 +30,6 @@ pub struct Counts {
 
 /// What an ACK, or a timeout, means to the sampling.
 #[derive(Clone, Copy, Debug)]
-#[allow(
-    clippy::struct_excessive_bools,
-    reason = "independent facts about one ACK"
-)]
 pub struct Step {
     /// Counters now.
     pub counts: Counts,

@@ -7,10 +7,6 @@ use crate::cc::evidence::{AckEvidence, LostSegment, RateSample};
 
 /// The signals.
 #[derive(Clone, Copy, Debug, Default)]
-#[allow(
-    clippy::struct_excessive_bools,
-    reason = "independent facts about a round and a cycle"
-)]
 pub struct CongestionSignals {
     /// WindowedMax rate of the round.
     pub bw: u64,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hindflight.cli.times import Span, seconds_text, span, time_ns, utc_text
 from hindflight.toolkit.errors import HindflightError
+from hindflight.toolkit.times import Span, seconds_text, span, time_ns, utc_text
 
 START = 1_767_225_600 * 10**9  # 2026-01-01T00:00:00Z
 

@@ -1,0 +1,70 @@
+"""Findings on outages and path changes: a sentence for the summary, and a table with a row each.
+
+hindflight.channels.extraction.interruptions measures them.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from hindflight.channels.extraction.interruptions import NAMES, Interruption, interruptions
+from hindflight.toolkit.units import counted
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def interruption_rows(channel: pa.Table, segments: pa.Table, direction: str) -> list[dict[str, Any]]:
+    """Return rows of the sections `summary` and `interruptions` for the link of one captured flow; [] without any."""
+    found = interruptions(channel, segments, direction)
+    rows = [_row("summary", "capture", "interruptions", text=_sentence(found))] if found else []
+    for number, each in enumerate(found, 1):
+        subject = f"{number}: {each.kind}"
+        records = f"{_shown(each.last_record)} to {_shown(each.next_record)}"
+        rows += [
+            _row("interruptions", subject, "start", float(each.start_ns), "utc"),
+            _row("interruptions", subject, "duration", float(each.end_ns - each.start_ns), "ns"),
+            _row("interruptions", subject, "rtt_before", each.rtt_before_ns, "ns"),
+            _row("interruptions", subject, "rtt_after", each.rtt_after_ns, "ns"),
+            _row("interruptions", subject, "goodput_before", each.goodput_before_bps, "bit/s"),
+            _row("interruptions", subject, "goodput_after", each.goodput_after_bps, "bit/s"),
+            _row("interruptions", subject, "time_to_first_new_data", each.first_new_data_ns, "ns"),
+            _row("interruptions", subject, "time_to_90_percent_of_goodput", each.back_ns, "ns"),
+            _row("interruptions", subject, "packets", None, "text", records),
+        ]
+    return rows
+
+
+def _row(
+    section: str, subject: str, metric: str, value: float | None = None, unit: str = "", text: str = ""
+) -> dict[str, Any]:
+    known = value is not None or bool(text)
+    return {
+        "section": section, "subject": subject, "metric": metric, "value": None if value is None else float(value),
+        "unit": unit, "verdict": "info" if known else "unknown", "text": text,
+    }  # fmt: skip
+
+
+def _sentence(found: list[Interruption]) -> str:
+    out = [each for each in found if each.end_ns > each.start_ns]
+    changes = sum(each.kind != NAMES["outage"] for each in found)
+    changed = f"delay or rate of the path changed {counted(changes, 'time')}" if changes else ""
+    if not out:
+        return f"{changed[:1].upper()}{changed[1:]}."
+    total_s = sum(each.end_ns - each.start_ns for each in out) / 1e9
+    worst = max(out, key=lambda each: each.end_ns - each.start_ns + (each.first_new_data_ns or 0))
+    at = datetime.fromtimestamp(worst.start_ns / 1e9, UTC).isoformat(sep=" ", timespec="milliseconds")[:-6]
+    stall = ""
+    if worst.first_new_data_ns is not None:
+        stalled_s = (worst.end_ns - worst.start_ns + worst.first_new_data_ns) / 1e9
+        stall = f", {stalled_s:.2f} s passed before new data was acknowledged"
+    packets = f"packets {_shown(worst.last_record)} to {_shown(worst.next_record)} of the capture"
+    return (
+        f"The link was out {counted(len(out), 'time')}, {total_s:.2f} s in all{'; ' if changed else ''}{changed}. "
+        f"In the worst, at {at} UTC{stall} ({packets})."
+    )
+
+
+def _shown(record: int | None) -> str:
+    return "not captured" if record is None else str(record)

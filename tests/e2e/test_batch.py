@@ -1,0 +1,90 @@
+"""`hindflight batch`: every capture of a folder, whatever the others are; a rerun does only what is new."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hindflight.batches import Batch, Study, find_captures
+from hindflight.toolkit.errors import HindflightError
+from tests.e2e.conftest import FLOW, Command, error_line
+
+CAPTURE = FLOW / "snd.pcap.xz"
+FEW = ("--variants", "cubic", "--proxy", "none", "--seeds", "1", "--captured-variant", "linux-reno")
+
+
+def summary(folder: Path) -> list[dict[str, Any]]:
+    document = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
+    captures: list[dict[str, Any]] = document["captures"]
+    return captures
+
+
+def test_bad_files_do_not_stop_the_others_and_a_rerun_does_only_what_is_new(
+    hindflight: Command, tmp_path: Path
+) -> None:
+    captures = tmp_path / "in"
+    (captures / "below").mkdir(parents=True)
+    (captures / "a-bad.pcap").write_bytes(b"no capture")
+    (captures / "notes.txt").write_text("not a capture, and not named as one")
+    (captures / "below" / "=b\x1b.xz").write_bytes(CAPTURE.read_bytes()[:8000])  # The capture is cut off, and read.
+    first = hindflight("batch", captures, "-o", "out", *FEW, "--json")
+    assert first.returncode == 2
+    document = json.loads(first.stdout)
+    assert "\x1b" not in first.stdout + first.stderr
+    assert [study["state"] for study in document["captures"]] == ["failed", "done"]
+    assert (document["done"], document["failed"], document["exit_code"]) == (1, 1, 2)
+    bad, good = summary(tmp_path / "out")
+    assert "is not a capture" in bad["error"]
+    assert good["goodput_bps"] > 0
+    report = tmp_path / good["report"]
+    assert report.stat().st_size > 1e5
+    written = report.stat().st_mtime_ns
+    again = hindflight("batch", captures, "-o", "out", *FEW)
+    assert again.returncode == 2, "a capture that is known to be bad is still bad"
+    assert [study["state"] for study in summary(tmp_path / "out")] == ["failed", "unchanged"]
+    assert report.stat().st_mtime_ns == written
+
+
+def test_a_folder_of_the_user_is_not_replaced(hindflight: Command, tmp_path: Path) -> None:
+    shutil.copy(CAPTURE, tmp_path / "flight.pcap.xz")
+    named = hindflight("batch", "flight.pcap.xz", "-o", "out", "--variants", "nonsense")
+    assert named.returncode == 2
+    assert not (tmp_path / "out").exists()
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "summary.json").write_text("mine")
+    ended = hindflight("batch", "flight.pcap.xz", "-o", "out")
+    assert ended.returncode == 2
+    assert "hindflight did not write it" in error_line(ended)
+    assert (tmp_path / "out" / "summary.json").read_text() == "mine"
+
+
+def test_captures_are_found_by_content_and_by_name_but_not_below_the_results(tmp_path: Path) -> None:
+    results = tmp_path / "out"
+    for name in ("one.pcapng", "sub/two.cap.gz", "out/three.pcap", "sub/readme.md"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("x")
+    shutil.copy(CAPTURE, tmp_path / "sub" / "flight")
+    (tmp_path / "link.pcapng").symlink_to(tmp_path / "one.pcapng")
+    found = find_captures([tmp_path, tmp_path / "one.pcapng"], results)
+    assert sorted(path.resolve().name for path in found) == ["flight", "one.pcapng", "two.cap.gz"]
+    for missing in ([tmp_path / "nothing"], [results / "empty"]):
+        os.makedirs(results / "empty", exist_ok=True)
+        with pytest.raises(HindflightError):
+            find_captures(missing, tmp_path / "elsewhere")
+
+
+def test_exit_code_is_that_of_the_gravest_failure() -> None:
+    def batch(*codes: int) -> Batch:
+        return Batch(tuple(Study("c", "", "failed" if code else "done", exit_code=code) for code in codes), "s")
+
+    assert [batch(0, 0).exit_code, batch(0, 2).exit_code, batch(2, 3).exit_code, batch(3, 1, 2).exit_code] == [
+        0,
+        2,
+        3,
+        1,
+    ]

@@ -1,0 +1,56 @@
+"""Changes between flights and run sets: intervals that cover, pairing, and what has none."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from hindflight.replay.experiment.change import Condition, compare_flights, compare_run_sets
+
+
+def test_interval_covers_the_true_change_nineteen_times_in_twenty() -> None:
+    random = np.random.default_rng(7)
+    covered = 0
+    for _ in range(400):
+        one, other = random.normal(100, 10, 20), random.normal(110, 15, 15)
+        change = compare_flights({"goodput": list(one)}, {"goodput": list(other)})[0]
+        low, high = change.difference
+        assert low is not None
+        assert high is not None
+        covered += low <= 10 <= high
+    assert 0.92 <= covered / 400 <= 0.985
+
+
+def test_blocks_that_depend_on_each_other_widen_the_interval() -> None:
+    random = np.random.default_rng(1)
+    steps = random.normal(0, 1, 30)
+    walk = 100 + np.cumsum(steps)
+    mixed = random.permutation(walk)
+
+    def width(samples: np.ndarray) -> float:
+        low, high = compare_flights({"rtt": list(samples)}, {"rtt": list(mixed)})[0].difference
+        assert low is not None
+        assert high is not None
+        return high - low
+
+    assert width(walk) > 1.5 * width(mixed)
+
+
+def test_runs_with_the_same_seeds_are_paired() -> None:
+    noise = dict(enumerate(np.random.default_rng(3).normal(1000, 200, 10)))
+    moved = {seed: 1.1 * value for seed, value in noise.items()}
+    key = ("cubic", "goodput")
+    paired = compare_run_sets({key: noise}, {key: moved})[0]
+    other = compare_run_sets({key: noise}, {key: {seed + 1: value for seed, value in moved.items()}})[0]
+    assert paired.paired
+    assert not other.paired
+    assert paired.percent == pytest.approx(10)
+    fires = Condition("", "goodput", False, 5.0)
+    assert (fires.judge(paired), fires.judge(other)) == ("fires", "undecided")
+
+
+def test_few_samples_have_no_interval() -> None:
+    few = compare_run_sets({("reno", "rtt"): {1: 1.0, 2: 2.0}}, {("reno", "rtt"): {1: 1.0, 2: 2.5}})[0]
+    assert not few.known
+    assert Condition("", "rtt", True, 0.0).judge(few) == "too little data"
+    assert not compare_flights({"goodput": [1.0] * 7}, {"goodput": [2.0] * 7})[0].known
