@@ -206,19 +206,6 @@ def _log(path: Path, kind: str) -> Document:
             {"name": v.name, "unit": v.unit, "rows": v.rows, "minimum": v.minimum, "maximum": v.maximum}
             for v in log.values
         ],
-        "values": [
-            {"name": v.name, "unit": v.unit, "rows": v.rows, "minimum": v.minimum, "maximum": v.maximum}
-            for v in log.values
-        ],
-        "issues": sum(log.issues.values()),
-        "issues_by_kind": log.issues,
-        "first_issue": None
-        if not log.first_issues
-        else {
-            "record": log.first_issues[0].record,
-            "offset": log.first_issues[0].offset,
-            "text": log.first_issues[0].text,
-        },
     }
 
 

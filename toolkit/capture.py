@@ -76,13 +76,13 @@ class CaptureStream:
         to_ns: int | None = None,
         outer: bool = False,
     ) -> None:
-        """Open `path`: pcap, pcapng, snoop or ERF, plain or compressed by xz, gzip, zstd, bzip2 or lz4, by contents.
+        """Open `path`, recognised by its contents: pcap, pcapng, snoop or ERF; plain, xz, gzip, zstd, bzip2 or lz4.
 
         `-` is standard input; named pipes are read too. Several paths, each with its `input_id`, are the files of one
         capture, merged in the order of time; their order does not matter, and records are counted through. Times are
-        since 1970-01-01 UTC; packets before `from_ns` or not before `to_ns` are skipped. With `outer`, tunnels are not
-        opened. CaptureError if a file is missing or not a capture that can be read, MachineError if the system refuses
-        to read it.
+        since 1970-01-01 UTC; packets before `from_ns` or not before `to_ns` are skipped. With `outer`, tunnels are
+        not opened and their packets are rows of `others`. CaptureError if a file is missing or not a capture that can
+        be read, MachineError if the system refuses to read it.
         """
         paths = [path] if isinstance(path, str | os.PathLike) else list(path)
         self.paths = [Path(one) for one in paths]
@@ -160,7 +160,7 @@ class CaptureStream:
 
 
 class TcptraceStream:
-    """The connections of a capture, counted as tcptrace counts; docs/profiles.md describes the fields.
+    """The connections of a capture, counted as tcptrace counts; docs/parity.md describes the fields.
 
     Does not build `segments`. Memory is bounded whatever the length of the capture, so that rows of connections that
     have ended come before the end, and out of order, where there are very many.
@@ -187,7 +187,7 @@ class TcptraceStream:
 
 
 class WiresharkStream(TcptraceStream):
-    """The segments of a capture, analysed as Wireshark analyses them; docs/profiles.md describes the fields."""
+    """The segments of a capture, analysed as Wireshark analyses them; docs/parity.md describes the fields."""
 
     def __init__(self, path: str | os.PathLike[str], *, json: bool = False) -> None:
         """Open `path`; parameters and errors as those of `CaptureStream`."""

@@ -189,7 +189,13 @@ FLOWS = Table(
                 ("rtt_min_ns", "i64", "ns", "minimum round-trip time", True),
                 ("rtt_mean_ns", "i64", "ns", "mean round-trip time", True),
                 ("rtt_max_ns", "i64", "ns", "maximum round-trip time", True),
-                ("flight_max_bytes", "i64", "bytes", "maximum of the data in flight", False),
+                (
+                    "flight_max_bytes",
+                    "i64",
+                    "bytes",
+                    "maximum of the data in flight; null if no ACK of it was captured",
+                    True,
+                ),
                 (
                     "rtos",
                     "u64",

@@ -20,6 +20,8 @@ pub enum IssueKind {
     Compression,
     /// The operating system reported a read error.
     ReadError,
+    /// The time runs back by more than a second, or jumps ahead by more than a day, from one packet to the next.
+    Clock,
     /// The capture itself lost packets, according to its statistics.
     CaptureDrop,
     /// An interface has an unsupported link type.
@@ -57,6 +59,7 @@ impl IssueKind {
             Self::Cut => "cut",
             Self::Compression => "compression",
             Self::ReadError => "read_error",
+            Self::Clock => "clock",
             Self::CaptureDrop => "capture_drop",
             Self::LinkType => "link_type",
             Self::FrameCut => "frame_cut",

@@ -89,6 +89,7 @@ impl<R: Read> Reader<R> {
             decoder: Decoder {
                 tally: Tally::default(),
                 issues,
+                last_ns: 0,
                 other_options: OtherOptions::new(),
                 other_packets: Vec::new(),
                 skipped: SkippedCounts::default(),
@@ -199,6 +200,10 @@ impl<R: Read> Reader<R> {
 mod fragmented;
 mod report;
 
+/// Steps of the time from one packet to the next that are not an issue. Interfaces with several queues deliver packets
+/// a little out of order; a day without a packet is more likely a clock that was set.
+const CLOCK_STEP_NS: std::ops::Range<i64> = -1_000_000_000..86_400_000_000_000;
+
 /// Maximum number of IP headers inside one another.
 const MAX_NESTING: usize = 8;
 
@@ -206,6 +211,8 @@ const MAX_NESTING: usize = 8;
 pub(crate) struct Decoder {
     tally: Tally,
     issues: Issues,
+    /// Time of the last packet.
+    last_ns: i64,
     other_options: OtherOptions,
     other_packets: Vec<OtherPacket>,
     skipped: SkippedCounts,
@@ -220,22 +227,25 @@ impl Decoder {
     #[inline]
     fn segment(&mut self, record: &Record<'_>) -> Option<Segment> {
         self.tally.packet(record.t_ns);
+        if !CLOCK_STEP_NS.contains(&record.t_ns.wrapping_sub(self.last_ns)) {
+            self.report_clock(record);
+        }
+        self.last_ns = record.t_ns;
         let link = match record.link {
             Ok(link) => link,
             Err(number) => return self.report_link(record, number),
         };
+        let bytes = record.frame_bytes;
         // Fast path: TCP in IPv4 in Ethernet.
         if let Some(packet) = link::plain_ipv4(link, record.data)
-            && let available_bytes = record
-                .frame_bytes
-                .saturating_sub(link::ETHERNET_BYTES as u32)
+            && let available_bytes = bytes.saturating_sub(link::ETHERNET_BYTES as u32)
             && let Ok(ip) = ip::parse_v4(packet, available_bytes)
             && ip.protocol == protocol::TCP
             && ip.fragment == Fragment::None
         {
             return self.tcp(record, packet, &ip, available_bytes);
         }
-        self.packet(record, link::network(link, record.data), record.frame_bytes)
+        self.packet(record, link::network(link, record.data), bytes)
     }
 
     /// Decodes the packet `network`; the one that encloses it ends at `end`.

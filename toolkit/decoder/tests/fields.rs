@@ -277,7 +277,10 @@ fn an_ip_length_of_zero_takes_the_length_of_the_frame() {
     let mut v6 = ethernet(0x86dd, &ipv6(6, &tcp.octets()));
     v6[18..20].fill(0);
     let mut capture = Capture::plain();
-    capture.record(1, 0, v4.len() as u32, &v4[..100]).frame(&v6);
+    let second = 1_700_000_000;
+    capture
+        .record(second, 0, v4.len() as u32, &v4[..100])
+        .frame(&v6);
     let (segments, issues) = decode(&capture);
     assert_eq!(
         segments

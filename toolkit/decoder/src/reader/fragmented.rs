@@ -125,6 +125,7 @@ impl Decoder {
         Some(Segment {
             frame_bytes: datagram.frame_bytes,
             captured_bytes: datagram.captured_bytes,
+            missing_bytes: datagram.frame_bytes.saturating_sub(datagram.captured_bytes),
             ..assemble(record, ip.ip_bytes as usize, &ip, &tcp)
         })
     }
@@ -156,6 +157,7 @@ impl Decoder {
         };
         let segment = Segment {
             captured_bytes: carrier.captured_bytes,
+            missing_bytes: carrier.frame_bytes.saturating_sub(carrier.captured_bytes),
             ..assemble(&record, datagram.ip.ip_bytes as usize, &datagram.ip, &tcp)
         };
         self.pending.push_back((segment, options));

@@ -11,6 +11,24 @@ use crate::tcp::{OptionsEnd, TcpError};
 use super::Decoder;
 
 impl Decoder {
+    /// Adds an issue if the time runs back or jumps between two packets.
+    #[cold]
+    pub(super) fn report_clock(&mut self, record: &Record<'_>) {
+        if self.tally.packets == 1 {
+            return;
+        }
+        let place = record.place;
+        let step_s = (i128::from(record.t_ns) - i128::from(self.last_ns)) as f64 / 1e9;
+        self.issues
+            .add(place.record, place.offset, IssueKind::Clock, || {
+                if step_s < 0.0 {
+                    format!("the time runs back by {:.3} s; kept as it is", -step_s)
+                } else {
+                    format!("the time jumps ahead by {step_s:.3} s; kept as it is")
+                }
+            });
+    }
+
     #[cold]
     pub(super) fn report_link(&mut self, record: &Record<'_>, number: u16) -> Option<Segment> {
         self.issues
