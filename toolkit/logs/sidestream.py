@@ -5,13 +5,17 @@ Layout: docs/logs.md. What the variables mean is in toolkit/logs/web100_variable
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+
 import numpy as np
 
-from hindflight.toolkit.errors import LogError
-from hindflight.toolkit.logs.model import KernelLog, LogIssue
-from hindflight.toolkit.logs.web100_variables import kernel_log
+from hindflight.toolkit.logs.model import KernelLog
+from hindflight.toolkit.logs.octets import Line, LogFile
+from hindflight.toolkit.logs.web100_variables import REQUIRED, kernel_log, timed
 
 _TEXTS = {"PollTime", "LocalAddress", "RemAddress"}
+_NUMBER = re.compile(r"-?\d{1,18}", re.ASCII)
 
 
 def recognises(head: bytes) -> bool:
@@ -19,33 +23,35 @@ def recognises(head: bytes) -> bool:
     return head.startswith(b"K: ") and b" CurCwnd " in head.split(b"\n")[0]
 
 
-def read(content: bytes, name: str) -> list[KernelLog]:
-    """Read the SideStream log `content` of file `name`. LogError: it holds no whole line."""
-    logs: list[KernelLog] = []
-    issues: list[LogIssue] = []
+def read(file: LogFile) -> Iterator[KernelLog]:
+    """Yield one log per connection."""
     names: list[str] = []
-    offset = 0
-    for record, raw in enumerate(content.splitlines(keepends=True), 1):
-        kind, *fields = raw.decode("ascii", "replace").split()
-        if kind == "K:":
+    for line in file.lines():
+        kind, *fields = line.text.decode("ascii", "replace").split() or [""]
+        if kind == "K:" and line.ended and len(set(fields)) == len(fields) and set(REQUIRED) <= set(fields):
             names = fields
-        elif kind == "C:" and raw.endswith(b"\n") and len(fields) == len(names) and _all_numbers(names, fields):
-            logs.append(_connection(names, fields, name))
+            continue
+        log = _connection(names, fields) if kind == "C:" and line.ended else None
+        if log is None:
+            _left_out(file, line, len(fields), len(names))
         else:
-            text = f"a line of {len(fields)} fields where {len(names)} are named was left out"
-            issues.append(LogIssue(record, offset, "log_damaged", text))
-        offset += len(raw)
-    if not logs:
-        raise LogError(f"{name} holds no whole connection")
-    logs[0].issues.extend(issues)
-    return logs
+            log.key = line.record
+            yield log
 
 
-def _all_numbers(names: list[str], fields: list[str]) -> bool:
-    return all(field.lstrip("-").isdecimal() for name, field in zip(names, fields, strict=True) if name not in _TEXTS)
-
-
-def _connection(names: list[str], fields: list[str], name: str) -> KernelLog:
+def _connection(names: list[str], fields: list[str]) -> KernelLog | None:
+    """The connection of a line; None if a field is missing, no number where one has to be, or its time impossible."""
+    if not names or len(fields) != len(names):
+        return None
     values = dict(zip(names, fields, strict=True))
+    if not all(_NUMBER.fullmatch(value) for name, value in values.items() if name not in _TEXTS):
+        return None
     numbers = {n: np.array([int(v)], np.int64) for n, v in values.items() if n not in _TEXTS}
-    return kernel_log(numbers, {n: [v] for n, v in values.items() if n in _TEXTS}, name)
+    if not timed(numbers).all():
+        return None
+    return kernel_log((numbers, {n: [v] for n, v in values.items() if n in _TEXTS}))
+
+
+def _left_out(file: LogFile, line: Line, fields: int, names: int) -> None:
+    text = f"a line of {fields} fields where {names} are named was left out"
+    file.issues.add(line.record, line.offset, "log_damaged", text)

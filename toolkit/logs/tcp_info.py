@@ -1,25 +1,56 @@
-"""TCP_INFO over time as CSV: a header of Linux's field names, then integers; a row where anything changed.
+"""What Linux's `struct tcp_info` means in the words of `instruments`. Knows no file format.
 
-Units are the kernel's: microseconds, packets, octets, octets per second. Columns and mapping: docs/logs.md.
+Units are the kernel's: microseconds, packets, octets, octets per second. Several kinds of log hold these values: the
+CSV series, M-Lab's snapshots, ndt7's results and what `ss -ti` prints. Mapping: docs/logs.md.
 """
 
 from __future__ import annotations
 
-import io
-import re
+from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
 
-from hindflight.toolkit.errors import LogError
-from hindflight.toolkit.logs.model import KernelLog, LogIssue, Masked, Numbers, null_where
+from hindflight.toolkit.logs.model import (
+    MAX_T_NS,
+    Connection,
+    KernelLog,
+    Masked,
+    Numbers,
+    continued,
+    null_where,
+    product,
+)
 from hindflight.toolkit.schema import PHASES
 
-REQUIRED = ("t_ns", "ca_state", "snd_mss", "snd_cwnd", "snd_ssthresh")
 UNSET_PKTS = 0x7FFFFFFF
 """Linux TCP_INFINITE_SSTHRESH."""
+UNLIMITED = -1
+"""A rate without limit, ~0 in the kernel."""
 
-_UNLIMITED_RATE = b"18446744073709551615"
+STRUCT = np.dtype(
+    [
+        *((name, "u1") for name in ("state", "ca_state", "retransmits", "probes", "backoff", "options")),
+        *((name, "u1") for name in ("wscale", "bits")),
+        *((name, "<u4") for name in ("rto", "ato", "snd_mss", "rcv_mss", "unacked", "sacked", "lost", "retrans")),
+        *((name, "<u4") for name in ("fackets", "last_data_sent", "last_ack_sent", "last_data_recv", "last_ack_recv")),
+        *((name, "<u4") for name in ("pmtu", "rcv_ssthresh", "rtt", "rttvar", "snd_ssthresh", "snd_cwnd", "advmss")),
+        *((name, "<u4") for name in ("reordering", "rcv_rtt", "rcv_space", "total_retrans")),
+        *((name, "<u8") for name in ("pacing_rate", "max_pacing_rate", "bytes_acked", "bytes_received")),
+        *((name, "<u4") for name in ("segs_out", "segs_in", "notsent_bytes", "min_rtt", "data_segs_in")),
+        *(("data_segs_out", "<u4"), ("delivery_rate", "<u8"), ("busy_time", "<u8"), ("rwnd_limited", "<u8")),
+        *(("sndbuf_limited", "<u8"), ("delivered", "<u4"), ("delivered_ce", "<u4"), ("bytes_sent", "<u8")),
+        *(("bytes_retrans", "<u8"), ("dsack_dups", "<u4"), ("reord_seen", "<u4"), ("rcv_ooopack", "<u4")),
+        *((name, "<u4") for name in ("snd_wnd", "rcv_wnd", "rehash")),
+        *(("total_rto", "<u2"), ("total_rto_recoveries", "<u2"), ("total_rto_time", "<u4")),
+    ]
+)
+"""linux/tcp.h, in order. Older kernels fill less of it. `bits`: the lowest is delivery_rate_app_limited."""
+
+_LIMITS = {name: (1 << 8 * STRUCT[name].itemsize) - 1 for name in STRUCT.names or () if STRUCT[name].itemsize < 8}
+_LIMITS |= {"snd_mss": 0xFFFF, "t_ns": MAX_T_NS - 1}
+_MAX_OTHER = (1 << 62) - 1
+_RATES = {"pacing_rate_bps": "pacing_rate", "delivery_rate_bps": "delivery_rate"}
 _US = 1000
 _TIMES = {"srtt_ns": "rtt", "rttvar_ns": "rttvar", "rto_ns": "rto", "min_rtt_ns": "min_rtt"}
 _COUNTERS = {
@@ -29,106 +60,113 @@ _COUNTERS = {
     "retransmissions": "total_retrans",
     "rtos": "total_rto",
 }
-_RATES = {"pacing_rate_bps": "pacing_rate", "delivery_rate_bps": "delivery_rate"}
 
 # Linux tcp_ca_state. Deviation: CWR (2), a window decrease without loss, counts as recovery: cwnd falls the same way.
 _OPEN, _DISORDER, _CWR, _RECOVERY, _LOSS = range(5)
 _ESTABLISHED, _SYN_SENT, _SYN_RECV = 1, 2, 3
 
 
-def recognises(head: bytes) -> bool:
-    """Whether a file that begins with `head` is such a CSV."""
-    names = head.split(b"\n")[0].strip().split(b",")
-    return b"t_ns" in names and b"snd_cwnd" in names
+def limit_of(name: str) -> int:
+    """Return the greatest value that the variable can have."""
+    return _LIMITS.get(name, _MAX_OTHER)
 
 
-def read(content: bytes, name: str) -> list[KernelLog]:
-    """Read the series `content` of file `name`. LogError: a needed column is missing, or no row is whole."""
-    header, _, body = content.partition(b"\n")
-    names = header.decode("ascii", "replace").strip().split(",")
-    missing = [column for column in REQUIRED if column not in names]
-    if missing:
-        raise LogError(f"{name} is a TCP_INFO series without {', '.join(missing)}")
-    if len(set(names)) != len(names):
-        raise LogError(f"{name} names a column twice")
-    rows, issues = _whole_rows(body, len(names), len(header) + 1)
-    if not rows:
-        raise LogError(f"{name} holds no whole row of TCP_INFO")
-    numbers = _numbers(names, rows)
-    log = KernelLog("tcp_info", numbers["t_ns"], _columns(numbers), _phase(numbers), _logged(numbers), {})
-    log.issues.extend(issues)
-    return [log.in_order()]
+def possible(values: Mapping[str, int]) -> bool:
+    """Return whether all values are such as the kernel reports; -1 stands for a rate without limit."""
+    return all(UNLIMITED <= value <= limit_of(name) for name, value in values.items()) and values.get("t_ns", 0) >= 0
 
 
-def _whole_rows(body: bytes, fields: int, offset: int) -> tuple[list[bytes], list[LogIssue]]:
-    """The lines that hold as many integers as the header has names; a last line without its end may be cut."""
-    whole = re.compile(rb"-?\d{1,20}(?:,-?\d{1,20}){%d}\r?\n" % (fields - 1))
-    rows: list[bytes] = []
-    first: tuple[int, int] | None = None
-    lines = body.splitlines(keepends=True)
-    for number, line in enumerate(lines, 1):
-        if whole.fullmatch(line):
-            rows.append(line)
-        elif first is None:
-            first = number, offset
-        offset += len(line)
-    if first is None:
-        return rows, []
-    text = f"{len(lines) - len(rows)} of {len(lines)} rows are not {fields} integers and were left out"
-    return rows, [LogIssue(*first, "log_damaged", text)]
+def decoded(octets: bytes) -> dict[str, int] | None:
+    """Return the fields of a `struct tcp_info`, as many as are there; None if not even snd_cwnd is."""
+    values: dict[str, int] = {}
+    offset = 0
+    for name in STRUCT.names or ():
+        end = offset + STRUCT[name].itemsize
+        if end > len(octets):
+            break
+        values[name] = int.from_bytes(octets[offset:end], "little")
+        offset = end
+    if "snd_cwnd" not in values:
+        return None
+    values["app_limited"] = values.pop("bits") & 1
+    unlimited = {name: UNLIMITED for name, value in values.items() if value == (1 << 64) - 1}
+    return values | unlimited
 
 
-def _numbers(names: list[str], rows: list[bytes]) -> dict[str, Numbers]:
-    import pyarrow as pa
-    from pyarrow import csv
+def kernel_log(
+    numbers: dict[str, Numbers],
+    texts: dict[str, list[str]],
+    before: KernelLog | None = None,
+    connection: Connection | None = None,
+) -> KernelLog:
+    """Build a part of one connection's log from its variables, t_ns among them; `before` is the part before it.
 
-    content = b"".join(rows).replace(_UNLIMITED_RATE, b"-1")
-    table = csv.read_csv(
-        io.BytesIO(content),
-        read_options=csv.ReadOptions(column_names=names),
-        convert_options=csv.ConvertOptions(column_types=dict.fromkeys(names, pa.int64())),
-    )
-    return {name: table[name].to_numpy() for name in names}
+    t_ns, snd_mss, snd_cwnd and snd_ssthresh are there, and all rows are `possible`.
+    """
+    t_ns = numbers["t_ns"]
+    known = {name: values for name, values in numbers.items() if name != "t_ns"}
+    known, texts, lead = continued(known, texts, before)
+    if before is not None and lead:
+        t_ns = np.concatenate((before.t_ns[-1:], t_ns))
+    columns = _columns(known, t_ns)
+    sequence, shift = _sequence(known, len(t_ns), before.una_shift if before is not None and lead else None)
+    log = KernelLog("tcp_info", t_ns, columns | sequence, _phase(known, t_ns), known, texts, connection, lead=lead)
+    log.sends = _last(known, "bytes_acked", "bytes_sent") >= _last(known, "bytes_received")
+    log.una_shift = shift
+    return log.in_order()
 
 
-def _logged(numbers: dict[str, Numbers]) -> dict[str, Numbers]:
-    return {name: values for name, values in numbers.items() if name != "t_ns"}
+def _last(numbers: dict[str, Numbers], *names: str) -> int:
+    return next((int(numbers[name][-1]) for name in names if name in numbers), 0)
 
 
-def _columns(numbers: dict[str, Numbers]) -> dict[str, Masked]:
-    never = np.zeros(len(numbers["t_ns"]), np.bool_)
+def _columns(numbers: dict[str, Numbers], t_ns: Numbers) -> dict[str, Masked]:
+    never = np.zeros(len(t_ns), np.bool_)
     columns = {column: null_where(numbers[n], never) for column, n in _COUNTERS.items() if n in numbers}
-    columns |= {c: null_where(numbers[n] * _US, numbers[n] <= 0) for c, n in _TIMES.items() if n in numbers}
-    columns |= {c: null_where(numbers[n] * 8, numbers[n] < 0) for c, n in _RATES.items() if n in numbers}
+    columns |= {c: _scaled(numbers[n], _US, numbers[n] <= 0) for c, n in _TIMES.items() if n in numbers}
+    columns |= {c: _scaled(numbers[n], 8, numbers[n] < 0) for c, n in _RATES.items() if n in numbers}
     mss = numbers["snd_mss"]
-    columns["cwnd_bytes"] = null_where(numbers["snd_cwnd"] * mss, never)
-    columns["ssthresh_bytes"] = null_where(numbers["snd_ssthresh"] * mss, numbers["snd_ssthresh"] >= UNSET_PKTS)
+    columns["cwnd_bytes"] = product(numbers["snd_cwnd"], mss)
+    unset = numbers["snd_ssthresh"] >= UNSET_PKTS
+    columns["ssthresh_bytes"] = _scaled(numbers["snd_ssthresh"], mss, unset)
     if {"unacked", "sacked"} <= numbers.keys():
-        columns["flight_bytes"] = null_where((numbers["unacked"] - numbers["sacked"]) * mss, never)
+        columns["flight_bytes"] = product(numbers["unacked"] - numbers["sacked"], mss)
     if "app_limited" in numbers:
         columns["app_limited"] = np.ma.MaskedArray(numbers["app_limited"] != 0)
-    return columns | _sequence(numbers, never)
+    return columns
 
 
-def _sequence(numbers: dict[str, Numbers], never: npt.NDArray[np.bool_]) -> dict[str, Masked]:
-    """snd_una and snd_nxt with SYN = 0. `bytes_acked` counts the SYN on the end that opened the connection only."""
+def _scaled(values: Numbers, factor: Numbers | int, absent: npt.NDArray[np.bool_]) -> Masked:
+    """`values` times `factor`; null where `absent`, and where a damaged value has no product."""
+    result = product(np.where(absent, 0, values), np.broadcast_to(np.asarray(factor, np.int64), values.shape))
+    return null_where(result.data, absent | np.ma.getmaskarray(result))
+
+
+def _sequence(numbers: dict[str, Numbers], rows: int, shift: int | None) -> tuple[dict[str, Masked], int | None]:
+    """snd_una and snd_nxt with SYN = 0, and what was added to bytes_acked for that.
+
+    `bytes_acked` counts the SYN on the end that opened the connection only. `shift` is that of the part before.
+    """
+    never = np.zeros(rows, np.bool_)
     if "bytes_acked" not in numbers:
-        return {}
+        return {}, None
     snd_una = numbers["bytes_acked"]
     if not {"bytes_sent", "bytes_retrans", "unacked"} <= numbers.keys():
-        return {"snd_una": null_where(snd_una, never)}
+        return {"snd_una": null_where(snd_una, never)}, None
     sent = numbers["bytes_sent"] - numbers["bytes_retrans"]
     settled = numbers["unacked"] == 0
     if "state" in numbers:
         settled &= numbers["state"] == _ESTABLISHED
-    if settled.any():
+    if shift is None and settled.any():
         at = int(np.flatnonzero(settled)[0])
-        snd_una = snd_una + (int(sent[at]) + 1 - int(snd_una[at]))
-    return {"snd_una": null_where(snd_una, never), "snd_nxt": null_where(sent + 1, never)}
+        shift = int(sent[at]) + 1 - int(snd_una[at])
+    snd_una = snd_una + (shift or 0)
+    return {"snd_una": null_where(snd_una, never), "snd_nxt": null_where(sent + 1, never)}, shift
 
 
-def _phase(numbers: dict[str, Numbers]) -> Numbers:
-    ca_state, state = numbers["ca_state"], numbers.get("state", np.full(len(numbers["t_ns"]), _ESTABLISHED))
+def _phase(numbers: dict[str, Numbers], t_ns: Numbers) -> Numbers:
+    ca_state = numbers.get("ca_state", np.full(len(t_ns), _OPEN))
+    state = numbers.get("state", np.full(len(t_ns), _ESTABLISHED))
     phase = np.where(
         numbers["snd_cwnd"] < numbers["snd_ssthresh"],
         PHASES.index("slow_start"),

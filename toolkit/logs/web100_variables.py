@@ -11,8 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from hindflight.toolkit.errors import LogError
-from hindflight.toolkit.logs.model import Connection, KernelLog, Masked, Numbers, null_where, unwrapped
+from hindflight.toolkit.logs.model import Connection, KernelLog, Masked, Numbers, continued, null_where, unwrapped
 from hindflight.toolkit.schema import PHASES
 
 CLOSED, ESTABLISHED = 1, 5
@@ -22,7 +21,7 @@ UNSET_BYTES = (1 << 31) - (1 << 16)
 """Windows from here up are 'infinite' segments times MSS modulo 2^32: (2^31 - 1) * 1448 gives 4294965848."""
 
 _MS = 1_000_000
-_COUNTERS = {
+COUNTERS = {
     "segments_out": "DataPktsOut",
     "retransmissions": "PktsRetrans",
     "rtos": "Timeouts",
@@ -31,28 +30,41 @@ _COUNTERS = {
     "smss_bytes": "CurMSS",
     "snd_wnd_bytes": "CurRwinRcvd",
 }
-_WINDOWS = {"cwnd_bytes": "CurCwnd", "ssthresh_bytes": "CurSsthresh"}
-_TIMES = {"srtt_ns": "SmoothedRTT", "rttvar_ns": "RTTVar", "rto_ns": "CurRTO", "min_rtt_ns": "MinRTT"}
+WINDOWS = {"cwnd_bytes": "CurCwnd", "ssthresh_bytes": "CurSsthresh"}
+TIMES = {"srtt_ns": "SmoothedRTT", "rttvar_ns": "RTTVar", "rto_ns": "CurRTO", "min_rtt_ns": "MinRTT"}
+"""Columns of `instruments` and their variables: counters and sizes, windows, and times in ms."""
 
 
-def kernel_log(numbers: dict[str, Numbers], texts: dict[str, list[str]], name: str) -> KernelLog:
-    """Build the log of one connection from its variables over time.
+REQUIRED = ("StartTimeSec", "StartTimeUsec", "Duration", "CurCwnd", "CurMSS")
+_MAX_DURATION_US = 1 << 50
 
-    LogError: a variable without which the log has no time or no window is missing.
+Variables = tuple[dict[str, Numbers], dict[str, list[str]]]
+"""Numbers and texts over time, by the names of the log."""
+
+
+def timed(numbers: dict[str, Numbers]) -> npt.NDArray[np.bool_]:
+    """Return which rows have a possible time."""
+    start_s, start_us, duration = (numbers[name] for name in ("StartTimeSec", "StartTimeUsec", "Duration"))
+    started = (start_s >= 0) & (start_s < 1 << 31) & (start_us >= 0) & (start_us < 1 << 31)
+    return started & (duration >= 0) & (duration < _MAX_DURATION_US)
+
+
+def kernel_log(variables: Variables, before: KernelLog | None = None) -> KernelLog:
+    """Build a part of one connection's log from its variables; `before` is the part before it.
+
+    All of REQUIRED are there, and `timed` has looked at the rows.
     """
-    missing = [v for v in ("StartTimeSec", "StartTimeUsec", "Duration", "CurCwnd", "CurMSS") if v not in numbers]
-    if missing:
-        raise LogError(f"{name} does not log {', '.join(missing)}")
+    numbers, texts, lead = continued(*variables, before)
     t_ns = numbers["StartTimeSec"] * 10**9 + (numbers["StartTimeUsec"] + numbers["Duration"]) * 1000
-    columns = {column: _plain(numbers[v]) for column, v in _COUNTERS.items() if v in numbers}
-    columns |= {column: _window(numbers[v]) for column, v in _WINDOWS.items() if v in numbers}
+    columns = {column: _plain(numbers[v]) for column, v in COUNTERS.items() if v in numbers}
+    columns |= {column: _window(numbers[v]) for column, v in WINDOWS.items() if v in numbers}
     measured = numbers.get("CountRTT", np.ones_like(t_ns)) > 0
-    columns |= {column: _time(numbers[v], measured) for column, v in _TIMES.items() if v in numbers}
-    columns |= _sequence(numbers)
-    limit = _limit(numbers)
+    columns |= {column: _time(numbers[v], measured) for column, v in TIMES.items() if v in numbers}
+    columns |= _sequence(numbers, before if lead else None)
+    limit = _limit(numbers, lead)
     if limit is not None:
         columns["app_limited"] = np.ma.MaskedArray(limit == 0)
-    log = KernelLog("web100", t_ns, columns, _phase(numbers, limit), numbers, texts)
+    log = KernelLog("web100", t_ns, columns, _phase(numbers, limit), numbers, texts, lead=lead)
     log.connection = _connection(numbers, texts)
     out, received = _last(numbers, "DataBytesOut", "DataPktsOut"), _last(numbers, "DataBytesIn", "DataPktsIn")
     log.sends = out >= received
@@ -64,20 +76,23 @@ def _plain(values: Numbers) -> Masked:
 
 
 def _window(values: Numbers) -> Masked:
-    return null_where(values, values >= UNSET_BYTES)
+    return null_where(values, (values >= UNSET_BYTES) | (values < 0))
 
 
 def _time(values: Numbers, measured: npt.NDArray[np.bool_]) -> Masked:
     """Milliseconds; 2^32 - 1 and times before the first measurement are no times."""
-    return null_where(values * _MS, (values >= 0xFFFFFFFF) | ~measured)
+    absent = (values >= 0xFFFFFFFF) | (values < 0) | ~measured
+    return null_where(np.where(absent, 0, values) * _MS, absent)
 
 
-def _sequence(numbers: dict[str, Numbers]) -> dict[str, Masked]:
+def _sequence(numbers: dict[str, Numbers], before: KernelLog | None) -> dict[str, Masked]:
     """snd_una and snd_nxt from the initial sequence number. Some kernels log SndNxt as signed: taken modulo 2^32."""
     if not {"SndISS", "SndUna", "SndNxt"} <= numbers.keys():
         return {}
-    first = int(numbers["SndISS"][0]) & 0xFFFFFFFF
-    snd_una = unwrapped(numbers["SndUna"], first)
+    if before is None:
+        snd_una = unwrapped(numbers["SndUna"], int(numbers["SndISS"][0]) & 0xFFFFFFFF)
+    else:
+        snd_una = unwrapped(numbers["SndUna"], int(numbers["SndUna"][0])) + int(before.columns["snd_una"][-1])
     ahead = (numbers["SndNxt"] - numbers["SndUna"]) & 0xFFFFFFFF
     return {
         "snd_una": _plain(snd_una),
@@ -86,7 +101,7 @@ def _sequence(numbers: dict[str, Numbers]) -> dict[str, Masked]:
     }
 
 
-def _limit(numbers: dict[str, Numbers]) -> npt.NDArray[np.intp] | None:
+def _limit(numbers: dict[str, Numbers], lead: int) -> npt.NDArray[np.intp] | None:
     """What limited the sender at each time: 0 itself (the application), 1 cwnd, 2 the receiver's window.
 
     The SndLimTime counters move only when the kernel looks at them, so each movement speaks for the time since
@@ -95,7 +110,7 @@ def _limit(numbers: dict[str, Numbers]) -> npt.NDArray[np.intp] | None:
     names = ("SndLimTimeSender", "SndLimTimeCwnd", "SndLimTimeRwin")
     if not numbers.keys() >= set(names):
         return None
-    grown = np.stack([np.diff(numbers[v], prepend=0) & 0xFFFFFFFF for v in names])
+    grown = np.stack([np.diff(numbers[v], prepend=numbers[v][0] if lead else 0) & 0xFFFFFFFF for v in names])
     moved = np.flatnonzero(grown.any(axis=0))
     if not len(moved):
         return None
@@ -123,7 +138,8 @@ def _connection(numbers: dict[str, Numbers], texts: dict[str, list[str]]) -> Con
     if remote_addr is None or local_addr is None or remote_port is None or local_port is None:
         return None
     opened = None if "ActiveOpen" not in numbers else int(numbers["ActiveOpen"][-1]) == 1
-    return Connection(local_addr[-1], int(local_port[-1]), remote_addr[-1], int(remote_port[-1]), opened)
+    ports = int(local_port[-1]) & 0xFFFF, int(remote_port[-1]) & 0xFFFF
+    return Connection(local_addr[-1], ports[0], remote_addr[-1], ports[1], opened)
 
 
 def _last(numbers: dict[str, Numbers], *names: str) -> int:

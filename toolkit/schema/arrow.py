@@ -8,7 +8,18 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
-from hindflight.toolkit.schema.captured import EVENTS, FLOWS, INSTRUMENTS, ISSUES, OTHERS, SEGMENTS, VARIABLES
+from hindflight.toolkit.schema.captured import (
+    CLOCKS,
+    EVENTS,
+    FLOWS,
+    INSTRUMENTS,
+    ISSUES,
+    OTHERS,
+    PAIRS,
+    SEGMENTS,
+    TELEMETRY,
+    VARIABLES,
+)
 from hindflight.toolkit.schema.model import SCHEMA_VERSION
 from hindflight.toolkit.schema.results import CHANNEL, CLAIMS, FINDINGS, RUNS
 
@@ -21,7 +32,22 @@ if TYPE_CHECKING:
 
 TABLES: dict[str, Table] = {
     table.name: table
-    for table in (SEGMENTS, FLOWS, INSTRUMENTS, VARIABLES, EVENTS, CHANNEL, RUNS, FINDINGS, CLAIMS, OTHERS, ISSUES)
+    for table in (
+        SEGMENTS,
+        FLOWS,
+        INSTRUMENTS,
+        VARIABLES,
+        TELEMETRY,
+        EVENTS,
+        PAIRS,
+        CLOCKS,
+        CHANNEL,
+        RUNS,
+        FINDINGS,
+        CLAIMS,
+        OTHERS,
+        ISSUES,
+    )
 }
 """Every table by its name, in the order of docs/tables.md."""
 

@@ -10,6 +10,7 @@ import pytest
 from hindflight.replay.scenario.captured_application import CapturedWrites
 from hindflight.replay.scenario.draft import Draft, OtherFlow, Stack, Value, draft_scenario
 from hindflight.replay.scenario.model import Trace, parse_scenario
+from hindflight.replay.scenario.proxies import StackLayers
 
 DRAFT = Draft(
     name='a "quoted" name\nwith a second line',
@@ -88,7 +89,7 @@ def test_what_the_capture_shows_of_its_sender_is_drafted() -> None:
         candidates={"cubic": 0.9}, others=[other],
     )  # fmt: skip
     scenario = parse_scenario(tomllib.loads(draft_scenario(draft)), "draft.toml", ("newreno", "cubic"))
-    assert scenario.flow.engine_stack()["sack"] is False
+    assert StackLayers(scenario.flow).engine()["sack"] is False
     assert scenario.flow.timestamps is False
     assert scenario.flow.application.engine() == {
         "kind": "writes", "at_ns": (500_000_000, 520_000_000), "bytes": (1400, 600)

@@ -170,6 +170,11 @@ impl WriteSchedule {
 }
 
 impl DataSource {
+    /// It has nothing more to send.
+    pub fn exhaust(&mut self) {
+        *self = Self::Bulk { first_write_ns: 0 };
+    }
+
     /// The data source of `config`; a write of unknown size is a segment of `smss_bytes`.
     pub fn new(config: &ApplicationConfig, smss_bytes: u32, rng: StreamRng) -> Self {
         match config {

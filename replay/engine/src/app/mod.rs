@@ -23,12 +23,12 @@ use crate::tcp::sender::Sender;
 pub use browser::Browser;
 pub use clocked::{Clocked, Periods};
 pub use playout::Playout;
-pub use send_buffer::Buffered;
+pub use send_buffer::{Buffered, SendBuffer};
 pub use write_delay::WriteDelays;
 
 use browser::BrowserStreams;
 use data_source::{DataSource, PageSizes};
-use send_buffer::{Limits, SendBuffer};
+use send_buffer::Limits;
 
 /// End of the stream of an application that always has data.
 const ENDLESS: u64 = u64::MAX / 2;
@@ -58,6 +58,8 @@ pub struct Application {
     /// Octets of a request, if it serves requests; next octet expected from the other end.
     request_bytes: u64,
     rcv_nxt: u64,
+    /// When it stops writing.
+    stop: Nanos,
     delays: WriteDelays,
 }
 
@@ -85,6 +87,7 @@ impl Application {
             buffer: send_buffer(params),
             request_bytes: u64::from(request_bytes),
             rcv_nxt: 1,
+            stop: flow.stop_ns.unwrap_or(NEVER),
             delays: WriteDelays::default(),
         }
     }
@@ -92,7 +95,7 @@ impl Application {
     /// The flow starts.
     pub fn begin(&mut self, now: Nanos) {
         self.next_write = self.source.begin(now);
-        self.deadline = self.next_write;
+        self.deadline = self.next_write.min(self.stop);
         if let Some(schedule) = self.source.schedule() {
             self.delays = WriteDelays::of_schedule(schedule);
         }
@@ -107,7 +110,34 @@ impl Application {
     /// Its deadline has expired.
     pub fn on_deadline(&mut self, now: Nanos) {
         self.produce_due(now);
-        self.deadline = self.next_write;
+        self.deadline = self.next_write.min(self.stop);
+    }
+
+    /// Whether it is to stop now.
+    pub fn is_to_stop(&self, now: Nanos) -> bool {
+        self.stop <= now
+    }
+
+    /// It writes no more. Returns the end of its stream, unless it had written all of it before.
+    ///
+    /// What a bulk application without a buffer has not sent yet, it has never written.
+    pub fn stop(&mut self, sender: &mut Sender) -> Option<u64> {
+        (self.stop, self.deadline, self.next_write) = (NEVER, NEVER, NEVER);
+        let bulk = matches!(self.source, DataSource::Bulk { .. });
+        let written = match &self.buffer {
+            None if bulk => sender.snd_nxt(),
+            Some(_) if bulk => sender.write_end(),
+            _ => self.produced,
+        };
+        if self.last.is_some_and(|last| last <= written) {
+            return None;
+        }
+        self.source.exhaust();
+        (self.produced, self.last, self.unwritten) = (written, Some(written), 0);
+        if bulk || sender.write_end() >= written {
+            sender.stop_at(written);
+        }
+        self.last
     }
 
     /// Takes what is due by `now` from the data source.
@@ -167,11 +197,12 @@ impl Application {
     fn catch_up(&mut self, sender: &Sender, now: Nanos) {
         self.produce_due(now.saturating_sub(1));
         let backlog = self.produced.saturating_sub(sender.snd_nxt());
-        self.deadline = if backlog < BACKLOG_BYTES {
+        let next = if backlog < BACKLOG_BYTES {
             self.next_write
         } else {
             NEVER
         };
+        self.deadline = next.min(self.stop);
     }
 
     fn write(&mut self, written: u64, sender: &mut Sender, now: Nanos) -> bool {
@@ -242,7 +273,8 @@ impl Application {
     }
 }
 
-fn send_buffer(params: &StackParams) -> Option<SendBuffer> {
+/// The send buffer of a socket of the stack `params`; none: unlimited.
+pub fn send_buffer(params: &StackParams) -> Option<SendBuffer> {
     params.send_buffer_bytes.map(|memory_bytes| {
         SendBuffer::new(Limits {
             memory_bytes,
