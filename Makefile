@@ -6,11 +6,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 OUT ?= out
 DATA ?= fixtures/kernel
+CAPTURES ?= fixtures
 
 RUST_SOURCES := $(shell find toolkit channels replay hindflight -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check install
 
-.PHONY: demo test test-rust test-python lint bench bench-channels bench-engine check-fits validate golden wheel clean setup
+.PHONY: demo test test-rust test-python lint bench bench-ingest bench-channels bench-engine check-fits validate golden wheel clean setup
 .DEFAULT_GOAL := setup
 
 setup: $(VENV)/.built ## build everything into .venv
@@ -54,6 +55,9 @@ lint: $(VENV)/.built ## formatters, linters and type checkers; any warning fails
 bench: $(VENV)/.built ## speed and memory compared with other tools; needs an idle machine
 	$(BIN)/python -m benches
 
+bench-ingest: $(VENV)/.built ## reading captures compared with tcptrace and tshark
+	$(BIN)/python -m benches ingest
+
 bench-engine: $(VENV)/.built ## the engine compared with ns-2 and with its hops without TCP
 	$(BIN)/python -m benches engine
 
@@ -64,8 +68,9 @@ bench-channels: $(VENV)/.built ## speed of the channel kernels and fits on one c
 check-fits: ## whether the 95 % intervals of fits cover the truth in 93 to 97 % of 1000 traces; a minute
 	cargo test --release --locked --quiet -p hindflight-kernels --test fit_coverage -- --ignored --nocapture
 
-validate: $(VENV)/.built ## the engine compared with closed forms and the recorded Linux runs in DATA
+validate: $(VENV)/.built ## the engine compared with closed forms and the recorded Linux runs in DATA, and the profiles with their peers
 	$(BIN)/python -m validation --data $(DATA)
+	$(BIN)/python -m validation parity $(CAPTURES)
 
 golden: $(VENV)/.built ## write the generated pages of docs; read the diff before you commit it
 	$(BIN)/python -m docs.scripts

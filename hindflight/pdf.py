@@ -12,6 +12,9 @@ from hindflight.toolkit.errors import MachineError
 
 _PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 _SECONDS = 180
+_LONGEST_FOLDER = 40
+"""Characters of the folder for temporary files up to which Chromium's socket in it has a name that the system accepts
+(sun_path in unix(7): 108 octets)."""
 
 
 def check_printer() -> str:
@@ -27,7 +30,9 @@ def check_printer() -> str:
 def print_page(page: bytes) -> bytes:
     """Return the PDF of an HTML page. MachineError where Chromium is missing or fails."""
     program = check_printer()
-    with tempfile.TemporaryDirectory(prefix="hindflight-pdf-", ignore_cleanup_errors=True) as folder:
+    usual = tempfile.gettempdir()
+    where = usual if len(os.fsencode(usual)) <= _LONGEST_FOLDER else "/tmp"  # noqa: S108  (mkdtemp makes it safe)
+    with tempfile.TemporaryDirectory(prefix="hindflight-pdf-", dir=where, ignore_cleanup_errors=True) as folder:
         source, target = Path(folder) / "report.html", Path(folder) / "report.pdf"
         source.write_bytes(page)
         command = [

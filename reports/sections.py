@@ -253,7 +253,8 @@ def _key_numbers(tables: Tables, views: list[View]) -> Grid | str:
 def _interruptions(tables: Tables, views: list[View]) -> Section | None:
     rows = findings.findings_of(tables, "interruptions")
     section = Section("interruptions", "Outages and handovers")
-    grid = findings.by_subject(rows, "A step of delay or rate is a path change; place is not known", "Interruption")
+    caption = "Outages, and steps of delay or rate (path changes); places are not known"
+    grid = findings.by_subject(rows, caption, "Interruption")
     if grid:
         section.parts += [grid, INTERRUPTIONS]
         return section

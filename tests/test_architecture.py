@@ -60,11 +60,14 @@ CRATES = {
     "hindflight-decoder": set(),
     "hindflight-kernels": set(),
     "hindflight-flows": {"hindflight-decoder"},
-    "hindflight-engine": {"hindflight-kernels"},
     "hindflight-profiles": {"hindflight-decoder"},
+    "hindflight-engine": {"hindflight-kernels"},
     "hindflight-native": {
-        *("hindflight-decoder", "hindflight-flows", "hindflight-profiles"),
-        *("hindflight-kernels", "hindflight-engine"),
+        "hindflight-decoder",
+        "hindflight-flows",
+        "hindflight-profiles",
+        "hindflight-kernels",
+        "hindflight-engine",
     },
 }
 

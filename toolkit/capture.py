@@ -160,7 +160,7 @@ class CaptureStream:
 
 
 class TcptraceStream:
-    """The connections of a capture, counted as tcptrace counts; docs/profiles.md describes the fields.
+    """The connections of a capture, counted as tcptrace counts; docs/parity.md describes the fields.
 
     Does not build `segments`. Memory is bounded whatever the length of the capture, so that rows of connections that
     have ended come before the end, and out of order, where there are very many.
@@ -187,7 +187,7 @@ class TcptraceStream:
 
 
 class WiresharkStream(TcptraceStream):
-    """The segments of a capture, analysed as Wireshark analyses them; docs/profiles.md describes the fields."""
+    """The segments of a capture, analysed as Wireshark analyses them; docs/parity.md describes the fields."""
 
     def __init__(self, path: str | os.PathLike[str], *, json: bool = False) -> None:
         """Open `path`; parameters and errors as those of `CaptureStream`."""

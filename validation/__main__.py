@@ -12,6 +12,7 @@ from hindflight.cli.errors import run
 from hindflight.cli.output import AsJson, print_json, print_table, progress_on_stderr, say
 from hindflight.cli.replay import Threads
 from validation.captures.command import captures
+from validation.parity.command import parity
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,6 +36,7 @@ def main(arguments: list[str]) -> int:
     app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
     app.callback(invoke_without_command=True)(validate)
     app.command("captures")(captures)
+    app.command("parity")(parity)
     return run(lambda words: app(words, prog_name="python -m validation", standalone_mode=False), arguments)
 
 

@@ -1,15 +1,15 @@
-"""`hindflight flows CAPTURE --profile tcptrace`: the connections with the fields of another program."""
+"""`flows --profile tcptrace` and `segments --profile wireshark`: rows with the fields of another program."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hindflight.cli.layout import print_fitting
-from hindflight.cli.output import say
+from hindflight.cli.output import Row, say
 from hindflight.cli.times import capture_span
 from hindflight.toolkit.errors import HindflightError
 from hindflight.toolkit.text import endpoint
@@ -17,33 +17,57 @@ from hindflight.toolkit.text import endpoint
 if TYPE_CHECKING:
     from hindflight.toolkit.capture import TcptraceStream
 
-PROFILES = ("tcptrace",)
+SHOWN_FLAGS = 15
+"""Flags of `tcp.analysis`, which a table shows in one column."""
 
 
 def print_flows(source: Path, profile: str, times: tuple[str, str], wide: bool, form: str) -> None:
     """Print the flows of a capture between two times as CSV or JSON (`form`), or as a table of the main fields."""
     from hindflight.toolkit.capture import TcptraceStream
 
-    if profile not in PROFILES:
-        raise HindflightError(f"--profile {profile} is not known", f"there is {', '.join(PROFILES)}")
-    if source.is_dir():
-        raise HindflightError(f"--profile needs a capture; {source} is a folder", "give the file with the packets")
+    _check(source, profile, "tcptrace")
     from_ns, to_ns = capture_span(source, *times)
     stream = TcptraceStream(source, json=form != "csv", from_ns=from_ns, to_ns=to_ns)
     if form == "csv":
         _write(stream.text())
     elif form == "json":
-        _write(_document(stream, profile))
+        _write(_document(stream, profile, "flows"))
     else:
-        _print_table(stream, wide)
+        _print_table(stream, "TCP connections", _shown, wide)
+    _report_issues(stream, source)
+
+
+def print_segments(source: Path, profile: str, wide: bool, form: str) -> None:
+    """Print the analysis of the segments of a capture as CSV or JSON (`form`), or as a table of the main fields."""
+    from hindflight.toolkit.capture import WiresharkStream
+
+    _check(source, profile, "wireshark")
+    stream = WiresharkStream(source, json=form != "csv")
+    if form == "csv":
+        _write(stream.text())
+    elif form == "json":
+        _write(_document(stream, profile, "segments"))
+    else:
+        _print_table(stream, "segments", _analysis, wide)
+    _report_issues(stream, source)
+
+
+def _check(source: Path, profile: str, known: str) -> None:
+    if profile != known:
+        raise HindflightError(f"--profile {profile} is not known", f"there is {known}")
+    if source.is_dir():
+        raise HindflightError(f"--profile needs a capture; {source} is a folder", "give the file with the packets")
+
+
+def _report_issues(stream: TcptraceStream, source: Path) -> None:
     if issues := stream.issues():
         record, _, text = issues[0]
         more = f" (and {len(issues) - 1} more)" if len(issues) > 1 else ""
         say(f"{source}: {f'record {record}: ' if record else ''}{text}{more}; hindflight info lists all")
 
 
-def _document(stream: TcptraceStream, profile: str) -> Iterator[bytes]:
-    yield f'{{"profile": "{profile}", "flows": ['.encode()
+def _document(stream: TcptraceStream, profile: str, table: str) -> Iterator[bytes]:
+    yield f'{{"profile": "{profile}", "{table}": ['.encode()
     yield from stream.text()
     yield b"\n]}\n"
 
@@ -56,16 +80,33 @@ def _write(chunks: Iterator[bytes]) -> None:
     sys.stdout.buffer.flush()
 
 
-def _print_table(stream: TcptraceStream, wide: bool) -> None:
+def _print_table(stream: TcptraceStream, what: str, shown_row: Callable[[Row], Row], wide: bool) -> None:
     rows = json.loads(b"[" + b"".join(stream.text()) + b"]")
     if not rows:
-        say(f"no TCP connections in {stream.path}")
+        say(f"no {what} in {stream.path}")
         return
-    shown = [_shown(row) for row in rows]
+    shown = [shown_row(row) for row in rows]
     print_fitting(list(shown[0]), shown, wide)
 
 
-def _shown(row: dict[str, Any]) -> dict[str, Any]:
+def _analysis(row: Row) -> Row:
+    """The columns of the table of segments."""
+    prefix = "tcp.analysis."
+    flags = [name for name in row if name.startswith(prefix)][:SHOWN_FLAGS]
+    return {
+        "frame": row["frame.number"],
+        "stream": row["tcp.stream"],
+        "analysis": " ".join(name.removeprefix(prefix) for name in flags if row[name]) or None,
+        "bytes in flight": row[f"{prefix}bytes_in_flight"],
+        "acks": row[f"{prefix}acks_frame"],
+        "RTT [s]": row[f"{prefix}ack_rtt"],
+        "RTO [s]": row[f"{prefix}rto"],
+        "scale": row["tcp.window_size_scalefactor"],
+        "completeness": row["tcp.completeness"],
+    }
+
+
+def _shown(row: Row) -> Row:
     """The columns of the table, the most important first."""
     shown = {
         "conn": row["conn_#"],

@@ -11,6 +11,7 @@ from hindflight.cli.filters import Flow, Host, Port, Run, Where, print_rows
 from hindflight.cli.layout import Wide
 from hindflight.cli.output import AsCsv, AsJson, Row, print_csv_rows, print_json_rows, say
 from hindflight.cli.times import From, To, Utc
+from hindflight.toolkit.errors import HindflightError
 from hindflight.toolkit.times import seconds_text, utc_text
 
 _FLAGS = ((2, "S"), (1, "F"), (4, "R"), (8, "P"), (32, "U"), (64, "E"), (128, "W"), (256, "e"), (16, "."))
@@ -24,6 +25,9 @@ def register(app: typer.Typer) -> None:
 
 def segments(
     source: Annotated[Path, typer.Argument(help="Capture or workspace.")],
+    profile: Annotated[
+        str, typer.Option("--profile", help="Analyse as another program: wireshark, with its fields; all of a capture.")
+    ] = "",
     flow: Flow = None,
     host: Host = "",
     port: Port = None,
@@ -43,6 +47,16 @@ def segments(
     """
     from hindflight.selection import Selection, selected
 
+    if profile:
+        if flow is not None or host or port is not None or where or run or from_ or to:
+            raise HindflightError(
+                "--profile gives every segment of a capture",
+                "leave out --flow, --host, --port, --where, --run, --from and --to, or leave out --profile",
+            )
+        from hindflight.cli.profile import print_segments
+
+        print_segments(source, profile, wide, "json" if as_json else "csv" if as_csv else "")
+        return
     with selected(source, "segments", Selection(flow, host, port, from_, to, where, run)) as found:
         if as_json:
             print_json_rows("segments", found)

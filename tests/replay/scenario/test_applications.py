@@ -12,11 +12,11 @@ from hindflight.replay.scenario.applications import Bursts, Writes
 
 def test_writes_with_ends_have_a_second_reading() -> None:
     given: dict[str, Any] = {"kind": "writes", "at": ["0 s", "2 s"], "sizes": ["100 kB", "200 kB"]}
-    until: dict[str, Any] = {"until": ["1 s", "2.5 s"]}
     assert Writes(**given).for_a_time() is None
-    timed = Writes(**given, **until)
+    ends: dict[str, Any] = {"until": ["1 s", "2.5 s"]}
+    timed = Writes(**given, **ends)
     assert timed.engine()["kind"] == "writes"
-    assert timed.for_a_time() == Bursts(kind="bursts", at=given["at"], **until).engine()
+    assert timed.for_a_time() == Bursts(kind="bursts", at=given["at"], **ends).engine()
 
 
 @pytest.mark.parametrize("until", [["1 s"], ["3 s", "4 s"], ["1 s", "1.5 s"]])

@@ -81,7 +81,7 @@ impl Pack for f64 {
     #[inline]
     fn pack(&self, out: &mut Vec<u8>) {
         const EXACT: f64 = 9e15;
-        if (0.0..EXACT).contains(self) && self.fract() == 0.0 {
+        if self.is_sign_positive() && *self < EXACT && self.fract() == 0.0 {
             ((*self as u64) << 1).pack(out);
         } else {
             1_u64.pack(out);

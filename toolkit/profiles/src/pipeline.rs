@@ -28,7 +28,7 @@ enum Message {
 /// What is known at the end of a capture.
 #[derive(Debug)]
 pub struct End {
-    /// Time of the last IP packet in microseconds; `None` without any.
+    /// Latest time of a packet in microseconds; `None` without any.
     pub last_us: Option<i64>,
     /// What was damaged.
     pub issues: Vec<Issue>,
@@ -83,20 +83,14 @@ fn read<R: Read>(mut reader: Reader<R>, send: &SyncSender<Message>, reuse: &Rece
         }
         Err(TryRecvError::Empty | TryRecvError::Disconnected) => Vec::with_capacity(BATCH),
     };
-    let mut last = (0, None);
     let mut packets = empty();
     loop {
         while packets.len() < BATCH
             && let Some(captured) = reader.next_segment()
         {
             packets.push(Packet::of(&captured.segment));
-            last = (captured.segment.record, Some(captured.segment.t_ns));
         }
-        if let Some(other) = reader.take_others().last()
-            && other.record > last.0
-        {
-            last = (other.record, Some(other.t_ns));
-        }
+        reader.take_others();
         let ended = reader.ended();
         if send.send(Message::Packets(packets)).is_err() {
             return;
@@ -107,7 +101,10 @@ fn read<R: Read>(mut reader: Reader<R>, send: &SyncSender<Message>, reuse: &Rece
         packets = empty();
     }
     let end = End {
-        last_us: last.1.map(|t_ns| t_ns.div_euclid(1000)),
+        last_us: reader
+            .tally()
+            .span_ns
+            .map(|(_, last_ns)| last_ns.div_euclid(1000)),
         issues: reader.issues().to_vec(),
         tally: reader.tally().clone(),
     };

@@ -2,7 +2,7 @@
 //!
 //! Sources: its manual, the documentation on tcptrace.org, and what the program prints. A super-segment is one packet,
 //! copies of a packet count, and fields that a capture cannot show are its numbers. Differences are lines that start
-//! `Deviation:`, and `docs/profiles.md` lists them.
+//! `Deviation:`, and `docs/parity.md` lists them.
 
 mod connection;
 mod direction;

@@ -1,7 +1,7 @@
 //! What one side sent, as tcptrace remembers it: a sorted list of segments per quarter of the sequence space, in which
 //! segments that have been acknowledged and are adjacent become one.
 //!
-//! Read `docs/profiles.md` first. tcptrace keeps the quarter of the last number and its two neighbours, and forgets the
+//! Read `docs/parity.md` first. tcptrace keeps the quarter of the last number and its two neighbours, and forgets the
 //! opposite one.
 
 use std::collections::VecDeque;
