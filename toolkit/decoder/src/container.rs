@@ -4,7 +4,8 @@ use std::io::Read;
 
 use crate::buffer::Buffer;
 use crate::compression::{Compression, Input};
-use crate::erf::Erf;
+use crate::framed::erf::Erf;
+use crate::framed::snoop::{self, Snoop};
 use crate::framed::{self, Framed};
 use crate::issue::{DecodeError, IssueKind, Issues};
 use crate::link::LinkType;
@@ -12,7 +13,6 @@ use crate::merge::Merged;
 use crate::octets::be32;
 use crate::pcap::Pcap;
 use crate::pcapng::{self, Pcapng};
-use crate::snoop::{self, Snoop};
 
 /// Maximum captured length of a frame; libpcap and Wireshark have the same limit.
 pub(crate) const MAX_CAPTURED_BYTES: u32 = 256 << 10;

@@ -1,5 +1,8 @@
 //! Formats whose records begin with a header of fixed length that gives the length of the record: snoop and ERF.
 
+pub(crate) mod erf;
+pub(crate) mod snoop;
+
 use std::io::Read;
 
 use crate::buffer::Buffer;

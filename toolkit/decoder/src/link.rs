@@ -2,7 +2,7 @@
 //!
 //! The link types are those of the registry at tcpdump.org/linktypes.html.
 
-use crate::erf;
+use crate::framed::erf;
 use crate::octets::{be16, be32, le16, le32};
 use crate::skipped::Skipped;
 use crate::wlan;
