@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from hindflight.toolkit.errors import HindflightError
+from hindflight.toolkit.errors import CaptureError, HindflightError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -61,7 +61,28 @@ def _read(workspace: Workspace, number: int, row: dict[str, Any]) -> Flow:
 
     here = (pc.field("run_id") == 0) & (pc.field("flow_id") == row["flow_id"])
     tables = {name: workspace.table(name, where=here) for name in FLOW_TABLES}
+    _check_clock(tables["segments"])
     return Flow(row["flow_id"], number, row, tables)
+
+
+MAX_BACK_NS, MAX_AHEAD_NS = 10**9, 86_400 * 10**9
+"""Steps of the time between two segments of a flow, back and ahead, beyond which the clock was set meanwhile."""
+
+
+def _check_clock(segments: pa.Table) -> None:
+    """CaptureError if the clock of the capture was set within the flow: no delay across that place means anything."""
+    import numpy as np
+
+    t_ns = segments["t_ns"].to_numpy()
+    steps = np.diff(t_ns)
+    (places,) = np.nonzero((steps < -MAX_BACK_NS) | (steps > MAX_AHEAD_NS))
+    if places.size:
+        at = int(places[0])
+        way = "runs back" if steps[at] < 0 else "jumps ahead"
+        raise CaptureError(
+            f"the clock {way} by {abs(int(steps[at])) / 1e9:.3f} s at record {segments['record'][at + 1].as_py()}",
+            "read the part before or after it: hindflight ingest --from --to",
+        )
 
 
 def read_flows_on_path(workspace: Workspace, flow: Flow, min_share: float, most: int) -> list[Flow]:

@@ -23,6 +23,10 @@ _MAGIC = (
     (b"\x17\x08\x44tracing", "a binary trace of trace-cmd; `trace-cmd report` prints it as text"),
     (b"PERFILE2", "a binary trace of perf; `perf script` prints it as text"),
 )
+_CAPTURE_MAGIC = (
+    *(b"\xd4\xc3\xb2\xa1", b"\xa1\xb2\xc3\xd4", b"\x4d\x3c\xb2\xa1", b"\xa1\xb2\x3c\x4d"),
+    *(b"\x0a\x0d\x0d\x0a", b"\x34\xcd\xb2\xa1", b"\xa1\xb2\xcd\x34", b"snoop\0\0\0"),
+)
 _SHOWN = 60
 
 
@@ -42,16 +46,16 @@ def kinds_read() -> str:
     return f"read are {CAPTURES}; kernel logs: {logs}; flight logs: {flights}; plain or compressed"
 
 
-def refusal(path: Path) -> tuple[str, str]:
-    """Return what is wrong with a file that is no capture, to follow its name, and a hint."""
+def refusal(path: Path, what: str, hint: str | None) -> tuple[str, str | None]:
+    """Return what to say of the file in `path`, of which the decoder says `what`, and a hint."""
+    head = LogFile(path).head()
+    if head.startswith(_CAPTURE_MAGIC):
+        return what, hint
     kind = kind_of(path)
     if kind is not None:
         hint = "`hindflight info` shows it; `hindflight ingest CAPTURE LOG -w WORKSPACE` joins it to its capture"
         return f"is not a capture but a log: {label_of(kind)}", hint
-    return (
-        f"is neither a capture nor a log that we know: it looks like {appearance(LogFile(path).head())}",
-        kinds_read(),
-    )
+    return f"{what}; nor is it a log: it looks like {appearance(head)}", kinds_read()
 
 
 def appearance(head: bytes) -> str:
@@ -70,6 +74,12 @@ def appearance(head: bytes) -> str:
     return _text(text)
 
 
+def _is_table(text: str) -> bool:
+    """Whether the first lines have as many commas, semicolons or tabs each."""
+    lines = [line for line in text.splitlines()[:3] if line.strip()]
+    return any(len({line.count(separator) for line in lines} | {0}) == 2 for separator in ",;\t" if len(lines) > 1)
+
+
 def _text(text: str) -> str:
     line = next((line.strip() for line in text.splitlines() if line.strip()), "")
     shown = printable(line[:_SHOWN]) + ("…" if len(line) > _SHOWN else "")
@@ -78,6 +88,6 @@ def _text(text: str) -> str:
         kind = "JSON of another kind"
     elif line.startswith("<"):
         kind = "XML or HTML"
-    elif "," in line or ";" in line or "\t" in line:
+    elif _is_table(text):
         kind = "CSV of another kind"
     return f"{kind} (first line: {shown})"

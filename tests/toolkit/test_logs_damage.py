@@ -178,7 +178,8 @@ def test_the_refusal_of_other_files_names_what_they_look_like(tmp_path: Path) ->
     from hindflight.toolkit.errors import CaptureError
 
     looks = {
-        b"hello, world\n": "CSV of another kind (first line: hello, world)",
+        b"a,b\n1,2\n": "CSV of another kind (first line: a,b)",
+        b"hello, world\n": "text (first line: hello, world)",
         b'{"a": 1}': 'JSON of another kind (first line: {"a": 1})',
         b"<html>": "XML or HTML (first line: <html>)",
         b"PK\x03\x04....": "a ZIP archive",

@@ -10,6 +10,7 @@ import re
 from collections.abc import Hashable, Iterator
 
 import numpy as np
+import numpy.typing as npt
 
 from hindflight.toolkit.logs.addresses import endpoint
 from hindflight.toolkit.logs.collector import Collector
@@ -20,6 +21,7 @@ from hindflight.toolkit.schema import PHASES
 STARTED = "the start of the machine or of the probe"
 """`clock` of times that are not since 1970."""
 
+_MAX_HEADER_BYTES = 60
 _UNSET_PKTS = 0x7FFFFFFF
 _WALL_CLOCK_S = 946_684_800
 """Times from 2000 on are of a wall clock; no machine runs that long."""
@@ -30,7 +32,7 @@ _OLD = re.compile(
     rb"(\d{1,10})\.(\d{9}) (\S+:\d{1,5}) (\S+:\d{1,5}) (\d{1,6}) 0x([0-9a-f]{1,8}) 0x([0-9a-f]{1,8})"
     rb" (\d{1,10}) (\d{1,10}) (\d{1,10}) (\d{1,10})(?: (\d{1,10}))?"
 )
-_OLD_NAMES = ("data_len", "snd_nxt", "snd_una", "snd_cwnd", "ssthresh", "snd_wnd", "srtt", "rcv_wnd")
+_OLD_NAMES = ("length", "snd_nxt", "snd_una", "snd_cwnd", "ssthresh", "snd_wnd", "srtt", "rcv_wnd")
 _NEEDED = {"snd_nxt", "snd_una", "snd_cwnd", "ssthresh", "snd_wnd", "srtt"}
 _HEX = {"mark", "snd_nxt", "snd_una", "sock_cookie"}
 _SKIPPED = {"family", "src", "dest", "sock_cookie", "skbaddr", "skaddr"}
@@ -86,7 +88,7 @@ def _event(line: Line) -> tuple[Connection, dict[str, int]] | None:
     for name, text in fields.items():
         if name not in _SKIPPED:
             try:
-                numbers["data_len" if name == "length" else name] = int(text, 0 if text.startswith("0x") else 10)
+                numbers[name] = int(text, 0 if text.startswith("0x") else 10)
             except ValueError:
                 return None
     return _record(fields.get("src", ""), fields.get("dest", ""), _t_ns(found[1], found[2]), numbers)
@@ -131,6 +133,14 @@ def _built(
     connection = key if isinstance(key, Connection) else None
     log = KernelLog("tcp_probe", t_ns, columns, phase, numbers, texts, connection, lead=lead, first_una=first)
     log.cwnd_pkts, log.ssthresh_pkts = numbers["snd_cwnd"], null_where(ssthresh, ssthresh >= _UNSET_PKTS)
-    log.sends = bool((numbers.get("data_len", np.zeros(1, np.int64)) == 0).mean() >= 0.5)
+    log.sends = bool(_without_data(numbers).mean() >= 0.5)
     log.clock = UTC if int(t_ns[0]) >= _WALL_CLOCK_S * 10**9 else STARTED
     return log.in_order()
+
+
+def _without_data(numbers: dict[str, Numbers]) -> npt.NDArray[np.bool_]:
+    """Which of the segments received had no payload; the older `length` counts the TCP header as well."""
+    lengths = numbers.get("data_len")
+    if lengths is not None:
+        return np.equal(lengths, 0)
+    return np.less_equal(numbers.get("length", np.zeros(1, np.int64)), _MAX_HEADER_BYTES)

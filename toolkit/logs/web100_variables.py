@@ -21,7 +21,7 @@ UNSET_BYTES = (1 << 31) - (1 << 16)
 """Windows from here up are 'infinite' segments times MSS modulo 2^32: (2^31 - 1) * 1448 gives 4294965848."""
 
 _MS = 1_000_000
-_COUNTERS = {
+COUNTERS = {
     "segments_out": "DataPktsOut",
     "retransmissions": "PktsRetrans",
     "rtos": "Timeouts",
@@ -30,8 +30,9 @@ _COUNTERS = {
     "smss_bytes": "CurMSS",
     "snd_wnd_bytes": "CurRwinRcvd",
 }
-_WINDOWS = {"cwnd_bytes": "CurCwnd", "ssthresh_bytes": "CurSsthresh"}
-_TIMES = {"srtt_ns": "SmoothedRTT", "rttvar_ns": "RTTVar", "rto_ns": "CurRTO", "min_rtt_ns": "MinRTT"}
+WINDOWS = {"cwnd_bytes": "CurCwnd", "ssthresh_bytes": "CurSsthresh"}
+TIMES = {"srtt_ns": "SmoothedRTT", "rttvar_ns": "RTTVar", "rto_ns": "CurRTO", "min_rtt_ns": "MinRTT"}
+"""Columns of `instruments` and their variables: counters and sizes, windows, and times in ms."""
 
 
 REQUIRED = ("StartTimeSec", "StartTimeUsec", "Duration", "CurCwnd", "CurMSS")
@@ -55,10 +56,10 @@ def kernel_log(variables: Variables, before: KernelLog | None = None) -> KernelL
     """
     numbers, texts, lead = continued(*variables, before)
     t_ns = numbers["StartTimeSec"] * 10**9 + (numbers["StartTimeUsec"] + numbers["Duration"]) * 1000
-    columns = {column: _plain(numbers[v]) for column, v in _COUNTERS.items() if v in numbers}
-    columns |= {column: _window(numbers[v]) for column, v in _WINDOWS.items() if v in numbers}
+    columns = {column: _plain(numbers[v]) for column, v in COUNTERS.items() if v in numbers}
+    columns |= {column: _window(numbers[v]) for column, v in WINDOWS.items() if v in numbers}
     measured = numbers.get("CountRTT", np.ones_like(t_ns)) > 0
-    columns |= {column: _time(numbers[v], measured) for column, v in _TIMES.items() if v in numbers}
+    columns |= {column: _time(numbers[v], measured) for column, v in TIMES.items() if v in numbers}
     columns |= _sequence(numbers, before if lead else None)
     limit = _limit(numbers, lead)
     if limit is not None:

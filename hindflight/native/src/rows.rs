@@ -247,7 +247,7 @@ fn flow_direction(batch: Batch, direction: &str, rows: &[DirectionRow]) -> Batch
         .optional::<Int64Type>(&name("rtt_min_ns"), each(rows, |r| r.rtt_min_ns))
         .optional::<Int64Type>(&name("rtt_mean_ns"), each(rows, |r| r.rtt_mean_ns))
         .optional::<Int64Type>(&name("rtt_max_ns"), each(rows, |r| r.rtt_max_ns))
-        .number::<Int64Type>(
+        .optional::<Int64Type>(
             &name("flight_max_bytes"),
             each(rows, |r| r.flight_max_bytes),
         )

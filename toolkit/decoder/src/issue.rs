@@ -20,6 +20,8 @@ pub enum IssueKind {
     Compression,
     /// The operating system reported a read error.
     ReadError,
+    /// The time runs back by more than a second, or jumps ahead by more than a day, from one packet to the next.
+    Clock,
     /// The capture itself lost packets, according to its statistics.
     CaptureDrop,
     /// An interface has an unsupported link type.
@@ -57,6 +59,7 @@ impl IssueKind {
             Self::Cut => "cut",
             Self::Compression => "compression",
             Self::ReadError => "read_error",
+            Self::Clock => "clock",
             Self::CaptureDrop => "capture_drop",
             Self::LinkType => "link_type",
             Self::FrameCut => "frame_cut",
@@ -198,10 +201,10 @@ impl DecodeError {
                 "was the capture stopped before the first packet, or was the file copied in part?",
             ),
             Self::NotACapture { .. } => Some(
-                "give a pcap or pcapng file as tcpdump and Wireshark write them, uncompressed or as .xz, .gz, .zst, .bz2 or .lz4",
+                "give a pcap or pcapng file as tcpdump and Wireshark write them (snoop and ERF are read too), uncompressed or as .xz, .gz, .zst, .bz2 or .lz4",
             ),
             Self::LinkType { .. } => Some(
-                "capture on an Ethernet, Linux cooked (-i any), PPP, loopback or raw IP interface",
+                "capture on an Ethernet, Linux cooked (-i any), wireless LAN, PPP, loopback or raw IP interface",
             ),
             Self::Compression { .. } => {
                 Some("download the file again, or compress the original again")

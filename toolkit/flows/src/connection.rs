@@ -4,7 +4,9 @@ use std::net::IpAddr;
 
 use hindflight_decoder::{Segment, flags};
 
+use crate::copies::Copies;
 use crate::cwnd::CwndEstimator;
+use crate::handshake::{Handshake, SplitRtt};
 use crate::loss::FlowDirection;
 use crate::remote::RemoteSender;
 use crate::rows::{
@@ -13,86 +15,10 @@ use crate::rows::{
 use crate::scoreboard::Transmission;
 use crate::sender::{ReceivedAck, Sender, Sent};
 use crate::sequence::SequenceSpace;
-
-/// Minimum RTT from which the capture point is determined. Below, the delays of the hosts dominate.
-const MIN_VANTAGE_RTT_NS: i64 = 200_000;
-
-/// Maximum share of the RTT, in percent, between the capture point and the end where it counts as located.
-const NEAR_END_PERCENT: i64 = 10;
+use crate::stray::Stray;
 
 /// Minimum number of samples to determine the capture point from timestamps.
 const MIN_UPSTREAM_SAMPLES: u64 = 8;
-
-/// The RTT of the path, and its part between the capture point and the receiver.
-#[derive(Clone, Copy, Debug)]
-struct SplitRtt {
-    path_ns: i64,
-    downstream_ns: i64,
-}
-
-impl SplitRtt {
-    /// The capture point.
-    fn vantage(self) -> Vantage {
-        let near_ns = self.path_ns / 100 * NEAR_END_PERCENT;
-        if self.path_ns < MIN_VANTAGE_RTT_NS {
-            Vantage::Unknown
-        } else if self.path_ns - self.downstream_ns <= near_ns {
-            Vantage::Sender
-        } else if self.downstream_ns <= near_ns {
-            Vantage::Receiver
-        } else {
-            Vantage::Middle
-        }
-    }
-}
-
-/// Times of the segments of the three-way handshake.
-#[derive(Clone, Copy, Debug, Default)]
-#[allow(clippy::struct_field_names, reason = "the unit belongs to the name")]
-struct Handshake {
-    syn_ns: Option<i64>,
-    syn_ack_ns: Option<i64>,
-    ack_ns: Option<i64>,
-    /// Timestamp of the SYN.
-    syn_ts_val: Option<u32>,
-    /// A SYN or SYN/ACK was repeated, so that the answer may be to the first (Karn, RFC 6298 §3).
-    ambiguous: bool,
-}
-
-impl Handshake {
-    fn on_syn(&mut self, segment: &Segment) {
-        let timestamps = segment.options.timestamps;
-        if segment.flags & flags::ACK == 0 {
-            if self.syn_ack_ns.is_none() {
-                self.ambiguous |= self.syn_ns.is_some();
-                self.syn_ns = Some(segment.t_ns);
-                self.syn_ts_val = timestamps.map(|pair| pair.0);
-            }
-        } else if self.ack_ns.is_none() {
-            // RFC 7323 §4: the echo names the SYN.
-            let named = timestamps.is_some() && timestamps.map(|pair| pair.1) == self.syn_ts_val;
-            self.ambiguous = self.syn_ack_ns.is_some() || (self.ambiguous && !named);
-            self.syn_ack_ns = Some(segment.t_ns);
-        }
-    }
-
-    /// The RTT of the path, unless it is ambiguous.
-    fn path_rtt_ns(self) -> Option<i64> {
-        self.rtt()
-            .filter(|_| !self.ambiguous)
-            .map(|rtt| rtt.path_ns)
-    }
-
-    /// The RTT of the handshake, as seen from the end that opened the connection.
-    fn rtt(self) -> Option<SplitRtt> {
-        let path_ns = self.ack_ns? - self.syn_ns?;
-        let downstream_ns = self.syn_ack_ns? - self.syn_ns?;
-        (path_ns >= 0).then_some(SplitRtt {
-            path_ns,
-            downstream_ns,
-        })
-    }
-}
 
 /// The window scale option of a SYN (RFC 7323 §2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -123,6 +49,8 @@ pub struct Connection {
     sequences: [SequenceSpace; 2],
     senders: [Sender; 2],
     remotes: [Option<Box<RemoteSender>>; 2],
+    copies: Copies,
+    strays: [Stray; 2],
     handshake: Handshake,
     scales: [WindowScale; 2],
     sack_permitted: [bool; 2],
@@ -151,6 +79,8 @@ impl Connection {
             sequences: Default::default(),
             senders: Default::default(),
             remotes: Default::default(),
+            copies: Copies::default(),
+            strays: Default::default(),
             handshake: Handshake::default(),
             scales: [WindowScale::Unknown; 2],
             sack_permitted: [false; 2],
@@ -222,6 +152,9 @@ impl Connection {
         let has = |flag: u16| segment.flags & flag != 0;
         self.end_ns = self.end_ns.max(segment.t_ns);
         self.senders[index].row.segments += 1;
+        if self.copies.observe(index, segment) {
+            return self.note_of_copy(direction, segment);
+        }
         self.senders[index].missing.observe(segment.ip_id);
         let seq = self.position(index, segment);
         if has(flags::RST) && !std::mem::replace(&mut self.rst, true) {
@@ -230,13 +163,16 @@ impl Connection {
         if has(flags::SYN) {
             self.on_syn(index, segment);
         }
+        let wnd_bytes = self.scaled_window(index, segment);
+        self.strays[reverse].window(wnd_bytes);
         let mut note = Note {
             flow_id: self.flow_id,
             direction,
             seq,
             ack: None,
-            wnd_bytes: self.scaled_window(index, segment),
+            wnd_bytes,
             sack: Edges::default(),
+            copy: false,
             retransmission: false,
             dup_ack: false,
             rtt_ns: None,
@@ -252,8 +188,11 @@ impl Connection {
         }
         self.measure_upstream_rtt(direction, segment);
         let seg_len = seg_len(segment);
-        if seg_len > 0 && !has(flags::RST) {
-            note.retransmission = self.on_data(direction, segment, (seq, seq + seg_len), events);
+        let octets = (seq, seq + seg_len);
+        if has(flags::RST) || (seg_len > 0 && self.is_stray(index, octets)) {
+            self.senders[index].count_outside(segment.payload_bytes);
+        } else if seg_len > 0 {
+            note.retransmission = self.on_data(direction, segment, octets, events);
         }
         let sender = if seg_len > 0 { index } else { reverse };
         note.flight_bytes = self.senders[sender].board.flight_bytes();
@@ -263,6 +202,34 @@ impl Connection {
             }
         }
         note
+    }
+
+    /// Whether the octets of a segment of direction `index` are far ahead of all before.
+    fn is_stray(&mut self, index: usize, octets: (i64, i64)) -> bool {
+        let board = &self.senders[index].board;
+        board.started() && self.strays[index].is_stray(octets, board.snd_nxt())
+    }
+
+    /// The note of a record that repeats the one before: nothing new.
+    fn note_of_copy(&self, direction: Direction, segment: &Segment) -> Note {
+        let (index, reverse) = (direction as usize, direction.reverse() as usize);
+        let seq = self.sequences[index].near_newest(segment.seq);
+        let acks = segment.flags & flags::ACK != 0;
+        let ack = acks.then(|| self.sequences[reverse].near_newest(segment.ack));
+        let sender = if seg_len(segment) > 0 { index } else { reverse };
+        Note {
+            flow_id: self.flow_id,
+            direction,
+            seq,
+            ack,
+            wnd_bytes: self.scaled_window(index, segment),
+            sack: self.unwrap_sack(reverse, ack.unwrap_or(0), segment),
+            copy: true,
+            retransmission: false,
+            dup_ack: false,
+            rtt_ns: None,
+            flight_bytes: self.senders[sender].board.flight_bytes(),
+        }
     }
 
     /// The event of a RST (RFC 9293 §3.5.2).
@@ -333,6 +300,10 @@ impl Connection {
     }
 
     fn position(&mut self, index: usize, segment: &Segment) -> i64 {
+        if segment.flags & flags::RST != 0 {
+            // A RST for a closed port has the sequence number 0 (RFC 9293 §3.10.7.1), which is no initial one.
+            return self.sequences[index].near_newest(segment.seq);
+        }
         if segment.flags & flags::SYN != 0 {
             self.sequences[index].set_isn(segment.seq);
         }

@@ -6,8 +6,10 @@
 
 mod cause;
 mod connection;
+mod copies;
 mod cwnd;
 mod evidence;
+mod handshake;
 mod intervals;
 mod jump;
 mod key;
@@ -22,6 +24,7 @@ mod rtt;
 mod scoreboard;
 mod sender;
 mod sequence;
+mod stray;
 mod tracker;
 mod unseen;
 mod upstream_rtt;

@@ -237,6 +237,8 @@ pub struct Note {
     pub wnd_bytes: Option<i64>,
     /// SACK blocks, unwrapped like `ack`.
     pub sack: Edges,
+    /// The capture stores the record before a second time. Of a copy, only the number of segments counts.
+    pub copy: bool,
     /// The segment repeats sequence space of this direction, SYN and FIN included.
     pub retransmission: bool,
     /// Duplicate acknowledgement: RFC 5681 §2, or RFC 6675 §2 if SACK is in use.
@@ -287,8 +289,8 @@ pub struct DirectionRow {
     pub rtt_mean_ns: Option<i64>,
     /// Maximum RTT.
     pub rtt_max_ns: Option<i64>,
-    /// Maximum FlightSize.
-    pub flight_max_bytes: i64,
+    /// Maximum FlightSize; `None` if the capture has no ACK of this direction.
+    pub flight_max_bytes: Option<i64>,
     /// Retransmission timeouts.
     pub rtos: u64,
     /// Episodes of fast recovery.

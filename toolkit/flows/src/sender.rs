@@ -88,6 +88,7 @@ pub struct Sender {
     pub one_way: bool,
     /// Columns of `flows`.
     pub row: DirectionRow,
+    flight_max_bytes: i64,
     ca_state: CaState,
     /// The event of a timeout that may turn out to be loss recovery, until the next ACK.
     pending_rto: Option<Event>,
@@ -193,7 +194,7 @@ impl Sender {
         self.discard_excess(flow, events);
         self.order.observe(sent.transmission.ip_id);
         self.last_send_ns = now;
-        self.row.flight_max_bytes = self.row.flight_max_bytes.max(self.board.flight_bytes());
+        self.flight_max_bytes = self.flight_max_bytes.max(self.board.flight_bytes());
         self.observe_cwnd(now);
         retransmission
     }
@@ -213,6 +214,16 @@ impl Sender {
                 );
                 self.board.log_mut().free(range.retransmissions);
             }
+        }
+    }
+
+    /// Counts payload that has no place in the sequence space: of a RST (RFC 9293 §3.5.3), or far outside the window.
+    pub fn count_outside(&mut self, payload_bytes: u32) {
+        if payload_bytes > 0 {
+            self.row.data_segments += 1;
+            self.row.payload_bytes += u64::from(payload_bytes);
+            self.row.unique_bytes += u64::from(payload_bytes);
+            self.row.max_segment_bytes = self.row.max_segment_bytes.max(payload_bytes);
         }
     }
 
@@ -443,6 +454,9 @@ impl Sender {
             };
             loss::decide_unacknowledged(range, self.board.log(), newest, path, flow, events);
         }
+        // Without an ACK in the capture, nothing shows what is still in flight.
+        let acknowledged = self.board.acknowledged();
+        self.row.flight_max_bytes = acknowledged.then_some(self.flight_max_bytes);
         self.row.rtt_samples = self.rtt.samples();
         self.row.rtt_min_ns = self.rtt.min_ns();
         self.row.rtt_mean_ns = self.rtt.mean_ns();

@@ -32,6 +32,15 @@ impl SequenceSpace {
         self.near(raw, self.newest)
     }
 
+    /// Position of `raw`, without an effect on the initial sequence number; 1 if that is unknown.
+    pub fn near_newest(&self, raw: u32) -> i64 {
+        if self.isn.is_some() {
+            self.near(raw, self.newest)
+        } else {
+            1
+        }
+    }
+
     /// Position of `raw` nearest to `reference`; `reference` if the initial sequence number is unknown.
     pub fn near(&self, raw: u32, reference: i64) -> i64 {
         let Some(isn) = self.isn else {

@@ -81,7 +81,7 @@ fn numbers_are_relative_to_the_syn_and_windows_are_scaled() {
             a2b.max_segment_bytes,
             b2a.sack_segments
         ),
-        (3000, 1000, 2)
+        (Some(3000), 1000, 2)
     );
     assert_eq!(outcome.note(13).flight_bytes, 0, "the FIN is acknowledged");
 }

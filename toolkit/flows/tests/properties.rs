@@ -154,18 +154,19 @@ fn assert_consistent(flow: &FlowRow, outcome: &Outcome, segments: &[Segment]) {
         assert_eq!(
             row.sack_segments,
             count(&|note, segment| !note.sack.as_slice().is_empty()
+                && !note.copy
                 && segment.flags & flags::RST == 0)
         );
         assert!(row.dsack_segments <= row.sack_segments);
-        let data = |segment: &Segment| segment.payload_bytes > 0 && segment.flags & flags::RST == 0;
-        assert_eq!(row.data_segments, count(&|_, segment| data(segment)));
+        let data = |note: &Note, segment: &Segment| segment.payload_bytes > 0 && !note.copy;
+        assert_eq!(row.data_segments, count(&data));
         assert_eq!(
             row.retransmitted_segments,
             count(&|note, segment| note.retransmission && segment.payload_bytes > 0)
         );
         assert!(row.out_of_order_segments + row.retransmitted_segments <= row.data_segments);
         let payload: u64 = sent()
-            .filter(|pair| data(pair.1))
+            .filter(|pair| data(pair.0, pair.1))
             .map(|pair| u64::from(pair.1.payload_bytes))
             .sum();
         assert_eq!(row.payload_bytes, payload);
