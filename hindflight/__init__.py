@@ -13,9 +13,13 @@
     hf.charts.what_if_goodput(what_if)
     hf.report(what_if, "what_if.html")
 
+    hf.batch("flights/", out="studies").studies             # the same for every capture of a folder
+    hf.compare("before.pcap", "after.pcap").changes         # what changed, with 95 % intervals
+
     hf.extract_channel("flight.pcap").estimates             # rate, delay and queue with their 95 % intervals
     hf.draft_scenario("flight.pcap", "scenario.toml")       # a scenario to edit
     hf.replay("scenario.toml", "flight.pcap")
+    hf.place("scenario.toml").best                          # where a split proxy helps
 
     class Gentle(hf.Controller, variant="gentle"):          # a custom variant, for `compare.variants`
         ...
@@ -41,6 +45,8 @@ if TYPE_CHECKING:
     from hindflight.comparison import Comparison
     from hindflight.replay.controllers.base import Controller
     from hindflight.replay.controllers.check import check_controller
+    from hindflight.replay.experiment.place import Search
+    from hindflight.replay.scenario.limits import Limits
     from hindflight.reports import charts
     from hindflight.selection import Conditions
     from hindflight.toolkit.errors import HindflightError
@@ -60,10 +66,14 @@ __all__ = [
     "compare",
     "draft_scenario",
     "events",
+    "export",
     "extract_channel",
     "flows",
     "info",
+    "limits",
     "open",
+    "pair",
+    "place",
     "replay",
     "report",
     "segments",
@@ -90,18 +100,15 @@ def open(path: Path | str) -> Tables:  # noqa: A001 - hf.open reads as it should
     return open_source(path)
 
 
-def replay(
-    scenario: Path | str, *captures: Path | str, threads: int | None = None, pcap: Path | str | None = None
-) -> Tables:
+def replay(scenario: Path | str, *captures: Path | str, threads: int | None = None) -> Tables:
     """Replay a scenario file and return its tables; see `hindflight.workflow.replay_file`.
 
     `captures` are captures and kernel logs to read first: the self-check needs the one that the scenario came from.
-    With `pcap`, a folder, captures of the recorded runs are written there.
     ScenarioError, CaptureError, ChannelError: an input is wrong. MachineError: disk, permission or memory.
     """
     from hindflight.workflow import replay_file
 
-    return replay_file(scenario, *captures, threads=threads, pcap=pcap)
+    return replay_file(scenario, *captures, threads=threads)
 
 
 def whatif(  # noqa: PLR0913 - named ones, each with its default
@@ -126,6 +133,42 @@ def whatif(  # noqa: PLR0913 - named ones, each with its default
 
     choice = Choice(tuple(variants), tuple(proxies), seeds, captured_variant)
     return what_if(Path(capture), [Path(log) for log in logs], flow, choice, threads)
+
+
+def place(
+    scenario: Path | str,
+    *,
+    nodes: Sequence[str] = (),
+    variants: Sequence[str] = (),
+    cache: int = 400,
+    proxies: int = 2,
+    threads: int | None = None,
+) -> Search:
+    """Search where split proxies help the flow under test of a scenario file, and return the best placements.
+
+    Tries `nodes` (default: all between the ends), up to `proxies` of them at once, `variants` of the connections onward
+    (default: that of the flow) and caches of up to `cache` packets. Goodput and its paired difference from the flow
+    without a proxy are in bit/s, with 95 % intervals over the scenario's seeds.
+    ScenarioError, ChannelError: an input is wrong. MachineError: it cannot be read.
+    """
+    from hindflight.replay.experiment.place import Space
+    from hindflight.replay.experiment.place import place as search
+    from hindflight.workflow import read_scenario
+
+    space = Space(tuple(nodes), tuple(variants), cache, proxies)
+    return search(read_scenario(Path(scenario)), Path(scenario).parent, space, threads=threads)
+
+
+def limits(source: Path | str, flow: int | None = None) -> Limits:
+    """Return what limited the sender of one flow over time: network, receiver, application or pacing, with `shares()`.
+
+    `source` is a capture taken at the data sender, or a workspace; `flow` is its number, by default the one with the
+    most data. Times are in ns since 1970-01-01 UTC, packets are numbered as in Wireshark.
+    CaptureError, WorkspaceError, HindflightError: it does not show that. MachineError: disk, permission or memory.
+    """
+    from hindflight.workflow import sender_limits
+
+    return sender_limits(Path(source), flow)[1]
 
 
 def batch(  # noqa: PLR0913 - named ones, each with its default
@@ -199,10 +242,23 @@ def draft_scenario(  # noqa: PLR0913 - named ones, each with its default
     return draft_of(Path(source), Path(path), flow, choice)
 
 
-def report(tables: Tables, path: Path | str, *, title: str = "", utc: bool = False) -> None:
-    """Write the report on `tables` to one HTML file; `utc` shows times of day, not seconds.
+def pair(*captures: Path | str, asymmetry: str = "") -> Tables:
+    """Read captures of the same connections at two or more places, in order from the data sender, and pair them.
 
-    Custom variants appear next to the others; the command line does not know them.
+    `pairs` has a row per packet with its one-way delay (ns) and fate, `clocks` the offset (ns) and drift (ppm) of each
+    capture to the one before. `asymmetry` is the minimum delay there less that back, with its unit ("0 ms": equal).
+    CaptureError: an input is wrong, or two captures have no packet in common. MachineError: no room for the tables.
+    """
+    from hindflight.pairing import pair_files
+
+    return pair_files([Path(capture) for capture in captures], asymmetry)
+
+
+def report(tables: Tables, path: Path | str, *, title: str = "", utc: bool = False) -> None:
+    """Write the report on `tables` to one file; `utc` shows times of day, not seconds.
+
+    The file is HTML, or by its suffix Markdown (.md), PDF (.pdf, needs Chromium) or JSON (.json). Custom variants are
+    drawn next to the others; the command line does not know them.
     ReportError: the tables hold nothing to report. MachineError: the file cannot be written.
     """
     from hindflight.workflow import write_report_of
@@ -239,6 +295,29 @@ def segments(source: Path | str, **selection: Unpack[Conditions]) -> pl.DataFram
 def events(source: Path | str, **selection: Unpack[Conditions]) -> pl.DataFrame:
     """Return losses, retransmissions and the other events in order of time; conditions as for `flows`."""
     return _rows_of(source, "events", selection)
+
+
+def export(  # noqa: PLR0913 - named ones, each with its default
+    source: Path | str,
+    path: Path | str,
+    *,
+    format: str,  # noqa: A002 - as the option is called
+    flow: int | None = None,
+    run: int | None = None,
+    table: str = "",
+    anonymize: bool = False,
+    key: Path | str | None = None,
+    force: bool = False,
+) -> list[Path]:
+    """Export the packets, graphs or tables of a capture, workspace or scenario to `path`; return the files written.
+
+    `format` is pcapng, xpl, csv, jsonl, parquet or sqlite; see `hindflight.exporting.Request` for the others.
+    HindflightError: an unknown format, flow, run or table, or an output that may not be replaced.
+    """
+    from hindflight.exporting import Request, export_source
+
+    chosen = Request(format, flow, run, table, anonymize, None if key is None else Path(key), force)
+    return export_source(Path(source), Path(path), chosen)
 
 
 def _rows_of(source: Path | str, table: str, conditions: Conditions) -> pl.DataFrame:

@@ -29,6 +29,8 @@ __all__ = [
     "loss_models",
     "loss_shape",
     "normal_numbers",
+    "pcapng_head",
+    "pcapng_packets",
     "pow",
     "profile",
     "replay",
@@ -114,6 +116,7 @@ class CaptureReader:
         input_ids: Sequence[int],
         from_ns: int | None = None,
         to_ns: int | None = None,
+        outer: bool = False,
     ) -> CaptureReader: ...
     def read_batch(self, max_rows: int) -> Columns | None: ...
     def flows(self) -> Columns: ...
@@ -181,6 +184,14 @@ def loss_models() -> list[tuple[str, list[str]]]:
 
 def loss_shape(sequence: bytes) -> dict[str, Any]:
     """Count runs of losses (`burst_*`) and deliveries (`gap_*`) of a loss sequence; its autocorrelation at `lags`."""
+
+def pcapng_head(application: str, comment: str) -> bytes:
+    """Return the head of a pcapng file: one Ethernet interface, times in ns."""
+
+def pcapng_packets(rows: _ArrowArray) -> bytes:
+    """Encode the packets of a record batch, headers alone: columns of `segments`, and `src`, `dst` (4 or 16 octets),
+    `src_port`, `dst_port`, `comment`. ValueError: a capture cannot represent one of them; its number and why.
+    """
 
 def replay(
     jobs: Sequence[tuple[str, int, int, bool]],

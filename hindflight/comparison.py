@@ -71,7 +71,7 @@ def compare_sources(before: Path, after: Path, fail_if: Sequence[str] = ()) -> C
 
     conditions = [parse_condition(text) for text in fail_if]
     with open_source(before) as one, open_source(after) as other:
-        changes = _changes(one.workspace, other.workspace)
+        changes = changes_between(one.workspace, other.workspace)
     if not changes:
         raise HindflightError(
             f"{before} and {after} have nothing to compare: neither a captured flow each, nor runs of the same variant"
@@ -103,7 +103,8 @@ def parse_condition(text: str) -> Condition:
     return Condition(text, match["metric"], match["sign"] == "<", bound, (match["subject"] or "").strip())
 
 
-def _changes(before: Workspace, after: Workspace) -> list[Change]:
+def changes_between(before: Workspace, after: Workspace) -> list[Change]:
+    """Return what changed between the captured flows with the most data, and between runs of the same subject."""
     flights = [_flight(workspace) for workspace in (before, after)]
     runs = [run_samples(workspace.table("runs").to_pylist()) for workspace in (before, after)]
     return [*compare_flights(*flights), *compare_run_sets(*runs)]

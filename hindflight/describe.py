@@ -18,30 +18,33 @@ from hindflight.toolkit.times import utc_text
 
 if TYPE_CHECKING:
     from hindflight.toolkit.capture import Summary
-    from hindflight.toolkit.log_summary import LoggedConnection
 
 Document = dict[str, Any]
 
 TOP_FLOWS = 5
-"""Flows of a capture that are shown."""
+"""Flows of a capture, and connections of a log, that are shown."""
 
 _PARQUET = b"PAR1"
 _PAGES = {".html": "report", ".svg": "chart", ".png": "chart"}
 
 
-def document_of(sources: Sequence[Path]) -> Document:
-    """Return what a file or folder is and holds; several files are one capture.
+def document_of(sources: Sequence[Path], *, outer: bool = False) -> Document:
+    """Return what `sources` is and holds: one file or folder, or the files of one capture.
 
-    CaptureError and its like: it is nothing that hindflight knows, or damaged.
+    With `outer`, tunnels stay closed.
+
+    HindflightError: it is nothing that hindflight knows, or damaged.
     """
-    if len(sources) > 1:
-        return _capture(sources)
+    from hindflight.toolkit.capture import is_stream
+
+    if len(sources) != 1 or is_stream(sources[0]):
+        return _capture(sources, outer)
     (source,) = sources
     known = _described(source)
     if known is not None:
         return known
     try:
-        return _capture(sources)
+        return _capture(sources, outer)
     except CaptureError:
         channel = _channel_or_none(source) if source.is_file() else None
         if channel is None:
@@ -82,7 +85,7 @@ def _kind_of(path: Path) -> Callable[[Path], Document] | None:
     if path.suffix in _PAGES:
         return _page
     kind = kind_of(path)
-    return None if kind is None else partial(_log, kind=kind)
+    return None if kind is None else partial(_log, kind)
 
 
 def _workspace(path: Path) -> Document:
@@ -175,11 +178,12 @@ def _channel(path: Path) -> Document:
     }
 
 
-def _log(path: Path, kind: str) -> Document:
+def _log(kind: str, path: Path) -> Document:
     from hindflight.toolkit.log_summary import summarise_log
 
     log = summarise_log(path, kind)
     offset_ns = 0 if log.in_utc else None if log.offset is None else log.offset.offset_ns
+    known = offset_ns is not None
     largest = sorted(log.connections, key=lambda each: -each.rows)[:TOP_FLOWS]
     return {
         "kind": "log",
@@ -187,32 +191,38 @@ def _log(path: Path, kind: str) -> Document:
         "format": log.kind,
         "label": log.label,
         "file_bytes": log.file_bytes,
-        "start_utc": None if offset_ns is None else utc_text(log.start_ns + offset_ns),
-        "end_utc": None if offset_ns is None else utc_text(log.end_ns + offset_ns),
+        "start_utc": utc_text(log.start_ns + (offset_ns or 0)) if known else None,
+        "end_utc": utc_text(log.end_ns + (offset_ns or 0)) if known else None,
         "seconds": (log.end_ns - log.start_ns) / 1e9,
         "times_count_from": "1970-01-01 UTC" if log.in_utc else log.clock,
         "clock_offset": None if log.offset is None else str(log.offset),
         "rows": log.rows,
         "connections": len(log.connections),
-        "issues": sum(log.issues.values()),
-        "issues_by_kind": log.issues,
-        "first_issue": "".join(f"record {i.record}, octet {i.offset}: {i.text}" for i in log.first_issues) or None,
-        "top_connections": [_logged(each) for each in largest],
+        "top_connections": [
+            {
+                "logged by": "-"
+                if c.connection is None
+                else endpoint(c.connection.local_addr, c.connection.local_port),
+                "peer": "-" if c.connection is None else endpoint(c.connection.remote_addr, c.connection.remote_port),
+                "rows": c.rows,
+                "seconds": round((c.end_ns - c.start_ns) / 1e9, 3),
+                "sends data": c.sends,
+            }
+            for c in largest
+        ],
         "values": [
             {"name": v.name, "unit": v.unit, "rows": v.rows, "minimum": v.minimum, "maximum": v.maximum}
             for v in log.values
         ],
-    }
-
-
-def _logged(log: LoggedConnection) -> Document:
-    there = log.connection
-    return {
-        "logged_by": None if there is None else endpoint(there.local_addr, there.local_port),
-        "peer": None if there is None else endpoint(there.remote_addr, there.remote_port),
-        "rows": log.rows,
-        "seconds": round((log.end_ns - log.start_ns) / 1e9, 3),
-        "sends_data": log.sends,
+        "issues": sum(log.issues.values()),
+        "issues_by_kind": log.issues,
+        "first_issue": None
+        if not log.first_issues
+        else {
+            "record": log.first_issues[0].record,
+            "offset": log.first_issues[0].offset,
+            "text": log.first_issues[0].text,
+        },
     }
 
 
@@ -229,10 +239,10 @@ def _page(path: Path) -> Document:
     }
 
 
-def _capture(captures: Sequence[Path]) -> Document:
+def _capture(captures: Sequence[Path], outer: bool) -> Document:
     from hindflight.toolkit.capture import CaptureStream
 
-    stream = CaptureStream(captures, input_id=list(range(1, len(captures) + 1)))
+    stream = CaptureStream(captures, input_id=list(range(1, len(captures) + 1)), outer=outer)
     flows: list[dict[str, Any]] = []
     issues: Counter[str] = Counter()
     for _ in stream.batches():

@@ -8,7 +8,6 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     from hindflight.channels.trace import Trace
     from hindflight.replay.experiment.experiment import Execution, ExperimentResult
     from hindflight.replay.scenario.from_capture import CapturedSender, Choice
+    from hindflight.replay.scenario.limits import Limits
     from hindflight.replay.scenario.model import Scenario
     from hindflight.toolkit.capture_writer import Progress
     from hindflight.toolkit.captured_flow import Flow
@@ -257,42 +257,20 @@ def read_scenario(path: Path) -> Scenario:
 
 
 def write_report_of(workspace: Workspace, path: Path, title: str, utc: bool, *, force: bool = True) -> None:
-    """Write the report on a workspace. MachineError where the file cannot be written.
+    """Write the report on a workspace: HTML, or by the suffix of `path` Markdown (.md), PDF or JSON.
 
-    Without `force` HindflightError if it may not be replaced (toolkit/files.py).
+    MachineError where the file cannot be written, or Chromium is missing for a PDF. Without `force` HindflightError if
+    it may not be replaced (toolkit/files.py).
     """
-    from hindflight.reports.document import ReportMeta, write_report
-    from hindflight.toolkit.schema import TABLES
-    from hindflight.toolkit.text import name_to_text
+    from hindflight.documents import Wanted, write_documents
 
-    tables = {name: workspace.scan(name) for name in TABLES}
-    manifest = workspace.manifest
-    newest = manifest.commands[-1].versions if manifest.commands else {}
-    commands = {c.command: c for c in manifest.commands}  # one that read several inputs is there once for each
-    meta = ReportMeta(
-        title=title,
-        generated=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        manifest={
-            "inputs": [
-                {"name": i.name, "kind": i.kind, "size_bytes": i.size_bytes, "sha256": i.sha256, "note": i.note}
-                for i in manifest.inputs
-            ],
-            "versions": newest,
-            "commands": [{"command": c.command, "time_utc": c.time_utc} for c in commands.values()],
-        },
-        utc=utc,
-        workspace=name_to_text(workspace.path),
-    )
-    write_report(tables, meta, path, force=force)
+    write_documents([workspace], Wanted(path, title=title, utc=utc, force=force))
 
 
-def replay_file(
-    path: Path | str, *captures: Path | str, threads: int | None = None, pcap: Path | str | None = None
-) -> Tables:
+def replay_file(path: Path | str, *captures: Path | str, threads: int | None = None) -> Tables:
     """Replay the scenario file at `path` and return the tables, which last as long as the object.
 
-    `captures` (and kernel logs) are read first; the self-check needs the one that the scenario was drafted from. With
-    `pcap`, captures of the recorded runs are written to that folder.
+    `captures` (and kernel logs) are read first; the self-check needs the one that the scenario was drafted from.
     ScenarioError, CaptureError, ChannelError: an input is wrong. MachineError: no room for the tables.
     """
     from hindflight.replay.experiment.experiment import Execution
@@ -305,7 +283,7 @@ def replay_file(
     command = f"replay {name_to_text(str(path))}"
     try:
         Ingest(tables.workspace, command)([Path(capture) for capture in captures])
-        execution = Execution(threads, captures=None if pcap is None else Path(pcap))
+        execution = Execution(threads)
         replay_into(tables.workspace, scenario, Path(path).parent, command, execution)
     except BaseException:
         tables.close()
@@ -346,6 +324,34 @@ def channel_of(source: Path, flow: int | None, receiver: Path | None) -> Trace:
     with open_source(source) as tables:
         chosen = read_flow(tables.workspace, flow)
         return trace_of(extract_channel(chosen, tables.workspace, receiver), tables.workspace, chosen)
+
+
+def sender_limits(source: Path, flow: int | None) -> tuple[Flow, Limits]:
+    """Return a flow of a capture or workspace, by default the one with most data, and what limited its sender.
+
+    HindflightError: the capture was taken at the receiver, or the flow has fewer than two segments or no ACK.
+    """
+    from hindflight.replay.scenario.captured_application import sent_data
+    from hindflight.replay.scenario.limits import limits_of, new_records, window_edges
+    from hindflight.toolkit.captured_flow import read_flow
+    from hindflight.toolkit.errors import HindflightError
+    from hindflight.toolkit.source import open_source
+
+    with open_source(source) as tables:
+        chosen = read_flow(tables.workspace, flow)
+        if chosen.row["vantage"] == "receiver":
+            raise HindflightError(
+                f"the capture of flow {chosen.number} was taken at the receiver, which does not show when the sender "
+                "could have sent",
+                "use a capture taken at the data sender",
+            )
+        segments, direction = chosen.tables["segments"], chosen.direction
+        sent = sent_data(segments, direction, int(chosen.row[f"{direction}_max_segment_bytes"]))
+        if len(sent.t_ns) < 2 or not len(sent.ack_t_ns):
+            raise HindflightError(f"flow {chosen.number} has fewer than two data segments or no ACK, so nothing shows")
+        rtt_ns = float(chosen.row[f"{direction}_rtt_mean_ns"] or 0.0)
+        records, edges = new_records(segments, direction), window_edges(segments, direction)
+        return chosen, limits_of(sent, records, edges, rtt_ns)
 
 
 def draft_of(source: Path, path: Path, flow: int | None, choice: Choice) -> Path:

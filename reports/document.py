@@ -25,6 +25,7 @@ The report computes nothing. Sentences, statistics and verdicts are rows of the 
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -33,11 +34,13 @@ from pathlib import Path
 from hindflight.reports import page
 from hindflight.reports.bundle import prepare
 from hindflight.reports.frames import Tables
-from hindflight.reports.sections import sections
+from hindflight.reports.markdown import to_document, to_markdown
+from hindflight.reports.sections import Section, sections
 from hindflight.toolkit.files import write_whole
-from hindflight.toolkit.seal import sealed
+from hindflight.toolkit.seal import EMPTY_SEAL, SEAL_NOTE, sealed
+from hindflight.toolkit.text import escape_json
 
-__all__ = ["ReportMeta", "prepare", "write_report"]
+__all__ = ["ReportMeta", "json_of", "markdown_of", "page_of", "prepare", "sections_of", "write_report"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +61,35 @@ class ReportMeta:
 
 
 def write_report(tables: Tables, meta: ReportMeta, path: str | os.PathLike[str], *, force: bool = True) -> Path:
-    """Write a report of `tables` to `path` and return the path. The file is written completely or not at all.
+    """Write a report of `tables` to `path` as HTML and return the path. The file is written completely or not at all.
 
     `tables` maps names of toolkit/schema to tables: flows, segments, instruments, events, channel, runs, findings and
     issues. Any may be missing. Raises MachineError if the file cannot be written. Without `force`, raises
     HindflightError if the file must not be replaced (toolkit/files.py).
     """
     prepare()
-    found = sections(tables, meta.manifest, utc=meta.utc, workspace=meta.workspace)
-    text = page.render(meta.title, meta.generated, found)
     target = Path(path)
-    write_whole(target, sealed(text.encode()), force=force)
+    write_whole(target, page_of(meta, sections_of(tables, meta)), force=force)
     return target
+
+
+def sections_of(tables: Tables, meta: ReportMeta) -> list[Section]:
+    """Return the sections of the report of `tables`."""
+    return sections(tables, meta.manifest, utc=meta.utc, workspace=meta.workspace)
+
+
+def page_of(meta: ReportMeta, found: list[Section]) -> bytes:
+    """Return sections as one HTML file with its digest."""
+    return sealed(page.render(meta.title, meta.generated, found).encode())
+
+
+def markdown_of(meta: ReportMeta, found: list[Section], pictures: Mapping[str, str]) -> bytes:
+    """Return sections as Markdown with its digest; `pictures` maps keys of charts to paths."""
+    text = to_markdown(meta.title, meta.generated, found, pictures)
+    return sealed(f"{text}\n<!-- {SEAL_NOTE} -->\n".encode())
+
+
+def json_of(meta: ReportMeta, found: list[Section]) -> bytes:
+    """Return sections as a JSON document with its digest."""
+    document = {**to_document(meta.title, meta.generated, found), "seal": EMPTY_SEAL}
+    return sealed((escape_json(json.dumps(document, indent=1, ensure_ascii=False)) + "\n").encode())

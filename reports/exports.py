@@ -1,4 +1,4 @@
-"""Exports of a report: its charts as PNG or SVG files, its what-if runs as CSV.
+"""Exports of a report: its charts as PNG, SVG or HTML files, its what-if runs as CSV.
 
 vl-convert renders the charts; no browser is needed.
 """
@@ -6,6 +6,7 @@ vl-convert renders the charts; no browser is needed.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 from typing import Literal
@@ -15,6 +16,7 @@ import polars as pl
 import vl_convert
 from polars import selectors
 
+from hindflight.reports import page
 from hindflight.reports.bundle import vega_lite_version
 from hindflight.reports.frames import Tables, read
 from hindflight.reports.inert import inert
@@ -25,7 +27,7 @@ from hindflight.toolkit.files import check_outputs, write_whole
 from hindflight.toolkit.seal import SEAL_NOTE, sealed
 from hindflight.toolkit.text import csv_cell
 
-Format = Literal["png", "svg"]
+Format = Literal["png", "svg", "html"]
 _SCALE = 2.0
 _SEAL_OF: dict[Format, bytes] = {"png": b"", "svg": f"\n<!-- {SEAL_NOTE} -->\n".encode()}
 """Appended to the content for the digest of the file; a PNG has a chunk for it."""
@@ -36,11 +38,23 @@ def write_charts(
 ) -> list[Path]:
     """Write every chart that has data into `folder`, one file each, and return the paths.
 
-    Files are numbered in the order of the report and named after their section and title. Raises ReportError if no
-    chart has data, MachineError if a file cannot be written. Without `force`, raises HindflightError if one of the
-    files must not be replaced (toolkit/files.py), before it writes the first.
+    Files are numbered in the order of the report and named after their section and title; an HTML file holds one chart
+    that zooms. Raises ReportError if no chart has data, MachineError if a file cannot be written. Without `force`,
+    raises HindflightError if one of the files must not be replaced (toolkit/files.py), before it writes the first.
     """
-    figures = [found for section in sections(tables, {}) for found in _figures(section, section.key)]
+    return list(write_figures(sections(tables, {}), folder, form, mode, force=force).values())
+
+
+def write_figures(
+    found: Sequence[Section],
+    folder: str | os.PathLike[str],
+    form: Format = "png",
+    mode: Mode = "light",
+    *,
+    force: bool = True,
+) -> dict[str, Path]:
+    """Write every chart of sections into `folder` as `write_charts`; return the path of each by its key."""
+    figures = [each for section in found for each in _figures(section, section.key)]
     if not figures:
         raise ReportError("These tables hold no data for any chart.")
     target = Path(folder)
@@ -49,14 +63,20 @@ def write_charts(
     except OSError as error:
         raise MachineError(f"cannot create the folder {target}: {error.strerror or error}") from error
     rendered: dict[Path, bytes] = {}
+    paths: dict[str, Path] = {}
     for number, (place, figure) in enumerate(figures, 1):
         spec = inert(figure.chart.to_dict())
-        path = target / f"{number:02d}-{_file_name(place, spec['title']['text'])}.{form}"
-        rendered[path] = sealed(_render(recolour(spec, mode), form, mode) + _SEAL_OF[form])
+        title = spec["title"]["text"]
+        path = target / f"{number:02d}-{_file_name(place, title)}.{form}"
+        paths[figure.key] = path
+        if form == "html":
+            rendered[path] = sealed(page.render(title, "", [Section("chart", place, parts=[figure])]).encode())
+        else:
+            rendered[path] = sealed(_render(recolour(spec, mode), form, mode) + _SEAL_OF[form])
     check_outputs(rendered, (), force=force)
     for path, content in rendered.items():
         write_whole(path, content)
-    return list(rendered)
+    return paths
 
 
 def write_chart(chart: alt.TopLevelMixin, path: Path, mode: Mode = "light", *, force: bool = True) -> Path:
@@ -107,9 +127,9 @@ def write_what_if_csv(tables: Tables, path: str | os.PathLike[str], *, force: bo
         "run_id", "scenario", "flow", "role", "variant", "proxy", "purpose", "channel_mode", "seed", "flow_id",
         "duration_ns", "completed", "reset_ns", "delivered_bytes", "goodput_bps", "segments_out", "retransmissions",
         "rtos", "recoveries", "channel_losses", "queue_losses", "aqm_losses", "outage_losses", "control_losses",
-        "ecn_marks", "ecn_reductions", "srtt_mean_ns", "rtt_p95_ns", "proxy_held_max_bytes", "app_delay_p50_ns",
-        "app_delay_p95_ns", "app_delay_max_ns", "jitter_ns", "stalls", "stalled_ns", "pages", "page_load_p50_ns",
-        "page_load_p95_ns",
+        "ecn_marks", "ecn_reductions", "srtt_mean_ns", "rtt_p95_ns", "proxy_held_max_bytes", "proxy_stored_max_bytes",
+        "proxy_stored_mean_bytes", "proxy_delay_mean_ns", "proxy_lost_bytes", "app_delay_p50_ns", "app_delay_p95_ns",
+        "app_delay_max_ns", "jitter_ns", "stalls", "stalled_ns", "pages", "page_load_p50_ns", "page_load_p95_ns",
     ]  # fmt: skip
     runs = read(tables, "runs", columns).filter(pl.col("purpose") == "what_if").select(columns)
     if runs.is_empty():

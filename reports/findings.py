@@ -181,6 +181,7 @@ _RUN_COLUMNS = (
     ("ecn_reductions", "Window decreases by ECN", ""),
     ("rtt_p95_ns", "RTT at the sender, 95th percentile", "ns"),
     ("proxy_held_max_bytes", "Maximum buffered by the proxy", "bytes"),
+    ("proxy_lost_bytes", "Acknowledged by the proxy and lost", "bytes"),
     ("reset_ns", "Reset after", "ns"),
 )
 """Columns of the table of runs: column of `runs`, heading, unit."""
@@ -192,6 +193,7 @@ _OPTIONAL_COLUMNS = {
     "ecn_marks",
     "ecn_reductions",
     "proxy_held_max_bytes",
+    "proxy_lost_bytes",
     "reset_ns",
 }
 """Columns that are left out if they are zero or null in all runs."""

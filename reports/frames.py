@@ -33,7 +33,7 @@ class View:
 
     With `utc`, the time axis shows UTC instead of seconds since the start of the flow (captures only). `from_s` and
     `to_s` limit the chart to an interval, in seconds since the start of the flow. `bins` is the number of pixel columns
-    that decimation assumes: about three times the page's, so that a zoomed chart keeps its detail.
+    that decimation assumes: about those of a wide page, because a browser takes seconds to draw more.
     """
 
     flow_id: int = 1
@@ -42,7 +42,7 @@ class View:
     utc: bool = False
     from_s: float | None = None
     to_s: float | None = None
-    bins: int = 2400
+    bins: int = 1000
 
 
 @dataclass(frozen=True, slots=True)

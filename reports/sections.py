@@ -166,6 +166,37 @@ def sections(
     return [_findings(tables, views, shown), *shown]
 
 
+def combined(
+    changes: Sequence[tuple[str, Sequence[findings.Row]]], names: Sequence[str], parts: Sequence[Sequence[Section]]
+) -> list[Section]:
+    """Return the sections of a report on several workspaces: what changed, then those of each, under its name.
+
+    `changes` holds a caption and rows of `findings`, whose metrics become columns, for each workspace but the first.
+    """
+    changed = Section("changes", "What changed")
+    for caption, rows in changes:
+        grid = findings.by_subject(rows, caption, "Subject")
+        changed.parts.append(grid or f"{caption}: nothing to compare.")
+    each = [
+        Section(f"w{number}", name, parts=[_renamed(section, f"w{number}-") for section in found])
+        for number, (name, found) in enumerate(zip(names, parts, strict=True), 1)
+    ]
+    return [changed, *each]
+
+
+def _renamed(part: Part, prefix: str) -> Part:
+    """Return a part whose anchors, and groups of charts, begin with `prefix`."""
+    match part:
+        case Section():
+            inside = [_renamed(each, prefix) for each in part.parts]
+            return Section(prefix + part.key, part.title, part.sentences, inside)
+        case Figure():
+            return replace(part, key=prefix + part.key, group=prefix + part.group if part.group else "")
+        case Finding() if part.anchor:
+            return replace(part, anchor=prefix + part.anchor)
+    return part
+
+
 _BEHIND = {
     "goodput": ("throughput", "throughput over time"),
     "losses": ("losses", "losses over time"),

@@ -74,13 +74,15 @@ class CaptureStream:
         input_id: int | Sequence[int] = 0,
         from_ns: int | None = None,
         to_ns: int | None = None,
+        outer: bool = False,
     ) -> None:
-        """Open `path`: pcap or pcapng, plain or compressed by xz, gzip, zstd, bzip2 or lz4, recognised by its contents.
+        """Open `path`: pcap, pcapng, snoop or ERF, plain or compressed by xz, gzip, zstd, bzip2 or lz4, by contents.
 
         `-` is standard input; named pipes are read too. Several paths, each with its `input_id`, are the files of one
         capture, merged in the order of time; their order does not matter, and records are counted through. Times are
-        since 1970-01-01 UTC; packets before `from_ns` or not before `to_ns` are skipped. CaptureError if a file is
-        missing or not a capture that can be read, MachineError if the system refuses to read it.
+        since 1970-01-01 UTC; packets before `from_ns` or not before `to_ns` are skipped. With `outer`, tunnels are not
+        opened. CaptureError if a file is missing or not a capture that can be read, MachineError if the system refuses
+        to read it.
         """
         paths = [path] if isinstance(path, str | os.PathLike) else list(path)
         self.paths = [Path(one) for one in paths]
@@ -88,7 +90,12 @@ class CaptureStream:
         input_ids = [input_id] if isinstance(input_id, int) else list(input_id)
         with _refusals(self.paths):
             self._reader = _native.CaptureReader(
-                self.paths, first_flow_id=first_flow_id, input_ids=input_ids, from_ns=from_ns, to_ns=to_ns
+                self.paths,
+                first_flow_id=first_flow_id,
+                input_ids=input_ids,
+                from_ns=from_ns,
+                to_ns=to_ns,
+                outer=outer,
             )
 
     def first_time_ns(self) -> int | None:
@@ -220,11 +227,14 @@ def load_capture(
     input_id: int | Sequence[int] = 0,
     from_ns: int | None = None,
     to_ns: int | None = None,
+    outer: bool = False,
 ) -> Capture:
     """Read all of `path` into memory; parameters and errors as those of `CaptureStream`."""
     import pyarrow as pa
 
-    stream = CaptureStream(path, first_flow_id=first_flow_id, input_id=input_id, from_ns=from_ns, to_ns=to_ns)
+    stream = CaptureStream(
+        path, first_flow_id=first_flow_id, input_id=input_id, from_ns=from_ns, to_ns=to_ns, outer=outer
+    )
     segments = pa.Table.from_batches(stream.batches(), arrow_schema("segments"))
     return Capture(
         path=stream.path,
@@ -236,6 +246,20 @@ def load_capture(
         issues=stream.issues(),
         summary=stream.summary(),
     )
+
+
+def pcapng_head(application: str, comment: str) -> bytes:
+    """Return the head of a pcapng file written by `application`: one Ethernet interface, times in ns."""
+    return _native.pcapng_head(application, comment)
+
+
+def pcapng_packets(rows: pa.RecordBatch) -> bytes:
+    """Return `rows` as packets of a pcapng file, headers alone.
+
+    Columns are those of `segments`, `src` and `dst` (4 or 16 octets), `src_port`, `dst_port` and `comment`.
+    ValueError: a capture cannot represent a packet; its number and why.
+    """
+    return _native.pcapng_packets(rows)
 
 
 def _typed(name: str, columns: _native.Columns) -> pa.RecordBatch:
@@ -264,11 +288,12 @@ def _refusals(paths: Sequence[Path]) -> Iterator[None]:
         raise _unreadable(Path(error.filename or paths[0]), error) from error
     except ValueError as error:
         what, hint, index = error.args
-        if what.startswith("is not a capture") and paths[index].is_file():
+        refused = paths[index]
+        if what.startswith("is not a capture") and refused.is_file():
             from hindflight.toolkit.recognition import refusal
 
-            what, hint = refusal(paths[index], what, hint)
-        raise CaptureError(f"{shown(paths[index])} {what}", hint) from error
+            what, hint = refusal(refused, what, hint)
+        raise CaptureError(f"{shown(refused)} {what}", hint) from error
 
 
 def _unreadable(path: Path, error: OSError) -> HindflightError:

@@ -48,7 +48,7 @@ class Ingest:
     """How inputs are read into `workspace`: for which `command`, and which flow the logs belong to, if given.
 
     With `merge`, all captures are the files of one, for example a ring buffer. `clock_offset_ns` is added to the times
-    of the logs.
+    of the logs. With `outer`, tunnels are not opened.
     """
 
     workspace: Workspace
@@ -58,6 +58,7 @@ class Ingest:
     span_of: SpanOf = all_of_it
     merge: bool = False
     clock_offset_ns: int | None = None
+    outer: bool = False
 
     def __call__(self, paths: Iterable[Path]) -> list[Ingested]:
         """Read `paths`. All are checked before the first is read.
@@ -101,7 +102,12 @@ class Ingest:
         paths = list(digests)
         from_ns, to_ns = self.span_of(paths)
         stream = CaptureStream(
-            paths, first_flow_id=transaction.next_flow_id, input_id=input_ids, from_ns=from_ns, to_ns=to_ns
+            paths,
+            first_flow_id=transaction.next_flow_id,
+            input_id=input_ids,
+            from_ns=from_ns,
+            to_ns=to_ns,
+            outer=self.outer,
         )
         rows = write_capture(stream, transaction, CAPTURE_TABLES, self.progress)
         if not all(digests.values()):

@@ -29,6 +29,13 @@ every packet for that long. Deviation: no standard separates a burst of losses f
 Gilbert-Elliott channel with a mean of 8 packets stay below 0.1 s at the rates of interest.
 """
 
+PASSING_SHARE = 0.2
+"""Packets of other traffic that pass during a run of losses, per loss, from which the link is not broken: some of them
+may be lost unseen."""
+
+UNLIKELY = 0.05
+"""Expected number of bursts below which a run of losses is none."""
+
 KNOWN_LOG_ODDS = 2.2
 """Log odds above which a cause counts as known: 9 to 1."""
 
@@ -146,21 +153,114 @@ def _groups(group: Ints) -> list[Ints]:
     return np.split(members, np.flatnonzero(np.diff(group[members])) + 1)
 
 
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """Losses in a row: first and last packet, how many, and the packet delivered next (None: none was).
+
+    `behind`: most of them were not the queue's; `passed`: packets of other traffic that were sent meanwhile. `up_ns`,
+    `first_ns`, `last_ns`, `next_ns`: when the last packet before, the first and the last of the run, and the next one
+    left the queue; `way_ns` is the one-way delay.
+    """
+
+    first: int
+    last: int
+    count: int
+    following: int | None
+    behind: bool
+    passed: int
+    up_ns: float
+    first_ns: float
+    last_ns: float
+    next_ns: float
+    way_ns: float
+    service_ns: float
+
+
 def _outages(delivery: Delivery, link: Link, cause: npt.NDArray[np.int8]) -> tuple[tuple[int, int, int | None], ...]:
     """Return runs of losses without a delivery that last longer than a queue or a burst can."""
+    left_ns = delivery.t_ns + link.replay.level * link.full_ns + link.service_ns
+    passing_ns = np.sort(left_ns[~delivery.lost & ~delivery.undecided & (delivery.size_bytes > delivery.ack_bytes)])
+    every = _runs(delivery, link, left_ns, cause)
+    bursts = np.array([run.count for run in every if run.behind], dtype=np.int64)
+    # Other traffic that passed meanwhile shows that the link did.
+    runs = [run for run in every if run.count >= MIN_OUTAGE_PKTS and run.passed <= PASSING_SHARE * run.count]
+    found: list[tuple[int, int, int | None]] = []
+    for i, run in enumerate(runs):
+        following = runs[i + 1] if i + 1 < len(runs) else None
+        least = _least_run(bursts, run)
+        if found and run.first <= found[-1][1]:
+            continue
+        if following is not None and run.count + following.count >= least and _one_break(run, following):
+            found.append((run.first, following.last, following.following))
+        elif _is_outage(delivery, run, least) or _arrived_in_outage(run, least, passing_ns):
+            found.append((run.first, run.last, run.following))
+    return tuple(found)
+
+
+def _runs(delivery: Delivery, link: Link, left_ns: Floats, cause: npt.NDArray[np.int8]) -> list[_Run]:
+    """Return all losses in a row."""
     own = np.flatnonzero(delivery.from_flow & ~delivery.undecided)
     edges = np.diff(np.concatenate(([0], delivery.lost[own].astype(np.int8), [0])))
-    left_ns = delivery.t_ns + link.replay.level * link.full_ns + link.service_ns
-    found: list[tuple[int, int, int | None]] = []
-    for start, stop in zip(np.flatnonzero(edges == 1), np.flatnonzero(edges == -1), strict=True):
+    passed = np.cumsum(~delivery.from_flow & (delivery.size_bytes > delivery.ack_bytes))
+    found = []
+    for start, stop in zip(np.flatnonzero(edges == 1).tolist(), np.flatnonzero(edges == -1).tolist(), strict=True):
         first, last = int(own[start]), int(own[stop - 1])
-        sent_ns, served_ns = delivery.t_ns[last] - delivery.t_ns[first], left_ns[last] - left_ns[first]
-        trip_ns = 2 * one_way_ns(delivery, link, first)
-        if stop - start >= MANY_PKTS:
-            behind = np.mean(cause[first : last + 1][delivery.lost[first : last + 1]] == CHANNEL) >= 0.5
-            long = (behind or sent_ns >= MIN_OUTAGE_NS) and served_ns > trip_ns / 2
-        else:
-            long = sent_ns >= max(MIN_OUTAGE_NS, trip_ns) and served_ns > trip_ns / 2
-        if stop - start >= MIN_OUTAGE_PKTS and long:
-            found.append((first, last, int(own[stop]) if stop < len(own) else None))
-    return tuple(found)
+        following = int(own[stop]) if stop < len(own) else None
+        found.append(
+            _Run(
+                first,
+                last,
+                stop - start,
+                following,
+                behind=bool(np.mean(cause[own[start:stop]] == CHANNEL) >= 0.5),
+                passed=int(passed[last] - passed[first]),
+                up_ns=float(left_ns[own[start - 1]] if start else left_ns[first]),
+                first_ns=float(left_ns[first]),
+                last_ns=float(left_ns[last]),
+                next_ns=float(left_ns[last] if following is None else left_ns[following]),
+                way_ns=one_way_ns(delivery, link, first),
+                service_ns=float(link.full_ns[first]),
+            )
+        )
+    return found
+
+
+def _one_break(early: _Run, late: _Run) -> bool:
+    """Return whether one outage, shorter than the path, made two runs of losses: it lost what arrived in it, and then
+    what left in it; what was on the way all the time arrived between them."""
+    slack_ns = 2 * early.service_ns
+    begins = max(early.up_ns + early.way_ns, late.up_ns), min(early.first_ns + early.way_ns, late.first_ns)
+    ends = max(early.last_ns + early.way_ns, late.last_ns), min(early.next_ns + early.way_ns, late.next_ns)
+    lasted_ns = (sum(ends) - sum(begins)) / 2
+    return begins[0] <= begins[1] + slack_ns and ends[0] <= ends[1] + slack_ns and lasted_ns >= MIN_OUTAGE_NS
+
+
+def _is_outage(delivery: Delivery, run: _Run, least: int) -> bool:
+    """Return whether a run of losses is neither a burst nor a full queue; `least` is the length that no burst has."""
+    sent_ns = int(delivery.t_ns[run.last] - delivery.t_ns[run.first])
+    lasted_ns = (run.last_ns + run.next_ns - run.up_ns - run.first_ns) / 2 - run.way_ns
+    if run.last_ns - run.first_ns <= run.way_ns:
+        return False
+    if run.count < max(MANY_PKTS, least):
+        return lasted_ns >= MIN_OUTAGE_NS and sent_ns >= max(MIN_OUTAGE_NS, 2 * run.way_ns)
+    if lasted_ns >= MIN_OUTAGE_NS and sent_ns >= MIN_OUTAGE_NS:
+        return True
+    return run.behind and lasted_ns >= MIN_OUTAGE_NS / 2
+
+
+def _arrived_in_outage(run: _Run, least: int, passing_ns: Floats) -> bool:
+    """Return whether a run of losses was on the way when the link broke, for less time than the way takes, and nothing
+    that left the queue then passed."""
+    lasted_ns = (run.last_ns + run.next_ns - run.up_ns - run.first_ns) / 2
+    edges = np.searchsorted(passing_ns, (run.first_ns + run.way_ns, run.last_ns + run.way_ns))
+    return bool(run.behind and run.count >= least and lasted_ns >= MIN_OUTAGE_NS and edges[0] == edges[1])
+
+
+def _least_run(bursts: Ints, run: _Run) -> int:
+    """Return the length of a run of losses that bursts of the channel do not reach, judged by all others.
+
+    Their lengths taken as geometric, fewer than UNLIKELY of as many runs are that long.
+    """
+    count, total = len(bursts) - run.behind, float(np.sum(bursts)) - run.behind * run.count
+    goes_on = (total - count + 1) / (total + 2)
+    return 1 + int(np.ceil(np.log(UNLIKELY / (count + 1)) / np.log(goes_on)))

@@ -13,13 +13,16 @@ import numpy as np
 from hindflight.channels.extraction import change_points as _change_points
 from hindflight.channels.extraction.change_points import Floats, PiecewiseConstant
 from hindflight.channels.extraction.delivery import Bools, Delivery, Ints
-from hindflight.channels.extraction.path_steps import Stretch, is_jump
+from hindflight.channels.extraction.path_steps import Stretch, is_jump, on_one_path
 
 NS_BIT = 8e9
 """Converts bytes per nanosecond to bit/s."""
 
 RATE_TOLERANCE = 0.08
 """Relative change of rate (natural logarithm) that starts another state of the link."""
+
+PATH_RATE_TOLERANCE = 0.02
+"""The same for two stretches of one path each: each rate is measured over many packets."""
 
 SPREAD = 0.5
 """Time between two departures, as a share of that between their ACKs, up to which the second waited for the first."""
@@ -29,6 +32,13 @@ MIN_PAIRS = 24
 
 AGREEING_SHARE = 0.8
 """Share of round trips that must agree on a base where the queue never ran empty."""
+
+WAIT_ERROR = 2.5
+"""Error of the wait in a modelled queue that never ran empty, in packets: what was lost, and a rate that is not exact,
+add up."""
+
+TRANSITION_NS = 1e9
+"""Maximum time after a change of path in which packets may have met both."""
 
 LOCAL_NS = 10_000_000_000
 """Half width of the window in which a delay is compared with the minimum, because the path may change."""
@@ -66,11 +76,15 @@ class Base:
 
     `per_packet_ns` is its value at each transmission; `trusted` is false while it changes; `spans` are its levels as
     (first packet, one past the last, ns). `sure` marks levels whose steps no queue makes: each is a minimum.
+    `emptied` says for each level whether its queue ran empty, so that a round trip without wait was seen, or the limit
+    of the queue shows the level; `least_ns` is the minimum round trip without serialisation.
     """
 
     per_packet_ns: Floats
     trusted: Bools
     spans: tuple[tuple[int, int, float], ...]
+    emptied: tuple[bool, ...]
+    least_ns: tuple[float, ...]
     sure: bool = False
 
 
@@ -123,7 +137,7 @@ def _joined(states: list[tuple[int, int, float]]) -> tuple[tuple[int, int, float
     kept = states[:1]
     for begin, end, bps in states[1:]:
         first, last, held = kept[-1]
-        if abs(np.log(bps / held)) <= RATE_TOLERANCE:
+        if abs(np.log(bps / held)) <= PATH_RATE_TOLERANCE:
             share = (last - first) / max(last - first + end - begin, 1)
             kept[-1] = (first, end, share * held + (1 - share) * bps)
         else:
@@ -277,18 +291,21 @@ def served_losses(delivery: Delivery, service_ns: Floats) -> Bools:
     return entered
 
 
-def constant_base(delivery: Delivery, service_ns: Floats) -> Base:
+def constant_base(delivery: Delivery, service_ns: Floats, entered: Bools) -> Base:
     """Return one base for the whole flow: the minimum round trip without the serialisation of the packet.
 
     The handshake counts too, corrected for the different serialisation of the SYN/ACK and an ACK.
     """
+    wait = lindley_wait(delivery, service_ns, entered)
+    bare = (rtt_ns(delivery) - service_ns)[delivery.prompt]
+    empty = _ran_empty(wait[delivery.prompt], bare, service_ns[delivery.prompt])
     n = len(delivery)
-    floor = max(0.0, float((rtt_ns(delivery) - service_ns)[delivery.prompt].min()))
+    floor = max(0.0, float(bare.min()))
     if delivery.handshake is not None:
-        bare = delivery.handshake.syn_bytes + delivery.handshake.syn_ack_bytes - delivery.ack_bytes
+        octets = delivery.handshake.syn_bytes + delivery.handshake.syn_ack_bytes - delivery.ack_bytes
         ns_per_byte = float(np.median(service_ns / delivery.size_bytes))
-        floor = min(floor, max(0.0, delivery.handshake.rtt_ns - bare * ns_per_byte))
-    return Base(np.full(n, floor), np.ones(n, dtype=np.bool_), ((0, n, floor),))
+        floor = min(floor, max(0.0, delivery.handshake.rtt_ns - octets * ns_per_byte))
+    return Base(np.full(n, floor), np.ones(n, dtype=np.bool_), ((0, n, floor),), (empty,), (floor,))
 
 
 def stretch_base(delivery: Delivery, paths: Sequence[Stretch], service_ns: Floats, entered: Bools) -> Base:
@@ -296,27 +313,52 @@ def stretch_base(delivery: Delivery, paths: Sequence[Stretch], service_ns: Float
     is left without the wait in the queue, where the queue never ran empty."""
     base = np.empty(len(delivery))
     spans: list[tuple[int, int, float]] = []
+    emptied: list[bool] = []
+    seen: list[float] = []
     trusted = np.ones(len(delivery), dtype=np.bool_)
     wait = lindley_wait(delivery, service_ns, entered)
     trip = rtt_ns(delivery) - service_ns
     for stretch in paths:
         within = slice(stretch.first, stretch.after)
-        prompt = delivery.prompt[within]
-        bare = trip[within][prompt]
+        index = stretch.first + np.flatnonzero(delivery.prompt[within])
+        before_ns = spans[-1][2] if spans else 0.0
+        settled_ns = delivery.t_ns[stretch.first] + (before_ns if stretch.first else 0.0)
+        if len(index):
+            index = index[on_one_path(delivery, index, (stretch.first, stretch.after), before_ns)]
+        bare, waited = trip[index], wait[index]
         floor = max(0.0, float(bare.min())) if len(bare) else (spans[-1][2] if spans else stretch.floor_ns)
-        if len(bare):
-            floor = max(0.0, min(floor, _without_wait(bare - wait[within][prompt], service_ns[within], floor)))
-        if spans and not is_jump(floor, spans[-1][2]):
+        settled = delivery.t_ns[index] >= settled_ns
+        empty = bool(settled.any()) and _ran_empty(waited[settled], bare[settled], service_ns[index][settled])
+        least = floor
+        if not empty and len(bare):
+            floor = max(0.0, _less_wait(floor, _without_wait(bare - waited, service_ns[within], floor), service_ns))
+        if spans and not is_jump(floor, spans[-1][2]) and empty and emptied[-1]:
             # The round trips differed by the serialisation at another rate.
             first, _, held = spans.pop()
-            floor = min(floor, held)
+            floor, empty, least = min(floor, held), emptied.pop() or empty, min(least, seen.pop())
         else:
             first = stretch.first
         base[first : stretch.after] = floor
         spans.append((first, stretch.after, floor))
+        emptied.append(empty)
+        seen.append(least)
         # Packets on the way when the path changed met both.
         trusted[:first] &= delivery.acked_ns[:first] <= delivery.t_ns[first]
-    return Base(base, trusted, tuple(spans), sure=True)
+        if len(spans) > 1 and first == stretch.first:
+            trusted[first:] &= delivery.t_ns[first:] >= delivery.t_ns[first] + min(spans[-2][2], TRANSITION_NS)
+    return Base(base, trusted, tuple(spans), tuple(emptied), tuple(seen), sure=True)
+
+
+def _ran_empty(wait_ns: Floats, bare_ns: Floats, service_ns: Floats) -> bool:
+    """Return whether the modelled queue was empty for a packet that had about the minimum round trip."""
+    empty = wait_ns < SPREAD * service_ns
+    return bool(np.any(empty) and np.min((bare_ns - bare_ns.min() - service_ns)[empty]) <= 0)
+
+
+def _less_wait(least_ns: float, level_ns: float, service_ns: Floats) -> float:
+    """Return the base where the queue never ran empty: `level_ns`, unless the minimum round trip is as near as the
+    modelled wait is exact."""
+    return least_ns if least_ns - level_ns <= WAIT_ERROR * float(np.median(service_ns)) else level_ns
 
 
 def _without_wait(rest_ns: Floats, service_ns: Floats, floor_ns: float) -> float:
@@ -343,16 +385,28 @@ def piecewise_base(delivery: Delivery, service_ns: Floats, entered: Bools) -> Ba
     trip = rtt_ns(delivery)[prompt] - service_ns[prompt]
     tolerance = rtt_tolerance_ns(service_ns, float(trip.min()))
     levels = _change_points.fit(trip - wait[prompt], tolerance)
-    spans = []
+    spans: list[tuple[int, int, float]] = []
+    emptied: list[bool] = []
+    seen: list[float] = []
     for start, stop, level in levels.spans:
         rest = (trip - wait[prompt])[start:stop]
-        lower = float(np.quantile(rest[np.abs(rest - level) <= tolerance], 0.1))
-        least = float(np.min(trip[start:stop][np.abs(rest - level) <= tolerance]))
-        spans.append((start, stop, max(0.0, min(lower, least))))
+        near = np.abs(rest - level) <= tolerance
+        after = int(prompt[stop]) if stop < len(prompt) else len(delivery)
+        whole = on_one_path(delivery, prompt[start:stop], (int(prompt[start]), after), spans[-1][2] if spans else 0.0)
+        near = near & whole if np.any(near & whole) else near
+        least = float(np.min(trip[start:stop][near]))
+        emptied.append(
+            _ran_empty(wait[prompt][start:stop][near], trip[start:stop][near], service_ns[prompt][start:stop][near])
+        )
+        seen.append(least)
+        if not emptied[-1]:
+            lower = float(np.quantile(rest[near], 0.1))
+            least = min(least, _less_wait(least, lower, service_ns[prompt][start:stop]))
+        spans.append((start, stop, max(0.0, least)))
     level_of, inside = PiecewiseConstant(tuple(spans), levels.coverage).at(len(prompt))
     owner = np.minimum(np.searchsorted(prompt, np.arange(len(delivery))), len(prompt) - 1)
     packets = tuple(
         (int(prompt[a]) if i else 0, int(prompt[b - 1]) + 1 if i + 1 < len(spans) else len(delivery), v)
         for i, (a, b, v) in enumerate(spans)
     )
-    return Base(level_of[owner], inside[owner], packets)
+    return Base(level_of[owner], inside[owner], packets, tuple(emptied), tuple(seen))

@@ -14,7 +14,7 @@ from hindflight.channels.extraction import bottleneck as _bottleneck
 from hindflight.channels.extraction import queue as _queue
 from hindflight.channels.extraction.bottleneck import Base, Rate
 from hindflight.channels.extraction.change_points import Floats
-from hindflight.channels.extraction.delivery import Delivery
+from hindflight.channels.extraction.delivery import Bools, Delivery
 from hindflight.channels.extraction.path_steps import Stretch, stretches
 from hindflight.channels.extraction.queue import Arrivals, Ceiling, Replay
 
@@ -29,6 +29,9 @@ SURE_STEPS_SHARE = 0.01
 
 CHANGE_EVERY_NS = 5_000_000_000
 """Minimum mean duration of delay levels; shorter ones are a drift, not a schedule."""
+
+MIN_FULL, LIMIT_ERROR = 3, 1.5
+"""Losses of a full queue from which a level shows its limit, and the error of that in packets."""
 
 GAP_EVIDENCE = 3.0
 """Log likelihood ratio of one clear gap, or of its clear absence: 20 to 1."""
@@ -53,15 +56,20 @@ def of_delivery(delivery: Delivery) -> Link:
     paths = stretches(delivery)
     rate = _bottleneck.rate(delivery, paths) or _bottleneck.rate_lower_bound(delivery, paths)
     service, full = _service(delivery, rate)
-    base = _bottleneck.constant_base(delivery, service)
+    entered = _bottleneck.served_losses(delivery, service)
+    base = _bottleneck.constant_base(delivery, service, entered)
     arrivals = _arrivals(delivery, base, service, full)
     unshared = _late_share(arrivals) <= LATE_SHARE
     # A link that is always busy explains a shorter path by a longer queue, too; a jump of the round trip does not.
     if not unshared or len(paths) > 1:
-        moved = _stepped_fit(delivery, paths, service, full)
+        moved = _stepped_fit(delivery, paths, service, full, entered)
         if moved is not None and (moved[2] or not unshared):
             base, arrivals, unshared = moved
     first = _queue.replay(arrivals, -np.inf, unshared)
+    if unshared and len(base.spans) > 1:
+        base = _with_one_limit(delivery, base, first, full)
+        arrivals = _arrivals(delivery, base, service, full)
+        first = _queue.replay(arrivals, -np.inf, unshared)
     gap = _gap_evidence(first) if unshared else np.zeros(len(delivery))
     level = first.level if unshared else _level_of_neighbours(arrivals, first)
     limit = _queue.ceiling(level, delivery.lost, gap, ~delivery.undecided & delivery.from_flow)
@@ -71,6 +79,39 @@ def of_delivery(delivery: Delivery) -> Link:
         entered = ~delivery.lost | (level <= (limit.limit if limit else np.inf))
         final = replace(final, level=level, entered=entered)
     return Link(rate, base, unshared, service, full, arrivals.departed, limit, final)
+
+
+def _with_one_limit(delivery: Delivery, base: Base, modelled: Replay, full: Floats) -> Base:
+    """Return `base` with the levels corrected whose queue never ran empty: the queue has one limit, which a level shows
+    that saw it both empty and full."""
+    usable = ~delivery.undecided & delivery.from_flow
+    gap = _gap_evidence(modelled)
+    limits: list[float | None] = []
+    for first, after, _ in base.spans:
+        within = usable.copy()
+        within[:first] = within[after:] = False
+        found = _queue.ceiling(modelled.level, delivery.lost, gap, within)
+        limits.append(found.limit if found is not None and found.losses_above >= MIN_FULL else None)
+    known = [limit for limit, empty in zip(limits, base.emptied, strict=True) if empty and limit is not None]
+    per_packet, spans, sure = base.per_packet_ns.copy(), list[tuple[int, int, float]](), list[bool]()
+    for (first, after, held), empty, limit, least in zip(base.spans, base.emptied, limits, base.least_ns, strict=True):
+        level, shown = held, empty
+        if not empty and limit is not None and known:
+            off = max(known) - limit
+            level, shown = float(np.clip(held - off * np.median(full[first:after]), 0.0, least)), True
+            level = held if abs(off) <= LIMIT_ERROR else level
+        elif not empty and spans and sure[-1] and spans[-1][2] <= least and not _rises(base, len(spans)):
+            # Nothing shows another path than that before.
+            level, shown = spans[-1][2], True
+        per_packet[first:after] = level
+        spans.append((first, after, level))
+        sure.append(shown)
+    return replace(base, per_packet_ns=per_packet, spans=tuple(spans), emptied=tuple(sure))
+
+
+def _rises(base: Base, level: int) -> bool:
+    """Return whether a level lies above the one before, whatever its queue."""
+    return base.spans[level][2] > base.least_ns[level - 1]
 
 
 def base_rtt_ns(delivery: Delivery, link: Link, packet: int) -> float:
@@ -123,13 +164,12 @@ def _arrivals(delivery: Delivery, base: Base, service: Floats, full: Floats) -> 
 
 
 def _stepped_fit(
-    delivery: Delivery, paths: Sequence[Stretch], service: Floats, full: Floats
+    delivery: Delivery, paths: Sequence[Stretch], service: Floats, full: Floats, entered: Bools
 ) -> tuple[Base, Arrivals, bool] | None:
     """Return a base that changes in steps, and whether it explains the round trips; None if they drift.
 
     Steps that no queue makes are sure; others explain the round trips or are none.
     """
-    entered = _bottleneck.served_losses(delivery, service)
     fine = _bottleneck.piecewise_base(delivery, service, entered)
     found = []
     if len(fine.spans) <= 1 + (delivery.t_ns[-1] - delivery.t_ns[0]) / CHANGE_EVERY_NS:

@@ -12,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 
 from hindflight.channels.extraction.change_points import Floats
-from hindflight.channels.extraction.delivery import Delivery, Ints
+from hindflight.channels.extraction.delivery import Bools, Delivery, Ints
 
 AROUND = 4
 """Round trips before and after a jump that must all lie on their side of it: one delayed ACK is no jump."""
@@ -26,6 +26,10 @@ MIN_JUMP_SHARE = 0.04
 
 MIN_STRETCH = 8
 """Minimum number of timed packets of a stretch."""
+
+SILENT_NS = 200_000_000
+LOST_IN_ROW = 3
+"""Time without an ACK, and losses in a row in it, from which the link was interrupted: a stretch of its own begins."""
 
 FULL_SHARE = 0.9
 """Size, as a share of that of full packets, from which round trips compare: a smaller packet is serialised faster."""
@@ -43,23 +47,45 @@ class Stretch:
 def stretches(delivery: Delivery) -> tuple[Stretch, ...]:
     """Return the stretches of a flow in order; they cover all its packets.
 
-    Cross traffic makes the queue jump, too: with it all is one stretch.
+    Cross traffic makes the queue jump, too: with it only an interruption of the link begins a stretch.
     """
-    if not delivery.from_flow.all():
-        return (Stretch(0, len(delivery), float((delivery.acked_ns - delivery.t_ns)[delivery.prompt].min())),)
     full = delivery.size_bytes >= FULL_SHARE * np.quantile(delivery.size_bytes[delivery.from_flow], 0.9)
     timed = np.flatnonzero(delivery.prompt & full)
     if len(timed) < 2 * MIN_STRETCH:
         timed = np.flatnonzero(delivery.prompt)
     trip = (delivery.acked_ns - delivery.t_ns)[timed].astype(np.float64)
-    cuts = _cuts(delivery, timed, trip) if len(timed) >= 2 * MIN_STRETCH else []
+    if len(timed) < 2 * MIN_STRETCH:
+        cuts = []
+    elif delivery.from_flow.all():
+        cuts = _cuts(delivery, timed, trip)
+    else:
+        cuts = [k for k in np.flatnonzero(_interrupted(delivery, timed)).tolist() if k]
     edges = [0, *cuts, len(timed)]
     packets = [0, *(int(timed[cut]) for cut in cuts), len(delivery)]
-    found = []
+    found: list[tuple[Stretch, int, float]] = []
     for (a, b), (first, after) in zip(pairwise(edges), pairwise(packets), strict=True):
         sent_ns = float(delivery.t_ns[timed[b - 1]] - delivery.t_ns[timed[a]])
-        found.append((Stretch(first, after, float(trip[a:b].min())), b - a, sent_ns))
+        before_ns = found[-1][0].floor_ns if found else 0.0
+        whole = trip[a:b][on_one_path(delivery, timed[a:b], (first, after), before_ns)]
+        found.append((Stretch(first, after, float(whole.min())), b - a, sent_ns))
     return tuple(_merged(found))
+
+
+def on_one_path(delivery: Delivery, packets: Ints, stretch: tuple[int, int], before_ns: float) -> Bools:
+    """Mark the packets of a stretch (first packet, one past the last) that met no other path; all, if none is sure.
+
+    A packet in flight when a path changes meets both. The last ones of a path are acknowledged before the next one
+    shows; where the round trip rises, the first ones of the new path are sent a round trip of the path before,
+    `before_ns`, after the first that shows the change.
+    """
+    first, after = stretch
+    sure = np.ones(len(packets), dtype=np.bool_)
+    if after < len(delivery):
+        sure &= delivery.acked_ns[packets] <= delivery.t_ns[after]
+    rises = first and float((delivery.acked_ns - delivery.t_ns)[packets].min()) > before_ns
+    if rises and np.any(later := sure & (delivery.t_ns[packets] >= delivery.t_ns[first] + before_ns)):
+        sure = later
+    return sure if sure.any() else ~sure
 
 
 def is_jump(one_ns: float, other_ns: float) -> bool:
@@ -71,7 +97,9 @@ def _cuts(delivery: Delivery, timed: Ints, trip: Floats) -> list[int]:
     """Return the indices of the timed packets that are the first of a new path."""
     sent = delivery.t_ns[timed].astype(np.float64)
     served = np.cumsum(np.where(delivery.lost, 0, delivery.size_bytes))[timed].astype(np.float64)
+    queued = np.cumsum(delivery.size_bytes)[timed].astype(np.float64)
     acked = delivery.acked_ns[timed].astype(np.float64)
+    broken = _interrupted(delivery, timed)
     cuts: list[int] = []
     begin, floor, from_empty = 0, float(trip[0]), True
     for k in range(1, len(timed)):
@@ -83,18 +111,39 @@ def _cuts(delivery: Delivery, timed: Ints, trip: Floats) -> list[int]:
             jump = max(MIN_JUMP_NS, MIN_JUMP_SHARE * float(before.min()))
             gap_ns = sent[k] - sent[k - 1]
             idle_ns = float(delivery.t_ns[timed[k]] - delivery.t_ns[timed[k] - 1])
-            work_ns = (served[k] - served[k - 1]) * ns_per_byte
+            # What the channel lost behind the queue waited in it, too.
+            work_ns = (queued[k] - queued[k - 1]) * ns_per_byte
             rises = after.min() - before.max() > jump + work_ns
             # Nothing was on the way: the queue had run empty.
             emptied = idle_ns > before.max() and after[:2].min() > floor + jump + 2 * packet_ns
             drop = before.min() - after.max()
             falls = drop > jump and (drop > gap_ns + jump or (from_empty and after.max() < floor - jump))
-            if rises or emptied or falls:
+            if rises or emptied or falls or broken[k]:
                 cuts.append(k)
                 # A flow begins with an empty queue; a stretch that begins with a jump need not.
                 begin, floor, from_empty = k, float(trip[k]), bool(emptied)
         floor = min(floor, float(trip[k]))
     return cuts
+
+
+def _interrupted(delivery: Delivery, timed: Ints) -> Bools:
+    """Mark the timed packets before which the link passed nothing for a while: a run of losses, and no ACK until the
+    next packet was delivered.
+
+    A handover interrupts a link, so that the path may be another one behind it.
+    """
+    broken = np.zeros(len(timed), dtype=np.bool_)
+    own = np.flatnonzero(delivery.from_flow)
+    edges = np.diff(np.concatenate(([0], delivery.lost[own].astype(np.int8), [0])))
+    for start, stop in zip(np.flatnonzero(edges == 1), np.flatnonzero(edges == -1), strict=True):
+        if stop - start < LOST_IN_ROW or stop == len(own) or delivery.covered_ns[own[stop]] < 0:
+            continue
+        answered_ns = delivery.covered_ns[own[stop]]
+        earlier = int(np.searchsorted(delivery.ack_t_ns, answered_ns)) - 1
+        after = int(np.searchsorted(timed, own[stop]))
+        if earlier >= 0 and answered_ns - delivery.ack_t_ns[earlier] >= SILENT_NS and after < len(timed):
+            broken[after] = True
+    return broken
 
 
 def _merged(found: list[tuple[Stretch, int, float]]) -> list[Stretch]:

@@ -59,16 +59,18 @@ def interval_rows(delivery: Delivery, link: Link, verdicts: Attribution, origin_
     edges = [edge for outage in outages for edge in (outage.last_up_ns, outage.over_ns)]
     inner = {cut for cut in rate_cuts + delay_cuts + edges if origin_ns < cut < end}
     rows: list[dict[str, object]] = []
+    sure = link.unshared and link.rate.known and link.rate.steady
     for t, until in pairwise(sorted({origin_ns, end, *inner})):
         rate = link.rate.states[int(np.searchsorted(rate_cuts, t, side="right"))][2]
-        first, _, _ = link.base.spans[int(np.searchsorted(delay_cuts, t, side="right"))]
+        level = int(np.searchsorted(delay_cuts, t, side="right"))
+        first, _, _ = link.base.spans[level]
         passing = not any(outage.last_up_ns <= t < outage.over_ns for outage in outages)
         rows.append(
             {
                 "kind": "interval", "hop": HOP, "direction": delivery.direction, "t_ns": t, "end_ns": until,
                 "lost": False, "cause": "none", "rate_bps": rate if link.rate.known else None,
                 "delay_ns": round(one_way_ns(delivery, link, first)),
-                "known": passing and link.unshared and link.rate.known and link.rate.steady,
+                "known": passing and sure and link.base.emptied[level],
             }
         )  # fmt: skip
     for outage in outages:
@@ -111,8 +113,10 @@ def _outages(delivery: Delivery, link: Link, verdicts: Attribution, left_ns: Flo
         earlier = found[-1].over_ns if found else 0
         first_ns = max(earlier, int(left_ns[first] + delay))
         last_up_ns = min(first_ns, max(earlier, int(left_ns[before[-1]] + delay))) if len(before) else first_ns
-        last_ns = max(first_ns, int(left_ns[last]))
-        next_up_ns = None if following is None else max(last_ns, int(left_ns[following]))
+        # What left it in a shorter time than the way takes was lost on the way: the outage ended with its arrival.
+        arrives = delay if left_ns[last] < first_ns else 0
+        last_ns = max(first_ns, int(left_ns[last] + arrives))
+        next_up_ns = None if following is None else max(last_ns, int(left_ns[following] + arrives))
         found.append(_Outage(last_up_ns, first_ns, last_ns, next_up_ns))
     return found
 

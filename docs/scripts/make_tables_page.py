@@ -28,6 +28,8 @@ Schema version: {SCHEMA_VERSION}. A reader refuses tables of a newer version.
 * `instruments` has the state of the data sender. It can have several sources: `inferred` from the capture, `tcp_info`
   or `web100` from the sender's kernel, `replay` from the engine.
 * `variables` has the other variables of a kernel log, with names and units, at the times at which they changed.
+* `pairs` joins the flows of two captures of one connection, packet by packet: `flow_id` and `record` in the first,
+  `other_flow_id` and `other_record` in the other. `clocks` says how their clocks differ.
 * `input_id` in `flows` and `issues` is that of an input in the workspace's `manifest.json`.
 * Times are whole nanoseconds. Sequence numbers are unwrapped to 64 bits and relative to the first of their direction.
 

@@ -8,7 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from hindflight.cli.layout import Wide, paragraph, print_fitting
-from hindflight.cli.output import AsJson, print_json
+from hindflight.cli.log_info import print_log
+from hindflight.cli.output import AsJson, Outer, print_json
 
 
 def register(app: typer.Typer) -> None:
@@ -25,17 +26,20 @@ def info(
             "channel or report.",
         ),
     ],
+    outer: Outer = False,
     wide: Wide = False,
     as_json: AsJson = False,
 ) -> None:
     """Summarise a file or a workspace. Of a capture: its time span, link type, largest TCP flows and other traffic."""
     from hindflight.describe import document_of
 
-    document = document_of(sources)
+    document = document_of(sources, outer=outer)
     if as_json:
         print_json(document)
     elif document["kind"] == "capture":
         _print(document, wide)
+    elif document["kind"] == "log":
+        print_log(document, wide)
     else:
         _print_other(document, wide)
 

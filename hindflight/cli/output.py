@@ -30,6 +30,8 @@ Force = Annotated[
     typer.Option("--force", help="Replace files even if hindflight did not write them or they were changed since."),
 ]
 
+Outer = Annotated[bool, typer.Option("--outer", help="Leave tunnels closed: the flows outside of them.")]
+
 SHOWN_ROWS = 1000
 """Rows of a table for people; --json and --csv give all."""
 

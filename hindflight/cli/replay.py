@@ -11,10 +11,10 @@ import typer
 
 from hindflight.cli.layout import Wide, paragraph, print_fitting
 from hindflight.cli.output import AsJson, Force, Row, command_line, echo, print_json, progress_on_stderr, say
+from hindflight.toolkit.errors import HindflightError
 
 if TYPE_CHECKING:
     from hindflight.replay.experiment.experiment import Execution, ExperimentResult
-    from hindflight.toolkit.workspace import Workspace
 
 Threads = Annotated[int | None, typer.Option("--threads", min=1, help="Threads [default: one per processor].")]
 
@@ -33,9 +33,7 @@ def replay(
     workspace: Annotated[
         Path, typer.Option("-w", "--workspace", help="Workspace to write to; created if it does not exist.")
     ],
-    pcap: Annotated[
-        Path | None, typer.Option("--pcap", help="Folder for captures at every node of the recorded runs.")
-    ] = None,
+    pcap: Annotated[Path | None, typer.Option("--pcap", hidden=True, help="Replaced by `hindflight export`.")] = None,
     threads: Threads = None,
     page: Annotated[
         Path | None, typer.Option("--report", help="Write the report on the workspace to this HTML file.")
@@ -55,13 +53,15 @@ def replay(
     from hindflight.toolkit.workspace import Workspace
     from hindflight.workflow import captured_flow, read_scenario, replay_into, write_report_of
 
+    if pcap is not None:
+        raise HindflightError(
+            f"replay --pcap is now: hindflight export {scenario} --format pcapng -o {pcap}", "it writes a file per node"
+        )
     loaded = read_scenario(scenario)
     kept = Workspace.open_or_create(workspace)
-    if pcap is not None:
-        _check_captures(kept, scenario, pcap, force=force)
     if page is not None:
         check_outputs([page], [scenario, *input_files(kept)], force=force)
-    with replay_progress(threads, pcap, force=force) as execution:
+    with replay_progress(threads, force=force) as execution:
         result = replay_into(kept, loaded, scenario.parent, command_line(), execution)
     if loaded.captured is not None and captured_flow(kept, loaded) is None:
         say(f"no self-check: {loaded.captured.input} is not in {workspace}; ingest it there first")
@@ -70,34 +70,21 @@ def replay(
     show(result, as_json, wide)
     if page is not None:
         say(f"report: {page}")
-    if pcap is not None:
-        say(f"wrote {len(result.captures)} captures to {pcap}")
-
-
-def _check_captures(workspace: Workspace, scenario: Path, folder: Path, *, force: bool) -> None:
-    """Check that captures may be written into `folder`: none is there without `force`, and none is an input."""
-    from hindflight.replay.experiment.captures import placed_captures
-    from hindflight.toolkit.files import check_outputs
-    from hindflight.toolkit.source import input_files
-
-    check_outputs(placed_captures(folder), [scenario, *input_files(workspace)], force=force)
 
 
 @contextmanager
-def replay_progress(threads: int | None, captures: Path | None = None, *, force: bool) -> Iterator[Execution]:
+def replay_progress(threads: int | None, *, force: bool) -> Iterator[Execution]:
     """Give the execution of a replay that reports its progress on stderr."""
     with progress_on_stderr() as report:
-        yield execution_with(report, threads, captures, force=force)
+        yield execution_with(report, threads, force=force)
 
 
-def execution_with(
-    report: Callable[[Path, float], None], threads: int | None, captures: Path | None = None, *, force: bool
-) -> Execution:
+def execution_with(report: Callable[[Path, float], None], threads: int | None, *, force: bool) -> Execution:
     """Return the execution of a replay that reports its progress to `report`."""
     from hindflight.replay.experiment.experiment import Execution
 
     label = Path("replays")
-    return Execution(threads, lambda done, total: report(label, done / max(total, 1)), captures, force)
+    return Execution(threads, lambda done, total: report(label, done / max(total, 1)), force=force)
 
 
 def show(result: ExperimentResult, as_json: bool, wide: bool) -> None:

@@ -1,4 +1,4 @@
-"""`hindflight report WORKSPACE -o FILE.html`: one page that opens without a network; charts and table as files too."""
+"""`hindflight report WORKSPACE... -o FILE`: one page that opens without a network, or Markdown, PDF, JSON; charts."""
 
 from __future__ import annotations
 
@@ -13,10 +13,20 @@ from hindflight.cli.times import Utc
 
 
 class Form(StrEnum):
-    """Kinds of pictures."""
+    """Formats of a report."""
+
+    html = "html"
+    md = "md"
+    pdf = "pdf"
+    json = "json"
+
+
+class ChartsForm(StrEnum):
+    """Formats of charts."""
 
     png = "png"
     svg = "svg"
+    html = "html"
 
 
 def register(app: typer.Typer) -> None:
@@ -25,38 +35,46 @@ def register(app: typer.Typer) -> None:
 
 
 def report(
-    workspace: Annotated[Path, typer.Argument(help="Workspace.")],
-    out: Annotated[Path, typer.Option("-o", "--out", help="HTML file to write.")],
-    title: Annotated[str, typer.Option("--title", help="Title of the page.")] = "",
+    workspaces: Annotated[list[Path], typer.Argument(metavar="WORKSPACE...", help="Workspaces; several are compared.")],
+    out: Annotated[Path, typer.Option("-o", "--out", help="File to write.")],
+    form: Annotated[
+        Form | None, typer.Option("--format", help="Format [default: by the name of the file, else html].")
+    ] = None,
+    title: Annotated[str, typer.Option("--title", help="Title of the report.")] = "",
     utc: Utc = False,
     charts: Annotated[Path | None, typer.Option("--charts", help="Also write every chart into this folder.")] = None,
-    form: Annotated[Form, typer.Option("--format", help="Format of those charts.")] = Form.png,
+    charts_form: Annotated[
+        ChartsForm, typer.Option("--charts-format", help="Format of those charts.")
+    ] = ChartsForm.png,
     csv: Annotated[Path | None, typer.Option("--csv", help="Also write the what-if runs to this CSV file.")] = None,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write an HTML report on a workspace."""
-    from hindflight.reports.exports import write_charts, write_what_if_csv
+    """Write a report on a workspace, or on several and what changed from the first to the others."""
+    from hindflight.documents import Wanted, write_documents
+    from hindflight.reports.exports import write_what_if_csv
+    from hindflight.toolkit.errors import HindflightError
     from hindflight.toolkit.files import check_outputs
     from hindflight.toolkit.schema import TABLES
     from hindflight.toolkit.source import files_of
     from hindflight.toolkit.text import name_to_text
     from hindflight.toolkit.workspace import Workspace
-    from hindflight.workflow import write_report_of
 
-    kept = Workspace.open(workspace)
-    inputs = files_of(workspace)
+    kept = [Workspace.open(workspace) for workspace in workspaces]
+    if csv is not None and len(kept) > 1:
+        raise HindflightError("--csv takes one workspace", "write one CSV file for each")
+    inputs = [file for workspace in workspaces for file in files_of(workspace)]
     check_outputs([out], inputs, force=force)
-    check_outputs([out, csv, *([] if charts is None else charts.glob(f"*.{form.value}"))], inputs, force=True)
-    tables = {name: kept.scan(name) for name in TABLES} if charts or csv else {}
+    check_outputs([out, csv, *([] if charts is None else charts.glob(f"*.{charts_form.value}"))], inputs, force=True)
     if csv is not None:
-        write_what_if_csv(tables, csv, force=force)
-    drawn = [] if charts is None else write_charts(tables, charts, form.value, force=force)
-    write_report_of(kept, out, title or f"Hindflight report: {name_to_text(workspace.name)}", utc, force=force)
+        write_what_if_csv({name: kept[0].scan(name) for name in TABLES}, csv, force=force)
+    wanted = Wanted(out, None if form is None else form.value, title, utc, charts, charts_form.value, force)
+    drawn = write_documents(kept, wanted)
     if as_json:
         print_json(
             {
                 "report": name_to_text(out),
+                "format": wanted.written_form,
                 "charts": [name_to_text(path) for path in drawn],
                 "csv": None if csv is None else name_to_text(csv),
             }

@@ -1,4 +1,5 @@
-"""`hindflight scenario init`: a scenario file drafted from a capture; `profiles`: what the stack profiles set."""
+"""`hindflight scenario init`: a scenario file drafted from a capture; `profiles`: what the stack profiles set;
+`presets`: proxies as papers and programs have them."""
 
 from __future__ import annotations
 
@@ -24,10 +25,11 @@ CapturedVariant = Annotated[
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    help_text = "Draft scenario files and list stack profiles."
+    help_text = "Draft scenario files; list stack profiles and presets of proxies."
     group = typer.Typer(help=help_text, no_args_is_help=True)
     group.command("init")(init)
     group.command("profiles")(profiles)
+    group.command("presets")(presets)
     app.add_typer(group, name="scenario")
 
 
@@ -83,6 +85,29 @@ def profiles(
         names = list(shown[0].values)
         print_fitting(["key", *names, "allowed"], [{**asdict(each), **each.values} for each in shown], wide)
         paragraph("hindflight scenario profiles KEY explains one key and gives the source of its values.")
+
+
+def presets(
+    name: Annotated[str, typer.Argument(metavar="[NAME]", help="One preset, as tables of a scenario.")] = "",
+    as_json: AsJson = False,
+) -> None:
+    """List the presets of proxies. A [[proxy]] with one of them takes its keys and overrides any."""
+    from dataclasses import asdict
+
+    from hindflight.replay.scenario.presets import PRESETS, find_preset
+
+    shown = (find_preset(name),) if name else tuple(PRESETS.values())
+    if as_json:
+        print_json({"presets": [{**asdict(preset), "text": preset.text()} for preset in shown]})
+        return
+    for preset in shown:
+        paragraph(f"{preset.name}: {preset.summary}")
+        if name:
+            paragraph(f"source: {preset.source}")
+            for line in preset.text().splitlines():
+                say(line)
+    if not name:
+        paragraph("hindflight scenario presets NAME prints one as tables of a scenario.")
 
 
 def listed(text: str, option: str) -> tuple[str, ...]:

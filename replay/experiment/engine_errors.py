@@ -14,6 +14,7 @@ from typing import Any
 from hindflight.replay.experiment.engine_inputs import Job
 from hindflight.replay.experiment.engine_wording import describe, file_key
 from hindflight.replay.scenario.model import Scenario
+from hindflight.replay.scenario.proxies import Proxy
 
 Path = tuple[str | int, ...]
 
@@ -65,22 +66,49 @@ def _flow_key(scenario: Scenario, job: Job, number: int, rest: Path) -> str:
     """The flow under test is the engine's first; `[[flows]]` come after it."""
     table = f"flows[{number - 1}]" if number else "flow"
     variant = scenario.flows[number - 1].variant if number else job.variant
-    of_proxy = rest[:1] == ("proxies",) and len(rest) > 2
-    if of_proxy:
-        variant = scenario.proxy.variant or variant
-        rest = rest[2:]
     match rest:
+        case ("proxies", int(place), *keys) if keys:
+            return _proxy_key(scenario, (table, variant), _chain(scenario, job, number)[place], tuple(keys))
         case ("params", *keys):
             table, rest = "variants", (variant, *keys)
         case ("stack", *keys):
-            rest = tuple(keys)
-        case ("node", *_):
-            table, rest = (table, ("proxies",)) if number else ("compare", ("proxies",))
-        case ("variant",) if not number and not (of_proxy and scenario.proxy.variant):
+            return _stack_key(scenario, table, variant, tuple(keys))
+        case ("variant",) if not number:
             table, rest = "compare", ("variants",)
-        case _ if of_proxy and (rest != ("variant",) or scenario.proxy.variant):
-            table = "proxy"
     return _written(table, rest)
+
+
+def _chain(scenario: Scenario, job: Job, number: int) -> tuple[Proxy, ...]:
+    if number:
+        return scenario.proxies.joined(scenario.flows[number - 1].proxies)
+    return scenario.proxies.chain(job.proxy)
+
+
+def _proxy_key(scenario: Scenario, flow: tuple[str, str], proxy: Proxy, keys: Path) -> str:
+    """The key of a proxy of a `flow`, which is its table and its variant."""
+    table, variant = flow
+    list_ = "compare.proxies" if table == "flow" else f"{table}.proxies"
+    number = scenario.proxies.number(proxy)
+    own = f"proxy[{number}]"
+    match keys:
+        case ("params", *rest):
+            return _written("variants", (proxy.variant or variant, *rest))
+        case ("stack", _, *rest):
+            if proxy.stack is not None and file_key(str(rest[0])) in proxy.stack.overrides():
+                return _written(f"{own}.stack", tuple(rest))
+            return _stack_key(scenario, table, proxy.variant or variant, tuple(rest))
+        case ("variant",) if proxy.variant is None:
+            return "compare.variants" if table == "flow" else f"{table}.variant"
+        case ("receive_buffer" | "send_buffer" as key, *_):
+            keys = (key,)
+    return list_ if number is None or keys == ("node",) else _written(own, keys)
+
+
+def _stack_key(scenario: Scenario, table: str, variant: str, keys: Path) -> str:
+    tuned = scenario.variants.get(variant)
+    if tuned is not None and tuned.stack is not None and file_key(str(keys[0])) in tuned.stack.overrides():
+        return _written(f"variants.{variant}.stack", keys)
+    return _written(table, keys)
 
 
 def _link_key(scenario: Scenario, number: int, rest: Path) -> str:

@@ -12,12 +12,13 @@ from typing import Any, Literal
 
 from hindflight.channels.intervals import Direction as Way
 from hindflight.channels.models.losses import NoLoss
+from hindflight.replay.scenario.applications import Writes
 from hindflight.replay.scenario.channel import OWNERS_PER_LINK, channel_config
 from hindflight.replay.scenario.draws import Open, draw
 from hindflight.replay.scenario.flows import SharingFlow
 from hindflight.replay.scenario.loss_trace import LossTrace, default_block_pkts
 from hindflight.replay.scenario.model import Direction, Link, Loss, Scenario, Trace
-from hindflight.replay.scenario.variant_parameters import variant_config
+from hindflight.replay.scenario.proxies import flow_config, proxy_config
 from hindflight.toolkit.errors import ChannelError, ScenarioError
 
 Purpose = Literal["self_check", "what_if"]
@@ -78,9 +79,7 @@ def trace_files(scenario: Scenario) -> list[tuple[str, Trace]]:
 
 def engine_config(scenario: Scenario, job: Job, traces: Mapping[str, LossTrace]) -> dict[str, Any]:
     """Return the engine's configuration for one job; `traces` holds the contents of each trace file by name."""
-    proxies = []
-    if job.proxy != "none":
-        proxies.append(_proxy(scenario, job.proxy, job.variant))
+    chain = scenario.proxies.chain(job.proxy)
     config = {
         "duration_ns": scenario.duration,
         "path": {
@@ -97,16 +96,25 @@ def engine_config(scenario: Scenario, job: Job, traces: Mapping[str, LossTrace])
         "flows": [
             {
                 "name": "flow",
-                "proxies": proxies,
-                **variant_config(job.variant, scenario.variants),
-                **scenario.flow.engine_flow(),
+                "proxies": [proxy_config(proxy, scenario.flow, job.variant, scenario.variants) for proxy in chain],
+                **flow_config(scenario.flow, job.variant, scenario.variants),
             },
             *(_sharing_flow(scenario, flow) for flow in scenario.flows),
         ],
         "datagrams": [datagrams.engine() for datagrams in scenario.datagrams],
     }
     open_ = _open_of(scenario, traces) if job.mode == "resampled" else None
-    return config if open_ is None else draw(config, open_, job.seed)
+    return config if open_ is None else draw(config, open_, job.seed, _for_a_time(scenario))
+
+
+def _for_a_time(scenario: Scenario) -> dict[int, dict[str, Any]]:
+    """Return the applications that may have written for a time, by the number of the flow."""
+    found = {}
+    for number, flow in enumerate((scenario.flow, *scenario.flows)):
+        timed = flow.application.for_a_time() if isinstance(flow.application, Writes) else None
+        if timed is not None:
+            found[number] = timed
+    return found
 
 
 def _open_of(scenario: Scenario, traces: Mapping[str, LossTrace]) -> Open | None:
@@ -118,21 +126,16 @@ def _open_of(scenario: Scenario, traces: Mapping[str, LossTrace]) -> Open | None
     return traces[loss.file].open
 
 
-def _proxy(scenario: Scenario, node: str, variant: str) -> dict[str, Any]:
-    """A proxy of a flow of `variant`: its own connection has the variant of `[proxy]`, or else the flow's."""
-    proxy = scenario.proxy
-    config = variant_config(proxy.variant or variant, scenario.variants)
-    return {"node": node, "buffer_pkts": proxy.buffer, "advertise": proxy.advertise, **config}
-
-
 def _sharing_flow(scenario: Scenario, flow: SharingFlow) -> dict[str, Any]:
     return {
         "name": flow.name,
-        **variant_config(flow.variant, scenario.variants),
         "from": flow.sender,
         "to": flow.receiver,
-        "proxies": [_proxy(scenario, node, flow.variant) for node in scenario.path if node in flow.proxies],
-        **flow.engine_flow(),
+        "proxies": [
+            proxy_config(proxy, flow, flow.variant, scenario.variants)
+            for proxy in scenario.proxies.joined(flow.proxies)
+        ],
+        **flow_config(flow, flow.variant, scenario.variants),
     }
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from hindflight.replay.experiment.compare import Interval, mean_interval
 from hindflight.replay.scenario.flows import STACK, Flow
 from hindflight.replay.scenario.model import Scenario
+from hindflight.replay.scenario.proxies import StackLayers
 from hindflight.toolkit.schema import run_subject
 from hindflight.toolkit.units import format_rate, format_time
 
@@ -87,7 +88,7 @@ def setup_findings(scenario: Scenario, profiles: Mapping[str, Mapping[str, Any]]
     for name, flow in flows:
         rows.append(_setup_row(name, "profile", flow.profile))
         own = profiles[flow.profile]
-        stack = flow.engine_stack()
+        stack = StackLayers(flow).engine()
         for key, parameter in STACK.items():
             if parameter in stack and stack[parameter] != own[parameter]:
                 text = f"{_value_text(parameter, stack[parameter])} instead of {_value_text(parameter, own[parameter])}"

@@ -99,11 +99,15 @@ class Stream(Part):
 
 
 class Writes(Part):
-    """Writes when and what a captured application wrote: times since the flow's start, and the octets of each."""
+    """Writes when and what a captured application wrote: times since the flow's start, and the octets of each.
+
+    `until` is when it may have stopped instead, had it written for a time: what-if draws both readings.
+    """
 
     kind: Literal["writes"]
     at: Annotated[tuple[Time, ...], Field(min_length=1)]
     sizes: tuple[Write, ...]
+    until: tuple[Time, ...] | None = None
 
     @model_validator(mode="after")
     def _paired(self) -> Writes:
@@ -112,14 +116,48 @@ class Writes(Part):
         for i, (before, after) in enumerate(pairwise(self.at), 1):
             if after < before:
                 raise ValueError(f"at[{i}] is earlier than the one before it")
+        if self.until is not None:
+            _check_ends(self.at, self.until)
         return self
 
     def engine(self) -> dict[str, Any]:
         """Return the engine's configuration."""
         return {"kind": "writes", "at_ns": self.at, "bytes": self.sizes}
 
+    def for_a_time(self) -> dict[str, Any] | None:
+        """Return the engine's configuration of an application that writes until `until`; None without it."""
+        if self.until is None:
+            return None
+        return {"kind": "bursts", "from_ns": self.at, "until_ns": self.until}
 
-Application = Annotated[Greedy | OnOff | Pages | Stream | Writes, Field(discriminator="kind")]
+
+def _check_ends(at: tuple[int, ...], until: tuple[int, ...]) -> None:
+    if len(at) != len(until):
+        raise ValueError(f"{len(at)} times in `at` and {len(until)} in `until`; give as many of each")
+    for i, (begin, end) in enumerate(zip(at, until, strict=True)):
+        following = at[i + 1] if i + 1 < len(at) else end
+        if not begin <= end <= following:
+            raise ValueError(f"until[{i}] is not between at[{i}] and the next write")
+
+
+class Bursts(Part):
+    """Writes as much as the network takes between each time in `at` and that in `until`, since the flow's start."""
+
+    kind: Literal["bursts"]
+    at: Annotated[tuple[Time, ...], Field(min_length=1)]
+    until: tuple[Time, ...]
+
+    @model_validator(mode="after")
+    def _paired(self) -> Bursts:
+        _check_ends(self.at, self.until)
+        return self
+
+    def engine(self) -> dict[str, Any]:
+        """Return the engine's configuration."""
+        return {"kind": "bursts", "from_ns": self.at, "until_ns": self.until}
+
+
+Application = Annotated[Greedy | OnOff | Pages | Stream | Writes | Bursts, Field(discriminator="kind")]
 
 APPLICATIONS: dict[str, type[Part]] = {
     "greedy": Greedy,
@@ -127,6 +165,7 @@ APPLICATIONS: dict[str, type[Part]] = {
     "pages": Pages,
     "stream": Stream,
     "writes": Writes,
+    "bursts": Bursts,
 }
 """By kind."""
 
@@ -136,7 +175,7 @@ def written_at(application: Application) -> Iterator[tuple[str, int]]:
     match application:
         case Greedy():
             yield "first", application.first
-        case Writes():
+        case Writes() | Bursts():
             yield from ((f"at[{i}]", at) for i, at in enumerate(application.at))
         case OnOff() | Pages() | Stream():
             pass

@@ -39,6 +39,9 @@ BURST_NS = 100_000
 MAX_UNEVEN = 0.03
 """Deviation from a constant rate, as a share of all octets, up to which an application writes at that rate."""
 
+LARGE_WRITE_BYTES = 65_536
+"""Size from which what was written in one go took the network some time to carry."""
+
 EVEN_WRITE_NS = 20_000_000
 """Interval between the writes of an application that writes at a constant rate while the network limits it."""
 
@@ -46,12 +49,14 @@ EVEN_WRITE_NS = 20_000_000
 @dataclass(frozen=True, slots=True)
 class CapturedWrites:
     """Writes of a captured application: times in ns since its first one, and octets. `wait_share` is the share of the
-    transfer in which the sender had nothing to send; `steady` marks a constant rate."""
+    transfer in which the sender had nothing to send; `steady` marks a constant rate. `until_ns` is when each may have
+    ended, had the application written for a time; None where a write is too small for that."""
 
     at_ns: tuple[int, ...]
     sizes: tuple[int, ...]
     wait_share: float
     steady: bool
+    until_ns: tuple[int, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +112,7 @@ def captured_writes(sent: SentData) -> CapturedWrites | None:
     steady = _is_steady(waits, sent)
     at: list[int] = []
     sizes: list[int] = []
+    until: list[int] = []
     for begin, end, octets in busy:
         if begin >= sent.t_ns[-1]:
             break  # the last segment itself: what it carries belongs to the write before
@@ -115,7 +121,10 @@ def captured_writes(sent: SentData) -> CapturedWrites | None:
         edges = [octets * k // pieces for k in range(pieces + 1)]
         at += [begin - int(sent.t_ns[0]) + k * (end - begin) // pieces for k in range(pieces)]
         sizes += [after - before for before, after in pairwise(edges)]
-    return CapturedWrites(tuple(at), tuple(sizes), share, steady)
+        until.append(end - int(sent.t_ns[0]))
+    # What was written at once may have taken the network a while; a burst of the host did not.
+    long = not steady and sum(size for size in sizes if size > LARGE_WRITE_BYTES) > sum(sizes) / 2
+    return CapturedWrites(tuple(at), tuple(sizes), share, steady, tuple(until) if long else None)
 
 
 def waits_of(sent: SentData) -> list[tuple[int, int, int]]:

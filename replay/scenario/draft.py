@@ -226,15 +226,23 @@ def _application_lines(writes: CapturedWrites | None, first_ns: int) -> list[str
         return ['size = "greedy"']
     times = ", ".join(f'"{(at + first_ns) / 1e6:.3f} ms"' for at in writes.at_ns)
     sizes = ", ".join(f'"{size} B"' for size in writes.sizes)
+    until = ""
+    if writes.until_ns is not None:
+        ends = ", ".join(f'"{(at + first_ns) / 1e6:.3f} ms"' for at in writes.until_ns)
+        until = f", until = [{ends}]"
     return [
-        f'application = {{ kind = "writes", at = [{times}], sizes = [{sizes}] }}'
+        f'application = {{ kind = "writes", at = [{times}], sizes = [{sizes}]{until} }}'
         "  # as the captured application wrote; from the first data packet",
     ]
 
 
 def _proxy_lines(proxies: Sequence[str]) -> list[str]:
     """The table of the proxies, where there is one to compare."""
-    return ["[proxy]", 'buffer = "200 pkts"', ""] if any(proxy != "none" for proxy in proxies) else []
+    return (
+        ["[[proxy]]", 'name = "relay"', 'node = "relay"', 'receive_buffer = "200 pkts"', ""]
+        if "relay" in proxies
+        else []
+    )
 
 
 def _toml(value: object) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -44,12 +45,7 @@ UNKNOWN_QUEUE_PKTS = 1000
 UNKNOWN_QUEUE = (8.0, 50.0)
 """A queue that was never seen full holds up to so many times what was seen in it, and so many packets more."""
 
-LARGE_WRITE_BYTES = 65_536
-"""Size from which what was written in one go took the network some time to carry."""
-
-AMOUNT_DEVIATION = 0.05
-"""Relative standard deviation of the amount of a large write: one that lasts a time, not an amount, is larger over a
-faster sender, and the goodputs of variants differ by a few per cent on most links."""
+NO_BURSTS: Mapping[int, Mapping[str, Any]] = MappingProxyType({})
 
 HOST_NS = 4_000_000
 """Phase of the host's timer tick (250 Hz) at the start of a flow: no capture shows that of another flight."""
@@ -101,8 +97,16 @@ def _edges(trace: Trace) -> dict[int, int]:
     return found
 
 
-def draw(config: Mapping[str, Any], open_: Open, seed: int) -> dict[str, Any]:
-    """Return `config`, whose first link is that of the trace, with one draw of all that is open."""
+def draw(
+    config: Mapping[str, Any],
+    open_: Open,
+    seed: int,
+    for_a_time: Mapping[int, Mapping[str, Any]] = MappingProxyType({}),
+) -> dict[str, Any]:
+    """Return `config`, whose first link is that of the trace, with one draw of all that is open.
+
+    `for_a_time` has, by the number of a flow, its application if it wrote for a time.
+    """
     rng = np.random.default_rng((STREAM, seed))
     losses = {
         "kind": "trace", "mode": "replayed", "positions": _losses(open_, rng),
@@ -121,10 +125,15 @@ def draw(config: Mapping[str, Any], open_: Open, seed: int) -> dict[str, Any]:
     if queue is not None and forward["queue"].get("limit_pkts") == _drafted(open_):
         forward["queue"] = {**forward["queue"], "limit_pkts": queue}
     link = {**first, "forward": forward, "reverse": drawn["reverse"]}
-    amount = float(np.exp(AMOUNT_DEVIATION * rng.standard_normal()))
+    # Whether large writes last a time or an amount does not show: each reading has half of the draws.
+    timed = bool(rng.random() < 0.5)
     flows = [
-        {**flow, "start_ns": flow["start_ns"] + int(rng.integers(0, HOST_NS)), **_written(flow, amount)}
-        for flow in config["flows"]
+        {
+            **flow,
+            "start_ns": flow["start_ns"] + int(rng.integers(0, HOST_NS)),
+            **({"application": for_a_time[number]} if timed and number in for_a_time else {}),
+        }
+        for number, flow in enumerate(config["flows"])
     ]
     return {**config, "path": {**config["path"], "links": [link, *rest]}, "flows": flows}
 
@@ -142,15 +151,6 @@ def _losses(open_: Open, rng: np.random.Generator) -> list[int]:
     sizes = rng.choice(open_.bursts, size=count) if len(open_.bursts) else np.ones(count, np.int64)
     lost = np.concatenate([np.arange(s, s + n) for s, n in zip(starts, sizes, strict=True)]) if count else starts
     return sorted({int(position) for position in lost if position < length})
-
-
-def _written(flow: Mapping[str, Any], amount: float) -> dict[str, Any]:
-    """Scale the large writes of an application: whether it writes for a time or an amount does not show."""
-    application = flow.get("application", {})
-    if application.get("kind") != "writes":
-        return {}
-    sizes = [max(1, round(size * amount)) if size > LARGE_WRITE_BYTES else size for size in application["bytes"]]
-    return {"application": {**application, "bytes": sizes}}
 
 
 def _within(estimate: Estimate | None, rng: np.random.Generator) -> float:

@@ -134,6 +134,11 @@ class Stack(Part):
 
     @model_validator(mode="after")
     def _agrees(self) -> Stack:
+        self.check_agreement()
+        return self
+
+    def check_agreement(self) -> None:
+        """Raise ValueError for what contradicts itself."""
         headers = USUAL_HEADERS_BYTES if self.headers is None else self.headers
         mss = self.mss or USUAL_PACKET_BYTES - headers
         if mss + headers > 65_535:
@@ -159,7 +164,6 @@ class Stack(Part):
         self._acks_agree()
         if self.handshake is False and self.quick_start is not None:
             raise ValueError("handshake = false contradicts quick_start, which asks with the SYN")
-        return self
 
     def _acks_agree(self) -> None:
         if self.delayed_ack is False and (self.delayed_ack_timeout is not None or self.quickack_segments is not None):
@@ -179,10 +183,17 @@ class Stack(Part):
         return {key: value for key, value in given.items() if value is not None}
 
 
+class LegStack(Stack):
+    """Stack parameters of one connection: what differs from the flow's, or from `profile` where that is given."""
+
+    profile: Profile | None = None
+
+
 class Flow(Stack):
     """The flow under test: variants and proxies are those that `compare` names."""
 
     start: Time = 0
+    stop: Time | None = None
     size: Annotated[FlowSize | None, BeforeValidator(lambda size: None if size == "greedy" else size)] = None
     application: Application = Greedy()
     profile: Profile = "rfc"
@@ -190,6 +201,8 @@ class Flow(Stack):
 
     @model_validator(mode="after")
     def _fits(self) -> Flow:
+        if self.stop is not None and self.stop <= self.start:
+            raise ValueError("stop is not later than start")
         if self.size is not None and not isinstance(self.application, Greedy):
             kind = self.application.kind
             raise ValueError(f"size contradicts an application of kind {kind!r}, which determines its own size")
@@ -202,6 +215,8 @@ class Flow(Stack):
         return self
 
     def _is_endless(self) -> bool:
+        if self.stop is not None:
+            return False
         match self.application:
             case Greedy():
                 return self.size is None
@@ -210,23 +225,14 @@ class Flow(Stack):
             case _:
                 return not isinstance(self.application, Writes)
 
-    def engine_stack(self) -> dict[str, Any]:
-        """Return the engine's configuration of what differs from the profile."""
-        stack = {name: getattr(self, key) for key, name in STACK.items() if getattr(self, key) is not None}
-        if self.sack is False and self.profile != "linux":
-            # Linux's recovery handles flows without SACK; elsewhere a stack without SACK follows RFC 6582.
-            stack.setdefault("recovery", "newreno")
-        return stack
-
     def engine_flow(self) -> dict[str, Any]:
-        """Return the engine's configuration but for the name, the variant and the proxies."""
+        """Return the engine's configuration but for the name, the variant, the stack and the proxies."""
         return {
             "start_ns": self.start,
+            "stop_ns": self.stop,
             "size_bytes": self.size,
             "application": self.application.engine(),
-            "profile": self.profile,
             "dscp": self.dscp,
-            "stack": self.engine_stack(),
         }
 
 

@@ -6,7 +6,7 @@ Parses and validates; runs nothing. Every error names the key path and what is a
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -18,10 +18,12 @@ from hindflight.channels.models.link_layer import Arq, Fec, LinkModel, LinkProte
 from hindflight.channels.models.parameters import LONGEST_NS, InputFile
 from hindflight.replay.catalogue import suggest_variant
 from hindflight.replay.scenario.applications import APPLICATIONS, written_at
-from hindflight.replay.scenario.flows import Datagrams, Flow, SharingFlow
+from hindflight.replay.scenario.flows import Datagrams, Flow, LegStack, SharingFlow
+from hindflight.replay.scenario.presets import with_presets
+from hindflight.replay.scenario.proxies import Fault, Proxies, Proxy, StackLayers, new_text
 from hindflight.replay.scenario.quantities import (
-    MAX_PKTS,
     MAX_SEED,
+    Chains,
     Count,
     Duration,
     Name,
@@ -38,7 +40,7 @@ from hindflight.replay.scenario.validation_errors import Tables, describe, sugge
 from hindflight.replay.scenario.variant_parameters import VariantParameters
 from hindflight.toolkit.errors import MachineError, ScenarioError
 from hindflight.toolkit.text import name_from_text
-from hindflight.toolkit.units import PACKETS, TIME
+from hindflight.toolkit.units import TIME
 
 
 def _name(text: str) -> str:
@@ -208,19 +210,11 @@ class Link(Part):
         )
 
 
-class Proxy(Part):
-    """Split proxies: every node that `compare.proxies` names has one of these. docs/proxies.md has the policies."""
-
-    buffer: Annotated[int, whole(PACKETS), Field(ge=4, le=MAX_PKTS)] = 200
-    variant: Name | None = None
-    advertise: Literal["half_free", "free", "third"] = "half_free"
-
-
 class Compare(Part):
-    """What to compare: each variant with each placement of the proxy, over the same seeds."""
+    """What to compare: each variant with each chain of proxies, over the same seeds."""
 
     variants: Names
-    proxies: Names = ("none",)
+    proxies: Chains = ("none",)
     seeds: Annotated[Count, Field(le=100_000)] = 20
     first_seed: Annotated[Count, Field(le=MAX_SEED)] = 1
 
@@ -271,7 +265,7 @@ class Scenario(Part):
     flow: Flow = Flow()
     flows: tuple[SharingFlow, ...] = ()
     datagrams: tuple[Datagrams, ...] = ()
-    proxy: Proxy = Proxy()
+    proxy: tuple[Proxy, ...] = ()
     variants: dict[Name, VariantParameters] = Field(default_factory=dict)
     compare: Compare
     keep: Keep = Keep()
@@ -315,21 +309,43 @@ class Scenario(Part):
             yield "path: a node is listed twice"
         if len(self.links) != len(self.path) - 1:
             yield f"links: {len(self.links)} given, {len(self.path) - 1} needed between {len(self.path)} nodes"
-        relays = self.path[1:-1]
-        for i, proxy in enumerate(self.compare.proxies):
-            if proxy != "none" and proxy not in relays:
-                guess = suggestion(proxy, ("none", *relays))
-                yield f"compare.proxies[{i}]: {proxy!r} is not a node between sender and receiver{guess}"
-        used = any(proxy != "none" for proxy in self.compare.proxies) or any(flow.proxies for flow in self.flows)
-        if "proxy" in self.model_fields_set and not used:
-            where = "compare.proxies or in the proxies of one of [[flows]]"
-            yield f"proxy: no flow uses it; name its node in {where}, or leave it out"
+        yield from self._problems_of_proxies()
         traced = any(isinstance(way.loss, Trace) for link in self.links for way in (link.forward, link.backward))
         if self.compare.seeds == 0 and not traced:
             yield "compare.seeds: 0 seeds run nothing without a trace to replay; at least 1"
         yield from self._problems_of_links()
         yield from self._problems_of_others()
         yield from self._problems_of_flows()
+
+    @property
+    def proxies(self) -> Proxies:
+        """The proxies by name."""
+        return Proxies(self.proxy, self.path)
+
+    def _problems_of_proxies(self) -> Iterator[str]:
+        names: list[str] = []
+        for i, proxy in enumerate(self.proxy):
+            if proxy.name in names:
+                yield f"proxy[{i}].name: {proxy.name!r} is there twice"
+            elif proxy.name in self.path and proxy.name != proxy.node:
+                yield f"proxy[{i}].name: {proxy.name!r} is a node, and this proxy is at another; choose another name"
+            names.append(proxy.name)
+            yield from (f"proxy[{i}].{line}" for line in proxy.problems(self.path))
+        used: set[str] = set()
+        for i, text in enumerate(self.compare.proxies):
+            try:
+                used.update(proxy.name for proxy in self.proxies.chain(text))
+            except ValueError as error:
+                yield f"compare.proxies[{i}]: {error}"
+        for i, flow in enumerate(self.flows):
+            try:
+                used.update(proxy.name for proxy in self.proxies.joined(flow.proxies))
+            except ValueError as error:
+                yield f"flows[{i}].proxies: {error}"
+        for i, proxy in enumerate(self.proxy):
+            if proxy.name not in used and proxy.node in self.path[1:-1]:
+                where = "compare.proxies or in the proxies of one of [[flows]]"
+                yield f"proxy[{i}]: no flow uses {proxy.name!r}; name it in {where}, or leave it out"
 
     def _problems_of_links(self) -> Iterator[str]:
         for i, link in enumerate(self.links):
@@ -346,7 +362,13 @@ class Scenario(Part):
         flows = [("flow", self.flow), *((f"flows[{i}]", flow) for i, flow in enumerate(self.flows))]
         if self.flow.start >= self.duration:
             yield "flow.start: not before the end of the run"
+        for i, proxy in enumerate(self.proxy):
+            for j, fault in enumerate(proxy.faults):
+                if fault.at >= self.duration:
+                    yield f"proxy[{i}].faults[{j}].at: not before the end of the run"
         for key, flow in flows:
+            if flow.stop is not None and flow.stop >= self.duration:
+                yield f"{key}.stop: not before the end of the run"
             if not changing and flow.handover_adaptation not in {None, "off"}:
                 yield f"{key}.handover_adaptation: has no effect without a link that changes"
             if not breaking and flow.freeze_warning is not None:
@@ -380,8 +402,9 @@ class Scenario(Part):
             yield f"{key}.to: data flows in the order of the path; to must lie behind from"
         else:
             between = self.path[sender + 1 : receiver]
-            for node in getattr(other, "proxies", ()):
-                if node not in between:
+            for name in getattr(other, "proxies", ()):
+                node = next((proxy.node for proxy in self.proxy if proxy.name == name), name)
+                if node in self.path and node not in between:
                     allowed = ", ".join(between) or "there is none"
                     yield f"{key}.proxies: {node!r} is not a node between its ends; allowed: {allowed}"
 
@@ -418,6 +441,12 @@ def parse_scenario(
 
     Files that a channel names are looked for in `folder`.
     """
+    _refuse_old_proxy(data, where)
+    if isinstance(data.get("proxy"), list) and isinstance(data.get("path"), list):
+        try:
+            data = {**data, "proxy": with_presets(data["proxy"], data["path"])}
+        except ValueError as error:
+            raise ScenarioError(f"{where}: {error}") from None
     try:
         scenario = Scenario.model_validate(data, context={"folder": str(folder)}).called(where)
     except ValidationError as error:
@@ -426,6 +455,20 @@ def parse_scenario(
     if problems:
         raise refusal(where, problems)
     return scenario
+
+
+def _refuse_old_proxy(data: Mapping[str, Any], where: str) -> None:
+    """Raise ScenarioError for a `[proxy]` of earlier development versions, with the text that says the same now."""
+    old = data.get("proxy")
+    if not isinstance(old, dict):
+        return
+    compare, flows = data.get("compare"), data.get("flows")
+    named = list(compare.get("proxies", ())) if isinstance(compare, dict) else []
+    for flow in flows if isinstance(flows, list) else ():
+        named += flow.get("proxies", ()) if isinstance(flow, dict) else ()
+    nodes = [node for node in dict.fromkeys(map(str, named)) if node != "none"] or ["relay"]
+    first = "proxy: [proxy] has become [[proxy]], a table for each proxy; write instead:"
+    raise ScenarioError(f"{where}: {first}", None, tuple(new_text(old, nodes).splitlines()))
 
 
 Problem = tuple[str, str | None]
@@ -454,8 +497,8 @@ def _problems_of_variants(scenario: Scenario, known_variants: tuple[str, ...]) -
             yield f"variants.{name}: there is a variant of that name; choose another", None
         yield from ((f"variants.{name}.{line}", None) for line in tuned.problems())
     named = [(f"compare.variants[{i}]", v) for i, v in enumerate(scenario.compare.variants)]
-    if scenario.proxy.variant is not None:
-        named.append(("proxy.variant", scenario.proxy.variant))
+    proxies = enumerate(scenario.proxy)
+    named += [(f"proxy[{i}].variant", proxy.variant) for i, proxy in proxies if proxy.variant is not None]
     if scenario.captured is not None and scenario.captured.variant != "auto":
         named.append(("captured.variant", scenario.captured.variant))
     named += [(f"flows[{i}].variant", flow.variant) for i, flow in enumerate(scenario.flows)]
@@ -464,8 +507,32 @@ def _problems_of_variants(scenario: Scenario, known_variants: tuple[str, ...]) -
         if variant not in allowed:
             yield _unknown_variant(key, variant, allowed)
     unnamed = sorted(set(scenario.variants).difference(variant for _, variant in named))
-    by = "compare.variants, proxy.variant or the variant of one of [[flows]]"
+    by = "compare.variants or the variant of one of [[proxy]] or [[flows]]"
     yield from ((f"variants.{name}: nothing runs it; name it in {by}, or leave it out", None) for name in unnamed)
+    yield from ((line, None) for line in _contradictions_of_stacks(scenario))
+
+
+def _contradictions_of_stacks(scenario: Scenario) -> Iterator[str]:
+    """Yield what contradicts itself between the stack of a flow, of its variant and of its proxies."""
+    tuned = scenario.variants
+    flows: list[tuple[Flow, str, tuple[str, ...]]] = [(flow, flow.variant, flow.proxies) for flow in scenario.flows]
+    for variant in scenario.compare.variants:
+        flows += [(scenario.flow, variant, (chain,)) for chain in scenario.compare.proxies]
+    found = []
+    for flow, variant, names in flows:
+        own = tuned[variant].stack if variant in tuned else None
+        if own is not None:
+            found.append((f"variants.{variant}.stack", StackLayers(flow, own).contradiction()))
+        try:
+            chain = [proxy for name in names for proxy in scenario.proxies.chain(name)]
+        except ValueError:
+            continue
+        for proxy in chain:
+            of_proxy = tuned.get(proxy.variant or variant)
+            layers = StackLayers(flow, None if of_proxy is None else of_proxy.stack, proxy.stack)
+            if proxy.stack is not None:
+                found.append((f"proxy[{scenario.proxies.number(proxy)}].stack", layers.contradiction()))
+    yield from dict.fromkeys(f"{key}: {wrong}" for key, wrong in found if wrong is not None)
 
 
 def _unknown_variant(where: str, variant: str, known: tuple[str, ...]) -> Problem:
@@ -501,6 +568,8 @@ _PARTS: dict[str, type[BaseModel]] = {
     "flows": SharingFlow,
     "datagrams": Datagrams,
     "proxy": Proxy,
+    "faults": Fault,
+    "stack": LegStack,
     "compare": Compare,
     "keep": Keep,
     "captured": Captured,

@@ -34,6 +34,8 @@ Count = Annotated[int, Field(ge=0, strict=True)]
 Flag = Annotated[bool, Field(strict=True)]
 Dscp = Annotated[int, Field(ge=0, le=63, strict=True)]
 Name = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_.+-]+$")]
+Chain = Annotated[str, Field(min_length=1, max_length=256, pattern=r"^[A-Za-z0-9_.+-]+$")]
+"""Names joined by +."""
 
 
 def _distinct(names: tuple[str, ...]) -> tuple[str, ...]:
@@ -46,6 +48,7 @@ def _distinct(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 Names = Annotated[tuple[Name, ...], AfterValidator(_distinct)]
+Chains = Annotated[tuple[Chain, ...], AfterValidator(_distinct)]
 
 
 class Part(BaseModel):

@@ -13,6 +13,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from hindflight.replay.catalogue import Parameter, parameters
+from hindflight.replay.scenario.flows import LegStack
 from hindflight.replay.scenario.quantities import Name
 from hindflight.replay.scenario.validation_errors import suggestion
 from hindflight.toolkit.units import RATE, TIME, Quantity
@@ -28,12 +29,13 @@ segments, rounds or shares is a plain number."""
 
 
 class VariantParameters(BaseModel):
-    """A variant of the catalogue and the parameters that are not as it has them: all keys but `variant`."""
+    """A variant of the catalogue, the parameters that are not as it has them (all keys but these), and its stack."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
     __pydantic_extra__: dict[str, Any]
 
     variant: Name
+    stack: LegStack | None = None
 
     def problems(self) -> Iterator[str]:
         """Yield an error for each key that is no parameter, and each value that no parameter can have."""

@@ -145,7 +145,8 @@ def _thresholds(rows: pl.DataFrame, source: str, flow: Flow) -> Decimated:
 
 def _flight(tables: Tables, flow: Flow) -> Decimated:
     rows = on_axis(read_flow(tables, "segments", flow.view, ["t_ns", "flight_bytes"]), flow)
-    return _decimated(rows, "flight_bytes", flow)
+    line = drop_repeats(rows.select(TIME, pl.col("flight_bytes").alias("bytes")).drop_nulls(), "bytes")
+    return m4(line, TIME, "bytes", flow.view.bins // 2)  # A browser fills areas slowly.
 
 
 def _receive_window(tables: Tables, flow: Flow) -> Decimated:

@@ -1,4 +1,4 @@
-"""`[keep]` and `--pcap`: what a replay records of its runs."""
+"""`[keep]`, and captures of a replay: what is recorded of its runs."""
 
 from __future__ import annotations
 
@@ -45,18 +45,24 @@ def _count(hindflight: Command, workspace: str, table: str) -> list[dict[str, in
     return rows
 
 
-def test_pcap_writes_a_capture_of_every_recorded_run(hindflight: Command, tmp_path: Path) -> None:
-    ended = hindflight("replay", _file(tmp_path), "-w", "ws", "--pcap", "captures")
+def test_export_of_a_scenario_writes_a_capture_of_every_node(hindflight: Command, tmp_path: Path) -> None:
+    ended = hindflight("export", _file(tmp_path), "--format", "pcapng", "-o", "captures")
     assert ended.returncode == 0, ended.stderr
-    assert ended.stderr.splitlines()[-1] == "wrote 10 captures to captures"
+    assert ended.stderr.splitlines()[-1] == "wrote 10 files to captures"
     names = sorted(path.name for path in (tmp_path / "captures").iterdir())
-    alone = ["1-newreno-none-a.pcap", "1-newreno-none-c.pcap", "5-cubic-none-a.pcap", "5-cubic-none-c.pcap"]
-    split = [f"{run}-b-{node}.pcap" for run in ("3-newreno", "7-cubic") for node in "abc"]
+    alone = [f"{run}-none-{node}.pcapng" for run in ("1-newreno", "5-cubic") for node in "ac"]
+    split = [f"{run}-b-{node}.pcapng" for run in ("3-newreno", "7-cubic") for node in "abc"]
     assert names == sorted(alone + split)
+    assert hindflight("replay", _file(tmp_path), "-w", "ws").returncode == 0
     (stored,) = [row["n"] for row in _count(hindflight, "ws", "segments") if row["run_id"] == 1]
-    assert load_capture(tmp_path / "captures" / "1-newreno-none-a.pcap").segments.num_rows == stored
-    info = hindflight("info", "captures/7-cubic-b-b.pcap", "--json")
-    assert info.returncode == 0, info.stderr
+    assert load_capture(tmp_path / "captures" / "1-newreno-none-a.pcapng").segments.num_rows == stored
+
+
+def test_the_former_option_says_what_to_write_now(hindflight: Command, tmp_path: Path) -> None:
+    ended = hindflight("replay", _file(tmp_path), "-w", "ws", "--pcap", "captures")
+    assert ended.returncode == 2
+    assert error_line(ended).endswith("s.toml --format pcapng -o captures")
+    assert not (tmp_path / "ws").exists()
 
 
 def test_number_of_states_is_bounded_for_any_run_length_and_is_enough_for_a_report(
@@ -102,24 +108,19 @@ def test_keep_records_all_runs_or_none(hindflight: Command, tmp_path: Path) -> N
 
 
 def test_impossible_captures_give_one_line_and_leave_nothing(hindflight: Command, tmp_path: Path) -> None:
-    path = _file(tmp_path, '[keep]\nseries = "none"')
-    ended = hindflight("replay", path, "-w", "ws", "--pcap", "captures")
+    export = ("--format", "pcapng", "-o", "captures")
+    ended = hindflight("export", _file(tmp_path, '[keep]\nseries = "none"'), *export)
     assert (ended.returncode, error_line(ended)[:22]) == (2, 'keep.series = "none" r')
-    path = _file(tmp_path, '[flow]\nheaders = "44 B"')
-    ended = hindflight("replay", path, "-w", "ws", "--pcap", "captures")
+    ended = hindflight("export", _file(tmp_path, '[flow]\nheaders = "44 B"'), *export)
     assert ended.returncode == 2
     assert "flows[0]: no capture can hold segment 1 at 0 ns: its headers cannot be 52 B" in error_line(ended)
-    (tmp_path / "file").write_text("")
-    ended = hindflight("replay", _file(tmp_path), "-w", "ws", "--pcap", "file")
-    assert ended.returncode == 2
-    assert error_line(ended) == "it exists already while writing captures to file"
-    assert list((tmp_path / "captures").iterdir()) == []
-    assert not (tmp_path / "ws").exists()
+    assert not (tmp_path / "captures").exists()
 
 
 def test_keep_works_from_python(tmp_path: Path) -> None:
-    with hf.replay(_file(tmp_path), pcap=tmp_path / "captures") as tables:
+    with hf.replay(_file(tmp_path)) as tables:
         assert tables.arrow("runs").num_rows == 8
-    assert len(list((tmp_path / "captures").iterdir())) == 10
-    with pytest.raises(hf.HindflightError, match="while writing captures"):
-        hf.replay(_file(tmp_path), pcap=tmp_path / "s.toml")
+    assert len(hf.export(_file(tmp_path), tmp_path / "captures", format="pcapng")) == 10
+    (tmp_path / "file").write_text("")
+    with pytest.raises(hf.HindflightError, match="not a folder"):
+        hf.export(_file(tmp_path), tmp_path / "file", format="pcapng")

@@ -65,7 +65,9 @@ def test_every_command_takes_any_name(tmp_path: Path, environment: dict[str, str
     run("channel", "convert", f"{name}.csv", f"{name} again.parquet")
     run("channel", "synth", *STREET, "-o", f"{name} s.parquet", "--skyline", f"{name}.skyline")
     run("scenario", "init", capture, "-o", f"{name}.toml", "--seeds", "1")
-    run("replay", f"{name}.toml", "-w", workspace, "--pcap", f"captures {name}")
+    run("replay", f"{name}.toml", "-w", workspace)
+    run("export", f"{name}.toml", "--format", "pcapng", "-o", f"captures {name}")
+    run("export", workspace, "--format", "xpl", "-o", f"graphs {name}", "--run", "0")
     run("report", workspace, "-o", f"{name}.html", "--charts", f"charts {name}", "--csv", f"runs {name}.csv")
 
 

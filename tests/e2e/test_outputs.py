@@ -82,7 +82,7 @@ COMMANDS = (
     (("scenario", "init", "ws", "-o"), "x.toml", "x.channel.parquet"),
     (("report", "ws", "-o"), "x.html", "x.html"),
     (
-        ("report", "ws", "-o", "y.html", "--format", "svg", "--charts"),
+        ("report", "ws", "-o", "y.html", "--charts-format", "svg", "--charts"),
         "charts",
         "charts/01-flow-1-time-sequence-graph.svg",
     ),
@@ -146,15 +146,15 @@ def test_an_input_is_never_replaced(
 
 def test_captures_of_a_replay_need_an_empty_place(hindflight: Command, made: Path) -> None:
     assert hindflight("scenario", "init", "ws", "-o", "s.toml", *SHORT).returncode == 0
-    replay = ("replay", "s.toml", "-w", "ws", "--pcap", "captures")
-    assert hindflight(*replay).returncode == 0
-    capture = next((made / "captures").glob("*.pcap"))
+    export = ("export", "s.toml", "--format", "pcapng", "-o", "captures")
+    assert hindflight(*export).returncode == 0
+    capture = next((made / "captures").glob("*.pcapng"))
     capture.write_bytes(b"mine")
-    ended = hindflight(*replay)
+    ended = hindflight(*export)
     assert ended.returncode == 2
     assert "captures/" in ended.stderr.splitlines()[0]
     assert capture.read_bytes() == b"mine"
-    assert hindflight(*replay, "--force").returncode == 0
+    assert hindflight(*export, "--force").returncode == 0
     assert capture.read_bytes() != b"mine"
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
+import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -39,7 +41,17 @@ def test_findings_of_a_replay_belong_to_sections_of_the_report(workspace: Path) 
 @pytest.mark.parametrize("form", ["png", "svg"])
 def test_report_exports_charts_and_csv(hindflight: Command, workspace: Path, tmp_path: Path, form: str) -> None:
     ended = hindflight(
-        "report", workspace, "-o", "r.html", "--charts", "charts", "--format", form, "--csv", "runs.csv", "--json"
+        "report",
+        workspace,
+        "-o",
+        "r.html",
+        "--charts",
+        "charts",
+        "--charts-format",
+        form,
+        "--csv",
+        "runs.csv",
+        "--json",
     )
     assert ended.returncode == 0, ended.stderr
     document = json.loads(ended.stdout)
@@ -62,6 +74,41 @@ def test_invalid_exports_are_refused(hindflight: Command, tmp_path: Path) -> Non
     assert ended.returncode == 2
     assert error_line(ended) == "No variant was replayed, so there are no what-if runs to write"
     assert not (tmp_path / "r.html").exists()
-    ended = hindflight("report", "ws", "-o", "r.html", "--charts", "charts", "--format", "gif")
+    ended = hindflight("report", "ws", "-o", "r.html", "--charts", "charts", "--charts-format", "gif")
     assert ended.returncode == 2
     assert "gif" in error_line(ended)
+
+
+def test_report_is_written_as_markdown_json_and_pdf(hindflight: Command, workspace: Path, tmp_path: Path) -> None:
+    ended = hindflight("report", workspace, "-o", "r.md", "--charts", "charts", "--json")
+    assert ended.returncode == 0, ended.stderr
+    assert json.loads(ended.stdout)["format"] == "md"
+    text = (tmp_path / "r.md").read_text(encoding="utf-8")
+    pictures = re.findall(r"!\[[^]]*\]\(<([^>]+)>\)", text)
+    assert len(pictures) == len(list((tmp_path / "charts").iterdir()))
+    assert all(Path(picture).is_file() for picture in pictures)
+    assert "## Findings" in text
+    assert hindflight("report", workspace, "-o", "r.json").returncode == 0
+    document = json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))
+    assert document["sections"][0]["key"] == "findings"
+    printed = hindflight("report", workspace, "-o", "r.pdf")
+    if shutil.which("chromium") is None:
+        assert printed.returncode == 3
+        assert "needs Chromium" in error_line(printed)
+        return
+    assert printed.returncode == 0, printed.stderr
+    assert (tmp_path / "r.pdf").read_bytes().startswith(b"%PDF-")
+    again = hindflight("report", workspace, "-o", "r.md")
+    assert again.returncode == 0, "hindflight replaces what it wrote"
+
+
+def test_report_on_two_workspaces_says_what_changed(hindflight: Command, workspace: Path, tmp_path: Path) -> None:
+    assert hindflight("ingest", CAPTURE, "-w", "other", "--to", "40").returncode == 0
+    ended = hindflight("report", workspace, "other", "-o", "two.html")
+    assert ended.returncode == 0, ended.stderr
+    page = (tmp_path / "two.html").read_text(encoding="utf-8")
+    assert "From ws to other: change with its 95 % interval" in page
+    ids = re.findall(r' id="([^"]+)"', page.split("<script", 1)[0])
+    assert len(ids) == len(set(ids))
+    links = re.findall(r'href="#([^"]+)"', page.split("<script", 1)[0])
+    assert set(links) <= set(ids)

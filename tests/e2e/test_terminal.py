@@ -61,6 +61,8 @@ def _widest(text: str) -> int:
         "variants bbr",
         "scenario profiles",
         "scenario profiles recovery",
+        "scenario presets",
+        "scenario presets pepsal",
         "explain",
         "explain runs",
         "--help",

@@ -130,7 +130,7 @@ BAD = {
         bytes.fromhex("0a0d0d0a1c0000004d3c2b1a01000000") + bytes(16),
         "is not a capture: it starts like a pcapng file, but a block of 28 octets ends with the length 0",
     ),
-    "wireless": (VARIANTS["little_us"].octets()[:20] + bytes([127, 0, 0, 0]), "link type 127 (IEEE802_11_RADIOTAP"),
+    "cable": (VARIANTS["little_us"].octets()[:20] + bytes([143, 0, 0, 0]), "link type 143 (DOCSIS"),
     "empty_xz": (lzma.compress(b""), "is empty"),
     "cut_xz": (lzma.compress(VARIANTS["little_us"].octets())[:30], "is a damaged xz stream"),
     "text_in_gzip": (gzip.compress(b"still no capture, only text\n"), "is not a capture"),

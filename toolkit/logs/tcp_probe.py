@@ -140,7 +140,6 @@ def _built(
 
 def _without_data(numbers: dict[str, Numbers]) -> npt.NDArray[np.bool_]:
     """Which of the segments received had no payload; the older `length` counts the TCP header as well."""
-    lengths = numbers.get("data_len")
-    if lengths is not None:
-        return np.equal(lengths, 0)
+    if "data_len" in numbers:
+        return np.equal(numbers["data_len"], 0)
     return np.less_equal(numbers.get("length", np.zeros(1, np.int64)), _MAX_HEADER_BYTES)

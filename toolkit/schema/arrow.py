@@ -9,11 +9,13 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from hindflight.toolkit.schema.captured import (
+    CLOCKS,
     EVENTS,
     FLOWS,
     INSTRUMENTS,
     ISSUES,
     OTHERS,
+    PAIRS,
     SEGMENTS,
     TELEMETRY,
     VARIABLES,
@@ -37,6 +39,8 @@ TABLES: dict[str, Table] = {
         VARIABLES,
         TELEMETRY,
         EVENTS,
+        PAIRS,
+        CLOCKS,
         CHANNEL,
         RUNS,
         FINDINGS,

@@ -24,6 +24,7 @@ EVENT_KINDS = (
 )
 MECHANISMS = ("unknown", "fast", "sack", "rto", "after_rto", "tlp", "keep_alive", "window_probe")
 EVENT_CAUSES = ("unknown", "channel", "queue", "fast", "rto", "spurious", "probe", "outage", "aqm")
+PAIR_FATES = ("delivered", "lost", "not_captured", "outside", "appeared")
 VANTAGES = ("unknown", "sender", "middle", "receiver")
 
 SEGMENTS = Table(
@@ -362,6 +363,79 @@ EVENTS = Table(
             nullable=True,
         ),
         Column("evidence", "text", "", "Evidence for the cause", nullable=True),
+    ),
+)
+
+PAIRS = Table(
+    "pairs",
+    "one packet of a connection that was captured at two places, at both of them or at one",
+    (
+        Column("flow_id", "u32", "", "Connection in the first capture (key of `flows`, run 0)"),
+        Column("other_flow_id", "u32", "", "The same connection in the other capture"),
+        DIRECTION,
+        Column(
+            "record", "u64", "", "Number of the record in the first capture; null if it is not there", nullable=True
+        ),
+        Column(
+            "other_record",
+            "u64",
+            "",
+            "Number of the record in the other capture; null if it is not there",
+            nullable=True,
+        ),
+        Column("t_ns", "i64", "ns", "Time in the first capture, since 1970-01-01 UTC", nullable=True),
+        Column(
+            "other_t_ns",
+            "i64",
+            "ns",
+            "Time in the other capture, by the clock of the first (see `clocks`)",
+            nullable=True,
+        ),
+        Column("seq", "i64", "bytes", "First octet, as in `segments`"),
+        Column("payload_bytes", "u32", "bytes", "Payload; a record that held several segments has a row for each"),
+        Column(
+            "delay_ns",
+            "i64",
+            "ns",
+            "One-way delay between the two places, in the direction of the packet; null if it was seen at one place only, or the clocks are not known",
+            nullable=True,
+        ),
+        Column(
+            "fate",
+            "enum",
+            "",
+            "What happened between the places; `not_captured`: acknowledged without having been captured at the second; `outside`: the capture at the second did not cover the time; `appeared`: captured at the second place only, because a proxy made it or the first capture missed it",
+            values=PAIR_FATES,
+        ),
+    ),
+)
+
+CLOCKS = Table(
+    "clocks",
+    "how the clock of one capture differs from that of another, from the packets that both have",
+    (
+        Column("input_id", "u32", "", "First capture (index in the workspace's manifest): its clock is the reference"),
+        Column("other_input_id", "u32", "", "The other capture"),
+        Column("reference_ns", "i64", "ns", "Time of the first clock for which `offset_ns` holds"),
+        Column("offset_ns", "i64", "ns", "The other clock less the first at `reference_ns`"),
+        Column(
+            "offset_low_ns",
+            "i64",
+            "ns",
+            "Lower limit of the offset: half of the minimum round trip less, because the path may be asymmetric; the offset itself if the asymmetry was given",
+        ),
+        Column("offset_high_ns", "i64", "ns", "Upper limit of the offset, likewise"),
+        Column("drift_ppm", "f64", "ppm", "How much faster the other clock runs, in parts per million"),
+        Column(
+            "drift_error_ppm",
+            "f64",
+            "ppm",
+            "Half of the 95 % interval of the drift; null if the capture is too short to see it, and the drift is then 0",
+            nullable=True,
+        ),
+        Column("min_rtt_ns", "i64", "ns", "Minimum round trip between the two places"),
+        Column("asymmetry_ns", "i64", "ns", "Minimum delay to the other place less that back, as given", nullable=True),
+        Column("packets", "u64", "", "Packets that both captures have"),
     ),
 )
 

@@ -102,7 +102,7 @@ RUNS = Table(
             "workspaces of Hindflight 0.1",
             nullable=True,
         ),
-        Column("proxy", "text", "", "Node that splits the connection; `none` without a proxy"),
+        Column("proxy", "text", "", "Proxies that split the connection, joined by `+`; `none` without a proxy"),
         Column(
             "purpose",
             "enum",
@@ -184,6 +184,34 @@ RUNS = Table(
             "u64",
             "bytes",
             "Maximum of octets that a proxy had acknowledged but that were not acknowledged downstream: data lost in a crash",
+            nullable=True,
+        ),
+        Column(
+            "proxy_stored_max_bytes",
+            "u64",
+            "bytes",
+            "Maximum of octets in the memory of a proxy, out-of-order data included",
+            nullable=True,
+        ),
+        Column(
+            "proxy_stored_mean_bytes",
+            "u64",
+            "bytes",
+            "Mean of the same over time, of the proxy where it is largest",
+            nullable=True,
+        ),
+        Column(
+            "proxy_delay_mean_ns",
+            "i64",
+            "ns",
+            "Mean time of an octet in the memory of the proxies, from its arrival to its acknowledgement downstream",
+            nullable=True,
+        ),
+        Column(
+            "proxy_lost_bytes",
+            "u64",
+            "bytes",
+            "Octets that the data sender had been told were received, but that a fault or a reset kept from the receiver",
             nullable=True,
         ),
         Column(

@@ -162,6 +162,9 @@ def link_lines(flows: Sequence[FlowScore]) -> Iterator[Line]:
     yield _least("channel", "outages: recall", score.outages.recall, None, score.outages.cases)
     near = [edge <= 1 for edge in score.outage_edges]
     yield _least("channel", "outage edges within one RTT", _share(near), 1.0, len(near))
+    edges = len(near) + score.edges_unknown
+    unknown = score.edges_unknown / edges if edges else None
+    yield _most("channel", "outage edges said to be uncertain by more", unknown, 0.20, edges)
 
 
 def whatif_lines(asked: Sequence[Asked], pairs: Sequence[Pair]) -> Iterator[Line]:

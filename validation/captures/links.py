@@ -6,7 +6,7 @@ Depends on `extract` and on the run's parameters. A stretch lies between two cha
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -44,7 +44,8 @@ class Stretch:
 class LinkScore:
     """Losses by cause; time judged, and time with delay or rate off by more than TOLERANCE or not known, in ns.
 
-    `outage_edges` are the errors of the start and of the end of each outage that was found, in round trips of the link.
+    `outage_edges` are the errors of the start and of the end of each outage that was found, in round trips of the link;
+    `edges_unknown` counts those that the extraction says to be uncertain by more than one.
     """
 
     causes: Mapping[str, Counts] = field(default_factory=dict)
@@ -55,6 +56,7 @@ class LinkScore:
     rate_unknown_ns: int = 0
     outages: Counts = field(default_factory=Counts)
     outage_edges: list[float] = field(default_factory=list)
+    edges_unknown: int = 0
 
     def __add__(self, other: LinkScore) -> LinkScore:
         """Pool two flows."""
@@ -68,6 +70,7 @@ class LinkScore:
             self.rate_unknown_ns + other.rate_unknown_ns,
             self.outages + other.outages,
             self.outage_edges + other.outage_edges,
+            self.edges_unknown + other.edges_unknown,
         )
 
 
@@ -148,24 +151,49 @@ def _stretch_score(stretch: Stretch, intervals: Sequence[Mapping[str, Any]]) -> 
 
 def _outages(stretches: Sequence[Stretch], claimed: Sequence[Mapping[str, Any]]) -> LinkScore:
     """Match outages that overlap; one that no packet met may be missed without being counted."""
-    merged: list[tuple[int, int]] = []
+    merged: list[_Claimed] = []
     for row in claimed:
-        if merged and row["t_ns"] <= merged[-1][1]:
-            merged[-1] = merged[-1][0], row["end_ns"]
+        width_ns = 0 if row["known"] else row["end_ns"] - row["t_ns"]
+        if merged and row["t_ns"] <= merged[-1].end_ns:
+            merged[-1] = replace(merged[-1], end_ns=row["end_ns"], end_within_ns=width_ns)
         else:
-            merged.append((row["t_ns"], row["end_ns"]))
-    edges, matched, right, missed = [], set(), 0, 0
+            merged.append(_Claimed(row["t_ns"], row["end_ns"], width_ns, width_ns))
+    edges, unknown, matched, right, missed = [], 0, set(), 0, 0
     for stretch in stretches:
         if not stretch.outage:
             continue
         slack = round(stretch.rtt_ns)
         hit = next(
-            (i for i, (a, b) in enumerate(merged) if a < stretch.end_ns + slack and b > stretch.start_ns - slack), None
+            (
+                i
+                for i, one in enumerate(merged)
+                if one.start_ns < stretch.end_ns + slack and one.end_ns > stretch.start_ns - slack
+            ),
+            None,
         )
         if hit is not None:
             right += 1
             matched.add(hit)
-            edges += [abs(merged[hit][0] - stretch.start_ns) / slack, abs(merged[hit][1] - stretch.end_ns) / slack]
+            one = merged[hit]
+            for said, within, true in (
+                (one.start_ns, one.start_within_ns, stretch.start_ns),
+                (one.end_ns, one.end_within_ns, stretch.end_ns),
+            ):
+                if within > slack:
+                    unknown += 1
+                else:
+                    edges.append(abs(said - true) / slack)
         elif stretch.end_ns - stretch.start_ns >= max(SHORT_OUTAGE_NS, slack):
             missed += 1
-    return LinkScore(outages=Counts(right, len(merged) - len(matched), missed), outage_edges=edges)
+    counts = Counts(right, len(merged) - len(matched), missed)
+    return LinkScore(outages=counts, outage_edges=edges, edges_unknown=unknown)
+
+
+@dataclass(frozen=True, slots=True)
+class _Claimed:
+    """An outage that is claimed, and how far off its edges may be."""
+
+    start_ns: int
+    end_ns: int
+    start_within_ns: int
+    end_within_ns: int

@@ -19,7 +19,7 @@ use serde::Deserialize;
 
 /// An Arrow array from Python.
 #[derive(Clone)]
-pub struct Column(ArrayRef);
+pub struct Column(pub ArrayRef);
 
 impl<'a, 'py> FromPyObject<'a, 'py> for Column {
     type Error = PyErr;

@@ -40,9 +40,10 @@ struct State {
 #[pymethods]
 impl CaptureReader {
     /// Opens a capture, `-` for standard input; several files are merged in the order of time. The times cut out a
-    /// part, `from_ns` included and `to_ns` not.
+    /// part, `from_ns` included and `to_ns` not. With `outer`, tunnels are not opened.
     #[new]
-    #[pyo3(signature = (paths, *, first_flow_id, input_ids, from_ns=None, to_ns=None))]
+    #[allow(clippy::too_many_arguments, reason = "keyword arguments in Python")]
+    #[pyo3(signature = (paths, *, first_flow_id, input_ids, from_ns=None, to_ns=None, outer=false))]
     fn open(
         py: Python<'_>,
         paths: Vec<PathBuf>,
@@ -50,6 +51,7 @@ impl CaptureReader {
         input_ids: Vec<u32>,
         from_ns: Option<i64>,
         to_ns: Option<i64>,
+        outer: bool,
     ) -> PyResult<Self> {
         if paths.is_empty() || paths.len() != input_ids.len() {
             return Err(PyValueError::new_err(
@@ -61,7 +63,7 @@ impl CaptureReader {
             let bytes_total = paths.iter().map(|path| input::length(path)).sum();
             let opened = open_reader(&paths, &progress);
             progress.interrupted()?;
-            let reader = opened?.within(Window { from_ns, to_ns });
+            let reader = opened?.within(Window { from_ns, to_ns }).outer(outer);
             let state = Mutex::new(State {
                 reader,
                 tracker: Tracker::new(first_flow_id),

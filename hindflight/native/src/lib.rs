@@ -12,6 +12,7 @@ mod fit;
 mod input;
 mod mathematics;
 mod open_loop;
+mod packets;
 mod profile;
 mod recorder;
 mod replay;
@@ -45,6 +46,8 @@ mod _native {
     use super::mathematics::{acos, atan2, cos, erfc, exp, log, log10, pow, sin};
     #[pymodule_export]
     use super::open_loop::replay_controller;
+    #[pymodule_export]
+    use super::packets::{pcapng_head, pcapng_packets};
     #[pymodule_export]
     use super::profile::{TcptraceRows, WiresharkRows};
     #[pymodule_export]

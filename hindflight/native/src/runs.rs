@@ -188,6 +188,22 @@ fn losses(batch: Batch, rows: &[Row<'_>]) -> Batch {
             "proxy_held_max_bytes",
             each(rows, |r| r.of(|f| f.proxy_held_max_bytes, |_| None)),
         )
+        .optional::<UInt64Type>(
+            "proxy_stored_max_bytes",
+            each(rows, |r| r.of(|f| f.proxy_stored_max_bytes, |_| None)),
+        )
+        .optional::<UInt64Type>(
+            "proxy_stored_mean_bytes",
+            each(rows, |r| r.of(|f| f.proxy_stored_mean_bytes, |_| None)),
+        )
+        .optional::<Int64Type>(
+            "proxy_delay_mean_ns",
+            each(rows, |r| r.time(|f| f.proxy_delay_mean_ns)),
+        )
+        .optional::<UInt64Type>(
+            "proxy_lost_bytes",
+            each(rows, |r| r.of(|f| f.proxy_lost_bytes, |_| None)),
+        )
 }
 
 fn applications(batch: Batch, rows: &[Row<'_>]) -> Batch {

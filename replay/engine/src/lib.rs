@@ -30,13 +30,14 @@ mod tcp;
 
 pub use cc::catalogue::{EXTERNAL, VARIANTS, Variant};
 pub use config::{
-    AdvertisePolicy, ApplicationConfig, BurstConfig, ChangeConfig, ClockConfig, CodelConfig,
-    Config, ConfigError, ConfigErrorKind, ConfigErrors, DatagramConfig, DirectionConfig,
-    DropTailConfig, DrrConfig, FlowConfig, HandoverRule, JitterConfig, KeyPath, LinkConfig,
-    LossConfig, LossScope, NagleRule, NoEffectReason, Number, ParameterProblem, PathConfig,
-    PathStep, PieConfig, PriorityConfig, Profile, ProxyConfig, QueueConfig, RecoveryKind,
-    RedConfig, Relation, RtoRule, SlowStartKind, SpanConfig, Spread, StackOverrides, StackParams,
-    StateConfig, StayConfig, TraceModeConfig, ineffective_in_all,
+    AcknowledgePolicy, AdvertisePolicy, ApplicationConfig, BufferSize, BurstConfig, ChangeConfig,
+    ClockConfig, CodelConfig, Config, ConfigError, ConfigErrorKind, ConfigErrors, DatagramConfig,
+    DirectionConfig, DropTailConfig, DrrConfig, FaultConfig, FaultKind, FlowConfig, ForwardWindow,
+    HandoverRule, HandshakePolicy, JitterConfig, KeyPath, LegStack, LinkConfig, LossConfig,
+    LossScope, NagleRule, NoEffectReason, Number, ParameterProblem, PathConfig, PathStep,
+    PieConfig, PriorityConfig, Profile, ProxyConfig, QueueConfig, RecoveryKind, RedConfig,
+    Relation, RtoRule, SlowStartKind, SpanConfig, Spread, StackOverrides, StackParams, StateConfig,
+    StayConfig, TraceModeConfig, ineffective_in_all,
 };
 pub use net::link::DropCause;
 pub use sim::assembly::{Leg, Transport};

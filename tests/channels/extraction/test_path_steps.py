@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from hindflight.channels.extraction.delivery import Delivery
@@ -52,3 +54,23 @@ def test_what_a_pause_drains_is_no_handover() -> None:
 def test_a_longer_path_after_a_pause_is_one() -> None:
     sent = [10.0 * i for i in range(50)] + [2000.0 + 10 * i for i in range(50)]
     assert _floors(_delivery(sent, [50.0] * 50 + [90.0] * 50)) == [(0, 50.0), (50, 90.0)]
+
+
+def test_a_path_that_got_shorter_in_an_interruption_is_another_one() -> None:
+    # A queue that always holds 150 ms or more: after the break round trips could be those of a shorter queue.
+    sent = [10.0 * i for i in range(220)] + [2300.0 + 10 * i for i in range(100)]
+    whole = _delivery(sent, [100.0] + [250.0] * 219 + [180.0] * 100)
+    lost = np.zeros(320, dtype=np.bool_)
+    lost[100:220] = True
+    broken = replace(
+        whole, lost=lost, prompt=~lost, acked_ns=np.where(lost, -1, whole.acked_ns), ack_t_ns=whole.acked_ns[~lost]
+    )
+    assert _floors(broken) == [(0, 100.0), (220, 180.0)]
+    assert _floors(whole) == [(0, 100.0)]
+
+
+def test_packets_that_met_both_paths_give_no_minimum() -> None:
+    # The first packets of the longer path were on their way when it came: they met half of it.
+    sent = [10.0 * i for i in range(200)]
+    trips = [50.0] * 100 + [150.0] * 5 + [250.0] * 95
+    assert _floors(_delivery(sent, trips)) == [(0, 50.0), (100, 250.0)]

@@ -20,7 +20,12 @@ def utilisation(buffer_pkts: int, variant: str) -> float:
     """Share of the link's rate that a flow through the agent gets, without losses; the first quarter is left out."""
     hop = {"rate_bps": RATE_BPS, "delay_ns": ONE_WAY_NS, "queue": {"kind": "drop_tail", "limit_pkts": 1000}}
     links = [{"name": name, "forward": hop, "reverse": hop} for name in ("up", "down")]
-    proxy = {"node": "satellite", "buffer_pkts": buffer_pkts, "advertise": "third"}
+    proxy = {
+        "node": "satellite",
+        "receive_buffer": {"pkts": buffer_pkts},
+        "advertise": "third",
+        "forward_window": "third",
+    }
     stack = {"smss_bytes": SMSS_BYTES, "header_bytes": HEADER_BYTES, "receive_buffer_bytes": 1 << 20}
     flow = {"name": "flow", "variant": variant, "profile": "ns2", "stack": stack, "proxies": [proxy]}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import re
 from pathlib import Path
 from typing import Any
@@ -158,12 +159,12 @@ def test_a_variant_of_ones_own_that_nothing_runs_is_refused() -> None:
     mine = {"mine": {"variant": "scalable", "a": 0.01}}
     with pytest.raises(ScenarioError) as caught:
         _scenario(variants=mine)
-    by = "compare.variants, proxy.variant or the variant of one of [[flows]]"
+    by = "compare.variants or the variant of one of [[proxy]] or [[flows]]"
     assert str(caught.value) == f"s.toml: variants.mine: nothing runs it; name it in {by}, or leave it out"
     captured = {"input": "x", "sha256": "0" * 64, "flow_id": 1, "variant": "mine"}
     for naming in (
         {"compare": {"variants": ["mine"]}},
-        {"proxy": {"variant": "mine"}},
+        {"proxy": [{"name": "relay", "node": "relay", "variant": "mine"}]},
         {"flows": [{"name": "other", "variant": "mine"}]},
         {"captured": captured},
     ):
@@ -186,11 +187,16 @@ def test_a_variant_of_ones_own_that_nothing_runs_is_refused() -> None:
         ("flows[0].application.bytes[3]", "flow.application.sizes[3]"),
         ("flows[0].params.beta", "variants.mine.beta"),
         ("flows[0].proxies[0].params.beta", "variants.other.beta"),
-        ("flows[0].proxies[0].buffer_pkts", "proxy.buffer"),
+        ("flows[0].proxies[0].receive_buffer.bytes", "proxy[0].receive_buffer"),
         ("flows[0].proxies[0].node", "compare.proxies"),
-        ("flows[0].proxies[0].variant", "proxy.variant"),
-        ("flows[1].proxies[0].variant", "proxy.variant"),
-        ("flows[1].proxies[0].advertise", "proxy.advertise"),
+        ("flows[0].proxies[0].variant", "proxy[0].variant"),
+        ("flows[0].proxies[0].handshake", "proxy[0].handshake"),
+        ("flows[0].proxies[0].faults[1].at_ns", "proxy[0].faults[1].at"),
+        ("flows[0].proxies[0].stack.overrides.min_rto_ns", "proxy[0].stack.min_rto"),
+        ("flows[0].proxies[0].stack.overrides.max_rto_ns", "flow.max_rto"),
+        ("flows[0].stack.initial_rto_ns", "variants.mine.stack.initial_rto"),
+        ("flows[1].proxies[0].variant", "proxy[0].variant"),
+        ("flows[1].proxies[0].advertise", "proxy[0].advertise"),
         ("flows[0].variant", "compare.variants"),
         ("flows[1].params.beta", "variants.third.beta"),
         ("flows[1].stack.min_rto_ns", "flows[0].min_rto"),
@@ -202,14 +208,18 @@ def test_a_variant_of_ones_own_that_nothing_runs_is_refused() -> None:
 )
 def test_every_kind_of_key_is_the_files(key: str, expected: str) -> None:
     scenario = _scenario(
-        variants={name: {"variant": "scalable", "a": 0.01} for name in ("mine", "other", "third")},
-        proxy={"variant": "other"},
-        flows=[{"name": "other", "variant": "third"}],
-        compare={"variants": ["mine"], "proxies": ["relay"]},
+        variants={
+            "mine": {"variant": "scalable", "a": 0.01, "stack": {"initial_rto": "2 s"}},
+            **{name: {"variant": "scalable", "a": 0.01} for name in ("other", "third")},
+        },
+        proxy=[{"name": "T", "node": "relay", "variant": "other", "stack": {"min_rto": "300 ms"}}],
+        flows=[{"name": "other", "variant": "third", "proxies": ["T"]}],
+        compare={"variants": ["mine"], "proxies": ["T"]},
     )
     path = tuple(int(step) if step.isdigit() else step for step in re.findall(r"\w+", key))
     error = EngineError(path, "requires", {"key": "smss_bytes"})
-    assert in_scenario_terms(scenario, [(JOB, error)]) == [f"{expected}: has no effect without mss"]
+    job = dataclasses.replace(JOB, proxy="T")
+    assert in_scenario_terms(scenario, [(job, error)]) == [f"{expected}: has no effect without mss"]
 
 
 def test_every_kind_of_error_of_the_engine_has_a_text() -> None:

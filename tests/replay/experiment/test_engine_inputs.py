@@ -81,7 +81,19 @@ def test_the_engine_gets_base_units_and_the_trace() -> None:
     }
     assert up["reverse"]["loss"] == {"kind": "none"}
     (flow,) = config["flows"]
-    assert flow["proxies"] == [{"node": "relay", "buffer_pkts": 200, "advertise": "half_free", "variant": "newreno"}]
+    assert flow["proxies"] == [
+        {
+            "node": "relay",
+            "receive_buffer": None,
+            "send_buffer": None,
+            "acknowledge": "on_receipt",
+            "advertise": "half_free",
+            "forward_window": "unlimited",
+            "handshake": "accept",
+            "faults": [],
+            "variant": "newreno",
+        }
+    ]
 
 
 def test_blocks_are_longer_than_bursts_and_shorter_than_the_trace() -> None:
@@ -94,7 +106,7 @@ def test_blocks_are_longer_than_bursts_and_shorter_than_the_trace() -> None:
 def test_every_proxy_has_the_variant_of_its_table() -> None:
     shared = [{"name": "other", "variant": "cubic", "proxies": ["relay"]}]
     for given, expected in (({"variant": "sack"}, "sack"), ({}, "cubic")):
-        scenario = _scenario(proxy=given, flows=shared)
+        scenario = _scenario(proxy=[{"name": "relay", "node": "relay", **given}], flows=shared)
         job = plan_comparison(scenario, ("newreno",))[0]
         flow, other = engine_config(scenario, job, TRACES)["flows"]
         assert other["variant"] == "cubic"

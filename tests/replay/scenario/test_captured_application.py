@@ -53,3 +53,13 @@ def test_full_segments_with_push_are_ends_of_short_writes() -> None:
 def test_push_at_the_end_of_a_burst_of_the_host_ends_no_write() -> None:
     packets = [(30 * i, MSS) for i in range(50) for _ in range(2)]
     assert captured_writes(_sent(packets, pushed=True)) is None
+
+
+def test_bursts_of_a_bulk_sender_have_ends_and_small_writes_have_none() -> None:
+    bursts = captured_writes(_sent([(start + i // 2, MSS) for start in (0, 1500, 4000) for i in range(200)]))
+    assert bursts is not None
+    assert bursts.until_ns is not None
+    assert all(begin <= end for begin, end in zip(bursts.at_ns, bursts.until_ns, strict=True))
+    pauses = captured_writes(_sent([(at + i, MSS) for at in (0, 700, 3000, 3400) for i in range(4)]))
+    assert pauses is not None
+    assert pauses.until_ns is None

@@ -10,6 +10,7 @@ import pytest
 from hindflight.replay.scenario.captured_application import CapturedWrites
 from hindflight.replay.scenario.draft import Draft, OtherFlow, Stack, Value, draft_scenario
 from hindflight.replay.scenario.model import Trace, parse_scenario
+from hindflight.replay.scenario.proxies import StackLayers
 
 DRAFT = Draft(
     name='a "quoted" name\nwith a second line',
@@ -80,7 +81,7 @@ def test_without_a_proxy_the_path_is_one_hop_with_the_whole_delay() -> None:
 
 
 def test_what_the_capture_shows_of_its_sender_is_drafted() -> None:
-    writes = CapturedWrites((0, 20_000_000), (1400, 600), 0.9, steady=False)
+    writes = CapturedWrites((0, 20_000_000), (1400, 600), 0.9, steady=False, until_ns=None)
     stack = Stack(1448, 52, 10, 60_000, sack=False, timestamps=False)
     other = OtherFlow("flow-2", "cubic", 3_000_000_000, Stack(1448, 52, 10, None), None, 0, None)
     draft = dataclasses.replace(
@@ -88,7 +89,7 @@ def test_what_the_capture_shows_of_its_sender_is_drafted() -> None:
         candidates={"cubic": 0.9}, others=[other],
     )  # fmt: skip
     scenario = parse_scenario(tomllib.loads(draft_scenario(draft)), "draft.toml", ("newreno", "cubic"))
-    assert scenario.flow.engine_stack()["sack"] is False
+    assert StackLayers(scenario.flow).engine()["sack"] is False
     assert scenario.flow.timestamps is False
     assert scenario.flow.application.engine() == {
         "kind": "writes", "at_ns": (500_000_000, 520_000_000), "bytes": (1400, 600)

@@ -82,3 +82,10 @@ def test_a_rate_that_is_a_lower_bound_is_drawn_above_it() -> None:
 def test_a_queue_that_the_user_chose_stays() -> None:
     chosen = _open([], queue=_estimate("queue_limit_pkts", 50.0, 40.0, 60.0))
     assert {_forward(chosen, seed)["queue"]["limit_pkts"] for seed in range(20)} == {20}
+
+
+def test_a_large_write_lasts_a_time_in_half_of_the_draws() -> None:
+    timed = {"kind": "bursts", "from_ns": [0], "until_ns": [SECOND]}
+    drawn = [draw(_config(), _open([]), seed, {0: timed})["flows"][0].get("application") for seed in range(200)]
+    assert all(application in (None, timed) for application in drawn)
+    assert 0.35 < np.mean([application is not None for application in drawn]) < 0.65

@@ -44,8 +44,8 @@ def test_a_variant_with_other_parameters_runs_under_its_name() -> None:
 def test_a_proxy_may_be_tuned() -> None:
     scenario = _scenario(
         variants={"tame": SCALABLE["tame"]},
-        proxy={"variant": "tame"},
-        compare={"variants": ["cubic"], "proxies": ["relay"], "seeds": 1},
+        proxy=[{"name": "T", "node": "relay", "variant": "tame"}],
+        compare={"variants": ["cubic"], "proxies": ["T"], "seeds": 1},
     )
     (job,) = plan_comparison(scenario, ("cubic",))
     flow = engine_config(scenario, job, {})["flows"][0]

@@ -4,11 +4,15 @@ use std::io::Read;
 
 use crate::buffer::Buffer;
 use crate::compression::{Compression, Input};
+use crate::erf::Erf;
+use crate::framed::{self, Framed};
 use crate::issue::{DecodeError, IssueKind, Issues};
 use crate::link::LinkType;
 use crate::merge::Merged;
+use crate::octets::be32;
 use crate::pcap::Pcap;
 use crate::pcapng::{self, Pcapng};
+use crate::snoop::{self, Snoop};
 
 /// Maximum captured length of a frame; libpcap and Wireshark have the same limit.
 pub(crate) const MAX_CAPTURED_BYTES: u32 = 256 << 10;
@@ -22,6 +26,10 @@ pub enum Format {
     ModifiedPcap,
     /// pcapng.
     Pcapng,
+    /// snoop, of Solaris.
+    Snoop,
+    /// Records of an Endace card.
+    Erf,
 }
 
 /// The properties of a capture file. For pcapng they are those of all interfaces that precede the first packet.
@@ -68,6 +76,8 @@ pub(crate) enum Records<R: Read> {
     Pcap(Pcap<R>),
     Pcapng(Box<Pcapng<R>>),
     Merged(Box<Merged<R>>),
+    Snoop(Box<Framed<R, Snoop>>),
+    Erf(Box<Framed<R, Erf>>),
 }
 
 impl<R: Read> Records<R> {
@@ -78,6 +88,19 @@ impl<R: Read> Records<R> {
         if buffer.octets().starts_with(&pcapng::MAGIC) {
             return Ok(Self::Pcapng(Box::new(Pcapng::new(buffer, issues)?)));
         }
+        if Pcap::<R>::recognises(buffer.octets()) {
+            return Pcap::new(buffer, issues).map(Self::Pcap);
+        }
+        buffer.ensure(snoop::FILE_HEADER_BYTES);
+        if buffer.octets().starts_with(&snoop::MAGIC) {
+            return open_snoop(buffer).map(|records| Self::Snoop(Box::new(records)));
+        }
+        buffer.ensure(ERF_PROBE_BYTES);
+        if framed::starts_records(&Erf, buffer.octets(), 0) {
+            let header = header_of(&buffer, Format::Erf, LinkType::ERF_NUMBER);
+            return Ok(Self::Erf(Box::new(Framed::new(buffer, Erf, header))));
+        }
+        // Its error describes the input.
         Pcap::new(buffer, issues).map(Self::Pcap)
     }
 
@@ -86,13 +109,15 @@ impl<R: Read> Records<R> {
             Self::Pcap(records) => records.header(),
             Self::Pcapng(records) => records.header(),
             Self::Merged(records) => records.header(),
+            Self::Snoop(records) => records.header(),
+            Self::Erf(records) => records.header(),
         }
     }
 
     /// The link types of the interfaces so far, each once.
     pub fn link_numbers(&self) -> Vec<u16> {
         match self {
-            Self::Pcap(records) => vec![records.header().link_number],
+            Self::Pcap(_) | Self::Snoop(_) | Self::Erf(_) => vec![self.header().link_number],
             Self::Pcapng(records) => records.link_numbers().to_vec(),
             Self::Merged(records) => records.link_numbers().to_vec(),
         }
@@ -104,6 +129,8 @@ impl<R: Read> Records<R> {
             Self::Pcap(records) => records.offset(),
             Self::Pcapng(records) => records.offset(),
             Self::Merged(_) => 0,
+            Self::Snoop(records) => records.offset(),
+            Self::Erf(records) => records.offset(),
         }
     }
 
@@ -114,8 +141,38 @@ impl<R: Read> Records<R> {
             Self::Pcap(records) => records.next(issues),
             Self::Pcapng(records) => records.next(issues),
             Self::Merged(records) => records.next(issues),
+            Self::Snoop(records) => records.next(issues),
+            Self::Erf(records) => records.next(issues),
         }
     }
+}
+
+/// Octets that show whether ERF records start: three of the longest.
+const ERF_PROBE_BYTES: usize = 3 << 16;
+
+/// The properties of a capture whose header gives no more than its link type.
+fn header_of<R: Read>(buffer: &Buffer<Input<R>>, format: Format, link: u16) -> CaptureHeader {
+    CaptureHeader {
+        format,
+        compression: buffer.source().compression(),
+        resolution_ns: if format == Format::Erf { 1 } else { 1_000 },
+        big_endian: true,
+        snaplen_bytes: 0,
+        link_number: link,
+    }
+}
+
+fn open_snoop<R: Read>(mut buffer: Buffer<Input<R>>) -> Result<Framed<R, Snoop>, DecodeError> {
+    let Some(link) = be32(buffer.octets(), 12) else {
+        return Err(incomplete_header(&mut buffer, snoop::FILE_HEADER_BYTES));
+    };
+    let number = snoop::link_number(link).map_err(|number| DecodeError::NotACapture {
+        found: format!("it is a snoop file of link type {number}, which is not supported"),
+    })?;
+    let link = LinkType::from_number(number).ok_or(DecodeError::LinkType { number })?;
+    let header = header_of(&buffer, Format::Snoop, number);
+    buffer.consume(snoop::FILE_HEADER_BYTES);
+    Ok(Framed::new(buffer, Snoop { link }, header))
 }
 
 /// Skips at least one octet, to the next position at which `starts` finds valid records within `reach_bytes`. Returns

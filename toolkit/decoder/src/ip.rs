@@ -15,9 +15,11 @@ pub(crate) mod protocol {
     pub const UDP: u8 = 17;
     pub const IPV6: u8 = 41;
     pub const GRE: u8 = 47;
+    pub const ESP: u8 = 50;
     pub const AUTHENTICATION: u8 = 51;
     pub const ICMPV6: u8 = 58;
     pub const ETHERNET: u8 = 97;
+    pub const L2TP: u8 = 115;
     pub const MPLS: u8 = 137;
 }
 
@@ -39,20 +41,30 @@ pub(crate) struct IpHeader {
     pub fragment: Fragment,
 }
 
+/// Which part of its packet a fragment is. The identification tells the packets of two hosts apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fragment {
+    /// The packet is whole.
     None,
-    First,
-    Later,
+    /// The first fragment, with the transport header.
+    First { id: u32 },
+    /// Another one, `units` of 8 octets after the start.
+    Later { id: u32, units: u16, more: bool },
 }
 
 impl Fragment {
-    fn of(offset: u16, more: bool) -> Self {
-        match (offset, more) {
+    #[inline]
+    fn of(units: u16, more: bool, id: u32) -> Self {
+        match (units, more) {
             (0, false) => Self::None,
-            (0, true) => Self::First,
-            _ => Self::Later,
+            (0, true) => Self::First { id },
+            _ => Self::Later { id, units, more },
         }
+    }
+
+    #[inline]
+    pub fn is_later(self) -> bool {
+        matches!(self, Self::Later { .. })
     }
 }
 
@@ -87,9 +99,10 @@ pub(crate) fn parse_v4(packet: &[u8], available_bytes: u32) -> Result<IpHeader, 
         return Err(IpError::HeaderLength(header_bytes));
     }
     let fragment = u16::from_be_bytes([fixed[6], fixed[7]]);
-    let fragment = Fragment::of(fragment & 0x1fff, fragment & 0x2000 != 0);
+    let id = u16::from_be_bytes([fixed[4], fixed[5]]);
+    let fragment = Fragment::of(fragment & 0x1fff, fragment & 0x2000 != 0, u32::from(id));
     let (header_bytes, protocol) = match fixed[9] {
-        protocol::AUTHENTICATION if fragment != Fragment::Later => {
+        protocol::AUTHENTICATION if !fragment.is_later() => {
             skip_authentication(packet, header_bytes, ip_bytes)?
         }
         other => (header_bytes, other),
@@ -99,7 +112,7 @@ pub(crate) fn parse_v4(packet: &[u8], available_bytes: u32) -> Result<IpHeader, 
     Ok(IpHeader {
         src: IpAddr::V4(Ipv4Addr::from(src)),
         dst: IpAddr::V4(Ipv4Addr::from(dst)),
-        ip_id: Some(u16::from_be_bytes([fixed[4], fixed[5]])),
+        ip_id: Some(id),
         ttl: fixed[8],
         dscp_ecn: fixed[1],
         ip_bytes,
@@ -210,7 +223,8 @@ fn walk_extension_headers(packet: &[u8], first: u8) -> Result<ExtensionChain, Ip
             next_header::AUTHENTICATION => extension_length(4, 2)?,
             next_header::FRAGMENT => {
                 let field = be16(packet, at + 2).ok_or(IpError::Truncated)?;
-                chain.fragment = Fragment::of(field >> 3, field & 1 == 1);
+                let id = be32(packet, at + 4).ok_or(IpError::Truncated)?;
+                chain.fragment = Fragment::of(field >> 3, field & 1 == 1, id);
                 8
             }
             _ => return Ok(chain),
@@ -221,7 +235,7 @@ fn walk_extension_headers(packet: &[u8], first: u8) -> Result<ExtensionChain, Ip
         }
         chain.protocol = *packet.get(at).ok_or(IpError::Truncated)?;
         chain.header_bytes += length;
-        if chain.fragment == Fragment::Later {
+        if chain.fragment.is_later() {
             return Ok(chain);
         }
     }

@@ -198,10 +198,10 @@ impl DecodeError {
                 "was the capture stopped before the first packet, or was the file copied in part?",
             ),
             Self::NotACapture { .. } => Some(
-                "give a pcap or pcapng file as tcpdump and Wireshark write them, uncompressed or as .xz, .gz, .zst, .bz2 or .lz4",
+                "give a pcap or pcapng file as tcpdump and Wireshark write them (snoop and ERF are read too), uncompressed or as .xz, .gz, .zst, .bz2 or .lz4",
             ),
             Self::LinkType { .. } => Some(
-                "capture on an Ethernet, Linux cooked (-i any), PPP, loopback or raw IP interface",
+                "capture on an Ethernet, Linux cooked (-i any), wireless LAN, PPP, loopback or raw IP interface",
             ),
             Self::Compression { .. } => {
                 Some("download the file again, or compress the original again")

@@ -7,9 +7,15 @@
 //! The crate has no state beyond one record and does not depend on tables or files.
 
 mod buffer;
+mod checksum;
 mod compression;
 mod container;
 mod encode;
+mod encode_pcapng;
+mod erf;
+mod esp;
+mod fragments;
+mod framed;
 mod ip;
 mod issue;
 mod link;
@@ -20,13 +26,16 @@ mod pcapng;
 mod reader;
 mod segment;
 mod skipped;
+mod snoop;
 mod tally;
 mod tcp;
 mod tunnel;
+mod wlan;
 
 pub use compression::Compression;
 pub use container::{CaptureHeader, Format};
-pub use encode::{EncodeError, capture_header, encode_record};
+pub use encode::{EncodeError, capture_header, encode_frame, encode_record};
+pub use encode_pcapng::{encode_packet, pcapng_header};
 pub use issue::{DecodeError, Issue, IssueKind};
 pub use link::LinkType;
 pub use merge::Part;

@@ -2,8 +2,10 @@
 //!
 //! The link types are those of the registry at tcpdump.org/linktypes.html.
 
-use crate::octets::{be16, be32, le32};
+use crate::erf;
+use crate::octets::{be16, be32, le16, le32};
 use crate::skipped::Skipped;
+use crate::wlan;
 
 /// The supported link types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,9 +28,36 @@ pub enum LinkType {
     LinuxSll,
     /// Linux cooked, version 2.
     LinuxSll2,
+    /// IEEE 802.5, token ring.
+    TokenRing,
+    /// FDDI.
+    Fddi,
+    /// Frame relay.
+    FrameRelay,
+    /// IP over Fibre Channel.
+    IpOverFc,
+    /// IEEE 802.11, wireless LAN.
+    Wlan,
+    /// The same with a Prism or AVS header.
+    Prism,
+    /// The same with a radiotap header.
+    Radiotap,
+    /// Per-packet information, before a frame of wireless LAN.
+    Ppi,
+    /// PPP of pppd: the direction in place of the address field.
+    PppPppd,
+    /// PPP after an octet with the direction.
+    PppWithDirection,
+    /// Linux netfilter log.
+    Nflog,
+    /// Records of an Endace card.
+    Erf,
 }
 
 impl LinkType {
+    /// The number of [`LinkType::Erf`].
+    pub(crate) const ERF_NUMBER: u16 = 197;
+
     /// The link type with this number, if it is supported.
     pub fn from_number(number: u16) -> Option<Self> {
         Some(match number {
@@ -43,6 +72,18 @@ impl LinkType {
             108 => Self::Loop,
             113 => Self::LinuxSll,
             276 => Self::LinuxSll2,
+            6 => Self::TokenRing,
+            10 => Self::Fddi,
+            105 => Self::Wlan,
+            107 => Self::FrameRelay,
+            119 | 163 => Self::Prism,
+            122 => Self::IpOverFc,
+            127 => Self::Radiotap,
+            166 => Self::PppPppd,
+            192 => Self::Ppi,
+            197 => Self::Erf,
+            204 => Self::PppWithDirection,
+            239 => Self::Nflog,
             _ => return None,
         })
     }
@@ -59,6 +100,18 @@ impl LinkType {
             Self::Loop => "LOOP",
             Self::LinuxSll => "LINUX_SLL",
             Self::LinuxSll2 => "LINUX_SLL2",
+            Self::TokenRing => "IEEE802_5",
+            Self::Fddi => "FDDI",
+            Self::FrameRelay => "FRELAY",
+            Self::IpOverFc => "IP_OVER_FC",
+            Self::Wlan => "IEEE802_11",
+            Self::Prism => "PRISM_HEADER",
+            Self::Radiotap => "IEEE802_11_RADIOTAP",
+            Self::Ppi => "PPI",
+            Self::PppPppd => "PPP_PPPD",
+            Self::PppWithDirection => "PPP_WITH_DIR",
+            Self::Nflog => "NFLOG",
+            Self::Erf => "ERF",
         }
     }
 }
@@ -66,24 +119,14 @@ impl LinkType {
 /// Name of an unsupported link type.
 pub(crate) fn unsupported_name(number: u16) -> &'static str {
     match number {
-        6 => "IEEE802_5, token ring",
         7 => "ARCNET",
         8 => "SLIP",
-        10 => "FDDI",
-        105 => "IEEE802_11, wireless LAN",
-        107 => "FRELAY, frame relay",
-        119 => "PRISM_HEADER, wireless LAN",
-        122 => "IP_OVER_FC",
-        127 => "IEEE802_11_RADIOTAP, wireless LAN",
         143 => "DOCSIS",
         147..=162 => "private use",
-        163 => "IEEE802_11_AVS, wireless LAN",
         187 | 201 => "BLUETOOTH_HCI_H4",
         189 | 220 => "USB_LINUX",
-        192 => "PPI",
         195 | 215 | 230 => "IEEE802_15_4",
         227 => "CAN_SOCKETCAN",
-        239 => "NFLOG",
         249 => "USBPCAP",
         _ => "unknown",
     }
@@ -96,6 +139,8 @@ pub(crate) enum Network {
     Ipv4(usize),
     /// IPv6 at this offset.
     Ipv6(usize),
+    /// Several frames of wireless LAN in one, from this offset.
+    Aggregate(usize),
     /// ARP or RARP.
     Arp,
     /// Any other protocol; what it is if TCP may be inside.
@@ -127,8 +172,107 @@ pub(crate) fn network(link: LinkType, frame: &[u8]) -> Network {
         LinkType::Loop => be32(frame, 0).map(by_address_family),
         LinkType::Ppp => by_ppp(frame, 0),
         LinkType::PppEther => by_ppp(frame, PPPOE_HEADER_BYTES),
+        _ => uncommon(link, frame),
     };
     found.unwrap_or(Network::Truncated)
+}
+
+/// [`network`] for the link types that few captures have.
+#[cold]
+fn uncommon(link: LinkType, frame: &[u8]) -> Option<Network> {
+    match link {
+        LinkType::TokenRing => token_ring(frame),
+        LinkType::Fddi => fddi(frame),
+        LinkType::FrameRelay => frame_relay(frame),
+        // RFC 2625 §3: two addresses of 8 octets.
+        LinkType::IpOverFc => by_llc_or_snap(frame, 16),
+        LinkType::Wlan => wlan::data(frame, 0, false),
+        LinkType::Prism => wlan::prism(frame),
+        LinkType::Radiotap => wlan::radiotap(frame),
+        LinkType::Ppi => wlan::ppi(frame),
+        LinkType::PppPppd => by_ppp(frame, 2),
+        LinkType::PppWithDirection => by_ppp(frame, 1),
+        LinkType::Nflog => netfilter_log(frame),
+        LinkType::Erf => erf::network(frame),
+        _ => None,
+    }
+}
+
+/// Token ring: two octets of control, two addresses, and a source route if the source address says so.
+fn token_ring(frame: &[u8]) -> Option<Network> {
+    const FRAME_TYPE: u8 = 0xc0;
+    const LLC: u8 = 0x40;
+    if *frame.get(1)? & FRAME_TYPE != LLC {
+        return Some(Network::Other(None));
+    }
+    let route_bytes = match frame.get(8)? & 0x80 {
+        0 => 0,
+        _ => usize::from(frame.get(14)? & 0x1f),
+    };
+    by_llc_or_snap(frame, 14 + route_bytes)
+}
+
+/// FDDI: an octet of control and two addresses.
+fn fddi(frame: &[u8]) -> Option<Network> {
+    const FRAME_TYPE: u8 = 0xf0;
+    const LLC: u8 = 0x50;
+    if *frame.first()? & FRAME_TYPE != LLC {
+        return Some(Network::Other(None));
+    }
+    by_llc_or_snap(frame, 13)
+}
+
+/// Frame relay (RFC 2427 §3): an address of 2 to 4 octets, control, and the protocol.
+fn frame_relay(frame: &[u8]) -> Option<Network> {
+    const LAST_OCTET: u8 = 1;
+    const UNNUMBERED: u8 = 3;
+    let mut at =
+        1 + (0..4).find(|&at| frame.get(at).is_none_or(|octet| octet & LAST_OCTET != 0))?;
+    if *frame.get(at)? != UNNUMBERED {
+        // Cisco's encapsulation has an ethertype here.
+        return by_ethertype(frame, at, at + 2);
+    }
+    at += 1;
+    if *frame.get(at)? == 0 {
+        at += 1;
+    }
+    Some(match *frame.get(at)? {
+        0xcc => Network::Ipv4(at + 1),
+        0x8e => Network::Ipv6(at + 1),
+        // SNAP: an organisation of 3 octets, 0 for ethertypes.
+        0x80 if frame.get(at + 1..at + 4)? == [0; 3] => {
+            return by_ethertype(frame, at + 4, at + 6);
+        }
+        other => Network::Other(Some(Skipped::Nlpid(other))),
+    })
+}
+
+/// Linux netfilter log: a header of 4 octets, then attributes with their length and type; one of them is the packet.
+fn netfilter_log(frame: &[u8]) -> Option<Network> {
+    const PAYLOAD: u16 = 9;
+    let mut at = 4;
+    loop {
+        let length = usize::from(le16(frame, at)?);
+        if le16(frame, at + 2)? & 0x7fff == PAYLOAD {
+            return by_version(frame, at + 4);
+        }
+        if length < 4 {
+            return Some(Network::Other(None));
+        }
+        at += length.next_multiple_of(4);
+    }
+}
+
+/// An LLC header (IEEE 802.2) at `at`, with or without SNAP.
+pub(crate) fn by_llc_or_snap(frame: &[u8], at: usize) -> Option<Network> {
+    /// SNAP of bridges (IEEE 802.1H).
+    const BRIDGED: [u8; 6] = [0xaa, 0xaa, 3, 0, 0, 0xf8];
+    let rest = frame.get(at..)?;
+    if rest.starts_with(&SNAP) || rest.starts_with(&BRIDGED) {
+        let type_at = at + SNAP.len();
+        return by_ethertype(frame, type_at, type_at + 2);
+    }
+    by_llc(frame, at)
 }
 
 const ETHERTYPE_IPV4: u16 = 0x0800;

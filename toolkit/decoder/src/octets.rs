@@ -18,6 +18,15 @@ pub fn be32(octets: &[u8], at: usize) -> Option<u32> {
         .map(|c| u32::from_be_bytes(*c))
 }
 
+/// The 16-bit integer at `at`, in little-endian byte order.
+#[inline]
+pub fn le16(octets: &[u8], at: usize) -> Option<u16> {
+    octets
+        .get(at..)?
+        .first_chunk()
+        .map(|c| u16::from_le_bytes(*c))
+}
+
 /// The 32-bit integer at `at`, in little-endian byte order.
 #[inline]
 pub fn le32(octets: &[u8], at: usize) -> Option<u32> {

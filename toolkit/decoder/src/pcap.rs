@@ -166,21 +166,21 @@ impl Layout {
 
 /// Describes an input that does not start with the magic number of pcap.
 fn not_a_capture(start: &[u8]) -> DecodeError {
-    let found = match start {
-        [b's', b'n', b'o', b'o', b'p', 0, ..] => "it is a Solaris snoop file",
-        [b'P', b'K', 3, 4, ..] => "it is a zip archive",
-        _ => {
-            let hex: Vec<String> = start.iter().take(4).map(|o| format!("{o:02x}")).collect();
-            let found = format!("it starts with the octets {}", hex.join(" "));
-            return DecodeError::NotACapture { found };
-        }
+    let found = if start.starts_with(b"PK\x03\x04") {
+        "it is a zip archive".to_owned()
+    } else {
+        let hex: Vec<String> = start.iter().take(4).map(|o| format!("{o:02x}")).collect();
+        format!("it starts with the octets {}", hex.join(" "))
     };
-    DecodeError::NotACapture {
-        found: found.to_owned(),
-    }
+    DecodeError::NotACapture { found }
 }
 
 impl<R: Read> Pcap<R> {
+    /// Whether an input that starts with `octets` is of this format.
+    pub fn recognises(octets: &[u8]) -> bool {
+        Layout::from_magic(octets).is_some()
+    }
+
     /// Reads the file header.
     pub fn new(mut buffer: Buffer<Input<R>>, issues: &mut Issues) -> Result<Self, DecodeError> {
         let complete = buffer.ensure(FILE_HEADER_BYTES);

@@ -1,17 +1,20 @@
 //! [`Reader`]: the TCP segments of a capture, record by record.
 
+use std::collections::VecDeque;
 use std::io::Read;
 
 use crate::container::{CaptureHeader, Record, Records};
-use crate::ip::{self, Fragment, IpError, IpHeader, protocol};
-use crate::issue::{DecodeError, Issue, IssueKind, Issues};
+use crate::fragments::Fragments;
+use crate::ip::{self, Fragment, IpHeader, protocol};
+use crate::issue::{DecodeError, Issue, Issues};
 use crate::link::{self, LinkType, Network};
 use crate::merge::{Merged, Part};
 use crate::segment::Segment;
 use crate::skipped::{Skipped, SkippedCounts};
 use crate::tally::{Other, OtherPacket, Tally};
-use crate::tcp::{self, OptionsEnd, OtherOptions, TcpError, TcpHeader};
+use crate::tcp::{self, OptionsEnd, OtherOptions, TcpHeader};
 use crate::tunnel::{self, Content};
+use crate::wlan;
 
 /// Reads the TCP segments of a capture from any `Read`, with a single buffer.
 ///
@@ -89,6 +92,9 @@ impl<R: Read> Reader<R> {
                 other_options: OtherOptions::new(),
                 other_packets: Vec::new(),
                 skipped: SkippedCounts::default(),
+                fragments: Fragments::default(),
+                outer: false,
+                pending: VecDeque::new(),
             },
             window: Window::default(),
             packets_since_pause: 0,
@@ -103,25 +109,46 @@ impl<R: Read> Reader<R> {
         self
     }
 
+    /// Leaves tunnels closed: only segments outside of them are decoded.
+    #[must_use]
+    pub fn outer(mut self, outer: bool) -> Self {
+        self.decoder.outer = outer;
+        self
+    }
+
     /// The next TCP segment; `None` at the end of the input, and after each 65,536 packets without a segment (see
     /// [`Reader::ended`]).
     #[inline]
     pub fn next_segment(&mut self) -> Option<Captured<'_>> {
+        if !self.decoder.pending.is_empty() {
+            return self.decoder.next_pending();
+        }
         while let Some(record) = self.records.next(&mut self.decoder.issues) {
             if !self.window.contains(record.t_ns) {
                 self.decoder.tally.outside_window_packets += 1;
             } else if let Some(segment) = self.decoder.segment(&record) {
+                if !self.decoder.pending.is_empty() {
+                    self.decoder.hold(segment);
+                    return self.decoder.next_pending();
+                }
                 let options_other = self.decoder.other_options.as_slice();
                 return Some(Captured {
                     segment,
                     options_other,
                 });
             }
+            if !self.decoder.pending.is_empty() {
+                return self.decoder.next_pending();
+            }
             self.packets_since_pause += 1;
             if self.packets_since_pause == PACKETS_PER_PAUSE {
                 self.packets_since_pause = 0;
                 return None;
             }
+        }
+        self.decoder.give_up_fragments(None);
+        if !self.decoder.pending.is_empty() {
+            return self.decoder.next_pending();
         }
         self.ended = true;
         let offset = self.records.offset();
@@ -169,49 +196,61 @@ impl<R: Read> Reader<R> {
     }
 }
 
+mod fragmented;
+mod report;
+
 /// Maximum number of IP headers inside one another.
 const MAX_NESTING: usize = 8;
 
 /// Decodes a record to a segment.
-struct Decoder {
+pub(crate) struct Decoder {
     tally: Tally,
     issues: Issues,
     other_options: OtherOptions,
     other_packets: Vec<OtherPacket>,
     skipped: SkippedCounts,
+    fragments: Fragments,
+    /// Tunnels are not opened.
+    outer: bool,
+    /// Segments with their other options that come before the next record.
+    pending: VecDeque<(Segment, OtherOptions)>,
 }
 
 impl Decoder {
     #[inline]
     fn segment(&mut self, record: &Record<'_>) -> Option<Segment> {
         self.tally.packet(record.t_ns);
-        let bytes = record.frame_bytes;
         let link = match record.link {
             Ok(link) => link,
             Err(number) => return self.report_link(record, number),
         };
         // Fast path: TCP in IPv4 in Ethernet.
         if let Some(packet) = link::plain_ipv4(link, record.data)
-            && let available_bytes = bytes.saturating_sub(link::ETHERNET_BYTES as u32)
+            && let available_bytes = record
+                .frame_bytes
+                .saturating_sub(link::ETHERNET_BYTES as u32)
             && let Ok(ip) = ip::parse_v4(packet, available_bytes)
             && ip.protocol == protocol::TCP
             && ip.fragment == Fragment::None
         {
             return self.tcp(record, packet, &ip, available_bytes);
         }
-        let mut network = link::network(link, record.data);
-        // Where the packet ends that encloses the next one.
-        let mut end = bytes;
+        self.packet(record, link::network(link, record.data), record.frame_bytes)
+    }
+
+    /// Decodes the packet `network`; the one that encloses it ends at `end`.
+    fn packet(
+        &mut self,
+        record: &Record<'_>,
+        mut network: Network,
+        mut end: u32,
+    ) -> Option<Segment> {
+        let bytes = record.frame_bytes;
         for _ in 0..MAX_NESTING {
             let (at, version) = match network {
                 Network::Ipv4(at) => (at, 4),
                 Network::Ipv6(at) => (at, 6),
-                Network::Arp => return self.tally.other(Other::Arp, bytes),
-                Network::Other(what) => {
-                    self.skip(record, what);
-                    return self.tally.other(Other::NotIp, bytes);
-                }
-                Network::Truncated => return self.report_truncated(record, "link header"),
+                other => return self.not_ip(record, other),
             };
             let packet = record.data.get(at..).unwrap_or_default();
             let available_bytes = end.saturating_sub(at as u32);
@@ -219,17 +258,21 @@ impl Decoder {
                 4 => ip::parse_v4(packet, available_bytes),
                 _ => ip::parse_v6(packet, available_bytes),
             };
-            let ip = match parsed {
+            let mut ip = match parsed {
                 Ok(ip) => ip,
                 Err(error) => return self.report_bad_ip(record, error),
             };
-            if ip.protocol == protocol::TCP && ip.fragment != Fragment::Later {
+            if ip.protocol == protocol::TCP {
+                if ip.fragment != Fragment::None {
+                    return self.fragment(record, packet, &ip);
+                }
                 return self.tcp(record, packet, &ip, available_bytes);
             }
-            network = match tunnel::content(record.data, at + ip.header_bytes, &ip) {
-                Content::Tunnel(inner @ (Network::Ipv4(_) | Network::Ipv6(_))) => inner,
-                Content::Tunnel(Network::Truncated) => {
-                    return self.report_truncated(record, "tunnel header");
+            end = end.min((at as u32).saturating_add(ip.ip_bytes));
+            let payload = at + ip.header_bytes;
+            network = match tunnel::content(record.data, payload, end as usize, &ip) {
+                Content::Plain | Content::Tunnel(Network::Arp) => {
+                    return self.count_other(record, &ip);
                 }
                 Content::Tunnel(Network::Other(what)) => {
                     self.skip(record, what);
@@ -239,14 +282,66 @@ impl Decoder {
                     self.skip(record, Some(what));
                     return self.count_other(record, &ip);
                 }
-                Content::Plain | Content::Tunnel(Network::Arp) => {
+                Content::Tunnel(_) if self.outer => {
+                    self.skip(record, Some(Skipped::Tunnel));
                     return self.count_other(record, &ip);
                 }
+                Content::Tunnel(inner) => inner,
+                Content::Tcp(start, end) => {
+                    ip.header_bytes = start - at;
+                    ip.ip_bytes = (end - at) as u32;
+                    return self.tcp(record, packet, &ip, available_bytes);
+                }
             };
-            end = end.min((at as u32).saturating_add(ip.ip_bytes));
         }
         self.skip(record, Some(Skipped::Nesting));
         self.tally.other(Other::OtherIp, bytes)
+    }
+
+    /// Handles a frame, or the content of a tunnel, that is not an IP packet.
+    #[cold]
+    fn not_ip(&mut self, record: &Record<'_>, network: Network) -> Option<Segment> {
+        let bytes = record.frame_bytes;
+        match network {
+            Network::Arp => self.tally.other(Other::Arp, bytes),
+            Network::Other(what) => {
+                self.skip(record, what);
+                self.tally.other(Other::NotIp, bytes)
+            }
+            Network::Aggregate(at) => self.aggregate(record, at),
+            Network::Truncated | Network::Ipv4(_) | Network::Ipv6(_) => {
+                self.report_truncated(record, "link or tunnel header")
+            }
+        }
+    }
+
+    /// Decodes the packets of an aggregate of wireless LAN. All but the last become pending.
+    fn aggregate(&mut self, record: &Record<'_>, mut at: usize) -> Option<Segment> {
+        let mut last = None;
+        while let Some(subframe) = wlan::subframe(record.data, at) {
+            if let Some(segment) = last.take() {
+                self.hold(segment);
+            }
+            let end = (at as u32).saturating_add(subframe.bytes);
+            let part = Record {
+                frame_bytes: subframe.bytes,
+                ..*record
+            };
+            last = match subframe.network {
+                // Aggregates are not nested.
+                Network::Aggregate(_) => None,
+                network => self.packet(&part, network, end),
+            };
+            at = subframe.next;
+        }
+        let header_end = at + wlan::SUBFRAME_HEADER_BYTES;
+        if header_end <= record.frame_bytes as usize && header_end > record.data.len() {
+            if let Some(segment) = last.take() {
+                self.hold(segment);
+            }
+            return self.report_truncated(record, "aggregate of wireless LAN");
+        }
+        last
     }
 
     fn skip(&mut self, record: &Record<'_>, what: Option<Skipped>) {
@@ -268,13 +363,16 @@ impl Decoder {
         ip: &IpHeader,
         available_bytes: u32,
     ) -> Option<Segment> {
+        if !self.fragments.is_idle() {
+            self.release_fragments(record.t_ns, ip);
+        }
         let octets = packet.get(ip.header_bytes..).unwrap_or_default();
         let length = ip.ip_bytes - ip.header_bytes as u32;
         let tcp = match tcp::parse(octets, length, &mut self.other_options) {
             Ok(tcp) => tcp,
             Err(error) => return self.report_bad_tcp(record, error, length),
         };
-        if ip.length_zero || ip.ip_bytes > available_bytes || ip.fragment == Fragment::First {
+        if ip.length_zero || ip.ip_bytes > available_bytes {
             self.report_ip(record, ip, available_bytes);
         }
         if tcp.options_end != OptionsEnd::Complete {
@@ -296,119 +394,6 @@ impl Decoder {
         });
         self.tally.other(kind, record.frame_bytes)
     }
-
-    #[cold]
-    fn report_link(&mut self, record: &Record<'_>, number: u16) -> Option<Segment> {
-        self.issues
-            .add(record.place.record, record.place.offset, IssueKind::LinkType, || {
-                let name = link::unsupported_name(number);
-                format!("the interface has link type {number} ({name}), which is not supported; not decoded")
-            });
-        self.tally.other(Other::Undecoded, record.frame_bytes)
-    }
-
-    #[cold]
-    fn report_truncated(&mut self, record: &Record<'_>, what: &str) -> Option<Segment> {
-        let (captured, frame) = (record.data.len(), record.frame_bytes);
-        self.issues
-            .add(record.place.record, record.place.offset, IssueKind::FrameCut, || {
-                format!(
-                    "{captured} of {frame} octets were captured, ending within the {what}; not decoded"
-                )
-            });
-        self.tally.other(Other::Undecoded, frame)
-    }
-
-    #[cold]
-    fn report_bad_ip(&mut self, record: &Record<'_>, error: IpError) -> Option<Segment> {
-        let text = match error {
-            IpError::Truncated => return self.report_truncated(record, "IP header"),
-            IpError::Version(version) => format!("the IP version is {version}"),
-            IpError::HeaderLength(bytes) => {
-                format!("the IP header length of {bytes} octets is invalid")
-            }
-        };
-        self.issues.add(
-            record.place.record,
-            record.place.offset,
-            IssueKind::IpHeader,
-            || format!("{text}; not decoded"),
-        );
-        self.tally.other(Other::Undecoded, record.frame_bytes)
-    }
-
-    #[cold]
-    fn report_bad_tcp(
-        &mut self,
-        record: &Record<'_>,
-        error: TcpError,
-        length: u32,
-    ) -> Option<Segment> {
-        let text = match error {
-            TcpError::Truncated => return self.report_truncated(record, "TCP header"),
-            TcpError::Short => format!("the IP payload of {length} octets is too short for TCP"),
-            TcpError::DataOffset(bytes) => {
-                format!(
-                    "the TCP data offset of {bytes} octets is invalid in an IP payload of {length}"
-                )
-            }
-        };
-        self.issues.add(
-            record.place.record,
-            record.place.offset,
-            IssueKind::TcpHeader,
-            || format!("{text}; not decoded"),
-        );
-        self.tally.other(Other::Undecoded, record.frame_bytes)
-    }
-
-    #[cold]
-    fn report_ip(&mut self, record: &Record<'_>, ip: &IpHeader, available_bytes: u32) {
-        let bytes = ip.ip_bytes;
-        let mut add = |kind, text: &dyn Fn() -> String| {
-            self.issues
-                .add(record.place.record, record.place.offset, kind, text);
-        };
-        if ip.length_zero {
-            add(IssueKind::IpLengthZero, &|| {
-                format!("the IP length is 0 (segmentation offload); took {bytes} from the frame")
-            });
-        } else if bytes > available_bytes {
-            add(IssueKind::IpLength, &|| {
-                format!("the IP length is {bytes}, the frame has {available_bytes}; took {bytes}")
-            });
-        }
-        if ip.fragment == Fragment::First {
-            add(IssueKind::Fragment, &|| {
-                "first fragment of an IP packet; the payload of the other fragments is not counted"
-                    .to_owned()
-            });
-        }
-    }
-
-    #[cold]
-    fn report_options(&mut self, record: &Record<'_>, end: OptionsEnd) {
-        match end {
-            OptionsEnd::Complete => {}
-            OptionsEnd::Truncated => {
-                self.issues.add(
-                    record.place.record,
-                    record.place.offset,
-                    IssueKind::OptionsCut,
-                    || {
-                        "the captured octets end within the TCP options; earlier options are kept"
-                            .to_owned()
-                    },
-                );
-            }
-            OptionsEnd::Malformed { kind, length } => {
-                self.issues
-                    .add(record.place.record, record.place.offset, IssueKind::TcpOptions, || {
-                        format!("TCP option {kind} has an invalid length of {length}; earlier options are kept")
-                    });
-            }
-        }
-    }
 }
 
 fn other_kind(ip: &IpHeader) -> Other {
@@ -426,7 +411,12 @@ fn other_kind(ip: &IpHeader) -> Other {
     reason = "a result in memory costs a stall per packet"
 )]
 #[inline(always)]
-fn assemble(record: &Record<'_>, captured: usize, ip: &IpHeader, tcp: &TcpHeader) -> Segment {
+pub(crate) fn assemble(
+    record: &Record<'_>,
+    captured: usize,
+    ip: &IpHeader,
+    tcp: &TcpHeader,
+) -> Segment {
     let header_bytes = ip.header_bytes + tcp.header_bytes;
     let payload_bytes = ip.ip_bytes - header_bytes as u32;
     let captured_payload = captured.saturating_sub(header_bytes) as u32;

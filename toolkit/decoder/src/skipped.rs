@@ -25,6 +25,20 @@ pub(crate) enum Skipped {
     Gre(u16),
     /// Fragments after the first, of packets with this IP protocol number.
     Fragment(u8),
+    /// Frame relay frames with this network layer protocol identifier.
+    Nlpid(u8),
+    /// Encrypted frames of wireless LAN.
+    WlanEncrypted,
+    /// Frames of wireless LAN that were received in error.
+    WlanDamaged,
+    /// Frames of wireless LAN after an unknown header of the capture device.
+    WlanHeader,
+    /// Records of an Endace card of this type.
+    Erf(u8),
+    /// Encrypted packets: ESP without NULL encryption.
+    Esp,
+    /// Tunnels that were not opened, because outer flows were asked for.
+    Tunnel,
     /// More tunnels inside one another than the decoder reads.
     Nesting,
 }
@@ -47,6 +61,13 @@ impl fmt::Display for Skipped {
                     ip_name(number)
                 )
             }
+            Self::Nlpid(number) => write!(f, "frame relay frames of protocol {number:#04x}"),
+            Self::WlanEncrypted => write!(f, "encrypted frames of wireless LAN"),
+            Self::WlanDamaged => write!(f, "frames of wireless LAN received with a bad checksum"),
+            Self::WlanHeader => write!(f, "frames of wireless LAN after an unknown header"),
+            Self::Erf(number) => write!(f, "ERF records of type {number}"),
+            Self::Esp => write!(f, "encrypted packets (ESP)"),
+            Self::Tunnel => write!(f, "packets of tunnels"),
             Self::Nesting => write!(f, "packets with too many tunnels inside one another"),
         }
     }

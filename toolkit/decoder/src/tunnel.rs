@@ -1,12 +1,15 @@
 //! Tunnels: the packet inside an IP packet.
 //!
 //! GRE (RFC 2784, 2890; version 1: RFC 2637) with IP, Ethernet, MPLS, PPP or ERSPAN inside, IP in IP (RFC 2003, 2473,
-//! 4213), MPLS in IP (RFC 4023), Ethernet in IP (RFC 3378), VXLAN (RFC 7348), Geneve (RFC 8926) and GTP-U (3GPP TS 29.281).
+//! 4213), MPLS in IP (RFC 4023), Ethernet in IP (RFC 3378), VXLAN (RFC 7348), Geneve (RFC 8926), GTP-U (3GPP TS 29.281),
+//! L2TP (RFC 2661, 3931), Teredo (RFC 4380), ESP without encryption (also in UDP, RFC 3948).
 
-use crate::ip::{Fragment, IpHeader, protocol};
+use crate::esp::{self, Clear};
+use crate::ip::{self, IpHeader, protocol};
 use crate::link::{Network, by_ethertype, by_mpls, by_ppp, by_version, ethernet_at};
 use crate::octets::{be16, be32};
 use crate::skipped::{Skipped, udp_name};
+use crate::wlan;
 
 /// What an IP packet carries, other than TCP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +18,8 @@ pub(crate) enum Content {
     Plain,
     /// A tunnel with this inside.
     Tunnel(Network),
+    /// A TCP segment that starts and ends at these offsets of the frame.
+    Tcp(usize, usize),
     /// Something that is not read and may contain TCP.
     Skipped(Skipped),
 }
@@ -23,20 +28,22 @@ pub(crate) enum Content {
 /// VRRP, SCTP.
 const PLAIN: [u8; 13] = [1, 2, 8, 9, 33, 46, 58, 59, 88, 89, 103, 112, 132];
 
-/// Returns the content of the IP packet whose payload starts at `at` of `frame`.
+/// Returns the content of the IP packet whose payload starts at `at` of `frame` and ends at `end`.
 #[cold]
-pub(crate) fn content(frame: &[u8], at: usize, ip: &IpHeader) -> Content {
+pub(crate) fn content(frame: &[u8], at: usize, end: usize, ip: &IpHeader) -> Content {
     if PLAIN.contains(&ip.protocol) {
         return Content::Plain;
     }
-    if ip.fragment == Fragment::Later {
+    if ip.fragment.is_later() {
         return match ip.protocol {
             protocol::UDP => Content::Plain,
             other => Content::Skipped(Skipped::Fragment(other)),
         };
     }
     let found = match ip.protocol {
-        protocol::UDP => return over_udp(frame, at),
+        protocol::UDP => return over_udp(frame, at, end, ip),
+        protocol::ESP => return over_esp(frame, at, end, ip),
+        protocol::L2TP => over_l2tp_v3(frame, at, end),
         protocol::IPV4 => Some(Network::Ipv4(at)),
         protocol::IPV6 => Some(Network::Ipv6(at)),
         protocol::GRE => over_gre(frame, at),
@@ -55,6 +62,8 @@ const GRE_ACKNOWLEDGEMENT: u16 = 0x0080;
 const GRE_PPP: u16 = 0x880b;
 const GRE_ERSPAN: u16 = 0x88be;
 const GRE_ERSPAN_3: u16 = 0x22eb;
+/// Frames of access points (Aruba).
+const GRE_WLAN: std::ops::RangeInclusive<u16> = 0x8200..=0x83ff;
 /// Below it, the field is a length in IEEE 802.3 and has no meaning in GRE.
 const MIN_ETHERTYPE: u16 = 0x0600;
 
@@ -81,6 +90,7 @@ fn over_gre(frame: &[u8], at: usize) -> Option<Network> {
             };
             ethernet_at(frame, payload + 12 + subheader)
         }
+        (0, kind) if GRE_WLAN.contains(&kind) => wlan::data(frame, payload, false),
         (0, MIN_ETHERTYPE..) => match by_ethertype(frame, at + 2, payload) {
             Some(Network::Other(Some(Skipped::Ethertype(inner)))) if inner == kind => other,
             found => found,
@@ -92,9 +102,12 @@ fn over_gre(frame: &[u8], at: usize) -> Option<Network> {
 const VXLAN_PORTS: [u16; 2] = [4789, 8472];
 const GENEVE_PORT: u16 = 6081;
 const GTP_U_PORT: u16 = 2152;
+const L2TP_PORT: u16 = 1701;
+const TEREDO_PORT: u16 = 3544;
+const ESP_PORT: u16 = 4500;
 
 /// Reads the UDP header at `at` and that of a tunnel. What does not look like the tunnel of its port is skipped.
-fn over_udp(frame: &[u8], at: usize) -> Content {
+fn over_udp(frame: &[u8], at: usize, end: usize, ip: &IpHeader) -> Content {
     let (Some(src), Some(dst)) = (be16(frame, at), be16(frame, at + 2)) else {
         return Content::Plain;
     };
@@ -108,10 +121,95 @@ fn over_udp(frame: &[u8], at: usize) -> Content {
         over_geneve(frame, payload)
     } else if port == GTP_U_PORT {
         over_gtp(frame, payload)
+    } else if port == L2TP_PORT {
+        over_l2tp(frame, payload, end)
+    } else if port == TEREDO_PORT {
+        over_teredo(frame, payload)
+    } else if port == ESP_PORT {
+        return match be32(frame, payload) {
+            // RFC 3948 §2: a keep-alive has one octet, and four zeros mark IKE.
+            None | Some(0) => Content::Plain,
+            Some(_) => over_esp(frame, payload, end, ip),
+        };
     } else {
         None
     };
     found.map_or(Content::Skipped(Skipped::UdpPort(port)), Content::Tunnel)
+}
+
+fn over_esp(frame: &[u8], at: usize, end: usize, ip: &IpHeader) -> Content {
+    match esp::open(frame, at, end, ip) {
+        Some(Clear::Tcp(start, end)) => Content::Tcp(start, end),
+        Some(Clear::Packet(network)) => Content::Tunnel(network),
+        None => Content::Skipped(Skipped::Esp),
+    }
+}
+
+/// L2TP over UDP (RFC 2661 §3.1, RFC 3931 §4.1.2): version 2 carries PPP, version 3 what was agreed on.
+fn over_l2tp(frame: &[u8], at: usize, end: usize) -> Option<Network> {
+    const CONTROL: u16 = 0x8000;
+    const LENGTH: u16 = 0x4000;
+    const SEQUENCE: u16 = 0x0800;
+    const OFFSET: u16 = 0x0200;
+    let flags = be16(frame, at)?;
+    if flags & CONTROL != 0 {
+        return Some(Network::Other(None));
+    }
+    match flags & 0xf {
+        2 => {
+            let field = |flag, bytes| if flags & flag != 0 { bytes } else { 0 };
+            // The flags, the tunnel and the session.
+            let mut payload = at + 6 + field(LENGTH, 2) + field(SEQUENCE, 4);
+            if flags & OFFSET != 0 {
+                payload += 2 + usize::from(be16(frame, payload)?);
+            }
+            Some(by_ppp(frame, payload).unwrap_or(Network::Truncated))
+        }
+        3 => agreed_frame(frame, at + 8, end),
+        _ => None,
+    }
+}
+
+/// L2TP version 3 over IP (RFC 3931 §4.1.1). Session 0 is for control messages.
+fn over_l2tp_v3(frame: &[u8], at: usize, end: usize) -> Option<Network> {
+    if be32(frame, at)? == 0 {
+        return Some(Network::Other(None));
+    }
+    let found = agreed_frame(frame, at + 4, end);
+    Some(found.unwrap_or(Network::Other(Some(Skipped::Ip(protocol::L2TP)))))
+}
+
+/// The Ethernet frame of a pseudowire that ends at `end`. The lengths of the cookie and of the sublayer before it were
+/// agreed on (RFC 3931 §4.1, RFC 4719); they are those after which an IP packet fills the rest.
+fn agreed_frame(frame: &[u8], at: usize, end: usize) -> Option<Network> {
+    const MIN_FRAME_BYTES: usize = 60;
+    (0..=12).step_by(4).find_map(|skipped| {
+        let start = at + skipped;
+        let network = ethernet_at(frame, start)?;
+        let (inner, header) = match network {
+            Network::Ipv4(inner) => (inner, ip::parse_v4(frame.get(inner..)?, 0)),
+            Network::Ipv6(inner) => (inner, ip::parse_v6(frame.get(inner..)?, 0)),
+            _ => return None,
+        };
+        let inner_end = inner + header.ok()?.ip_bytes as usize;
+        // A short packet is padded to the minimum length of a frame.
+        let fits = inner_end == end || (inner_end < end && end - start <= MIN_FRAME_BYTES);
+        fits.then_some(network)
+    })
+}
+
+/// Teredo (RFC 4380 §5.1.1): an authentication and an origin indication may precede the IPv6 packet.
+fn over_teredo(frame: &[u8], mut at: usize) -> Option<Network> {
+    const AUTHENTICATION: u16 = 1;
+    const ORIGIN: u16 = 0;
+    if be16(frame, at)? == AUTHENTICATION {
+        let lengths = usize::from(*frame.get(at + 2)?) + usize::from(*frame.get(at + 3)?);
+        at += 13 + lengths;
+    }
+    if be16(frame, at)? == ORIGIN {
+        at += 8;
+    }
+    (frame.get(at)? >> 4 == 6).then_some(Network::Ipv6(at))
 }
 
 /// RFC 7348 §5: only the flag I is set, the identifier is valid.

@@ -61,10 +61,10 @@ fn an_input_other_than_a_capture_is_an_error() {
         error(b"short text"),
         DecodeError::NotACapture { .. }
     ));
-    let wireless = Capture::new(false, false, 100, 127).octets;
+    let cable = Capture::new(false, false, 100, 143).octets;
     assert_eq!(
-        error(&wireless).to_string(),
-        "has link type 127 (IEEE802_11_RADIOTAP, wireless LAN), which is not supported"
+        error(&cable).to_string(),
+        "has link type 143 (DOCSIS), which is not supported"
     );
 }
 

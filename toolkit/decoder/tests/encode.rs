@@ -116,6 +116,7 @@ fn a_linux_syn_has_sixty_octets() {
         let expected = EncodeError::HeaderLength {
             header_bytes: i64::from(wrong),
             min_bytes: 60,
+            max_bytes: 120,
         };
         assert_eq!(error, Err(expected), "{wrong} B");
     }
@@ -128,7 +129,10 @@ fn a_segment_that_cannot_be_encoded_leaves_the_output_unchanged() {
         dst: IpAddr::V6(std::net::Ipv6Addr::LOCALHOST),
         ..data_segment()
     };
-    assert_eq!(encode_record(&v6, &mut out), Err(EncodeError::NotIpv4));
+    assert_eq!(
+        encode_record(&v6, &mut out),
+        Err(EncodeError::MixedVersions)
+    );
     for t_ns in [-1, (1 << 32) * 1_000_000_000] {
         let segment = Segment {
             t_ns,

@@ -310,30 +310,6 @@ fn a_jumbo_option_gives_the_length() {
 }
 
 #[test]
-fn fragments_give_one_segment_and_a_count() {
-    let tcp = Tcp {
-        payload: vec![9; 100],
-        ..Tcp::default()
-    };
-    let octets = tcp.octets();
-    let mut capture = Capture::plain();
-    capture
-        .frame(&ethernet(0x0800, &ipv4(6, &[], 0x2000, &octets[..64])))
-        .frame(&ethernet(0x0800, &ipv4(6, &[], 8, &octets[64..])))
-        .frame(&ethernet(
-            0x86dd,
-            &ipv6(44, &[&[6, 0, 0, 65, 0, 0, 0, 1], &octets[64..]].concat()),
-        ));
-    let mut reader = Reader::new(&capture.octets[..]).expect("a capture");
-    let first = reader.next_segment().expect("the first fragment").segment;
-    assert_eq!(first.payload_bytes, 44);
-    assert!(reader.next_segment().is_none());
-    assert_eq!(reader.tally().of(Other::TcpFragment).packets, 2);
-    let kinds: Vec<IssueKind> = reader.issues().iter().map(|i| i.kind).collect();
-    assert_eq!(kinds, [IssueKind::Fragment, IssueKind::Skipped]);
-}
-
-#[test]
 fn other_traffic_is_counted() {
     let mut capture = Capture::plain();
     capture

@@ -172,6 +172,13 @@ impl Browser {
         (self.total == Some(self.requested)).then_some(self.pages_end)
     }
 
+    /// It requests no more.
+    pub fn stop(&mut self) {
+        self.deadline = NEVER;
+        self.request_due = false;
+        self.total = Some(self.requested);
+    }
+
     /// Counts the latest page if it has been read by `end`.
     pub fn settle(&mut self, end: Nanos) {
         if let Some((_, load)) = self.arrived.take_if(|(done, _)| *done <= end) {

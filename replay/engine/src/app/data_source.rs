@@ -23,6 +23,8 @@ pub enum DataSource {
     Clocked(Clocked),
     /// Writes at recorded times.
     Recorded(RecordedWrites),
+    /// As much as the network takes, in recorded periods.
+    Bursts(Bursts),
     /// One page per request.
     Pages {
         /// Sizes of the pages.
@@ -38,6 +40,15 @@ pub enum DataSource {
 #[derive(Clone, Debug)]
 pub struct RecordedWrites {
     writes: Arc<[(Nanos, u32)]>,
+    next: usize,
+    start: Nanos,
+}
+
+/// Periods in which an application writes all that the network takes, from the next edge of one on.
+#[derive(Clone, Debug)]
+pub struct Bursts {
+    /// Starts and ends in turn, since the flow's start.
+    edges: Arc<[Nanos]>,
     next: usize,
     start: Nanos,
 }
@@ -101,6 +112,36 @@ impl RecordedWrites {
     }
 }
 
+impl Bursts {
+    fn new(from_ns: &[Nanos], until_ns: &[Nanos]) -> Self {
+        let periods = from_ns.iter().zip(until_ns);
+        Self {
+            edges: periods.flat_map(|(from, until)| [*from, *until]).collect(),
+            next: 0,
+            start: 0,
+        }
+    }
+
+    /// Whether the application writes now.
+    pub fn on(&self) -> bool {
+        self.next % 2 == 1
+    }
+
+    fn due_at(&self) -> Nanos {
+        self.edges
+            .get(self.next)
+            .map_or(NEVER, |at| self.start + at)
+    }
+
+    /// Passes the edges up to `now`; returns the time of the next one.
+    fn pass(&mut self, now: Nanos) -> Nanos {
+        while self.due_at() <= now {
+            self.next += 1;
+        }
+        self.due_at()
+    }
+}
+
 impl WriteSchedule {
     /// Octets of the next write; 0 if there is none.
     pub fn next_bytes(&self) -> u64 {
@@ -129,6 +170,11 @@ impl WriteSchedule {
 }
 
 impl DataSource {
+    /// It has nothing more to send.
+    pub fn exhaust(&mut self) {
+        *self = Self::Bulk { first_write_ns: 0 };
+    }
+
     /// The data source of `config`; a write of unknown size is a segment of `smss_bytes`.
     pub fn new(config: &ApplicationConfig, smss_bytes: u32, rng: StreamRng) -> Self {
         match config {
@@ -173,6 +219,9 @@ impl DataSource {
             ApplicationConfig::Writes { at_ns, bytes } => {
                 Self::Recorded(RecordedWrites::new(at_ns, bytes))
             }
+            ApplicationConfig::Bursts { from_ns, until_ns } => {
+                Self::Bursts(Bursts::new(from_ns, until_ns))
+            }
         }
     }
 
@@ -189,13 +238,17 @@ impl DataSource {
                 recorded.start = start;
                 recorded.due_at()
             }
+            Self::Bursts(bursts) => {
+                bursts.start = start;
+                bursts.due_at()
+            }
         }
     }
 
     /// The writes from here on, if their times do not depend on the network.
     pub fn schedule(&self) -> Option<WriteSchedule> {
         match self {
-            Self::Bulk { .. } | Self::Pages { .. } => None,
+            Self::Bulk { .. } | Self::Pages { .. } | Self::Bursts(_) => None,
             Self::Clocked(clocked) => Some(WriteSchedule::Clocked(clocked.clone())),
             Self::Recorded(recorded) => Some(WriteSchedule::Recorded(recorded.clone())),
         }
@@ -210,6 +263,7 @@ impl DataSource {
                 (writes * clocked.write_bytes(), next)
             }
             Self::Recorded(recorded) => (recorded.take_due(now), recorded.due_at()),
+            Self::Bursts(bursts) => (0, bursts.pass(now)),
         }
     }
 
@@ -231,7 +285,7 @@ impl DataSource {
     /// Whether all its octets have been taken.
     pub fn is_exhausted(&self) -> bool {
         match self {
-            Self::Bulk { .. } | Self::Clocked(_) => false,
+            Self::Bulk { .. } | Self::Clocked(_) | Self::Bursts(_) => false,
             Self::Recorded(recorded) => recorded.next >= recorded.writes.len(),
             Self::Pages {
                 requested, total, ..

@@ -23,17 +23,19 @@ use crate::tcp::sender::Sender;
 pub use browser::Browser;
 pub use clocked::{Clocked, Periods};
 pub use playout::Playout;
-pub use send_buffer::Buffered;
+pub use send_buffer::{Buffered, SendBuffer};
 pub use write_delay::WriteDelays;
 
 use browser::BrowserStreams;
 use data_source::{DataSource, PageSizes};
-use send_buffer::{Limits, SendBuffer};
+use send_buffer::Limits;
 
 /// End of the stream of an application that always has data.
 const ENDLESS: u64 = u64::MAX / 2;
 /// Octets that are due and not sent from which on a further write changes nothing: two of the largest bursts.
 const BACKLOG_BYTES: u64 = 2 * 65_536;
+/// Octets of one write of an application that writes for a time into a stack without a send buffer: the largest burst.
+const BURST_WRITE_BYTES: u64 = 65_536;
 
 /// An application and the socket that it writes to.
 #[derive(Debug)]
@@ -56,6 +58,8 @@ pub struct Application {
     /// Octets of a request, if it serves requests; next octet expected from the other end.
     request_bytes: u64,
     rcv_nxt: u64,
+    /// When it stops writing.
+    stop: Nanos,
     delays: WriteDelays,
 }
 
@@ -83,6 +87,7 @@ impl Application {
             buffer: send_buffer(params),
             request_bytes: u64::from(request_bytes),
             rcv_nxt: 1,
+            stop: flow.stop_ns.unwrap_or(NEVER),
             delays: WriteDelays::default(),
         }
     }
@@ -90,7 +95,7 @@ impl Application {
     /// The flow starts.
     pub fn begin(&mut self, now: Nanos) {
         self.next_write = self.source.begin(now);
-        self.deadline = self.next_write;
+        self.deadline = self.next_write.min(self.stop);
         if let Some(schedule) = self.source.schedule() {
             self.delays = WriteDelays::of_schedule(schedule);
         }
@@ -105,7 +110,34 @@ impl Application {
     /// Its deadline has expired.
     pub fn on_deadline(&mut self, now: Nanos) {
         self.produce_due(now);
-        self.deadline = self.next_write;
+        self.deadline = self.next_write.min(self.stop);
+    }
+
+    /// Whether it is to stop now.
+    pub fn is_to_stop(&self, now: Nanos) -> bool {
+        self.stop <= now
+    }
+
+    /// It writes no more. Returns the end of its stream, unless it had written all of it before.
+    ///
+    /// What a bulk application without a buffer has not sent yet, it has never written.
+    pub fn stop(&mut self, sender: &mut Sender) -> Option<u64> {
+        (self.stop, self.deadline, self.next_write) = (NEVER, NEVER, NEVER);
+        let bulk = matches!(self.source, DataSource::Bulk { .. });
+        let written = match &self.buffer {
+            None if bulk => sender.snd_nxt(),
+            Some(_) if bulk => sender.write_end(),
+            _ => self.produced,
+        };
+        if self.last.is_some_and(|last| last <= written) {
+            return None;
+        }
+        self.source.exhaust();
+        (self.produced, self.last, self.unwritten) = (written, Some(written), 0);
+        if bulk || sender.write_end() >= written {
+            sender.stop_at(written);
+        }
+        self.last
     }
 
     /// Takes what is due by `now` from the data source.
@@ -115,11 +147,11 @@ impl Application {
         }
         let (octets, next) = self.source.take_due(now);
         self.next_write = next;
-        if matches!(self.source, DataSource::Bulk { .. }) {
+        match &self.source {
             // It writes all of it, as the network takes it.
-            self.produced = self.last.unwrap_or(ENDLESS);
-        } else {
-            self.produce(octets, now);
+            DataSource::Bulk { .. } => self.produced = self.last.unwrap_or(ENDLESS),
+            DataSource::Bursts(bursts) => self.produced = if bursts.on() { ENDLESS } else { 1 },
+            _ => self.produce(octets, now),
         }
     }
 
@@ -165,16 +197,25 @@ impl Application {
     fn catch_up(&mut self, sender: &Sender, now: Nanos) {
         self.produce_due(now.saturating_sub(1));
         let backlog = self.produced.saturating_sub(sender.snd_nxt());
-        self.deadline = if backlog < BACKLOG_BYTES {
+        let next = if backlog < BACKLOG_BYTES {
             self.next_write
         } else {
             NEVER
         };
+        self.deadline = next.min(self.stop);
     }
 
     fn write(&mut self, written: u64, sender: &mut Sender, now: Nanos) -> bool {
         let Some(buffer) = &mut self.buffer else {
-            self.write_to(self.produced, sender);
+            let mut end = self.produced;
+            if matches!(self.source, DataSource::Bursts(_)) {
+                // What a burst has not sent by its end was never written, but for the last write.
+                end = sender.snd_nxt() + BURST_WRITE_BYTES;
+                if end < written + BURST_WRITE_BYTES / 2 {
+                    return false;
+                }
+            }
+            self.write_to(end, sender);
             return true;
         };
         let writable = buffer.is_writable(&sender.buffered(now), self.unwritten > 0);
@@ -232,7 +273,8 @@ impl Application {
     }
 }
 
-fn send_buffer(params: &StackParams) -> Option<SendBuffer> {
+/// The send buffer of a socket of the stack `params`; none: unlimited.
+pub fn send_buffer(params: &StackParams) -> Option<SendBuffer> {
     params.send_buffer_bytes.map(|memory_bytes| {
         SendBuffer::new(Limits {
             memory_bytes,
@@ -266,7 +308,9 @@ impl Client {
     pub fn new(flow: &FlowConfig, key: StreamKey) -> Self {
         match &flow.application {
             ApplicationConfig::Greedy { .. } => Self::Reader(flow.size_bytes.map(|size| size + 1)),
-            ApplicationConfig::OnOff { .. } => Self::Reader(None),
+            ApplicationConfig::OnOff { .. } | ApplicationConfig::Bursts { .. } => {
+                Self::Reader(None)
+            }
             ApplicationConfig::Writes { bytes, .. } => {
                 Self::Reader(Some(1 + bytes.iter().copied().map(u64::from).sum::<u64>()))
             }

@@ -12,6 +12,8 @@ use crate::tcp::segment::{Purpose, Segment, flags};
 pub struct Sink {
     receiver: Receiver,
     client: Client,
+    /// End of the stream of an application that has stopped.
+    stopped_at: Option<u64>,
 }
 
 impl Sink {
@@ -22,7 +24,11 @@ impl Sink {
         {
             browser.open_at(start);
         }
-        Self { receiver, client }
+        Self {
+            receiver,
+            client,
+            stopped_at: None,
+        }
     }
 
     fn notify_client(&mut self, now: Nanos) {
@@ -55,7 +61,15 @@ impl Sink {
     /// Offset after the last octet of the stream, if it has an end and that is known.
     #[inline]
     pub fn last(&self) -> Option<u64> {
-        self.client.last()
+        self.stopped_at.or(self.client.last())
+    }
+
+    /// The application at the other end has stopped: the stream ends at `end`.
+    pub fn stop_at(&mut self, end: u64) {
+        self.stopped_at = Some(end);
+        if let Client::Browser(browser) = &mut self.client {
+            browser.stop();
+        }
     }
 
     /// The client that requests pages, if there is one.

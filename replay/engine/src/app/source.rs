@@ -14,6 +14,8 @@ pub struct Source {
     application: Application,
     start: Nanos,
     initial_window_bytes: u64,
+    /// The end of the stream of an application that has just stopped.
+    stopped_at: Option<u64>,
 }
 
 impl Source {
@@ -29,6 +31,7 @@ impl Source {
             application,
             start,
             initial_window_bytes,
+            stopped_at: None,
         }
     }
 
@@ -53,11 +56,20 @@ impl Source {
     fn on_other_deadline(&mut self, now: Nanos) {
         if self.sender.is_opening() {
             self.application.on_deadline(now);
+            if self.application.is_to_stop(now) {
+                self.stopped_at = self.application.stop(&mut self.sender);
+            }
             self.sender.on_deadline(now);
         } else {
             self.sender.open(now, self.initial_window_bytes);
             self.application.begin(now);
         }
+    }
+
+    /// The end of the stream, if the application has stopped since the last call.
+    #[inline]
+    pub fn take_stop(&mut self) -> Option<u64> {
+        self.stopped_at.take()
     }
 
     /// Its sender.

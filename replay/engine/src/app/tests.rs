@@ -124,6 +124,21 @@ fn recorded_writes_leave_at_their_times() {
 }
 
 #[test]
+fn bursts_fill_the_link_and_nothing_leaves_between_them() {
+    let (departures, summary) = off(
+        r#"{"kind": "bursts", "from_ns": [0, 3000000000], "until_ns": [1000000000, 4000000000]}"#,
+    );
+    let ms: Vec<_> = departures.iter().map(|d| d.0 / MS).collect();
+    // One write may be under way at the end of a burst; what it wrote takes 0.11 s at 5 Mbit/s.
+    assert!(ms.iter().all(|at| *at < 1200 || (3000..4200).contains(at)));
+    assert!(ms.contains(&3000) && ms.iter().any(|at| (980..1200).contains(at)));
+    let delivered = summary.flows[0].delivered_bytes;
+    // Two seconds at 5 Mbit/s, less slow start, and a write more each.
+    assert!((900_000..1_350_000).contains(&delivered), "{delivered}");
+    assert!(!summary.flows[0].completed);
+}
+
+#[test]
 fn an_on_off_source_keeps_its_rate_and_its_pauses() {
     let (departures, summary) = off(
         r#"{"kind": "on_off", "rate_bps": 800000, "on_ns": 1000000000, "off_ns": 500000000, "write_bytes": 1000}"#,

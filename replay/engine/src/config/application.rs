@@ -74,6 +74,13 @@ pub enum ApplicationConfig {
         /// Octets of each write.
         bytes: Vec<u32>,
     },
+    /// Writes as much as the network accepts for some periods, and nothing between them.
+    Bursts {
+        /// Starts of the periods since the flow's start, ascending.
+        from_ns: Vec<Nanos>,
+        /// Their ends.
+        until_ns: Vec<Nanos>,
+    },
 }
 
 /// Distribution of a random quantity with a given mean.
@@ -127,6 +134,7 @@ impl ApplicationConfig {
             Self::Pages { .. } => "pages",
             Self::Stream { .. } => "stream",
             Self::Writes { .. } => "writes",
+            Self::Bursts { .. } => "bursts",
         }
     }
 
@@ -186,6 +194,7 @@ impl ApplicationConfig {
                 time("resume_ns", *resume_ns, 0);
             }
             Self::Writes { at_ns, bytes } => validate_writes(&place, at_ns, bytes),
+            Self::Bursts { from_ns, until_ns } => validate_bursts(&place, from_ns, until_ns),
         }
     }
 
@@ -215,6 +224,24 @@ impl ApplicationConfig {
                 .key("read_rate_bps")
                 .refuse(ConfigErrorKind::Conflicts { with });
         }
+    }
+}
+
+fn validate_bursts(place: &Place, from_ns: &[Nanos], until_ns: &[Nanos]) {
+    if from_ns.is_empty() || from_ns.len() != until_ns.len() {
+        place.refuse(ConfigErrorKind::UnequalLengths {
+            keys: ["from_ns", "until_ns"],
+            lengths: [from_ns.len(), until_ns.len()],
+        });
+    }
+    let (starts, ends) = (place.key("from_ns"), place.key("until_ns"));
+    let mut last = 0;
+    for (i, (&from, &until)) in from_ns.iter().zip(until_ns).enumerate() {
+        if !starts.index(i).within(from, last, MAX_NS) || !ends.index(i).within(until, from, MAX_NS)
+        {
+            break;
+        }
+        last = until;
     }
 }
 

@@ -8,6 +8,7 @@ mod datagram;
 mod error;
 mod jitter;
 mod loss;
+mod proxy;
 mod queue;
 mod stack;
 mod validate;
@@ -22,6 +23,10 @@ pub use error::{
 };
 pub use jitter::JitterConfig;
 pub use loss::{ClockConfig, LossConfig, SpanConfig, StateConfig, StayConfig, TraceModeConfig};
+pub use proxy::{
+    AcknowledgePolicy, AdvertisePolicy, BufferSize, FaultConfig, FaultKind, ForwardWindow,
+    HandshakePolicy, LegStack, ProxyConfig,
+};
 pub use queue::{
     CodelConfig, DropTailConfig, DrrConfig, PieConfig, PriorityConfig, QueueConfig, RedConfig,
 };
@@ -171,6 +176,9 @@ pub struct FlowConfig {
     /// When it opens.
     #[serde(default)]
     pub start_ns: Nanos,
+    /// When its application stops writing; none: never. What it has written is still delivered.
+    #[serde(default)]
+    pub stop_ns: Option<Nanos>,
     /// Octets to send; none: without end.
     #[serde(default)]
     pub size_bytes: Option<u64>,
@@ -194,51 +202,27 @@ pub struct FlowConfig {
 }
 
 impl FlowConfig {
+    /// Stack of the connection that `proxy` opens onward. Whether connections close is a property of the flow.
+    pub fn stack_of(&self, proxy: &ProxyConfig) -> StackParams {
+        let own = StackParams::resolve(self.profile, &self.stack);
+        proxy.stack.map_or(own, |stack| StackParams {
+            close: own.close,
+            ..StackParams::resolve(stack.profile, &stack.overrides)
+        })
+    }
+
     /// Whether it lasts as long as the run.
     pub fn is_endless(&self) -> bool {
+        if self.stop_ns.is_some() {
+            return false;
+        }
         match &self.application {
             ApplicationConfig::Greedy { .. } => self.size_bytes.is_none(),
             ApplicationConfig::Pages { pages, .. } => pages.is_none(),
-            ApplicationConfig::OnOff { .. } | ApplicationConfig::Stream { .. } => true,
+            ApplicationConfig::OnOff { .. }
+            | ApplicationConfig::Stream { .. }
+            | ApplicationConfig::Bursts { .. } => true,
             ApplicationConfig::Writes { .. } => false,
         }
     }
-}
-
-/// A split-connection proxy.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ProxyConfig {
-    /// Node of the proxy, neither end of the flow.
-    pub node: String,
-    /// Size of its buffer, packets.
-    #[serde(default = "default_proxy_pkts")]
-    pub buffer_pkts: u32,
-    /// Variant of its downstream connection; none: the flow's.
-    #[serde(default)]
-    pub variant: Option<String>,
-    /// Parameters of that variant.
-    #[serde(default)]
-    pub params: ParamValues,
-    /// How much of its free buffer it advertises.
-    #[serde(default)]
-    pub advertise: AdvertisePolicy,
-}
-
-fn default_proxy_pkts() -> u32 {
-    200
-}
-
-/// What a proxy advertises upstream.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum AdvertisePolicy {
-    /// Half of the free buffer, rounded down to packets (the forwarding agent of Luglio et al.).
-    #[default]
-    HalfFree,
-    /// All of the free buffer.
-    Free,
-    /// All of the free buffer, up to a third of the buffer; at most a third is unacknowledged downstream (the on-board
-    /// agent: one window arrives, one is unacknowledged, one covers the delay of the feedback).
-    Third,
 }

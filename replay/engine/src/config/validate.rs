@@ -6,6 +6,7 @@ mod mechanisms;
 mod options;
 mod path;
 mod place;
+mod proxy;
 mod stack;
 
 pub use options::ineffective_in_all;
@@ -25,9 +26,8 @@ const MAX_BPS: f64 = 1e13;
 const MIN_BPS: f64 = 8.0;
 pub(super) const MAX_PKTS: u64 = 100_000_000;
 /// Connections of a run: one per flow and proxy, one per datagram source.
-const MAX_CONNECTIONS: usize = 1024;
+const MAX_CONNECTIONS: usize = 8192;
 const MAX_FLOW_BYTES: u64 = 1 << 60;
-const MIN_PROXY_PKTS: u64 = 4;
 
 impl Place<'_> {
     /// The rate here must be one that a link or an application can have.
@@ -110,6 +110,10 @@ impl FlowConfig {
         let errors_before = place.found().count();
         let start = place.key("start_ns");
         start.within(self.start_ns, 0, config.duration_ns);
+        if let Some(stop_ns) = self.stop_ns {
+            let stop = place.key("stop_ns");
+            stop.within(stop_ns, self.start_ns.saturating_add(1), MAX_NS);
+        }
         let size = place.key("size_bytes");
         size.within_if_given(self.size_bytes, 1, MAX_FLOW_BYTES);
         place.key("dscp").within(self.dscp, 0, MAX_DSCP);
@@ -137,7 +141,7 @@ impl FlowConfig {
         let ends = (config.path).ends_at(place, self.from.as_deref(), self.to.as_deref());
         match ends {
             Some((from, to)) if from < to => {
-                self.validate_proxies(place, &config.path.nodes[from + 1..to]);
+                self.validate_proxies(place, &config.path.nodes[from + 1..to], config);
             }
             Some(_) => place.key("to").refuse(ConfigErrorKind::ReceiverUpstream),
             None => {}
@@ -145,7 +149,7 @@ impl FlowConfig {
     }
 
     /// `inner` are the nodes between the ends of the flow.
-    fn validate_proxies(&self, place: &Place, inner: &[String]) {
+    fn validate_proxies(&self, place: &Place, inner: &[String], config: &Config) {
         let mut last = None;
         for (i, proxy) in self.proxies.iter().enumerate() {
             let list = place.key("proxies");
@@ -160,16 +164,7 @@ impl FlowConfig {
                 place.key("node").refuse(ConfigErrorKind::ProxyOrder);
             }
             last = site.or(last);
-            let buffer = place.key("buffer_pkts");
-            buffer.within(u64::from(proxy.buffer_pkts), MIN_PROXY_PKTS, MAX_PKTS);
-            let params = place.key("params");
-            if let Some(variant) = &proxy.variant {
-                if let Some(variant) = variant_at(&place.key("variant"), variant) {
-                    validate_params(&params, variant, self.profile, &proxy.params);
-                }
-            } else if !proxy.params.is_empty() {
-                params.refuse(ConfigErrorKind::ParametersWithoutVariant);
-            }
+            self.validate_proxy(&place, proxy, config.duration_ns);
         }
     }
 }

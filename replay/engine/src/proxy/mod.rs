@@ -1,102 +1,107 @@
-//! A split-connection proxy: a receiver towards the data sender, a sender towards the data receiver, and one bounded
-//! buffer between them. Only the advertised window exerts back-pressure; the proxy never drops data.
+//! A split-connection proxy: a receiver towards the data sender, a sender towards the data receiver, and bounded memory
+//! between them. Only the advertised window exerts back-pressure; only faults and resets lose data.
 //!
-//! Does not depend on links. Read RFC 3135 §2 and, in `docs/proxies.md`, Luglio et al.'s forwarding agent, which
-//! advertises half of its free buffer.
+//! Does not depend on links. Read RFC 3135 §2 and `docs/proxies.md` first.
+
+mod acks;
+mod cache;
+mod occupancy;
+mod sockets;
 
 use crate::app::sink::add_request;
-use crate::config::AdvertisePolicy;
-use crate::sim::time::Nanos;
+use crate::config::{AcknowledgePolicy, FaultConfig, FaultKind, HandshakePolicy, ProxyConfig};
+use crate::sim::time::{NEVER, Nanos};
 use crate::tcp::receiver::Receiver;
 use crate::tcp::segment::{Direction, Purpose, Segment, flags};
 use crate::tcp::sender::Sender;
-
-/// Size of the relay buffer, and the policy of its advertised window.
-#[derive(Clone, Copy, Debug)]
-pub struct RelayBuffer {
-    /// Size in packets.
-    pub capacity_pkts: u64,
-    /// Octets per packet: a full segment of the upstream connection.
-    pub packet_bytes: u64,
-    /// Policy of the advertised window.
-    pub advertise: AdvertisePolicy,
-}
-
-impl RelayBuffer {
-    /// Window to advertise with `stored_bytes` in the buffer.
-    ///
-    /// It never exceeds the free space, and the right edge never moves left, so that the buffer cannot overflow.
-    pub fn window_bytes(&self, stored_bytes: u64) -> u64 {
-        let free_pkts = self
-            .capacity_pkts
-            .saturating_sub(stored_bytes.div_ceil(self.packet_bytes));
-        let advertised_pkts = match self.advertise {
-            AdvertisePolicy::HalfFree => free_pkts / 2,
-            AdvertisePolicy::Free => free_pkts,
-            AdvertisePolicy::Third => free_pkts.min(self.capacity_pkts / 3),
-        };
-        advertised_pkts * self.packet_bytes
-    }
-
-    /// Maximum number of octets that may be unacknowledged downstream, whatever the window there.
-    pub fn downstream_bytes(&self) -> u64 {
-        match self.advertise {
-            AdvertisePolicy::HalfFree | AdvertisePolicy::Free => u64::MAX,
-            AdvertisePolicy::Third => self.capacity_pkts / 3 * self.packet_bytes,
-        }
-    }
-
-    /// Size in octets.
-    pub fn capacity_bytes(&self) -> u64 {
-        self.capacity_pkts * self.packet_bytes
-    }
-}
+use acks::WithheldAcks;
+pub use cache::Cache;
+pub use occupancy::Occupancy;
+pub use sockets::{Relay, with_send_buffer};
 
 /// A proxy of one flow.
 pub struct Proxy {
     upstream: Receiver,
     downstream: Sender,
-    buffer: RelayBuffer,
+    cache: Cache,
+    /// Instead of the cache: sockets of the stacks.
+    sockets: Option<Relay>,
+    acknowledge: AcknowledgePolicy,
+    handshake: HandshakePolicy,
+    acks: WithheldAcks,
+    /// Header of an acknowledgement without blocks.
+    header_bytes: u32,
     /// Initial window of the next receiver if there is no handshake.
     next_window_bytes: u64,
+    /// When it opens that connection unasked: the one upstream has no handshake, and this one has.
+    opens_at: Nanos,
+    /// The SYN that waits for the connection onward.
+    held_syn: Option<Segment>,
     /// End of the data that arrived with PSH.
     pushed_to: Option<u64>,
+    /// End of the data that have left onward at least once.
+    forwarded_to: u64,
     /// A request on its way to the data sender: first octet and number of octets.
     request: Option<(u64, u16)>,
     /// Offset after the last octet of the requests that have passed.
     requested_to: u64,
+    /// Faults that are still to come, the next one last.
+    faults: Vec<FaultConfig>,
+    crash: Option<FaultKind>,
     buffered_max_bytes: u64,
-    stored_max_bytes: u64,
+    occupancy: Occupancy,
 }
 
 impl Proxy {
-    /// A proxy with the new halves `upstream` and `downstream`.
+    /// The proxy of `config` with the new halves `upstream` and `downstream`. `next_window_bytes` is what the next receiver
+    /// promises if there is no handshake, `start` the start of the flow.
     pub fn new(
         upstream: Receiver,
         downstream: Sender,
-        buffer: RelayBuffer,
-        next_window_bytes: u64,
+        config: &ProxyConfig,
+        (cache, sockets): (Cache, Option<Relay>),
+        (next_window_bytes, start): (u64, Nanos),
     ) -> Self {
+        let mut upstream = upstream;
+        let unasked = upstream.is_established() && downstream.shakes_hands();
+        upstream.hold_fin();
         Self {
+            acks: WithheldAcks::new(upstream.smss_bytes(), upstream.edge()),
+            header_bytes: upstream.header_bytes(),
             upstream,
             downstream,
-            buffer,
+            cache,
+            sockets,
+            acknowledge: config.acknowledge,
+            handshake: config.handshake,
             next_window_bytes,
+            opens_at: if unasked { start } else { NEVER },
+            held_syn: None,
             pushed_to: None,
+            forwarded_to: 1,
             request: None,
             requested_to: 1,
+            faults: config.faults.iter().rev().copied().collect(),
+            crash: None,
             buffered_max_bytes: 0,
-            stored_max_bytes: 0,
+            occupancy: Occupancy::default(),
         }
     }
 
     /// Receives a segment of either connection.
     pub fn receive(&mut self, segment: &Segment, now: Nanos) {
+        if let Some(kind) = self.crash {
+            self.refuse(segment, kind, now);
+            return;
+        }
         match segment.direction {
+            Direction::Forward if segment.has(flags::SYN) && self.holds_syn(segment, now) => {}
             Direction::Forward => {
                 if segment.has(flags::PSH) {
                     self.pushed_to = Some(segment.end());
                 }
+                let (next, edge) = (self.upstream.rcv_nxt(), self.upstream.edge());
+                self.acks.note_arrival(segment, next, edge);
                 self.upstream.receive(segment, now);
             }
             Direction::Reverse => {
@@ -111,46 +116,134 @@ impl Proxy {
         self.relay(now);
     }
 
+    /// Whether a SYN waits for the connection onward, which it opens.
+    fn holds_syn(&mut self, syn: &Segment, now: Nanos) -> bool {
+        let open = self.downstream.established_at().is_some();
+        if self.handshake == HandshakePolicy::Accept || open {
+            return false;
+        }
+        self.held_syn = Some(*syn);
+        if !self.downstream.is_opening() {
+            self.downstream.open(now, self.next_window_bytes);
+        }
+        true
+    }
+
     /// Passes on what has arrived in order, frees what has been acknowledged, and updates the advertised window.
     fn relay(&mut self, now: Nanos) {
+        if let Some(syn) = self.held_syn
+            && self.downstream.established_at().is_some()
+        {
+            self.upstream.receive(&syn, now);
+            self.held_syn = None;
+        }
         if self.upstream.is_established() && !self.downstream.is_opening() {
             self.downstream.open(now, self.next_window_bytes);
         }
         let arrived = self.upstream.rcv_nxt();
-        let edge = self.downstream.snd_una();
-        let passed = arrived.min(edge.saturating_add(self.buffer.downstream_bytes()));
-        self.downstream
-            .write_to(passed, self.pushed_to.is_some_and(|end| passed >= end));
-        if self.upstream.has_fin() && passed == arrived {
+        if let Some(sockets) = &mut self.sockets {
+            sockets.run(
+                &mut self.upstream,
+                &mut self.downstream,
+                self.pushed_to,
+                now,
+            );
+        } else {
+            let edge = self.downstream.snd_una();
+            let passed = arrived.min(edge.saturating_add(self.cache.onward_bytes()));
+            self.downstream
+                .write_to(passed, self.pushed_to.is_some_and(|end| passed >= end));
+        }
+        if self.upstream.has_fin() && self.downstream.write_end() == arrived {
             self.downstream.close();
         }
-        // Out-of-order data take space as well.
-        let stored =
-            arrived.saturating_sub(self.downstream.snd_una()) + self.upstream.out_of_order_octets();
-        self.stored_max_bytes = self.stored_max_bytes.max(stored);
-        self.upstream.grant(self.buffer.window_bytes(stored));
+        if self.downstream.has_ended() {
+            self.upstream.release_fin();
+        }
+        self.account(now);
         self.pass_on_reset(now);
+    }
+
+    /// Octets in the receive buffer, out-of-order data included, and in all memory.
+    fn stored_bytes(&self) -> (u64, u64) {
+        let arrived = self.upstream.rcv_nxt();
+        let unacknowledged = arrived.saturating_sub(self.downstream.snd_una());
+        let beyond = self.upstream.out_of_order_octets();
+        let waiting = if self.cache.is_split() {
+            arrived.saturating_sub(self.downstream.write_end())
+        } else {
+            unacknowledged
+        };
+        (waiting + beyond, unacknowledged + beyond)
+    }
+
+    fn account(&mut self, now: Nanos) {
+        let (received, stored) = self.stored_bytes();
+        self.occupancy.note(stored, now);
+        if self.sockets.is_none() {
+            self.upstream.grant(self.cache.window_bytes(received));
+        }
     }
 
     /// When one connection has been reset, the other one is reset too.
     fn pass_on_reset(&mut self, now: Nanos) {
-        if self.upstream.was_reset() && !self.downstream.has_ended() {
+        let ended = self.downstream.has_ended();
+        let onward = self.downstream.reset_at().is_some();
+        if self.upstream.was_reset() && !ended && self.downstream.is_opening() {
             self.downstream.abort(now);
-        } else if self.downstream.reset_at().is_some() {
+        } else if onward && !self.upstream.was_reset() {
+            self.held_syn = None;
             self.upstream.abort();
+        }
+    }
+
+    /// A fault: all that is stored is lost, and the state of the connections.
+    fn suffer(&mut self, kind: FaultKind, now: Nanos) {
+        let begun = self.upstream.is_established() || self.downstream.is_opening();
+        if !begun && kind == FaultKind::Restart {
+            return;
+        }
+        self.occupancy.note(0, now);
+        self.crash = Some(kind);
+        self.opens_at = NEVER;
+        self.held_syn = None;
+        self.request = None;
+        self.upstream.forget();
+        self.downstream.forget(now);
+    }
+
+    /// A segment arrives for a connection that is no longer known (RFC 9293 §3.5.2).
+    fn refuse(&mut self, segment: &Segment, kind: FaultKind, now: Nanos) {
+        if kind == FaultKind::Failure || segment.has(flags::RST) {
+            return;
+        }
+        match segment.direction {
+            Direction::Forward => self.upstream.owe_reset(),
+            Direction::Reverse => self.downstream.receive(segment, now),
         }
     }
 
     /// When it must be called.
     #[inline]
     pub fn next_deadline(&self) -> Nanos {
+        let fault = self.faults.last().map_or(NEVER, |fault| fault.at_ns);
         self.upstream
             .next_deadline()
             .min(self.downstream.next_deadline())
+            .min(fault)
+            .min(self.opens_at)
     }
 
     /// Its deadline has expired.
     pub fn on_deadline(&mut self, now: Nanos) {
+        while let Some(fault) = self.faults.last().copied().filter(|next| next.at_ns <= now) {
+            self.faults.pop();
+            self.suffer(fault.kind, now);
+        }
+        if self.opens_at <= now {
+            self.opens_at = NEVER;
+            self.relay(now);
+        }
         if self.upstream.next_deadline() <= now {
             self.upstream.on_deadline(now);
         }
@@ -163,29 +256,78 @@ impl Proxy {
     /// Writes the next segment of either connection into a slot. Returns whether there is one.
     #[inline]
     pub fn transmit(&mut self, now: Nanos, slot: &mut Segment) -> bool {
-        if self.transmit_upstream(now, slot) {
-            let buffered = self
-                .upstream
-                .last_ack_sent()
-                .saturating_sub(self.downstream.snd_una());
-            self.buffered_max_bytes = self.buffered_max_bytes.max(buffered);
-            return true;
+        if self.acknowledge == AcknowledgePolicy::OnReceipt {
+            self.transmit_upstream(now, slot) || self.transmit_downstream(now, slot)
+        } else {
+            // What leaves now is acknowledged now.
+            self.transmit_downstream(now, slot) || self.transmit_withheld(now, slot)
         }
+    }
+
+    fn transmit_downstream(&mut self, now: Nanos, slot: &mut Segment) -> bool {
         let sends = self.downstream.transmit(now, slot);
         if sends {
             slot.ack = self.downstream.ack_for(self.requested_to);
+            if slot.payload_bytes > 0 {
+                self.forwarded_to = self.forwarded_to.max(slot.end());
+            }
         }
         sends
     }
 
+    /// An acknowledgement, or a request that carries one.
+    ///
     /// Deviation: the proxy passes requests on as they arrive; the client repeats lost ones end to end.
     fn transmit_upstream(&mut self, now: Nanos, slot: &mut Segment) -> bool {
-        if let Some((seq, octets)) = self.request.take() {
+        let sends = if let Some((seq, octets)) = self.request.take() {
             self.upstream.acknowledge(now, slot);
             add_request(slot, seq, octets);
-            return true;
+            true
+        } else {
+            self.upstream.transmit(now, slot)
+        };
+        if sends {
+            self.buffered_max_bytes = self.buffered_max_bytes.max(self.undelivered_bytes());
         }
-        self.upstream.transmit(now, slot)
+        sends
+    }
+
+    /// The same, with acknowledgements of what has been passed on.
+    fn transmit_withheld(&mut self, now: Nanos, slot: &mut Segment) -> bool {
+        let limit = self.acknowledged_to();
+        while self.transmit_upstream(now, slot) {
+            if self.acks.pass(slot, limit, self.header_bytes) {
+                return true;
+            }
+        }
+        if !self.acks.releases(limit) || self.crash.is_some() || self.upstream.was_reset() {
+            return false;
+        }
+        self.upstream.acknowledge(now, slot);
+        self.acks.pass(slot, limit, self.header_bytes)
+    }
+
+    /// Octet up to which it may acknowledge upstream.
+    fn acknowledged_to(&self) -> u64 {
+        let delivered = self.downstream.snd_una();
+        match self.acknowledge {
+            AcknowledgePolicy::OnReceipt => u64::MAX,
+            // All is forwarded once the FIN may leave: it takes a number after them.
+            AcknowledgePolicy::AfterForwarding => {
+                let all = self.upstream.has_fin() && self.forwarded_to >= self.upstream.rcv_nxt();
+                delivered.max(self.forwarded_to + u64::from(all))
+            }
+            AcknowledgePolicy::OnDelivery => delivered,
+        }
+    }
+
+    /// Octets that it has acknowledged upstream and that are not acknowledged onward.
+    pub fn undelivered_bytes(&self) -> u64 {
+        let acknowledged = match self.acknowledge {
+            AcknowledgePolicy::OnReceipt => self.upstream.last_ack_sent(),
+            _ => self.acks.last_ack_sent(),
+        };
+        acknowledged.saturating_sub(self.downstream.snd_una())
     }
 
     /// Its receiver, towards the data sender.
@@ -203,47 +345,23 @@ impl Proxy {
         self.buffered_max_bytes
     }
 
-    /// Maximum number of octets in the buffer, and its size.
-    pub fn stored_max_bytes(&self) -> (u64, u64) {
-        (self.stored_max_bytes, self.buffer.capacity_bytes())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn half_of_the_free_buffer_is_advertised_in_whole_packets() {
-        let buffer = RelayBuffer {
-            capacity_pkts: 200,
-            packet_bytes: 1448,
-            advertise: AdvertisePolicy::HalfFree,
-        };
-        assert_eq!(buffer.window_bytes(0), 100 * 1448);
-        assert_eq!(buffer.window_bytes(1), 99 * 1448);
-        assert_eq!(buffer.window_bytes(198 * 1448), 1448);
-        assert_eq!(buffer.window_bytes(199 * 1448), 0);
-        let whole = RelayBuffer {
-            advertise: AdvertisePolicy::Free,
-            ..buffer
-        };
-        assert_eq!(whole.window_bytes(150 * 1448), 50 * 1448);
-        assert_eq!(whole.downstream_bytes(), u64::MAX);
+    /// What it has stored over time.
+    pub fn occupancy(&self) -> &Occupancy {
+        &self.occupancy
     }
 
-    #[test]
-    fn at_most_a_third_is_advertised_and_unacknowledged_and_never_more_than_is_free() {
-        let buffer = RelayBuffer {
-            capacity_pkts: 200,
-            packet_bytes: 1448,
-            advertise: AdvertisePolicy::Third,
-        };
-        let window = |stored: u64| buffer.window_bytes(stored * 1448) / 1448;
-        assert_eq!(
-            [0, 133, 134, 135, 199, 200].map(window),
-            [66, 66, 66, 65, 1, 0]
-        );
-        assert_eq!(buffer.downstream_bytes(), 66 * 1448);
+    /// Size of its memory.
+    pub fn capacity_bytes(&self) -> u64 {
+        (self.sockets.as_ref()).map_or(self.cache.capacity_bytes(), Relay::capacity_bytes)
+    }
+
+    /// Whether it acknowledges later than on receipt.
+    pub fn withholds(&self) -> bool {
+        self.acknowledge != AcknowledgePolicy::OnReceipt
+    }
+
+    /// Whether a fault has befallen it.
+    pub fn has_crashed(&self) -> bool {
+        self.crash.is_some()
     }
 }

@@ -15,14 +15,14 @@ use crate::app::{Application, Client};
 use crate::cc::catalogue::{EXTERNAL, Variant};
 use crate::cc::{Controller, Externals, ParamValues, Sharers, Window};
 use crate::config::{
-    Config, ConfigErrors, DatagramConfig, DirectionConfig, FlowConfig, HandoverRule, Profile,
-    StackOverrides, StackParams, known_variant,
+    AdvertisePolicy, Config, ConfigErrors, DatagramConfig, DirectionConfig, FlowConfig,
+    HandoverRule, Profile, ProxyConfig, StackOverrides, StackParams, known_variant,
 };
 use crate::net::cross_traffic::DatagramSource;
 use crate::net::handover_forecast::{HandoverForecast, PathChange};
 use crate::net::jitter::Jitter;
 use crate::net::link::LinkDirection;
-use crate::proxy::{Proxy, RelayBuffer};
+use crate::proxy::{Cache, Proxy, Relay, with_send_buffer};
 use crate::tcp::receiver::{Forecast, Receiver, Space};
 use crate::tcp::segment::Direction;
 use crate::tcp::sender::Sender;
@@ -79,25 +79,19 @@ pub struct Parts {
 /// One end of a leg while it is being built: where it sits and what it is.
 struct Stop<'a> {
     site: usize,
-    buffer: Option<RelayBuffer>,
+    /// The proxy there and its memory.
+    proxy: Option<(&'a ProxyConfig, Cache)>,
+    /// Stack of the connection that begins there, as the variant leaves it.
+    params: StackParams,
     variant: Variant,
     name: &'a str,
     values: &'a ParamValues,
 }
 
 impl Stop<'_> {
-    /// The stack's parameters with what the variant fixes.
-    fn fixed(&self, params: &StackParams) -> StackParams {
-        self.variant.fix(params, self.values)
-    }
-
     /// The controller of the sender at this stop.
-    fn controller(
-        &self,
-        params: &StackParams,
-        externals: &Externals,
-        draws: StreamRng,
-    ) -> Controller {
+    fn controller(&self, externals: &Externals, draws: StreamRng) -> Controller {
+        let params = &self.params;
         self.name
             .strip_prefix(EXTERNAL)
             .and_then(|name| externals.make(name, Window::initial(params)))
@@ -163,53 +157,45 @@ fn links(config: &Config, seed: u64) -> Vec<LinkDirection> {
 }
 
 /// The places where a flow's connections begin and end: its source, its proxies, its sink.
-fn stops<'a>(
-    config: &Config,
-    flow: &'a FlowConfig,
-    smss_bytes: u32,
-) -> Result<Vec<Stop<'a>>, ConfigErrors> {
+fn stops<'a>(config: &Config, flow: &'a FlowConfig) -> Result<Vec<Stop<'a>>, ConfigErrors> {
     let own = known_variant("variant", &flow.variant)?;
     let (from, to) = config
         .path
         .ends("flows", flow.from.as_deref(), flow.to.as_deref())?;
-    let mut stops = vec![Stop {
-        site: from,
-        buffer: None,
+    let stack = StackParams::resolve(flow.profile, &flow.stack);
+    let end = |site: usize| Stop {
+        site,
+        proxy: None,
+        params: own.fix(&stack, &flow.params),
         variant: own,
         name: &flow.variant,
         values: &flow.params,
-    }];
+    };
+    let mut stops = vec![end(from)];
     for proxy in &flow.proxies {
-        let site = config
-            .path
-            .nodes
-            .iter()
+        let site = (config.path.nodes.iter())
             .position(|name| *name == proxy.node)
             .unwrap_or(0);
-        let buffer = RelayBuffer {
-            capacity_pkts: u64::from(proxy.buffer_pkts),
-            packet_bytes: u64::from(smss_bytes),
-            advertise: proxy.advertise,
-        };
         let (variant, name, values) = match proxy.variant.as_deref() {
             Some(name) => (known_variant("proxies.variant", name)?, name, &proxy.params),
             None => (own, flow.variant.as_str(), &flow.params),
         };
+        let mut params = variant.fix(&flow.stack_of(proxy), values);
+        if proxy.advertise == AdvertisePolicy::Sockets {
+            params = with_send_buffer(&params);
+        }
+        let before = stops.last().map_or(&params, |stop| &stop.params);
+        let cache = Cache::new(proxy, [before.smss_bytes, params.smss_bytes]);
         stops.push(Stop {
             site,
-            buffer: Some(buffer),
+            proxy: Some((proxy, cache)),
+            params,
             variant,
             name,
             values,
         });
     }
-    stops.push(Stop {
-        site: to,
-        buffer: None,
-        variant: own,
-        name: &flow.variant,
-        values: &flow.params,
-    });
+    stops.push(end(to));
     Ok(stops)
 }
 
@@ -220,7 +206,6 @@ fn add_flow(
     flow: &FlowConfig,
     seed: u64,
 ) -> Result<(), ConfigErrors> {
-    let params = StackParams::resolve(flow.profile, &flow.stack);
     let key = StreamKey {
         seed,
         owner: number as u32,
@@ -230,9 +215,8 @@ fn add_flow(
     let plan = Plan {
         config,
         flow,
-        params,
         key,
-        stops: stops(config, flow, params.smss_bytes)?,
+        stops: stops(config, flow)?,
     };
     let mut isn = StreamRng::new(key);
     let first_node = parts.nodes.len();
@@ -254,7 +238,7 @@ fn add_flow(
             sink: first_node + i + 1,
             source_site,
             sink_site,
-            params: plan.stops[i].fixed(&params),
+            params: plan.stops[i].params,
             dscp: flow.dscp,
             wscale: receiver.wscale(),
             isn,
@@ -320,7 +304,6 @@ fn add_datagrams(
 struct Plan<'a> {
     config: &'a Config,
     flow: &'a FlowConfig,
-    params: StackParams,
     key: StreamKey,
     stops: Vec<Stop<'a>>,
 }
@@ -328,7 +311,7 @@ struct Plan<'a> {
 impl Plan<'_> {
     /// The end that takes the data of connection `i`.
     fn receiver(&self, i: usize, leg: u16) -> Receiver {
-        let params = self.stops[i].fixed(&self.params);
+        let params = self.stops[i].params;
         let forecast = params
             .freeze_warning_ns
             .map(|warning| Forecast::new(&self.forecast(i).outages, warning));
@@ -338,14 +321,13 @@ impl Plan<'_> {
     /// The end that sends the data of connection `i`.
     fn sender(&self, i: usize, leg: u16, sharers: &Sharers) -> Sender {
         let stop = &self.stops[i];
-        let params = stop.fixed(&self.params);
+        let params = stop.params;
         let draws = StreamKey {
             direction: i as u8,
             purpose: Purpose::Controller,
             ..self.key
         };
-        let mut controller =
-            stop.controller(&params, &self.config.externals, StreamRng::new(draws));
+        let mut controller = stop.controller(&self.config.externals, StreamRng::new(draws));
         if let Controller::Windowed(windowed) = &mut controller {
             windowed.share_with(sharers);
         }
@@ -377,16 +359,20 @@ impl Plan<'_> {
         let (senders, receivers): (Vec<_>, Vec<_>) = ends.into_iter().unzip();
         let mut senders = senders.into_iter().zip(windows);
         if let Some((sender, window)) = senders.next() {
-            let application = Application::new(self.flow, &self.params, self.key);
+            let stack = StackParams::resolve(self.flow.profile, &self.flow.stack);
+            let application = Application::new(self.flow, &stack, self.key);
             let source = Source::new(sender, application, self.flow.start_ns, window);
             nodes.push(Node::Source(Box::new(source)));
         }
-        for (receiver, stop) in receivers.into_iter().zip(&self.stops[1..]) {
-            let onward = stop
-                .buffer
-                .and_then(|buffer| Some((buffer, senders.next()?)));
-            nodes.push(if let Some((buffer, (sender, window))) = onward {
-                Node::Proxy(Box::new(Proxy::new(receiver, sender, buffer, window)))
+        for (receiver, legs) in receivers.into_iter().zip(self.stops.windows(2)) {
+            let (before, stop) = (&legs[0], &legs[1]);
+            let onward = stop.proxy.and_then(|proxy| Some((proxy, senders.next()?)));
+            nodes.push(if let Some(((config, cache), (sender, window))) = onward {
+                let sockets = (config.advertise == AdvertisePolicy::Sockets)
+                    .then(|| Relay::new(&before.params, &stop.params));
+                let (memory, opening) = ((cache, sockets), (window, self.flow.start_ns));
+                let proxy = Proxy::new(receiver, sender, config, memory, opening);
+                Node::Proxy(Box::new(proxy))
             } else {
                 let client = Client::new(self.flow, self.key);
                 Node::Sink(Box::new(Sink::new(receiver, client, self.flow.start_ns)))
@@ -396,10 +382,14 @@ impl Plan<'_> {
 }
 
 fn space(stop: &Stop<'_>, params: &StackParams) -> Space {
-    match stop.buffer {
-        Some(buffer) => Space::Granted {
-            window_bytes: buffer.window_bytes(0),
-            buffer_bytes: buffer.capacity_bytes(),
+    match stop.proxy {
+        Some((config, _)) if config.advertise == AdvertisePolicy::Sockets => Space::Process {
+            buffer_bytes: params.receive_buffer_bytes,
+            read_to: 1,
+        },
+        Some((_, cache)) => Space::Granted {
+            window_bytes: cache.window_bytes(0),
+            buffer_bytes: cache.receive_bytes(),
         },
         None => Space::Application {
             buffer_bytes: params.receive_buffer_bytes,

@@ -141,6 +141,15 @@ pub struct FlowSummary {
     /// Maximum number of octets that a proxy had acknowledged upstream and that were unacknowledged downstream; none
     /// without a proxy.
     pub proxy_held_max_bytes: Option<u64>,
+    /// Maximum number of octets in the memory of a proxy; none without a proxy.
+    pub proxy_stored_max_bytes: Option<u64>,
+    /// Their mean over time, in the proxy that stores most.
+    pub proxy_stored_mean_bytes: Option<u64>,
+    /// Mean time of an octet in the proxies, summed over them.
+    pub proxy_delay_mean_ns: Option<Nanos>,
+    /// Octets whose delivery the data sender takes for certain and that the receiver cannot get any more: after a reset or
+    /// a fault; none without a proxy.
+    pub proxy_lost_bytes: Option<u64>,
 }
 
 /// One stream of datagrams of a finished run.
@@ -272,6 +281,9 @@ fn summarise_flow(inputs: &SummaryInputs<'_>, number: usize) -> FlowSummary {
     let histogram = sender.map(Sender::rtt_histogram);
     let source = legs.first().and_then(|leg| nodes[leg.source].source());
     let sink = legs.last().and_then(|leg| nodes[leg.sink].sink());
+    let proxies: Vec<&Proxy> = (legs.iter())
+        .filter_map(|leg| nodes[leg.sink].proxy())
+        .collect();
     let delays = source.map(Source::delays).map(WriteDelays::histogram);
     let stalls = sink
         .and_then(Sink::playout)
@@ -302,12 +314,31 @@ fn summarise_flow(inputs: &SummaryInputs<'_>, number: usize) -> FlowSummary {
         pages: loads.map(Histogram::count),
         page_load_p50_ns: quantile(loads, 0.5),
         page_load_p95_ns: quantile(loads, 0.95),
-        proxy_held_max_bytes: legs
-            .iter()
-            .filter_map(|leg| nodes[leg.sink].proxy())
-            .map(Proxy::buffered_max_bytes)
+        proxy_held_max_bytes: proxies.iter().map(|proxy| proxy.buffered_max_bytes()).max(),
+        proxy_stored_max_bytes: (proxies.iter())
+            .map(|proxy| proxy.occupancy().max_bytes())
             .max(),
+        proxy_stored_mean_bytes: (proxies.iter())
+            .map(|proxy| proxy.occupancy().mean_bytes(stop))
+            .max(),
+        proxy_delay_mean_ns: delay_of(&proxies, stop),
+        proxy_lost_bytes: (!proxies.is_empty()).then(|| {
+            let lost = inputs.reset_of(number).is_some()
+                || proxies.iter().any(|proxy| proxy.has_crashed());
+            let acknowledged = sender.map_or(0, Sender::acknowledged_octets);
+            let arrived = receiver.map_or(0, |receiver| receiver.rcv_nxt() - 1);
+            u64::from(lost) * acknowledged.saturating_sub(arrived)
+        }),
     }
+}
+
+/// Mean time of an octet in these proxies, of which there is at least one; none: none has passed one of them.
+fn delay_of(proxies: &[&Proxy], stop: Nanos) -> Option<Nanos> {
+    let stays = proxies.iter().map(|proxy| {
+        let passed = proxy.downstream().acknowledged_octets();
+        proxy.occupancy().mean_stay(passed, stop)
+    });
+    (!proxies.is_empty()).then(|| stays.sum()).flatten()
 }
 
 fn summarise_datagrams(

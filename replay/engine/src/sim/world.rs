@@ -101,7 +101,8 @@ impl<'a, T: Tap> World<'a, T> {
         for (number, node) in nodes.iter().enumerate() {
             network.call(number, node.next_deadline());
         }
-        let may_end = legs.iter().any(|leg| leg.params.may_end());
+        let fails = |flow: &FlowConfig| flow.proxies.iter().any(|proxy| !proxy.faults.is_empty());
+        let may_end = legs.iter().any(|leg| leg.params.may_end()) || config.flows.iter().any(fails);
         let unobserved = !T::LISTENS;
         let endless = config.flows.iter().any(FlowConfig::is_endless);
         let goes_on = endless || !config.datagrams.is_empty();
@@ -243,7 +244,12 @@ impl<'a, T: Tap> World<'a, T> {
         let (before, after) = self.nodes.split_at_mut(number);
         let mut finished = None;
         match &mut after[0] {
-            Node::Source(source) => self.network.exchange(&mut **source, number, came, now),
+            Node::Source(source) => {
+                self.network.exchange(&mut **source, number, came, now);
+                if let Some(end) = source.take_stop() {
+                    finished = self.end_stream(number, end, now);
+                }
+            }
             Node::Sink(sink) => {
                 self.network.exchange(&mut **sink, number, came, now);
                 let Belongs { flow, source } = self.belongs[number];
@@ -261,6 +267,21 @@ impl<'a, T: Tap> World<'a, T> {
         if let Some(flow) = finished {
             self.close_books(flow);
         }
+    }
+
+    /// The application of the flow that `source` sends has stopped, at stream offset `end`: returns the flow if all has been
+    /// read.
+    #[cold]
+    fn end_stream(&mut self, source: usize, end: u64, now: Nanos) -> Option<usize> {
+        let flow = self.belongs[source].flow;
+        let own = self.legs.iter().rfind(|leg| leg.flow == flow)?;
+        let Node::Sink(sink) = &mut self.nodes[own.sink] else {
+            return None;
+        };
+        sink.stop_at(end);
+        let closes = sink.receiver().closes();
+        let tally = self.network.tally(flow);
+        (tally.finishes(sink, now, self.end) && !closes && tally.ends()).then_some(flow)
     }
 
     /// If a connection has ended at `node`: whether that was the last of its flow.

@@ -223,10 +223,11 @@ impl Scoreboard {
         &mut self.slots[number as usize & mask]
     }
 
-    /// The full number of which `low` is the low half.
+    /// The full number of which `low` is the low half: the one nearest to `base`, which may lie below it.
     #[inline]
     fn widen(&self, low: u32) -> u64 {
-        self.base + u64::from(low.wrapping_sub(self.base as u32))
+        let distance = low.wrapping_sub(self.base as u32) as i32;
+        self.base.saturating_add_signed(distance.into())
     }
 
     /// Adds a segment just sent for the first time.

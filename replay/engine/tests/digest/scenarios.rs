@@ -128,7 +128,7 @@ fn endpoints() -> Vec<Scenario> {
         "application": {"kind": "greedy", "write_bytes": 7000}});
     let short = json!({"size_bytes": 150_000, "stack": {"handshake": true, "close": true}});
     let without_sack = json!({"stack": {"sack": false, "timestamps": false}});
-    let proxy = json!({"proxies": [{"node": "n1", "buffer_pkts": 80}]});
+    let proxy = json!({"proxies": [{"node": "n1", "receive_buffer": {"pkts": 80}}]});
     vec![
         scenario("limited-application", 25, path(), on_off),
         scenario("limited-receiver", 20, path(), receiver),

@@ -140,7 +140,9 @@ impl FlowConfig {
                 values: values.clone(),
             })
         };
-        let proxies = self.proxies.iter().filter_map(|proxy| {
+        // The options of the flow's stack do not act on a connection with another stack.
+        let proxies = self.proxies.iter().filter(|proxy| proxy.stack.is_none());
+        let proxies = proxies.filter_map(|proxy| {
             let variant = proxy.variant.as_ref()?;
             Some(leg(variant, &proxy.params))
         });

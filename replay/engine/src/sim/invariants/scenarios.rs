@@ -8,10 +8,11 @@ use crate::cc::ParamValues;
 use crate::cc::catalogue::VARIANTS;
 use crate::cc::tests::random_params::drawn;
 use crate::config::{
-    AdvertisePolicy, ApplicationConfig, BurstConfig, CodelConfig, Config, DatagramConfig,
-    DirectionConfig, DropTailConfig, DrrConfig, FlowConfig, HandoverRule, JitterConfig, LinkConfig,
-    LossConfig, LossScope, NagleRule, PathConfig, PieConfig, PriorityConfig, Profile, ProxyConfig,
-    QueueConfig, RedConfig, Spread, StackOverrides,
+    AcknowledgePolicy, AdvertisePolicy, ApplicationConfig, BufferSize, BurstConfig, CodelConfig,
+    Config, DatagramConfig, DirectionConfig, DropTailConfig, DrrConfig, FlowConfig, ForwardWindow,
+    HandoverRule, HandshakePolicy, JitterConfig, LegStack, LinkConfig, LossConfig, LossScope,
+    NagleRule, PathConfig, PieConfig, PriorityConfig, Profile, ProxyConfig, QueueConfig, RedConfig,
+    Spread, StackOverrides,
 };
 use crate::sim::time::{MILLISECOND, SECOND};
 
@@ -199,7 +200,14 @@ fn application(endless: bool) -> BoxedStrategy<(Option<u64>, ApplicationConfig)>
                 }
             });
         let greedy = Just(ApplicationConfig::default());
-        prop_oneof![pages, on_off, stream, greedy]
+        let bursts = (0..500_u64, 1..1000_u64, 0..1000_u64).prop_map(|(first, on, off)| {
+            let from_ns = (0..4).map(|i| (first + i * (on + off)) * MILLISECOND);
+            ApplicationConfig::Bursts {
+                from_ns: from_ns.clone().collect(),
+                until_ns: from_ns.map(|from| from + on * MILLISECOND).collect(),
+            }
+        });
+        prop_oneof![pages, on_off, stream, greedy, bursts]
             .prop_map(|kind| (None, kind))
             .boxed()
     } else {
@@ -233,26 +241,108 @@ fn variant(profile: Profile) -> impl Strategy<Value = (String, ParamValues)> {
         .prop_flat_map(move |known| (Just(known.info().name.into()), drawn(known, profile)))
 }
 
-/// A proxy at `node`, or none; with its own variant or the flow's.
-fn proxy(node: String, profile: Profile) -> impl Strategy<Value = Option<ProxyConfig>> {
-    let own = proptest::option::of(variant(profile));
-    let policies = vec![
+fn buffer_size() -> impl Strategy<Value = BufferSize> {
+    let pkts = prop_oneof![1 => 1..4_u32, 2 => 4..60_u32];
+    prop_oneof![
+        3 => pkts.prop_map(BufferSize::Pkts),
+        1 => (1460..90_000_u64).prop_map(BufferSize::Bytes),
+    ]
+}
+
+/// The policies of a proxy at `node`.
+fn policies(node: String) -> impl Strategy<Value = ProxyConfig> {
+    let advertise = proptest::sample::select(vec![
         AdvertisePolicy::HalfFree,
         AdvertisePolicy::Free,
         AdvertisePolicy::Third,
-    ];
-    let advertise = proptest::sample::select(policies);
-    let proxy = (4..60_u32, own, advertise).prop_map(move |(buffer_pkts, own, advertise)| {
-        let (variant, params) = own.unzip();
+        AdvertisePolicy::Sockets,
+    ]);
+    let acknowledge = proptest::sample::select(vec![
+        AcknowledgePolicy::OnReceipt,
+        AcknowledgePolicy::AfterForwarding,
+        AcknowledgePolicy::OnDelivery,
+    ]);
+    let forward_window =
+        proptest::sample::select(vec![ForwardWindow::Unlimited, ForwardWindow::Third]);
+    let buffers = (buffer_size(), proptest::option::of(buffer_size()));
+    (buffers, advertise, acknowledge, forward_window).prop_map(
+        move |((receive_buffer, send_buffer), advertise, acknowledge, forward_window)| {
+            // Sockets have the buffers of the stacks.
+            let own = advertise != AdvertisePolicy::Sockets;
+            let forward_window = if own {
+                forward_window
+            } else {
+                ForwardWindow::Unlimited
+            };
+            ProxyConfig {
+                node: node.clone(),
+                variant: None,
+                params: ParamValues::new(),
+                stack: None,
+                receive_buffer: own.then_some(receive_buffer),
+                send_buffer: send_buffer.filter(|_| own),
+                acknowledge,
+                advertise,
+                forward_window,
+                handshake: HandshakePolicy::Accept,
+                faults: Vec::new(),
+            }
+        },
+    )
+}
+
+/// A proxy at `node`, or none; with its own variant and stack, or the flow's.
+fn proxy(node: String, profile: Profile) -> impl Strategy<Value = Option<ProxyConfig>> {
+    let own = proptest::option::of(variant(profile));
+    let smss_bytes = proptest::option::of(500..1461_u32);
+    let proxy = (policies(node), own, smss_bytes, any::<bool>()).prop_map(
+        move |(policies, own, smss_bytes, hold)| {
+            let (variant, params) = own.unzip();
+            let overrides = StackOverrides {
+                smss_bytes,
+                handshake: Some(true),
+                retry_limit: Some(255),
+                syn_retry_limit: Some(127),
+                ..StackOverrides::default()
+            };
+            ProxyConfig {
+                variant,
+                params: params.unwrap_or_default(),
+                stack: smss_bytes.map(|_| LegStack { profile, overrides }),
+                handshake: if hold {
+                    HandshakePolicy::Hold
+                } else {
+                    HandshakePolicy::Accept
+                },
+                ..policies
+            }
+        },
+    );
+    proptest::option::of(proxy)
+}
+
+/// A proxy can hold the SYN only of a connection that begins with one.
+fn without_idle_holds(handshake: bool, proxies: Vec<ProxyConfig>) -> Vec<ProxyConfig> {
+    let mut shakes_hands = handshake;
+    let each = proxies.into_iter().map(|proxy| {
+        let accepts = !std::mem::replace(
+            &mut shakes_hands,
+            if proxy.stack.is_some() {
+                true
+            } else {
+                handshake
+            },
+        );
         ProxyConfig {
-            node: node.clone(),
-            buffer_pkts,
-            variant,
-            params: params.unwrap_or_default(),
-            advertise,
+            handshake: if accepts {
+                HandshakePolicy::Accept
+            } else {
+                proxy.handshake
+            },
+            ..proxy
         }
     });
-    proptest::option::of(proxy)
+    each.collect()
 }
 
 /// Profile, variant and parameters of a flow, and what each of `nodes` is.
@@ -285,13 +375,17 @@ fn flow(nodes: Vec<String>, endless: bool) -> impl Strategy<Value = FlowConfig> 
                 to: Some(nodes[ends[1]].clone()),
                 dscp: if profile == Profile::Linux { 46 } else { 0 },
                 start_ns: start_ms * MILLISECOND,
+                stop_ns: None,
                 size_bytes,
                 application,
                 variant,
                 params,
                 profile,
+                proxies: without_idle_holds(
+                    stack.handshake != Some(false),
+                    proxies.flatten().collect(),
+                ),
                 stack,
-                proxies: proxies.flatten().collect(),
             }
         },
     )

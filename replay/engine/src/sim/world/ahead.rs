@@ -33,6 +33,7 @@ pub fn is_possible<T: Tap>(config: &Config, legs: &[Leg], network: &Network<'_, 
     };
     leg.transport == Transport::Tcp
         && (flow.is_endless() || !leg.params.may_end())
+        && flow.stop_ns.is_none()
         && leg.params.read_rate_bps.is_none()
         && leg.params.freeze_warning_ns.is_none()
         && !matches!(flow.application, ApplicationConfig::Pages { .. })

@@ -49,10 +49,12 @@ impl Receiver {
     #[inline]
     fn free_window(&self) -> u64 {
         match self.space {
-            Space::Application { buffer_bytes, .. } => match &self.growing {
-                Some(growing) => self.linux_window(growing, self.unread()),
-                None => buffer_bytes.saturating_sub(self.unread()),
-            },
+            Space::Application { buffer_bytes, .. } | Space::Process { buffer_bytes, .. } => {
+                match &self.growing {
+                    Some(growing) => self.linux_window(growing, self.unread()),
+                    None => buffer_bytes.saturating_sub(self.unread()),
+                }
+            }
             Space::Granted { window_bytes, .. } => window_bytes,
         }
     }
@@ -104,6 +106,22 @@ impl Receiver {
         } = &mut self.space
         {
             *granted = window_bytes;
+        }
+        self.maybe_update_window();
+    }
+
+    /// A process has read up to octet `end`.
+    pub fn read_to(&mut self, end: u64, now: Nanos) {
+        let Space::Process { read_to, .. } = &mut self.space else {
+            return;
+        };
+        if end <= *read_to {
+            return;
+        }
+        *read_to = end;
+        let (queued, beyond) = (self.rcv_nxt() - end, self.reassembly.reach(self.rcv_nxt));
+        if let Some(growing) = &mut self.growing {
+            growing.on_read(end, queued, beyond, now);
         }
         self.maybe_update_window();
     }

@@ -15,6 +15,8 @@ pub(super) struct Ending {
     /// Offset after the last octet of data, known once a FIN has arrived.
     pub fin_at: u64,
     stage: Stage,
+    /// Its own FIN waits: a proxy passes on the one of the connection onward.
+    holds_fin: bool,
 }
 
 impl Default for Ending {
@@ -22,6 +24,7 @@ impl Default for Ending {
         Self {
             fin_at: u64::MAX,
             stage: Stage::Open,
+            holds_fin: false,
         }
     }
 }
@@ -105,6 +108,7 @@ impl Receiver {
     /// An acknowledgement of the other end's FIN carries its own.
     pub(super) fn add_fin(&mut self, segment: &mut Segment, now: Nanos) {
         match self.ending.stage {
+            Stage::Open if self.ending.holds_fin => {}
             Stage::Open | Stage::LastAck { .. } => {
                 segment.flags |= flags::FIN;
                 self.ending.stage = Stage::LastAck { seq: segment.seq };
@@ -121,6 +125,30 @@ impl Receiver {
             self.reopen.stop();
             self.owed = Owed::Reset;
         }
+    }
+
+    /// Its own FIN waits until `release_fin` (RFC 9293 §3.6: the connection is half closed).
+    pub fn hold_fin(&mut self) {
+        self.ending.holds_fin = true;
+    }
+
+    /// Its own FIN may leave.
+    pub fn release_fin(&mut self) {
+        if std::mem::take(&mut self.ending.holds_fin) && self.has_fin() {
+            self.owed = Owed::Acknowledgement;
+        }
+    }
+
+    /// It no longer knows the connection.
+    pub fn forget(&mut self) {
+        self.ending.stage = Stage::Reset;
+        self.owed = Owed::Nothing;
+        self.reopen.stop();
+    }
+
+    /// A segment came that belongs to no connection (RFC 9293 §3.5.2).
+    pub fn owe_reset(&mut self) {
+        self.owed = Owed::Reset;
     }
 
     /// RFC 9293 §3.10.5.

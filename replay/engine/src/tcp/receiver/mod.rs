@@ -33,6 +33,13 @@ pub enum Space {
         /// Octets per nanosecond; none: at once.
         octets_per_ns: Option<f64>,
     },
+    /// A process reads from the same, up to where it says.
+    Process {
+        /// Buffer size.
+        buffer_bytes: u64,
+        /// Octet up to which it has read.
+        read_to: u64,
+    },
     /// A proxy decides: octets to advertise now.
     Granted {
         /// Octets beyond `rcv_nxt` that may be promised.
@@ -115,7 +122,7 @@ impl Receiver {
     /// A receiver of leg `leg`. Without a handshake it is established at once.
     pub fn new(leg: u16, params: &StackParams, space: Space) -> Self {
         let (buffer, growing) = match space {
-            Space::Application { buffer_bytes, .. } => {
+            Space::Application { buffer_bytes, .. } | Space::Process { buffer_bytes, .. } => {
                 let max = params.receive_buffer_max_bytes;
                 let grows = params.receive_window_growth || max.is_some();
                 let growing = GrowingWindow::new(buffer_bytes, max, params.smss_bytes);
@@ -219,6 +226,21 @@ impl Receiver {
     /// Window scale that it announces.
     pub fn wscale(&self) -> u8 {
         self.wscale
+    }
+
+    /// Right edge of the window that it promises.
+    pub fn edge(&self) -> u64 {
+        self.edge
+    }
+
+    /// Payload of a full segment.
+    pub fn smss_bytes(&self) -> u32 {
+        self.params.smss_bytes
+    }
+
+    /// Header of a segment without SACK blocks.
+    pub fn header_bytes(&self) -> u32 {
+        self.params.header_bytes
     }
 
     /// Window that it promises now, from `rcv_nxt`.
@@ -339,6 +361,7 @@ impl Receiver {
                 octets_per_ns: Some(rate),
                 ..
             } => (self.read_to + now.saturating_sub(self.read_at) as f64 * rate).min(arrived),
+            Space::Process { read_to, .. } => read_to as f64,
             _ => arrived,
         }
     }
@@ -351,6 +374,7 @@ impl Receiver {
                 octets_per_ns: Some(_),
                 ..
             } => self.rcv_nxt() - self.read_to as u64,
+            Space::Process { read_to, .. } => self.rcv_nxt() - read_to,
             _ => 0,
         }
     }

@@ -37,6 +37,7 @@ impl Scoreboard {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tcp::scoreboard::Digest;
 
     #[test]
     fn what_is_marked_lost_is_remembered_until_forgotten_if_asked_for() {
@@ -56,5 +57,25 @@ mod tests {
             let noted: &[u64] = if wanted { &[1] } else { &[] };
             assert_eq!((board.lost_lately(), board.lost_total()), (noted, 3));
         }
+    }
+
+    /// RFC 2018 §8: what SACK reported may be acknowledged later. A proxy that withholds acknowledgements does that.
+    #[test]
+    fn a_hole_above_a_reported_run_is_found_when_the_run_is_acknowledged_in_part() {
+        let mut board = Scoreboard::new(1000, false);
+        let mut digest = Digest::default();
+        for n in 0..12 {
+            board.push(1 + 1000 * n, 1000, 0);
+        }
+        // Segments 2 to 9, one after the other, and 11.
+        for n in (2..10).chain([11]) {
+            board.sack(1 + 1000 * n, 1001 + 1000 * n, &mut digest);
+        }
+        board.mark_all_lost();
+        board.retransmit(0, 1);
+        board.retransmit(1, 1);
+        board.acknowledge(5001, &mut digest);
+        assert_eq!(board.next_retransmission(), Some(10));
+        assert_eq!(board.pipe(), 0);
     }
 }

@@ -67,6 +67,11 @@ impl Sender {
         self.state != ConnectionState::Closed
     }
 
+    /// Whether it begins with a handshake.
+    pub fn shakes_hands(&self) -> bool {
+        self.params.handshake
+    }
+
     /// Whether pacing may hold back what the windows let leave.
     pub fn is_paced(&self) -> bool {
         self.pacer.is_some()
@@ -150,6 +155,8 @@ impl Sender {
             ConnectionState::SynSent if segment.has(flags::SYN | flags::ACK) => {
                 self.take_syn_ack(segment, now);
             }
+            // RFC 9293 §3.10.7.3: the other end refuses the connection.
+            ConnectionState::SynSent if segment.has(flags::RST) => self.end_by_reset(None, now),
             ConnectionState::TimeWait { ack_due } => *ack_due |= segment.has(flags::FIN),
             // RFC 9293 §3.5.2: where no connection is, what comes is answered with a reset it will believe.
             ConnectionState::Reset { rst } if !segment.has(flags::RST) => *rst = Some(segment.ack),
@@ -265,6 +272,25 @@ impl Sender {
     pub fn abort(&mut self, now: Nanos) {
         self.fast_path_until = None;
         self.end_by_reset(Some(self.snd_nxt), now);
+    }
+
+    /// It no longer knows the connection: nothing leaves, and what comes is answered with a reset.
+    pub fn forget(&mut self, now: Nanos) {
+        self.fast_path_until = None;
+        self.end_by_reset(None, now);
+    }
+
+    /// The application writes no more: `end` is the end of the stream, which nothing sent reaches beyond.
+    pub fn stop_at(&mut self, end: u64) {
+        self.fast_path_until = None;
+        self.write_end = end;
+        self.finished = true;
+        self.close();
+    }
+
+    /// Octets of the application's stream that the other end has acknowledged.
+    pub fn acknowledged_octets(&self) -> u64 {
+        self.snd_una.min(self.fin_seq.unwrap_or(u64::MAX)) - 1
     }
 
     /// Linux (`tcp_model_timeout`): `retries` timeouts in a row as long as they take on a path without delay, whatever they

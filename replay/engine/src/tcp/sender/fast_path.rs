@@ -234,10 +234,11 @@ impl Sender {
         if !self.capabilities.observes {
             return;
         }
-        let segments = evidence.delivered;
-        evidence.delivered = self.newly_reported(segments, false);
-        self.controller.observe(evidence);
-        evidence.delivered = segments;
+        let delivered = self.newly_reported(evidence.delivered, false);
+        self.controller.observe(&AckEvidence {
+            delivered,
+            ..*evidence
+        });
         evidence.window_pkts = self.controller.window().cwnd;
         evidence.cwnd_limited = self.is_cwnd_limited();
     }

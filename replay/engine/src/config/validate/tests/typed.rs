@@ -30,8 +30,10 @@ fn rich() -> Value {
         "send_buffer_bytes": 50_000, "send_buffer_max_bytes": 90_000, "notsent_lowat_bytes": 5000, "retry_limit": 5,
         "syn_retry_limit": 4, "user_timeout_ns": 9_000_000_000_u64, "quick_start_bps": 1e6, "freeze_warning_ns": 100,
         "delayed_ack_timeout_ns": 40_000_000, "clock_granularity_ns": 1_000_000, "slow_start_limit_pkts": 2});
-    let proxies =
-        json!([{"node": "b", "buffer_pkts": 50, "variant": "cubic", "params": {"beta": 0.6}}]);
+    let proxies = json!([{"node": "b", "receive_buffer": {"pkts": 50}, "send_buffer": {"bytes": 5000}, "variant": "cubic",
+            "params": {"beta": 0.6}, "stack": {"profile": "rfc", "overrides": {"min_rto_ns": 300_000_000}},
+            "handshake": "hold", "acknowledge": "on_delivery", "forward_window": "third", "advertise": "free",
+            "faults": [{"at_ns": 5, "kind": "restart"}]}]);
     let on_off =
         json!({"kind": "on_off", "rate_bps": 1e6, "on_ns": 5000, "off_ns": 10, "write_bytes": 100});
     let pages = json!({"kind": "pages", "page_bytes": 100, "think_ns": 1, "request_bytes": 100, "pages": 3});
@@ -228,12 +230,12 @@ fn too_many_flows_are_refused_before_anything_else() {
     config.flows.remove(0);
     config.flows[0].variant = "unknown".into();
     config.duration_ns = 0;
-    for (flows, refused) in [(1023, false), (1024, false), (1025, true), (100_000, true)] {
+    for (flows, refused) in [(8191, false), (8192, false), (8193, true), (100_000, true)] {
         config.flows.resize(flows, config.flows[0].clone());
         let errors = config.validate().expect_err("no such variant").into_vec();
         let too_many = ConfigErrorKind::TooManyConnections {
             count: flows,
-            max: 1024,
+            max: 8192,
         };
         assert_eq!(errors[0].kind == too_many, refused, "{flows}");
         assert_eq!(errors.len() == 1, refused, "{flows}");

@@ -1,0 +1,143 @@
+"""Reports on workspaces, as files: HTML, Markdown, PDF or JSON, of one workspace or of several compared.
+
+Puts the packages together; hindflight.reports renders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from hindflight.reports.document import ReportMeta
+    from hindflight.reports.exports import Format
+    from hindflight.reports.sections import Section
+    from hindflight.toolkit.workspace import Workspace
+
+Form = Literal["html", "md", "pdf", "json"]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What to write: the report to `path` in `form` (by default that of the suffix of `path`, else HTML), and with
+    `charts` every chart as a file of `charts_form` into that folder."""
+
+    path: Path
+    form: Form | None = None
+    title: str = ""
+    utc: bool = False
+    charts: Path | None = None
+    charts_form: Format = "png"
+    force: bool = False
+
+    @property
+    def written_form(self) -> Form:
+        """Return the format of the report."""
+        suffix = self.path.suffix.lower().removeprefix(".")
+        if self.form is not None:
+            return self.form
+        return suffix if suffix in ("md", "pdf", "json") else "html"  # type: ignore[return-value]
+
+
+def write_documents(workspaces: Sequence[Workspace], wanted: Wanted) -> list[Path]:
+    """Write the report on one workspace, or on several and what changed from the first to the others.
+
+    Return the paths of the charts. ReportError: charts are wanted and there is no data. MachineError: a file cannot be
+    written, or Chromium is missing for a PDF. Without `force` HindflightError if a file may not be replaced.
+    """
+    from hindflight.pdf import check_printer, print_page
+    from hindflight.reports.document import json_of, markdown_of, page_of, prepare
+    from hindflight.reports.exports import write_figures
+    from hindflight.toolkit.files import write_whole
+    from hindflight.toolkit.seal import EMPTY_SEAL, sealed
+    from hindflight.toolkit.text import name_to_text
+
+    form = wanted.written_form
+    if form == "pdf":
+        check_printer()
+    if form in ("html", "pdf") or wanted.charts_form == "html":
+        prepare()
+    meta, found = _content(workspaces, wanted)
+    files: dict[str, Path] = {}
+    if wanted.charts is not None:
+        files = write_figures(found, wanted.charts, wanted.charts_form, force=wanted.force)
+    if form == "md":
+        pictures = {key: name_to_text(path.absolute()) for key, path in files.items() if wanted.charts_form != "html"}
+        content = markdown_of(meta, found, pictures)
+    elif form == "json":
+        content = json_of(meta, found)
+    elif form == "pdf":
+        content = sealed(print_page(page_of(meta, found)) + f"\n%{EMPTY_SEAL}\n".encode())
+    else:
+        content = page_of(meta, found)
+    write_whole(wanted.path, content, force=wanted.force)
+    return list(files.values())
+
+
+def _content(workspaces: Sequence[Workspace], wanted: Wanted) -> tuple[ReportMeta, list[Section]]:
+    from hindflight.reports.document import sections_of
+    from hindflight.reports.sections import combined
+    from hindflight.toolkit.schema import TABLES
+    from hindflight.toolkit.text import name_to_text
+
+    metas = [_meta(workspace, wanted) for workspace in workspaces]
+    parts = [
+        sections_of({name: workspace.scan(name) for name in TABLES}, meta)
+        for workspace, meta in zip(workspaces, metas, strict=True)
+    ]
+    if len(workspaces) == 1:
+        return metas[0], parts[0]
+    names = [name_to_text(workspace.path.name) for workspace in workspaces]
+    title = wanted.title or f"Hindflight report: {', '.join(names)}"
+    return replace(metas[0], title=title), combined(_changes(workspaces, names), names, parts)
+
+
+def _meta(workspace: Workspace, wanted: Wanted) -> ReportMeta:
+    from hindflight.reports.document import ReportMeta
+    from hindflight.toolkit.text import name_to_text
+
+    manifest = workspace.manifest
+    newest = manifest.commands[-1].versions if manifest.commands else {}
+    commands = {c.command: c for c in manifest.commands}  # one that read several inputs is there once for each
+    return ReportMeta(
+        title=wanted.title or f"Hindflight report: {name_to_text(workspace.path.name)}",
+        generated=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        manifest={
+            "inputs": [
+                {"name": i.name, "kind": i.kind, "size_bytes": i.size_bytes, "sha256": i.sha256, "note": i.note}
+                for i in manifest.inputs
+            ],
+            "versions": newest,
+            "commands": [{"command": c.command, "time_utc": c.time_utc} for c in commands.values()],
+        },
+        utc=wanted.utc,
+        workspace=name_to_text(workspace.path),
+    )
+
+
+def _changes(workspaces: Sequence[Workspace], names: Sequence[str]) -> list[tuple[str, list[dict[str, object]]]]:
+    """Return what changed from the first workspace to each other, as a caption and rows of `findings`."""
+    from hindflight.comparison import changes_between
+
+    found = []
+    for name, other in zip(names[1:], workspaces[1:], strict=True):
+        rows: list[dict[str, object]] = []
+        for change in changes_between(workspaces[0], other):
+            shared = {
+                "section": "change",
+                "subject": f"{change.subject}: {change.metric}",
+                "verdict": "info",
+                "text": "",
+            }
+            plain = {"low": None, "high": None, "unit": change.unit}
+            low, high = change.percent_interval
+            rows += [
+                {**shared, **plain, "metric": names[0], "value": change.before},
+                {**shared, **plain, "metric": name, "value": change.after},
+                {**shared, "metric": "change", "unit": "%", "value": change.percent, "low": low, "high": high},
+            ]
+        found.append((f"From {names[0]} to {name}: change with its 95 % interval", rows))
+    return found

@@ -1,0 +1,150 @@
+//! Split proxies of a flow: where they are, the connection that each opens onward, its buffers and its policies.
+//!
+//! Does not depend on how a proxy works. Every policy is a key; none implies another. Read `docs/proxies.md` first.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Profile, StackOverrides};
+use crate::cc::ParamValues;
+use crate::sim::time::Nanos;
+
+/// Buffer of a proxy unless the configuration gives one: that of Palazzi et al.
+const DEFAULT_BUFFER_PKTS: u32 = 200;
+
+/// A split-connection proxy.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProxyConfig {
+    /// Node of the proxy, neither end of the flow.
+    pub node: String,
+    /// Variant of the connection that it opens onward; none: the flow's.
+    #[serde(default)]
+    pub variant: Option<String>,
+    /// Parameters of that variant.
+    #[serde(default)]
+    pub params: ParamValues,
+    /// Stack of that connection, at both its ends; none: the flow's.
+    #[serde(default)]
+    pub stack: Option<LegStack>,
+    /// Memory for what has arrived and has not been passed on; without `send_buffer`, until it is acknowledged onward. None:
+    /// 200 packets, but for sockets, whose buffers are those of the stacks.
+    #[serde(default)]
+    pub receive_buffer: Option<BufferSize>,
+    /// Separate memory for what has been passed on and is not acknowledged onward; a blocking write moves octets there.
+    /// None: one cache for both.
+    #[serde(default)]
+    pub send_buffer: Option<BufferSize>,
+    /// When it acknowledges what arrives.
+    #[serde(default)]
+    pub acknowledge: AcknowledgePolicy,
+    /// How much of its free memory it advertises.
+    #[serde(default)]
+    pub advertise: AdvertisePolicy,
+    /// How much may be unacknowledged onward.
+    #[serde(default)]
+    pub forward_window: ForwardWindow,
+    /// When it answers a SYN.
+    #[serde(default)]
+    pub handshake: HandshakePolicy,
+    /// What befalls it, at ascending times.
+    #[serde(default)]
+    pub faults: Vec<FaultConfig>,
+}
+
+/// The stack of one connection of a split path.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LegStack {
+    /// Values of all parameters that `overrides` leaves out.
+    #[serde(default)]
+    pub profile: Profile,
+    /// Parameters that differ from the profile.
+    #[serde(default)]
+    pub overrides: StackOverrides,
+}
+
+/// Size of a buffer: in packets, which are full segments of the connection that fills it, or in octets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BufferSize {
+    /// Packets.
+    Pkts(u32),
+    /// Octets.
+    Bytes(u64),
+}
+
+impl Default for BufferSize {
+    fn default() -> Self {
+        Self::Pkts(DEFAULT_BUFFER_PKTS)
+    }
+}
+
+/// When a proxy acknowledges what has arrived in order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AcknowledgePolicy {
+    /// When it arrives.
+    #[default]
+    OnReceipt,
+    /// When it has left once on the connection onward.
+    AfterForwarding,
+    /// When it has been acknowledged on the connection onward: end to end if every proxy of the path does so.
+    OnDelivery,
+}
+
+/// What a proxy advertises upstream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AdvertisePolicy {
+    /// Half of the free buffer, rounded down (the forwarding agent of Palazzi et al.).
+    #[default]
+    HalfFree,
+    /// All of the free buffer.
+    Free,
+    /// All of the free buffer, up to a third of the buffer (the on-board agent of Luglio et al.).
+    Third,
+    /// That of a socket of the stack: a process reads from it what fits into the socket onward (PEPsal).
+    Sockets,
+}
+
+/// How much may be unacknowledged on the connection onward, besides its own windows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ForwardWindow {
+    /// All that is stored.
+    #[default]
+    Unlimited,
+    /// A third of the buffer that it is stored in (the on-board agent of Luglio et al.).
+    Third,
+}
+
+/// When a proxy answers a SYN.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HandshakePolicy {
+    /// At once; it opens the connection onward when its own is established.
+    #[default]
+    Accept,
+    /// When the connection onward is established.
+    Hold,
+}
+
+/// What befalls a proxy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FaultConfig {
+    /// When.
+    pub at_ns: Nanos,
+    /// What.
+    pub kind: FaultKind,
+}
+
+/// A kind of fault. Either loses all that is stored and the state of both connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FaultKind {
+    /// It is back at once, and answers segments of the connections that it no longer knows with a reset.
+    Restart,
+    /// It never answers again.
+    Failure,
+}

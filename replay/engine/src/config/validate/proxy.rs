@@ -1,0 +1,126 @@
+//! Checks of a proxy: its connection onward, its buffers, and policies that contradict each other.
+
+use super::{MAX_NS, MAX_PKTS, Place, validate_params, variant_at};
+use crate::cc::catalogue::Variant;
+use crate::config::error::ConfigErrorKind;
+use crate::config::{
+    AdvertisePolicy, BufferSize, FlowConfig, ForwardWindow, HandshakePolicy, ProxyConfig,
+    StackParams,
+};
+use crate::sim::time::Nanos;
+
+const MAX_BUFFER_BYTES: u64 = 1 << 40;
+
+impl FlowConfig {
+    /// `place` is that of the proxy.
+    pub(super) fn validate_proxy(&self, place: &Place, proxy: &ProxyConfig, end: Nanos) {
+        let profile = proxy.stack.map_or(self.profile, |stack| stack.profile);
+        let params = place.key("params");
+        if let Some(variant) = &proxy.variant {
+            if let Some(variant) = variant_at(&place.key("variant"), variant) {
+                validate_params(&params, variant, profile, &proxy.params);
+            }
+        } else if !proxy.params.is_empty() {
+            params.refuse(ConfigErrorKind::ParametersWithoutVariant);
+        }
+        self.validate_stack_of(place, proxy);
+        self.validate_buffers(place, proxy);
+        let upstream = self.stack_before(proxy);
+        if proxy.handshake == HandshakePolicy::Hold && !upstream.handshake {
+            place.key("handshake").refuse(ConfigErrorKind::Requires {
+                key: "handshake",
+                value: Some(true),
+            });
+        }
+        let faults = place.key("faults");
+        for (i, pair) in proxy.faults.windows(2).enumerate() {
+            if pair[1].at_ns < pair[0].at_ns {
+                let value = pair[1].at_ns.into();
+                let fault = faults.index(i + 1);
+                fault
+                    .key("at_ns")
+                    .refuse(ConfigErrorKind::NotAscending { value });
+            }
+        }
+        for (i, fault) in proxy.faults.iter().enumerate() {
+            let fault_place = faults.index(i);
+            fault_place
+                .key("at_ns")
+                .within(fault.at_ns, 0, end.min(MAX_NS));
+        }
+    }
+
+    fn validate_stack_of(&self, place: &Place, proxy: &ProxyConfig) {
+        let Some(given) = proxy.stack else {
+            return;
+        };
+        let stack = place.key("stack");
+        let overrides = stack.key("overrides");
+        let errors_before = place.found().count();
+        let params = self.stack_of(proxy);
+        params.validate(&overrides, &given.overrides);
+        let name = proxy.variant.as_ref().unwrap_or(&self.variant);
+        let values = if proxy.variant.is_some() {
+            &proxy.params
+        } else {
+            &self.params
+        };
+        let variant = Variant::from_name(name).ok();
+        if let Some(variant) = variant.filter(|_| place.found().count() == errors_before) {
+            let fixed = variant.fix(&params, values).recovery;
+            if given.overrides.recovery.is_some_and(|given| given != fixed) {
+                let variant = name.clone();
+                let recovery = overrides.key("recovery");
+                recovery.refuse(ConfigErrorKind::FixedRecovery { variant });
+            }
+        }
+    }
+
+    /// Stack of the connection that ends at `proxy`.
+    fn stack_before(&self, proxy: &ProxyConfig) -> StackParams {
+        let before = (self.proxies.iter()).take_while(|each| each.node != proxy.node);
+        before.last().map_or_else(
+            || StackParams::resolve(self.profile, &self.stack),
+            |before| self.stack_of(before),
+        )
+    }
+
+    /// Each buffer holds a full segment of the connection that fills it.
+    fn validate_buffers(&self, place: &Place, proxy: &ProxyConfig) {
+        let smss = u64::from(self.stack_before(proxy).smss_bytes);
+        let onward = u64::from(self.stack_of(proxy).smss_bytes);
+        let sockets = proxy.advertise == AdvertisePolicy::Sockets;
+        let own = [
+            ("receive_buffer", proxy.receive_buffer.is_some()),
+            ("send_buffer", proxy.send_buffer.is_some()),
+            (
+                "forward_window",
+                proxy.forward_window == ForwardWindow::Third,
+            ),
+        ];
+        for (name, given) in own {
+            if sockets && given {
+                let with = "sockets";
+                place.key(name).refuse(ConfigErrorKind::Conflicts { with });
+            }
+        }
+        let buffers = [
+            ("receive_buffer", proxy.receive_buffer, smss),
+            ("send_buffer", proxy.send_buffer, smss.max(onward)),
+        ];
+        for (name, size, min_bytes) in buffers {
+            let buffer = place.key(name);
+            match size {
+                Some(BufferSize::Pkts(pkts)) => {
+                    buffer.key("pkts").within(u64::from(pkts), 1, MAX_PKTS);
+                }
+                Some(BufferSize::Bytes(bytes)) => {
+                    buffer
+                        .key("bytes")
+                        .within(bytes, min_bytes, MAX_BUFFER_BYTES);
+                }
+                None => {}
+            }
+        }
+    }
+}

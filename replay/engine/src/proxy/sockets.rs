@@ -1,0 +1,78 @@
+//! A proxy that is a process with two sockets: it reads from one what it can write to the other.
+//!
+//! Does not depend on policies of a proxy's own memory. PEPsal (`workers.c`) moves octets by `splice` through a pipe, does
+//! not block, and waits for room in the socket (`EPOLLOUT`) once a write has failed.
+
+use crate::app::{SendBuffer, send_buffer};
+use crate::config::StackParams;
+use crate::sim::time::Nanos;
+use crate::tcp::receiver::Receiver;
+use crate::tcp::sender::Sender;
+
+/// Linux (`pipe(7)`): capacity of a pipe, 16 pages.
+const PIPE_BYTES: u64 = 65_536;
+/// Linux (`tcp_sndbuf_expand`): memory of a send buffer when a connection is established: two windows of ten packets.
+const SEND_BUFFER_BYTES: u64 = 2 * 10 * 2304;
+/// Linux (`tcp_wmem`): maximum of the same.
+const SEND_BUFFER_MAX_BYTES: u64 = 4 << 20;
+
+/// Octets on their way from one socket to the other.
+#[derive(Debug)]
+pub struct Relay {
+    buffer: Option<SendBuffer>,
+    /// Size of all buffers at their maximum.
+    capacity_bytes: u64,
+}
+
+/// The stack of the connection onward: with the send buffer of Linux where it gives none.
+pub fn with_send_buffer(params: &StackParams) -> StackParams {
+    let mut params = *params;
+    if params.send_buffer_bytes.is_none() {
+        params.send_buffer_bytes = Some(SEND_BUFFER_BYTES);
+        params.send_buffer_max_bytes = Some(SEND_BUFFER_MAX_BYTES);
+    }
+    params
+}
+
+impl Relay {
+    /// A relay from a connection of the stack `upstream` to one of the stack `onward`.
+    pub fn new(upstream: &StackParams, onward: &StackParams) -> Self {
+        let receive = upstream.receive_buffer_max_bytes;
+        let send = onward.send_buffer_max_bytes.or(onward.send_buffer_bytes);
+        Self {
+            buffer: send_buffer(onward),
+            capacity_bytes: receive.unwrap_or(upstream.receive_buffer_bytes)
+                + PIPE_BYTES
+                + send.unwrap_or(0),
+        }
+    }
+
+    /// Size of all memory in octets.
+    pub fn capacity_bytes(&self) -> u64 {
+        self.capacity_bytes
+    }
+
+    /// Writes to the socket onward what it takes of what has arrived, and reads what then fits into the pipe. `pushed_to` is
+    /// the end of what arrived with PSH.
+    pub fn run(
+        &mut self,
+        from: &mut Receiver,
+        to: &mut Sender,
+        pushed_to: Option<u64>,
+        now: Nanos,
+    ) {
+        let arrived = from.rcv_nxt();
+        while to.write_end() < arrived && to.established_at().is_some() {
+            if let Some(buffer) = &mut self.buffer {
+                let writable = buffer.is_writable(&to.buffered(now), true);
+                to.note_writer(!writable);
+                if !writable {
+                    break;
+                }
+            }
+            let end = arrived.min(to.write_end() + to.piece_room());
+            to.write_to(end, pushed_to.is_some_and(|pushed| end >= pushed));
+        }
+        from.read_to(arrived.min(to.write_end() + PIPE_BYTES), now);
+    }
+}

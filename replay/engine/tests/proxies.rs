@@ -1,0 +1,422 @@
+//! The policies of a proxy as packet ladders, and what faults, resets and a stop do to a split flow.
+
+use std::fmt::Write;
+use std::sync::atomic::AtomicBool;
+
+use hindflight_engine::{
+    Config, Direction, Event, FlowSummary, Nanos, RunSummary, Segment, Tap, World, flags, run,
+};
+
+/// The packets that the proxy of the only flow sends, and what the data sender sends again: `TIME up` for the connection of
+/// the sender, `TIME on` for the one onward. Segments of 1000 octets count from 1.
+#[derive(Default)]
+struct Ladder(String);
+
+impl Ladder {
+    fn note(&mut self, now: Nanos, side: &str, what: &str) {
+        let head = format!("{:.3} {side} ", now as f64 / 1e9);
+        if let Some(line) = self.0.lines().last()
+            && line.starts_with(&head)
+        {
+            self.0.pop();
+            self.0.push_str(", ");
+        } else {
+            self.0.push_str(&head);
+        }
+        writeln!(self.0, "{what}").expect("writes to a string");
+    }
+}
+
+fn number(octet: u64) -> u64 {
+    1 + octet.saturating_sub(1) / 1000
+}
+
+fn shown(segment: &Segment) -> String {
+    let control = match segment.flags & flags::CONTROL {
+        0 => "",
+        flags::SYN => "SYN ",
+        flags::FIN => "FIN ",
+        _ => "RST ",
+    };
+    if segment.payload_bytes > 0 {
+        format!("{control}{}", number(segment.seq))
+    } else if segment.direction == Direction::Reverse {
+        let window = segment.wnd_bytes / 1000;
+        format!("{control}ack {} wnd {window}", number(segment.ack))
+    } else if control.is_empty() {
+        "ACK".to_owned()
+    } else {
+        control.trim_end().to_owned()
+    }
+}
+
+impl Tap for Ladder {
+    fn event(&mut self, now: Nanos, event: Event<'_>) {
+        if let Event::Sent(segment) = event {
+            let side = match (segment.leg, segment.direction) {
+                (0, Direction::Reverse) => "up",
+                (1, Direction::Forward) => "on",
+                _ => return,
+            };
+            self.note(now, side, &shown(segment));
+        }
+    }
+}
+
+const STACK: &str = r#""handshake": false, "smss_bytes": 1000, "delayed_ack": false, "initial_window_pkts": 6,
+    "timestamps": false"#;
+
+/// A flow of `flow` over two hops of 10 ms each way, with a proxy of `policies` between them.
+fn config(flow: &str, policies: &str) -> Config {
+    let way = r#"{"delay_ns": 10000000}"#;
+    let text = format!(
+        r#"{{"duration_ns": 30000000000, "path": {{"nodes": ["a", "p", "b"], "links": [
+            {{"name": "ap", "forward": {way}, "reverse": {way}}},
+            {{"name": "pb", "forward": {way}, "reverse": {way}}}]}},
+            "flows": [{{"name": "f", "variant": "sack", {flow}, "proxies": [{{"node": "p", {policies}}}]}}]}}"#
+    );
+    serde_json::from_str(&text).expect("well-formed")
+}
+
+fn ladder(flow: &str, policies: &str) -> (RunSummary, String) {
+    let config = config(flow, policies);
+    let mut ladder = Ladder::default();
+    let summary = World::new(&config, 1, &mut ladder)
+        .expect("valid")
+        .run(&AtomicBool::new(false))
+        .expect("nobody interrupts");
+    (summary, ladder.0)
+}
+
+/// So many segments through a proxy of `policies`.
+fn check(policies: &str, segments: u64, expected: &str) {
+    let size_bytes = 1000 * segments;
+    let flow = format!(r#""size_bytes": {size_bytes}, "stack": {{{STACK}}}"#);
+    let (summary, got) = ladder(&flow, policies);
+    let lines: Vec<&str> = expected.lines().map(str::trim).collect();
+    assert_eq!(got.trim_end(), lines.join("\n"), "{policies}");
+    assert_eq!(summary.flows[0].delivered_bytes, size_bytes);
+}
+
+#[test]
+fn on_receipt_acknowledges_what_arrives_and_advertises_half_of_what_is_free() {
+    check(
+        r#""receive_buffer": {"pkts": 20}"#,
+        6,
+        "0.010 up ack 2 wnd 9
+         0.010 on 1
+         0.010 up ack 3 wnd 9
+         0.010 on 2
+         0.010 up ack 4 wnd 8
+         0.010 on 3
+         0.010 up ack 5 wnd 8
+         0.010 on 4
+         0.010 up ack 6 wnd 7
+         0.010 on 5
+         0.010 up ack 7 wnd 7
+         0.010 on 6",
+    );
+}
+
+#[test]
+fn after_forwarding_acknowledges_what_has_left_once() {
+    check(
+        r#""receive_buffer": {"pkts": 12}, "advertise": "free", "acknowledge": "after_forwarding",
+            "forward_window": "third""#,
+        6,
+        "0.010 on 1
+         0.010 up ack 2 wnd 11
+         0.010 on 2
+         0.010 up ack 3 wnd 10
+         0.010 on 3
+         0.010 up ack 4 wnd 9
+         0.010 on 4
+         0.010 up ack 5 wnd 8
+         0.030 on 5
+         0.030 up ack 6 wnd 8
+         0.030 on 6
+         0.030 up ack 7 wnd 8",
+    );
+}
+
+#[test]
+fn on_delivery_acknowledges_what_the_receiver_has() {
+    check(
+        r#""receive_buffer": {"pkts": 12}, "advertise": "free", "acknowledge": "on_delivery""#,
+        8,
+        "0.010 on 1, 2, 3, 4, 5, 6
+         0.030 up ack 2 wnd 12, ack 3 wnd 12, ack 4 wnd 12, ack 5 wnd 12, ack 6 wnd 12, ack 7 wnd 12
+         0.050 on 7, 8",
+    );
+}
+
+#[test]
+fn a_third_of_the_cache_comes_in_and_goes_on() {
+    check(
+        r#""receive_buffer": {"pkts": 9}, "advertise": "third", "forward_window": "third""#,
+        6,
+        "0.010 up ack 2 wnd 3
+         0.010 on 1
+         0.010 up ack 3 wnd 3
+         0.010 on 2
+         0.010 up ack 4 wnd 3
+         0.010 on 3
+         0.030 up ack 5 wnd 3, ack 6 wnd 3, ack 7 wnd 3
+         0.030 on 4, 5, 6",
+    );
+}
+
+#[test]
+fn a_blocking_write_moves_octets_to_a_separate_send_buffer() {
+    check(
+        r#""receive_buffer": {"pkts": 4}, "send_buffer": {"pkts": 2}, "advertise": "free""#,
+        6,
+        "0.010 up ack 2 wnd 4
+         0.010 on 1
+         0.010 up ack 3 wnd 4
+         0.010 on 2
+         0.010 up ack 4 wnd 3, ack 5 wnd 2
+         0.030 up ack 6 wnd 1, ack 7 wnd 0, ack 7 wnd 1
+         0.030 on 3, 4
+         0.050 up ack 7 wnd 3
+         0.050 on 5, 6",
+    );
+}
+
+#[test]
+fn a_cache_of_one_packet_passes_one_packet_at_a_time() {
+    check(
+        r#""receive_buffer": {"pkts": 1}"#,
+        3,
+        "0.010 up ack 2 wnd 0
+         0.010 on 1
+         0.030 up ack 2 wnd 1
+         0.050 up ack 3 wnd 0
+         0.050 on 2
+         0.070 up ack 3 wnd 1
+         0.090 up ack 4 wnd 0
+         0.090 on 3",
+    );
+}
+
+/// The same with a handshake and a FIN.
+fn opened(policies: &str) -> String {
+    let stack = STACK.replace("false, \"smss", "true, \"close\": true, \"smss");
+    let flow = format!(r#""size_bytes": 2000, "stack": {{{stack}}}"#);
+    ladder(&flow, policies).1
+}
+
+#[test]
+fn an_accepting_proxy_answers_at_once_and_a_holding_one_when_the_receiver_has() {
+    let shown = |text: &str| text.lines().map(str::trim).collect::<Vec<_>>().join("\n") + "\n";
+    // The FIN upstream waits for the receiver's: meanwhile the connection is half closed.
+    let accepted = "0.010 up SYN ack 1 wnd 65
+        0.030 on SYN
+        0.030 up ack 2 wnd 99, ack 3 wnd 99, ack 3 wnd 99
+        0.050 on ACK, 1, 2, FIN
+        0.070 up FIN ack 3 wnd 100
+        0.070 on ACK";
+    assert_eq!(opened(r#""handshake": "accept""#), shown(accepted));
+    let held = "0.010 on SYN
+        0.030 up SYN ack 1 wnd 65
+        0.030 on ACK
+        0.050 up ack 2 wnd 99
+        0.050 on 1
+        0.050 up ack 3 wnd 99
+        0.050 on 2
+        0.050 up ack 3 wnd 99
+        0.050 on FIN
+        0.070 up FIN ack 3 wnd 100
+        0.070 on ACK";
+    assert_eq!(opened(r#""handshake": "hold""#), shown(held));
+}
+
+#[test]
+fn a_receiver_that_does_not_answer_is_a_refused_connection_where_the_syn_is_held() {
+    let text = r#""size_bytes": 2000, "stack": {"syn_retry_limit": 1, "smss_bytes": 1000}"#;
+    let run_of = |handshake: &str| {
+        let mut config = config(text, &format!(r#""handshake": "{handshake}""#));
+        config.path.links[1].forward.loss =
+            serde_json::from_str(r#"{"kind": "bernoulli", "per": 1.0}"#).expect("well-formed");
+        config.path.links[1].forward.loss_applies_to = hindflight_engine::LossScope::All;
+        run(&config, 1).expect("valid").flows[0].clone()
+    };
+    let held = run_of("hold");
+    assert_eq!(
+        (held.established_ns, held.proxy_lost_bytes),
+        (None, Some(0))
+    );
+    assert!(held.reset_ns.is_some());
+    // Accepted, the connection is reset with what it had acknowledged.
+    let accepted = run_of("accept");
+    assert!(accepted.established_ns.is_some() && accepted.reset_ns.is_some());
+    assert_eq!(accepted.proxy_lost_bytes, Some(2000));
+}
+
+/// A transfer of 10 MB at 10 Mbit/s and then 5 Mbit/s, whose proxy suffers a fault after 2 s.
+fn faulty(policies: &str) -> FlowSummary {
+    let mut config = config(
+        r#""size_bytes": 10000000, "stack": {"retry_limit": 3, "min_rto_ns": 200000000}"#,
+        policies,
+    );
+    config.path.links[0].forward.rate_bps = Some(10e6);
+    config.path.links[1].forward.rate_bps = Some(5e6);
+    run(&config, 1).expect("valid").flows[0].clone()
+}
+
+#[test]
+fn a_fault_loses_what_was_acknowledged_and_not_delivered_and_the_summary_names_it() {
+    // What has left for the link onward still arrives: the cache holds more than that.
+    let faults = |kind: &str| {
+        format!(
+            r#""forward_window": "third", "faults": [{{"at_ns": 2000000000, "kind": "{kind}"}}]"#
+        )
+    };
+    for kind in ["restart", "failure"] {
+        let flow = faulty(&faults(kind));
+        assert!(
+            !flow.completed && flow.reset_ns == Some(2_000_000_000),
+            "{kind}"
+        );
+        let lost = flow.proxy_lost_bytes.expect("there is a proxy");
+        let held = flow.proxy_held_max_bytes.expect("there is a proxy");
+        assert!(lost > 0 && lost <= held, "{kind}: {lost} of {held}");
+        // With acknowledgements end to end nothing is lost that the sender does not know of.
+        let safe = faulty(&format!(
+            r#"{}, "acknowledge": "on_delivery""#,
+            faults(kind)
+        ));
+        assert!(!safe.completed, "{kind}");
+        assert_eq!(
+            (safe.proxy_lost_bytes, safe.proxy_held_max_bytes),
+            (Some(0), Some(0))
+        );
+    }
+    let whole = faulty(r#""receive_buffer": {"pkts": 200}"#);
+    assert!(whole.completed && whole.proxy_lost_bytes == Some(0));
+}
+
+#[test]
+fn occupancy_and_delay_are_those_of_a_full_cache() {
+    // 10 Mbit/s in, 2 Mbit/s out: the cache of 40 fills to where half of what is free is in flight, and stays there.
+    let mut config = config(
+        r#""size_bytes": 3000000, "stack": {"smss_bytes": 1000, "timestamps": false}"#,
+        r#""receive_buffer": {"pkts": 40}, "advertise": "free""#,
+    );
+    config.path.links[0].forward.rate_bps = Some(10e6);
+    config.path.links[1].forward.rate_bps = Some(2e6);
+    let flow = run(&config, 1).expect("valid").flows[0].clone();
+    let stored = flow.proxy_stored_max_bytes.expect("there is a proxy");
+    let mean = flow.proxy_stored_mean_bytes.expect("there is a proxy");
+    assert!((35_000..=40_000).contains(&stored), "{stored}");
+    assert!((30_000..=stored).contains(&mean), "{mean}");
+    // Little: 40 packets of 1040 octets at 2 Mbit/s are 166 ms.
+    let delay_ms = flow.proxy_delay_mean_ns.expect("octets have passed") as f64 / 1e6;
+    assert!((125.0..167.0).contains(&delay_ms), "{delay_ms}");
+}
+
+#[test]
+fn a_flow_that_stops_delivers_what_it_has_written_and_ends() {
+    for (application, writes) in [
+        (r#"{"kind": "greedy"}"#, None),
+        (
+            r#"{"kind": "on_off", "rate_bps": 800000, "on_ns": 1000000000, "off_ns": 0, "write_bytes": 1000}"#,
+            Some(200),
+        ),
+    ] {
+        for policies in [
+            r#""receive_buffer": {"pkts": 20}"#,
+            r#""acknowledge": "on_delivery""#,
+        ] {
+            let flow = format!(
+                r#""stop_ns": 2000000000, "application": {application}, "stack": {{{STACK}, "close": true}}"#
+            );
+            let (summary, _) = ladder(&flow, policies);
+            let flow = &summary.flows[0];
+            assert!(flow.completed, "{application} {policies}");
+            assert!(
+                (2_000_000_000..2_200_000_000).contains(&flow.duration_ns),
+                "{flow:?}"
+            );
+            if let Some(writes) = writes {
+                assert!(
+                    flow.delivered_bytes.abs_diff(writes * 1000) <= 1000,
+                    "{flow:?}"
+                );
+            }
+        }
+    }
+}
+
+/// Goodput in Mbit/s of a greedy flow of `linux` over 10 ms at 100 Mbit/s and 250 ms at `rate_bps`, split by PEPsal's sockets
+/// with `onward` in the stack of the second connection; and the maximum in the proxy's memory.
+fn by_sockets(rate_bps: f64, onward: &str) -> (f64, u64) {
+    let mut config = config(
+        r#""profile": "linux""#,
+        &format!(
+            r#""advertise": "sockets", "variant": "hybla",
+                "stack": {{"profile": "linux", "overrides": {{{onward}}}}}"#
+        ),
+    );
+    config.path.links[0].forward.rate_bps = Some(100e6);
+    config.path.links[1].forward.rate_bps = Some(rate_bps);
+    let far = &mut config.path.links[1];
+    (far.forward.delay_ns, far.reverse.delay_ns) = (250_000_000, 250_000_000);
+    let flow = run(&config, 1).expect("valid").flows[0].clone();
+    let stored = flow.proxy_stored_max_bytes.expect("there is a proxy");
+    (flow.goodput_bps / 1e6, stored)
+}
+
+#[test]
+fn sockets_fill_a_long_link_as_far_as_the_send_buffer_reaches() {
+    let (full, stored) = by_sockets(5e6, r#""dsack": true"#);
+    assert!((4.3..4.9).contains(&full), "{full}");
+    // Grown to two windows of the link and a receive buffer that grows with what is read; far from the 24 MiB that they may.
+    assert!((300_000..12_000_000).contains(&stored), "{stored}");
+    // 64 KiB of memory are 28 full segments of 2304 octets; in flight is what a write leaves: 28 and 832 octets for each piece.
+    let (bounded, small) = by_sockets(5e6, r#""send_buffer_bytes": 65536"#);
+    assert!(bounded < 65_536.0 * 8.0 / 0.5 / 1e6, "{bounded}");
+    assert!(bounded > 0.5 && small < stored, "{bounded} {small}");
+}
+
+/// 1000 connections of `linux` for 60 s through one gateway, 100 Mbit/s and 250 ms behind it.
+fn thousand() -> Config {
+    let near = r#"{"rate_bps": 1e9, "delay_ns": 10000000, "queue": {"kind": "drop_tail", "limit_pkts": 20000}}"#;
+    let far = r#"{"rate_bps": 100e6, "delay_ns": 125000000, "queue": {"kind": "drop_tail", "limit_pkts": 2000}}"#;
+    let flows: Vec<String> = (0..1000)
+        .map(|number| {
+            format!(
+                r#"{{"name": "f{number}", "variant": "cubic", "profile": "linux", "start_ns": {},
+                    "proxies": [{{"node": "p", "receive_buffer": {{"pkts": 50}}, "advertise": "free"}}]}}"#,
+                number * 1_000_000
+            )
+        })
+        .collect();
+    let text = format!(
+        r#"{{"duration_ns": 60000000000, "path": {{"nodes": ["a", "p", "b"], "links": [
+            {{"name": "ap", "forward": {near}, "reverse": {near}}},
+            {{"name": "pb", "forward": {far}, "reverse": {far}}}]}}, "flows": [{}]}}"#,
+        flows.join(",")
+    );
+    serde_json::from_str(&text).expect("well-formed")
+}
+
+#[test]
+fn a_thousand_connections_share_one_gateway() {
+    let delivered = |seconds: u64| -> Vec<u64> {
+        let mut config = thousand();
+        config.duration_ns = seconds * 1_000_000_000;
+        let summary = run(&config, 1).expect("valid");
+        summary
+            .flows
+            .iter()
+            .map(|flow| flow.delivered_bytes)
+            .collect()
+    };
+    let (early, late) = (delivered(10), delivered(60));
+    assert!(early.iter().zip(&late).all(|(early, late)| late > early));
+    let octets: u64 = late.iter().sum::<u64>() - early.iter().sum::<u64>();
+    // Octets of IP: 1500 for 1448 of payload.
+    let used = octets as f64 * 1500.0 / 1448.0 * 8.0 / 50.0 / 100e6;
+    assert!(used >= 0.95, "{used}");
+}

@@ -1,0 +1,166 @@
+"""Presets of proxies: the keys of `[[proxy]]` tables as a paper or a program has them, each of which a table overrides.
+
+Depends on the keys of the file, not on how a proxy works. Read docs/proxies.md, "Presets".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hindflight.toolkit.errors import HindflightError, did_you_mean
+
+Table = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """A named set of keys. `boxes` are the keys of its proxies in the order of the path.
+
+    With `repeats` any number of proxies has the only box; else there are as many as `counts` allows.
+    """
+
+    name: str
+    summary: str
+    source: str
+    boxes: tuple[Table, ...]
+    counts: tuple[int, ...] = ()
+
+    @property
+    def repeats(self) -> bool:
+        """Whether every proxy of it is alike."""
+        return not self.counts
+
+    def text(self) -> str:
+        """Return its tables as a scenario writes them, with nodes to be filled in."""
+        lines = []
+        for number, box in enumerate(self.boxes, 1):
+            name = self.name if len(self.boxes) == 1 else f"{self.name}-{number}"
+            lines += ["[[proxy]]", f'name = "{name}"', f'node = "NODE{number}"']
+            lines += [f"{key} = {_toml(value)}" for key, value in box.items()]
+            lines.append("")
+        return "\n".join(lines).rstrip()
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{key} = {_toml(each)}" for key, each in value.items()) + " }"
+    return f'"{value}"' if isinstance(value, str) else str(value).lower()
+
+
+_PEPSAL_SOCKETS = {"acknowledge": "on_receipt", "advertise": "sockets", "handshake": "accept"}
+_PEAK = "400 kbit/s"
+_SATELLITE, _GROUND = "480 ms", "80 ms"
+
+PRESETS: dict[str, Preset] = {
+    preset.name: preset
+    for preset in (
+        Preset(
+            "haps-split",
+            "forwarding agent: half of the free cache is advertised",
+            "Palazzi et al. 2005, section 3: cache of 200 packets for each connection",
+            (
+                {
+                    "receive_buffer": "200 pkts",
+                    "acknowledge": "on_receipt",
+                    "advertise": "half_free",
+                    "forward_window": "unlimited",
+                },
+            ),
+        ),
+        Preset(
+            "onboard-split",
+            "on-board agent: a third of the cache comes in, a third goes on",
+            "Luglio et al. 2004, section III: three pipes of 21 packets at 1 Mbit/s",
+            (
+                {
+                    "receive_buffer": "63 pkts",
+                    "acknowledge": "on_receipt",
+                    "advertise": "third",
+                    "forward_window": "third",
+                },
+            ),
+        ),
+        Preset(
+            "pepsal",
+            "two Linux sockets and a pipe; Hybla onward from the first, the flow's variant from the second",
+            "Caini, Firrincieli and Lacamera 2006; CNES/pepsal: listener.c, workers.c",
+            (
+                {"variant": "hybla", "stack": {"profile": "linux"}, **_PEPSAL_SOCKETS},
+                {"stack": {"profile": "linux"}, **_PEPSAL_SOCKETS},
+            ),
+            (1, 2),
+        ),
+        Preset(
+            "aerotcp-gateways",
+            "ground and aircraft gateway: fixed window on the satellite link, blocking writes between buffers",
+            "Shang, Hadjitheodosiou and Baras 2005, section IV: 400 kbit/s per connection, low error rate",
+            (
+                {
+                    "variant": "aerotcp",
+                    "receive_buffer": {"rate": _PEAK, "rtt": _GROUND, "errors": "low"},
+                    "send_buffer": {"rate": _PEAK, "rtt": _SATELLITE, "errors": "low"},
+                    "advertise": "free",
+                },
+                {
+                    "receive_buffer": {"rate": _PEAK, "rtt": _SATELLITE, "errors": "low"},
+                    "send_buffer": {"rate": _PEAK, "rtt": _SATELLITE, "errors": "none"},
+                    "advertise": "free",
+                },
+            ),
+            (2,),
+        ),
+    )
+}
+
+
+def find_preset(name: str) -> Preset:
+    """Return the preset of that name: HindflightError with the most similar name if there is none."""
+    if name not in PRESETS:
+        raise HindflightError(f"there is no preset {name}", did_you_mean(name, PRESETS) or f"presets: {_names()}")
+    return PRESETS[name]
+
+
+def with_presets(tables: Sequence[Any], path: Sequence[Any]) -> list[Any]:
+    """Return the `[[proxy]]` tables of a file with what their presets fill in: ValueError for what cannot be."""
+    filled = list(tables)
+    for name in dict.fromkeys(table["preset"] for table in tables if _names_preset(table)):
+        if name not in PRESETS:
+            guess = did_you_mean(str(name), PRESETS, lead="; ") or f"; allowed: {_names()}"
+            raise ValueError(f"proxy: unknown preset {name!r}{guess}")
+        preset = PRESETS[name]
+        mine = [i for i, table in enumerate(tables) if _names_preset(table) and table["preset"] == name]
+        for i in mine:
+            if tables[i].get("node") not in path[1:-1]:
+                raise ValueError(f"proxy[{i}]: preset {name!r} needs a node between the ends of the path")
+        if preset.counts and len(mine) not in preset.counts:
+            wanted = " or ".join(map(str, preset.counts))
+            raise ValueError(f"proxy: preset {name!r} is {wanted} proxies on one path; {len(mine)} have it")
+        in_order = sorted(mine, key=lambda i: path.index(tables[i]["node"]))
+        for i, box in zip(in_order, _boxes(preset), strict=False):
+            filled[i] = _over(box, tables[i])
+    return filled
+
+
+def _boxes(preset: Preset) -> Iterator[Table]:
+    while preset.repeats:
+        yield preset.boxes[0]
+    yield from preset.boxes
+
+
+def _over(box: Table, table: Table) -> Table:
+    """Return the keys of `box`, each of which `table` overrides; those of a stack one by one."""
+    own = {key: value for key, value in table.items() if key != "preset"}
+    both = {**box, **own}
+    if isinstance(own.get("stack"), dict):
+        both["stack"] = {**box.get("stack", {}), **own["stack"]}
+    return both
+
+
+def _names_preset(table: Any) -> bool:
+    return isinstance(table, dict) and "preset" in table
+
+
+def _names() -> str:
+    return ", ".join(PRESETS)

@@ -1,0 +1,257 @@
+"""The proxies of a scenario file: `[[proxy]]` tables by name, chains of them, and the stack of each connection.
+
+Depends on the keys of the file and of the engine (`hindflight._native.replay`), not on how a proxy works. Read
+docs/proxies.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, PlainValidator
+
+from hindflight.channels.models.parameters import LONGEST_NS
+from hindflight.replay.scenario.flows import STACK, Flow, LegStack, Stack
+from hindflight.replay.scenario.quantities import MAX_PKTS, Name, Part, Time
+from hindflight.replay.scenario.validation_errors import suggestion
+from hindflight.replay.scenario.variant_parameters import VariantParameters, variant_config
+from hindflight.toolkit.units import PACKETS, RATE, SIZE, TIME
+
+NO_PROXY = "none"
+"""What `compare.proxies` calls a path without a proxy."""
+JOIN = "+"
+"""What joins the names of a chain."""
+
+
+def _own_name(name: str) -> str:
+    if name == NO_PROXY:
+        raise ValueError(f"{name!r} is the path without a proxy; choose another name")
+    if JOIN in name:
+        raise ValueError(f"{name!r}: {JOIN} joins proxies to a chain in compare.proxies; choose a name without it")
+    return name
+
+
+@dataclass(frozen=True, slots=True)
+class BufferSize:
+    """The size of a buffer: packets, which are full segments of the connection that fills it, or octets."""
+
+    pkts: int | None = None
+    size_bytes: int | None = None
+
+    def engine(self) -> dict[str, int]:
+        """Return the engine's configuration."""
+        return {"pkts": self.pkts} if self.pkts is not None else {"bytes": self.size_bytes or 0}
+
+
+ERROR_FACTORS = {"none": 1, "low": 2, "high": 4}
+"""Buffers in peak-rate-delay products by error level (Shang et al. 2005): high is their 3 to 4."""
+
+
+def _by_rule(table: Mapping[str, object]) -> BufferSize:
+    """Return the octets of a peak rate times a delay, times a factor for losses."""
+    if set(table) - {"rate", "rtt", "errors"} or not {"rate", "rtt"} <= set(table):
+        raise ValueError('a buffer by rule is { rate = "400 kbit/s", rtt = "480 ms", errors = "low" }')
+    errors = table.get("errors", "none")
+    if errors not in ERROR_FACTORS:
+        raise ValueError(f"errors = {errors!r} is not allowed; allowed: {', '.join(ERROR_FACTORS)}")
+    octets = RATE.parse(table["rate"]) * TIME.parse(table["rtt"]) / 8e9
+    return BufferSize(size_bytes=round(ERROR_FACTORS[str(errors)] * octets))
+
+
+def _buffer_size(text: object) -> BufferSize:
+    if isinstance(text, BufferSize):
+        return text
+    if isinstance(text, dict):
+        return _by_rule(text)
+    if isinstance(text, str) and text.strip().endswith("B"):
+        size = BufferSize(size_bytes=round(SIZE.parse(text)))
+    else:
+        size = BufferSize(pkts=round(PACKETS.parse(text)))
+    if (size.pkts or size.size_bytes or 0) < 1:
+        raise ValueError(f"{text!r} holds nothing; at least 1 pkt, or the octets of a full segment")
+    if (size.pkts or 0) > MAX_PKTS or (size.size_bytes or 0) > 2**40:
+        raise ValueError(f"{text!r} is out of range; at most {MAX_PKTS} pkts or 1 TiB")
+    return size
+
+
+Buffer = Annotated[BufferSize, PlainValidator(_buffer_size)]
+
+
+class Fault(Part):
+    """What befalls a proxy at a time since the start of the run."""
+
+    at: Annotated[Time, Field(le=LONGEST_NS)]
+    kind: Literal["restart", "failure"]
+
+
+class Proxy(Part):
+    """A split proxy at a node, with the connection that it opens onward. docs/proxies.md has the policies."""
+
+    name: Annotated[Name, AfterValidator(_own_name)]
+    node: Name
+    variant: Name | None = None
+    stack: LegStack | None = None
+    receive_buffer: Buffer | None = None
+    send_buffer: Buffer | None = None
+    acknowledge: Literal["on_receipt", "after_forwarding", "on_delivery"] = "on_receipt"
+    advertise: Literal["half_free", "third", "free", "sockets"] = "half_free"
+    forward_window: Literal["unlimited", "third"] = "unlimited"
+    handshake: Literal["accept", "hold"] = "accept"
+    faults: tuple[Fault, ...] = ()
+
+    def engine(self) -> dict[str, Any]:
+        """Return the engine's configuration but for the variant and the stack."""
+        return {
+            "node": self.node,
+            "receive_buffer": None if self.receive_buffer is None else self.receive_buffer.engine(),
+            "send_buffer": None if self.send_buffer is None else self.send_buffer.engine(),
+            "acknowledge": self.acknowledge,
+            "advertise": self.advertise,
+            "forward_window": self.forward_window,
+            "handshake": self.handshake,
+            "faults": [{"at_ns": fault.at, "kind": fault.kind} for fault in self.faults],
+        }
+
+    def problems(self, path: Sequence[str]) -> Iterator[str]:
+        """Yield what is wrong with it on `path`, each with its key."""
+        if self.node not in path:
+            yield f"node: {self.node!r} is not a node of the path{suggestion(self.node, path)}"
+        elif self.node in (path[0], path[-1]):
+            allowed = ", ".join(path[1:-1]) or "there is none"
+            yield f"node: {self.node!r} is an end of the path; a proxy needs a node between its ends: {allowed}"
+        if self.advertise == "sockets":
+            own = ("receive_buffer", "send_buffer")
+            yield from (
+                f'{key}: has no effect with advertise = "sockets", whose buffers are keys of the stacks'
+                for key in own
+                if getattr(self, key) is not None
+            )
+            if self.forward_window != "unlimited":
+                yield 'forward_window: has no effect with advertise = "sockets"'
+        if self.stack is not None and self.stack.close is not None:
+            yield "stack.close: whether connections close is a key of the flow"
+        for before, (i, after) in zip(self.faults, enumerate(self.faults[1:], 1), strict=False):
+            if after.at < before.at:
+                yield f"faults[{i}].at: earlier than the one before it"
+
+
+@dataclass(frozen=True, slots=True)
+class Proxies:
+    """The `[[proxy]]` tables of a file, on its path. A node without a table has a proxy of its name with defaults."""
+
+    tables: tuple[Proxy, ...]
+    path: tuple[str, ...]
+
+    def chain(self, text: str) -> tuple[Proxy, ...]:
+        """Return the proxies that `text` names, in the order of the path: ValueError with what is wrong.
+
+        `text` is `none`, the name of a table, a node, or several of these joined by `+`.
+        """
+        if text == NO_PROXY:
+            return ()
+        # A node may have a name with a +.
+        names = [text] if self._find(text) else text.split(JOIN)
+        return self.joined(names)
+
+    def joined(self, names: Sequence[str]) -> tuple[Proxy, ...]:
+        """Return the proxies of these names, in the order of the path: ValueError with what is wrong."""
+        found = [self._named(name) for name in names]
+        by_node: dict[str, Proxy] = {}
+        for proxy in found:
+            other = by_node.setdefault(proxy.node, proxy)
+            if other is not proxy or found.count(proxy) > 1:
+                raise ValueError(f"{other.name!r} and {proxy.name!r} are both at node {proxy.node!r}")
+        return tuple(sorted(found, key=lambda proxy: self.path.index(proxy.node)))
+
+    def _find(self, name: str) -> Proxy | None:
+        for proxy in self.tables:
+            if proxy.name == name and proxy.node in self.path:
+                return proxy
+        if name in self.path[1:-1]:
+            return Proxy.model_construct(name=name, node=name)
+        return None
+
+    def _named(self, name: str) -> Proxy:
+        found = self._find(name)
+        if found is None:
+            known = (*(proxy.name for proxy in self.tables), *self.path[1:-1])
+            # The names of an old file are nodes.
+            what = "is neither a [[proxy]] nor a node between sender and receiver"
+            raise ValueError(f"{name!r} {what}{suggestion(name, tuple(dict.fromkeys((NO_PROXY, *known))))}")
+        return found
+
+    def number(self, proxy: Proxy) -> int | None:
+        """Return the number of its table; None for that of a plain node."""
+        return next((i for i, table in enumerate(self.tables) if table is proxy), None)
+
+
+class StackLayers:
+    """The stack of one connection: that of the flow, then that of its variant, then that of the proxy that opens it.
+
+    A layer with a `profile` leaves nothing of those before it.
+    """
+
+    def __init__(self, flow: Flow, *layers: LegStack | None) -> None:
+        self.profile: str = flow.profile
+        self.values: dict[str, Any] = flow.overrides()
+        for layer in layers:
+            if layer is None:
+                continue
+            if layer.profile is not None:
+                self.profile, self.values = layer.profile, {}
+            self.values |= layer.overrides()
+
+    def contradiction(self) -> str | None:
+        """Return what contradicts itself between the layers."""
+        try:
+            Stack.model_construct(**self.values).check_agreement()
+        except ValueError as error:
+            return str(error)
+        return None
+
+    def engine(self) -> dict[str, Any]:
+        """Return the engine's configuration of what differs from the profile."""
+        stack = {STACK[key]: value for key, value in self.values.items()}
+        if self.values.get("sack") is False and self.profile != "linux":
+            # Linux's recovery handles flows without SACK; elsewhere a stack without SACK follows RFC 6582.
+            stack.setdefault("recovery", "newreno")
+        return stack
+
+
+def flow_config(flow: Flow, variant: str, tuned: Mapping[str, VariantParameters]) -> dict[str, Any]:
+    """Return the engine's configuration of a flow of `variant`, but for its name, its ends and its proxies."""
+    layers = StackLayers(flow, _stack_of(variant, tuned))
+    own = {"profile": layers.profile, "stack": layers.engine()}
+    return {**variant_config(variant, tuned), **flow.engine_flow(), **own}
+
+
+def proxy_config(proxy: Proxy, flow: Flow, variant: str, tuned: Mapping[str, VariantParameters]) -> dict[str, Any]:
+    """Return the engine's configuration of a proxy of a flow of `variant`: its connection has the variant of its table,
+    or else the flow's."""
+    own = proxy.variant or variant
+    of_flow = StackLayers(flow, _stack_of(variant, tuned))
+    layers = StackLayers(flow, _stack_of(own, tuned), proxy.stack)
+    config = {**proxy.engine(), **variant_config(own, tuned)}
+    if (layers.profile, layers.values) == (of_flow.profile, of_flow.values):
+        return config
+    overrides = {key: value for key, value in layers.engine().items() if key != "close"}
+    return {**config, "stack": {"profile": layers.profile, "overrides": overrides}}
+
+
+def _stack_of(variant: str, tuned: Mapping[str, VariantParameters]) -> LegStack | None:
+    found = tuned.get(variant)
+    return None if found is None else found.stack
+
+
+def new_text(old: Mapping[str, Any], nodes: Sequence[str]) -> str:
+    """Return the `[[proxy]]` tables that say what a `[proxy]` said, one for each of `nodes`."""
+    lines = []
+    for node in nodes:
+        lines += ["[[proxy]]", f'name = "{node}"', f'node = "{node}"']
+        for key, value in old.items():
+            lines.append(f'{"receive_buffer" if key == "buffer" else key} = "{value}"')
+        if old.get("advertise") == "third":
+            lines.append('forward_window = "third"')
+    return "\n".join(lines)

@@ -1,0 +1,62 @@
+"""Which runs of losses are outages: bursts, breaks longer and shorter than the path, and what other traffic shows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from hindflight.channels.extraction import attribution
+from hindflight.channels.extraction.attribution import OUTAGE, verdicts
+from hindflight.channels.extraction.delivery import Delivery
+from hindflight.channels.extraction.link import of_delivery
+
+MS = 1_000_000
+TRIP_MS = 100.0
+
+
+def _delivery(lost: list[int], trip_ms: float = TRIP_MS, other: range = range(0), every_ms: float = 10.0) -> Delivery:
+    """One packet each `every_ms` over a path with `trip_ms`; `lost` ones are lost, `other` ones another flow's."""
+    n = 600
+    t = (every_ms * MS * np.arange(n)).astype(np.int64)
+    gone, foreign = np.isin(np.arange(n), lost), np.isin(np.arange(n), list(other))
+    acked = np.where(gone | foreign, -1, t + int(trip_ms * MS))
+    return Delivery(
+        direction="a2b", record=np.arange(1, n + 1), t_ns=t, size_bytes=np.full(n, 1500), seq=np.arange(n),
+        seq_end=np.arange(n) + 1, lost=gone, acked_ns=acked, prompt=acked >= 0, undecided=np.zeros(n, dtype=np.bool_),
+        covered_ns=acked, from_flow=~foreign, ack_t_ns=acked[acked >= 0], ack_bytes=40, handshake=None,
+    )  # fmt: skip
+
+
+def _outages(delivery: Delivery) -> list[tuple[int, int]]:
+    found = verdicts(delivery, of_delivery(delivery))
+    assert all(found.cause[k] == OUTAGE for a, b, _ in found.outages for k in range(a, b + 1) if delivery.lost[k])
+    return [(first, last) for first, last, _ in found.outages]
+
+
+def test_a_break_longer_than_the_path_is_an_outage() -> None:
+    assert _outages(_delivery(list(range(200, 250)))) == [(200, 249)]
+
+
+def test_a_burst_as_long_as_others_is_none() -> None:
+    bursts = [k for start in range(20, 560, 60) for k in range(start, start + 28)]
+    assert _outages(_delivery(bursts, trip_ms=20.0, every_ms=5.0)) == []
+    assert _outages(_delivery(bursts[:28], trip_ms=20.0, every_ms=5.0)) == [(20, 47)]
+
+
+def test_a_break_shorter_than_the_path_loses_what_arrives_and_what_leaves() -> None:
+    # 300 ms of break, 500 ms one way: what arrives in it is lost, and 500 ms later what leaves in it.
+    lost = [*range(200, 230), *range(250, 280)]
+    assert _outages(_delivery(lost, trip_ms=1000.0)) == [(200, 279)]
+    # Without the distance of one way they are two bursts; nothing ties them together.
+    assert (200, 299) not in _outages(_delivery([*range(200, 230), *range(270, 300)], trip_ms=1000.0))
+
+
+def test_while_other_traffic_passes_there_is_no_outage() -> None:
+    delivery = _delivery([k for k in range(200, 260) if k % 2], other=range(200, 260, 2))
+    assert _outages(delivery) == []
+
+
+@pytest.mark.parametrize(("others", "least"), [(0, 6), (20, 10)])
+def test_the_length_that_no_burst_has_grows_with_the_bursts(others: int, least: int) -> None:
+    run = attribution._Run(0, 0, 1, None, False, 0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+    assert attribution._least_run(np.full(others, 2), run) == least

@@ -1,0 +1,223 @@
+//! IP fragments: one segment with the length of all, or an issue.
+#![allow(missing_docs)]
+
+mod support;
+
+use hindflight_decoder::{IssueKind, Other, Reader, Segment};
+use support::{Capture, Tcp, ethernet, ipv4, ipv6, tcp_frame};
+
+const PAYLOAD: usize = 100;
+
+fn segment() -> Vec<u8> {
+    Tcp {
+        payload: vec![9; PAYLOAD],
+        ..Tcp::with_options(&[8, 10, 0, 0, 0, 1, 0, 0, 0, 2])
+    }
+    .octets()
+}
+
+/// The fragments of `octets` cut at the given positions, with an identification.
+fn cut(id: u16, octets: &[u8], cuts: &[usize], v6: bool) -> Vec<Vec<u8>> {
+    let mut ends = cuts.to_vec();
+    ends.push(octets.len());
+    let mut start = 0;
+    let mut frames = Vec::new();
+    for end in ends {
+        let more = u16::from(end < octets.len());
+        let body = &octets[start..end];
+        frames.push(if v6 {
+            let field = (start as u16) | more;
+            let mut header = vec![6, 0];
+            header.extend(field.to_be_bytes());
+            header.extend([0, 1]);
+            header.extend(id.to_be_bytes());
+            ethernet(0x86dd, &ipv6(44, &[&header, body].concat()))
+        } else {
+            let mut packet = ipv4(6, &[], more << 13 | (start / 8) as u16, body);
+            packet[4..6].copy_from_slice(&id.to_be_bytes());
+            ethernet(0x0800, &packet)
+        });
+        start = end;
+    }
+    frames
+}
+
+struct Decoded {
+    segments: Vec<Segment>,
+    issues: Vec<(u64, IssueKind)>,
+    tcp: u64,
+    fragments: u64,
+    others: usize,
+}
+
+fn decode(frames: &[Vec<u8>]) -> Decoded {
+    let mut capture = Capture::plain();
+    for frame in frames {
+        capture.frame(frame);
+    }
+    decode_capture(&capture)
+}
+
+fn decode_capture(capture: &Capture) -> Decoded {
+    let mut reader = Reader::new(&capture.octets[..]).expect("a capture");
+    let mut segments = Vec::new();
+    while !reader.ended() {
+        segments.extend(reader.next_segment().map(|found| found.segment));
+    }
+    let tally = reader.tally().clone();
+    Decoded {
+        segments,
+        issues: reader.issues().iter().map(|i| (i.record, i.kind)).collect(),
+        tcp: tally.tcp.packets,
+        fragments: tally.of(Other::TcpFragment).packets,
+        others: reader.take_others().len(),
+    }
+}
+
+#[test]
+fn fragments_in_any_order_give_one_segment() {
+    for v6 in [false, true] {
+        let frames = cut(7, &segment(), &[64, 96, 120], v6);
+        let header_bytes = if v6 { 48 } else { 20 };
+        let orders = [[0, 1, 2, 3], [3, 2, 1, 0], [2, 0, 3, 1], [1, 3, 0, 2]];
+        for order in orders {
+            let ordered: Vec<Vec<u8>> = order.iter().map(|&n| frames[n].clone()).collect();
+            let found = decode(&ordered);
+            assert_eq!(found.issues, [], "{order:?}");
+            assert_eq!((found.tcp, found.fragments, found.others), (1, 3, 3));
+            let [one] = found.segments[..] else {
+                panic!("{order:?}: {} segments", found.segments.len());
+            };
+            assert_eq!((one.record, one.payload_bytes), (4, PAYLOAD as u32));
+            assert_eq!(one.options.timestamps, Some((1, 2)));
+            assert_eq!(one.ip_bytes, header_bytes + 32 + PAYLOAD as u32);
+            let frame_bytes: usize = frames.iter().map(Vec::len).sum();
+            assert_eq!(one.frame_bytes as usize, frame_bytes);
+        }
+    }
+}
+
+#[test]
+fn a_header_split_between_fragments_is_put_together() {
+    let two = decode(&cut(7, &segment(), &[8], false));
+    assert_eq!((two.tcp, two.fragments, two.others), (1, 1, 1));
+    let found = decode(&cut(7, &segment(), &[8, 24], false));
+    assert_eq!(found.segments.len(), 1);
+    assert_eq!(found.segments[0].options.timestamps, Some((1, 2)));
+    assert_eq!(found.segments[0].payload_bytes, PAYLOAD as u32);
+}
+
+#[test]
+fn interleaved_packets_are_told_apart() {
+    let (one, two) = (
+        cut(1, &segment(), &[64], false),
+        cut(2, &segment(), &[80], false),
+    );
+    // The first ones in turn: the capture has shown that it holds later fragments.
+    let frames = [&one[0], &one[1], &two[0], &one[0], &two[1], &one[1]].map(Clone::clone);
+    let found = decode(&frames);
+    let records: Vec<u64> = found.segments.iter().map(|s| s.record).collect();
+    assert_eq!(records, [2, 5, 6]);
+    assert_eq!(found.issues, []);
+}
+
+#[test]
+fn a_capture_of_first_fragments_gives_a_segment_each() {
+    let firsts: Vec<Vec<u8>> = (1..4)
+        .map(|id| cut(id, &segment(), &[64], false)[0].clone())
+        .collect();
+    let mut frames = firsts.clone();
+    frames.insert(1, tcp_frame(&Tcp::default()));
+    let found = decode(&frames);
+    let records: Vec<u64> = found.segments.iter().map(|s| s.record).collect();
+    assert_eq!(records, [1, 2, 3, 4], "in the order of the capture");
+    assert_eq!((found.tcp, found.fragments), (4, 0));
+    let payloads: Vec<u32> = found.segments.iter().map(|s| s.payload_bytes).collect();
+    assert_eq!(payloads, [32, 10, 32, 32]);
+    let fragment = IssueKind::Fragment;
+    assert_eq!(found.issues, [(1, fragment), (3, fragment), (4, fragment)]);
+}
+
+#[test]
+fn what_is_missing_or_wrong_is_an_issue() {
+    let frames = cut(7, &segment(), &[64, 96], false);
+    let missing = decode(&[frames[0].clone(), frames[2].clone()]);
+    assert!(missing.segments.is_empty());
+    assert_eq!(missing.issues, [(2, IssueKind::Fragment)]);
+    assert_eq!(missing.fragments, 2);
+
+    let other = cut(7, &segment(), &[56, 104], false);
+    let overlap = decode(&[
+        frames[0].clone(),
+        other[1].clone(),
+        frames[1].clone(),
+        frames[2].clone(),
+    ]);
+    assert_eq!(overlap.issues, [(2, IssueKind::Fragment)]);
+    assert_eq!(overlap.segments.len(), 1, "the fragments that fit are used");
+
+    let twice = decode(&[
+        frames[0].clone(),
+        frames[0].clone(),
+        frames[1].clone(),
+        frames[1].clone(),
+        frames[2].clone(),
+    ]);
+    assert_eq!((twice.segments.len(), twice.issues.len()), (1, 0));
+    assert_eq!(twice.tcp + twice.fragments, 5);
+
+    let mut beyond = frames[1].clone();
+    beyond[20..22].copy_from_slice(&0x1fff_u16.to_be_bytes());
+    let beyond = decode(&[beyond]);
+    assert_eq!(beyond.issues, [(1, IssueKind::Fragment)]);
+}
+
+#[test]
+fn an_incomplete_packet_is_given_up_after_30_seconds() {
+    let frames = cut(7, &segment(), &[64, 96], false);
+    for (last_s, segments) in [(25, 1), (35, 0)] {
+        let mut capture = Capture::plain();
+        for (second, frame) in [(0, &frames[0]), (1, &frames[1]), (last_s, &frames[2])] {
+            capture.record(1_700_000_000 + second, 0, frame.len() as u32, frame);
+        }
+        assert_eq!(decode_capture(&capture).segments.len(), segments);
+    }
+}
+
+#[test]
+fn many_incomplete_packets_are_bounded() {
+    let mut capture = Capture::plain();
+    let second = &cut(7, &segment(), &[64], false)[1];
+    for id in 0..5000_u16 {
+        let mut frame = second.clone();
+        frame[18..20].copy_from_slice(&id.to_be_bytes());
+        capture.frame(&frame);
+    }
+    let found = decode_capture(&capture);
+    assert_eq!((found.segments.len(), found.fragments), (0, 5000));
+    // Each is an issue, the first hundred by itself.
+    assert_eq!(found.issues.len(), 101);
+}
+
+#[test]
+fn every_cut_of_every_fragment_is_a_segment_or_an_issue() {
+    let frames = cut(7, &segment(), &[64, 96], true);
+    for (cut_frame, whole) in frames.iter().enumerate() {
+        for length in 0..whole.len() {
+            let mut capture = Capture::plain();
+            for (number, frame) in frames.iter().enumerate() {
+                let kept = if number == cut_frame {
+                    length
+                } else {
+                    frame.len()
+                };
+                capture.record(1, number as u32, frame.len() as u32, &frame[..kept]);
+            }
+            let found = decode_capture(&capture);
+            assert!(
+                found.segments.len() + found.issues.len() > 0,
+                "frame {cut_frame} at {length}"
+            );
+        }
+    }
+}
