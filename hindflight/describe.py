@@ -18,6 +18,7 @@ from hindflight.toolkit.times import utc_text
 
 if TYPE_CHECKING:
     from hindflight.toolkit.capture import Summary
+    from hindflight.toolkit.log_summary import LoggedConnection
 
 Document = dict[str, Any]
 
@@ -205,6 +206,17 @@ def _log(path: Path, kind: str) -> Document:
             {"name": v.name, "unit": v.unit, "rows": v.rows, "minimum": v.minimum, "maximum": v.maximum}
             for v in log.values
         ],
+    }
+
+
+def _logged(log: LoggedConnection) -> Document:
+    there = log.connection
+    return {
+        "logged_by": None if there is None else endpoint(there.local_addr, there.local_port),
+        "peer": None if there is None else endpoint(there.remote_addr, there.remote_port),
+        "rows": log.rows,
+        "seconds": round((log.end_ns - log.start_ns) / 1e9, 3),
+        "sends_data": log.sends,
     }
 
 
