@@ -57,7 +57,6 @@ def ended(command: tuple[str, ...], capfd: pytest.CaptureFixture[str]) -> tuple[
 
 def test_the_sound_workspace_serves_every_command(workspace: Path, capfd: pytest.CaptureFixture[str]) -> None:
     codes = {command[0]: ended(command, capfd)[0] for command in COMMANDS}
-    assert codes.pop("info") == 2, "a workspace is not a capture"
     assert set(codes.values()) == {0}
     assert Workspace.open(workspace).rows("variables") > 0
 

@@ -275,8 +275,10 @@ def test_a_flaw_in_every_record_does_not_fill_the_table(tmp_path: Path) -> None:
     variant = VARIANTS["ip_length_zero"]
     octets = b"".join([*variant.parts()][:1] + [*variant.parts()][1:] * 500)
     issues = load_capture(write(tmp_path, octets)).issues
-    assert Counter(issues["kind"].to_pylist()) == {"ip_length_zero": 101}
-    assert issues["text"].to_pylist()[-1] == "900 more like the 100 listed"
+    # The time goes back at each repetition.
+    assert Counter(issues["kind"].to_pylist()) == {"ip_length_zero": 101, "clock": 101}
+    texts = [row["text"] for row in issues.to_pylist() if row["kind"] == "ip_length_zero"]
+    assert texts[-1] == "900 more like the 100 listed"
 
 
 def test_a_capture_of_other_traffic_only_has_no_rows(tmp_path: Path) -> None:
