@@ -39,6 +39,9 @@ RECORD = "batch.json"
 SUFFIXES = re.compile(r"\.(pcap|pcapng|cap|dmp|snoop)\d*(\.(gz|xz|zst|bz2|lz4))?$", re.IGNORECASE)
 """Names in a folder that are taken for captures even if their contents are not: that is a failure, not a pass."""
 
+_WRITTEN = ("workspace", "scenario.toml", "scenario.channel.parquet", "report.html")
+"""What a study writes into the folder of its capture."""
+
 _KEPT_NAME = 60
 _SHOWN_DIGITS = 10
 
@@ -238,13 +241,17 @@ def _known(folder: Path, key: dict[str, str]) -> Study | None:
 
 
 def _prepare(folder: Path, key: dict[str, str], *, force: bool) -> None:
-    """Make an empty folder with a record that says `running`. HindflightError: it holds what no batch wrote."""
+    """Make an empty folder with a record that says `running`.
+
+    HindflightError: it holds what no batch wrote, or what somebody changed since.
+    """
     if folder.exists():
         if _record(folder) is None and any(folder.iterdir()) and not force:
             raise HindflightError(
                 f"{folder} exists, and hindflight batch did not write it or it was changed since",
                 "choose another folder with -o, or replace it with --force",
             )
+        check_outputs([folder / name for name in _WRITTEN], (), force=force)
         _clear(folder)
     with plain_os_errors(f"writing {folder}"):
         folder.mkdir(exist_ok=True)
@@ -253,7 +260,7 @@ def _prepare(folder: Path, key: dict[str, str], *, force: bool) -> None:
 
 def _clear(folder: Path) -> None:
     """Remove what a study wrote, and nothing else."""
-    for name in ("workspace", "scenario.toml", "scenario.channel.parquet", "report.html"):
+    for name in _WRITTEN:
         path = folder / name
         if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)

@@ -43,6 +43,8 @@ def document_of(sources: Sequence[Path], *, outer: bool = False) -> Document:
     (source,) = sources
     known = _described(source)
     if known is not None:
+        if outer:
+            raise HindflightError(f"--outer is for captures; {source} is none", "leave it out")
         return known
     try:
         return _capture(sources, outer)

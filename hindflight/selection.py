@@ -108,11 +108,15 @@ def _run(workspace: Workspace, selection: Selection) -> tuple[int, int]:
     """
     import pyarrow.compute as pc
 
-    flows = workspace.table("flows", ["flow_id", "start_ns"], pc.field("run_id") == selection.run)
+    columns = ["flow_id", "start_ns", "a2b_segments", "b2a_segments"]
+    flows = workspace.table("flows", columns, pc.field("run_id") == selection.run)
     if selection.flow is not None and selection.flow not in flows["flow_id"].to_pylist():
         of_run = f" in run {selection.run}" if selection.run else ""
         raise HindflightError(f"there is no flow {selection.flow}{of_run}", "`hindflight flows SOURCE` lists them")
-    return int(pc.min(flows["start_ns"]).as_py() or 0), flows.num_rows
+    # A flow that was made for a log has no segments, and its times may not count from 1970.
+    captured = flows.filter(pc.greater(pc.add(flows["a2b_segments"], flows["b2a_segments"]), 0))
+    start_ns = pc.min((captured if captured.num_rows else flows)["start_ns"]).as_py()
+    return int(start_ns or 0), flows.num_rows
 
 
 def _of_time(table: str, limits: Span) -> list[str]:

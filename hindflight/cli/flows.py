@@ -43,10 +43,10 @@ def flows(
 ) -> None:
     """List the TCP connections. Payload, retransmissions and RTT are those of the side that sends more."""
     if profile:
-        if flow is not None or host or port is not None or where or run:
+        if flow is not None or host or port is not None or where or run or utc:
             raise HindflightError(
                 "--profile gives every connection of a capture",
-                "leave out --flow, --host, --port, --where and --run, or leave out --profile",
+                "leave out --flow, --host, --port, --where, --run and --utc, or leave out --profile",
             )
         from hindflight.cli.profile import print_flows
 

@@ -12,6 +12,9 @@ from hindflight.cli.output import AsJson, Outer, command_line, print_json, progr
 from hindflight.cli.times import From, To, capture_span
 from hindflight.toolkit.errors import HindflightError
 
+MAX_OFFSET_S = 9e9
+"""More seconds than nanoseconds since 1970 in 64 bits can count."""
+
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
@@ -47,7 +50,7 @@ def ingest(
     from hindflight.toolkit.units import counted
     from hindflight.toolkit.workspace import Workspace
 
-    _check(inputs, pair, merge, asymmetry)
+    _check(inputs, pair, merge, asymmetry, clock_offset)
     opened = Workspace.open_or_create(workspace)
     with progress_on_stderr() as progress:
         span_of = partial(capture_span, from_text=from_, to_text=to)
@@ -84,8 +87,10 @@ def ingest(
         )
 
 
-def _check(inputs: list[Path], pair: bool, merge: bool, asymmetry: str) -> None:
-    """HindflightError: options that contradict each other."""
+def _check(inputs: list[Path], pair: bool, merge: bool, asymmetry: str, clock_offset: float | None) -> None:
+    """HindflightError: options that contradict each other, or a time that is none."""
+    if clock_offset is not None and not abs(clock_offset) < MAX_OFFSET_S:
+        raise HindflightError(f"--clock-offset {clock_offset} is not a time", "give seconds, as in 1.5")
     if pair and merge:
         raise HindflightError(
             "--pair and --merge contradict each other", "merge into one capture first, or leave one out"

@@ -9,6 +9,7 @@ import typer
 
 from hindflight.cli.layout import paragraph, print_fitting
 from hindflight.cli.output import AsJson, print_json
+from hindflight.cli.replay import Threads
 from hindflight.cli.scenario import listed
 
 if TYPE_CHECKING:
@@ -29,9 +30,7 @@ def place(
     ] = "",
     cache: Annotated[int, typer.Option("--cache", min=1, max=1_000_000, help="Largest cache in packets.")] = 400,
     proxies: Annotated[int, typer.Option("--proxies", min=1, max=4, help="Proxies on the path at most.")] = 2,
-    threads: Annotated[
-        int | None, typer.Option("--threads", min=1, help="Threads [default: one per processor].")
-    ] = None,
+    threads: Threads = None,
     as_json: AsJson = False,
 ) -> None:
     """Search the best places of split proxies. The flow has the first variant of the scenario."""

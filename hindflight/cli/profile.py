@@ -63,7 +63,7 @@ def _report_issues(stream: TcptraceStream, source: Path) -> None:
     if issues := stream.issues():
         record, _, text = issues[0]
         more = f" (and {len(issues) - 1} more)" if len(issues) > 1 else ""
-        say(f"{source}: {f'record {record}: ' if record else ''}{text}{more}; hindflight info lists all")
+        say(f"{source}: {f'record {record}: ' if record else ''}{text}{more}; hindflight info counts them by kind")
 
 
 def _document(stream: TcptraceStream, profile: str, table: str) -> Iterator[bytes]:

@@ -48,10 +48,10 @@ def segments(
     from hindflight.selection import Selection, selected
 
     if profile:
-        if flow is not None or host or port is not None or where or run or from_ or to:
+        if flow is not None or host or port is not None or where or run or from_ or to or utc:
             raise HindflightError(
                 "--profile gives every segment of a capture",
-                "leave out --flow, --host, --port, --where, --run, --from and --to, or leave out --profile",
+                "leave out --flow, --host, --port, --where, --run, --from, --to and --utc, or leave out --profile",
             )
         from hindflight.cli.profile import print_segments
 

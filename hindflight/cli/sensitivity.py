@@ -9,6 +9,7 @@ import typer
 
 from hindflight.cli.layout import paragraph, print_fitting
 from hindflight.cli.output import AsJson, print_json
+from hindflight.cli.replay import Threads
 
 if TYPE_CHECKING:
     from hindflight.replay.experiment.sensitivity import Outcome, Sensitivity
@@ -16,9 +17,7 @@ if TYPE_CHECKING:
 
 def sensitivity(
     scenario: Annotated[Path, typer.Argument(help="Scenario file (TOML) with a loss trace.")],
-    threads: Annotated[
-        int | None, typer.Option("--threads", min=1, help="Threads [default: one per processor].")
-    ] = None,
+    threads: Threads = None,
     as_json: AsJson = False,
 ) -> None:
     """Measure the sensitivity to the loss model. Replays losses by position, by time and by a fitted model."""

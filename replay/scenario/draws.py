@@ -45,8 +45,6 @@ UNKNOWN_QUEUE_PKTS = 1000
 UNKNOWN_QUEUE = (8.0, 50.0)
 """A queue that was never seen full holds up to so many times what was seen in it, and so many packets more."""
 
-NO_BURSTS: Mapping[int, Mapping[str, Any]] = MappingProxyType({})
-
 HOST_NS = 4_000_000
 """Phase of the host's timer tick (250 Hz) at the start of a flow: no capture shows that of another flight."""
 

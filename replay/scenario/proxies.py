@@ -64,8 +64,8 @@ def _buffer_size(text: object) -> BufferSize:
     if isinstance(text, BufferSize):
         return text
     if isinstance(text, dict):
-        return _by_rule(text)
-    if isinstance(text, str) and text.strip().endswith("B"):
+        size = _by_rule(text)
+    elif isinstance(text, str) and text.strip().endswith("B"):
         size = BufferSize(size_bytes=round(SIZE.parse(text)))
     else:
         size = BufferSize(pkts=round(PACKETS.parse(text)))

@@ -72,7 +72,7 @@ def pair_captures(workspace: Workspace, input_id: int, other_input_id: int, asym
         _orient(connection)
     clock = compare_clocks(_passages(ways, forward=True), _passages(ways, forward=False), asymmetry_ns)
     spans = [_span(workspace, one) for one in (input_id, other_input_id)]
-    tables = [_rows(way, clock, spans, *_acks(way, ways)) for way in ways]
+    tables = [_rows(way, clock, spans, _acked(way, ways)) for way in ways]
     return Paired(_table(tables), _clock_rows(clock, ways, (input_id, other_input_id), asymmetry_ns), clock, len(found))
 
 
@@ -184,12 +184,12 @@ def _span(workspace: Workspace, input_id: int) -> tuple[int, int]:
     return int(pc.min(flows["start_ns"]).as_py()), int(pc.max(flows["end_ns"]).as_py())
 
 
-def _acks(way: _Way, ways: Sequence[_Way]) -> tuple[int, int]:
-    """The highest octet of `way` that its other direction acknowledged, and the first number of `way` on the wire."""
+def _acked(way: _Way, ways: Sequence[_Way]) -> int:
+    """The highest octet of `way` that its other direction acknowledged."""
     back = next(w for w in ways if w.flow_id == way.flow_id and w.direction != way.direction)
     packets = way.first if len(way.first) else way.other
     if not len(packets):
-        return _NONE, 0
+        return _NONE
     base = int(packets.seq[0] - packets.octet[0])
     acked = _NONE
     for one in (back.first, back.other):
@@ -199,12 +199,10 @@ def _acks(way: _Way, ways: Sequence[_Way]) -> tuple[int, int]:
             top = int(packets.octet.max())
             near = top + ((acks - base - top + (1 << 31)) % (1 << 32)) - (1 << 31)
             acked = max(acked, int(near.max()))
-    return acked, base
+    return acked
 
 
-def _rows(
-    way: _Way, clock: Clock | None, spans: Sequence[tuple[int, int]], acked: int, _base: int
-) -> dict[str, npt.NDArray[Any]]:
+def _rows(way: _Way, clock: Clock | None, spans: Sequence[tuple[int, int]], acked: int) -> dict[str, npt.NDArray[Any]]:
     """The rows of `pairs` of one direction: matched packets, and those of one capture alone."""
     first, other = way.first, way.other
     alone, alone_other = _alone(len(first), way.rows), _alone(len(other), way.other_rows)

@@ -42,7 +42,8 @@ impl TcptraceRows {
         to_ns: Option<i64>,
     ) -> PyResult<Self> {
         py.detach(|| {
-            let reader = open(path)?.within(Window { from_ns, to_ns });
+            let progress = Progress::default();
+            let reader = open(path, &progress)?.within(Window { from_ns, to_ns });
             Ok(Self(Mutex::new(State {
                 pipeline: Pipeline::start(reader),
                 profile: Tcptrace::new(format(json)),
@@ -103,6 +104,7 @@ pub struct WiresharkRows(Mutex<Analysis>);
 struct Analysis {
     reader: Reader<Input>,
     verdicts: Verdicts,
+    progress: Progress,
 }
 
 /// Segments after which [`WiresharkRows::read`] returns.
@@ -115,19 +117,25 @@ impl WiresharkRows {
     #[pyo3(signature = (path, *, json))]
     fn open(py: Python<'_>, path: PathBuf, json: bool) -> PyResult<Self> {
         py.detach(|| {
-            let reader = open(path)?;
+            let progress = Progress::default();
+            let reader = open(path, &progress)?;
             let verdicts = Verdicts::new(format(json));
-            Ok(Self(Mutex::new(Analysis { reader, verdicts })))
+            Ok(Self(Mutex::new(Analysis {
+                reader,
+                verdicts,
+                progress,
+            })))
         })
     }
 
     /// The next rows, perhaps none yet; None at the end.
-    fn read<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
+    fn read<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
         let text = py.detach(|| {
             let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            state.read()
-        });
-        text.map(|text| PyBytes::new(py, &text))
+            let text = state.read();
+            state.progress.interrupted().map(|()| text)
+        })?;
+        Ok(text.map(|text| PyBytes::new(py, &text)))
     }
 
     /// What was damaged: record, offset and a sentence. Complete at the end.
@@ -164,9 +172,8 @@ fn rows(issues: &[Issue]) -> Vec<(u64, u64, String)> {
 }
 
 /// Opens the reader of a file, a named pipe, or standard input for `-`.
-fn open(path: PathBuf) -> PyResult<Reader<Input>> {
-    let progress = Progress::default();
-    let opened = open_reader(&[path], &progress);
+fn open(path: PathBuf, progress: &Progress) -> PyResult<Reader<Input>> {
+    let opened = open_reader(&[path], progress);
     progress.interrupted()?;
     opened
 }

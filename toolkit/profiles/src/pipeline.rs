@@ -4,7 +4,7 @@ use std::io::Read;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, sync_channel};
 use std::time::Duration;
 
-use hindflight_decoder::{Issue, Reader, Tally};
+use hindflight_decoder::{Issue, Reader};
 
 use crate::packet::Packet;
 
@@ -32,8 +32,6 @@ pub struct End {
     pub last_us: Option<i64>,
     /// What was damaged.
     pub issues: Vec<Issue>,
-    /// Counts by kind of traffic.
-    pub tally: Tally,
 }
 
 /// What [`Pipeline::next`] found.
@@ -106,7 +104,6 @@ fn read<R: Read>(mut reader: Reader<R>, send: &SyncSender<Message>, reuse: &Rece
             .span_ns
             .map(|(_, last_ns)| last_ns.div_euclid(1000)),
         issues: reader.issues().to_vec(),
-        tally: reader.tally().clone(),
     };
     // Nobody may want to know.
     let _ = send.send(Message::End(Box::new(end)));
