@@ -80,6 +80,17 @@ def test_files_merged_in_any_order_give_the_tables_of_the_whole(tmp_path: Path, 
 
 
 @pytest.mark.peer
+def test_a_merged_file_without_a_whole_record_is_an_issue_of_that_file(tmp_path: Path, plain: bytes) -> None:
+    whole, cut = tmp_path / "whole.pcap", tmp_path / "cut.pcap"
+    whole.write_bytes(plain)
+    cut.write_bytes(plain[:60])
+    alone = load_capture(cut, input_id=2).issues
+    assert alone.num_rows == 1
+    merged = load_capture([whole, cut], input_id=[1, 2])
+    assert merged.issues.to_pylist() == alone.to_pylist()
+    assert merged.segments.num_rows == load_capture(whole).segments.num_rows
+
+
 def test_records_are_those_of_mergecap(tmp_path: Path, plain: bytes) -> None:
     if shutil.which("mergecap") is None:
         pytest.skip("mergecap is not installed")

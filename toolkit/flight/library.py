@@ -12,6 +12,7 @@ from pathlib import Path
 from types import ModuleType
 
 from hindflight.toolkit.errors import HindflightError, LogError
+from hindflight.toolkit.files import plain_os_errors
 from hindflight.toolkit.flight.model import Samples
 from hindflight.toolkit.logs.octets import LogFile
 from hindflight.toolkit.text import printable
@@ -29,11 +30,12 @@ def library(name: str, file: LogFile, what: str) -> ModuleType:
 @contextlib.contextmanager
 def unpacked_file(file: LogFile) -> Iterator[Path]:
     """Give the name of a file with the content of `file`, for libraries that open it themselves."""
-    chunks = file.chunks()
-    with tempfile.NamedTemporaryFile(prefix="hindflight-", suffix=".bin") as copy:
-        for chunk in chunks:
-            copy.write(chunk)
-        copy.flush()
+    with contextlib.ExitStack() as held:
+        with plain_os_errors(f"copying {file.name} to a temporary file"):
+            copy = held.enter_context(tempfile.NamedTemporaryFile(prefix="hindflight-", suffix=".bin"))
+            for chunk in file.chunks():
+                copy.write(chunk)
+            copy.flush()
         yield Path(copy.name)
 
 
@@ -68,7 +70,7 @@ def _guarded(file: LogFile, read: Callable[[], Iterator[Samples]], said: _Said) 
             with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 part = next(samples, None)
-        except HindflightError:
+        except (HindflightError, MemoryError):
             raise
         except Exception as error:
             text = f"the rest of the log cannot be read: {type(error).__name__} {error}"[:300]

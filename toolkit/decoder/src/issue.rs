@@ -126,6 +126,16 @@ impl Issues {
         }
     }
 
+    /// Adds the issues of a list that was not closed, as those of the file that is being read.
+    pub fn absorb(&mut self, list: Self) {
+        for row in list.rows {
+            self.add(row.record, row.offset, row.kind, || row.text);
+        }
+        for (all, found) in self.counts.iter_mut().zip(list.counts) {
+            *all += found.saturating_sub(MAX_ROWS_PER_KIND);
+        }
+    }
+
     /// Ends the list with one row per kind for the issues that were only counted. A second call has no effect.
     pub fn close(&mut self, offset: u64) {
         if std::mem::replace(&mut self.closed, true) {

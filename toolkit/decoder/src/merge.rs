@@ -162,12 +162,16 @@ impl<R: Read> Source<R> {
         let mut scratch = Issues::default();
         issues.file = file;
         let reopens = part.reopens;
-        let kept = if reopens { &mut scratch } else { issues };
+        let kept = if reopens { &mut scratch } else { &mut *issues };
         let mut records = Records::new((part.open)().map_err(DecodeError::Io)?, kept)?;
         let header = records.header();
         let head = records.next(kept).map(|record| Head::of(&record));
         let link_numbers = records.link_numbers();
         let first_ns = head.as_ref().map(|head| head.t_ns);
+        if first_ns.is_none() {
+            // It is not opened again.
+            issues.absorb(scratch);
+        }
         let opened = head.filter(|_| !reopens).map(|head| (records, head));
         let source = Self { file, part, opened };
         let found = Found {
