@@ -322,3 +322,22 @@ def test_closed_output_pipe_is_not_an_error(tmp_path: Path, environment: dict[st
     assert started.stderr.read() == b""
     started.stderr.close()
     assert started.wait(timeout=60) == 141
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (["flows", CAPTURE, "--profile", "tcptrace", "--utc"], "--profile"),
+        (["flows", CAPTURE, "--profile", "tcptrace", "--port", "80"], "--profile"),
+        (["info", FLOW / "tcpinfo.csv.xz", "--outer"], "--outer"),
+        (["ingest", CAPTURE, "-w", "ws", "--clock-offset", "nan"], "--clock-offset"),
+        (["ingest", CAPTURE, "-w", "ws", "--clock-offset", "1e300"], "--clock-offset"),
+    ],
+)
+def test_an_option_that_would_have_no_effect_is_refused(
+    hindflight: Command, command: list[str], message: str, tmp_path: Path
+) -> None:
+    ended = hindflight(*command)
+    assert ended.returncode == 2
+    assert message in error_line(ended)
+    assert not (tmp_path / "ws").exists()

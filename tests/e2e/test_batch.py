@@ -48,6 +48,13 @@ def test_bad_files_do_not_stop_the_others_and_a_rerun_does_only_what_is_new(
     assert again.returncode == 2, "a capture that is known to be bad is still bad"
     assert [study["state"] for study in summary(tmp_path / "out")] == ["failed", "unchanged"]
     assert report.stat().st_mtime_ns == written
+    scenario = report.with_name("scenario.toml")
+    edited = scenario.read_text(encoding="utf-8") + "# mine\n"
+    scenario.write_text(edited, encoding="utf-8")
+    other = hindflight("batch", captures, "-o", "out", *FEW, "--threads", "1", "--seeds", "2")
+    assert other.returncode == 2
+    assert scenario.read_text(encoding="utf-8") == edited
+    assert [study["state"] for study in summary(tmp_path / "out")] == ["failed", "failed"]
 
 
 def test_a_folder_of_the_user_is_not_replaced(hindflight: Command, tmp_path: Path) -> None:
