@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hindflight.cli.layout import print_fitting
-from hindflight.cli.output import SHOWN_ROWS, Row, say
+from hindflight.cli.output import SHOWN_ROWS, Row, print_csv_rows, print_json_rows, say
 
 if TYPE_CHECKING:
     from hindflight.selection import Selected
@@ -25,7 +25,7 @@ _HEAD_ROWS = 4096
 """Rows of a batch for people: more than a table shows."""
 
 
-def print_rows(found: Selected, shown: Callable[[Row], dict[str, Any]], wide: bool) -> bool:
+def _print_rows(found: Selected, shown: Callable[[Row], dict[str, Any]], wide: bool) -> bool:
     """Print the first rows as a table of the columns that `shown` makes; false if there is no row."""
     rows: list[Row] = []
     left = 0
@@ -38,4 +38,18 @@ def print_rows(found: Selected, shown: Callable[[Row], dict[str, Any]], wide: bo
     print_fitting(list(rows[0]), rows, wide)
     if left:
         say(f"the first {len(rows)} of {len(rows) + left} rows; --csv or --json gives all")
+    return True
+
+
+def print_selected(
+    name: str, found: Selected, shown: Callable[[Row], dict[str, Any]], form: tuple[bool, bool], wide: bool
+) -> bool:
+    """Print the rows of the table `name` as JSON or CSV, as `form` says, or as a table; false if that has no row."""
+    as_json, as_csv = form
+    if as_json:
+        print_json_rows(name, found)
+    elif as_csv:
+        print_csv_rows(found)
+    else:
+        return _print_rows(found, shown, wide)
     return True

@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from hindflight.cli.filters import Flow, Host, Port, Run, Where, print_rows
+from hindflight.cli.filters import Flow, Host, Port, Run, Where, print_selected
 from hindflight.cli.layout import Wide
-from hindflight.cli.output import AsCsv, AsJson, Row, print_csv_rows, print_json_rows, say
+from hindflight.cli.output import AsCsv, AsJson, Row, say
 from hindflight.cli.times import From, To, Utc
 from hindflight.toolkit.errors import HindflightError
 from hindflight.toolkit.times import seconds_text, utc_text
@@ -58,11 +58,7 @@ def segments(
         print_segments(source, profile, wide, "json" if as_json else "csv" if as_csv else "")
         return
     with selected(source, "segments", Selection(flow, host, port, from_, to, where, run)) as found:
-        if as_json:
-            print_json_rows("segments", found)
-        elif as_csv:
-            print_csv_rows(found)
-        elif not print_rows(found, lambda row: _shown(row, found.start_ns, utc), wide):
+        if not print_selected("segments", found, lambda row: _shown(row, found.start_ns, utc), (as_json, as_csv), wide):
             say(f"no such segment in {source}")
 
 
