@@ -6,64 +6,37 @@ the captures. CSV is read natively; the other kinds need the libraries of the ex
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
 
-from hindflight.toolkit.errors import LogError
 from hindflight.toolkit.flight import dataflash, gpx, mavlink, nmea, table_csv, ulog
 from hindflight.toolkit.flight.model import Samples
-from hindflight.toolkit.logs.issues import LogIssue
-from hindflight.toolkit.logs.octets import LogFile
+from hindflight.toolkit.logs.reading import Kind, Reading, kind_in
 
-__all__ = ["FLIGHT_KINDS", "FlightKind", "FlightReading", "Samples", "flight_kind"]
-
-
-class FlightKind(NamedTuple):
-    """A kind of flight log: its label, whether a file begins like one, and how it is read."""
-
-    label: str
-    recognises: Callable[[bytes], bool]
-    read: Callable[[LogFile], Iterator[Samples]]
+__all__ = ["FLIGHT_KINDS", "FlightReading", "Samples", "flight_kind"]
 
 
-FLIGHT_KINDS = {
-    "ulog": FlightKind("PX4 ULog", ulog.recognises, ulog.read),
-    "dataflash": FlightKind("ArduPilot DataFlash", dataflash.recognises, dataflash.read),
-    "mavlink": FlightKind("MAVLink tlog", mavlink.recognises, mavlink.read),
-    "gpx": FlightKind("GPX", gpx.recognises, gpx.read),
-    "nmea": FlightKind("NMEA", nmea.recognises, nmea.read),
-    "flight_csv": FlightKind("flight log as CSV", table_csv.recognises, table_csv.read),
+def _has_sample(part: Samples) -> bool:
+    return len(part.t_ns) > 0
+
+
+FLIGHT_KINDS: dict[str, Kind[Samples]] = {
+    "ulog": Kind("PX4 ULog", ulog.recognises, ulog.read, _has_sample),
+    "dataflash": Kind("ArduPilot DataFlash", dataflash.recognises, dataflash.read, _has_sample),
+    "mavlink": Kind("MAVLink tlog", mavlink.recognises, mavlink.read, _has_sample),
+    "gpx": Kind("GPX", gpx.recognises, gpx.read, _has_sample),
+    "nmea": Kind("NMEA", nmea.recognises, nmea.read, _has_sample),
+    "flight_csv": Kind("flight log as CSV", table_csv.recognises, table_csv.read, _has_sample),
 }
 """Every kind by the name that `hindflight ingest` prints; the first that recognises a file reads it."""
 
 
-class FlightReading:
-    """A recognised flight log; `parts` can be read any number of times."""
+class FlightReading(Reading[Samples]):
+    """A flight log of a kind of FLIGHT_KINDS."""
 
     def __init__(self, path: Path, kind: str) -> None:
-        self.kind = kind
-        self.file = LogFile(path)
-
-    def parts(self) -> Iterator[Samples]:
-        """Yield the samples. LogError: there are none."""
-        self.file = LogFile(self.file.path)
-        found = False
-        for part in FLIGHT_KINDS[self.kind].read(self.file):
-            found |= len(part.t_ns) > 0
-            yield part
-        if not found:
-            reasons = "; ".join(f"record {i.record}, octet {i.offset}: {i.text}" for i in self.file.issues.rows()[:1])
-            raise LogError(
-                f"{self.file.name} holds no whole record of {FLIGHT_KINDS[self.kind].label}", reasons or None
-            )
-
-    def issues(self) -> list[LogIssue]:
-        """Return what was wrong with the file, as far as it has been read."""
-        return self.file.issues.rows()
+        super().__init__(path, kind, FLIGHT_KINDS)
 
 
 def flight_kind(path: Path) -> str | None:
     """Return the kind of the flight log in `path`, a key of FLIGHT_KINDS; None if it is no log of these."""
-    head = LogFile(path).head()
-    return next((name for name, kind in FLIGHT_KINDS.items() if kind.recognises(head)), None)
+    return kind_in(FLIGHT_KINDS, path)

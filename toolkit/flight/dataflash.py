@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from hindflight.toolkit.flight.external import guarded, library, unpacked_file
 from hindflight.toolkit.flight.gps_time import utc_ns
-from hindflight.toolkit.flight.library import guarded, library, unpacked_file
 from hindflight.toolkit.flight.model import STARTED, Gatherer, Samples
 from hindflight.toolkit.logs.octets import LogFile
 

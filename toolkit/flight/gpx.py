@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from hindflight.toolkit.flight.library import guarded, library
+from hindflight.toolkit.flight.external import guarded, library
 from hindflight.toolkit.flight.model import Gatherer, Samples
 from hindflight.toolkit.logs.octets import MAX_LINE_BYTES, LogFile
 

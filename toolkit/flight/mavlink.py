@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from hindflight.toolkit.flight.library import guarded, library, unpacked_file
+from hindflight.toolkit.flight.external import guarded, library, unpacked_file
 from hindflight.toolkit.flight.model import Gatherer, Samples
 from hindflight.toolkit.logs.octets import LogFile
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
-from hindflight.toolkit.flight.library import guarded, library
+from hindflight.toolkit.flight.external import guarded, library
 from hindflight.toolkit.flight.model import Gatherer, Samples
 from hindflight.toolkit.logs.octets import LogFile
 

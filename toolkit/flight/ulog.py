@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hindflight.toolkit.flight.library import guarded, library, unpacked_file
+from hindflight.toolkit.flight.external import guarded, library, unpacked_file
 from hindflight.toolkit.flight.model import STARTED, Samples
 from hindflight.toolkit.logs.model import BATCH_ROWS, MAX_T_NS, Numbers
 from hindflight.toolkit.logs.octets import LogFile
