@@ -1,4 +1,4 @@
-"""`hindflight ingest INPUT... -w WORKSPACE`: captures and logs into a workspace, told apart by content."""
+"""`hindflight ingest INPUT... -w WORKSPACE`: captures and logs into a workspace, recognised by content."""
 
 from __future__ import annotations
 

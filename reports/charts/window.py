@@ -151,8 +151,8 @@ def _flight(tables: Tables, flow: Flow) -> Decimated:
 
 def _receive_window(tables: Tables, flow: Flow) -> Decimated:
     """Return the window that the receiver advertised."""
-    told = (pl.col("direction") == flow.acks) & pl.col("wnd_bytes").is_not_null()
-    rows = on_axis(read_flow(tables, "segments", flow.view, ["t_ns", "wnd_bytes"], told), flow)
+    with_window = (pl.col("direction") == flow.acks) & pl.col("wnd_bytes").is_not_null()
+    rows = on_axis(read_flow(tables, "segments", flow.view, ["t_ns", "wnd_bytes"], with_window), flow)
     return _decimated(rows, "wnd_bytes", flow)
 
 

@@ -1,4 +1,4 @@
-"""What Linux's `struct tcp_info` means in the words of `instruments`. Knows no file format.
+"""What Linux's `struct tcp_info` means as columns of `instruments`. Knows no file format.
 
 Units are the kernel's: microseconds, packets, octets, octets per second. Several kinds of log hold these values: the
 CSV series, M-Lab's snapshots, ndt7's results and what `ss -ti` prints. Mapping: docs/logs.md.

@@ -1,4 +1,4 @@
-"""What WEB100's variables mean in the words of `instruments`. Knows no file layout: snaplogs and SideStream share it.
+"""What WEB100's variables mean as columns of `instruments`. Knows no file layout: snaplogs and SideStream share it.
 
 Names and units are those of RFC 4898 where it has the variable; windows are octets, RTTs milliseconds, times
 microseconds since the connection's start. Read docs/logs.md for the mapping as a table.

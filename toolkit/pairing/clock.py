@@ -88,12 +88,12 @@ def compare_clocks(forward: Passages, backward: Passages, asymmetry_ns: int | No
     asymmetry = asymmetry_ns or 0
     offset = (least - least_back - asymmetry) / 2
     rtt = max(least + least_back, 0.0)
-    doubt = rtt / 2 if asymmetry_ns is None else 0.0
+    half_width = rtt / 2 if asymmetry_ns is None else 0.0
     return Clock(
         reference,
         base + round(offset),
-        base + round(offset - doubt),
-        base + round(offset + doubt),
+        base + round(offset - half_width),
+        base + round(offset + half_width),
         drift * 1e6,
         error * 1e6 if np.isfinite(error) else None,
         round(rtt),
@@ -130,9 +130,9 @@ def _ns_per_byte(forward: Passages) -> _Steps:
     at, cost = seen[1:][spread], gap[spread] / size[1:][spread]
     known, starts = np.unique((at - at[0]) // WINDOW_NS, return_index=True)
     costs = np.array([np.quantile(group, GAP_QUANTILE) for group in np.split(cost, starts[1:])])
-    beside = np.pad(costs, 1, mode="edge")
-    least = np.minimum(costs, np.minimum(beside[:-2], beside[2:]))
-    return _Steps(at[0] + known.astype(np.float64) * WINDOW_NS, least)
+    padded = np.pad(costs, 1, mode="edge")
+    lowest = np.minimum(costs, np.minimum(padded[:-2], padded[2:]))
+    return _Steps(at[0] + known.astype(np.float64) * WINDOW_NS, lowest)
 
 
 def _local_minimum(t_ns: Ints, delay: Ints) -> Ints:

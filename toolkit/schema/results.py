@@ -211,7 +211,7 @@ RUNS = Table(
             "proxy_lost_bytes",
             "u64",
             "bytes",
-            "Octets that the data sender had been told were received, but that a fault or a reset kept from the receiver",
+            "Octets acknowledged to the data sender that a fault or a reset kept from the receiver",
             nullable=True,
         ),
         Column(
