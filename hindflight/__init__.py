@@ -14,6 +14,7 @@
     hf.report(what_if, "what_if.html")
 
     hf.batch("flights/", out="studies").studies             # the same for every capture of a folder
+    hf.verdicts("flight.pcap", flow=1).verdicts             # what happened, packet by packet, with evidence
     hf.compare("before.pcap", "after.pcap").changes         # what changed, with 95 % intervals
 
     hf.extract_channel("flight.pcap").estimates             # rate, delay and queue with their 95 % intervals
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from hindflight.selection import Conditions
     from hindflight.toolkit.errors import HindflightError
     from hindflight.toolkit.source import Tables
+    from hindflight.verdicts import Verdicts
 
     __version__: str
 
@@ -77,6 +79,7 @@ __all__ = [
     "replay",
     "report",
     "segments",
+    "verdicts",
     "whatif",
 ]
 
@@ -169,6 +172,19 @@ def limits(source: Path | str, flow: int | None = None) -> Limits:
     from hindflight.workflow import sender_limits
 
     return sender_limits(Path(source), flow)[1]
+
+
+def verdicts(source: Path | str, flow: int | None = None) -> Verdicts:
+    """Return what happened to one flow: vantage, retransmissions, losses, outages, shapes, each with its packets, its
+    evidence and the share of such verdicts that were right on recordings whose truth is known.
+
+    `source` is a capture or a workspace; `flow` is its number, by default the one with the most data. Times are in ns
+    since 1970-01-01 UTC, packets are numbered as in Wireshark.
+    CaptureError, WorkspaceError, HindflightError: an input is wrong. MachineError: disk, permission or memory.
+    """
+    from hindflight.verdicts import verdicts_on
+
+    return verdicts_on(Path(source), flow)
 
 
 def batch(  # noqa: PLR0913 - named ones, each with its default

@@ -52,6 +52,7 @@ PUBLIC_NAMES = {
     "replay",
     "report",
     "segments",
+    "verdicts",
 }
 """What `import hindflight` offers; whoever adds a name adds it here and to the docstring of the package."""
 

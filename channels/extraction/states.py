@@ -82,8 +82,8 @@ def interval_rows(delivery: Delivery, link: Link, verdicts: Attribution, origin_
 
 
 def _is_shown(delivery: Delivery, link: Link, level: int) -> bool:
-    """Return whether the capture shows a delay, to KNOWN_SHARE of it; with other traffic, which fills the queue, too, only
-    if it is the least of all."""
+    """Return whether the capture shows a delay, to KNOWN_SHARE of it; with other traffic, which fills the queue, too,
+    only if it is the least of all."""
     least = min(held for _, _, held in link.base.spans)
     held = link.base.spans[level][2]
     shown = link.base.error_ns[level] <= KNOWN_SHARE * max(held, 1.0)

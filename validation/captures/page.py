@@ -12,7 +12,7 @@ from validation.captures.lines import Line
 
 INTRO = """# Accuracy on links that the code had not seen
 
-How right the analysis and the predictions are, measured on recordings of the Linux stack (6.18; reno, cubic and bbr)
+The errors of the analysis and of the predictions, measured on recordings of the Linux stack (6.18; reno, cubic and bbr)
 over emulated links drawn at random: GEO, MEO, LEO, HAPS and short paths, random and burst loss, steps of rate and
 delay, breaks, ACK loss, SACK or timestamps off, a limited receive window, an application that pauses, a second flow.
 The fate of every packet is known. `python -m validation captures DIR... --what-if --write docs/accuracy.md` writes
