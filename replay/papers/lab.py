@@ -185,7 +185,7 @@ def _thawed(value: Any) -> Any:
     """Return a value of a change as TOML has it: `model.table` writes a table as a tuple of pairs."""
     if not isinstance(value, tuple):
         return value
-    if value and all(isinstance(each, tuple) and len(each) == 2 and isinstance(each[0], str) for each in value):  # noqa: PLR2004 - key and value
+    if value and all(isinstance(each, tuple) and len(each) == 2 and isinstance(each[0], str) for each in value):
         return {key: _thawed(each) for key, each in value}
     return [_thawed(each) for each in value]
 

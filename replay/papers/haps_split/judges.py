@@ -198,7 +198,9 @@ def _best_on_return(lab: Lab, _claim: Claim) -> list[Part]:
 def _falls_without_proxy(lab: Lab, scenario: str) -> Iterator[Part]:
     for variant in VARIANTS:
         for less, more in pairwise(PERS):
-            found = difference(_goodputs(lab, variant, NONE, less, scenario), _goodputs(lab, variant, NONE, more, scenario))
+            found = difference(
+                _goodputs(lab, variant, NONE, less, scenario), _goodputs(lab, variant, NONE, more, scenario)
+            )
             yield ordered(f"{variant}, {percent(less)} to {percent(more)}", found)
     for per in PERS:
         lowest = _goodputs(lab, NEWRENO, NONE, per, scenario)

@@ -1,18 +1,27 @@
-"""What Palazzi et al. 2005 leave open: our defaults, the other readings, and the experiments on what is not reproduced."""
+"""What Palazzi et al. 2005 leave open: our defaults, the other readings, and experiments on what is not reproduced."""
 
 from __future__ import annotations
 
-from hindflight.replay.papers.haps_split.cells import per_of_first_link
 from hindflight.replay.papers.model import Cell, Change, Choice, Experiment, Reading, table
 
 NO_LOSS = table(model="none")
 CHOICES: tuple[Choice, ...] = (
-    Choice("packet losses", "0.1 % on T-S and on S-G", "the text gives 0.1 % between T and G; known from earlier trials"),
-    Choice("losses of the first links", "on W-U alone", "the text names W-U in one place, W-T and the whole path in others"),
+    Choice(
+        "packet losses", "0.1 % on T-S and on S-G", "the text gives 0.1 % between T and G; known from earlier trials"
+    ),
+    Choice(
+        "losses of the first links", "on W-U alone", "the text names W-U in one place, W-T and the whole path in others"
+    ),
     Choice("lost ACKs", "as likely as lost data", "not given; the error model of ns-2 loses every packet alike"),
-    Choice("initial ssthresh", "42 packets", "not given; known from earlier trials, in which no limit makes both variants alike"),
+    Choice(
+        "initial ssthresh",
+        "42 packets",
+        "not given; known from earlier trials, in which no limit makes both variants alike",
+    ),
     Choice("time constant of Westwood's filter", "adaptive", "Deviation: the text assumes it fixed and gives no value"),
-    Choice("recovery of Westwood", "NewReno", "not given; the text compares with NewReno, the authors' later paper says so"),
+    Choice(
+        "recovery of Westwood", "NewReno", "not given; the text compares with NewReno, the authors' later paper says so"
+    ),
     Choice("packet", "1460 B of data and 40 B of headers", "the text gives 1500 B"),
     Choice("knee", "where goodput reaches 95 % of that with 250 packets", "not given; as in `hindflight place`"),
 )
@@ -53,8 +62,9 @@ READINGS: tuple[Reading, ...] = (
         tuple((f"links.{link}.reverse.loss", NO_LOSS) for link in LINKS),
     ),
     Reading("no initial ssthresh", "slow start without a limit", (("flow.initial_ssthresh", None),)),
-    Reading("interval not clamped", "T_k without the bounds T_min and T_max", (("variants.westwood.clamp_interval", False),)),
+    Reading(
+        "interval not clamped", "T_k without the bounds T_min and T_max", (("variants.westwood.clamp_interval", False),)
+    ),
     Reading("Sack1", "recovery of Westwood by SACK", (("variants.westwood.stack", None),)),
 )
 EXPERIMENTS: dict[str, Experiment] = {}
-__all__ = ["CHOICES", "EXPERIMENTS", "READINGS", "per_of_first_link"]
