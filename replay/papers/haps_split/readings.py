@@ -69,7 +69,7 @@ READINGS: tuple[Reading, ...] = (
 )
 
 
-def _every_queue(cell: Cell, pkts: int) -> tuple[Change, ...]:
+def _every_queue(pkts: int) -> tuple[Change, ...]:
     links = ("W-U", "U-T", "T-S", "S-G")
     return tuple((f"links.{link}.{way}queue", f"{pkts} pkts") for link in links for way in ("", "reverse."))
 
@@ -82,10 +82,7 @@ def _caches(*caches: int) -> tuple[Reading, ...]:
 
 
 FREE = Reading("all that is free", "the proxy advertises all free memory", (("proxy.truck.advertise", "free"),))
-QUEUES = tuple(
-    Reading(f"queues of {pkts} packets", "at every node", lambda cell, pkts=pkts: _every_queue(cell, pkts))
-    for pkts in (20, 100, 200)
-)
+QUEUES = tuple(Reading(f"queues of {pkts} packets", "at every node", _every_queue(pkts)) for pkts in (20, 100, 200))
 BY_NAME = {reading.name: reading for reading in READINGS}
 _KNEE = Experiment(
     "what counts as the knee, what the proxy advertises, the node queues, and lost ACKs",
@@ -97,8 +94,8 @@ _KNEE = Experiment(
         BY_NAME["T-G once"],
     ),
     "From W to G the cache lies before the long connection, which may have all of it in flight, so NewReno, whose mean "
-    "window stays below the pipe, needs less than 84 packets. From G to W half of the cache bounds the window of the long "
-    "connection; Westwood uses pipe and queue, 92 packets, so its goodput grows up to twice as much.",
+    "window stays below the pipe, needs less than 84 packets. From G to W half of the cache bounds the window of the "
+    "long connection; Westwood uses pipe and queue, 92 packets, so its goodput grows up to twice as much.",
 )
 _RETURN = Experiment(
     "cache, advertised window, node queues and lost ACKs",
