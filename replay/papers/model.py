@@ -133,6 +133,8 @@ class Reading:
     changes: tuple[Change, ...] | Callable[[Cell], tuple[Change, ...]] = ()
     literal: bool = False
     measure: str = ""
+    chains: tuple[tuple[str, str], ...] = ()
+    """Chains of proxies that take the place of others: each pair is the one replaced and the one that runs."""
 
     def of(self, cell: Cell) -> tuple[Change, ...]:
         """Return the changes to `cell`."""

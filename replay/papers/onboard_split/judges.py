@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise, product
 
 from hindflight.replay.papers.lab import Lab
@@ -39,10 +39,11 @@ from hindflight.replay.papers.onboard_split.cells import (
     with_flows,
 )
 from hindflight.replay.papers.onboard_split.units import fixed_parts, masking_parts
-from hindflight.replay.papers.statistics import Samples, bootstrap, difference, estimate, knee_of, ratio
+from hindflight.replay.papers.statistics import Samples, bootstrap, break_of_slope, difference, estimate, knee_of, ratio
 from hindflight.replay.papers.verdicts import exact, holds, ordered, within
 
 SMALL_CACHE = 9
+BREAK = "break of slope"
 NOT_BELOW = (0.99, float("inf"))
 """Bounds of a ratio that is not below 1, for flows that both fill the link."""
 GAIN_OF_NEWRENO = (1.5, 2.7)
@@ -90,7 +91,13 @@ def _gains(lab: Lab, _claim: Claim) -> list[Part]:
 
 def _knee(lab: Lab, name: str, base: Cell, rate: int, bounds: tuple[float, float]) -> Part:
     caches, found = sweep(lab, base, rate)
-    return within(name, bootstrap(lambda *ys: knee_of(caches, ys), *found), bounds)
+    knee = _knee_by(lab)
+    return within(name, bootstrap(lambda *ys: knee(caches, ys), *found), bounds)
+
+
+def _knee_by(lab: Lab) -> Callable[[Sequence[float], Sequence[float]], float]:
+    """Return the definition of the knee that the reading asks for."""
+    return break_of_slope if lab.reading.measure == BREAK else knee_of
 
 
 @judge("003-C05")
@@ -148,8 +155,8 @@ def _knee_by_flows(lab: Lab, claim: Claim) -> list[Part]:
         cells = [with_flows(variant, flows, cache) for cache in caches]
         lab.run(*cells)
         found = [lab.sample(each, sum_kbps) for each in cells]
-        knee = bootstrap(lambda *ys: knee_of(caches, ys), *found)
-        parts.append(within(f"{name_of(variant)}, {flows} flows", knee, claim.bounds))
+        at = bootstrap(lambda *ys: _knee_by(lab)(caches, ys), *found)
+        parts.append(within(f"{name_of(variant)}, {flows} flows", at, claim.bounds))
     return parts
 
 
@@ -233,9 +240,10 @@ def _two_satellites_are_slower(lab: Lab, _claim: Claim) -> list[Part]:
 def _knee_difference(lab: Lab, name: str, larger: tuple[Cell, int], smaller: tuple[Cell, int]) -> Part:
     """Return whether the knee of one sweep lies above that of another."""
     (more_at, more), (less_at, less) = (sweep(lab, *each) for each in (larger, smaller))
+    knee = _knee_by(lab)
 
     def above(*ys: float) -> float:
-        return knee_of(more_at, ys[: len(more_at)]) - knee_of(less_at, ys[len(more_at) :])
+        return knee(more_at, ys[: len(more_at)]) - knee(less_at, ys[len(more_at) :])
 
     return ordered(name, bootstrap(above, *more, *less))
 

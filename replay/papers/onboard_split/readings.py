@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hindflight.replay.papers.model import Cell, Change, Choice, Experiment, Reading
+from hindflight.replay.papers.model import Cell, Change, Choice, Experiment, Reading, table
 from hindflight.replay.papers.onboard_split.cells import SECOND, shape_of
 
 CHOICES: tuple[Choice, ...] = (
@@ -59,4 +59,50 @@ READINGS: tuple[Reading, ...] = (
     Reading("other street", "the street runs east", _streets(("azimuth", 90.0))),
     Reading("weak signal", "a bit error rate of 1e-5 in the shadow, no total loss", _streets(("blocked_ber", 1e-5))),
 )
-EXPERIMENTS: dict[str, Experiment] = {}
+BY_NAME = {reading.name: reading for reading in READINGS}
+NO_LOSS = table(model="none")
+BREAK = Reading("break of slope", "two straight lines fitted to the curve", measure="break of slope")
+LONG = Reading("sessions of 310 s", "ten times as long", (("duration", "310 s"),))
+DATA_ALONE = Reading(
+    "data lost alone",
+    "ACKs are never lost",
+    tuple((f"links.{link}.reverse.loss", NO_LOSS) for link in ("up", "down")),
+)
+FREE = Reading(
+    "all that is free",
+    "the proxy advertises all free memory and forwards without a limit",
+    (("proxy.on-board.advertise", "free"), ("proxy.on-board.forward_window", "unlimited")),
+)
+FORWARD_FREE = Reading("third in, all on", "no limit onward", (("proxy.on-board.forward_window", "unlimited"),))
+BOTH_SATELLITES = Reading(
+    "split on both satellites",
+    "a second proxy divides the link between the satellites from the uplink",
+    chains=(("on-board", "first+on-board"),),
+)
+_KNEE = Experiment(
+    "what counts as the knee, how the agent bounds windows, lost ACKs and the length of a session",
+    (BREAK, FREE, FORWARD_FREE, DATA_ALONE, LONG, BY_NAME["ABSE"], BY_NAME["literal"], BY_NAME["queues of 50 packets"]),
+)
+_STREETS = Experiment(
+    "the street and what its shadow does",
+    (BY_NAME["low houses"], BY_NAME["other street"], BY_NAME["weak signal"], BY_NAME["ABSE"], BY_NAME["literal"]),
+)
+_WINDOWS = Experiment(
+    "Westwood's equations, initial ssthresh, queues, lost ACKs and the length of a session",
+    (
+        BY_NAME["ABSE"],
+        BY_NAME["literal"],
+        BY_NAME["queues of 50 packets"],
+        DATA_ALONE,
+        LONG,
+    ),
+)
+EXPERIMENTS: dict[str, Experiment] = {
+    **dict.fromkeys(("003-C05", "003-C09", "003-C10", "003-C12", "003-C18"), _KNEE),
+    **dict.fromkeys(("003-C01", "003-C02", "003-C03", "003-C14", "003-C15", "003-C22", "003-C29", "003-C37"), _WINDOWS),
+    **dict.fromkeys(("003-C23", "003-C24", "003-C25", "003-C26", "003-C27", "003-C28", "003-C35", "003-C36"), _STREETS),
+    "003-C20": Experiment(
+        "where the connection is split, Westwood's equations, initial ssthresh and the length of a session",
+        (BOTH_SATELLITES, BY_NAME["ABSE"], BY_NAME["literal"], DATA_ALONE, LONG),
+    ),
+}
