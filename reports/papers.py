@@ -174,10 +174,8 @@ def _all_parts(rows: Sequence[Row]) -> Grid:
 
 
 def _why_not(rows: Sequence[Row], points: pl.DataFrame, page: PaperPage) -> Section:
-    """Return the reasons of the claims that are not reproduced, each with the chart of its experiment if it has one."""
-    section = Section(
-        "why", "Why not", ["What was measured for the claims that are not reproduced, and what moves them."]
-    )
+    """Return the reasons of the claims that are not reproduced, each with the chart of its experiment, if any."""
+    section = Section("why", "Why not", ["What was measured where a claim is not reproduced, and what moves it."])
     experiments = {experiment.claim_id: experiment for experiment in page.experiments}
     for row in rows:
         if not row["reason"]:
