@@ -29,7 +29,7 @@ class Effort:
     quick: bool
 
 
-QUICK = Effort(first=8, most=16, readings=0, figures=8, quick=True)
+QUICK = Effort(first=10, most=40, readings=0, figures=10, quick=True)
 FULL = Effort(first=20, most=1000, readings=20, figures=20, quick=False)
 
 

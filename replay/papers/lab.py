@@ -104,7 +104,8 @@ class Lab:
 
     def read(self, cell: Cell) -> Cell:
         """Return `cell` under the reading."""
-        return cell.but(*(change for change in self.reading.of(cell) if concerns(change, cell.scenario)))
+        changes = (change for change in self.reading.of(cell) if concerns(change, cell.scenario))
+        return cell.but(*changes, proxy=dict(self.reading.chains).get(cell.proxy))
 
     def run(self, *cells: Cell) -> None:
         """Make the runs of `cells` together, which is faster than one cell after another."""

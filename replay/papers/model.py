@@ -125,13 +125,16 @@ class Reading:
 
     `changes` follow a cell's own changes and prevail; those of a table that the scenario does not have are left out. A
     function returns those of a cell. The `literal` reading takes everything that the text states literally; its
-    verdicts are counted separately.
+    verdicts are counted separately. `measure` names what a judge measures instead of its default.
     """
 
     name: str
     text: str
     changes: tuple[Change, ...] | Callable[[Cell], tuple[Change, ...]] = ()
     literal: bool = False
+    measure: str = ""
+    chains: tuple[tuple[str, str], ...] = ()
+    """Chains of proxies that take the place of others: each pair is the one replaced and the one that runs."""
 
     def of(self, cell: Cell) -> tuple[Change, ...]:
         """Return the changes to `cell`."""

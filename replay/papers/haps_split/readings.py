@@ -67,4 +67,67 @@ READINGS: tuple[Reading, ...] = (
     ),
     Reading("Sack1", "recovery of Westwood by SACK", (("variants.westwood.stack", None),)),
 )
-EXPERIMENTS: dict[str, Experiment] = {}
+
+
+def _every_queue(pkts: int) -> tuple[Change, ...]:
+    links = ("W-U", "U-T", "T-S", "S-G")
+    return tuple((f"links.{link}.{way}queue", f"{pkts} pkts") for link in links for way in ("", "reverse."))
+
+
+def _caches(*caches: int) -> tuple[Reading, ...]:
+    return tuple(
+        Reading(f"{cache} pkts", f"a cache of {cache} packets", (("proxy.truck.receive_buffer", f"{cache} pkts"),))
+        for cache in caches
+    )
+
+
+FREE = Reading("all that is free", "the proxy advertises all free memory", (("proxy.truck.advertise", "free"),))
+QUEUES = tuple(Reading(f"queues of {pkts} packets", "at every node", _every_queue(pkts)) for pkts in (20, 100, 200))
+BY_NAME = {reading.name: reading for reading in READINGS}
+_KNEE = Experiment(
+    "what counts as the knee, what the proxy advertises, the node queues, and lost ACKs",
+    (
+        Reading("break of slope", "two straight lines fitted to the curve", measure="break of slope"),
+        FREE,
+        *QUEUES,
+        BY_NAME["data lost alone"],
+        BY_NAME["T-G once"],
+    ),
+    "From W to G the cache lies before the long connection, which may have all of it in flight, so NewReno, whose mean "
+    "window stays below the pipe, needs less than 84 packets. From G to W half of the cache bounds the window of the "
+    "long connection; Westwood uses pipe and queue, 92 packets, so its goodput grows up to twice as much.",
+)
+_RETURN = Experiment(
+    "cache, advertised window, node queues and lost ACKs",
+    (*_caches(250, 400, 1000), FREE, *QUEUES, BY_NAME["data lost alone"], BY_NAME["no initial ssthresh"]),
+    "From G to W the connection with the satellite links ends at the proxy, whose rule allows half of the cache in "
+    "flight; at a PER of 0.1 % there is little for the proxy to hide, and a second slow start and the narrower window "
+    "cost more than the shorter loop of the first link gains.",
+)
+EXPERIMENTS: dict[str, Experiment] = {
+    "000-C19": _RETURN,
+    "000-C20": _RETURN,
+    "000-C21": _RETURN,
+    "000-C22": Experiment(
+        "what growth means and which links lose 1 %",
+        (Reading("mean window", "the mean window instead of its slope", measure="mean window"), BY_NAME["all links"]),
+        "The slope in congestion avoidance is one packet per round trip, and the queue that a larger window builds "
+        "lengthens the round trip.",
+    ),
+    "000-C29": _KNEE,
+    "000-C30": _KNEE,
+    "000-C41": Experiment(
+        "how bursty the losses are",
+        tuple(
+            Reading(
+                f"bursts of {burst}",
+                f"bursts of {burst} packets, {100 * loss:g} % of all",
+                tuple(
+                    (f"links.W-U.{way}loss", table(model="gilbert_elliott", mean_loss=loss, mean_burst=float(burst)))
+                    for way in ("", "reverse.")
+                ),
+            )
+            for burst, loss in ((5, 0.01), (20, 0.02), (50, 0.05))
+        ),
+    ),
+}
