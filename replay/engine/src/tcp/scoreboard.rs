@@ -72,7 +72,7 @@ pub struct Scoreboard {
     /// Lost and not retransmitted since.
     waiting: u32,
     /// All not sacked below it are lost by RFC 6675; sacked segments from it on. What follows may lie below `base`, which
-    /// then stands for it.
+    /// then applies in its place.
     loss_edge: u64,
     sacked_beyond: u64,
     /// One past the highest sacked segment.
