@@ -34,7 +34,7 @@ NAMES = {
 }
 FIRST_S, SECOND_S, END_S, LAST_S = 20.0, 40.0, 60.0, 90.0
 """Handovers, end of the writing, end of the run (section 4)."""
-MOST_RUNS = 10
+MOST_RUNS, MOST_QUICK_RUNS = 12, 4
 """Runs of a cell at most: the path is hardly random, so more runs show nothing new."""
 TRANSMITTED = "transmitted"
 """The reading under which a sequence number is the highest sent, and not the highest acknowledged."""
@@ -163,7 +163,7 @@ def _growth(times: Numbers, numbers: npt.NDArray[np.int64]) -> tuple[Numbers, Nu
 
 def traces(lab: Lab, flows: tuple[str, ...], path: tuple[Change, ...] = ()) -> dict[str, list[Trace]]:
     """Return what every run of each of `flows` over `path` showed."""
-    found = lab.observe([cell(flow, path) for flow in flows], trace, most=MOST_RUNS)
+    found = lab.observe([cell(flow, path) for flow in flows], trace, most=MOST_QUICK_RUNS if lab.quick else MOST_RUNS)
     return dict(zip(flows, found, strict=True))
 
 

@@ -328,14 +328,15 @@ def _duplicates(found: Trace) -> float:
 
 
 _SMALL_WINDOW: Path = (
-    ("flow.receive_buffer", "16 KiB"),
+    ("flow.receive_buffer", "3 KiB"),
+    ("flow.delayed_ack", False),
     ("flow.frto", False),
     ("flow.undo", False),
     ("flow.tail_loss_probe", False),
     ("flow.recovery", "sack"),
     ("links.emulator.loss", table(model="none")),
 )
-"""Section 2.2 describes a sender whose timeout is that of the wired path: one that fills no queue and undoes nothing."""
+"""Section 2.2 describes a sender whose timeout is that of the wired path: a thin flow that fills no queue, and undoes nothing."""
 
 
 @judge("001-C28")
@@ -351,14 +352,18 @@ def _timeout_too_short(lab: Lab, _claim: Claim) -> list[Part]:
     ]
 
 
-_WIRED_QUEUE: Path = (("links.emulator.queue", "8 pkts"), ("links.emulator.loss", table(model="none")))
-"""Section 2.2 describes a window that fits the old network: its queue holds one bandwidth-delay product of it."""
+_FITTING_WINDOW: Path = (
+    ("links.emulator.queue", "8 pkts"),
+    ("links.emulator.loss", table(model="none")),
+    ("flow.receive_buffer", "20 KiB"),
+)
+"""Section 2.2 describes a window that fits the old network: 14 packets of the 16 that path and queue of it hold."""
 
 
 @judge("001-C29")
 def _window_too_large(lab: Lab, _claim: Claim) -> list[Part]:
     parts = []
-    for flow, found in traces(lab, (RENO, CUBIC), (*handovers(RATES_WIRED_FIRST), *_WIRED_QUEUE)).items():
+    for flow, found in traces(lab, (RENO, CUBIC), (*handovers(RATES_WIRED_FIRST), *_FITTING_WINDOW)).items():
         after = samples(found, lambda run: run.resent(FIRST_S, FIRST_S + SOON_S))
         before = samples(found, lambda run: run.resent(FIRST_S - SOON_S, FIRST_S))
         parts.append(ordered(f"{NAMES[flow]} loses more in the 2 s after the rate falls", difference(after, before)))
