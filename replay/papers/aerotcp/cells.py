@@ -74,8 +74,12 @@ def buffers(cell: Cell, *, send: int | None = None, ground: int | None = None, r
 
 
 def utilisation(rows: Rows) -> float:
-    """Share of the satellite rate that delivered packets use, while the files are loaded."""
-    return sum(float(row["goodput_bps"]) for row in rows) * PACKET_BYTES / MSS_BYTES / SATELLITE_BPS
+    """Share of the satellite rate that delivered packets use until the last file is loaded.
+
+    The sum of the goodputs would exceed 1 where some connections end early, since each counts its own time.
+    """
+    octets = sum(float(row["delivered_bytes"]) for row in rows) * PACKET_BYTES / MSS_BYTES
+    return 8 * octets / (SATELLITE_BPS * max(row["duration_ns"] for row in rows) / 1e9)
 
 
 def response_s(rows: Rows) -> float:

@@ -24,6 +24,7 @@ from hindflight.replay.papers.aerotcp.cells import (
     SATELLITE_BPS,
     SATELLITE_RTT_S,
     SPLIT,
+    TEN,
     VERY_LOW,
     buffers,
     goodput_kbps,
@@ -38,7 +39,7 @@ from hindflight.replay.papers.aerotcp.cells import (
     with_size,
     without_end,
 )
-from hindflight.replay.papers.lab import Lab
+from hindflight.replay.papers.lab import Lab, scenario_of
 from hindflight.replay.papers.model import Cell, Claim, Judges, Part, table
 from hindflight.replay.papers.statistics import Samples, bootstrap, difference, estimate, knee_of, mean, ratio
 from hindflight.replay.papers.verdicts import exact, holds, ordered, within
@@ -141,14 +142,16 @@ def _receive_buffer(lab: Lab, claim: Claim) -> list[Part]:
 
 
 @judge("004-C10")
-def _other_buffers(_lab: Lab, claim: Claim) -> list[Part]:
-    sized = {"send buffer on board": one(AERO, 0.0), "receive buffer on the ground": one(AERO, 0.0)}
-    from hindflight.replay.papers.lab import scenario_text
-
-    text = scenario_text(sized["send buffer on board"].scenario)
-    rules = {"send buffer on board": ('send_buffer = { rate = "400 kbit/s", rtt = "480 ms", errors = "none" }', 1.0)}
-    rules["receive buffer on the ground"] = ('receive_buffer = { rate = "400 kbit/s", rtt = "480 ms", errors = "low" }', 2.0)
-    return [holds(name, line in text, multiple) for name, (line, multiple) in rules.items()]
+def _other_buffers(_lab: Lab, _claim: Claim) -> list[Part]:
+    ground, aircraft = scenario_of(TEN, ()).proxies.tables
+    buffers_bytes = {
+        "send buffer on board": (aircraft.send_buffer, 1.0),
+        "receive buffer on the ground": (ground.receive_buffer, 2.0),
+    }
+    return [
+        holds(name, size is not None and size.size_bytes == right * PRDP_BYTES, right)
+        for name, (size, right) in buffers_bytes.items()
+    ]
 
 
 @judge("004-C11")

@@ -13,7 +13,7 @@ CHOICES: tuple[Choice, ...] = (
     Choice("window of end-to-end SACK", "64 KiB", "section II: windows of 16 bits"),
     Choice("queue of the satellite link", "1000 packets", "not given; section V.A says that the link is never congested"),
     Choice("minimum RTO", "1 s, and initial window of 2", "not given; RFC 2988 and RFC 2581"),
-    Choice("utilisation", "sum of the goodputs with headers over 4 Mbit/s", "not given"),
+    Choice("utilisation", "delivered packets over 4 Mbit/s until the last file is loaded", "not given"),
 )
 
 
@@ -43,4 +43,30 @@ PROPAGATION = Reading(
 FAST_TIMER = Reading("minimum RTO of 200 ms", "the minimum RTO of Linux", _every("min_rto", "200 ms"))
 READINGS = (LITERAL, DELAYED, PROPAGATION, FAST_TIMER)
 
-EXPERIMENTS: dict[str, Experiment] = {}
+ADAPTIVE = Reading(
+    "adaptive shares",
+    "the window follows the number of open connections (section V.C)",
+    (("variants.sat.allocation", "adaptive"), ("variants.sat.connections", None)),
+)
+
+
+def _client_window(size: str) -> Reading:
+    return Reading(f"client window {size}", "a smaller default window of the clients", _every("receive_buffer", size))
+
+
+_WINDOWS = tuple(_client_window(size) for size in ("16 KiB", "32 KiB"))
+EXPERIMENTS: dict[str, Experiment] = {
+    "004-C22": Experiment("the window of the clients, delayed ACKs", (*_WINDOWS, DELAYED)),
+    "004-C23": Experiment(
+        "the share of a connection, delayed ACKs",
+        (ADAPTIVE, DELAYED),
+        "With hardly any errors both fill the link. Split SACK then also uses what other connections leave idle, while the "
+        "static window of AeroTCP keeps each connection to its tenth.",
+    ),
+    "004-C24": Experiment(
+        "the window of the clients",
+        _WINDOWS,
+        "With a window of 64 KiB and no errors SACK end to end fills the link as well, so splitting has little to gain.",
+    ),
+    "004-C26": Experiment("the share of a connection, delayed ACKs, bursts", (ADAPTIVE, DELAYED, BURSTS)),
+}
