@@ -9,6 +9,7 @@ from hindflight.toolkit.errors import HindflightError
 
 PAPERS = {
     "haps-split": "hindflight.replay.papers.haps_split",
+    "onboard-split": "hindflight.replay.papers.onboard_split",
 }
 """Module of each paper, in the order of their numbers."""
 

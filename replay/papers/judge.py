@@ -29,7 +29,7 @@ class Effort:
     quick: bool
 
 
-QUICK = Effort(first=8, most=16, readings=0, figures=8, quick=True)
+QUICK = Effort(first=10, most=40, readings=0, figures=10, quick=True)
 FULL = Effort(first=20, most=1000, readings=20, figures=20, quick=False)
 
 
@@ -56,8 +56,13 @@ def reproduce_paper(
     effort: Effort,
     bench: Bench,
     on_step: Callable[[str], None] = lambda _: None,
+    *,
+    extra: bool = False,
 ) -> Result:
-    """Judge `claims`, draw the figures and, with full effort, run all readings and the experiments that explain."""
+    """Judge `claims`, draw the figures and, with full effort, run all readings and the experiments that explain.
+
+    With `extra` also draw what goes beyond the paper's figures.
+    """
     result = Result(paper)
     for claim in claims:
         on_step(claim.claim_id)
@@ -69,7 +74,7 @@ def reproduce_paper(
             for claim in claims:
                 on_step(f"{claim.claim_id}, {reading.name}")
                 result.judged.append(judge_claim(paper, claim, fixed, bench, reading))
-    for figure in paper.figures:
+    for figure in (*paper.figures, *(paper.extras if extra else ())):
         on_step(figure.title)
         result.figures.append((figure, figure.draw(Lab(bench, effort.figures, effort.quick))))
     return result

@@ -124,7 +124,8 @@ class Lab:
 
     def read(self, cell: Cell) -> Cell:
         """Return `cell` under the reading."""
-        return cell.but(*(change for change in self.reading.of(cell) if concerns(change, cell.scenario)))
+        changes = (change for change in self.reading.of(cell) if concerns(change, cell.scenario))
+        return cell.but(*changes, proxy=dict(self.reading.chains).get(cell.proxy))
 
     def run(self, *cells: Cell) -> None:
         """Make the runs of `cells` together, which is faster than one cell after another."""
@@ -216,7 +217,7 @@ def _thawed(value: Any) -> Any:
     """Return a value of a change as TOML has it: `model.table` writes a table as a tuple of pairs."""
     if not isinstance(value, tuple):
         return value
-    if value and all(isinstance(each, tuple) and len(each) == 2 and isinstance(each[0], str) for each in value):  # noqa: PLR2004 - key and value
+    if value and all(isinstance(each, tuple) and len(each) == 2 and isinstance(each[0], str) for each in value):
         return {key: _thawed(each) for key, each in value}
     return [_thawed(each) for each in value]
 

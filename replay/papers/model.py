@@ -124,14 +124,17 @@ class Reading:
     """One way to read what a paper leaves open: changes to its scenarios.
 
     `changes` follow a cell's own changes and prevail; those of a table that the scenario does not have are left out. A
-    function returns those of a cell. The `literal` reading takes everything that the text states literally; its verdicts
-    are counted separately.
+    function returns those of a cell. The `literal` reading takes everything that the text states literally; its
+    verdicts are counted separately. `measure` names what a judge measures instead of its default.
     """
 
     name: str
     text: str
     changes: tuple[Change, ...] | Callable[[Cell], tuple[Change, ...]] = ()
     literal: bool = False
+    measure: str = ""
+    chains: tuple[tuple[str, str], ...] = ()
+    """Chains of proxies that take the place of others: each pair is the one replaced and the one that runs."""
 
     def of(self, cell: Cell) -> tuple[Change, ...]:
         """Return the changes to `cell`."""
@@ -185,18 +188,19 @@ JudgeFunction = Callable[["Lab", Claim], list[Part]]
 
 @dataclass(frozen=True, slots=True)
 class Paper:
-    """A paper as it is reproduced. `runs` is its own number of runs per configuration; figures are drawn with as many."""
+    """A paper as it is reproduced. `scenarios` are its shipped scenario files, `extras` go beyond its figures."""
 
     number: str
     name: str
     title: str
     citation: str
-    runs: int
+    scenarios: tuple[str, ...]
     choices: tuple[Choice, ...]
     readings: tuple[Reading, ...]
     judges: Mapping[str, JudgeFunction]
     figures: tuple[Figure, ...]
     experiments: Mapping[str, Experiment]
+    extras: tuple[Figure, ...] = ()
 
 
 class Judges(dict[str, JudgeFunction]):

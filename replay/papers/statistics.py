@@ -96,7 +96,7 @@ def break_of_slope(xs: Sequence[float], ys: Sequence[float]) -> float:
 
 
 def bootstrap(function: Callable[..., float], *samples: Samples) -> Estimate:
-    """Return `function` of the means of `samples`, with intervals over resampled seeds: for knees, which have no slope."""
+    """Return `function` of the means of `samples`, with intervals over resampled seeds: for knees, without a slope."""
     matrix = np.stack(samples)
     runs = matrix.shape[1]
     draws = np.random.default_rng(1).integers(0, runs, (RESAMPLES, runs))

@@ -64,9 +64,15 @@ def exact(name: str, value: float, bounds: tuple[float, float]) -> Part:
 
 
 def settled(parts: Sequence[Part], *, strict: bool) -> bool:
-    """Return whether more runs would change nothing: every part is decided and, unless `strict`, precise."""
+    """Return whether more runs would change nothing.
+
+    That is so if some part holds and another does not, both at 99.9 %; or, with `strict`, if the verdict stands at
+    99.9 %, and else if every part is decided and precise.
+    """
+    if {"yes", "no"} <= {_state(part, strict=True) for part in parts}:
+        return True
     if strict:
-        return all(part.state != "undecided" for part in parts)
+        return verdict_of(parts, strict=True) != "too_few_runs"
     return all(part.state != "undecided" and part.precise for part in parts)
 
 
@@ -77,7 +83,7 @@ def verdict_of(parts: Sequence[Part], *, strict: bool = False) -> Verdict:
     """
     if not parts:
         raise ValueError("a judge returned no part")
-    states = {_state(part, strict) for part in parts}
+    states = {_state(part, strict=strict) for part in parts}
     if "undecided" in states and not {"yes", "no"} <= states:
         return "too_few_runs"
     if states == {"yes"}:
@@ -85,5 +91,5 @@ def verdict_of(parts: Sequence[Part], *, strict: bool = False) -> Verdict:
     return "not_reproduced" if states == {"no"} else "partly"
 
 
-def _state(part: Part, strict: bool) -> State:
+def _state(part: Part, *, strict: bool) -> State:
     return part.state if not strict or part.state == part.strict_state else "undecided"

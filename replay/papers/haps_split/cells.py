@@ -44,9 +44,7 @@ def per_of_first_link(per: float) -> tuple[Change, ...]:
     return (("links.W-U.loss.per", per), ("links.W-U.reverse.loss.per", per))
 
 
-def cell(
-    variant: str, proxy: str, per: float, traffic: tuple[Change, ...] = GREEDY, scenario: str = OUT
-) -> Cell:
+def cell(variant: str, proxy: str, per: float, traffic: tuple[Change, ...] = GREEDY, scenario: str = OUT) -> Cell:
     """Return one configuration: variant, proxies, PER of W-U, traffic and direction."""
     return Cell(scenario, variant, proxy, (*per_of_first_link(per), *traffic))
 
@@ -96,8 +94,7 @@ def _last_leg(tables: Tables) -> pl.DataFrame:
     """Return the states of the sender of the last connection of a run, in order of time."""
     import polars as pl
 
-    states = pl.from_arrow(tables["instruments"])
-    assert isinstance(states, pl.DataFrame)
+    states = pl.DataFrame(tables["instruments"])
     return states.filter(pl.col("leg") == states["leg"].max(), pl.col("cwnd_bytes").is_not_null()).sort("t_ns")
 
 
@@ -116,7 +113,7 @@ def mean_window_pkts(tables: Tables) -> float:
 def halvings(tables: Tables) -> float:
     """Fast recoveries and timeouts of the last connection."""
     states = _last_leg(tables)
-    return float(states["recoveries"].max() + states["rtos"].max())  # type: ignore[operator]
+    return float(states["recoveries"].to_numpy()[-1] + states["rtos"].to_numpy()[-1])
 
 
 def growth_pkts_per_s(tables: Tables) -> float:
@@ -136,9 +133,8 @@ def min_rtt_ms(leg: int, tables: Tables) -> float:
     """Least round-trip time in ms of the connection number `leg`."""
     import polars as pl
 
-    states = pl.from_arrow(tables["instruments"])
-    assert isinstance(states, pl.DataFrame)
-    return float(states.filter(pl.col("leg") == leg)["min_rtt_ns"].drop_nulls().min()) / 1e6  # type: ignore[arg-type]
+    states = pl.DataFrame(tables["instruments"])
+    return float(states.filter(pl.col("leg") == leg)["min_rtt_ns"].drop_nulls().to_numpy().min()) / 1e6
 
 
 def first_loop_ms(tables: Tables) -> float:

@@ -31,9 +31,7 @@ from hindflight.replay.papers.model import Change, Figure, Point
 WINDOW_POINTS = 400
 
 
-def _over_per(
-    scenario: str, traffic: tuple[Change, ...], metric: Callable[[Rows], float], lab: Lab
-) -> list[Point]:
+def _over_per(scenario: str, traffic: tuple[Change, ...], metric: Callable[[Rows], float], lab: Lab) -> list[Point]:
     points = []
     for variant, proxy, per in product(VARIANTS, (NONE, TRUCK), PERS):
         each = cell(variant, proxy, per, traffic, scenario)
@@ -74,12 +72,44 @@ def _over_cache(scenario: str, lab: Lab) -> list[Point]:
 
 _PER, _TIME, _KBPS = "PER on W-U [%]", "Time for 5 MB [s]", "Goodput [kbit/s]"
 FIGURES = (
-    Figure("fig4", "Figure 4: time for 5 MB from W to G", _PER, _TIME, "line", partial(_over_per, OUT, TRANSFER, time_s)),
-    Figure("fig5", "Figure 5: goodput from W to G over 230 s", _PER, _KBPS, "line", partial(_over_per, OUT, GREEDY, goodput_kbps)),
-    Figure("fig6", "Figure 6: time for 5 MB from G to W", _PER, _TIME, "line", partial(_over_per, BACK, TRANSFER, time_s)),
-    Figure("fig7", "Figure 7: goodput from G to W over 230 s", _PER, _KBPS, "line", partial(_over_per, BACK, GREEDY, goodput_kbps)),
+    Figure(
+        "fig4", "Figure 4: time for 5 MB from W to G", _PER, _TIME, "line", partial(_over_per, OUT, TRANSFER, time_s)
+    ),
+    Figure(
+        "fig5",
+        "Figure 5: goodput from W to G over 230 s",
+        _PER,
+        _KBPS,
+        "line",
+        partial(_over_per, OUT, GREEDY, goodput_kbps),
+    ),
+    Figure(
+        "fig6", "Figure 6: time for 5 MB from G to W", _PER, _TIME, "line", partial(_over_per, BACK, TRANSFER, time_s)
+    ),
+    Figure(
+        "fig7",
+        "Figure 7: goodput from G to W over 230 s",
+        _PER,
+        _KBPS,
+        "line",
+        partial(_over_per, BACK, GREEDY, goodput_kbps),
+    ),
     Figure("fig8", "Figure 8: congestion window of the last connection", "Time [s]", "Window [pkts]", "step", _windows),
     Figure("fig9", "Figure 9: time for 5 MB from W to G by proxies", "", _TIME, "bar", _placements),
-    Figure("fig10", "Figure 10: goodput over the cache at T, W to G", "Cache [pkts]", _KBPS, "line", partial(_over_cache, OUT)),
-    Figure("fig11", "Figure 11: goodput over the cache at T, G to W", "Cache [pkts]", _KBPS, "line", partial(_over_cache, BACK)),
+    Figure(
+        "fig10",
+        "Figure 10: goodput over the cache at T, W to G",
+        "Cache [pkts]",
+        _KBPS,
+        "line",
+        partial(_over_cache, OUT),
+    ),
+    Figure(
+        "fig11",
+        "Figure 11: goodput over the cache at T, G to W",
+        "Cache [pkts]",
+        _KBPS,
+        "line",
+        partial(_over_cache, BACK),
+    ),
 )

@@ -40,7 +40,16 @@ from hindflight.replay.papers.haps_split.cells import (
 from hindflight.replay.papers.haps_split.units import interval_parts, reaction_parts, zero_window_part
 from hindflight.replay.papers.lab import Lab
 from hindflight.replay.papers.model import Cell, Claim, Judges, Part
-from hindflight.replay.papers.statistics import Samples, bootstrap, difference, estimate, knee_of, mean, ratio
+from hindflight.replay.papers.statistics import (
+    Samples,
+    bootstrap,
+    break_of_slope,
+    difference,
+    estimate,
+    knee_of,
+    mean,
+    ratio,
+)
 from hindflight.replay.papers.verdicts import exact, holds, ordered, within
 
 KNEE_PKTS = 84
@@ -49,6 +58,8 @@ NOISE = 0.97
 STEEPER = 3.0
 """A curve bends at the knee if it is so many times as steep below as above."""
 MANY_HALVINGS = 5
+BREAK, MEAN_WINDOW = "break of slope", "mean window"
+"""Other measures: the knee as the break of two lines, growth as the mean window."""
 CAPACITY_BPS = 1e6
 FILE_BITS = 8 * 5e6
 
@@ -198,7 +209,9 @@ def _best_on_return(lab: Lab, _claim: Claim) -> list[Part]:
 def _falls_without_proxy(lab: Lab, scenario: str) -> Iterator[Part]:
     for variant in VARIANTS:
         for less, more in pairwise(PERS):
-            found = difference(_goodputs(lab, variant, NONE, less, scenario), _goodputs(lab, variant, NONE, more, scenario))
+            found = difference(
+                _goodputs(lab, variant, NONE, less, scenario), _goodputs(lab, variant, NONE, more, scenario)
+            )
             yield ordered(f"{variant}, {percent(less)} to {percent(more)}", found)
     for per in PERS:
         lowest = _goodputs(lab, NEWRENO, NONE, per, scenario)
@@ -223,13 +236,18 @@ def _directions_agree(lab: Lab, claim: Claim) -> list[Part]:
     return [*parts, *_each_remedy(lab, BACK), *_best_of_four(lab, BACK), *_falls_without_proxy(lab, BACK)]
 
 
+def _growth_of(lab: Lab, each: Cell) -> Samples:
+    """Return the growth of the window of the last connection, or its mean, by the measure of the reading."""
+    return lab.measure(each, mean_window_pkts if lab.reading.measure == MEAN_WINDOW else growth_pkts_per_s)
+
+
 def _last_connections(per: float) -> list[Cell]:
     return [cell(NEWRENO, proxy, per) for proxy in (NONE, TRUCK, DOUBLE)]
 
 
 @judge("000-C22")
 def _growth(lab: Lab, _claim: Claim) -> list[Part]:
-    none, truck, double = (lab.measure(each, growth_pkts_per_s) for each in _last_connections(HIGH))
+    none, truck, double = (_growth_of(lab, each) for each in _last_connections(HIGH))
     return [ordered("T and S above T", difference(double, truck)), ordered("T above none", difference(truck, none))]
 
 
@@ -299,7 +317,9 @@ def _knee(lab: Lab, claim: Claim) -> list[Part]:
     parts = []
     for name, variant, scenario in _curves((WESTWOOD,) if claim.claim_id == "000-C29" else VARIANTS):
         caches, goodputs = sweep(lab, variant, scenario)
-        parts.append(within(name, bootstrap(lambda *ys, xs=caches: knee_of(xs, ys), *goodputs), claim.bounds))
+        knee = break_of_slope if lab.reading.measure == BREAK else knee_of
+        found = bootstrap(lambda *ys, xs=caches, knee=knee: knee(xs, ys), *goodputs)
+        parts.append(within(name, found, claim.bounds))
     return parts
 
 
