@@ -9,7 +9,9 @@ from hindflight.toolkit.errors import HindflightError
 
 PAPERS = {
     "haps-split": "hindflight.replay.papers.haps_split",
+    "hybrid-handover": "hindflight.replay.papers.hybrid_handover",
     "onboard-split": "hindflight.replay.papers.onboard_split",
+    "aerotcp": "hindflight.replay.papers.aerotcp",
 }
 """Module of each paper, in the order of their numbers."""
 

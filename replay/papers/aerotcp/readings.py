@@ -43,11 +43,14 @@ PROPAGATION = Reading(
 FAST_TIMER = Reading("minimum RTO of 200 ms", "the minimum RTO of Linux", _every("min_rto", "200 ms"))
 READINGS = (LITERAL, DELAYED, PROPAGATION, FAST_TIMER)
 
-ADAPTIVE = Reading(
-    "adaptive shares",
-    "the window follows the number of open connections (section V.C)",
-    (("variants.sat.allocation", "adaptive"), ("variants.sat.connections", None)),
-)
+
+
+def _adaptive(cell: Cell) -> tuple[Change, ...]:
+    """Return the change of the cells that run AeroTCP."""
+    return () if cell.get("variants.sat", "") is None else (("variants.sat.allocation", "adaptive"),)
+
+
+ADAPTIVE = Reading("adaptive shares", "the window follows the number of open connections (section V.C)", _adaptive)
 
 
 def _client_window(size: str) -> Reading:
