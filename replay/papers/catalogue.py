@@ -10,6 +10,7 @@ from hindflight.toolkit.errors import HindflightError
 PAPERS = {
     "haps-split": "hindflight.replay.papers.haps_split",
     "hybrid-handover": "hindflight.replay.papers.hybrid_handover",
+    "asran": "hindflight.replay.papers.asran",
     "onboard-split": "hindflight.replay.papers.onboard_split",
     "aerotcp": "hindflight.replay.papers.aerotcp",
 }

@@ -81,13 +81,13 @@ class Bench:
             self.measured.update({(*each, name): float(measure(found)) for each, found in tables.items()})
             self.on_runs(len(batch))
 
-    def observe(self, wanted: Iterable[tuple[Cell, int]], look: Look[Seen]) -> list[Seen]:
-        """Record the runs among `wanted` that `look` has not seen yet, with all tables, and return what it saw of each."""
+    def observe(self, wanted: Iterable[tuple[Cell, int]], look: Look[Seen], *, segments: bool) -> list[Seen]:
+        """Record the runs among `wanted` that `look` has not seen yet, and return what it saw of each."""
         name, wanted = look.__qualname__, list(wanted)
         missing = [each for each in dict.fromkeys(wanted) if (*each, name) not in self.observed]
         for start in range(0, len(missing), MEASURED_AT_ONCE):
             batch = missing[start : start + MEASURED_AT_ONCE]
-            tables = self.record(batch, segments=True)
+            tables = self.record(batch, segments=segments)
             self.observed.update({(*each, name): look(found) for each, found in tables.items()})
             self.on_runs(len(batch))
         return [self.observed[*each, name] for each in wanted]
@@ -155,15 +155,19 @@ class Lab:
         each = (self.read(cell), seed)
         return self.bench.record([each], segments=segments)[each]
 
-    def observe(self, cells: Iterable[Cell], look: Look[Seen], *, most: int | None = None) -> list[list[Seen]]:
+    def observe(
+        self, cells: Iterable[Cell], look: Look[Seen], *, most: int | None = None, segments: bool = True
+    ) -> list[list[Seen]]:
         """Return what `look` sees of the tables of every run of each of `cells`, of the first `most` seeds at most.
+
+        The tables are all, or without `segments` the states of the senders.
 
         `look` is a named function; its name is the key under which what it saw is kept.
         """
         cells = list(cells)
         self.used.update(cells)
         seeds = self.seeds[:most]
-        seen = self.bench.observe([(self.read(cell), seed) for cell in cells for seed in seeds], look)
+        seen = self.bench.observe([(self.read(cell), seed) for cell in cells for seed in seeds], look, segments=segments)
         return [seen[start : start + len(seeds)] for start in range(0, len(seen), len(seeds))]
 
     def measure(self, cell: Cell, measure: Measure, *, segments: bool = False) -> Samples:
