@@ -141,7 +141,6 @@ def _page(result: Result, request: Request) -> Any:
 
     paper = result.paper
     literal = next((reading.name for reading in paper.readings if reading.literal), "")
-    judged = {each.claim.claim_id: each for each in result.under("default")}
     return PaperPage(
         citation=paper.citation,
         effort=_effort(request.full),
@@ -150,13 +149,7 @@ def _page(result: Result, request: Request) -> Any:
         readings=[(reading.name, reading.text) for reading in paper.readings] if request.full else [],
         figures=[DrawnFigure(each.key, each.title, each.x, each.y, each.mark) for each, _ in result.figures],
         experiments=[
-            Experiment(
-                experiment_key(each.claim.claim_id),
-                each.claim.claim_id,
-                each.claim.metric,
-                experiment.assumption,
-                judged[each.claim.claim_id].reason,
-            )
+            Experiment(experiment_key(each.claim.claim_id), each.claim.claim_id, experiment.assumption)
             for each, experiment, _ in result.experiments
         ],
         scenarios=[f"scenarios/{name}.toml" for name in paper.scenarios],

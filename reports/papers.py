@@ -25,6 +25,8 @@ VERDICTS = {
 }
 """Verdicts as a report says them, in the order of its tables."""
 DEFAULT = "default"
+HOLDS = "holds"
+"""How a part of a claim that holds ends in `claims.parts`."""
 Row = Mapping[str, Any]
 
 
@@ -41,13 +43,11 @@ class DrawnFigure:
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """The experiment on a claim: key of its points, the claim, what is varied, and the reason that it gives."""
+    """The experiment on a claim: key of its points, the claim, and what is varied."""
 
     key: str
     claim_id: str
-    metric: str
     assumption: str
-    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +74,10 @@ def paper_sections(claims: Sequence[Row], points: pl.DataFrame, page: PaperPage)
     sections = [
         _summary(own, claims, page),
         _figures(points, page),
-        Section("claims", "Claims", _HOW_JUDGED, [_claims(own)]),
+        Section("claims", "Claims", _HOW_JUDGED, [_claims(own), _all_parts(own)]),
     ]
-    if page.experiments:
-        sections.append(_experiments(points, page))
+    if any(row["reason"] for row in own):
+        sections.append(_why_not(own, points, page))
     if page.readings:
         sections.append(_readings(claims, page))
     return [*sections, _chosen(page)]
@@ -135,24 +135,60 @@ def _claims(rows: Sequence[Row]) -> Grid:
                 Cell(row["text"], small=f"{row['scenario']}: {row['metric']}; {row['origin']}, by {row['by']}"),
                 Cell(expected, small=tolerance),
                 Cell(_measured(row), small=f"{row['runs']} runs" if row["runs"] else ""),
-                Cell(VERDICTS[row["verdict"]], small=with_minus_signs(row["reason"])),
+                Cell(VERDICTS[row["verdict"]]),
             )
         )
     return grid
 
 
 def _measured(row: Row) -> str:
-    return with_minus_signs(row["parts"].replace(", holds", "")) if row["parts"] else "–"
+    """Return the number of a claim about one, or how many of its parts hold."""
+    parts = _parts(row)
+    if len(parts) > 1:
+        return f"{sum(part.endswith(HOLDS) for part in parts)} of {len(parts)} parts hold"
+    if row["value"] is None:
+        return with_minus_signs(parts[0]) if parts else "–"
+    return quantity_with_interval(row)
 
 
-def _experiments(points: pl.DataFrame, page: PaperPage) -> Section:
-    section = Section("why", "Why not", ["What moves the claims that are not reproduced."])
-    for experiment in page.experiments:
-        mine = points.filter(pl.col("figure") == experiment.key)
-        section.parts.append(with_minus_signs(f"{experiment.claim_id}: {experiment.reason}"))
-        if mine.height:
-            title = f"{experiment.claim_id}: {experiment.assumption}"
-            section.parts.append(Figure(experiment_chart(mine, title, experiment.metric), experiment.key))
+def quantity_with_interval(row: Row) -> str:
+    """Return the value of a claim with its unit and interval."""
+    unit = f" {row['unit']}" if row["unit"] else ""
+    text = f"{row['value']:.4g}{unit}"
+    if row["low"] != row["high"]:
+        text += f" ({row['low']:.4g} to {row['high']:.4g})"
+    return with_minus_signs(text)
+
+
+def _parts(row: Row) -> list[str]:
+    return str(row["parts"]).split("; ") if row["parts"] else []
+
+
+def _all_parts(rows: Sequence[Row]) -> Grid:
+    grid = Grid("Every number of the claims about several", ("Claim", "Part"), folded=True)
+    for row in rows:
+        parts = _parts(row)
+        if len(parts) > 1:
+            grid.rows.extend((Cell(row["claim_id"]), Cell(with_minus_signs(part))) for part in parts)
+    return grid
+
+
+def _why_not(rows: Sequence[Row], points: pl.DataFrame, page: PaperPage) -> Section:
+    """Return the reasons of the claims that are not reproduced, each with the chart of its experiment, if any."""
+    section = Section("why", "Why not", ["What was measured where a claim is not reproduced, and what moves it."])
+    experiments = {experiment.claim_id: experiment for experiment in page.experiments}
+    for row in rows:
+        if not row["reason"]:
+            continue
+        part = Section(f"why-{row['claim_id']}", f"{row['claim_id']}: {VERDICTS[row['verdict']]}")
+        part.sentences += [row["text"], with_minus_signs(row["reason"])]
+        experiment = experiments.get(row["claim_id"])
+        if experiment is not None:
+            mine = points.filter(pl.col("figure") == experiment.key)
+            title = f"{row['claim_id']}: what varying the assumption does"
+            part.parts.append(with_minus_signs(f"Varied: {experiment.assumption}."))
+            part.parts.append(Figure(experiment_chart(mine, title, row["metric"]), f"chart-{experiment.key}"))
+        section.parts.append(part)
     return section
 
 

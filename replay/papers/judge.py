@@ -13,6 +13,8 @@ from hindflight.replay.papers.model import Claim, Experiment, Figure, Judged, Pa
 from hindflight.replay.papers.verdicts import settled, verdict_of
 
 NOT_TESTABLE = "not testable"
+MAX_SHOWN = 4
+"""Parts that a reason lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +108,9 @@ def _why(parts: Sequence[Part], verdict: str) -> str:
     """Return the parts that keep a claim from being reproduced, with what was measured."""
     if verdict == "reproduced":
         return ""
-    return "; ".join(
-        f"{part.name}: {part.note or _measured(part)}" for part in parts if part.state != "yes" and part.name
-    )
+    failed = [f"{part.name}: {part.note or _measured(part)}" for part in parts if part.state != "yes" and part.name]
+    more = [f"{len(failed) - MAX_SHOWN} more parts"] if len(failed) > MAX_SHOWN else []
+    return "; ".join([*failed[:MAX_SHOWN], *more])
 
 
 def _measured(part: Part) -> str:
