@@ -167,7 +167,9 @@ class Lab:
         cells = list(cells)
         self.used.update(cells)
         seeds = self.seeds[:most]
-        seen = self.bench.observe([(self.read(cell), seed) for cell in cells for seed in seeds], look, segments=segments)
+        seen = self.bench.observe(
+            [(self.read(cell), seed) for cell in cells for seed in seeds], look, segments=segments
+        )
         return [seen[start : start + len(seeds)] for start in range(0, len(seen), len(seeds))]
 
     def measure(self, cell: Cell, measure: Measure, *, segments: bool = False) -> Samples:

@@ -31,7 +31,7 @@ class Segment:
 
 
 def run_with_losses(cell: Cell, link: int, positions: Sequence[int]) -> Tables:
-    """Return the tables of a run of `cell` in which `link` (from 0) loses the data packets at `positions` (from 0) alone."""
+    """Return the tables of a run of `cell` in which `link` loses the data packets at `positions` alone (both from 0)."""
     config = copy.deepcopy(config_of(cell, 1))
     for number, each in enumerate(config["path"]["links"]):
         each["forward"]["loss"] = _trace(positions) if number == link else {"kind": "none"}
@@ -54,9 +54,7 @@ def sent_by(tables: Tables, mss_bytes: int, leg: int = 0) -> list[Segment]:
     """Return the data segments of connection `leg` of the flow under test in the order in which they were sent."""
     rows = [row for row in tables["segments"].to_pylist() if row["flow_id"] == 1 and row["leg"] == leg]
     data = [row for row in rows if row["direction"] == "a2b" and row["payload_bytes"] > 0]
-    return [
-        Segment(row["t_ns"] / 1e6, 1 + (row["seq"] - 1) // mss_bytes, bool(row["retransmission"])) for row in data
-    ]
+    return [Segment(row["t_ns"] / 1e6, 1 + (row["seq"] - 1) // mss_bytes, bool(row["retransmission"])) for row in data]
 
 
 def duplicate_acks_ms(tables: Tables, leg: int = 0) -> list[float]:

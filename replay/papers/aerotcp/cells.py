@@ -9,6 +9,7 @@ import numpy as np
 
 from hindflight.replay.papers.lab import Rows
 from hindflight.replay.papers.model import Cell, Change, table
+from hindflight.toolkit.errors import HindflightError
 
 TEN, ONE = "aerotcp", "aerotcp-one"
 """Ten connections over 4 Mbit/s, and one over 400 kbit/s."""
@@ -69,7 +70,11 @@ def without_end(cell: Cell, duration: str = "300 s") -> Cell:
 
 def buffers(cell: Cell, *, send: int | None = None, ground: int | None = None, receive: int | None = None) -> Cell:
     """Return `cell` with buffers in octets: satellite send, ground receive, satellite receive."""
-    sizes = {"proxy.ground.send_buffer": send, "proxy.ground.receive_buffer": ground, "proxy.aircraft.receive_buffer": receive}
+    sizes = {
+        "proxy.ground.send_buffer": send,
+        "proxy.ground.receive_buffer": ground,
+        "proxy.aircraft.receive_buffer": receive,
+    }
     return cell.but(*((path, f"{size} B") for path, size in sizes.items() if size is not None))
 
 
@@ -79,12 +84,14 @@ def utilisation(rows: Rows) -> float:
     The sum of the goodputs would exceed 1 where some connections end early, since each counts its own time.
     """
     octets = sum(float(row["delivered_bytes"]) for row in rows) * PACKET_BYTES / MSS_BYTES
-    return 8 * octets / (SATELLITE_BPS * max(row["duration_ns"] for row in rows) / 1e9)
+    last_s = max(float(row["duration_ns"]) for row in rows) / 1e9
+    return 8 * octets / (SATELLITE_BPS * last_s)
 
 
 def response_s(rows: Rows) -> float:
-    """Mean time of a file in s."""
-    assert all(row["completed"] for row in rows)
+    """Mean time of a file in s. HindflightError for a run that did not deliver them all."""
+    if not all(row["completed"] for row in rows):
+        raise HindflightError("a file was not delivered before the end of the run")
     return float(np.mean([row["duration_ns"] / 1e9 for row in rows]))
 
 

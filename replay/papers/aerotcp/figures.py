@@ -23,7 +23,23 @@ def _example(_lab: Lab) -> list[Point]:
 
 
 FIGURES = (
-    Figure("fig4", "Figure 4: AeroTCP with a window of 8, packets 1 and 2 lost", "Time [ms]", "Packet", "line", _example),
-    Figure("fig5", "Figure 5: utilisation of the satellite link", "Bit error rate", "Utilisation", "bar", partial(_over_ber, utilisation)),
-    Figure("fig6", "Figure 6: response time of a file of 1.6 MB", "Bit error rate", "Response time [s]", "bar", partial(_over_ber, response_s)),
+    Figure(
+        "fig4", "Figure 4: AeroTCP with a window of 8, packets 1 and 2 lost", "Time [ms]", "Packet", "line", _example
+    ),
+    Figure(
+        "fig5",
+        "Figure 5: utilisation of the satellite link",
+        "Bit error rate",
+        "Utilisation",
+        "bar",
+        partial(_over_ber, utilisation),
+    ),
+    Figure(
+        "fig6",
+        "Figure 6: response time of a file of 1.6 MB",
+        "Bit error rate",
+        "Response time [s]",
+        "bar",
+        partial(_over_ber, response_s),
+    ),
 )

@@ -112,10 +112,13 @@ def _ground_sweep() -> list[tuple[int, Cell]]:
 @judge("004-C06")
 def _three_terms(lab: Lab, claim: Claim) -> list[Part]:
     parts = []
-    for name, sweep, rtt_s in (("send", _send_sweep(), SATELLITE_RTT_S), ("ground receive", _ground_sweep(), GROUND_RTT_S)):
+    for name, sweep, rtt_s in (
+        ("send", _send_sweep(), SATELLITE_RTT_S),
+        ("ground receive", _ground_sweep(), GROUND_RTT_S),
+    ):
         for size, cell in sweep:
             bound_kbps = min(EFFECTIVE_BPS, 8 * size / rtt_s) / 1e3
-            found = estimate(lambda kbps, bound=bound_kbps: kbps / bound, lab.sample(cell, goodput_kbps))  # type: ignore[misc]
+            found = estimate(lambda kbps, bound=bound_kbps: kbps / bound, lab.sample(cell, goodput_kbps))
             parts.append(within(f"{name} buffer of {size} B", found, claim.bounds))
     return parts
 
@@ -123,9 +126,12 @@ def _three_terms(lab: Lab, claim: Claim) -> list[Part]:
 @judge("004-C07")
 def _knees_without_errors(lab: Lab, claim: Claim) -> list[Part]:
     parts = []
-    for name, sweep, right in (("send", _send_sweep(), PRDP_BYTES), ("ground receive", _ground_sweep(), CONNECTION_BPS * GROUND_RTT_S / 8)):
+    for name, sweep, right in (
+        ("send", _send_sweep(), PRDP_BYTES),
+        ("ground receive", _ground_sweep(), CONNECTION_BPS * GROUND_RTT_S / 8),
+    ):
         sizes, samples = [size / right for size, _ in sweep], [lab.sample(cell, goodput_kbps) for _, cell in sweep]
-        knee = bootstrap(lambda *goodputs, sizes=sizes: knee_of(sizes, goodputs), *samples)  # type: ignore[misc]
+        knee = bootstrap(lambda *goodputs, sizes=sizes: knee_of(sizes, goodputs), *samples)
         parts.append(within(f"{name} buffer", knee, claim.bounds))
     return parts
 
@@ -172,7 +178,7 @@ def _threshold(_lab: Lab, _claim: Claim) -> list[Part]:
 
 @judge("004-C14")
 def _no_cut(_lab: Lab, _claim: Claim) -> list[Part]:
-    return [units.lossy_window_part()]
+    return units.lossy_window_parts()
 
 
 @judge("004-C15")
@@ -246,7 +252,10 @@ def _gap_narrows(lab: Lab, _claim: Claim) -> list[Part]:
         return (far - near) / far - (late - later) / late
 
     gain = difference(samples[2], samples[3])
-    return [ordered("split SACK before end-to-end SACK at 1e-5", gain), ordered("relative gap narrows", estimate(narrowing, *samples))]
+    return [
+        ordered("split SACK before end-to-end SACK at 1e-5", gain),
+        ordered("relative gap narrows", estimate(narrowing, *samples)),
+    ]
 
 
 def _advantage(slow: float, fast: float, slow_later: float, fast_later: float) -> float:

@@ -1,17 +1,31 @@
-"""What Shang, Hadjitheodosiou and Baras 2005 leave open: our defaults, other readings, and the experiments on what differs."""
+"""What Shang, Hadjitheodosiou and Baras 2005 leave open: our defaults, other readings, and experiments."""
 
 from __future__ import annotations
 
 from hindflight.replay.papers.model import Cell, Change, Choice, Experiment, Reading, table
 
 CHOICES: tuple[Choice, ...] = (
-    Choice("bit error rates", "very low 1e-8, then 1e-6 and 1e-5", "the exponents are lost in print; read from what the text says of each"),
-    Choice("bursts", "independent bit errors", "the text adds a Gilbert-Elliott model without parameters: see that reading"),
-    Choice("RTT of 480 ms", "with one packet and its ACK served", "the text says about 480 ms. Known from earlier trials"),
+    Choice(
+        "bit error rates",
+        "very low 1e-8, then 1e-6 and 1e-5",
+        "the exponents are lost in print; read from what the text says of each",
+    ),
+    Choice(
+        "bursts", "independent bit errors", "the text adds a Gilbert-Elliott model without parameters: see that reading"
+    ),
+    Choice(
+        "RTT of 480 ms", "with one packet and its ACK served", "the text says about 480 ms. Known from earlier trials"
+    ),
     Choice("delayed ACKs", "none", "the formula of section II acknowledges every segment. Known from earlier trials"),
-    Choice("buffers", "satellite 4 times, ground receive 2 times, aircraft send once the peak rate times 480 ms", "section V.B; the RTT of the product is not given"),
+    Choice(
+        "buffers",
+        "satellite 4 times, ground receive 2 times, aircraft send once the peak rate times 480 ms",
+        "section V.B; the RTT of the product is not given",
+    ),
     Choice("window of end-to-end SACK", "64 KiB", "section II: windows of 16 bits"),
-    Choice("queue of the satellite link", "1000 packets", "not given; section V.A says that the link is never congested"),
+    Choice(
+        "queue of the satellite link", "1000 packets", "not given; section V.A says that the link is never congested"
+    ),
     Choice("minimum RTO", "1 s, and initial window of 2", "not given; RFC 2988 and RFC 2581"),
     Choice("utilisation", "delivered packets over 4 Mbit/s until the last file is loaded", "not given"),
 )
@@ -44,7 +58,6 @@ FAST_TIMER = Reading("minimum RTO of 200 ms", "the minimum RTO of Linux", _every
 READINGS = (LITERAL, DELAYED, PROPAGATION, FAST_TIMER)
 
 
-
 def _adaptive(cell: Cell) -> tuple[Change, ...]:
     """Return the change of the cells that run AeroTCP."""
     return () if cell.get("variants.sat", "") is None else (("variants.sat.allocation", "adaptive"),)
@@ -63,13 +76,13 @@ EXPERIMENTS: dict[str, Experiment] = {
     "004-C23": Experiment(
         "the share of a connection, delayed ACKs",
         (ADAPTIVE, DELAYED),
-        "With hardly any errors both fill the link. Split SACK then also uses what other connections leave idle, while the "
-        "static window of AeroTCP keeps each connection to its tenth.",
+        "With hardly any errors both fill the link. Split SACK then also uses what other connections leave idle, "
+        "while the static window of AeroTCP keeps each connection to its tenth.",
     ),
     "004-C24": Experiment(
         "the window of the clients",
         _WINDOWS,
-        "With a window of 64 KiB and no errors SACK end to end fills the link as well, so splitting has little to gain.",
+        "With 64 KiB and no errors SACK end to end fills the link as well, so splitting has little to gain.",
     ),
     "004-C26": Experiment("the share of a connection, delayed ACKs, bursts", (ADAPTIVE, DELAYED, BURSTS)),
 }

@@ -1,6 +1,7 @@
 """Lee et al. 2020: ASRAN, a threshold that restores the window after losses of an unstable link, between UAVs.
 
-The paths and their sources are in data/scenarios/asran.toml and asran-exchange.toml, the claims in data/claims-002.toml.
+The paths and their sources are in data/scenarios/asran.toml and asran-exchange.toml, the claims in
+data/claims-002.toml.
 """
 
 from __future__ import annotations

@@ -63,8 +63,7 @@ def throughput(tables: Tables) -> Throughput:
     """Return what was acknowledged in each second of every flow of a run."""
     import polars as pl
 
-    states = pl.from_arrow(tables["instruments"])
-    assert isinstance(states, pl.DataFrame)
+    states = pl.DataFrame(tables["instruments"])
     last = int(tables["runs"].to_pylist()[0]["duration_ns"] / 1e9)
     found = {}
     for flow_id in sorted(states["flow_id"].unique()):

@@ -66,7 +66,14 @@ def _means(lab: Lab) -> list[Point]:
 
 _TIME, _MBPS = "Time [s]", "Throughput [Mbit/s]"
 FIGURES = (
-    Figure("fig1", "Figure 1: distribution of the throughput of a second", _MBPS, "Share of the seconds", "step", _distribution),
+    Figure(
+        "fig1",
+        "Figure 1: distribution of the throughput of a second",
+        _MBPS,
+        "Share of the seconds",
+        "step",
+        _distribution,
+    ),
     Figure("fig3", "Figure 3: model of the window after a loss", "x", "Window", "line", _curves),
     Figure("fig5", "Figure 5: two flows over an unstable path", _TIME, _MBPS, "step", partial(_shared, INSTABILITY)),
     Figure("fig6", "Figure 6: with a heavy third flow", _TIME, _MBPS, "step", partial(_shared, HEAVY)),

@@ -10,13 +10,13 @@ from hindflight.replay.papers.asran import model, units
 from hindflight.replay.papers.asran.cells import (
     ASRAN,
     ASRAN_NEWRENO,
+    BREAK_S,
     CUBIC,
     FLOWS,
     HEAVY,
     INSTABILITY,
     NEWRENO,
     RESTORED_S,
-    BREAK_S,
     disconnection_s,
     exchange,
     goodput_of,
@@ -150,7 +150,9 @@ def _same_disconnection(lab: Lab, claim: Claim) -> list[Part]:
         for variant in (ASRAN_NEWRENO, NEWRENO)
     }
     whole_s = RESTORED_S - BREAK_S - PARTIAL_S
-    parts = [holds(f"{variant} is disconnected", found.min() >= whole_s, found.mean()) for variant, found in times.items()]
+    parts = [
+        holds(f"{variant} is disconnected", found.min() >= whole_s, found.mean()) for variant, found in times.items()
+    ]
     return [*parts, within("difference", difference(times[ASRAN_NEWRENO], times[NEWRENO]), claim.bounds)]
 
 

@@ -6,14 +6,28 @@ from hindflight.replay.papers.asran.cells import SHARED
 from hindflight.replay.papers.model import Cell, Change, Choice, Experiment, Reading, table
 
 CHOICES: tuple[Choice, ...] = (
-    Choice("channel", "the model `uav`: 19 % of the seconds nothing, 45 % the full rate", "figure 1; lengths of the periods are not given"),
+    Choice(
+        "channel",
+        "the model `uav`: 19 % of the seconds nothing, 45 % the full rate",
+        "figure 1; lengths of the periods are not given",
+    ),
     Choice("rate of the unstable path", "3 Mbit/s", "not given; the flows of table 1 then fill it"),
-    Choice("queue", "100 packets, first in, first out", "not given. Known from earlier trials: the queue decides the ratio of the two flows"),
+    Choice(
+        "queue",
+        "100 packets, first in, first out",
+        "not given. Known from earlier trials: the queue decides the ratio of the two flows",
+    ),
     Choice("radios of the UAVs", "one, which limits nothing", "not given"),
-    Choice("cwnd after a loss", "halved, then slow start", "section 3.3 and figure 2; the kernel text reads otherwise: reading `hook`"),
+    Choice(
+        "cwnd after a loss",
+        "halved, then slow start",
+        "section 3.3 and figure 2; the kernel text reads otherwise: reading `hook`",
+    ),
     Choice("timeout", "as the base", "section 3.2; the kernel text reads otherwise: reading `revise`"),
     Choice("heavy traffic", "a third flow with CUBIC that always has data", "not given"),
-    Choice("exchange of relays", "a break of 15 s, 9 Mbit/s, 0.1 % of loss", "not given; DSDV sends its updates every 15 s"),
+    Choice(
+        "exchange of relays", "a break of 15 s, 9 Mbit/s, 0.1 % of loss", "not given; DSDV sends its updates every 15 s"
+    ),
 )
 
 
@@ -54,7 +68,9 @@ READINGS: tuple[Reading, ...] = (LITERAL, HOOK, REVISE, LIMITED, DRR)
 
 def _loss(per: float) -> Reading:
     lossy = table(model="bernoulli", per=per)
-    return Reading(f"loss {100 * per:g} %", "random losses in addition", (("links.wifi.loss", lossy), ("links.relays.loss", lossy)))
+    return Reading(
+        f"loss {100 * per:g} %", "random losses in addition", (("links.wifi.loss", lossy), ("links.relays.loss", lossy))
+    )
 
 
 def _delay(delay: str) -> Reading:
@@ -64,8 +80,8 @@ def _delay(delay: str) -> Reading:
 _SHARING = Experiment(
     "how the flows share the path",
     (SHORT, CODEL, DRR, LIMITED, _loss(0.01)),
-    "The text gives neither queue nor offered rate. In one queue ASRAN takes what CUBIC leaves after each of its losses: "
-    "the losses of a full queue look like instability to it.",
+    "The text gives neither queue nor offered rate. In one queue ASRAN takes what CUBIC leaves after each of its "
+    "losses: the losses of a full queue look like instability to it.",
 )
 EXPERIMENTS: dict[str, Experiment] = {
     "002-C05": _SHARING,

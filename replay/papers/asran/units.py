@@ -60,7 +60,7 @@ def _losses(initial_ssthresh: int, positions: tuple[int, ...]) -> list[Loss]:
 
 
 def sequence_parts() -> list[Part]:
-    """Return whether ssthresh after each loss is the larger of half the window and the window before the loss before."""
+    """Return whether ssthresh after a loss is the larger of half the window and the window before the previous loss."""
     parts = []
     last_max = 0.0
     for number, loss in enumerate(_losses(40, (200, 700, 1500, 4000)), 1):

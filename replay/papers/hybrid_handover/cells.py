@@ -55,7 +55,7 @@ def satellite() -> tuple[Change, ...]:
 
 
 def handovers(phases: Phases, break_s: float = 0.0) -> tuple[Change, ...]:
-    """Return the changes for two handovers, each after a break of `break_s`; without one the old link serves until then."""
+    """Return the changes for two handovers after breaks of `break_s`; without one the old link serves until then."""
     events = []
     for start_s, (rate, delay) in zip((FIRST_S, SECOND_S), phases[1:], strict=True):
         if break_s:
@@ -65,7 +65,9 @@ def handovers(phases: Phases, break_s: float = 0.0) -> tuple[Change, ...]:
             events.append(table(at=f"{start_s:g} s", rate=rate, delay=delay))
     rate, delay = phases[0]
     link = "links.emulator"
-    first = tuple((f"{link}{way}.{key}", value) for way in ("", ".reverse") for key, value in (("rate", rate), ("delay", delay)))
+    first = tuple(
+        (f"{link}{way}.{key}", value) for way in ("", ".reverse") for key, value in (("rate", rate), ("delay", delay))
+    )
     return (*first, (f"{link}.changes", tuple(events)))
 
 
@@ -108,7 +110,7 @@ class Trace:
         return int(((self.resent_s > from_s) & (self.resent_s <= to_s)).sum())
 
     def pause_s(self, handover_s: float) -> float:
-        """Return the longest time without new data in order that begins within ten seconds of the handover, or spans it."""
+        """Return the longest time without new data in order that spans the handover or begins within 10 s of it."""
         times = np.append(self.acked_s, LAST_S)
         concerned = (times[1:] > handover_s) & (times[:-1] < handover_s + 10.0)
         return float(np.diff(times)[concerned].max())
@@ -128,8 +130,7 @@ def trace(tables: Tables) -> Trace:
     """Reduce the tables of a recorded run to what the claims need."""
     import polars as pl
 
-    segments = pl.from_arrow(tables["segments"])
-    assert isinstance(segments, pl.DataFrame)
+    segments = pl.DataFrame(tables["segments"])
     last = segments.filter(pl.col("leg") == segments["leg"].max())
     data = last.filter(pl.col("direction") == "a2b", pl.col("payload_bytes") > 0)
     acks = last.filter(pl.col("direction") == "b2a", pl.col("ack").is_not_null())

@@ -1,4 +1,4 @@
-"""How each claim of the hybrid handover paper is judged. The claims are in data/claims-001.toml, the cells in cells.py."""
+"""How each claim of the hybrid handover paper is judged. The claims are in data/claims-001.toml."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from hindflight.replay.papers.hybrid_handover.cells import (
     FIRST_S,
     HYBLA,
     LONG_BREAK_S,
-    NEAR,
     NAMES,
+    NEAR,
     PEPSAL,
     RATES_SATELLITE_FIRST,
     RATES_WIRED_FIRST,
@@ -76,7 +76,9 @@ def _pause(at_s: float) -> Metric:
     return lambda found: -found.pause_s(at_s)
 
 
-def _first_to_resume(lab: Lab, path: Path, rivals: Sequence[str], moments: Sequence[float], note: str = "") -> Iterator[Part]:
+def _first_to_resume(
+    lab: Lab, path: Path, rivals: Sequence[str], moments: Sequence[float], note: str = ""
+) -> Iterator[Part]:
     """Yield whether CTCP pauses for less time than each of `rivals` at the handovers."""
     for at_s in moments:
         yield from _above(lab, path, _pairs((CTCP,), rivals), _pause(at_s), f" in readiness at {at_s:g} s{note}")
@@ -91,7 +93,7 @@ def _similar(lab: Lab, claim: Claim) -> list[Part]:
 @judge("001-C02")
 def _no_losses(lab: Lab, _claim: Claim) -> list[Part]:
     found = traces(lab, (HYBLA, CUBIC, CTCP), satellite())
-    lost = {flow: np.median(samples(each, lambda run: run.lost)) for flow, each in found.items()}
+    lost = {flow: float(np.median(samples(each, lambda run: run.lost))) for flow, each in found.items()}
     parts = [holds(f"{NAMES[flow]} loses packets", lost[flow] > 0, lost[flow]) for flow in (HYBLA, CUBIC)]
     parts.append(holds("CTCP loses none", lost[CTCP] == 0, lost[CTCP]))
     return [*parts, *_above(lab, satellite(), _pairs((CTCP,), (HYBLA, CUBIC)), sequence_at(lab, EARLY_S), " after 5 s")]
@@ -162,12 +164,8 @@ def _cut(lab: Lab, claim: Claim) -> list[Part]:
 @judge("001-C11")
 def _loss_ratios(lab: Lab, claim: Claim) -> list[Part]:
     final = sequence_at(lab, END_S)
-    found = {
-        plr: traces(lab, E2E, (*handovers(DELAYS), ("links.emulator.loss.per", plr))) for plr in PLRS
-    }
-    parts = [
-        _alike(NAMES[flow], [samples(found[plr][flow], final) for plr in PLRS], claim.bounds) for flow in E2E
-    ]
+    found = {plr: traces(lab, E2E, (*handovers(DELAYS), ("links.emulator.loss.per", plr))) for plr in PLRS}
+    parts = [_alike(NAMES[flow], [samples(found[plr][flow], final) for plr in PLRS], claim.bounds) for flow in E2E]
     worst = found[PLRS[-1]]
     for flow in E2E:
         if flow != CUBIC:
@@ -306,7 +304,10 @@ def _ctcp_or_proxy(lab: Lab, _claim: Claim) -> list[Part]:
 @judge("001-C26")
 def _bounds(_lab: Lab, claim: Claim) -> list[Part]:
     pipe_bytes = SATELLITE_BPS * SATELLITE_RTT_S / 8
-    return [exact("bandwidth-delay product", pipe_bytes, claim.bounds), holds("3.84 MB in 60 s", SATELLITE_BPS * END_S / 8 == 3.84e6)]
+    return [
+        exact("bandwidth-delay product", pipe_bytes, claim.bounds),
+        holds("3.84 MB in 60 s", SATELLITE_BPS * END_S / 8 == 3.84e6),
+    ]
 
 
 @judge("001-C27")
@@ -336,7 +337,7 @@ _SMALL_WINDOW: Path = (
     ("flow.recovery", "sack"),
     ("links.emulator.loss", table(model="none")),
 )
-"""Section 2.2 describes a sender whose timeout is that of the wired path: a thin flow that fills no queue, and undoes nothing."""
+"""Section 2.2 describes a sender whose timeout is that of the wired path: a thin flow that fills no queue."""
 
 
 @judge("001-C28")
@@ -368,5 +369,3 @@ def _window_too_large(lab: Lab, _claim: Claim) -> list[Part]:
         before = samples(found, lambda run: run.resent(FIRST_S - SOON_S, FIRST_S))
         parts.append(ordered(f"{NAMES[flow]} loses more in the 2 s after the rate falls", difference(after, before)))
     return parts
-
-

@@ -18,7 +18,7 @@ CHOICES: tuple[Choice, ...] = (
     ),
     Choice("restart time", "longest pause of new data in order at a handover", "not given"),
     Choice("break", "every packet in flight or served is lost; the queue is kept", "not given"),
-    Choice("runs", f"at most 10, which differ by up to 1 ms of jitter", "not given; the path is hardly random"),
+    Choice("runs", "at most 10, which differ by up to 1 ms of jitter", "not given; the path is hardly random"),
 )
 
 
@@ -46,7 +46,9 @@ _LINUX_2_6 = (
     ("variants.ctcp.stack.receive_buffer_max", "256 KiB"),
 )
 _HYBLA_OF_THE_TEXT = (("variants.hybla-linux.hoe_estimate", True), ("variants.hybla-linux.spacing", True))
-LINUX_2_6 = Reading("Linux 2.6", "recovery by FACK without probes, initial window of 3, windows up to 3 MiB", _LINUX_2_6)
+LINUX_2_6 = Reading(
+    "Linux 2.6", "recovery by FACK without probes, initial window of 3, windows up to 3 MiB", _LINUX_2_6
+)
 SENT = Reading(TRANSMITTED, "a sequence number is the highest transmitted, as the text says")
 LITERAL = Reading(
     "literal",
