@@ -31,7 +31,7 @@ class Segment:
 
 
 def run_with_losses(cell: Cell, link: int, positions: Sequence[int]) -> Tables:
-    """Return the tables of a run of `cell` in which `link` loses the data packets at `positions` alone (both from 0)."""
+    """Return the tables of a run of `cell` in which `link` loses the data packets at `positions` only (both from 0)."""
     config = copy.deepcopy(config_of(cell, 1))
     for number, each in enumerate(config["path"]["links"]):
         each["forward"]["loss"] = _trace(positions) if number == link else {"kind": "none"}

@@ -27,7 +27,11 @@ CHOICES: tuple[Choice, ...] = (
         "queue of the satellite link", "1000 packets", "not given; section V.A says that the link is never congested"
     ),
     Choice("minimum RTO", "1 s, and initial window of 2", "not given; RFC 2988 and RFC 2581"),
-    Choice("utilisation", "delivered packets over 4 Mbit/s until the last file is loaded", "not given"),
+    Choice(
+        "utilisation",
+        "delivered packets over 4 Mbit/s until the last file is loaded",
+        "not given; a sum of goodputs, which the first run had, can exceed the link",
+    ),
 )
 
 

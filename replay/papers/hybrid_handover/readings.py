@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from hindflight.replay.papers.hybrid_handover.cells import TRANSMITTED
+from dataclasses import replace
+
+from hindflight.replay.papers.hybrid_handover.cells import MOST_RUNS, TRANSMITTED
 from hindflight.replay.papers.model import Choice, Experiment, Reading
 
 CHOICES: tuple[Choice, ...] = (
@@ -16,9 +18,16 @@ CHOICES: tuple[Choice, ...] = (
         "the highest acknowledged in order",
         "the text says of the transmitted packets, and uses it for the amount of data transferred; both were tried",
     ),
+    Choice(
+        "sender of section 2.2",
+        "windows of 3 KiB (delay rises) and 20 KiB (rate falls)",
+        "not given; after the first runs, in which larger windows hid the effects that the section describes",
+    ),
     Choice("restart time", "longest pause of new data in order at a handover", "not given"),
     Choice("break", "every packet in flight or served is lost; the queue is kept", "not given"),
-    Choice("runs", "at most 10, which differ by up to 1 ms of jitter", "not given; the path is hardly random"),
+    Choice(
+        "runs", f"at most {MOST_RUNS}, which differ by up to 1 ms of jitter", "not given; the path is hardly random"
+    ),
 )
 
 
@@ -56,45 +65,59 @@ LITERAL = Reading(
     (*_HYBLA_OF_THE_TEXT, ("variants.ctcp.stack", None)),
     literal=True,
 )
-READINGS: tuple[Reading, ...] = (LITERAL, SENT, LINUX_2_6, _queue(200))
-
-QUEUES = tuple(_queue(packets) for packets in (100, 200, 400))
-STARTS = tuple(_ssthresh(packets) for packets in (20, 42))
-_QUEUE = "the queue of the emulator, initial ssthresh, recovery"
-_WIDE = (*QUEUES, *STARTS, LINUX_2_6, SENT)
+QUEUE_200, QUEUE_400, EARLY_END = _queue(200), _queue(400), _ssthresh(20)
+SENT_200 = replace(QUEUE_200, name=f"{TRANSMITTED}, queue 200", text="both")
+READINGS: tuple[Reading, ...] = (LITERAL, SENT, LINUX_2_6, QUEUE_200)
 
 
 def _varied(text: str) -> Experiment:
-    return Experiment(_QUEUE, _WIDE, text)
+    assumption = "the queue of the emulator, the ssthresh at the start, the age of Linux, the sequence number"
+    return Experiment(assumption, (QUEUE_200, QUEUE_400, EARLY_END, LINUX_2_6, SENT_200), text)
 
 
+_START = (
+    "Without an ssthresh slow start ends all versions alike: what they reach in 20 s depends on how they overflow "
+    "the queue. Linux of that time kept the ssthresh of earlier connections to the same host."
+)
+_QUEUE = (
+    "The queue of 1000 packets holds up to 23 s of data, and what lies in it when a packet is lost decides the order."
+)
+_HYBLA = (
+    "Over 500 ms one ACK opens the window of Linux's Hybla to the largest that the receiver allows, so that it overflows "
+    "the queue more than CUBIC, whose slow start ends before the first loss (HyStart)."
+)
+_BREAK = (
+    "The pause of CUBIC is the time that its queue of 1000 packets needs before the first retransmission arrives. A "
+    "longer break only empties this queue, and Linux resumes within a backed-off timeout."
+)
 EXPERIMENTS: dict[str, Experiment] = {
-    f"001-C{number:02d}": _varied(text)
-    for number, text in {
-        1: "",
-        2: "",
-        3: "",
-        4: "",
-        5: "",
-        6: "",
-        7: "",
-        8: "",
-        9: "",
-        10: "",
-        11: "",
-        12: "",
-        13: "",
-        14: "",
-        15: "",
-        16: "",
-        17: "",
-        18: "",
-        19: "",
-        20: "",
-        21: "",
-        22: "",
-        23: "",
-        24: "",
-        25: "",
-    }.items()
+    "001-C01": _varied(_QUEUE),
+    "001-C02": _varied(
+        "CTCP loses nothing because its window ends below the queue; early on all are in slow start alike."
+    ),
+    "001-C03": _varied(_QUEUE),
+    "001-C04": _varied(_QUEUE),
+    "001-C05": _varied(_START),
+    "001-C06": _varied(_QUEUE),
+    "001-C07": _varied(_HYBLA),
+    "001-C08": _varied(_QUEUE),
+    "001-C09": _varied(_QUEUE),
+    "001-C10": _varied("The time of the overflow is that at which CUBIC has filled the queue, so its length sets it."),
+    "001-C11": _varied(_QUEUE),
+    "001-C12": _varied(_HYBLA),
+    "001-C13": _varied(_HYBLA),
+    "001-C14": _varied(_HYBLA),
+    "001-C15": _varied(_QUEUE),
+    "001-C16": _varied(_QUEUE),
+    "001-C17": _varied("The window of CTCP leaves little in the queue, so its first retransmission arrives soon."),
+    "001-C18": _varied(_QUEUE),
+    "001-C19": _varied(_BREAK),
+    "001-C20": _varied(_BREAK),
+    "001-C21": _varied("All versions fill 512 kbit/s over 50 ms within a second, so none can be ahead in order."),
+    "001-C22": _varied(_BREAK),
+    "001-C23": _varied(
+        "Linux resumes within a backed-off timeout after the break; nothing in TCP stands still for 15 s."
+    ),
+    "001-C24": _varied(_BREAK),
+    "001-C25": _varied(_HYBLA),
 }
