@@ -83,8 +83,8 @@ _QUEUE = (
     "The queue of 1000 packets holds up to 23 s of data, and what lies in it when a packet is lost decides the order."
 )
 _HYBLA = (
-    "Over 500 ms one ACK opens the window of Linux's Hybla to the largest that the receiver allows, so that it overflows "
-    "the queue more than CUBIC, whose slow start ends before the first loss (HyStart)."
+    "Over 500 ms one ACK opens the window of Linux's Hybla to the largest that the receiver allows, so that it "
+    "overflows the queue more than CUBIC, whose slow start ends before the first loss (HyStart)."
 )
 _BREAK = (
     "The pause of CUBIC is the time that its queue of 1000 packets needs before the first retransmission arrives. A "
