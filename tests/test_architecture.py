@@ -51,6 +51,7 @@ PUBLIC_NAMES = {
     "place",
     "replay",
     "report",
+    "reproduce",
     "segments",
     "verdicts",
 }

@@ -29,6 +29,7 @@ COMMANDS = (
     "replay",
     "whatif",
     "place",
+    "reproduce",
     "batch",
     "compare",
     "report",
