@@ -97,8 +97,11 @@ def _report(report: Callable[[Path, float], None], what: Path, done: int, of: in
 
 
 def _document(judged: Judged, lines: Sequence[Line], asked: Sequence[Asked], pairs: Sequence[Pair]) -> dict[str, Any]:
+    from validation.captures.reliability import reliability
+
     return {
         "lines": [{**asdict(line), "verdict": line.verdict} for line in lines],
+        "verdicts": reliability(judged.flows),
         "flows": [asdict(flow) for flow in judged.flows],
         "left_out": [{"run": run, "reason": reason} for run, reason in judged.left_out],
         "what_if": [asdict(one) for one in asked],
