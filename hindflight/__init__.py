@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from hindflight.selection import Conditions
     from hindflight.toolkit.errors import HindflightError
     from hindflight.toolkit.source import Tables
-    from hindflight.verdicts import Verdicts
+    from hindflight.flow_verdicts import Verdicts
 
     __version__: str
 
@@ -206,7 +206,7 @@ def verdicts(source: Path | str, flow: int | None = None) -> Verdicts:
     since 1970-01-01 UTC, packets are numbered as in Wireshark.
     CaptureError, WorkspaceError, HindflightError: an input is wrong. MachineError: disk, permission or memory.
     """
-    from hindflight.verdicts import verdicts_on
+    from hindflight.flow_verdicts import verdicts_on
 
     return verdicts_on(Path(source), flow)
 

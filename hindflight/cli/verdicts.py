@@ -13,7 +13,7 @@ from hindflight.cli.output import SHOWN_ROWS, AsJson, print_json, say
 from hindflight.toolkit.times import seconds_text
 
 if TYPE_CHECKING:
-    from hindflight.verdicts import Verdict, Verdicts
+    from hindflight.flow_verdicts import Verdict, Verdicts
 
 
 def register(app: typer.Typer) -> None:
@@ -38,7 +38,7 @@ def verdicts(
     from dataclasses import asdict
 
     from hindflight.toolkit.errors import HindflightError
-    from hindflight.verdicts import ABOUT, verdicts_on
+    from hindflight.flow_verdicts import ABOUT, verdicts_on
 
     if about and about not in ABOUT:
         raise HindflightError(f"--about {about}: no such verdicts", f"allowed: {', '.join(ABOUT)}")

@@ -10,7 +10,7 @@ import pytest
 
 import hindflight as hf
 from hindflight.cli.app import main
-from hindflight.verdicts import JUDGED, probability_of
+from hindflight.flow_verdicts import JUDGED, probability_of
 
 RECORDED = Path(__file__).resolve().parents[2] / "fixtures" / "recorded"
 CAPTURE = RECORDED / "L4101.8-reno" / "snd.pcap.xz"

@@ -62,7 +62,7 @@ def test_acks_are_compressed_by_the_receivers_clock() -> None:
     held = [*sent[:8], *(sent[12] + 0.1 * k for k in range(5)), *sent[13:]]
     rows = [_segment(at, ts_val=5 + t, ack=1 + MSS * k) for k, (at, t) in enumerate(zip(held, sent, strict=True))]
     (found,) = _shapes(rows)
-    assert (found.name, found.first_record, found.last_record) == ("compressed ACKs", 9, 13)
+    assert (found.name, found.first_record, found.last_record) == ("compressed ACKs", 9, 14)
     assert _shapes([_segment(t, ts_val=5 + t, ack=1 + MSS * k) for k, t in enumerate(sent)]) == []
 
 

@@ -1,6 +1,6 @@
 """How often the verdicts of `hindflight verdicts` are right, by kind, over recordings whose truth is known.
 
-`python -m validation captures DIR... --json` prints it; the table JUDGED of hindflight.verdicts is such a one.
+`python -m validation captures DIR... --json` prints it; the table JUDGED of hindflight.flow_verdicts is such a one.
 """
 
 from __future__ import annotations

@@ -11,12 +11,12 @@ from hindflight.channels.extraction.idle_steps import split_where_idle
 from hindflight.channels.extraction.path_steps import Stretch
 
 MS = 1_000_000
-BURST, BURSTS = 6, 20
+BURST, BURSTS = 12, 20
 N = BURST * BURSTS
 
 
 def _delivery(trip_ms: np.ndarray) -> Delivery:
-    """Bursts of six packets each 500 ms over a link that serves one in 1 ms; `trip_ms` is each packet's path."""
+    """Bursts of twelve packets each 500 ms over a link that serves one in 1 ms; `trip_ms` is each packet's path."""
     t = (np.repeat(500 * np.arange(BURSTS), BURST) * MS).astype(np.int64)
     wait_ms = np.tile(np.arange(BURST), BURSTS)
     acked = t + ((trip_ms + wait_ms + 1) * MS).astype(np.int64)
@@ -36,20 +36,20 @@ def _cuts(delivery: Delivery) -> list[int]:
 
 def test_a_longer_and_a_shorter_path_begin_after_a_pause() -> None:
     assert _cuts(_delivery(np.full(N, 20.0))) == []
-    assert _cuts(_delivery(np.where(np.arange(N) < 60, 20.0, 40.0))) == [60]
-    assert _cuts(_delivery(np.where(np.arange(N) < 60, 40.0, 20.0))) == [60]
+    assert _cuts(_delivery(np.where(np.arange(N) < 120, 20.0, 40.0))) == [120]
+    assert _cuts(_delivery(np.where(np.arange(N) < 120, 40.0, 20.0))) == [120]
 
 
 def test_a_path_that_becomes_shorter_within_a_burst_begins_there() -> None:
-    assert _cuts(_delivery(np.where(np.arange(N) < 57, 40.0, 20.0))) == [57]
+    assert _cuts(_delivery(np.where(np.arange(N) < 118, 80.0, 20.0))) == [118]
 
 
 def test_a_few_late_answers_are_no_other_path() -> None:
     trip = np.full(N, 20.0)
-    trip[60:78] = 60.0
+    trip[120:156] = 60.0
     assert _cuts(_delivery(trip)) == []
 
 
 def test_other_traffic_hides_the_path() -> None:
-    delivery = _delivery(np.where(np.arange(N) < 60, 20.0, 40.0))
+    delivery = _delivery(np.where(np.arange(N) < 120, 20.0, 40.0))
     assert _cuts(replace(delivery, from_flow=np.arange(N) != 3)) == []
