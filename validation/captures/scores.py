@@ -174,7 +174,7 @@ def quantile(values: Sequence[float], share: float) -> float | None:
 
 
 def score_windows(flow: FlowTruth, claims: Sequence[WindowClaim]) -> WindowScore:
-    """cwnd by its median in each round trip; for bbr, whose cwnd shows in nothing, the mean in-flight."""
+    """cwnd by its median in each round trip; for bbr, which seldom fills its cwnd, the mean in-flight."""
     bbr = flow.congestion_control == "bbr"
     ordered = sorted(claims, key=lambda claim: claim.t_ns)
     times = [claim.t_ns for claim in ordered]
