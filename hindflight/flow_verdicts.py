@@ -2,13 +2,14 @@
 
 Combines what the analysis of flows, the extraction of the channel and `shapes` found; finds nothing itself. The
 probability of a verdict is the share of such verdicts that were right on recordings of the Linux stack whose truth is
-known; a verdict that follows from a definition, and one that was never judged, has none.
+known; a verdict that follows from a definition has none, nor has one that was never judged, as in a capture that was not
+taken at the data sender.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -91,6 +92,8 @@ def verdicts_on(source: Path, flow: int | None) -> Verdicts:
         except ChannelError as error:
             without_channel = str(error)
         found += _proxy(chosen, shortened=any(one.verdict in CHANGED for one in found))
+        if chosen.row["vantage"] != "sender":
+            found = [replace(one, probability=None) for one in found]
         start_ns = int(chosen.row["start_ns"])
         return Verdicts(chosen.number, start_ns, tuple(sorted(found, key=lambda one: one.t_ns)), without_channel)
 

@@ -66,6 +66,8 @@ def _print(found: Verdicts, chosen: list[Verdict], wide: bool) -> None:
         paragraph(f"{_packets(one)}, {at} s, {one.about}: {one.verdict}{sure}. {one.evidence}", "    ")
     if len(chosen) > len(listed):
         say(f"the first {len(listed)} of {len(chosen)} verdicts; --wide gives all, --about those of one kind")
+    if not chosen:
+        say(f"no such verdict on flow {found.flow}")
     if found.without_channel is not None:
         paragraph(f"No verdicts about losses and outages: {found.without_channel}")
     paragraph("Packets as Wireshark numbers them. No probability: a definition, or never judged.")

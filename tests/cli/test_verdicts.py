@@ -53,3 +53,4 @@ def test_a_capture_at_the_receiver_says_why_it_has_no_channel() -> None:
     assert found.without_channel is not None
     assert "taken at the receiver" in found.without_channel
     assert not any(one.about in ("loss", "interruption") for one in found.verdicts)
+    assert all(one.probability is None for one in found.verdicts)
