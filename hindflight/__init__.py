@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from hindflight.batches import Batch
     from hindflight.channels.trace import Trace
     from hindflight.comparison import Comparison
+    from hindflight.flow_verdicts import Verdicts
     from hindflight.replay.controllers.base import Controller
     from hindflight.replay.controllers.check import check_controller
     from hindflight.replay.experiment.place import Search
@@ -54,7 +55,6 @@ if TYPE_CHECKING:
     from hindflight.selection import Conditions
     from hindflight.toolkit.errors import HindflightError
     from hindflight.toolkit.source import Tables
-    from hindflight.flow_verdicts import Verdicts
 
     __version__: str
 

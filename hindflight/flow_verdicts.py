@@ -2,8 +2,8 @@
 
 Combines what the analysis of flows, the extraction of the channel and `shapes` found; finds nothing itself. The
 probability of a verdict is the share of such verdicts that were right on recordings of the Linux stack whose truth is
-known; a verdict that follows from a definition has none, nor has one that was never judged, as in a capture that was not
-taken at the data sender.
+known; a verdict that follows from a definition has none, nor has one that was never judged, as in a capture that was
+not taken at the data sender.
 """
 
 from __future__ import annotations

@@ -37,8 +37,8 @@ def verdicts(
     """
     from dataclasses import asdict
 
-    from hindflight.toolkit.errors import HindflightError
     from hindflight.flow_verdicts import ABOUT, verdicts_on
+    from hindflight.toolkit.errors import HindflightError
 
     if about and about not in ABOUT:
         raise HindflightError(f"--about {about}: no such verdicts", f"allowed: {', '.join(ABOUT)}")
