@@ -79,7 +79,7 @@ def test_throughput_is_what_each_second_acknowledged() -> None:
 
 
 def test_an_outage_is_a_time_of_rate_zero() -> None:
-    schedule = [
+    schedule: list[dict[str, Any]] = [
         {"at_ns": 0, "rate_bps": 2e6, "outage": False},
         {"at_ns": 4, "outage": True},
         {"at_ns": 6, "rate_bps": 1e6, "outage": False},
