@@ -5,7 +5,7 @@ The paths and their sources are in data/scenarios/aerotcp.toml and aerotcp-one.t
 
 from __future__ import annotations
 
-from hindflight.replay.papers.aerotcp.figures import FIGURES
+from hindflight.replay.papers.aerotcp.figures import EXTRAS, FIGURES
 from hindflight.replay.papers.aerotcp.judges import judge
 from hindflight.replay.papers.aerotcp.readings import CHOICES, EXPERIMENTS, READINGS
 from hindflight.replay.papers.model import Paper
@@ -23,4 +23,10 @@ PAPER = Paper(
     judges=judge,
     figures=FIGURES,
     experiments=EXPERIMENTS,
+    extras=EXTRAS,
+    not_built=(
+        "a central scheduler and rate-based flow control between gateways: future work of the paper, without a rule",
+        "T/TCP: the engine sends no data before the handshake is over",
+        "a priority queue for safety traffic: `priority` of docs/queues.md, but the paper gives no traffic for it",
+    ),
 )

@@ -6,7 +6,7 @@ data/claims-002.toml.
 
 from __future__ import annotations
 
-from hindflight.replay.papers.asran.figures import FIGURES
+from hindflight.replay.papers.asran.figures import EXTRAS, FIGURES
 from hindflight.replay.papers.asran.judges import judge
 from hindflight.replay.papers.asran.readings import CHOICES, EXPERIMENTS, READINGS
 from hindflight.replay.papers.model import Paper
@@ -24,4 +24,9 @@ PAPER = Paper(
     judges=judge,
     figures=FIGURES,
     experiments=EXPERIMENTS,
+    extras=EXTRAS,
+    not_built=(
+        "MPTCP with ASRAN and its model: the engine has no MPTCP",
+        "the way of each UAV as relays move: the break and the longer way after it stand for the change of the route",
+    ),
 )

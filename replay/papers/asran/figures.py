@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from functools import partial
 
-import numpy as np
-
 from hindflight.replay.papers.asran import model
 from hindflight.replay.papers.asran.cells import (
     ASRAN_NEWRENO,
@@ -14,21 +12,29 @@ from hindflight.replay.papers.asran.cells import (
     HEAVY,
     INSTABILITY,
     NEWRENO,
+    break_of,
     exchange,
     goodput_of,
     per_second,
 )
+from hindflight.replay.papers.asran.judges import spans_of
 from hindflight.replay.papers.lab import Lab, mean_point
-from hindflight.replay.papers.model import Cell, Figure, Point
+from hindflight.replay.papers.model import Cell, Figure, Point, table
 
 SHOWN_S = 120
 """Seconds of a run that a figure shows."""
 
 
+OFFERED = INSTABILITY.but(("links.adhoc.channel", table(model="uav", rate="1 Mbit/s")))
+"""Section 3.1 offers 1000 kbit/s, which the full rate of the path carries."""
+
+
 def _distribution(lab: Lab) -> list[Point]:
-    values = np.sort(np.concatenate([run.per_second[CUBIC] for run in per_second(lab, INSTABILITY)]))
-    steps = np.linspace(0, len(values) - 1, 200).astype(int)
-    return [Point("CUBIC", float(values[at]), (at + 1) / len(values)) for at in steps]
+    spans = [span for seed in lab.seeds for span in spans_of(lab.read(OFFERED), seed)]
+    whole = sum(length for _, length in spans)
+    rates = sorted({rate for rate, _ in spans})
+    shares = [sum(length for rate, length in spans if rate <= limit) / whole for limit in rates]
+    return [Point("unstable path", rate / 1e6, share) for rate, share in zip(rates, shares, strict=True)]
 
 
 def _curves(_lab: Lab) -> list[Point]:
@@ -55,6 +61,20 @@ def _exchanged(lab: Lab) -> list[Point]:
     ]
 
 
+ROUTING_S = (5.0, 10.0, 15.0, 30.0)
+"""Intervals of the routing protocol, after which it finds the new path."""
+
+
+def _routing(lab: Lab) -> list[Point]:
+    names = {NEWRENO: "NewReno", ASRAN_NEWRENO: "ASRAN", "cubic": "CUBIC", "bbr": "BBR"}
+    points = []
+    for variant, name in names.items():
+        for interval_s in ROUTING_S:
+            found = lab.sample(exchange(variant, *break_of(interval_s)), "goodput_bps")
+            points.append(mean_point(name, interval_s, found / 1e6))
+    return points
+
+
 def _means(lab: Lab) -> list[Point]:
     cells = {"instability only": INSTABILITY, "heavy traffic": HEAVY}
     return [
@@ -79,4 +99,7 @@ FIGURES = (
     Figure("fig6", "Figure 6: with a heavy third flow", _TIME, _MBPS, "step", partial(_shared, HEAVY)),
     Figure("fig8", "Figure 8: two relays exchange their places", _TIME, _MBPS, "step", _exchanged),
     Figure("tables", "Tables 1 and 2: mean throughput", "", _MBPS, "bar", _means),
+)
+EXTRAS = (
+    Figure("routing", "Break by the interval of the routing protocol", "Routing interval [s]", _MBPS, "line", _routing),
 )
