@@ -5,7 +5,7 @@ The paths and their sources are in data/scenarios/aerotcp.toml and aerotcp-one.t
 
 from __future__ import annotations
 
-from hindflight.replay.papers.aerotcp.figures import FIGURES
+from hindflight.replay.papers.aerotcp.figures import EXTRAS, FIGURES
 from hindflight.replay.papers.aerotcp.judges import judge
 from hindflight.replay.papers.aerotcp.readings import CHOICES, EXPERIMENTS, READINGS
 from hindflight.replay.papers.model import Paper
@@ -23,4 +23,5 @@ PAPER = Paper(
     judges=judge,
     figures=FIGURES,
     experiments=EXPERIMENTS,
+    extras=EXTRAS,
 )

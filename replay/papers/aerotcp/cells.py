@@ -35,6 +35,18 @@ _OTHERS = tuple(f"f{number}" for number in range(2, 11))
 _WITH_SACK: tuple[Change, ...] = (("proxy.ground.variant", SACK), ("variants.sat", None))
 
 
+PAGES: tuple[Change, ...] = (
+    ("flow.size", None),
+    ("flow.application", table(kind="pages", page="50 kB", think="5 s", pages=20)),
+)
+MEDIA: tuple[Change, ...] = (
+    ("flow.size", None),
+    ("flow.application", table(kind="stream", rate="300 kbit/s")),
+    ("duration", "300 s"),
+)
+"""Section VI gives neither pages nor rates: 50 kB, and three quarters of the rate of the connection."""
+
+
 def errors(ber: float) -> tuple[Change, ...]:
     """Return the changes that give the satellite link this bit error rate, for data and ACKs."""
     loss = table(model="ber", ber=ber) if ber else table(model="none")

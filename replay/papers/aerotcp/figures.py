@@ -4,10 +4,22 @@ from __future__ import annotations
 
 from functools import partial
 
-from hindflight.replay.papers.aerotcp.cells import BERS, SCHEMES, response_s, ten, utilisation
+from hindflight.replay.papers.aerotcp.cells import (
+    BERS,
+    MEDIA,
+    PAGES,
+    SCHEMES,
+    SPLIT,
+    one,
+    page_s,
+    response_s,
+    stalled_s,
+    ten,
+    utilisation,
+)
 from hindflight.replay.papers.aerotcp.units import aerotcp_example
 from hindflight.replay.papers.lab import Lab, Metric, mean_point
-from hindflight.replay.papers.model import Figure, Point
+from hindflight.replay.papers.model import Change, Figure, Point
 
 
 def _over_ber(metric: Metric, lab: Lab) -> list[Point]:
@@ -42,4 +54,29 @@ FIGURES = (
         "bar",
         partial(_over_ber, response_s),
     ),
+)
+
+
+def _other_traffic(traffic: tuple[Change, ...], metric: Metric, lab: Lab) -> list[Point]:
+    return [
+        mean_point(scheme, None, lab.sample(one(scheme, ber).but(*traffic), metric), label=f"{ber:g}")
+        for scheme in SCHEMES
+        for ber in BERS
+    ]
+
+
+def _later(lab: Lab) -> list[Point]:
+    points = []
+    for variant in ("cubic", "hybla", "bbr", "bbr3"):
+        for ber in BERS:
+            cell = ten(SPLIT, ber).but(("proxy.ground.variant", variant))
+            points.append(mean_point(f"split, {variant}", None, lab.sample(cell, utilisation), label=f"{ber:g}"))
+    return points + _over_ber(utilisation, lab)
+
+
+_BER = "Bit error rate"
+EXTRAS = (
+    Figure("pages", "Pages of 50 kB", _BER, "Median time of a page [s]", "bar", partial(_other_traffic, PAGES, page_s)),
+    Figure("media", "Media of 300 kbit/s", _BER, "Stalled [s]", "bar", partial(_other_traffic, MEDIA, stalled_s)),
+    Figure("later", "What came later on the satellite link", _BER, "Utilisation", "bar", _later),
 )

@@ -18,8 +18,10 @@ from hindflight.replay.papers.aerotcp.cells import (
     HIGH,
     LARGE_FILE,
     LOW,
+    MEDIA,
     MSS_BYTES,
     PACKET_BYTES,
+    PAGES,
     PRDP_BYTES,
     SATELLITE_BPS,
     SATELLITE_RTT_S,
@@ -40,7 +42,7 @@ from hindflight.replay.papers.aerotcp.cells import (
     without_end,
 )
 from hindflight.replay.papers.lab import Lab, scenario_of
-from hindflight.replay.papers.model import Cell, Claim, Judges, Part, table
+from hindflight.replay.papers.model import Cell, Claim, Judges, Part
 from hindflight.replay.papers.statistics import Samples, bootstrap, difference, estimate, knee_of, mean, ratio
 from hindflight.replay.papers.verdicts import exact, holds, ordered, within
 
@@ -301,18 +303,10 @@ def _overflow(lab: Lab, _claim: Claim) -> list[Part]:
     ]
 
 
-_PAGES = (
-    ("flow.size", None),
-    ("flow.application", table(kind="pages", page="50 kB", think="5 s", pages=20)),
-)
-_MEDIA = (("flow.size", None), ("flow.application", table(kind="stream", rate="300 kbit/s")), ("duration", "300 s"))
-"""Section VI gives neither pages nor rates: 50 kB, and three quarters of the rate of the connection."""
-
-
 @judge("004-C29")
 def _other_traffic(lab: Lab, _claim: Claim) -> list[Part]:
     parts: list[Part] = []
-    for name, changes, metric in (("pages", _PAGES, page_s), ("media, stalled", _MEDIA, stalled_s)):
+    for name, changes, metric in (("pages", PAGES, page_s), ("media, stalled", MEDIA, stalled_s)):
         parts += _better(lab, name, partial(_with, changes), metric)
     return parts
 

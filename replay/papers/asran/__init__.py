@@ -6,7 +6,7 @@ data/claims-002.toml.
 
 from __future__ import annotations
 
-from hindflight.replay.papers.asran.figures import FIGURES
+from hindflight.replay.papers.asran.figures import EXTRAS, FIGURES
 from hindflight.replay.papers.asran.judges import judge
 from hindflight.replay.papers.asran.readings import CHOICES, EXPERIMENTS, READINGS
 from hindflight.replay.papers.model import Paper
@@ -24,4 +24,5 @@ PAPER = Paper(
     judges=judge,
     figures=FIGURES,
     experiments=EXPERIMENTS,
+    extras=EXTRAS,
 )

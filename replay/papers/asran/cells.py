@@ -86,6 +86,15 @@ def exchange(variant: str, *changes: Change) -> Cell:
     return Cell(EXCHANGE, variant, "none", changes)
 
 
+def break_of(interval_s: float) -> tuple[Change, ...]:
+    """Return the changes for a break as long as the interval of the routing protocol."""
+    events = (
+        table(at=f"{BREAK_S:g} s", outage=True),
+        table(at=f"{BREAK_S + interval_s:g} s", outage=False, delay="6 ms"),
+    )
+    return (("links.relays.changes", events),)
+
+
 def disconnection_s(found: Throughput) -> float:
     """Longest time in s without throughput."""
     longest = run = 0

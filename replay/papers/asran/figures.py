@@ -14,6 +14,7 @@ from hindflight.replay.papers.asran.cells import (
     HEAVY,
     INSTABILITY,
     NEWRENO,
+    break_of,
     exchange,
     goodput_of,
     per_second,
@@ -55,6 +56,20 @@ def _exchanged(lab: Lab) -> list[Point]:
     ]
 
 
+ROUTING_S = (5.0, 10.0, 15.0, 30.0)
+"""Intervals of the routing protocol, after which it finds the new path."""
+
+
+def _routing(lab: Lab) -> list[Point]:
+    names = {NEWRENO: "NewReno", ASRAN_NEWRENO: "ASRAN", "cubic": "CUBIC", "bbr": "BBR"}
+    points = []
+    for variant, name in names.items():
+        for interval_s in ROUTING_S:
+            found = lab.sample(exchange(variant, *break_of(interval_s)), "goodput_bps")
+            points.append(mean_point(name, interval_s, found / 1e6))
+    return points
+
+
 def _means(lab: Lab) -> list[Point]:
     cells = {"instability only": INSTABILITY, "heavy traffic": HEAVY}
     return [
@@ -79,4 +94,7 @@ FIGURES = (
     Figure("fig6", "Figure 6: with a heavy third flow", _TIME, _MBPS, "step", partial(_shared, HEAVY)),
     Figure("fig8", "Figure 8: two relays exchange their places", _TIME, _MBPS, "step", _exchanged),
     Figure("tables", "Tables 1 and 2: mean throughput", "", _MBPS, "bar", _means),
+)
+EXTRAS = (
+    Figure("routing", "Break by the interval of the routing protocol", "Routing interval [s]", _MBPS, "line", _routing),
 )

@@ -53,10 +53,16 @@ def _queue(name: str, text: str, queue: object) -> Reading:
 
 HOOK = Reading("hook", "cwnd becomes the new ssthresh at once, as the kernel's hook has it", _both("mode", "hook"))
 REVISE = Reading("revise", "a timeout sets ssthresh as a loss does", _both("on_timeout", "revise"))
+
+
+def _as_the_text_says(cell: Cell) -> tuple[Change, ...]:
+    return (*_both("mode", "hook"), *_both("on_timeout", "revise"), *_limited(cell))
+
+
 LITERAL = Reading(
     "literal",
-    "the kernel text: the hook sets cwnd at once, also after a timeout",
-    (*_both("mode", "hook"), *_both("on_timeout", "revise")),
+    "the kernel's hook sets cwnd at once, also after a timeout (5.1.1); flows of low throughput (5.1.2)",
+    _as_the_text_says,
     literal=True,
 )
 LIMITED = Reading("flows of 1.5 Mbit/s", "section 5.1.2: flows of low throughput, which overflow no queue", _limited)

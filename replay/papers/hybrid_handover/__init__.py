@@ -5,7 +5,7 @@ The path and its sources are in data/scenarios/hybrid-handover.toml, the claims 
 
 from __future__ import annotations
 
-from hindflight.replay.papers.hybrid_handover.figures import FIGURES
+from hindflight.replay.papers.hybrid_handover.figures import EXTRAS, FIGURES
 from hindflight.replay.papers.hybrid_handover.judges import judge
 from hindflight.replay.papers.hybrid_handover.readings import CHOICES, EXPERIMENTS, READINGS
 from hindflight.replay.papers.model import Paper
@@ -23,4 +23,5 @@ PAPER = Paper(
     judges=judge,
     figures=FIGURES,
     experiments=EXPERIMENTS,
+    extras=EXTRAS,
 )
