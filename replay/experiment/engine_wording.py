@@ -191,7 +191,6 @@ def _no_effect(_key: str, f: Fields) -> str:
 
 _TEXTS = {
     "no_flows": "there must be at least one flow",
-    "receiver_upstream": "must come after the sending node, in the order of the path",
     "same_node": "is the sending node",
     "proxy_order": "proxies must follow the order of the path, one per node",
     "parameters_without_variant": "a proxy without a variant takes the flow's, with its parameters",
@@ -214,6 +213,8 @@ _PROBLEMS: dict[str, Callable[[str, Fields], str]] = {
     "unknown_flow": lambda _, f: f"there is no flow number {f['number']}",
     "link_count": lambda _, f: f"{f['nodes']} nodes need {max(0, f['nodes'] - 1)} links, not {f['links']}",
     "duplicate_node": lambda _, f: f'two nodes are named "{f["name"]}"',
+    "joined_already": lambda _, f: "{} and {} are joined already; links form a tree".format(*f["nodes"]),
+    "not_joined": lambda _, f: "neither {} nor {} is a node of the links before it".format(*f["nodes"]),
     "unknown_node": lambda _, f: f'the path has no node "{f["name"]}"; it has {_named(f["nodes"])}',
     "node_outside_flow": lambda _, f: (
         f'"{f["name"]}" is not a node between the ends of the flow; these are {_named(f["nodes"]) or "none"}'

@@ -187,12 +187,14 @@ pub enum ConfigErrorKind {
     LinkCount { nodes: usize, links: usize },
     /// Two nodes have the same name.
     DuplicateNode { name: String },
+    /// The link joins two nodes that links before it join.
+    JoinedAlready { nodes: [String; 2] },
+    /// The link joins two nodes that no link before it joins to the first one.
+    NotJoined { nodes: [String; 2] },
     /// The path has no node of this name.
     UnknownNode { name: String, nodes: Vec<String> },
     /// The node does not lie between the ends of the flow.
     NodeOutsideFlow { name: String, nodes: Vec<String> },
-    /// The receiving node comes before the sending node, or is the same.
-    ReceiverUpstream,
     /// The receiving node is the sending node.
     SameNode,
     /// The proxies do not follow the order of the path, one per node.

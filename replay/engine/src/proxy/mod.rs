@@ -13,7 +13,7 @@ use crate::config::{AcknowledgePolicy, FaultConfig, FaultKind, HandshakePolicy, 
 use crate::sim::time::{NEVER, Nanos};
 use crate::tcp::receiver::Receiver;
 use crate::tcp::segment::{Direction, Purpose, Segment, flags};
-use crate::tcp::sender::Sender;
+use crate::tcp::sender::{ProxySample, Sender};
 use acks::WithheldAcks;
 pub use cache::Cache;
 pub use occupancy::Occupancy;
@@ -343,6 +343,15 @@ impl Proxy {
     /// Maximum number of octets that it had acknowledged upstream and that were unacknowledged downstream.
     pub fn buffered_max_bytes(&self) -> u64 {
         self.buffered_max_bytes
+    }
+
+    /// What instruments record of it.
+    pub fn sample(&self) -> ProxySample {
+        ProxySample {
+            stored_bytes: self.occupancy.stored_bytes(),
+            undelivered_bytes: self.undelivered_bytes(),
+            edge: self.upstream.edge(),
+        }
     }
 
     /// What it has stored over time.
