@@ -192,6 +192,7 @@ def _no_effect(_key: str, f: Fields) -> str:
 _TEXTS = {
     "no_flows": "there must be at least one flow",
     "same_node": "is the sending node",
+    "pool_differs": "connections that share a memory need the same node and the same receive_buffer",
     "proxy_order": "proxies must follow the order of the path, one per node",
     "parameters_without_variant": "a proxy without a variant takes the flow's, with its parameters",
     "endless_flow": "a flow without end never closes: give it a size, or an application that ends",
@@ -218,6 +219,10 @@ _PROBLEMS: dict[str, Callable[[str, Fields], str]] = {
     "unknown_node": lambda _, f: f'the path has no node "{f["name"]}"; it has {_named(f["nodes"])}',
     "node_outside_flow": lambda _, f: (
         f'"{f["name"]}" is not a node between the ends of the flow; these are {_named(f["nodes"]) or "none"}'
+    ),
+    "pool_too_small": lambda _, f: (
+        f"{f['capacity_bytes']} B for {f['connections']} connections that share it; at least a packet of each, "
+        f"{f['min_bytes']} B"
     ),
     "unknown_variant": _unknown_variant,
     "unknown_controller": _unknown_controller,

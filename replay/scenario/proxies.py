@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, PlainValidator
 
 from hindflight.channels.models.parameters import LONGEST_NS
-from hindflight.replay.scenario.flows import STACK, Flow, LegStack, Stack
+from hindflight.replay.scenario.flows import STACK, Flow, LegStack, Stack, of_engine
 from hindflight.replay.scenario.quantities import MAX_PKTS, Name, Part, Time
 from hindflight.replay.scenario.validation_errors import suggestion
 from hindflight.replay.scenario.variant_parameters import VariantParameters, variant_config
@@ -95,6 +95,7 @@ class Proxy(Part):
     stack: LegStack | None = None
     receive_buffer: Buffer | None = None
     send_buffer: Buffer | None = None
+    pool: Literal["own", "shared"] = "own"
     acknowledge: Literal["on_receipt", "after_forwarding", "on_delivery"] = "on_receipt"
     advertise: Literal["half_free", "third", "free", "sockets"] = "half_free"
     forward_window: Literal["unlimited", "third"] = "unlimited"
@@ -107,6 +108,7 @@ class Proxy(Part):
             "node": self.node,
             "receive_buffer": None if self.receive_buffer is None else self.receive_buffer.engine(),
             "send_buffer": None if self.send_buffer is None else self.send_buffer.engine(),
+            **({"pool": self.name} if self.pool == "shared" else {}),
             "acknowledge": self.acknowledge,
             "advertise": self.advertise,
             "forward_window": self.forward_window,
@@ -123,6 +125,8 @@ class Proxy(Part):
                 for key in own
                 if getattr(self, key) is not None
             )
+            if self.pool == "shared":
+                yield 'pool: has no effect with advertise = "sockets", whose memory is that of the sockets'
             if self.forward_window != "unlimited":
                 yield 'forward_window: has no effect with advertise = "sockets"'
         if self.stack is not None and self.stack.close is not None:
@@ -134,8 +138,8 @@ class Proxy(Part):
 
 @dataclass(frozen=True, slots=True)
 class Proxies:
-    """The `[[proxy]]` tables of a file, on the way of a flow from sender to receiver. A node without a table has a proxy
-    of its name with defaults."""
+    """The `[[proxy]]` tables of a file, on the way of a flow. A node without a table has a proxy of its name with
+    defaults."""
 
     tables: tuple[Proxy, ...]
     way: tuple[str, ...]
@@ -245,17 +249,34 @@ class StackLayers:
                 self.profile, self.values = layer.profile, {}
             self.values |= layer.overrides()
 
+    @property
+    def engine_profile(self) -> str:
+        """The engine's profile."""
+        return of_engine(self.profile)[0]
+
+    def _all(self) -> dict[str, Any]:
+        """Return what differs from the engine's profile, by the keys of the file."""
+        values = of_engine(self.profile)[1]
+        if self.values.get("sack") is False:
+            # A recovery of the profile that reads SACK gives way.
+            values = {key: value for key, value in values.items() if key not in {"recovery", "tail_loss_probe"}}
+        if "recovery" in self.values:
+            values.pop("tail_loss_probe", None)
+        if "receive_buffer" in self.values:
+            values.pop("receive_buffer_max", None)
+        return values | self.values
+
     def contradiction(self) -> str | None:
         """Return what contradicts itself between the layers."""
         try:
-            Stack.model_construct(**self.values).check_agreement()
+            Stack.model_construct(**self._all()).check_agreement()
         except ValueError as error:
             return str(error)
         return None
 
     def engine(self) -> dict[str, Any]:
         """Return the engine's configuration of what differs from the profile."""
-        stack = {STACK[key]: value for key, value in self.values.items()}
+        stack = {STACK[key]: value for key, value in self._all().items()}
         if self.values.get("sack") is False and self.profile != "linux":
             # Linux's recovery handles flows without SACK; elsewhere a stack without SACK follows RFC 6582.
             stack.setdefault("recovery", "newreno")
@@ -265,7 +286,7 @@ class StackLayers:
 def flow_config(flow: Flow, variant: str, tuned: Mapping[str, VariantParameters]) -> dict[str, Any]:
     """Return the engine's configuration of a flow of `variant`, but for its name, its ends and its proxies."""
     layers = StackLayers(flow, _stack_of(variant, tuned))
-    own = {"profile": layers.profile, "stack": layers.engine()}
+    own = {"profile": layers.engine_profile, "stack": layers.engine()}
     return {**variant_config(variant, tuned), **flow.engine_flow(), **own}
 
 
@@ -279,7 +300,7 @@ def proxy_config(proxy: Proxy, flow: Flow, variant: str, tuned: Mapping[str, Var
     if (layers.profile, layers.values) == (of_flow.profile, of_flow.values):
         return config
     overrides = {key: value for key, value in layers.engine().items() if key != "close"}
-    return {**config, "stack": {"profile": layers.profile, "overrides": overrides}}
+    return {**config, "stack": {"profile": layers.engine_profile, "overrides": overrides}}
 
 
 def _stack_of(variant: str, tuned: Mapping[str, VariantParameters]) -> LegStack | None:

@@ -87,6 +87,16 @@ def test_every_policy_reaches_the_engine() -> None:
     }
 
 
+def test_shared_memory_is_named_after_its_table() -> None:
+    table = {"name": "truck", "node": "T", "pool": "shared"}
+    flows = [{"name": "other", "variant": "cubic", "proxies": ["truck"], "start": "1 s"}]
+    scenario = _scenario(table, flows=flows)
+    assert [_chain(scenario, flow=flow)[0]["pool"] for flow in (0, 1)] == ["truck", "truck"]
+    assert "pool" not in _chain(_scenario({"name": "truck", "node": "T"}))[0]
+    sockets = "proxy[0].pool: has no effect with advertise = \"sockets\", whose memory is that of the sockets"
+    assert _refused({**table, "advertise": "sockets"})[0] == sockets
+
+
 def test_a_connection_has_the_stack_of_the_flow_then_of_its_variant_then_of_its_proxy() -> None:
     variants = {"mine": {"variant": "hybla", "stack": {"min_rto": "400 ms", "initial_window": "4 pkts"}}}
     flows = [{"name": "other", "variant": "mine", "profile": "linux", "start": "1 s"}]

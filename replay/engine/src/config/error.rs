@@ -199,6 +199,14 @@ pub enum ConfigErrorKind {
     SameNode,
     /// The proxies do not follow the order of the path, one per node.
     ProxyOrder,
+    /// The connections of a shared memory differ in its node or its size.
+    PoolDiffers { pool: String },
+    /// A shared memory has no packet for each of its connections.
+    PoolTooSmall {
+        connections: usize,
+        capacity_bytes: u64,
+        min_bytes: u64,
+    },
     /// A proxy without a variant takes the flow's, with its parameters.
     ParametersWithoutVariant,
     /// There is no variant of this name.

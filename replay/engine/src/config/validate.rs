@@ -80,6 +80,7 @@ impl Config {
         for (i, flow) in self.flows.iter().enumerate() {
             flow.validate(&root.key("flows").index(i), self, tree);
         }
+        self.validate_pools(&root.key("flows"));
         for (i, datagrams) in self.datagrams.iter().enumerate() {
             datagrams.validate(&root.key("datagrams").index(i), self, tree);
         }

@@ -3,7 +3,8 @@
 //! Does not depend on how a run proceeds. Random streams are keyed by link, direction and purpose, never by variant or
 //! proxy: every variant of a comparison meets the same channel.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use hindflight_kernels::{Purpose, StreamKey, StreamRng};
 
@@ -22,7 +23,7 @@ use crate::net::cross_traffic::DatagramSource;
 use crate::net::handover_forecast::{HandoverForecast, PathChange};
 use crate::net::jitter::Jitter;
 use crate::net::link::LinkDirection;
-use crate::proxy::{Cache, Proxy, Relay, with_send_buffer};
+use crate::proxy::{Cache, Pool, Proxy, Relay, Share, with_send_buffer};
 use crate::tcp::receiver::{Forecast, Receiver, Space};
 use crate::tcp::segment::Direction;
 use crate::tcp::sender::Sender;
@@ -110,7 +111,17 @@ impl Stop<'_> {
 struct Net<'a> {
     config: &'a Config,
     tree: Tree,
+    /// Memory that proxies share, by its name.
+    pools: BTreeMap<&'a str, Arc<Pool>>,
     seed: u64,
+}
+
+/// The memory that proxies share.
+fn pools(config: &Config) -> BTreeMap<&str, Arc<Pool>> {
+    let proxies = config.flows.iter().flat_map(|flow| &flow.proxies);
+    let names: BTreeSet<&str> = proxies.filter_map(|proxy| proxy.pool.as_deref()).collect();
+    let pool = |name| (name, Pool::new(config.pool_bytes(name).0));
+    names.into_iter().map(pool).collect()
 }
 
 /// Builds the parts.
@@ -129,6 +140,7 @@ pub fn build(config: &Config, seed: u64) -> Result<Parts, ConfigErrors> {
     let net = Net {
         config,
         tree: config.path.tree()?,
+        pools: pools(config),
         seed,
     };
     for (number, flow) in config.flows.iter().enumerate() {
@@ -409,7 +421,13 @@ impl Plan<'_> {
                     .then(|| Relay::new(&before.params, &stop.params));
                 let (memory, opening) = ((cache, sockets), (window, self.flow.start_ns));
                 let proxy = Proxy::new(receiver, sender, config, memory, opening);
-                Node::Proxy(Box::new(proxy))
+                let packet = before.params.smss_bytes.into();
+                let share = config
+                    .pool
+                    .as_ref()
+                    .and_then(|name| self.net.pools.get(name.as_str()));
+                let share = share.map(|pool| Share::new(Arc::clone(pool), packet));
+                Node::Proxy(Box::new(proxy.sharing(share)))
             } else {
                 let client = Client::new(self.flow, self.key);
                 let (start, outages) = (self.flow.start_ns, self.ends_of_outages());
@@ -425,8 +443,8 @@ fn space(stop: &Stop<'_>, params: &StackParams) -> Space {
             buffer_bytes: params.receive_buffer_bytes,
             read_to: 1,
         },
-        Some((_, cache)) => Space::Granted {
-            window_bytes: cache.window_bytes(0),
+        Some((config, cache)) => Space::Granted {
+            window_bytes: cache.first_window_bytes(config.pool.is_some()),
             buffer_bytes: cache.receive_bytes(),
         },
         None => Space::Application {

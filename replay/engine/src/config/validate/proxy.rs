@@ -1,10 +1,12 @@
 //! Checks of a proxy: its connection onward, its buffers, and policies that contradict each other.
 
 use super::{MAX_NS, MAX_PKTS, Place, validate_params, variant_at};
+use std::collections::BTreeSet;
+
 use crate::cc::catalogue::Variant;
 use crate::config::error::ConfigErrorKind;
 use crate::config::{
-    AdvertisePolicy, BufferSize, FlowConfig, ForwardWindow, HandshakePolicy, ProxyConfig,
+    AdvertisePolicy, BufferSize, Config, FlowConfig, ForwardWindow, HandshakePolicy, ProxyConfig,
     StackParams,
 };
 use crate::sim::time::Nanos;
@@ -93,6 +95,7 @@ impl FlowConfig {
         let own = [
             ("receive_buffer", proxy.receive_buffer.is_some()),
             ("send_buffer", proxy.send_buffer.is_some()),
+            ("pool", proxy.pool.is_some()),
             (
                 "forward_window",
                 proxy.forward_window == ForwardWindow::Third,
@@ -120,6 +123,76 @@ impl FlowConfig {
                         .within(bytes, min_bytes, MAX_BUFFER_BYTES);
                 }
                 None => {}
+            }
+        }
+    }
+}
+
+impl Config {
+    /// Octets of the memory `pool`, and of a packet of each of its connections: packets of the memory are full segments of the
+    /// first connection.
+    pub(crate) fn pool_bytes(&self, pool: &str) -> (u64, Vec<u64>) {
+        let members = self.members(pool);
+        let packets: Vec<u64> = members
+            .iter()
+            .map(|&(_, flow, proxy)| flow.stack_before(proxy).smss_bytes.into())
+            .collect();
+        let size = members
+            .first()
+            .and_then(|(_, _, proxy)| proxy.receive_buffer)
+            .unwrap_or_default();
+        let capacity = match size {
+            BufferSize::Bytes(bytes) => bytes,
+            BufferSize::Pkts(pkts) => u64::from(pkts) * packets.first().copied().unwrap_or(0),
+        };
+        (capacity, packets)
+    }
+
+    /// Number of the flow, flow and proxy of each connection that names `pool`.
+    fn members(&self, pool: &str) -> Vec<(usize, &FlowConfig, &ProxyConfig)> {
+        let all =
+            self.flows.iter().enumerate().flat_map(|(number, flow)| {
+                flow.proxies.iter().map(move |proxy| (number, flow, proxy))
+            });
+        all.filter(|(_, _, proxy)| proxy.pool.as_deref() == Some(pool))
+            .collect()
+    }
+
+    /// Connections of a shared memory agree on it, and it has a packet for each of them.
+    pub(super) fn validate_pools(&self, flows: &Place) {
+        let names = self
+            .flows
+            .iter()
+            .flat_map(|flow| &flow.proxies)
+            .filter_map(|p| p.pool.as_deref());
+        for pool in names.collect::<BTreeSet<_>>() {
+            let members = self.members(pool);
+            let Some(&(number, _, first)) = members.first() else {
+                continue;
+            };
+            let flow = flows.index(number);
+            let proxies = flow.key("proxies");
+            let place = proxies.index(0);
+            let alike = |proxy: &ProxyConfig| {
+                (&proxy.node, proxy.receive_buffer) == (&first.node, first.receive_buffer)
+            };
+            if !members.iter().all(|(_, _, proxy)| alike(proxy)) {
+                let pool = pool.to_owned();
+                place
+                    .key("pool")
+                    .refuse(ConfigErrorKind::PoolDiffers { pool });
+                continue;
+            }
+            let (capacity_bytes, packets) = self.pool_bytes(pool);
+            let (connections, min_bytes) = (packets.len(), packets.iter().sum());
+            if capacity_bytes < min_bytes {
+                place
+                    .key("receive_buffer")
+                    .refuse(ConfigErrorKind::PoolTooSmall {
+                        connections,
+                        capacity_bytes,
+                        min_bytes,
+                    });
             }
         }
     }

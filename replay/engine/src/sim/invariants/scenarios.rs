@@ -281,6 +281,7 @@ fn policies(node: String) -> impl Strategy<Value = ProxyConfig> {
                 stack: None,
                 receive_buffer: own.then_some(receive_buffer),
                 send_buffer: send_buffer.filter(|_| own),
+                pool: None,
                 acknowledge,
                 advertise,
                 forward_window,
@@ -446,7 +447,23 @@ fn datagrams(nodes: Vec<String>, endless: bool) -> impl Strategy<Value = Datagra
 
 /// Runs to the end of all flows, or for some seconds of endless flows; over a chain, or a tree.
 pub fn scenario(endless: bool) -> impl Strategy<Value = Config> {
-    prop_oneof![3 => chain(endless), 1 => tree(endless)]
+    let net = prop_oneof![3 => chain(endless), 1 => tree(endless)];
+    (net, proptest::option::of(0..90_000_u64)).prop_map(|(config, spare_bytes)| match spare_bytes {
+        Some(spare_bytes) => with_pools(config, spare_bytes),
+        None => config,
+    })
+}
+
+/// The proxies at each node share memory for a packet of each connection and so many octets more.
+fn with_pools(mut config: Config, spare_bytes: u64) -> Config {
+    let connections = config.flows.len() as u64;
+    for proxy in config.flows.iter_mut().flat_map(|flow| &mut flow.proxies) {
+        if proxy.advertise != AdvertisePolicy::Sockets {
+            proxy.pool = Some(proxy.node.clone());
+            proxy.receive_buffer = Some(BufferSize::Bytes(1460 * connections + spare_bytes));
+        }
+    }
+    config
 }
 
 /// A chain to which links of some flows join a new node, at which these flows begin or end; some flows go backward.
