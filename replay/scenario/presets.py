@@ -111,6 +111,22 @@ PRESETS: dict[str, Preset] = {
             ),
             (2,),
         ),
+        Preset(
+            "i-tcp",
+            "base station with two sockets, the flow's variant on both sides",
+            "Bakre and Badrinath 1995; the sockets stay at their node, there is no handoff to another base station",
+            ({"acknowledge": "on_receipt", "advertise": "sockets", "handshake": "accept"},),
+        ),
+        Preset(
+            "scps-gateway",
+            "SCPS-TP between two gateways, the flow's variant on their outer sides",
+            "Durst, Miller and Travis 1996; CCSDS 714.0-B: gateways at both ends of the space link",
+            (
+                {"variant": "scps-tp", "acknowledge": "on_receipt", "advertise": "free"},
+                {"acknowledge": "on_receipt", "advertise": "free"},
+            ),
+            (2,),
+        ),
     )
 }
 
