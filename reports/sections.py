@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TypeAlias
 
 import altair as alt
@@ -113,6 +114,18 @@ _FLOW_CHARTS = (
     Recipe(charts.link_state, "link_state", {"channel": _LINK}),
     Recipe(charts.stevens, "stevens", {"segments": _SENT}),
 )
+
+_LOGGED = {"telemetry": "t_ns, name, unit, value"}
+FLIGHT_CHARTS = 4
+"""Maximum number of charts of a flight log, besides the track: one for each unit."""
+
+
+def _flight_charts(tables: Tables, view: View) -> tuple[Recipe, ...]:
+    """Return a chart for each unit of the flight log, and the track if it has places; none without a log."""
+    units = charts.flight_units(tables, view)
+    values = [Recipe(partial(charts.flight_values, unit=unit), f"flight_{unit}", _LOGGED, "flight") for unit in units]
+    return (*values[:FLIGHT_CHARTS], *([Recipe(charts.track, "track", _LOGGED)] if units else []))
+
 
 _SELF_CHECK = (
     Recipe(charts.self_check_sequence, "self_check_sequence", {"segments": _SENT}),
@@ -306,6 +319,7 @@ def _what_happened(source: Source, views: list[View]) -> Section:
     for view in views[:FLOWS_SHOWN]:
         part = Section(f"flow-{view.flow_id}", f"Flow {flow_name(tables, view)}", time_zero(tables, view))
         _add_figures(part, source, view, (_FLOW_CHARTS, f"{part.key}-"), part.key)
+        _add_figures(part, source, view, (_flight_charts(tables, view), f"{part.key}-"), part.key)
         losses = findings.loss_table(tables, flow_of(tables, view))
         part.parts += [losses] if losses else []
         section.parts.append(part)

@@ -15,6 +15,14 @@ CHART_CAPTIONS = {
         "The link as extracted from the capture: the rate of its bottleneck and its round-trip propagation delay, each "
         "on its own axis."
     ),
+    "flight": (
+        "Values of the flight log during the flow, on the same time axis: compare them with the charts above, where an "
+        "outage or a step of the delay coincides with a bank or a change of height."
+    ),
+    "track": (
+        "Where the platform was, coloured by the goodput of the flow at that time. `charts.track` also colours by "
+        "round-trip time and by retransmissions."
+    ),
     "time_sequence": (
         "Each short bar is a data segment, from its first to its last octet. The steps below the bars are the "
         "cumulative ACK; the steps above them are the right edge of the receive window. The distance between bars and "

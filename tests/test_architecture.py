@@ -52,6 +52,7 @@ PUBLIC_NAMES = {
     "presets",
     "replay",
     "report",
+    "reproduce",
     "segments",
 }
 """What `import hindflight` offers; whoever adds a name adds it here and to the docstring of the package."""
