@@ -95,7 +95,7 @@ def test_shared_memory_is_named_after_its_table() -> None:
     scenario = _scenario(table, flows=flows)
     assert [_chain(scenario, flow=flow)[0]["pool"] for flow in (0, 1)] == ["truck", "truck"]
     assert "pool" not in _chain(_scenario({"name": "truck", "node": "T"}))[0]
-    sockets = "proxy[0].pool: has no effect with advertise = \"sockets\", whose memory is that of the sockets"
+    sockets = 'proxy[0].pool: has no effect with advertise = "sockets", whose memory is that of the sockets'
     assert _refused({**table, "advertise": "sockets"})[0] == sockets
 
 
