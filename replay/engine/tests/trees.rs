@@ -120,6 +120,14 @@ fn losses_of_the_direction_that_its_data_use_hit_a_flow_backward() {
 /// `count` flows of 60 s from sources of their own through a proxy at the gateway that shares `pkts` packets among them, over a
 /// trunk of 1 Mbit/s and 250 ms each way: goodput of each in kbit/s, and the maximum that any of them stored.
 fn through_shared_memory(count: usize, pkts: u32) -> (Vec<f64>, u64) {
+    through_memory(
+        count,
+        &format!(r#""receive_buffer": {{"pkts": {pkts}}}, "pool": "gateway""#),
+    )
+}
+
+/// The same with a proxy of these keys.
+fn through_memory(count: usize, memory: &str) -> (Vec<f64>, u64) {
     let mut links = vec![link("", 1e6, 1), link("", 1e6, 250)];
     let mut nodes = vec![
         r#""s0""#.to_owned(),
@@ -130,7 +138,6 @@ fn through_shared_memory(count: usize, pkts: u32) -> (Vec<f64>, u64) {
         links.push(link(&format!(r#""from": "s{i}", "to": "gw","#), 1e6, 1));
         nodes.push(format!(r#""s{i}""#));
     }
-    let memory = format!(r#""receive_buffer": {{"pkts": {pkts}}}, "pool": "gateway""#);
     let flows: Vec<String> = (0..count)
         .map(|i| {
             let proxies = format!(r#"[{{"node": "gw", {memory}}}]"#);
@@ -169,6 +176,9 @@ fn shared_memory_carries_about_the_same_whoever_uses_it() {
         );
         assert!(stored <= 60_000, "{stored}");
     }
+    // Alone, a connection has all of it from the start.
+    let own = through_memory(1, r#""receive_buffer": {"pkts": 60}"#).0[0];
+    assert!((alone / own - 1.0).abs() < 0.01, "{alone} instead of {own}");
     // A packet for each: slow, but every connection progresses.
     let (each, _) = through_shared_memory(10, 10);
     assert!(each.iter().all(|&kbps| kbps > 5.0), "{each:?}");

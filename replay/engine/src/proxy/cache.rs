@@ -66,16 +66,6 @@ impl Cache {
         }
     }
 
-    /// Window that is promised before the connection opens; of a `shared` buffer no more than a packet, which each connection
-    /// may always promise.
-    pub fn first_window_bytes(&self, shared: bool) -> u64 {
-        if shared {
-            self.packet_bytes[0]
-        } else {
-            self.window_bytes(0)
-        }
-    }
-
     /// Window to advertise with `stored_bytes` in the receive buffer.
     ///
     /// It never exceeds the free space, and the right edge never moves left, so that the buffer cannot overflow.

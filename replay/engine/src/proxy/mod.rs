@@ -18,7 +18,7 @@ use crate::tcp::sender::{ProxySample, Sender};
 use acks::WithheldAcks;
 pub use cache::Cache;
 pub use occupancy::Occupancy;
-pub use pool::{Pool, Share};
+pub use pool::{Part, Pool, Share, least_promise};
 pub use sockets::{Relay, with_send_buffer};
 
 /// A proxy of one flow.
@@ -217,7 +217,9 @@ impl Proxy {
         share.note_open(self.upstream.is_established() && !over && !self.upstream.was_reset());
         let part = share.part();
         let waiting = received - beyond;
+        // In whole units of the window scale: what it cuts off might be the end of a segment.
         let window = self.cache.window_of(part, received > 0);
+        let window = window.next_multiple_of(1 << self.upstream.wscale());
         let window = window.min(part.room.saturating_sub(waiting));
         self.upstream.grant(window);
         let next = self.upstream.rcv_nxt();

@@ -5,26 +5,47 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
+use crate::tcp::receiver::window_scale;
+
 /// Memory of a proxy for several connections.
 #[derive(Debug)]
 pub struct Pool {
     capacity_bytes: u64,
+    spare_bytes: u64,
     /// What the connections store.
     stored_bytes: AtomicU64,
-    /// What they store and may still receive within the windows that they have promised; a packet of each at least.
+    /// What they store and may still receive within the windows that they have promised; the least promise of each at least.
     reserved_bytes: AtomicU64,
     open: AtomicU32,
 }
 
+/// What a connection may always promise of a pool: a full segment, in whole units of the window scale that a buffer of
+/// `buffer_bytes` calls for (less would not be a segment on the wire).
+pub fn least_promise(smss_bytes: u64, buffer_bytes: u64) -> u64 {
+    smss_bytes.next_multiple_of(1 << window_scale(buffer_bytes))
+}
+
 impl Pool {
-    /// `capacity_bytes` for as many connections as take a [`Share`].
-    pub fn new(capacity_bytes: u64) -> Arc<Self> {
+    /// `capacity_bytes` for as many connections as take a [`Share`]; what there is beyond the least promises of all of them
+    /// gives each `spare_bytes`.
+    pub fn new(capacity_bytes: u64, spare_bytes: u64) -> Arc<Self> {
         Arc::new(Self {
             capacity_bytes,
+            spare_bytes,
             stored_bytes: AtomicU64::new(0),
             reserved_bytes: AtomicU64::new(0),
             open: AtomicU32::new(0),
         })
+    }
+
+    /// What a connection that may always promise `least_bytes` may promise before any is open.
+    pub fn first_part(&self, least_bytes: u64) -> Part {
+        let own = least_bytes + self.spare_bytes;
+        Part {
+            whole: own,
+            free: own,
+            room: own,
+        }
     }
 }
 
@@ -32,7 +53,7 @@ impl Pool {
 #[derive(Debug)]
 pub struct Share {
     pool: Arc<Pool>,
-    packet_bytes: u64,
+    least_bytes: u64,
     stored_bytes: u64,
     reserved_bytes: u64,
     open: bool,
@@ -50,14 +71,14 @@ pub struct Part {
 }
 
 impl Share {
-    /// A share of a connection with packets of `packet_bytes`, one of which it may always store.
-    pub fn new(pool: Arc<Pool>, packet_bytes: u64) -> Self {
-        pool.reserved_bytes.fetch_add(packet_bytes, Relaxed);
+    /// A share of a connection that may always promise `least_bytes`.
+    pub fn new(pool: Arc<Pool>, least_bytes: u64) -> Self {
+        pool.reserved_bytes.fetch_add(least_bytes, Relaxed);
         Self {
             pool,
-            packet_bytes,
+            least_bytes,
             stored_bytes: 0,
-            reserved_bytes: packet_bytes,
+            reserved_bytes: least_bytes,
             open: false,
         }
     }
@@ -86,7 +107,7 @@ impl Share {
 
     /// It stores, or may receive within the window that it has promised, so many octets.
     pub fn reserve(&mut self, reserved_bytes: u64) {
-        let reserved = reserved_bytes.max(self.packet_bytes);
+        let reserved = reserved_bytes.max(self.least_bytes);
         let before = std::mem::replace(&mut self.reserved_bytes, reserved);
         change(&self.pool.reserved_bytes, before, reserved);
     }
@@ -118,7 +139,7 @@ mod tests {
 
     #[test]
     fn a_part_is_equal_for_all_that_are_open_and_leaves_each_other_one_a_packet() {
-        let pool = Pool::new(10_000);
+        let pool = Pool::new(10_000, 0);
         let mut shares: Vec<Share> = (0..3)
             .map(|_| Share::new(Arc::clone(&pool), 1000))
             .collect();

@@ -23,7 +23,7 @@ use crate::net::cross_traffic::DatagramSource;
 use crate::net::handover_forecast::{HandoverForecast, PathChange};
 use crate::net::jitter::Jitter;
 use crate::net::link::LinkDirection;
-use crate::proxy::{Cache, Pool, Proxy, Relay, Share, with_send_buffer};
+use crate::proxy::{Cache, Part, Pool, Proxy, Relay, Share, least_promise, with_send_buffer};
 use crate::tcp::receiver::{Forecast, Receiver, Space};
 use crate::tcp::segment::Direction;
 use crate::tcp::sender::Sender;
@@ -116,11 +116,33 @@ struct Net<'a> {
     seed: u64,
 }
 
+impl Net<'_> {
+    /// The part of shared memory that is there for connections of `params` that end at `proxy`, if it has one.
+    fn share(&self, proxy: &ProxyConfig, cache: Cache, params: &StackParams) -> Option<Share> {
+        let pool = self.pools.get(proxy.pool.as_deref()?)?;
+        let least = least_promise(params.smss_bytes.into(), cache.receive_bytes());
+        Some(Share::new(Arc::clone(pool), least))
+    }
+
+    /// What such a connection may promise before any is open.
+    fn first_part(&self, proxy: &ProxyConfig, cache: Cache, params: &StackParams) -> Option<Part> {
+        let pool = self.pools.get(proxy.pool.as_deref()?)?;
+        Some(pool.first_part(least_promise(
+            params.smss_bytes.into(),
+            cache.receive_bytes(),
+        )))
+    }
+}
+
 /// The memory that proxies share.
 fn pools(config: &Config) -> BTreeMap<&str, Arc<Pool>> {
     let proxies = config.flows.iter().flat_map(|flow| &flow.proxies);
     let names: BTreeSet<&str> = proxies.filter_map(|proxy| proxy.pool.as_deref()).collect();
-    let pool = |name| (name, Pool::new(config.pool_bytes(name).0));
+    let pool = |name| {
+        let (capacity, least) = config.pool_bytes(name);
+        let spare = capacity.saturating_sub(least.iter().sum()) / least.len() as u64;
+        (name, Pool::new(capacity, spare))
+    };
     names.into_iter().map(pool).collect()
 }
 
@@ -347,7 +369,11 @@ impl Plan<'_> {
         let forecast = params
             .freeze_warning_ns
             .map(|warning| Forecast::new(&self.forecast(i).outages, warning));
-        Receiver::new(leg, &params, space(&self.stops[i + 1], &params)).warning_of(forecast)
+        let stop = &self.stops[i + 1];
+        let proxy = stop.proxy.as_ref();
+        let first_part =
+            proxy.and_then(|(config, cache)| self.net.first_part(config, *cache, &params));
+        Receiver::new(leg, &params, space(stop, &params, first_part)).warning_of(forecast)
     }
 
     /// The end that sends the data of connection `i`.
@@ -421,12 +447,7 @@ impl Plan<'_> {
                     .then(|| Relay::new(&before.params, &stop.params));
                 let (memory, opening) = ((cache, sockets), (window, self.flow.start_ns));
                 let proxy = Proxy::new(receiver, sender, config, memory, opening);
-                let packet = before.params.smss_bytes.into();
-                let share = config
-                    .pool
-                    .as_ref()
-                    .and_then(|name| self.net.pools.get(name.as_str()));
-                let share = share.map(|pool| Share::new(Arc::clone(pool), packet));
+                let share = self.net.share(config, cache, &before.params);
                 Node::Proxy(Box::new(proxy.sharing(share)))
             } else {
                 let client = Client::new(self.flow, self.key);
@@ -437,14 +458,18 @@ impl Plan<'_> {
     }
 }
 
-fn space(stop: &Stop<'_>, params: &StackParams) -> Space {
+/// Where what arrives at `stop` goes; `first_part` is what a connection may promise of shared memory there.
+fn space(stop: &Stop<'_>, params: &StackParams, first_part: Option<Part>) -> Space {
     match stop.proxy {
         Some((config, _)) if config.advertise == AdvertisePolicy::Sockets => Space::Process {
             buffer_bytes: params.receive_buffer_bytes,
             read_to: 1,
         },
-        Some((config, cache)) => Space::Granted {
-            window_bytes: cache.first_window_bytes(config.pool.is_some()),
+        Some((_, cache)) => Space::Granted {
+            window_bytes: first_part.map_or_else(
+                || cache.window_bytes(0),
+                |part| cache.window_of(part, false),
+            ),
             buffer_bytes: cache.receive_bytes(),
         },
         None => Space::Application {

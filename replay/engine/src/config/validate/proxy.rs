@@ -9,6 +9,7 @@ use crate::config::{
     AdvertisePolicy, BufferSize, Config, FlowConfig, ForwardWindow, HandshakePolicy, ProxyConfig,
     StackParams,
 };
+use crate::proxy::least_promise;
 use crate::sim::time::Nanos;
 
 const MAX_BUFFER_BYTES: u64 = 1 << 40;
@@ -129,23 +130,26 @@ impl FlowConfig {
 }
 
 impl Config {
-    /// Octets of the memory `pool`, and of a packet of each of its connections: packets of the memory are full segments of the
-    /// first connection.
+    /// Octets of the memory `pool`, packets of which are full segments of its first connection, and what each of its
+    /// connections may always promise of it.
     pub(crate) fn pool_bytes(&self, pool: &str) -> (u64, Vec<u64>) {
         let members = self.members(pool);
-        let packets: Vec<u64> = members
-            .iter()
-            .map(|&(_, flow, proxy)| flow.stack_before(proxy).smss_bytes.into())
-            .collect();
-        let size = members
+        let first = members
             .first()
-            .and_then(|(_, _, proxy)| proxy.receive_buffer)
-            .unwrap_or_default();
-        let capacity = match size {
+            .and_then(|(_, _, proxy)| proxy.receive_buffer);
+        let bytes_of = |smss: u64| match first.unwrap_or_default() {
             BufferSize::Bytes(bytes) => bytes,
-            BufferSize::Pkts(pkts) => u64::from(pkts) * packets.first().copied().unwrap_or(0),
+            BufferSize::Pkts(pkts) => u64::from(pkts) * smss,
         };
-        (capacity, packets)
+        let segments = members
+            .iter()
+            .map(|&(_, flow, proxy)| flow.stack_before(proxy).smss_bytes);
+        let segments: Vec<u64> = segments.map(u64::from).collect();
+        let capacity = segments.first().copied().map_or(0, bytes_of);
+        let least = segments
+            .into_iter()
+            .map(|smss| least_promise(smss, bytes_of(smss)));
+        (capacity, least.collect())
     }
 
     /// Number of the flow, flow and proxy of each connection that names `pool`.
@@ -183,8 +187,8 @@ impl Config {
                     .refuse(ConfigErrorKind::PoolDiffers { pool });
                 continue;
             }
-            let (capacity_bytes, packets) = self.pool_bytes(pool);
-            let (connections, min_bytes) = (packets.len(), packets.iter().sum());
+            let (capacity_bytes, least) = self.pool_bytes(pool);
+            let (connections, min_bytes) = (least.len(), least.iter().sum());
             if capacity_bytes < min_bytes {
                 place
                     .key("receive_buffer")
