@@ -138,6 +138,8 @@ _WHAT_IF = (
     Recipe(lambda tables, _: charts.what_if_goodput(tables), "what_if_goodput", _RUNS),
     Recipe(lambda tables, _: charts.what_if_difference(tables), "what_if_difference", _COMPARED),
     Recipe(lambda tables, _: charts.goodput_and_delay(tables), "goodput_and_delay", _RUNS),
+    Recipe(charts.what_if_throughput, "what_if_throughput", {"segments": "*"}),
+    Recipe(charts.what_if_rtt, "what_if_rtt", {"segments": "*"}),
     Recipe(charts.what_if_cwnd, "what_if_cwnd", {"instruments": "*"}),
 )
 
@@ -145,8 +147,8 @@ _SHARING = "Flows that shared the path; losses are data packets lost per data pa
 
 _WHAT_IF_MODEL = (
     replace(_WHAT_IF[0], caption="what_if_goodput_model"),
-    *_WHAT_IF[1:3],
-    replace(_WHAT_IF[3], caption="what_if_cwnd_model"),
+    *_WHAT_IF[1:5],
+    replace(_WHAT_IF[5], caption="what_if_cwnd_model"),
 )
 
 

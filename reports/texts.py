@@ -68,6 +68,14 @@ CHART_CAPTIONS = {
         "and bar: mean of the ticks and, with enough seeds, its 95 % interval."
     ),
     "goodput_and_delay": "A variant that fills the queue gains goodput at the cost of delay.",
+    "what_if_throughput": (
+        "What reached the receiver in order, in equal intervals. With a proxy it is counted on the last connection. A "
+        "peak after a dip is a retransmission that filled a hole."
+    ),
+    "what_if_rtt": (
+        "A line that rises steeply and early is a short and steady delay; a long tail to the right is a queue that a "
+        "variant fills, or the wait for a timeout."
+    ),
     "what_if_cwnd": "One panel per variant and proxy, over the captured channel, replayed unchanged.",
     "what_if_cwnd_model": "One panel per variant and proxy, over the channel of the first seed.",
 }

@@ -140,6 +140,11 @@ def _paper(paper: Paper, rows: list[Row], full: bool, seconds: float) -> list[st
             mine = [row for row in rows if row["reading"] == reading.name]
             reproduced = sum(row["verdict"] == "reproduced" for row in mine)
             lines.append(f"* {reading.name}: {reading.text}. {reproduced} of {len(mine)}.")
+    if paper.not_built:
+        lines += ["", f"Beyond the paper, and not built: {'; '.join(paper.not_built)}."]
+    if paper.extras:
+        titles = ", ".join(figure.title.split(":")[0].split(", PER")[0].lower() for figure in paper.extras)
+        lines += ["", f"Beyond the paper, with `--extra`: {titles}."]
     return [*lines, ""]
 
 

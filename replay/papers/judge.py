@@ -13,13 +13,15 @@ from hindflight.replay.papers.model import Claim, Experiment, Figure, Judged, Pa
 from hindflight.replay.papers.verdicts import settled, verdict_of
 
 NOT_TESTABLE = "not testable"
+MOST_AT_ONCE = 8.0
+"""Times as many runs as before are made at once: fewer runs say badly how many are needed."""
 MAX_SHOWN = 4
 """Parts that a reason lists."""
 
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How many runs a claim takes: `first` to begin with, doubled until its intervals are narrow, `most` at most.
+    """How many runs a claim takes: `first` to begin with, more until its intervals are narrow, `most` at most.
 
     `readings` and `figures` take a fixed number. A `quick` verdict must hold at 99.9 % and takes no more than `most`.
     """
@@ -32,7 +34,7 @@ class Effort:
 
 
 QUICK = Effort(first=10, most=40, readings=0, figures=10, quick=True)
-FULL = Effort(first=20, most=1000, readings=20, figures=20, quick=False)
+FULL = Effort(first=20, most=1000, readings=10, figures=20, quick=False)
 
 
 @dataclass(slots=True)
@@ -99,9 +101,16 @@ def judge_claim(paper: Paper, claim: Claim, effort: Effort, bench: Bench, readin
         parts = paper.judges[claim.claim_id](lab, claim)
         if not lab.used or runs >= effort.most or settled(parts, strict=effort.quick):
             break
-        runs = min(2 * runs, effort.most)
+        runs = _next(runs, parts, effort)
     verdict = verdict_of(parts, strict=effort.quick)
     return Judged(claim, reading.name, tuple(parts), verdict, runs if lab.used else 0, _why(parts, verdict))
+
+
+def _next(runs: int, parts: Sequence[Part], effort: Effort) -> int:
+    """Return how many runs to make next: as many as the parts seem to need, at least half as many again, doubled for
+    quick verdicts, which do not know what 99.9 % needs."""
+    needed = 2.0 if effort.quick else min(MOST_AT_ONCE, 1.1 * max(part.more for part in parts))
+    return int(min(effort.most, max(1.5, needed) * runs))
 
 
 def _why(parts: Sequence[Part], verdict: str) -> str:

@@ -68,7 +68,8 @@ class Estimate:
 class Part:
     """One cell of a claim: its state at 95 %, and the state at 99.9 %.
 
-    `precise` says that the interval is narrow enough (half the tolerance), so that more runs would not help.
+    `more` is about how many times as many runs would decide it with an interval narrower than half the tolerance: 1 if
+    these are enough.
     """
 
     name: str
@@ -77,7 +78,7 @@ class Part:
     value: float | None = None
     low: float | None = None
     high: float | None = None
-    precise: bool = True
+    more: float = 1.0
     note: str = ""
 
 
@@ -201,6 +202,8 @@ class Paper:
     figures: tuple[Figure, ...]
     experiments: Mapping[str, Experiment]
     extras: tuple[Figure, ...] = ()
+    not_built: tuple[str, ...] = ()
+    """What would go beyond the paper and is not built, each with the reason."""
 
 
 class Judges(dict[str, JudgeFunction]):

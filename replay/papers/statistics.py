@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,8 @@ Samples = npt.NDArray[np.float64]
 
 KNEE_SHARE = 0.95
 """The knee of a sweep is where it first reaches this share of its last value, as in `hindflight place`."""
+BREAKS = 200
+"""Places that are tried for the break of a curve."""
 RESAMPLES = 1000
 """Bootstrap samples of a knee."""
 LEVELS = (0.975, 0.9995)
@@ -85,14 +88,18 @@ def knee_of(xs: Sequence[float], ys: Sequence[float], share: float = KNEE_SHARE)
 
 def break_of_slope(xs: Sequence[float], ys: Sequence[float]) -> float:
     """Return where two straight lines that meet fit `ys` best: the end of the steep part of a curve."""
-    across, up = np.asarray(xs, dtype=float), np.asarray(ys, dtype=float)
-    candidates = np.linspace(across[1], across[-2], 200)
-    errors = []
-    for at in candidates:
-        basis = np.column_stack([np.ones_like(across), across, np.maximum(across - at, 0.0)])
-        fitted = basis @ np.linalg.lstsq(basis, up, rcond=None)[0]
-        errors.append(float(np.sum((up - fitted) ** 2)))
+    candidates, residuals = _two_lines(tuple(xs))
+    errors = np.sum((residuals @ np.asarray(ys, dtype=float)) ** 2, axis=1)
     return float(candidates[int(np.argmin(errors))])
+
+
+@cache
+def _two_lines(xs: tuple[float, ...]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Return candidate places of the break, and for each the matrix that maps values to the residuals of its fit."""
+    across = np.asarray(xs, dtype=float)
+    candidates = np.linspace(across[1], across[-2], BREAKS)
+    bases = [np.column_stack([np.ones_like(across), across, np.maximum(across - at, 0.0)]) for at in candidates]
+    return candidates, np.stack([np.eye(len(across)) - basis @ np.linalg.pinv(basis) for basis in bases])
 
 
 def bootstrap(function: Callable[..., float], *samples: Samples) -> Estimate:

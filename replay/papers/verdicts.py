@@ -16,22 +16,36 @@ from typing import Literal
 from hindflight.replay.papers.model import Estimate, Part, State, Verdict
 
 Level = Literal["95 %", "99.9 %"]
+ONE_SIDED = 0.1
+"""Tolerance of a bound on one side, as a share of it."""
 PRECISION = 0.5
 """An interval is narrow enough if it is narrower than this share of the tolerance."""
 
 
 def within(name: str, found: Estimate, bounds: tuple[float, float], *, tolerance: float | None = None) -> Part:
-    """Return whether `found` lies inside `bounds`. `tolerance` is half their distance, or that of a one-sided bound."""
+    """Return whether `found` lies inside `bounds`. `tolerance` is half their distance unless given.
+
+    A bound on one side has no tolerance: runs are enough when the 99.9 % interval lies on one side of it, or the 95 %
+    interval is narrower than a twentieth of it.
+    """
     low, high = bounds
-    width = tolerance if tolerance is not None else (high - low) / 2
-    if width == float("inf"):
-        width = 0.1 * abs(low if high == float("inf") else high)
-    precise = found.high - found.low <= PRECISION * width
     state = _inside(found.low, found.high, bounds)
-    if state == "undecided" and precise:
-        state = "partly"
     strict = _inside(found.low_999, found.high_999, bounds)
-    return Part(name, state, strict, found.value, found.low, found.high, precise)
+    width = (high - low) / 2 if tolerance is None else tolerance
+    if width == float("inf"):
+        width = ONE_SIDED * abs(low if high == float("inf") else high)
+        more = 1.0 if state == strict != "undecided" else _more(found, width)
+    else:
+        more = _more(found, width)
+    if state == "undecided" and more <= 1:
+        state = "partly"
+    return Part(name, state, strict, found.value, found.low, found.high, more)
+
+
+def _more(found: Estimate, tolerance: float) -> float:
+    """Return how many times as many runs make the interval narrower than PRECISION of the tolerance."""
+    width = found.high - found.low
+    return max(1.0, (width / (PRECISION * tolerance)) ** 2) if width else 1.0
 
 
 def _inside(low: float, high: float, bounds: tuple[float, float]) -> State:
@@ -43,7 +57,9 @@ def _inside(low: float, high: float, bounds: tuple[float, float]) -> State:
 def ordered(name: str, found: Estimate) -> Part:
     """Return whether the difference `found` is above zero."""
     state, strict = _sign(found.low, found.high), _sign(found.low_999, found.high_999)
-    return Part(name, state, strict, found.value, found.low, found.high)
+    half = (found.high - found.low) / 2
+    more = 1.0 if state != "undecided" else (half / abs(found.value)) ** 2 if found.value else float("inf")
+    return Part(name, state, strict, found.value, found.low, found.high, max(1.0, more))
 
 
 def _sign(low: float, high: float) -> State:
@@ -67,13 +83,13 @@ def settled(parts: Sequence[Part], *, strict: bool) -> bool:
     """Return whether more runs would change nothing.
 
     That is so if some part holds and another does not, both at 99.9 %; or, with `strict`, if the verdict stands at
-    99.9 %, and else if every part is decided and precise.
+    99.9 %, and else if every part is decided and its interval narrow enough.
     """
     if {"yes", "no"} <= {_state(part, strict=True) for part in parts}:
         return True
     if strict:
         return verdict_of(parts, strict=True) != "too_few_runs"
-    return all(part.state != "undecided" and part.precise for part in parts)
+    return all(part.state != "undecided" and part.more <= 1 for part in parts)
 
 
 def verdict_of(parts: Sequence[Part], *, strict: bool = False) -> Verdict:

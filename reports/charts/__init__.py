@@ -8,6 +8,7 @@ a notebook: `alt.theme.register("hindflight", enable=True)(lambda: {"config": ve
 from __future__ import annotations
 
 from hindflight.reports.charts.comparison import goodput_and_delay, what_if_cwnd, what_if_difference, what_if_goodput
+from hindflight.reports.charts.distributions import what_if_rtt, what_if_throughput
 from hindflight.reports.charts.flight_log import flight_units, flight_values, track
 from hindflight.reports.charts.link_state import link_state, packet_delay
 from hindflight.reports.charts.losses import losses
@@ -39,4 +40,6 @@ __all__ = [
     "what_if_cwnd",
     "what_if_difference",
     "what_if_goodput",
+    "what_if_rtt",
+    "what_if_throughput",
 ]

@@ -16,7 +16,7 @@ use crate::input::{Input, Progress};
 
 /// Batches, and time without one, after which [`TcptraceRows::read`] returns, so that Python can handle signals.
 const BATCHES: usize = 256;
-const PATIENCE: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Counts the packets of one capture file as tcptrace does, with a second thread that reads.
 #[pyclass(frozen, module = "hindflight._native")]
@@ -76,7 +76,7 @@ impl State {
             return Ok((!text.is_empty()).then_some(text));
         }
         for _ in 0..BATCHES {
-            match self.pipeline.next(PATIENCE) {
+            match self.pipeline.next(POLL_INTERVAL) {
                 Next::Packets(packets) => {
                     self.profile.push(&packets);
                     self.pipeline.reuse(packets);

@@ -6,6 +6,7 @@ The path and its sources are in data/scenarios/haps-split.toml, the claims in da
 from __future__ import annotations
 
 from hindflight.replay.papers.haps_split.cells import DIRECTIONS
+from hindflight.replay.papers.haps_split.extras import EXTRAS
 from hindflight.replay.papers.haps_split.figures import FIGURES
 from hindflight.replay.papers.haps_split.judges import judge
 from hindflight.replay.papers.haps_split.readings import CHOICES, EXPERIMENTS, READINGS
@@ -24,4 +25,9 @@ PAPER = Paper(
     judges=judge,
     figures=FIGURES,
     experiments=EXPERIMENTS,
+    extras=EXTRAS,
+    not_built=(
+        "several HAPS or UAVs and links between them, handoff, path diversity: the engine has one path",
+        "multicast behind a splitter: the engine has no multicast",
+    ),
 )

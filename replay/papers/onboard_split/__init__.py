@@ -24,4 +24,9 @@ PAPER = Paper(
     judges=judge,
     figures=FIGURES,
     experiments=EXPERIMENTS,
+    not_built=(
+        "fair sharing by a cache that connections share: the engine gives each connection its own memory",
+        "the proxy on board against one in a ground gateway",
+        "what came later (cubic, bbr): haps-split has it, with the same satellite links",
+    ),
 )
