@@ -20,6 +20,7 @@
     hf.draft_scenario("flight.pcap", "scenario.toml")       # a scenario to edit
     hf.replay("scenario.toml", "flight.pcap")
     hf.place("scenario.toml").best                          # where a split proxy helps
+    hf.presets("pepsal")                                    # the keys of a split proxy as papers and programs have it
     hf.reproduce("haps-split").claims                       # a published study, each of its claims judged
 
     class Gentle(hf.Controller, variant="gentle"):          # a custom variant, for `compare.variants`
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from hindflight.replay.controllers.check import check_controller
     from hindflight.replay.experiment.place import Search
     from hindflight.replay.scenario.limits import Limits
+    from hindflight.replay.scenario.presets import Preset
     from hindflight.reports import charts
     from hindflight.reproduction import Reproduction
     from hindflight.selection import Conditions
@@ -76,6 +78,7 @@ __all__ = [
     "open",
     "pair",
     "place",
+    "presets",
     "replay",
     "report",
     "reproduce",
@@ -160,6 +163,16 @@ def place(
 
     space = Space(tuple(nodes), tuple(variants), cache, proxies)
     return search(read_scenario(Path(scenario)), Path(scenario).parent, space, threads=threads)
+
+
+def presets(name: str | None = None) -> tuple[Preset, ...]:
+    """Return the presets of split proxies, or the one called `name`: keys of `[[proxy]]` tables, which `text()` writes.
+
+    HindflightError, with the most similar name: there is none of that name.
+    """
+    from hindflight.replay.scenario.presets import PRESETS, find_preset
+
+    return tuple(PRESETS.values()) if name is None else (find_preset(name),)
 
 
 def reproduce(

@@ -49,6 +49,7 @@ PUBLIC_NAMES = {
     "open",
     "pair",
     "place",
+    "presets",
     "replay",
     "report",
     "reproduce",

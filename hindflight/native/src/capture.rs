@@ -106,7 +106,7 @@ impl CaptureReader {
 
     /// Rows of `instruments` since the last call.
     fn instruments(&self, py: Python<'_>) -> PyResult<Columns> {
-        py.detach(|| rows::instruments(&self.state().tracker.take_samples(), self.origin()))
+        py.detach(|| rows::instruments(&self.state().tracker.take_samples(), &[], self.origin()))
     }
 
     /// Rows of `others` since the last call.
