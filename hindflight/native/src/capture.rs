@@ -181,11 +181,13 @@ impl State {
         }
         let mut columns = SegmentColumns::with_capacity(max_rows.min(ROOM), Origin::default());
         while columns.rows() < max_rows {
-            let Some(captured) = self.reader.next_segment() else {
-                self.done = self.reader.ended();
-                if self.done {
-                    self.tracker.finish();
-                }
+            let next = if self.reader.ended() {
+                None
+            } else {
+                self.reader.next_segment()
+            };
+            let Some(captured) = next else {
+                self.done = self.reader.ended() && !self.tracker.finish_next(ROOM);
                 break;
             };
             let note = self.tracker.push(&captured.segment);

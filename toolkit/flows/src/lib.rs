@@ -15,6 +15,7 @@ mod jump;
 mod key;
 mod loss;
 mod missing;
+mod opening;
 mod ordering;
 mod passes;
 mod remote;

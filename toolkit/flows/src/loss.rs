@@ -94,6 +94,12 @@ pub struct LossDetector {
 }
 
 impl LossDetector {
+    /// Releases spare capacity.
+    pub fn release_memory(&mut self) {
+        self.pending.shrink_to_fit();
+        self.by_start.shrink_to_fit();
+    }
+
     /// Adds a delivered range, if it was retransmitted. The decision is taken `wait_ns` later.
     pub fn on_delivered(
         &mut self,

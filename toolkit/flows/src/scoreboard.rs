@@ -173,6 +173,14 @@ impl Default for Scoreboard {
 }
 
 impl Scoreboard {
+    /// Releases spare capacity.
+    pub fn release_memory(&mut self) {
+        self.ranges.shrink_to_fit();
+        self.sacked.release_memory();
+        self.log.release_memory();
+        self.unseen.release_memory();
+    }
+
     /// SND.UNA: the oldest unacknowledged octet.
     pub fn snd_una(&self) -> i64 {
         self.snd_una

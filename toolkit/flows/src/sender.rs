@@ -296,6 +296,17 @@ impl Sender {
         note
     }
 
+    /// Releases spare capacity.
+    pub fn release_memory(&mut self) {
+        self.board.release_memory();
+        self.upstream.release_memory();
+        self.losses.release_memory();
+        self.passes.release_memory();
+        if let Some(cwnd) = &mut self.cwnd {
+            cwnd.release_memory();
+        }
+    }
+
     /// Updates the scoreboard with the ACK and its SACK blocks, except a DSACK block.
     fn update_scoreboard(&mut self, ack: &ReceivedAck, dsack: bool) -> Delivery {
         let before = self.board.snd_una();
