@@ -377,8 +377,13 @@ class PartWriter:
         try:
             if self._file is None:
                 self._sink = self._temporary.open("wb")
+                schema = arrow_schema(self._name)
                 self._file = pq.ParquetWriter(
-                    self._sink, arrow_schema(self._name), compression="zstd", write_page_checksum=True
+                    self._sink,
+                    schema,
+                    compression="zstd",
+                    use_dictionary=[field.name for field in schema if _repeats(field.type)],
+                    write_page_checksum=True,
                 )
             self._file.write_table(data, row_group_size=ROWS_PER_GROUP)
         except OSError as error:
@@ -404,6 +409,13 @@ class PartWriter:
             if each is not None:
                 with suppress(OSError):  # Closing writes the footer, and the disk may be full.
                     each.close()
+
+
+def _repeats(kind: pa.DataType) -> bool:
+    """Whether a Parquet dictionary suits a column: of wide numbers it is longer and slower than the numbers."""
+    import pyarrow as pa
+
+    return not (pa.types.is_list(kind) or (pa.types.is_primitive(kind) and kind.bit_width >= 32))
 
 
 def _released(_owner: object) -> None:
