@@ -266,14 +266,15 @@ def report(tables: Tables, path: Path | str, *, title: str = "", utc: bool = Fal
     write_report_of(tables.workspace, Path(path), title or "Hindflight report", utc)
 
 
-def info(source: Path | str) -> dict[str, Any]:
+def info(*sources: Path | str, outer: bool = False) -> dict[str, Any]:
     """Return what a capture, workspace, kernel log, scenario, channel or report is, as `hindflight info --json`.
 
-    Its key `kind` says which; HindflightError: it is none of these, or damaged.
+    Its key `kind` says which. Several `sources` are the files of one capture; with `outer`, tunnels stay closed.
+    HindflightError: it is none of these, or damaged.
     """
     from hindflight.describe import document_of
 
-    return document_of([Path(source)])
+    return document_of([Path(source) for source in sources], outer=outer)
 
 
 def flows(source: Path | str, **selection: Unpack[Conditions]) -> pl.DataFrame:

@@ -315,12 +315,12 @@ def _refusals(paths: Sequence[Path]) -> Iterator[None]:
     except OSError as error:
         raise _unreadable(Path(error.filename or paths[0]), error) from error
     except ValueError as error:
-        what, hint, index = error.args
+        what, hint, index, unknown = error.args
         refused = paths[index]
-        if what.startswith("is not a capture") and refused.is_file():
+        if unknown and refused.is_file():
             from hindflight.toolkit.recognition import refusal
 
-            what, hint = refusal(refused, what, hint)
+            what, hint = refusal(refused, what)
         raise CaptureError(f"{shown(refused)} {what}", hint) from error
 
 

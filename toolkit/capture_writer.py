@@ -8,6 +8,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -59,10 +60,9 @@ def _read_ahead(stream: CaptureStream) -> Iterator[_Part]:
 
     def put(part: _Part | BaseException | None) -> None:
         while not gone.is_set():
-            try:
-                return parts.put(part, timeout=_WAIT_S)
-            except queue.Full:
-                continue
+            with suppress(queue.Full):
+                parts.put(part, timeout=_WAIT_S)
+                return
 
     def read() -> None:
         try:

@@ -55,7 +55,12 @@ def flows(
         from hindflight.cli.profile import print_all_flows
         from hindflight.toolkit.capture import FlowStream
 
-        if print_all_flows(FlowStream(source, json=form != "csv"), lambda row, start_ns: _shown(row, start_ns, False), wide, form) == 0:
+        if (
+            print_all_flows(
+                FlowStream(source, json=form != "csv"), lambda row, start_ns: _shown(row, start_ns, False), wide, form
+            )
+            == 0
+        ):
             say(_nothing(source, 0, 0))
 
 

@@ -50,7 +50,9 @@ def print_all_flows(stream: FlowStream, shown_row: Callable[[Row, int], Row], wi
     text = stream.text()
     first = next(text, b"")  # The time of the first segment is known then.
     start_ns = stream.totals()[1]
-    _print_text(chain([first], text), form, f'"start_ns": {start_ns}, "flows"', lambda row: shown_row(row, start_ns), wide)
+    _print_text(
+        chain([first], text), form, f'"start_ns": {start_ns}, "flows"', lambda row: shown_row(row, start_ns), wide
+    )
     return stream.totals()[0]
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hindflight.toolkit.export.graphs import GRAPHS, Connection
+from hindflight.toolkit.rows import rows_of
 from hindflight.toolkit.text import endpoint
 
 if TYPE_CHECKING:
@@ -38,9 +39,9 @@ class Drawable:
 
     def plots(self) -> Iterator[tuple[str, Plot]]:
         """Draw it; yield each graph with the name of its file."""
-        rows = self.segments.to_pylist()
-        connection = Connection(*self.ends, (_first(rows, "a2b"), _first(rows, "b2a")))
-        for row in rows:
+        first = (_first(rows_of(self.segments), "a2b"), _first(rows_of(self.segments), "b2a"))
+        connection = Connection(*self.ends, first)
+        for row in rows_of(self.segments):
             connection.add(row)
         for way, graph, plot in connection.plots():
             yield "-".join(filter(None, (self.name, way, graph))) + ".xpl", plot
@@ -64,7 +65,7 @@ def connections(chosen: Chosen) -> list[Drawable]:
     return found
 
 
-def _first(rows: list[dict[str, Any]], direction: str) -> int:
+def _first(rows: Iterator[dict[str, Any]], direction: str) -> int:
     """The number to which the relative sequence numbers of `direction` are added."""
     for row in rows:
         if row["direction"] == direction:
