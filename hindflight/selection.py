@@ -32,8 +32,8 @@ class Selection:
     """Which rows: those that meet every condition that is given.
 
     `flow` is a flow_id. `host` is an address or a network (10.0.0.0/8) of either end, `port` a port of either end.
-    `from_time` and `to_time` are seconds since the first TCP segment of the run, or UTC in ISO 8601; `to_time` itself is
-    not included, and a row with a duration is chosen if any part of it is between them. `where` is a boolean SQL
+    `from_time` and `to_time` are seconds since the first TCP segment of the run, or UTC in ISO 8601; `to_time` itself
+    is not included, and a row with a duration is chosen if any part of it is between them. `where` is a boolean SQL
     expression over the columns of the table. `run` is a replay run, 0 for what was captured.
     """
 

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -259,12 +260,15 @@ def test_an_input_read_with_other_options_is_not_dropped_silently(tmp_path: Path
     workspace = Workspace.create(tmp_path / "ws")
     Ingest(workspace, "test")([DEMO])
     assert Ingest(workspace, "test")([DEMO])[0].known
-    with pytest.raises(WorkspaceError, match="read with other options.*--outer"):
+    with pytest.raises(WorkspaceError, match=r"read with other options.*--outer"):
         Ingest(workspace, "test", outer=True)([DEMO])
-    limits = lambda ns: lambda _paths: (ns, None)  # noqa: E731
     first_ns = load_capture(DEMO).flows["start_ns"][0].as_py()
+
+    def later(_paths: Sequence[Path]) -> tuple[int, None]:
+        return first_ns, None
+
     with pytest.raises(WorkspaceError, match=f"--from {first_ns}"):
-        Ingest(workspace, "test", span_of=limits(first_ns))([DEMO])
+        Ingest(workspace, "test", span_of=later)([DEMO])
     logs = Path(__file__).parents[2] / "fixtures" / "logs"
     joined = Workspace.create(tmp_path / "joined")
     Ingest(joined, "test", clock_offset_ns=0)([logs / "transfer.pcap.xz", logs / "ss-oneline.txt"])
