@@ -197,12 +197,13 @@ def _check_distinct(files: Sequence[Path]) -> None:
     seen: dict[str, Path] = {}
     for path in files:
         if not is_stream(path):
-            other = seen.setdefault(sha256_of(path), path)
-            if other is not path:
+            digest = sha256_of(path)
+            if digest in seen:
                 raise CaptureError(
-                    f"{path} and {other} have the same content: merged, their packets would count twice",
+                    f"{path} and {seen[digest]} have the same content: merged, their packets would count twice",
                     "leave one of them out",
                 )
+            seen[digest] = path
 
 
 class _AlreadyHereError(Exception):

@@ -139,9 +139,10 @@ def _first_numbers(workspace: Workspace, flows: Sequence[int]) -> dict[int, tupl
 
 def _segments_of(workspace: Workspace, flows: Sequence[int]) -> dict[int, pa.Table]:
     """The segments of each of these flows, in order; the table is read once."""
+    import pyarrow as pa
     import pyarrow.compute as pc
 
-    wanted = (pc.field("run_id") == 0) & pc.field("flow_id").isin(list(flows))
+    wanted = (pc.field("run_id") == 0) & pc.field("flow_id").isin(pa.array(flows, pa.uint32()))
     rows = workspace.table("segments", COLUMNS, wanted)
     keys = rows["flow_id"].to_numpy()
     order = np.argsort(keys, kind="stable")
