@@ -11,7 +11,7 @@ CAPTURES ?= fixtures
 RUST_SOURCES := $(shell find toolkit channels replay hindflight -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check install
 
-.PHONY: demo test test-rust test-python lint bench bench-ingest bench-channels bench-engine check-fits validate golden wheel clean setup
+.PHONY: demo test test-rust test-python lint docs bench bench-ingest bench-channels bench-engine check-fits validate golden wheel clean setup
 .DEFAULT_GOAL := setup
 
 setup: $(VENV)/.built ## build everything into .venv
@@ -51,6 +51,17 @@ lint: $(VENV)/.built ## formatters, linters and type checkers; any warning fails
 	$(BIN)/python -m mypy.stubtest --mypy-config-file pyproject.toml hindflight._native
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
+
+$(VENV)/.docs: requirements-docs.lock $(VENV)/.built
+	@echo "installing the packages of requirements-docs.lock"
+	@$(PIP) --require-hashes -r requirements-docs.lock
+	@touch $@
+
+docs: $(VENV)/.docs ## the documentation site, in build/site: runs the tutorial and the notebooks; any warning fails
+	@rm -rf build/site build/site-extra build/site-cache
+	$(BIN)/python -m docs.scripts.make_gallery build/site-extra
+	$(BIN)/python -m sphinx -q -W --keep-going -b html -c docs/site -d build/site-cache . build/site
+	@echo "the site is build/site/docs/index.html"
 
 bench: $(VENV)/.built ## speed and memory compared with other tools; needs an idle machine
 	$(BIN)/python -m benches

@@ -11,6 +11,7 @@ ALLOWED = (
     r"hindflight/py\.typed",
     r"hindflight/_native\.(abi3\.so|pyi)",
     r"hindflight/reports/assets/[a-z0-9_.]+\.(css|j2|js)",
+    r"hindflight/replay/papers/data/([a-z]+/)?[a-z0-9-]+\.toml",
     r"hindflight/toolkit/demo/[A-Za-z0-9_.-]+\.(xz|md)",
     r"hindflight-[0-9.]+\.dist-info/(METADATA|WHEEL|RECORD|top_level\.txt|entry_points\.txt|licenses/LICENSE)",
 )

@@ -20,6 +20,7 @@
     hf.draft_scenario("flight.pcap", "scenario.toml")       # a scenario to edit
     hf.replay("scenario.toml", "flight.pcap")
     hf.place("scenario.toml").best                          # where a split proxy helps
+    hf.reproduce("haps-split").claims                       # a published study, each of its claims judged
 
     class Gentle(hf.Controller, variant="gentle"):          # a custom variant, for `compare.variants`
         ...
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from hindflight.replay.experiment.place import Search
     from hindflight.replay.scenario.limits import Limits
     from hindflight.reports import charts
+    from hindflight.reproduction import Reproduction
     from hindflight.selection import Conditions
     from hindflight.toolkit.errors import HindflightError
     from hindflight.toolkit.source import Tables
@@ -76,6 +78,7 @@ __all__ = [
     "place",
     "replay",
     "report",
+    "reproduce",
     "segments",
     "whatif",
 ]
@@ -157,6 +160,27 @@ def place(
 
     space = Space(tuple(nodes), tuple(variants), cache, proxies)
     return search(read_scenario(Path(scenario)), Path(scenario).parent, space, threads=threads)
+
+
+def reproduce(
+    paper: str,
+    *,
+    out: Path | str | None = None,
+    full: bool = False,
+    extra: bool = False,
+    threads: int | None = None,
+    force: bool = False,
+) -> Reproduction:
+    """Reproduce a published study, or `all`: `claims` (one row per claim and reading, with its verdict) and `points`.
+
+    `full` runs all readings of the text, and every configuration until its intervals are narrow. With `out` a report
+    per paper, its scenario files and claims.json are written to that folder.
+    HindflightError: no such paper, or a file that may not be replaced. MachineError: disk, permission or memory.
+    """
+    from hindflight.reproduction import Request, papers_of, reproduce_papers
+
+    request = Request(papers_of(paper), full, extra, threads, force)
+    return reproduce_papers(request, None if out is None else Path(out))
 
 
 def limits(source: Path | str, flow: int | None = None) -> Limits:

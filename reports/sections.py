@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TypeAlias
 
 import altair as alt
@@ -114,6 +115,18 @@ _FLOW_CHARTS = (
     Recipe(charts.stevens, "stevens", {"segments": _SENT}),
 )
 
+_LOGGED = {"telemetry": "t_ns, name, unit, value"}
+FLIGHT_CHARTS = 4
+"""Maximum number of charts of a flight log, besides the track: one for each unit."""
+
+
+def _flight_charts(tables: Tables, view: View) -> tuple[Recipe, ...]:
+    """Return a chart for each unit of the flight log, and the track if it has places; none without a log."""
+    units = charts.flight_units(tables, view)
+    values = [Recipe(partial(charts.flight_values, unit=unit), f"flight_{unit}", _LOGGED, "flight") for unit in units]
+    return (*values[:FLIGHT_CHARTS], *([Recipe(charts.track, "track", _LOGGED)] if units else []))
+
+
 _SELF_CHECK = (
     Recipe(charts.self_check_sequence, "self_check_sequence", {"segments": _SENT}),
     Recipe(charts.self_check_cwnd, "self_check_cwnd", {"instruments": "t_ns, source, cwnd_bytes"}),
@@ -125,6 +138,8 @@ _WHAT_IF = (
     Recipe(lambda tables, _: charts.what_if_goodput(tables), "what_if_goodput", _RUNS),
     Recipe(lambda tables, _: charts.what_if_difference(tables), "what_if_difference", _COMPARED),
     Recipe(lambda tables, _: charts.goodput_and_delay(tables), "goodput_and_delay", _RUNS),
+    Recipe(charts.what_if_throughput, "what_if_throughput", {"segments": "*"}),
+    Recipe(charts.what_if_rtt, "what_if_rtt", {"segments": "*"}),
     Recipe(charts.what_if_cwnd, "what_if_cwnd", {"instruments": "*"}),
 )
 
@@ -132,8 +147,8 @@ _SHARING = "Flows that shared the path; losses are data packets lost per data pa
 
 _WHAT_IF_MODEL = (
     replace(_WHAT_IF[0], caption="what_if_goodput_model"),
-    *_WHAT_IF[1:3],
-    replace(_WHAT_IF[3], caption="what_if_cwnd_model"),
+    *_WHAT_IF[1:5],
+    replace(_WHAT_IF[5], caption="what_if_cwnd_model"),
 )
 
 
@@ -306,6 +321,7 @@ def _what_happened(source: Source, views: list[View]) -> Section:
     for view in views[:FLOWS_SHOWN]:
         part = Section(f"flow-{view.flow_id}", f"Flow {flow_name(tables, view)}", time_zero(tables, view))
         _add_figures(part, source, view, (_FLOW_CHARTS, f"{part.key}-"), part.key)
+        _add_figures(part, source, view, (_flight_charts(tables, view), f"{part.key}-"), part.key)
         losses = findings.loss_table(tables, flow_of(tables, view))
         part.parts += [losses] if losses else []
         section.parts.append(part)

@@ -15,6 +15,14 @@ CHART_CAPTIONS = {
         "The link as extracted from the capture: the rate of its bottleneck and its round-trip propagation delay, each "
         "on its own axis."
     ),
+    "flight": (
+        "Values of the flight log during the flow, on the same time axis: compare them with the charts above, where an "
+        "outage or a step of the delay coincides with a bank or a change of height."
+    ),
+    "track": (
+        "Where the platform was, coloured by the goodput of the flow at that time. `charts.track` also colours by "
+        "round-trip time and by retransmissions."
+    ),
     "time_sequence": (
         "Each short bar is a data segment, from its first to its last octet. The steps below the bars are the "
         "cumulative ACK; the steps above them are the right edge of the receive window. The distance between bars and "
@@ -60,6 +68,14 @@ CHART_CAPTIONS = {
         "and bar: mean of the ticks and, with enough seeds, its 95 % interval."
     ),
     "goodput_and_delay": "A variant that fills the queue gains goodput at the cost of delay.",
+    "what_if_throughput": (
+        "What reached the receiver in order, in equal intervals. With a proxy it is counted on the last connection. A "
+        "peak after a dip is a retransmission that filled a hole."
+    ),
+    "what_if_rtt": (
+        "A line that rises steeply and early is a short and steady delay; a long tail to the right is a queue that a "
+        "variant fills, or the wait for a timeout."
+    ),
     "what_if_cwnd": "One panel per variant and proxy, over the captured channel, replayed unchanged.",
     "what_if_cwnd_model": "One panel per variant and proxy, over the channel of the first seed.",
 }

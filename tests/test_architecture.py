@@ -51,6 +51,7 @@ PUBLIC_NAMES = {
     "place",
     "replay",
     "report",
+    "reproduce",
     "segments",
 }
 """What `import hindflight` offers; whoever adds a name adds it here and to the docstring of the package."""

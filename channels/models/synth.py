@@ -38,8 +38,9 @@ TimeModel = losses.TimeLoss | LinkModel
 Model = PacketModel | LinkProtection | TimeModel
 ANY_MODEL = Annotated[Model, Field(discriminator="model")]
 
-_KINDS = (*get_args(PacketModel), *get_args(LinkProtection), *get_args(TimeModel))
-MODELS: tuple[str, ...] = tuple(get_args(kind.model_fields["model"].annotation)[0] for kind in _KINDS)
+MODEL_CLASSES = (*get_args(PacketModel), *get_args(LinkProtection), *get_args(TimeModel))
+"""The classes of all models."""
+MODELS: tuple[str, ...] = tuple(get_args(kind.model_fields["model"].annotation)[0] for kind in MODEL_CLASSES)
 """Names of all models."""
 
 BATCH_PKTS = 262_144

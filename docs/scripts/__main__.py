@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
-from docs.scripts import make_profiles_page, make_readme_numbers, make_tables_page, make_variants_page
+from docs.scripts import (
+    make_channel_parameters,
+    make_profiles_page,
+    make_readme_numbers,
+    make_tables_page,
+    make_variants_page,
+)
 
+make_channel_parameters.main()
 make_profiles_page.main()
 make_tables_page.main()
 make_variants_page.main()

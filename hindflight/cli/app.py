@@ -28,6 +28,7 @@ COMMANDS = (
     "replay",
     "whatif",
     "place",
+    "reproduce",
     "batch",
     "compare",
     "report",

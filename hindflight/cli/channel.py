@@ -10,6 +10,7 @@ import typer
 from hindflight.cli.convert import convert, show
 from hindflight.cli.fit import fit
 from hindflight.cli.layout import paragraph
+from hindflight.cli.models import models
 from hindflight.cli.output import AsJson, Force, echo, print_json, print_table, say
 from hindflight.cli.sensitivity import sensitivity
 from hindflight.cli.synth import synth
@@ -25,6 +26,7 @@ def register(app: typer.Typer) -> None:
     group.command("extract")(extract)
     group.command("synth")(synth)
     group.command("fit")(fit)
+    group.command("models")(models)
     group.command("convert")(convert)
     group.command("show")(show)
     group.command("sensitivity")(sensitivity)

@@ -8,6 +8,8 @@ a notebook: `alt.theme.register("hindflight", enable=True)(lambda: {"config": ve
 from __future__ import annotations
 
 from hindflight.reports.charts.comparison import goodput_and_delay, what_if_cwnd, what_if_difference, what_if_goodput
+from hindflight.reports.charts.distributions import what_if_rtt, what_if_throughput
+from hindflight.reports.charts.flight_log import flight_units, flight_values, track
 from hindflight.reports.charts.link_state import link_state, packet_delay
 from hindflight.reports.charts.losses import losses
 from hindflight.reports.charts.path import rtt, throughput
@@ -21,6 +23,8 @@ __all__ = [
     "Tables",
     "View",
     "cwnd",
+    "flight_units",
+    "flight_values",
     "goodput_and_delay",
     "link_state",
     "losses",
@@ -31,8 +35,11 @@ __all__ = [
     "stevens",
     "throughput",
     "time_sequence",
+    "track",
     "vega_config",
     "what_if_cwnd",
     "what_if_difference",
     "what_if_goodput",
+    "what_if_rtt",
+    "what_if_throughput",
 ]

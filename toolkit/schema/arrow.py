@@ -21,7 +21,8 @@ from hindflight.toolkit.schema.captured import (
     VARIABLES,
 )
 from hindflight.toolkit.schema.model import SCHEMA_VERSION
-from hindflight.toolkit.schema.results import CHANNEL, CLAIMS, FINDINGS, RUNS
+from hindflight.toolkit.schema.papers import CLAIMS, POINTS
+from hindflight.toolkit.schema.results import CHANNEL, FINDINGS, RUNS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,6 +46,7 @@ TABLES: dict[str, Table] = {
         RUNS,
         FINDINGS,
         CLAIMS,
+        POINTS,
         OTHERS,
         ISSUES,
     )

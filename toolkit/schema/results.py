@@ -1,4 +1,4 @@
-"""Tables of results: the channel, runs of the engine, findings, claims of papers.
+"""Tables of results: the channel, runs of the engine, findings.
 
 docs/tables.md describes how the tables are joined.
 """
@@ -271,25 +271,6 @@ FINDINGS = Table(
             former=(("miss", "fail"),),
         ),
         Column("text", "text", "", "The statement as a sentence"),
-    ),
-)
-
-CLAIMS = Table(
-    "claims",
-    "one claim of a paper compared with the engine",
-    (
-        Column("claim_id", "text", "", "Identifier in the list of claims"),
-        Column("paper", "text", "", "Paper it comes from"),
-        Column("scenario", "text", "", "Scenario, as the list gives it"),
-        Column("metric", "text", "", "Quantity"),
-        Column("expected", "f64", "", "Value in the paper, in `unit`", nullable=True),
-        Column("tolerance", "f64", "", "Accepted difference, in `unit`", nullable=True),
-        Column("value", "f64", "", "Value of the engine, in `unit`", nullable=True),
-        Column("low", "f64", "", "Lower end of its 95 % interval", nullable=True),
-        Column("high", "f64", "", "Upper end of its 95 % interval", nullable=True),
-        Column("unit", "text", "", "Unit of all four"),
-        Column("verdict", "enum", "", "Outcome", values=("reproduced", "not_reproduced", "not_testable")),
-        Column("reason", "text", "", "Reason, if it is not reproduced"),
     ),
 )
 

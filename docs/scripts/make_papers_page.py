@@ -1,0 +1,161 @@
+"""Writes docs/papers.md from the claims.json of `hindflight reproduce all --full -o DIR`:
+
+    python -m docs.scripts.make_papers_page DIR [DIR...]
+
+Several folders are read where papers were run one by one; the last one that has a paper counts.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from hindflight.replay.papers.catalogue import PAPERS, paper_of
+from hindflight.replay.papers.model import Paper
+from hindflight.replay.papers.tables import count, counted_rows
+
+PAGE = Path(__file__).resolve().parents[1] / "papers.md"
+VERDICTS = ("reproduced", "partly", "not_reproduced", "too_few_runs", "not_testable")
+KINDS = ("value", "ratio", "range", "ordering", "shape", "knee")
+Row = Mapping[str, Any]
+
+
+def main(folders: Sequence[str]) -> None:
+    """Write the page from the documents in `folders`."""
+    PAGE.write_text(page([json.loads((Path(folder) / "claims.json").read_text()) for folder in folders]))
+
+
+def page(documents: Sequence[Mapping[str, Any]]) -> str:
+    """Return the page; `documents` are contents of claims.json."""
+    found: dict[str, tuple[list[Row], bool, float]] = {}
+    for document in documents:
+        for name, seconds in document["seconds"].items():
+            rows = [row for row in document["claims"] if row["paper"] == name]
+            found[name] = (rows, document["full"], seconds)
+    lines = [_HEAD]
+    lines += _totals([row for name in PAPERS if name in found for row in _default(found[name][0])], "With our defaults")
+    literal = [row for name in PAPERS if name in found for row in _literal(paper_of(name), found[name][0])]
+    lines += _totals(literal, "With everything that the texts state taken literally")
+    for name in PAPERS:
+        if name in found:
+            lines += _paper(paper_of(name), *found[name])
+    missing = [name for name in PAPERS if name not in found]
+    if missing:
+        lines += [f"Not run: {', '.join(missing)}.", ""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+_HEAD = """# Five papers reproduced
+
+    hindflight reproduce haps-split -o reproduced            # or hybrid-handover, asran, onboard-split, aerotcp, all
+    hindflight reproduce all --full -o reproduced
+    python -m docs.scripts.make_papers_page reproduced       # writes this page
+
+computes the figures of a paper again and judges each of its claims. The folder gets a report per paper (HTML), the
+scenario files, with the source of every value, and `claims.json`. `--json` prints the claims, `hf.reproduce` returns
+them.
+
+## How claims are judged
+
+* A **value, ratio, range or knee** is reproduced if its 95 % interval lies inside the tolerance, partly if it
+  overlaps the tolerance, and not if it lies outside. Exact numbers need no interval.
+* An **ordering** is reproduced if the 95 % interval of the difference, paired by seed, excludes 0.
+* A **shape** is a predicate in code, which was committed before it ran for the first time.
+* A claim about several configurations is reproduced if it holds in all, partly if it holds in some.
+* Where the intervals do not decide, the verdict is *too few runs*. Claims that the paper does not support by any
+  number or experiment are *not testable*.
+
+`--full` takes 20 runs per configuration, or as many as it takes for an interval narrower than half the tolerance, at
+most 1000. `--quick` takes 10 to 40 runs, and gives a verdict only if the 99.9 % interval says the same.
+
+Where a text leaves something open, one set of defaults counts, which was chosen before the first full run. Other
+readings are run and shown, and never counted. One of them takes everything that the text states literally; it is
+counted separately. Claims are *stated* by the paper or *inferred* from it.
+"""
+
+
+def _default(rows: Iterable[Row]) -> list[Row]:
+    return [row for row in rows if row["reading"] == "default"]
+
+
+def _literal(paper: Paper, rows: list[Row]) -> list[Row]:
+    name = next(reading.name for reading in paper.readings if reading.literal)
+    return counted_rows(rows, name)
+
+
+def _totals(rows: list[Row], title: str) -> list[str]:
+    lines = [
+        f"## {title}",
+        "",
+        f"| | claims | {' | '.join(map(_words, VERDICTS))} |",
+        "|---" * (len(VERDICTS) + 2) + "|",
+    ]
+
+    def line(name: str, mine: list[Row]) -> str:
+        by = count(mine, "verdict")
+        return f"| {name} | {len(mine)} | " + " | ".join(str(by.get((verdict,), 0)) for verdict in VERDICTS) + " |"
+
+    for paper in dict.fromkeys(row["paper"] for row in rows):
+        lines.append(line(f"[{paper}](#{paper})", [row for row in rows if row["paper"] == paper]))
+    for key, names in (("origin", ("stated", "inferred")), ("by", ("engine", "unit", "arithmetic")), ("kind", KINDS)):
+        for name in names:
+            mine = [row for row in rows if row[key] == name]
+            if mine:
+                lines.append(line(f"{name}", mine))
+    lines.append(line("**all**", rows))
+    return [*lines, ""]
+
+
+def _words(verdict: str) -> str:
+    return verdict.replace("_", " ")
+
+
+def _paper(paper: Paper, rows: list[Row], full: bool, seconds: float) -> list[str]:
+    how = "--full" if full else "--quick: a full run was not made"
+    lines = [f"## {paper.name}", "", f"*{paper.title}*. {paper.citation}. ({how}; {seconds:.0f} s)", ""]
+    lines += ["| chosen | value | why |", "|---|---|---|"]
+    lines += [f"| {choice.name} | {choice.value} | {choice.why} |" for choice in paper.choices]
+    lines += ["", "| claim | origin, by | expected | measured | verdict | literally |", "|---|---|---|---|---|---|"]
+    literal = {row["claim_id"]: row["verdict"] for row in _literal(paper, rows)}
+    for row in _default(rows):
+        tolerance = "" if row["tolerance"] in {"strict", "exact", "none"} else f"; {row['tolerance']}"
+        cells = (
+            row["claim_id"],
+            f"{row['origin']}, {row['by']}" if row["by"] != "not testable" else row["origin"],
+            row["expected"] + tolerance,
+            _measured(row),
+            _words(row["verdict"]),
+            _words(literal[row["claim_id"]]) if full else "not run",
+        )
+        lines.append("| " + " | ".join(cell.replace("|", "/") for cell in cells) + " |")
+    lines.append("")
+    reasons = [row for row in _default(rows) if row["reason"]]
+    lines += [f"* **{row['claim_id']}**, {_words(row['verdict'])}: {row['text']} {row['reason']}" for row in reasons]
+    if full:
+        lines += ["", "Readings, and how many claims are reproduced under each:", ""]
+        for reading in paper.readings:
+            mine = [row for row in rows if row["reading"] == reading.name]
+            reproduced = sum(row["verdict"] == "reproduced" for row in mine)
+            lines.append(f"* {reading.name}: {reading.text}. {reproduced} of {len(mine)}.")
+    if paper.not_built:
+        lines += ["", f"Beyond the paper, and not built: {'; '.join(paper.not_built)}."]
+    if paper.extras:
+        titles = ", ".join(figure.title.split(":")[0].split(", PER")[0].lower() for figure in paper.extras)
+        lines += ["", f"Beyond the paper, with `--extra`: {titles}."]
+    return [*lines, ""]
+
+
+def _measured(row: Row) -> str:
+    if row["value"] is None:
+        parts = row["parts"].split("; ") if row["parts"] else []
+        return f"{sum(part.endswith('holds') for part in parts)} of {len(parts)} parts hold" if len(parts) > 1 else "-"
+    unit = f" {row['unit']}" if row["unit"] else ""
+    interval = "" if row["low"] == row["high"] else f" ({row['low']:.4g} to {row['high']:.4g})"
+    return f"{row['value']:.4g}{unit}{interval}"
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,187 @@
+"""Reproduces published studies: runs, claims judged, a report per paper, and one JSON document of all claims.
+
+Puts `replay.papers` and `reports` together.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from hindflight.replay.papers.judge import Effort, Result
+
+ALL = "all"
+DOCUMENT = "claims.json"
+OnStep = Callable[[str, float], None]
+"""Called with a paper's name and the share of its claims that are judged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reproduction:
+    """What was reproduced: rows of `claims` and `points`, the time in s of each paper, and the files written."""
+
+    claims: list[dict[str, Any]]
+    points: list[dict[str, Any]]
+    seconds: dict[str, float]
+    files: list[Path] = field(default_factory=list)
+
+    def arrow(self) -> dict[str, pa.Table]:
+        """Return the tables `claims` and `points`."""
+        from hindflight.toolkit.schema import table_from_rows
+
+        return {"claims": table_from_rows("claims", self.claims), "points": table_from_rows("points", self.points)}
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What to reproduce and how: `full` judges with as many runs as it takes, `extra` adds what no figure shows."""
+
+    papers: tuple[str, ...]
+    full: bool = False
+    extra: bool = False
+    threads: int | None = None
+    force: bool = False
+
+
+def papers_of(name: str) -> tuple[str, ...]:
+    """Return the papers that `name` means, which may be `all`. HindflightError if there is none."""
+    from hindflight.replay.papers.catalogue import PAPERS, paper_of
+
+    return tuple(PAPERS) if name == ALL else (paper_of(name).name,)
+
+
+def reproduce_papers(request: Request, out: Path | None, on_step: OnStep = lambda _paper, _share: None) -> Reproduction:
+    """Reproduce papers; with `out` write NAME.html, NAME's scenario files and claims.json into that folder.
+
+    HindflightError: there is no such paper, or a file that may not be replaced. MachineError: disk or memory.
+    """
+    from hindflight.replay.papers.catalogue import paper_of
+    from hindflight.replay.papers.claims import claims_of
+    from hindflight.replay.papers.judge import FULL, QUICK, reproduce_paper
+    from hindflight.replay.papers.lab import Bench
+    from hindflight.replay.papers.tables import claim_rows, point_rows
+    from hindflight.toolkit.files import check_outputs
+
+    if out is not None:
+        check_outputs([out / DOCUMENT, *(out / f"{name}.html" for name in request.papers)], [], force=request.force)
+    effort = FULL if request.full else QUICK
+    done = Reproduction([], [], {})
+    for name in request.papers:
+        begun = time.monotonic()
+        paper = paper_of(name)
+        claims = claims_of(paper.number)
+        steps = _Steps(name, _steps(paper, len(claims), effort), on_step)
+        result = reproduce_paper(paper, claims, effort, Bench(request.threads), steps.next, extra=request.extra)
+        done.seconds[name] = time.monotonic() - begun
+        done.claims.extend(claim_rows(result))
+        done.points.extend(point_rows(result))
+        if out is not None:
+            done.files.extend(_write(result, out, request))
+    if out is not None:
+        done.files.append(_write_document(done, out, request))
+    return done
+
+
+def _steps(paper: Any, claims: int, effort: Effort) -> int:
+    readings = 0 if effort.quick else len(paper.readings)
+    return claims * (1 + readings) + len(paper.figures)
+
+
+@dataclass(slots=True)
+class _Steps:
+    """Counts the steps of one paper for a progress bar."""
+
+    name: str
+    total: int
+    report: OnStep
+    done: int = 0
+
+    def next(self, _what: str) -> None:
+        """Report one more step."""
+        self.done = min(self.done + 1, self.total)
+        self.report(self.name, self.done / self.total)
+
+
+def _write(result: Result, out: Path, request: Request) -> list[Path]:
+    import polars as pl
+
+    from hindflight.replay.papers.lab import scenario_text
+    from hindflight.replay.papers.tables import claim_rows, point_rows
+    from hindflight.reports.document import ReportMeta, page_of
+    from hindflight.reports.papers import paper_sections
+    from hindflight.toolkit.files import plain_os_errors, write_whole
+    from hindflight.toolkit.schema import table_from_rows
+    from hindflight.toolkit.seal import SEAL_NOTE, sealed
+
+    points = pl.DataFrame(table_from_rows("points", point_rows(result)))
+    sections = paper_sections(claim_rows(result), points, _page(result, request))
+    target = out / f"{result.paper.name}.html"
+    with plain_os_errors(f"writing {out}"):
+        (out / "scenarios").mkdir(parents=True, exist_ok=True)
+    write_whole(target, page_of(ReportMeta(result.paper.title), sections), force=request.force)
+    files = [target]
+    for name in result.paper.scenarios:
+        path = out / "scenarios" / f"{name}.toml"
+        content = sealed(f"{scenario_text(name)}\n# {SEAL_NOTE}\n".encode())
+        write_whole(path, content, force=request.force)
+        files.append(path)
+    return files
+
+
+def _page(result: Result, request: Request) -> Any:
+    from hindflight.replay.papers.tables import experiment_key
+    from hindflight.reports.papers import DrawnFigure, Experiment, PaperPage
+
+    paper = result.paper
+    literal = next((reading.name for reading in paper.readings if reading.literal), "")
+    return PaperPage(
+        citation=paper.citation,
+        effort=_effort(request.full),
+        literal=literal if request.full else "",
+        choices=[(choice.name, choice.value, choice.why) for choice in paper.choices],
+        readings=[(reading.name, reading.text) for reading in paper.readings] if request.full else [],
+        figures=[DrawnFigure(each.key, each.title, each.x, each.y, each.mark) for each, _ in result.figures],
+        experiments=[
+            Experiment(experiment_key(each.claim.claim_id), each.claim.claim_id, experiment.assumption)
+            for each, experiment, _ in result.experiments
+        ],
+        scenarios=[f"scenarios/{name}.toml" for name in paper.scenarios],
+    )
+
+
+def _effort(full: bool) -> str:
+    from hindflight.replay.papers.judge import FULL, QUICK
+
+    if full:
+        return (
+            f"Runs per configuration: {FULL.first} to {FULL.most}, until an interval is narrower than half the "
+            "tolerance."
+        )
+    return (
+        f"Runs per configuration: {QUICK.first} to {QUICK.most} (--quick). A verdict is given only if the 99.9 % "
+        "interval says the same; --full decides the rest."
+    )
+
+
+def _write_document(done: Reproduction, out: Path, request: Request) -> Path:
+    from hindflight.toolkit.files import write_whole
+    from hindflight.toolkit.seal import EMPTY_SEAL, sealed
+    from hindflight.toolkit.text import escape_json
+
+    document = {
+        "full": request.full,
+        "seconds": {name: round(seconds, 1) for name, seconds in done.seconds.items()},
+        "claims": done.claims,
+        "seal": EMPTY_SEAL,
+    }
+    text = escape_json(json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)) + "\n"
+    path = out / DOCUMENT
+    write_whole(path, sealed(text.encode()), force=request.force)
+    return path

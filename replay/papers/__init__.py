@@ -1,0 +1,1 @@
+"""The published studies that Hindflight reproduces: scenarios, claims, readings, and how each claim is judged."""

@@ -1,0 +1,152 @@
+"""Judges the claims of a paper: more and more runs until the verdict is certain, then the experiments that explain it.
+
+A judge is a function of the runs alone, so the same seeds give the same verdict on every machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from hindflight.replay.papers.lab import DEFAULT, Bench, Lab
+from hindflight.replay.papers.model import Claim, Experiment, Figure, Judged, Paper, Part, Point, Reading
+from hindflight.replay.papers.verdicts import settled, verdict_of
+
+NOT_TESTABLE = "not testable"
+MOST_AT_ONCE = 8.0
+"""Times as many runs as before are made at once: fewer runs say badly how many are needed."""
+MAX_SHOWN = 4
+"""Parts that a reason lists."""
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How many runs a claim takes: `first` to begin with, more until its intervals are narrow, `most` at most.
+
+    `readings` and `figures` take a fixed number. A `quick` verdict must hold at 99.9 % and takes no more than `most`.
+    """
+
+    first: int
+    most: int
+    readings: int
+    figures: int
+    quick: bool
+
+
+QUICK = Effort(first=10, most=40, readings=0, figures=10, quick=True)
+FULL = Effort(first=20, most=1000, readings=10, figures=20, quick=False)
+
+
+@dataclass(slots=True)
+class Result:
+    """What reproducing a paper gave: every claim under every reading, figures with their points, experiments.
+
+    `figures` and `experiments` map keys to points; `experiments` has one key per claim that was looked into.
+    """
+
+    paper: Paper
+    judged: list[Judged] = field(default_factory=list)
+    figures: list[tuple[Figure, list[Point]]] = field(default_factory=list)
+    experiments: list[tuple[Judged, Experiment, list[Judged]]] = field(default_factory=list)
+
+    def under(self, reading: str) -> list[Judged]:
+        """Return the claims as judged under `reading`."""
+        return [judged for judged in self.judged if judged.reading == reading]
+
+
+def reproduce_paper(
+    paper: Paper,
+    claims: Sequence[Claim],
+    effort: Effort,
+    bench: Bench,
+    on_step: Callable[[str], None] = lambda _: None,
+    *,
+    extra: bool = False,
+) -> Result:
+    """Judge `claims`, draw the figures and, with full effort, run all readings and the experiments that explain.
+
+    With `extra` also draw what goes beyond the paper's figures.
+    """
+    result = Result(paper)
+    for claim in claims:
+        on_step(claim.claim_id)
+        result.judged.append(judge_claim(paper, claim, effort, bench))
+    if not effort.quick:
+        _explain(result, effort, bench, on_step)
+        for reading in paper.readings:
+            fixed = _fixed(effort) if not reading.literal else effort
+            for claim in claims:
+                on_step(f"{claim.claim_id}, {reading.name}")
+                result.judged.append(judge_claim(paper, claim, fixed, bench, reading))
+    for figure in (*paper.figures, *(paper.extras if extra else ())):
+        on_step(figure.title)
+        result.figures.append((figure, figure.draw(Lab(bench, effort.figures, effort.quick))))
+    return result
+
+
+def _fixed(effort: Effort) -> Effort:
+    """Return the effort of a reading that is shown and not counted: a fixed number of runs."""
+    return replace(effort, first=effort.readings, most=effort.readings)
+
+
+def judge_claim(paper: Paper, claim: Claim, effort: Effort, bench: Bench, reading: Reading = DEFAULT) -> Judged:
+    """Judge one claim under one reading."""
+    if claim.by == NOT_TESTABLE:
+        return Judged(claim, reading.name, (), "not_testable", 0, "the paper gives nothing to measure it by")
+    if claim.claim_id not in paper.judges:
+        raise ValueError(f"{claim.claim_id} has no judge")
+    runs = effort.first
+    while True:
+        lab = Lab(bench, runs, effort.quick, reading)
+        parts = paper.judges[claim.claim_id](lab, claim)
+        if not lab.used or runs >= effort.most or settled(parts, strict=effort.quick):
+            break
+        runs = _next(runs, parts, effort)
+    verdict = verdict_of(parts, strict=effort.quick)
+    return Judged(claim, reading.name, tuple(parts), verdict, runs if lab.used else 0, _why(parts, verdict))
+
+
+def _next(runs: int, parts: Sequence[Part], effort: Effort) -> int:
+    """Return how many runs to make next: as many as the parts seem to need, at least half as many again, doubled for
+    quick verdicts, which do not know what 99.9 % needs."""
+    needed = 2.0 if effort.quick else min(MOST_AT_ONCE, 1.1 * max(part.more for part in parts))
+    return int(min(effort.most, max(1.5, needed) * runs))
+
+
+def _why(parts: Sequence[Part], verdict: str) -> str:
+    """Return the parts that keep a claim from being reproduced, with what was measured."""
+    if verdict == "reproduced":
+        return ""
+    failed = [f"{part.name}: {part.note or _measured(part)}" for part in parts if part.state != "yes" and part.name]
+    more = [f"{len(failed) - MAX_SHOWN} more parts"] if len(failed) > MAX_SHOWN else []
+    return "; ".join([*failed[:MAX_SHOWN], *more])
+
+
+def _measured(part: Part) -> str:
+    if part.value is None or part.low is None or part.high is None:
+        return part.state
+    return f"{part.value:.4g} ({part.low:.4g} to {part.high:.4g})"
+
+
+def _explain(result: Result, effort: Effort, bench: Bench, on_step: Callable[[str], None]) -> None:
+    """Run the experiments of the claims that are not reproduced, and add what they showed to the reasons."""
+    for at, judged in enumerate(result.judged):
+        experiment = result.paper.experiments.get(judged.claim.claim_id)
+        if experiment is None or judged.verdict in {"reproduced", "not_testable"}:
+            continue
+        outcomes = []
+        for reading in experiment.readings:
+            on_step(f"{judged.claim.claim_id}, {experiment.assumption}: {reading.name}")
+            outcomes.append(judge_claim(result.paper, judged.claim, _fixed(effort), bench, reading))
+        result.experiments.append((judged, experiment, outcomes))
+        result.judged[at] = replace(judged, reason=_reason(judged, experiment, outcomes))
+
+
+def _reason(judged: Judged, experiment: Experiment, outcomes: Sequence[Judged]) -> str:
+    """Return the measured reason: what varying the assumption does to the verdict, and what we conclude."""
+    moved = [each.reading for each in outcomes if each.verdict == "reproduced"]
+    if moved:
+        shown = f"Reproduced with {experiment.assumption}: {', '.join(moved)}."
+    else:
+        shown = f"Varying {experiment.assumption} does not reproduce it ({', '.join(e.reading for e in outcomes)})."
+    return " ".join(text for text in (judged.reason + ".", shown, experiment.text) if text.strip("."))

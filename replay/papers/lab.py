@@ -1,0 +1,223 @@
+"""Runs the cells of a paper and keeps what they showed, one row of `runs` per flow and seed.
+
+Depends on scenarios and jobs; knows no claim. All cells meet the same channel with the same seed.
+"""
+
+from __future__ import annotations
+
+import copy
+import tomllib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from hindflight.replay.catalogue import catalogue
+from hindflight.replay.experiment.engine_inputs import Job, engine_config
+from hindflight.replay.experiment.run import Configuration, run_configurations
+from hindflight.replay.papers.model import Cell, Change, Point, Reading
+from hindflight.replay.papers.statistics import Samples, mean
+from hindflight.replay.scenario.model import Scenario, parse_scenario
+from hindflight.toolkit.errors import ScenarioError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Row: TypeAlias = dict[str, Any]
+Rows: TypeAlias = list[Row]
+"""The rows of `runs` of one run: the flow under test first, then what shared its path."""
+Metric: TypeAlias = str | Callable[[Rows], float]
+"""A column of the flow under test, or a function of all rows of a run."""
+Tables: TypeAlias = "dict[str, pa.Table]"
+"""The tables of a recorded run."""
+Measure: TypeAlias = "Callable[[Tables], float]"
+"""A number from the tables of a recorded run."""
+
+DEFAULT = Reading("default", "the defaults of this reproduction")
+AT_ONCE = 64
+"""Runs between two reports of progress."""
+MEASURED_AT_ONCE = 8
+"""Recorded runs whose tables are in memory at the same time."""
+
+
+@dataclass(slots=True)
+class Bench:
+    """The runs of all papers so far, by cell and seed, so that no run is made twice."""
+
+    threads: int | None = None
+    on_runs: Callable[[int], None] = lambda _: None
+    rows: dict[tuple[Cell, int], Rows] = field(default_factory=dict)
+    measured: dict[tuple[Cell, int, str], float] = field(default_factory=dict)
+
+    def make(self, wanted: Iterable[tuple[Cell, int]]) -> None:
+        """Make the runs among `wanted` that were not made yet."""
+        missing = [each for each in dict.fromkeys(wanted) if each not in self.rows]
+        if not missing:
+            return
+        for start in range(0, len(missing), AT_ONCE):
+            batch = missing[start : start + AT_ONCE]
+            configurations = [Configuration(config_of(cell, seed), seed, recorded=False) for cell, seed in batch]
+            found: list[Rows] = [[] for _ in batch]
+            for row in run_configurations(configurations, threads=self.threads)["runs"].to_pylist():
+                found[row["run_id"] - 1].append(row)
+            self.rows.update(zip(batch, found, strict=True))
+            self.on_runs(len(batch))
+
+    def measure(self, wanted: Iterable[tuple[Cell, int]], measure: Measure, *, segments: bool) -> None:
+        """Record the runs among `wanted` that `measure` was not taken of yet, and take it."""
+        name = measure.__qualname__
+        missing = [each for each in dict.fromkeys(wanted) if (*each, name) not in self.measured]
+        for start in range(0, len(missing), MEASURED_AT_ONCE):
+            batch = missing[start : start + MEASURED_AT_ONCE]
+            tables = self.record(batch, segments=segments)
+            self.measured.update({(*each, name): float(measure(found)) for each, found in tables.items()})
+            self.on_runs(len(batch))
+
+    def record(self, wanted: Sequence[tuple[Cell, int]], *, segments: bool) -> dict[tuple[Cell, int], Tables]:
+        """Return the tables of each of these runs: with `segments` all of them, else the state of the senders."""
+        import pyarrow.compute as pc
+
+        configurations = [Configuration(config_of(cell, seed), seed, recorded=True) for cell, seed in wanted]
+        tables = run_configurations(configurations, threads=self.threads, segments=segments)
+        return {
+            each: {name: table.filter(pc.field("run_id") == run_id) for name, table in tables.items()}
+            for run_id, each in enumerate(wanted, 1)
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Lab:
+    """What a judge or a figure sees: the first `runs` seeds of every cell, under one reading.
+
+    `used` collects the cells that were asked for. `quick` asks for fewer points of a sweep.
+    """
+
+    bench: Bench
+    runs: int
+    quick: bool
+    reading: Reading = DEFAULT
+    used: set[Cell] = field(default_factory=set)
+
+    def read(self, cell: Cell) -> Cell:
+        """Return `cell` under the reading."""
+        changes = (change for change in self.reading.of(cell) if concerns(change, cell.scenario))
+        return cell.but(*changes, proxy=dict(self.reading.chains).get(cell.proxy))
+
+    def run(self, *cells: Cell) -> None:
+        """Make the runs of `cells` together, which is faster than one cell after another."""
+        self.used.update(cells)
+        self.bench.make((self.read(cell), seed) for cell in cells for seed in self.seeds)
+
+    @property
+    def seeds(self) -> range:
+        """Return the seeds of the runs."""
+        return range(1, self.runs + 1)
+
+    def rows(self, cell: Cell) -> list[Rows]:
+        """Return the rows of `runs` of every run of `cell`, in the order of the seeds."""
+        self.run(cell)
+        return [self.bench.rows[self.read(cell), seed] for seed in self.seeds]
+
+    def sample(self, cell: Cell, metric: Metric) -> Samples:
+        """Return `metric` of every run of `cell`, in the order of the seeds."""
+        rows = self.rows(cell)
+        if isinstance(metric, str):
+            return np.array([float(each[0][metric]) for each in rows])
+        return np.array([float(metric(each)) for each in rows])
+
+    def recorded(self, cell: Cell, seed: int = 1, *, segments: bool = False) -> Tables:
+        """Return the tables of one recorded run: with `segments` all of them, else the state of the senders."""
+        self.used.add(cell)
+        each = (self.read(cell), seed)
+        return self.bench.record([each], segments=segments)[each]
+
+    def measure(self, cell: Cell, measure: Measure, *, segments: bool = False) -> Samples:
+        """Return `measure` of the recorded tables of every run of `cell`, in the order of the seeds.
+
+        `measure` is a named function; its name is the key under which its values are kept.
+        """
+        self.used.add(cell)
+        key = self.read(cell)
+        self.bench.measure([(key, seed) for seed in self.seeds], measure, segments=segments)
+        return np.array([self.bench.measured[key, seed, measure.__qualname__] for seed in self.seeds])
+
+
+def mean_point(series: str, x: float | None, samples: Samples, label: str = "") -> Point:
+    """Return the mean of `samples` with its 95 % interval as a point of a figure."""
+    found = mean(samples)
+    return Point(series, x, found.value, found.low, found.high, label)
+
+
+@cache
+def scenario_text(name: str) -> str:
+    """Return the shipped scenario file `name` as text."""
+    return (files("hindflight.replay.papers") / "data" / "scenarios" / f"{name}.toml").read_text(encoding="utf-8")
+
+
+def concerns(change: Change, scenario: str) -> bool:
+    """Return whether a scenario file has the table that `change` changes; others of the paper may lack it."""
+    try:
+        _holder(tomllib.loads(scenario_text(scenario)), change[0])
+    except KeyError:
+        return False
+    return True
+
+
+def changed(document: Mapping[str, Any], changes: Iterable[Change]) -> dict[str, Any]:
+    """Return a scenario's document with `changes`. ScenarioError for a path that leads nowhere."""
+    result = copy.deepcopy(dict(document))
+    for path, value in changes:
+        try:
+            holder, key = _holder(result, path)
+        except KeyError as error:
+            raise ScenarioError(f"{path}: no such table in scenario {document.get('name')!r}") from error
+        if value is None:
+            holder.pop(key, None)
+        else:
+            holder[key] = _thawed(value)
+    return result
+
+
+def _thawed(value: Any) -> Any:
+    """Return a value of a change as TOML has it: `model.table` writes a table as a tuple of pairs."""
+    if not isinstance(value, tuple):
+        return value
+    if value and all(isinstance(each, tuple) and len(each) == 2 and isinstance(each[0], str) for each in value):
+        return {key: _thawed(each) for key, each in value}
+    return [_thawed(each) for each in value]
+
+
+def _holder(document: dict[str, Any], path: str) -> tuple[dict[str, Any], str]:
+    """Return the table that holds the last key of `path`, and that key; KeyError if a table is missing."""
+    *parents, key = path.split(".")
+    table: Any = document
+    for part in parents:
+        table = _element(table, part) if isinstance(table, list) else table[part]
+    if not isinstance(table, dict):
+        raise KeyError(path)
+    return table, key
+
+
+def _element(tables: list[dict[str, Any]], name: str) -> dict[str, Any]:
+    for number, table in enumerate(tables):
+        if name in {table.get("name"), str(number)}:
+            return table
+    raise KeyError(name)
+
+
+@cache
+def scenario_of(name: str, changes: tuple[Change, ...]) -> Scenario:
+    """Return a shipped scenario with `changes`, validated. ScenarioError names what is wrong."""
+    document = changed(tomllib.loads(scenario_text(name)), changes)
+    return parse_scenario(document, name, tuple(variant.name for variant in catalogue()), Path())
+
+
+def config_of(cell: Cell, seed: int) -> dict[str, Any]:
+    """Return the engine's configuration of one run of `cell`."""
+    scenario = scenario_of(cell.scenario, cell.changes)
+    job = Job(cell.variant, cell.proxy, "what_if", "model", seed, recorded=False)
+    return engine_config(scenario, job, {})

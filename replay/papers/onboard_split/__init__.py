@@ -1,0 +1,32 @@
+"""Luglio et al. 2004: a split proxy on board a GEO satellite, for NewReno and Westwood, with and without shadowing.
+
+The paths and their sources are in data/scenarios/onboard-*.toml, the claims in data/claims-003.toml.
+"""
+
+from __future__ import annotations
+
+from hindflight.replay.papers.model import Paper
+from hindflight.replay.papers.onboard_split.cells import SCENARIOS
+from hindflight.replay.papers.onboard_split.figures import FIGURES
+from hindflight.replay.papers.onboard_split.judges import judge
+from hindflight.replay.papers.onboard_split.readings import CHOICES, EXPERIMENTS, READINGS
+
+__all__ = ["PAPER"]
+
+PAPER = Paper(
+    number="003",
+    name="onboard-split",
+    title="On-Board Satellite 'Split TCP' Proxy",
+    citation="M. Luglio et al., IEEE JSAC 22(2), 2004; ns-2",
+    scenarios=SCENARIOS,
+    choices=CHOICES,
+    readings=READINGS,
+    judges=judge,
+    figures=FIGURES,
+    experiments=EXPERIMENTS,
+    not_built=(
+        "fair sharing by a cache that connections share: the engine gives each connection its own memory",
+        "the proxy on board against one in a ground gateway",
+        "what came later (cubic, bbr): haps-split has it, with the same satellite links",
+    ),
+)

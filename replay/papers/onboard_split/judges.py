@@ -1,0 +1,426 @@
+"""How each claim of Luglio et al. 2004 is judged. The claims are in data/claims-003.toml, the cells in cells.py."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise, product
+
+from hindflight.replay.papers.lab import Lab
+from hindflight.replay.papers.model import Cell, Claim, Judges, Part
+from hindflight.replay.papers.onboard_split.cells import (
+    BERS,
+    BEST,
+    BETTER,
+    BOTH_SHADOWED,
+    FAST,
+    NEWRENO,
+    NONE,
+    PACKET_BITS,
+    RATES,
+    SECOND,
+    SHADOWED,
+    SHARING,
+    SINGLE,
+    SLOW,
+    SPLIT,
+    SWEEPS,
+    VARIANTS,
+    WESTWOOD,
+    WORST,
+    cell,
+    goodputs,
+    name_of,
+    share_of_first,
+    stored_pkts,
+    sum_kbps,
+    sweep,
+    with_cache,
+    with_flows,
+)
+from hindflight.replay.papers.onboard_split.units import fixed_parts, masking_parts
+from hindflight.replay.papers.statistics import Samples, bootstrap, break_of_slope, difference, estimate, knee_of, ratio
+from hindflight.replay.papers.verdicts import exact, holds, ordered, within
+
+SMALL_CACHE = 9
+BREAK = "break of slope"
+NOT_BELOW = (0.99, float("inf"))
+"""Bounds of a ratio that is not below 1, for flows that both fill the link."""
+GAIN_OF_NEWRENO = (1.5, 2.7)
+"""003-C26 has a number for each variant; this is NewReno's tolerance."""
+FLOWS = (1, 2, 5)
+ROUND_TRIPS_S, RATES_BPS = (0.05, 0.25, 0.5, 1.0), (1e6, 20e6)
+"""Of figures 1 and 2, whose axes are lost: from a terrestrial path to two satellites."""
+
+judge = Judges()
+
+
+def _gain(lab: Lab, variant: str, rate: int, ber: float, scenario: str = SINGLE) -> list[Samples]:
+    """Return the goodputs with and without a split, whose ratio is the gain."""
+    return [goodputs(lab, cell(scenario, variant, proxy, rate, ber)) for proxy in (SPLIT, NONE)]
+
+
+def _quotients(a: float, b: float, c: float, d: float) -> float:
+    return a / b - c / d
+
+
+@judge("003-C01", "003-C02")
+def _utilisation(lab: Lab, claim: Claim) -> list[Part]:
+    variant = WESTWOOD if claim.claim_id == "003-C01" else NEWRENO
+    found = estimate(lambda kbps: kbps / (1e3 * SLOW), goodputs(lab, cell(SINGLE, variant, NONE)))
+    return [within("", found, claim.bounds)]
+
+
+def _westwood_to_newreno(lab: Lab, scenario: str, rate: int, ber: float) -> list[Samples]:
+    return [goodputs(lab, cell(scenario, variant, NONE, rate, ber)) for variant in (WESTWOOD, NEWRENO)]
+
+
+@judge("003-C03")
+def _ratio(lab: Lab, claim: Claim) -> list[Part]:
+    return [within("", ratio(*_westwood_to_newreno(lab, SINGLE, SLOW, WORST)), claim.bounds)]
+
+
+@judge("003-C04")
+def _gains(lab: Lab, _claim: Claim) -> list[Part]:
+    newreno, westwood = (_gain(lab, variant, SLOW, WORST) for variant in (NEWRENO, WESTWOOD))
+    return [
+        ordered("NewReno above Westwood", estimate(_quotients, *newreno, *westwood)),
+        ordered("Westwood above 1", estimate(lambda a, b: a / b - 1, *westwood)),
+    ]
+
+
+def _knee(lab: Lab, name: str, base: Cell, rate: int, bounds: tuple[float, float]) -> Part:
+    caches, found = sweep(lab, base, rate)
+    knee = _knee_by(lab)
+    return within(name, bootstrap(lambda *ys: knee(caches, ys), *found), bounds)
+
+
+def _knee_by(lab: Lab) -> Callable[[Sequence[float], Sequence[float]], float]:
+    """Return the definition of the knee that the reading asks for."""
+    return break_of_slope if lab.reading.measure == BREAK else knee_of
+
+
+@judge("003-C05")
+def _knee_at_1(lab: Lab, claim: Claim) -> list[Part]:
+    return [_knee(lab, name_of(v), cell(SINGLE, v, SPLIT), SLOW, claim.bounds) for v in VARIANTS]
+
+
+@judge("003-C12")
+def _knee_at_20(lab: Lab, claim: Claim) -> list[Part]:
+    return [
+        _knee(lab, f"{name_of(v)}, BER {ber:g}", cell(SINGLE, v, SPLIT, FAST, ber), FAST, claim.bounds)
+        for v, ber in product(VARIANTS, BERS)
+    ]
+
+
+def _pipe_pkts(rate_bps: float, round_trip_s: float) -> float:
+    return rate_bps * round_trip_s / PACKET_BITS
+
+
+@judge("003-C06")
+def _pipe(_lab: Lab, claim: Claim) -> list[Part]:
+    return [exact("", _pipe_pkts(1e6, 2 * 0.125), (claim.bounds[0], claim.bounds[1]))]
+
+
+@judge("003-C07")
+def _three_pipes(_lab: Lab, claim: Claim) -> list[Part]:
+    return [exact("", 3.0 * math.ceil(_pipe_pkts(1e6, 2 * 0.125)), claim.bounds)]
+
+
+@judge("003-C08")
+def _small_cache(lab: Lab, _claim: Claim) -> list[Part]:
+    parts = []
+    for variant in VARIANTS:
+        without = goodputs(lab, cell(SINGLE, variant, NONE))
+        small = goodputs(lab, with_cache(cell(SINGLE, variant, SPLIT), SMALL_CACHE))
+        parts.append(ordered(name_of(variant), difference(without, small)))
+    return parts
+
+
+@judge("003-C09")
+def _enough(lab: Lab, claim: Claim) -> list[Part]:
+    parts = []
+    for variant in VARIANTS:
+        large = cell(SINGLE, variant, SPLIT)
+        found = ratio(goodputs(lab, with_cache(large, 100)), goodputs(lab, large))
+        parts.append(within(name_of(variant), found, claim.bounds))
+    return parts
+
+
+@judge("003-C10")
+def _knee_by_flows(lab: Lab, claim: Claim) -> list[Part]:
+    parts = []
+    caches = tuple(cache for cache in SWEEPS[SINGLE, SLOW] if cache >= 3 * max(FLOWS))
+    for variant, flows in product(VARIANTS, FLOWS):
+        cells = [with_flows(variant, flows, cache) for cache in caches]
+        lab.run(*cells)
+        found = [lab.sample(each, sum_kbps) for each in cells]
+        at = bootstrap(lambda *ys: _knee_by(lab)(caches, ys), *found)
+        parts.append(within(f"{name_of(variant)}, {flows} flows", at, claim.bounds))
+    return parts
+
+
+@judge("003-C11")
+def _gain_by_rate(lab: Lab, _claim: Claim) -> list[Part]:
+    parts = []
+    for variant, ber in product(VARIANTS, (BETTER, BEST)):
+        fast, slow = (_gain(lab, variant, rate, ber) for rate in (FAST, SLOW))
+        parts.append(ordered(f"{name_of(variant)}, BER {ber:g}", estimate(_quotients, *fast, *slow)))
+    return parts
+
+
+def _greatest(*values: float) -> float:
+    """Return the greatest quotient of pairs."""
+    return max(a / b for a, b in zip(values[::2], values[1::2], strict=True))
+
+
+def _all_gains(lab: Lab, variants: tuple[str, ...]) -> list[Samples]:
+    found: list[Samples] = []
+    for variant, rate, ber in product(variants, RATES, BERS):
+        found += _gain(lab, variant, rate, ber)
+    return found
+
+
+@judge("003-C13")
+def _greatest_gain(lab: Lab, claim: Claim) -> list[Part]:
+    return [within("", estimate(_greatest, *_all_gains(lab, VARIANTS)), claim.bounds, tolerance=1.0)]
+
+
+@judge("003-C29")
+def _greatest_gains(lab: Lab, claim: Claim) -> list[Part]:
+    return [within(name_of(v), estimate(_greatest, *_all_gains(lab, (v,))), claim.bounds) for v in VARIANTS]
+
+
+def _sum_of_differences(*values: float) -> float:
+    """Return the sum of differences of quotients of four values each."""
+    return sum(_quotients(*values[at : at + 4]) for at in range(0, len(values), 4))
+
+
+@judge("003-C14")
+def _trends(lab: Lab, _claim: Claim) -> list[Part]:
+    parts = []
+    for variant in VARIANTS:
+        by_rate = [s for ber in BERS for rate in (FAST, SLOW) for s in _gain(lab, variant, rate, ber)]
+        by_ber = [s for rate in RATES for ber in (WORST, BEST) for s in _gain(lab, variant, rate, ber)]
+        parts.append(ordered(f"{name_of(variant)}, with the rate", estimate(_sum_of_differences, *by_rate)))
+        parts.append(ordered(f"{name_of(variant)}, with BER", estimate(_sum_of_differences, *by_ber)))
+    return parts
+
+
+@judge("003-C15")
+def _westwood_everywhere(lab: Lab, _claim: Claim) -> list[Part]:
+    parts = []
+    for rate, ber in product(RATES, BERS):
+        where = f"{rate} Mbit/s, BER {ber:g}"
+        for proxy in (NONE, SPLIT):
+            pair = [goodputs(lab, cell(SINGLE, variant, proxy, rate, ber)) for variant in (WESTWOOD, NEWRENO)]
+            parts.append(within(f"goodput, {proxy}, {where}", ratio(*pair), NOT_BELOW))
+        newreno, westwood = (_gain(lab, variant, rate, ber) for variant in (NEWRENO, WESTWOOD))
+        parts.append(ordered(f"gain, {where}", estimate(_quotients, *newreno, *westwood)))
+    return parts
+
+
+@judge("003-C16")
+def _theory(_lab: Lab, claim: Claim) -> list[Part]:
+    def square_root_law(round_trip_s: float, loss: float) -> float:
+        return PACKET_BITS / round_trip_s * math.sqrt(1.5 / loss)
+
+    return [exact("", square_root_law(0.25, 0.012) / square_root_law(0.5, 0.024), claim.bounds)]
+
+
+@judge("003-C17")
+def _two_satellites_are_slower(lab: Lab, _claim: Claim) -> list[Part]:
+    parts = []
+    for variant, ber in product(VARIANTS, BERS):
+        one, two = (goodputs(lab, cell(scenario, variant, NONE, SLOW, ber)) for scenario in (SINGLE, SECOND))
+        parts.append(ordered(f"{name_of(variant)}, BER {ber:g}", difference(one, two)))
+    return parts
+
+
+def _knee_difference(lab: Lab, name: str, larger: tuple[Cell, int], smaller: tuple[Cell, int]) -> Part:
+    """Return whether the knee of one sweep lies above that of another."""
+    (more_at, more), (less_at, less) = (sweep(lab, *each) for each in (larger, smaller))
+    knee = _knee_by(lab)
+
+    def above(*ys: float) -> float:
+        return knee(more_at, ys[: len(more_at)]) - knee(less_at, ys[len(more_at) :])
+
+    return ordered(name, bootstrap(above, *more, *less))
+
+
+@judge("003-C18")
+def _two_satellites_need_more(lab: Lab, _claim: Claim) -> list[Part]:
+    return [
+        _knee_difference(lab, name_of(v), (cell(SECOND, v, SPLIT), SLOW), (cell(SINGLE, v, SPLIT), SLOW))
+        for v in VARIANTS
+    ]
+
+
+@judge("003-C19")
+def _gain_of_two_satellites(lab: Lab, claim: Claim) -> list[Part]:
+    return [
+        within(name_of(v), ratio(*_gain(lab, v, SLOW, WORST, SECOND)), claim.bounds, tolerance=0.5) for v in VARIANTS
+    ]
+
+
+@judge("003-C20")
+def _gain_of_two_satellites_at_20(lab: Lab, claim: Claim) -> list[Part]:
+    return [
+        within(f"{name_of(v)}, BER {ber:g}", ratio(*_gain(lab, v, FAST, ber, SECOND)), claim.bounds)
+        for v, ber in product(VARIANTS, BERS)
+    ]
+
+
+@judge("003-C21")
+def _poor(lab: Lab, claim: Claim) -> list[Part]:
+    parts = []
+    for ber in (WORST, BETTER):
+        samples = goodputs(lab, cell(SECOND, NEWRENO, NONE, FAST, ber))
+        parts.append(within(f"BER {ber:g}", estimate(lambda kbps: kbps / (1e3 * FAST), samples), claim.bounds))
+    return parts
+
+
+@judge("003-C22")
+def _advantage_grows(lab: Lab, _claim: Claim) -> list[Part]:
+    parts = []
+    growth: dict[int, list[Samples]] = {}
+    for rate, ber in product(RATES, BERS):
+        two, one = (_westwood_to_newreno(lab, scenario, rate, ber) for scenario in (SECOND, SINGLE))
+        parts.append(ordered(f"{rate} Mbit/s, BER {ber:g}", estimate(_quotients, *two, *one)))
+        growth.setdefault(rate, []).extend([*two, *one])
+    most = estimate(_difference_of_sums, *growth[FAST], *growth[SLOW])
+    return [*parts, ordered("most at 20 Mbit/s", most)]
+
+
+def _difference_of_sums(*values: float) -> float:
+    half = len(values) // 2
+    return _sum_of_differences(*values[:half]) - _sum_of_differences(*values[half:])
+
+
+@judge("003-C23")
+def _shadowing_costs(lab: Lab, claim: Claim) -> list[Part]:
+    return [
+        within(
+            name_of(v),
+            ratio(*(goodputs(lab, cell(s, v, NONE)) for s in (SHADOWED, SINGLE))),
+            claim.bounds,
+            tolerance=0.2,
+        )
+        for v in VARIANTS
+    ]
+
+
+@judge("003-C24")
+def _westwood_suffers_less(lab: Lab, _claim: Claim) -> list[Part]:
+    samples = [goodputs(lab, cell(s, v, NONE)) for v in (WESTWOOD, NEWRENO) for s in (SHADOWED, SINGLE)]
+    return [ordered("", estimate(_quotients, *samples))]
+
+
+@judge("003-C25")
+def _fast_needs_more(lab: Lab, _claim: Claim) -> list[Part]:
+    return [
+        _knee_difference(lab, name_of(v), (cell(SHADOWED, v, SPLIT, FAST), FAST), (cell(SHADOWED, v, SPLIT), SLOW))
+        for v in VARIANTS
+    ]
+
+
+@judge("003-C26")
+def _gain_in_the_shadow(lab: Lab, claim: Claim) -> list[Part]:
+    bounds = {WESTWOOD: claim.bounds, NEWRENO: GAIN_OF_NEWRENO}
+    return [within(name_of(v), ratio(*_gain(lab, v, FAST, WORST, SHADOWED)), bounds[v]) for v in VARIANTS]
+
+
+def _split_helps(lab: Lab, scenario: str, rates: tuple[int, ...]) -> Iterator[Part]:
+    for variant, rate in product(VARIANTS, rates):
+        found = difference(*_gain(lab, variant, rate, WORST, scenario))
+        yield ordered(f"{name_of(variant)}, {rate} Mbit/s", found)
+
+
+@judge("003-C27")
+def _split_with_both_shadowed(lab: Lab, _claim: Claim) -> list[Part]:
+    return list(_split_helps(lab, BOTH_SHADOWED, (SLOW,)))
+
+
+@judge("003-C35")
+def _split_in_the_shadow(lab: Lab, _claim: Claim) -> list[Part]:
+    return list(_split_helps(lab, SHADOWED, RATES))
+
+
+def _gain_above(lab: Lab, name: str, variant: str, scenarios: tuple[str, str]) -> Part:
+    more, less = (_gain(lab, variant, SLOW, WORST, scenario) for scenario in scenarios)
+    return ordered(f"gain, {name}, {name_of(variant)}", estimate(_quotients, *more, *less))
+
+
+@judge("003-C28")
+def _conclusion(lab: Lab, _claim: Claim) -> list[Part]:
+    parts = []
+    for (scenario, name), variant in product(((SECOND, "two satellites"), (SHADOWED, "shadowing")), VARIANTS):
+        sweeps = [(cell(each, variant, SPLIT), SLOW) for each in (scenario, SINGLE)]
+        parts.append(_knee_difference(lab, f"cache, {name}, {name_of(variant)}", sweeps[0], sweeps[1]))
+        parts.append(_gain_above(lab, name, variant, (scenario, SINGLE)))
+    return parts
+
+
+@judge("003-C36")
+def _both_gain_more(lab: Lab, _claim: Claim) -> list[Part]:
+    return [_gain_above(lab, "both ends", variant, (BOTH_SHADOWED, SHADOWED)) for variant in VARIANTS]
+
+
+@judge("003-C30")
+def _masking(_lab: Lab, _claim: Claim) -> list[Part]:
+    return masking_parts()
+
+
+@judge("003-C31")
+def _fixed_terminal(_lab: Lab, _claim: Claim) -> list[Part]:
+    return fixed_parts()
+
+
+@judge("003-C32")
+def _never_overflows(lab: Lab, _claim: Claim) -> list[Part]:
+    parts = []
+    for variant, (rate, cache) in product(VARIANTS, ((SLOW, 9), (SLOW, 63), (SLOW, 200), (FAST, 90), (FAST, 1250))):
+        most = lab.sample(with_cache(cell(SINGLE, variant, SPLIT, rate), cache), stored_pkts).max()
+        parts.append(holds(f"{name_of(variant)}, {rate} Mbit/s, cache {cache}", bool(most <= cache), float(most)))
+    return parts
+
+
+def slow_start_s(rate_bps: float, round_trip_s: float) -> float:
+    """Return the time in s in which the window doubles every round trip up to the pipe."""
+    return round_trip_s * math.log2(max(_pipe_pkts(rate_bps, round_trip_s), 1.0))
+
+
+@judge("003-C33")
+def _slow_start(_lab: Lab, _claim: Claim) -> list[Part]:
+    parts = []
+    for rate in RATES_BPS:
+        times = [slow_start_s(rate, round_trip) for round_trip in ROUND_TRIPS_S]
+        grows = all(after > before for before, after in pairwise(times))
+        parts.append(holds(f"with the round trip at {rate / 1e6:g} Mbit/s", grows, times[-1]))
+    for round_trip in ROUND_TRIPS_S:
+        slow, fast = (slow_start_s(rate, round_trip) for rate in RATES_BPS)
+        parts.append(holds(f"with the rate at {round_trip:g} s", fast > slow, fast))
+    return parts
+
+
+@judge("003-C34")
+def _pipes(_lab: Lab, _claim: Claim) -> list[Part]:
+    parts = []
+    for rate, round_trip in product(RATES_BPS, ROUND_TRIPS_S):
+        pipe = _pipe_pkts(rate, round_trip)
+        proportional = math.isclose(pipe, _pipe_pkts(1e6, 1.0) * (rate / 1e6) * round_trip)
+        parts.append(holds(f"{rate / 1e6:g} Mbit/s, {round_trip:g} s", proportional, pipe))
+    return parts
+
+
+@judge("003-C37")
+def _shares(lab: Lab, _claim: Claim) -> list[Part]:
+    parts = []
+    for variant in VARIANTS:
+        plain = Cell(SHARING, variant, NONE).but(("flows.short.variant", variant))
+        split = plain.but(("flows.short.proxies", (SPLIT,)), proxy=SPLIT)
+        without, narrowed = (lab.sample(each, share_of_first) for each in (plain, split))
+        less = estimate(lambda share: 0.5 - share, without)
+        parts.append(ordered(f"below one half, {name_of(variant)}", less))
+        parts.append(ordered(f"nearer with the split, {name_of(variant)}", difference(narrowed, without)))
+    return parts

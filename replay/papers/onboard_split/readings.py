@@ -1,0 +1,108 @@
+"""What Luglio et al. 2004 leave open: our defaults, the other readings, and experiments on what is not reproduced."""
+
+from __future__ import annotations
+
+from hindflight.replay.papers.model import Cell, Change, Choice, Experiment, Reading, table
+from hindflight.replay.papers.onboard_split.cells import SECOND, shape_of
+
+CHOICES: tuple[Choice, ...] = (
+    Choice("Westwood", "the version of 2001 (westwood-bwe) with NewReno recovery", "the text has no equation"),
+    Choice(
+        "queue of a link",
+        "50 packets at 1 Mbit/s and 1000 at 20 Mbit/s; 100 and 2000 over two satellites",
+        "not given; above the pipe end to end, known from earlier trials to be needed at 20 Mbit/s",
+    ),
+    Choice("initial ssthresh", "the pipe end to end: 42 or 833 packets, 76 or 1529", "not given; as for haps-split"),
+    Choice("packet", "1460 B of data and 40 B of headers", "the text gives 1500 B"),
+    Choice(
+        "advertised window", "a third of the cache, at most what is free", "the text: less as the cache fills, not how"
+    ),
+    Choice(
+        "cache of several flows", "divided evenly", "not given whether it is shared; the engine has no shared memory"
+    ),
+    Choice("street", "heights of Westminster, 20 m wide, running north", "the four streets of Madrid are not given"),
+    Choice("shadow", "every packet is lost", "not given; the text also speaks of high bit error rates"),
+    Choice("large cache", "200 packets at 1 Mbit/s and 4000 at 20 Mbit/s; twice that over two satellites", "not given"),
+    Choice("knee", "where goodput reaches 95 % of that with the large cache", "not given; as in `hindflight place`"),
+)
+
+
+def _queues(pkts: int) -> Reading:
+    def changes(cell: Cell) -> tuple[Change, ...]:
+        links = ("up", "isl", "down") if shape_of(cell.scenario) == SECOND else ("up", "down")
+        return tuple((f"links.{link}.{way}queue", f"{pkts} pkts") for link in links for way in ("", "reverse."))
+
+    return Reading(f"queues of {pkts} packets", f"every link has a queue of {pkts} packets at either rate", changes)
+
+
+def _streets(*changes: tuple[str, object]) -> tuple[Change, ...]:
+    return tuple((f"links.{link}.channel.{key}", value) for link in ("shadow", "shadow-west") for key, value in changes)
+
+
+LOW_HOUSES = (("law", "log_normal"), ("median", "7.1 m"), ("sigma", 0.27))
+READINGS: tuple[Reading, ...] = (
+    Reading(
+        "literal",
+        "nothing limits a window: no initial ssthresh",
+        (("flow.initial_ssthresh", None), ("flows.short.initial_ssthresh", None)),
+        literal=True,
+    ),
+    Reading("ABSE", "Westwood as in haps-split", (("variants.westwood.variant", "westwood-abse"),)),
+    _queues(50),
+    _queues(1000),
+    Reading(
+        "acknowledged after forwarding",
+        "the proxy acknowledges a packet when it has left once (section III)",
+        (("proxy.on-board.acknowledge", "after_forwarding"),),
+    ),
+    Reading("low houses", "heights of Guildford: a median of 7.1 m", _streets(("heights", LOW_HOUSES))),
+    Reading("other street", "the street runs east", _streets(("azimuth", 90.0))),
+    Reading("weak signal", "a bit error rate of 1e-5 in the shadow, no total loss", _streets(("blocked_ber", 1e-5))),
+)
+BY_NAME = {reading.name: reading for reading in READINGS}
+NO_LOSS = table(model="none")
+BREAK = Reading("break of slope", "two straight lines fitted to the curve", measure="break of slope")
+LONG = Reading("sessions of 310 s", "ten times as long", (("duration", "310 s"),))
+DATA_ALONE = Reading(
+    "data lost alone",
+    "ACKs are never lost",
+    tuple((f"links.{link}.reverse.loss", NO_LOSS) for link in ("up", "down")),
+)
+FREE = Reading(
+    "all that is free",
+    "the proxy advertises all free memory and forwards without a limit",
+    (("proxy.on-board.advertise", "free"), ("proxy.on-board.forward_window", "unlimited")),
+)
+FORWARD_FREE = Reading("third in, all on", "no limit onward", (("proxy.on-board.forward_window", "unlimited"),))
+BOTH_SATELLITES = Reading(
+    "split on both satellites",
+    "a second proxy divides the link between the satellites from the uplink",
+    chains=(("on-board", "first+on-board"),),
+)
+_KNEE = Experiment(
+    "what counts as the knee, how the agent bounds windows, lost ACKs and the length of a session",
+    (BREAK, FREE, FORWARD_FREE, DATA_ALONE, LONG, BY_NAME["ABSE"], BY_NAME["literal"], BY_NAME["queues of 50 packets"]),
+)
+_STREETS = Experiment(
+    "the street and what its shadow does",
+    (BY_NAME["low houses"], BY_NAME["other street"], BY_NAME["weak signal"], BY_NAME["ABSE"], BY_NAME["literal"]),
+)
+_WINDOWS = Experiment(
+    "Westwood's equations, initial ssthresh, queues, lost ACKs and the length of a session",
+    (
+        BY_NAME["ABSE"],
+        BY_NAME["literal"],
+        BY_NAME["queues of 50 packets"],
+        DATA_ALONE,
+        LONG,
+    ),
+)
+EXPERIMENTS: dict[str, Experiment] = {
+    **dict.fromkeys(("003-C05", "003-C09", "003-C10", "003-C12", "003-C18"), _KNEE),
+    **dict.fromkeys(("003-C01", "003-C02", "003-C03", "003-C14", "003-C15", "003-C22", "003-C29", "003-C37"), _WINDOWS),
+    **dict.fromkeys(("003-C23", "003-C24", "003-C25", "003-C26", "003-C27", "003-C28", "003-C35", "003-C36"), _STREETS),
+    "003-C20": Experiment(
+        "where the connection is split, Westwood's equations, initial ssthresh and the length of a session",
+        (BOTH_SATELLITES, BY_NAME["ABSE"], BY_NAME["literal"], DATA_ALONE, LONG),
+    ),
+}

@@ -1,0 +1,197 @@
+"""Charts of recorded what-if runs over their whole length: goodput over time, and the distribution of round-trip times.
+
+Draws `segments` of the runs over the captured channel or, with a channel model, of the first seed, and of the captured
+flow. Computes no statistic but shares of samples.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+
+import altair as alt
+import polars as pl
+
+from hindflight.reports.charts.axes import ChartText, Legend, inline, layered_chart, x_axis, y_axis
+from hindflight.reports.charts.path import bin_width_s
+from hindflight.reports.charts.self_check import SINCE_FIRST
+from hindflight.reports.frames import (
+    TIME,
+    Flow,
+    Tables,
+    View,
+    flow_of,
+    lazy,
+    read_flow,
+    runs_with_rows,
+    runs_with_subject,
+    uses_channel_model,
+)
+from hindflight.reports.style import SHADE, category_colours
+from hindflight.toolkit.errors import ReportError
+
+CAPTURED = "captured flow"
+SHOWN = 8
+"""Maximum number of runs in a chart: more lines cannot be told apart."""
+QUANTILES = 200
+"""Points of a distribution."""
+
+_NOT_RECORDED = "No what-if run recorded its segments."
+
+
+def what_if_throughput(tables: Tables, view: View | None = None) -> alt.LayerChart:
+    """Draw the goodput of each variant and proxy over time, and that of the captured flow in grey.
+
+    Reads `runs`, `flows` and `segments`. Raises ReportError if no run recorded its segments.
+    """
+    flows = _recorded(tables, view or View())
+    acked = {label: _acked(tables, flow) for label, flow in flows.items()}
+    acked = {label: rows for label, rows in acked.items() if rows.height}
+    if not acked:
+        raise ReportError(_NOT_RECORDED)
+    end = max(float(rows["s"].cast(pl.Float64).to_numpy()[-1]) for rows in acked.values())
+    width = bin_width_s(end, 60)
+    legend = _legend(list(acked))
+    span = alt.Scale(domain=[0, end], nice=False)
+    x = alt.X(TIME, type="quantitative", axis=x_axis(SINCE_FIRST), scale=span)
+    y = alt.Y("mbps", type="quantitative", axis=y_axis("Goodput [Mbit/s]"), scale=alt.Scale(zero=True))
+    tips = [
+        alt.Tooltip(TIME, type="quantitative", format=",.2f", title="From [s]"),
+        alt.Tooltip("mbps", type="quantitative", format=",.3f", title="Mbit/s"),
+    ]
+    layers = []
+    for label, rows in acked.items():
+        line = alt.Chart(inline(_per_bin(rows, width, end)))
+        mark = line.mark_line(interpolate="step-after", strokeWidth=2.2 if label == CAPTURED else 1.4, clip=True)
+        layers.append(legend.encode(mark, label, x, y, tooltip=tips))
+    text = ChartText(
+        f"Goodput over time {_where(tables)}",
+        f"Octets acknowledged in order per {width:g} s, over time: {'; '.join(acked)}.",
+        [f"Octets acknowledged in order per {width:g} s.", *_left_out(tables, flows)],
+    )
+    return layered_chart(layers, text, height=260)
+
+
+def what_if_rtt(tables: Tables, view: View | None = None) -> alt.LayerChart:
+    """Draw the distribution of the round-trip times of each variant and proxy, and of the captured flow in grey.
+
+    Reads `runs`, `flows` and `segments`. Raises ReportError if no run recorded a round-trip time.
+    """
+    flows = _recorded(tables, view or View())
+    shares = {label: _quantiles(tables, flow) for label, flow in flows.items()}
+    shares = {label: rows for label, rows in shares.items() if rows.height}
+    if not shares:
+        raise ReportError("No what-if run recorded a round-trip time.")
+    legend = _legend(list(shares))
+    x = alt.X("ms", type="quantitative", axis=x_axis("Round-trip time [ms]"), scale=alt.Scale(zero=False))
+    y = alt.Y("share", type="quantitative", axis=y_axis("Share of samples at most as long [%]"))
+    tips = [
+        alt.Tooltip("share", type="quantitative", format=",.1f", title="Share of samples [%]"),
+        alt.Tooltip("ms", type="quantitative", format=",.2f", title="RTT [ms]"),
+    ]
+    layers = []
+    for label, rows in shares.items():
+        mark = alt.Chart(inline(rows)).mark_line(strokeWidth=2.2 if label == CAPTURED else 1.4, clip=True)
+        layers.append(legend.encode(mark, label, x, y, order="share:Q", tooltip=tips))
+    medians = "; ".join(f"{label} {_median(rows):.0f} ms" for label, rows in shares.items())
+    notes = ["With a proxy, the round-trip time is that of the connection from the sender to the proxy."]
+    text = ChartText(
+        f"Distribution of round-trip times {_where(tables)}",
+        f"Share of round-trip time samples up to each value. Medians: {medians}.",
+        [*(notes if _is_split(tables) else []), *_left_out(tables, flows)],
+    )
+    return layered_chart(layers, text, height=260)
+
+
+def _where(tables: Tables) -> str:
+    model = uses_channel_model(tables, "what_if")
+    return "over the channel of the first seed" if model else "over the captured channel"
+
+
+def _subjects(tables: Tables) -> pl.DataFrame:
+    """Return run, flow and subject of each recorded what-if run, the first of each subject."""
+    columns = ["run_id", "flow_id", "purpose", "channel_mode"]
+    runs = runs_with_subject(tables, columns).filter(pl.col("purpose") == "what_if")
+    kept = runs.filter(
+        (pl.col("channel_mode") != "resampled") & pl.col("run_id").is_in(list(runs_with_rows(tables, "segments")))
+    )
+    return kept.unique("subject", keep="first", maintain_order=True)
+
+
+def _is_split(tables: Tables) -> bool:
+    return bool((runs_with_subject(tables, ["proxy"])["proxy"] != "none").any())
+
+
+def _recorded(tables: Tables, view: View) -> dict[str, Flow]:
+    """Return the captured flow, if there is one, and the first `SHOWN` recorded runs by their subject."""
+    chosen = _subjects(tables).head(SHOWN)
+    if chosen.is_empty():
+        raise ReportError(_NOT_RECORDED)
+    found: dict[str, Flow] = {}
+    with suppress(ReportError):  # Runs over a channel model have no captured flow.
+        found[CAPTURED] = flow_of(tables, View(view.flow_id, view.run_id))
+    for run_id, flow_id, subject in chosen.select("run_id", "flow_id", "subject").iter_rows():
+        found[subject] = flow_of(tables, View(flow_id, run_id))
+    return found
+
+
+def _left_out(tables: Tables, flows: dict[str, Flow]) -> list[str]:
+    more = _subjects(tables).height - sum(label != CAPTURED for label in flows)
+    return [f"{more} more runs are not drawn."] if more else []
+
+
+def _legend(labels: list[str]) -> Legend:
+    runs = [label for label in labels if label != CAPTURED]
+    colours = dict(zip(runs, category_colours(len(runs)), strict=True))
+    return Legend([(label, colours.get(label, SHADE)) for label in labels])
+
+
+def _acked(tables: Tables, flow: Flow) -> pl.DataFrame:
+    """Return `s`, seconds since the first data segment, and `bytes` newly acknowledged, in order of time.
+
+    With proxies, the octets are those acknowledged on the last connection, by the receiver.
+    """
+    is_data = (pl.col("direction") == flow.data) & (pl.col("payload_bytes") > 0)
+    first = read_flow(tables, "segments", flow.view, ["t_ns"], is_data)["t_ns"].min()
+    is_ack = (pl.col("direction") == flow.acks) & pl.col("ack").is_not_null()
+    acks = read_flow(tables, "segments", _last_leg(tables, flow), ["t_ns", "ack"], is_ack).sort("t_ns")
+    highest = pl.col("ack").cum_max()
+    new = (highest - highest.shift(1)).fill_null(0).cast(pl.Int64)
+    rows = acks.select(s=(pl.col("t_ns") - (first if isinstance(first, int) else 0)) / 1e9, bytes=new)
+    return rows.filter(pl.col("s") >= 0)
+
+
+def _last_leg(tables: Tables, flow: Flow) -> View:
+    mine = (pl.col("run_id") == flow.view.run_id) & (pl.col("flow_id") == flow.view.flow_id)
+    leg = lazy(tables, "segments").filter(mine).select(pl.col("leg").max()).collect().item()
+    return replace(flow.view, leg=leg or 0)
+
+
+def _per_bin(rows: pl.DataFrame, width: float, end: float) -> pl.DataFrame:
+    """Return the rate [Mbit/s] of each bin of `width` s; a last row closes the line."""
+    count = max(1, round(end / width))
+    slot = (pl.col("s") / width).floor().cast(pl.Int64).clip(0, count - 1).alias("slot")
+    sums = rows.group_by(slot).agg(pl.col("bytes").sum())
+    grid = pl.DataFrame({"slot": pl.int_range(count, eager=True)}).join(sums, on="slot", how="left").sort("slot")
+    length = pl.when(pl.col("slot") == count - 1).then(end - (count - 1) * width).otherwise(width)
+    rates = grid.select(
+        (pl.col("slot") * float(width)).round(6).alias(TIME),
+        (pl.col("bytes").fill_null(0) * 8 / length / 1e6).round(5).alias("mbps"),
+    )
+    return pl.concat([rates, rates[-1:].with_columns(pl.lit(end).alias(TIME))])
+
+
+def _quantiles(tables: Tables, flow: Flow) -> pl.DataFrame:
+    """Return `share` in percent and the `ms` that this share of the samples does not exceed."""
+    mine = (pl.col("run_id") == flow.view.run_id) & (pl.col("flow_id") == flow.view.flow_id) & (pl.col("leg") == 0)
+    samples = lazy(tables, "segments").filter(
+        mine & pl.col("rtt_ns").is_not_null() & (pl.col("direction") == flow.acks)
+    )
+    points = [i / QUANTILES for i in range(QUANTILES + 1)]
+    values = samples.select(pl.col("rtt_ns").quantile(p).alias(f"{p}") for p in points).collect()
+    found = pl.DataFrame({"share": [100 * p for p in points], "ms": list(values.row(0))})
+    return found.drop_nulls().with_columns(pl.col("share").round(2), (pl.col("ms") / 1e6).round(4))
+
+
+def _median(rows: pl.DataFrame) -> float:
+    return float(rows["ms"][rows.height // 2])

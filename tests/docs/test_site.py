@@ -1,0 +1,57 @@
+"""The pages of the site: each is in the navigation, and the code that they show is right.
+
+`make docs` runs the tutorial and the notebooks; here is what takes no time.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from hindflight.replay.controllers.base import variant_names
+from hindflight.replay.scenario.model import load_scenario
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+GUIDES = sorted([*(DOCS / "howto").glob("*.md"), *(DOCS / "from").glob("*.md"), DOCS / "tutorial.md"])
+NOTEBOOKS = sorted((DOCS / "notebooks").glob("*.ipynb"))
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
+
+
+def test_the_navigation_lists_every_page() -> None:
+    listed: set[Path] = set()
+    for block in blocks(DOCS / "index.md", r"\{toctree\}"):
+        for line in block.splitlines():
+            if line and not line.startswith(":"):
+                listed |= set(DOCS.glob(f"{line}.*")) or {(DOCS / line).resolve()}
+    pages = {p for p in DOCS.rglob("*") if p.suffix in {".md", ".ipynb"} and p != DOCS / "index.md"}
+    assert pages - listed == set()
+
+
+@pytest.mark.parametrize("page", GUIDES, ids=lambda p: p.stem)
+def test_the_python_of_a_guide_parses(page: Path) -> None:
+    for code in [*blocks(page, "python"), *blocks(page, r"\{code-cell\}")]:
+        if not code.startswith("%%"):
+            ast.parse(code)
+
+
+@pytest.mark.parametrize("page", GUIDES, ids=lambda p: p.stem)
+def test_the_scenarios_of_a_guide_are_valid(page: Path, tmp_path: Path) -> None:
+    for i, text in enumerate(blocks(page, "toml")):
+        if "duration" in tomllib.loads(text):
+            path = tmp_path / f"{i}.toml"
+            path.write_text(text)
+            assert load_scenario(path, (*variant_names(), "gentle")).links
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
+def test_a_notebook_is_stored_without_outputs(path: Path) -> None:
+    cells = json.loads(path.read_text())["cells"]
+    assert [c for c in cells if c.get("outputs") or c.get("execution_count")] == []

@@ -1,0 +1,122 @@
+"""The claims: those of the list, each with a judge, in readable scenarios with sources."""
+
+from __future__ import annotations
+
+import csv
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from hindflight.replay.catalogue import catalogue
+from hindflight.replay.papers.catalogue import PAPERS, paper_of
+from hindflight.replay.papers.claims import claims_of
+from hindflight.replay.papers.lab import Bench, Lab, changed, config_of, scenario_of, scenario_text
+from hindflight.replay.papers.model import Cell, Paper, Reading, table
+from hindflight.replay.scenario.model import load_scenario
+from hindflight.toolkit.errors import HindflightError, ScenarioError
+
+ROOT = Path(__file__).resolve().parents[3]
+LIST = ROOT.parent / "shared" / "spec" / "claims.tsv"
+KINDS = {"absolute": {"value", "range"}}
+SOURCED = re.compile(r"#.*(paper, (section|figure|table|abstract)|not given)")
+UNSOURCED_KEYS = {"name", "model"}
+
+
+@pytest.fixture(params=PAPERS, scope="module")
+def paper(request: pytest.FixtureRequest) -> Paper:
+    return paper_of(request.param)
+
+
+def listed(number: str) -> dict[str, dict[str, str]]:
+    if not LIST.is_file():
+        pytest.skip(f"{LIST} is not there: the list of claims is not part of the repository")
+    with LIST.open(encoding="utf-8") as file:
+        rows = csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
+        return {row["id"]: row for row in rows if row["paper"] == number}
+
+
+def test_claims_are_those_of_the_list(paper: Paper) -> None:
+    rows = listed(paper.number)
+    claims = {claim.claim_id: claim for claim in claims_of(paper.number)}
+    assert list(claims) == list(rows)
+    for claim_id, row in rows.items():
+        claim = claims[claim_id]
+        assert claim.kind in KINDS.get(row["kind"], {row["kind"]}), claim_id
+        assert (claim.origin, claim.by) == (row["origin"], row["by"]), claim_id
+        assert claim.text not in row.values(), f"{claim_id} is in the words of the list"
+
+
+def test_every_claim_that_can_be_tested_has_a_judge(paper: Paper) -> None:
+    testable = {claim.claim_id for claim in claims_of(paper.number) if claim.by != "not testable"}
+    assert set(paper.judges) == testable
+    assert set(paper.experiments) <= testable
+
+
+def test_numbers_have_bounds(paper: Paper) -> None:
+    for claim in claims_of(paper.number):
+        if claim.by == "engine" and claim.kind in {"ratio", "range", "knee"}:
+            low, high = claim.bounds
+            assert low < high, claim.claim_id
+
+
+def test_one_reading_takes_everything_literally(paper: Paper) -> None:
+    assert sum(reading.literal for reading in paper.readings) == 1
+    names = [reading.name for reading in paper.readings]
+    assert len(set(names)) == len(names)
+
+
+def test_scenarios_run_as_they_are_and_say_where_each_value_comes_from(paper: Paper, tmp_path: Path) -> None:
+    known = tuple(variant.name for variant in catalogue())
+    for name in paper.scenarios:
+        path = tmp_path / f"{name}.toml"
+        path.write_text(scenario_text(name))
+        assert load_scenario(path, known).name == name
+        for line in scenario_text(name).splitlines():
+            key = line.partition("=")[0].strip()
+            if "=" in line and not line.startswith("#") and key not in UNSOURCED_KEYS:
+                assert SOURCED.search(line), f"{name}: {line}"
+
+
+def test_readings_can_be_run(paper: Paper) -> None:
+    experiments = [reading for each in paper.experiments.values() for reading in each.readings]
+    for reading in (*paper.readings, *experiments):
+        for name in paper.scenarios:
+            compare = tomllib.loads(scenario_text(name))["compare"]
+            cell = Cell(name, compare["variants"][0], compare.get("proxies", ["none"])[0])
+            config_of(Lab(Bench(), 1, quick=True, reading=reading).read(cell), 1)
+
+
+DOCUMENT = {"name": "x", "links": [{"name": "up", "loss": {"per": 0.1}}], "proxy": []}
+
+
+def test_changes_name_tables_by_name_or_number() -> None:
+    after = changed(DOCUMENT, [("links.up.loss.per", 0.2), ("links.0.rate", "1 Mbit/s")])
+    assert after["links"] == [{"name": "up", "loss": {"per": 0.2}, "rate": "1 Mbit/s"}]
+    assert DOCUMENT["links"][0]["loss"] == {"per": 0.1}  # type: ignore[index]
+
+
+def test_changes_write_tables_and_lists_and_delete() -> None:
+    flows = (table(name="a", proxies=("p",)), table(name="b"))
+    after = changed(DOCUMENT, [("flows", flows), ("links.up.loss", None)])
+    assert after["flows"] == [{"name": "a", "proxies": ["p"]}, {"name": "b"}]
+    assert after["links"] == [{"name": "up"}]
+
+
+def test_a_change_that_leads_nowhere_is_an_error() -> None:
+    with pytest.raises(ScenarioError, match=r"links\.down\.loss: no such table"):
+        changed(DOCUMENT, [("links.down.loss", None)])
+
+
+def test_a_reading_prevails_and_leaves_out_what_a_scenario_lacks() -> None:
+    per = "links.W-U.loss.per"
+    reading = Reading("r", "", ((per, 0.5), ("links.nowhere.delay", "1 s")), chains=(("none", "truck"),))
+    cell = Lab(Bench(), 1, quick=True, reading=reading).read(Cell("haps-split", "newreno", "none", ((per, 0.001),)))
+    assert cell.proxy == "truck"
+    assert scenario_of(cell.scenario, cell.changes).links[0].forward.loss.model_dump()["per"] == 0.5
+
+
+def test_an_unknown_paper_is_named() -> None:
+    with pytest.raises(HindflightError, match="no paper is called 'haps'; choose one of haps-split"):
+        paper_of("haps")

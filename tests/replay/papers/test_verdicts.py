@@ -1,0 +1,154 @@
+"""The rules by which numbers become verdicts, and the intervals that they use."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from hindflight.replay.papers.judge import Effort, judge_claim
+from hindflight.replay.papers.lab import Bench, Lab
+from hindflight.replay.papers.model import Claim, Estimate, Judges, Paper, Part
+from hindflight.replay.papers.statistics import (
+    bootstrap,
+    break_of_slope,
+    difference,
+    estimate,
+    knee_of,
+    mean,
+    ratio,
+)
+from hindflight.replay.papers.verdicts import exact, holds, ordered, settled, verdict_of, within
+
+BOUNDS = (0.5, 0.7)
+
+
+def found(low: float, high: float, wider: float = 0.0) -> Estimate:
+    return Estimate((low + high) / 2, low, high, low - wider, high + wider)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "state"),
+    [
+        (0.52, 0.56, "yes"),
+        (0.48, 0.52, "partly"),
+        (0.40, 0.49, "no"),
+        (0.71, 0.80, "no"),
+        (0.45, 0.75, "undecided"),
+        (0.45, 0.55, "undecided"),
+    ],
+)
+def test_a_number_inside_overlapping_or_outside_its_tolerance(low: float, high: float, state: str) -> None:
+    # The tolerance is 0.1, so an interval narrower than 0.05 is narrow enough to be "partly".
+    assert within("", found(low, high), BOUNDS).state == state
+
+
+def test_an_ordering_needs_an_interval_without_zero() -> None:
+    assert ordered("", found(0.1, 0.2)).state == "yes"
+    assert ordered("", found(-0.2, -0.1)).state == "no"
+    assert ordered("", found(-0.1, 0.2)).state == "undecided"
+    assert ordered("", found(0.0, 0.0)).state == "no"
+
+
+def parts(*states: str) -> list[Part]:
+    facts = {"yes": True, "no": False, "undecided": None}
+    return [Part("", "partly", "partly") if state == "partly" else holds("", facts[state]) for state in states]
+
+
+@pytest.mark.parametrize(
+    ("states", "verdict"),
+    [
+        (("yes", "yes"), "reproduced"),
+        (("no", "no"), "not_reproduced"),
+        (("yes", "no"), "partly"),
+        (("partly",), "partly"),
+        (("partly", "yes"), "partly"),
+        (("yes", "undecided"), "too_few_runs"),
+        (("no", "undecided"), "too_few_runs"),
+        (("yes", "no", "undecided"), "partly"),
+        (("partly", "undecided"), "too_few_runs"),
+    ],
+)
+def test_parts_make_a_verdict(states: tuple[str, ...], verdict: str) -> None:
+    assert verdict_of(parts(*states)) == verdict
+
+
+def test_a_quick_verdict_must_hold_at_999() -> None:
+    near = [within("", found(0.52, 0.56, wider=0.05), BOUNDS)]
+    assert verdict_of(near) == "reproduced"
+    assert verdict_of(near, strict=True) == "too_few_runs"
+    assert not settled(near, strict=True)
+
+
+def test_more_runs_are_made_until_the_interval_is_narrow() -> None:
+    assert not settled([within("", found(0.52, 0.60), BOUNDS)], strict=False)
+    assert settled([within("", found(0.52, 0.56), BOUNDS)], strict=False)
+    assert settled(parts("yes", "no", "undecided"), strict=False), "nothing can change the verdict any more"
+
+
+def test_exact_numbers_need_no_interval() -> None:
+    assert exact("", 41.67, (41, 43)).state == "yes"
+    assert exact("", 43.1, (41, 43)).state == "no"
+
+
+def test_the_interval_of_a_mean_is_students() -> None:
+    values = np.array([1.0, 2.0, 3.0, 4.0, 5.0])
+    interval = mean(values)
+    assert (interval.low, interval.high) == pytest.approx((3 - 1.9632, 3 + 1.9632), abs=1e-3)
+
+
+def test_what_runs_have_in_common_cancels() -> None:
+    rng = np.random.default_rng(7)
+    common = rng.normal(100, 30, 50)
+    a, b = common + 1 + rng.normal(0, 0.1, 50), common
+    assert difference(a, b).low > 0.9
+    twice = ratio(2 * common, common)
+    assert (twice.low, twice.high) == pytest.approx((2, 2), abs=1e-6)
+
+
+def test_intervals_of_a_ratio_cover_it() -> None:
+    rng = np.random.default_rng(1)
+    hits = 0
+    for _ in range(400):
+        a, b = rng.normal(10, 2, 30), rng.normal(5, 1, 30)
+        interval = estimate(lambda x, y: x / y, a, b)
+        hits += interval.low <= 2 <= interval.high
+    assert 0.92 < hits / 400 < 0.98
+
+
+def test_knees() -> None:
+    xs = (10, 50, 84, 150, 250)
+    assert knee_of(xs, (100, 500, 840, 990, 1000)) == pytest.approx(84 + 66 * 110 / 150)
+    bent = [min(x, 84) + 0.05 * max(0, x - 84) for x in range(10, 251, 10)]
+    assert break_of_slope(tuple(range(10, 251, 10)), bent) == pytest.approx(84, abs=1.5)
+    flat = bootstrap(lambda *ys: knee_of(xs, ys), *(np.full(10, y) for y in (100.0, 500.0, 840.0, 990.0, 1000.0)))
+    assert flat.low == flat.high == flat.value
+
+
+CLAIM = Claim("x", "", "", "", "ratio", "", "", "", "stated", "engine", "", BOUNDS)
+
+
+def paper_with(judges: Judges) -> Paper:
+    return Paper("0", "p", "", "", (), (), (), judges, (), {})
+
+
+def test_runs_double_until_they_decide() -> None:
+    seen, judge = [], Judges()
+
+    @judge("x")
+    def _(lab: Lab, claim: Claim) -> list[Part]:
+        lab.used.add(None)  # type: ignore[arg-type]  # a judge that ran something
+        seen.append(lab.runs)
+        wide = 1.0 / lab.runs
+        return [within("", found(0.6 - wide, 0.6 + wide), claim.bounds)]
+
+    effort = Effort(first=4, most=100, readings=4, figures=4, quick=False)
+    judged = judge_claim(paper_with(judge), CLAIM, effort, Bench())
+    # An interval that narrows with the number of runs; each step is at least half as many again.
+    assert seen[0] == 4
+    assert all(after >= 1.5 * before for before, after in pairwise(seen))
+    assert (judged.verdict, judged.runs) == ("reproduced", seen[-1])
+    assert 2.0 / seen[-1] <= 0.05
+    few = judge_claim(paper_with(judge), CLAIM, Effort(4, 8, 4, 4, quick=False), Bench())
+    assert few.verdict == "too_few_runs"

@@ -1,0 +1,74 @@
+"""Goodput over time and round-trip times of recorded runs, next to the captured flow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import vl_convert
+
+from hindflight.reports import charts
+from hindflight.reports.bundle import vega_lite_version
+from hindflight.reports.charts import distributions
+from hindflight.toolkit.errors import ReportError
+from hindflight.toolkit.schema import table_from_rows
+from tests.reports.conftest import MSS, RTT_NS, SEGMENTS, Tables, flow_row, flow_segments, run_row
+from tests.reports.test_charts import layer_rows, rows_of
+
+END_TO_END, SPLIT = "reno", "reno, split at gateway"
+
+
+@pytest.fixture
+def recorded() -> Tables:
+    """The captured flow, a run without a proxy, and one whose second connection delivers a second later."""
+    captured, alone, first = flow_segments(), flow_segments(3, start_ns=0), flow_segments(4, start_ns=0)
+    second = [{**row, "leg": 1, "t_ns": int(str(row["t_ns"])) + 10**9} for row in first]
+    rows = {
+        "segments": [*captured, *alone, *first, *second],
+        "flows": [flow_row(captured), flow_row(alone, 3), flow_row(first, 4)],
+        "runs": [run_row(3, "reno", "none"), run_row(4, "reno", "gateway")],
+    }
+    return {name: table_from_rows(name, table) for name, table in rows.items()}
+
+
+def rates(spec: dict[str, Any], label: str) -> list[tuple[float, float]]:
+    return [(float(row["t"]), float(row["mbps"])) for row in layer_rows(spec, label)]
+
+
+def test_goodput_over_time_counts_what_the_receiver_acknowledged(recorded: Tables) -> None:
+    spec = charts.what_if_throughput(recorded).to_dict()
+    alone, split = rates(spec, END_TO_END), rates(spec, SPLIT)
+    assert rates(spec, distributions.CAPTURED) == alone  # the same packets
+    width = alone[1][0] - alone[0][0]
+    for series in (alone, split):
+        octets = sum(mbps for _, mbps in series[:-2]) * width + series[-2][1] * (series[-1][0] - series[-2][0])
+        assert octets * 1e6 / 8 == pytest.approx((SEGMENTS - 1) * MSS, rel=0.01)
+    starts = [next(t for t, mbps in series if mbps > 0) for series in (alone, split)]
+    assert starts[1] - starts[0] == pytest.approx(1, abs=width)
+
+
+def test_round_trip_times_are_shares_of_all_samples_of_the_sender(recorded: Tables) -> None:
+    spec = charts.what_if_rtt(recorded).to_dict()
+    for label in (distributions.CAPTURED, END_TO_END, SPLIT):
+        points = [(float(row["share"]), float(row["ms"])) for row in layer_rows(spec, label)]
+        assert [share for share, _ in points] == [i / 2 for i in range(201)]
+        assert points == sorted(points)
+        assert points[100][1] == pytest.approx(RTT_NS / 1e6, rel=0.01)
+    assert any("With a proxy" in note for note in spec["title"]["subtitle"])
+
+
+def test_more_runs_than_can_be_told_apart_are_said_to_be_left_out(recorded: Tables, monkeypatch: Any) -> None:
+    monkeypatch.setattr(distributions, "SHOWN", 1)
+    spec = charts.what_if_throughput(recorded).to_dict()
+    assert "1 more runs are not drawn." in spec["title"]["subtitle"]
+    assert len(spec["layer"]) == 2
+
+
+@pytest.mark.parametrize("draw", [charts.what_if_rtt, charts.what_if_throughput])
+def test_they_render_and_say_why_not(draw: Any, recorded: Tables) -> None:
+    svg = vl_convert.vegalite_to_svg(draw(recorded).to_dict(), vl_version=vega_lite_version())
+    assert "NaN" not in svg
+    with pytest.raises(ReportError, match="recorded"):
+        draw({"runs": recorded["runs"]})
+    modelled = {**recorded, "flows": table_from_rows("flows", []), "segments": recorded["segments"]}
+    assert rows_of(draw(modelled).to_dict(), draw(modelled).to_dict()["layer"][0]["data"]["name"])
