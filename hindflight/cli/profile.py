@@ -26,21 +26,19 @@ SHOWN_FLAGS = 15
 
 def print_flows(source: Path, profile: str, times: tuple[str, str], wide: bool, form: str) -> None:
     """Print the flows of a capture between two times as CSV or JSON (`form`), or as a table of the main fields."""
-    from hindflight.toolkit.capture import TcptraceStream
+    from hindflight.profiles import open_profile
 
-    _check(source, profile, "tcptrace")
-    from_ns, to_ns = capture_span(source, *times)
-    stream = TcptraceStream(source, json=form != "csv", from_ns=from_ns, to_ns=to_ns)
+    limits = (None, None) if source.is_dir() else capture_span(source, *times)
+    stream = open_profile(source, "flows", profile, json=form != "csv", limits=limits)
     _print(stream, form, f'"profile": "{profile}", "flows"', _shown, wide)
     _report_issues(stream, source)
 
 
 def print_segments(source: Path, profile: str, wide: bool, form: str) -> None:
     """Print the analysis of the segments of a capture as CSV or JSON (`form`), or as a table of the main fields."""
-    from hindflight.toolkit.capture import WiresharkStream
+    from hindflight.profiles import open_profile
 
-    _check(source, profile, "wireshark")
-    stream = WiresharkStream(source, json=form != "csv")
+    stream = open_profile(source, "segments", profile, json=form != "csv")
     _print(stream, form, f'"profile": "{profile}", "segments"', _analysis, wide)
     _report_issues(stream, source)
 
@@ -64,13 +62,6 @@ def refuse_conditions(rows: str, given: Mapping[str, object]) -> None:
         raise HindflightError(
             f"--profile gives every {rows} of a capture", f"leave out {names}, or leave out --profile"
         )
-
-
-def _check(source: Path, profile: str, known: str) -> None:
-    if profile != known:
-        raise HindflightError(f"--profile {profile} is not known", f"there is {known}")
-    if source.is_dir():
-        raise HindflightError(f"--profile needs a capture; {source} is a folder", "give the file with the packets")
 
 
 def _report_issues(stream: TextStream, source: Path) -> None:

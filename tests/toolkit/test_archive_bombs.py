@@ -24,7 +24,9 @@ LIMIT_MB = 100
 
 def read(path: Path) -> tuple[int, int, str]:
     """Return the exit code, the peak memory in MB and the messages of `hindflight flows`."""
-    done = subprocess.run([sys.executable, "-c", PROGRAM, path], capture_output=True, text=True, timeout=120, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, path], capture_output=True, text=True, timeout=120, check=True
+    )
     *messages, last = done.stderr.splitlines()
     code, peak_mb = map(int, last.split())
     return code, peak_mb, "\n".join(messages)

@@ -47,7 +47,14 @@ fn frames(links: &[u16], input: &[u8]) {
     };
     let link = links[usize::from(selector) % links.len()];
     let mut file = Vec::with_capacity(input.len() * 2 + 64);
-    for word in [0xa1b2_c3d4_u32, 0x0004_0002, 0, 0, 0x0004_0000, u32::from(link)] {
+    for word in [
+        0xa1b2_c3d4_u32,
+        0x0004_0002,
+        0,
+        0,
+        0x0004_0000,
+        u32::from(link),
+    ] {
         file.extend_from_slice(&word.to_le_bytes());
     }
     let mut second = 1_700_000_000_u32;

@@ -240,7 +240,9 @@ impl fmt::Display for DecodeError {
                 f,
                 "ends within the file header, after {have_bytes} of {need_bytes} octets"
             ),
-            Self::UnknownFormat { found } | Self::NotACapture { found } => write!(f, "is not a capture: {found}"),
+            Self::UnknownFormat { found } | Self::NotACapture { found } => {
+                write!(f, "is not a capture: {found}")
+            }
             Self::LinkType { number } => {
                 let name = crate::link::unsupported_name(*number);
                 write!(f, "has link type {number} ({name}), which is not supported")

@@ -257,6 +257,9 @@ impl CwndEstimator {
     pub fn push_sample(&mut self, row: Sample, pipe_integral: i128) {
         self.end_row(row.t_ns, pipe_integral);
         self.last_pipe_integral = pipe_integral;
+        if self.held.is_empty() {
+            self.held.reserve_exact(1);
+        }
         self.held.push(row);
     }
 

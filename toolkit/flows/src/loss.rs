@@ -434,6 +434,12 @@ fn add_fate(
     if !entry.map_or(range.primary, |entry| entry.primary) {
         return;
     }
+    // The receiver refused the octet of a zero-window probe, so the network did not lose it.
+    if entry.map_or(range.window_probe, |entry| {
+        entry.reason == Reason::ZeroWindow
+    }) {
+        return;
+    }
     let passed = entry.filter(|entry| entry.not_captured);
     let not_captured = passed.is_some() || (number == 0 && range.first_not_captured);
     let reason = match reason {

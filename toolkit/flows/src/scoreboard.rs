@@ -61,6 +61,9 @@ pub struct Range {
     pub state: State,
     /// The original transmission was not captured: the range was a gap that a retransmission filled.
     pub first_not_captured: bool,
+    /// The original transmission is an octet sent into a window of zero, which the receiver refuses (RFC 9293
+    /// §3.8.6.1).
+    pub window_probe: bool,
     /// The range counts as one segment if the original transmission is lost. False for the second part of a segment
     /// that was split.
     pub primary: bool,
@@ -332,6 +335,7 @@ impl Scoreboard {
             retransmissions: None,
             state: State::Outstanding,
             first_not_captured: false,
+            window_probe: false,
             primary: true,
         };
         if start > self.snd_nxt {
@@ -346,6 +350,29 @@ impl Scoreboard {
         self.snd_nxt = end;
     }
 
+    /// Marks the last range added as a zero-window probe.
+    pub fn mark_window_probe(&mut self) {
+        if let Some(last) = self.ranges.back_mut() {
+            last.window_probe = true;
+        }
+    }
+
+    /// Takes back the octet of a zero-window probe that was refused, if it is the last one and a segment sends it at
+    /// `start` once the window is open. The caller frees its retransmissions.
+    pub fn take_refused_probe(&mut self, start: i64) -> Option<Range> {
+        let last = *self.ranges.back()?;
+        let refused = last.window_probe && last.start == start && last.state == State::Outstanding;
+        if !refused {
+            return None;
+        }
+        if last.retransmissions.is_some() {
+            self.retrans_out_bytes -= last.end - last.start;
+        }
+        self.ranges.pop_back();
+        self.snd_nxt = start;
+        Some(last)
+    }
+
     /// Adds a gap of new octets at SND.NXT. A transmission of them was lost before the one that `revealed` it.
     pub fn open_gap(&mut self, start: i64, end: i64, revealed: Transmission) {
         self.ranges.push_back(Range {
@@ -355,6 +382,7 @@ impl Scoreboard {
             retransmissions: None,
             state: State::Gap,
             first_not_captured: false,
+            window_probe: false,
             primary: true,
         });
         self.snd_nxt = end;

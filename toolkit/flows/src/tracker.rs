@@ -189,10 +189,8 @@ impl Tracker {
         let mut connection = Connection::new(flow_id, segment);
         let note = connection.push(segment, &mut self.events, &mut self.samples);
         let closed = connection.is_closed();
-        let state = Opening::of(segment, &key).map_or_else(
-            || State::Open(Box::new(connection)),
-            State::Opening,
-        );
+        let state = Opening::of(segment, &key)
+            .map_or_else(|| State::Open(Box::new(connection)), State::Opening);
         let slot = self.open(Slot {
             key,
             flow_id,

@@ -9,7 +9,9 @@ use std::path::Path;
 
 /// Calls `read` with each seed of target `name`.
 fn each_seed(name: &str, read: impl Fn(&[u8])) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../decoder/fuzz/corpus").join(name);
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../decoder/fuzz/corpus")
+        .join(name);
     let seeds = fs::read_dir(folder).expect("seeds of the target");
     let mut count = 0;
     for seed in seeds {

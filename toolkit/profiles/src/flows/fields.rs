@@ -36,9 +36,11 @@ const OF_DIRECTIONS: [&str; 21] = [
 /// The names of all columns.
 pub fn names() -> Vec<String> {
     let first = FIRST.iter().map(|&name| name.to_owned());
-    let directions = ["a2b", "b2a"]
-        .into_iter()
-        .flat_map(|way| OF_DIRECTIONS.iter().map(move |name| format!("{way}_{name}")));
+    let directions = ["a2b", "b2a"].into_iter().flat_map(|way| {
+        OF_DIRECTIONS
+            .iter()
+            .map(move |name| format!("{way}_{name}"))
+    });
     first.chain(directions).collect()
 }
 

@@ -97,7 +97,10 @@ impl Flows {
     }
 
     fn add(&mut self, row: &FlowRow) {
-        self.start_ns = Some(self.start_ns.map_or(row.start_ns, |ns| ns.min(row.start_ns)));
+        self.start_ns = Some(
+            self.start_ns
+                .map_or(row.start_ns, |ns| ns.min(row.start_ns)),
+        );
         let payload = row.directions[row.data_direction as usize].payload_bytes;
         self.rows.push(Place {
             order: (Reverse(payload), row.flow_id),
