@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hindflight.toolkit.export.graphs import GRAPHS, Connection
-from hindflight.toolkit.rows import rows_of
+from hindflight.toolkit.rows import grouped, rows_of
 from hindflight.toolkit.text import endpoint
 
 if TYPE_CHECKING:
@@ -51,15 +51,14 @@ def connections(chosen: Chosen) -> list[Drawable]:
     """Return the connections of an export, in order of their numbers; nothing is drawn yet."""
     segments = chosen.table("segments")
     keys = segments["flow_id"].to_numpy().astype(np.int64) * 256 + segments["leg"].to_numpy()
-    order = np.argsort(keys, kind="stable")
-    known, starts = np.unique(keys[order], return_index=True)
+    order, groups = grouped(keys)
     ordered = segments.select(_COLUMNS).take(order)
     ends = {
         flow["flow_id"]: (endpoint(flow["a_addr"], flow["a_port"]), endpoint(flow["b_addr"], flow["b_port"]))
         for flow in chosen.table("flows").to_pylist()
     }
     found = []
-    for key, start, stop in zip(known.tolist(), starts.tolist(), [*starts[1:].tolist(), len(keys)], strict=True):
+    for key, start, stop in groups:
         flow, leg = divmod(key, 256)
         found.append(Drawable(f"{flow}.{leg}" if leg else str(flow), ends[flow], ordered.slice(start, stop - start)))
     return found

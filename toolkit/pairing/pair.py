@@ -15,6 +15,7 @@ from hindflight.toolkit.errors import CaptureError
 from hindflight.toolkit.pairing.clock import Clock, Passages, compare_clocks
 from hindflight.toolkit.pairing.match import match
 from hindflight.toolkit.pairing.packets import COLUMNS, Packets, packets_of, split_records
+from hindflight.toolkit.rows import grouped
 from hindflight.toolkit.schema import TABLES, conform, table_from_rows
 
 if TYPE_CHECKING:
@@ -144,15 +145,9 @@ def _segments_of(workspace: Workspace, flows: Sequence[int]) -> dict[int, pa.Tab
 
     wanted = (pc.field("run_id") == 0) & pc.field("flow_id").isin(pa.array(flows, pa.uint32()))
     rows = workspace.table("segments", COLUMNS, wanted)
-    keys = rows["flow_id"].to_numpy()
-    order = np.argsort(keys, kind="stable")
+    order, groups = grouped(rows["flow_id"].to_numpy())
     ordered = rows.take(order)
-    known, starts = np.unique(keys[order], return_index=True)
-    stops = [*starts[1:].tolist(), len(keys)]
-    return {
-        flow: ordered.slice(start, stop - start)
-        for flow, start, stop in zip(known.tolist(), starts.tolist(), stops, strict=True)
-    }
+    return {flow: ordered.slice(start, stop - start) for flow, start, stop in groups}
 
 
 def _matched(segments: dict[int, pa.Table], flow_id: int, other_flow_id: int, flipped: bool) -> list[_Way]:

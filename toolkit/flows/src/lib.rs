@@ -15,7 +15,6 @@ mod jump;
 mod key;
 mod loss;
 mod missing;
-mod opening;
 mod ordering;
 mod passes;
 mod remote;

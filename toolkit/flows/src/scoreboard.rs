@@ -3,6 +3,8 @@
 //!
 //! Each range is inserted, delivered and removed once, so the cost per segment does not depend on the window.
 
+mod window_probe;
+
 use std::collections::VecDeque;
 
 use crate::intervals::Intervals;
@@ -348,29 +350,6 @@ impl Scoreboard {
         }
         self.ranges.push_back(range);
         self.snd_nxt = end;
-    }
-
-    /// Marks the last range added as a zero-window probe.
-    pub fn mark_window_probe(&mut self) {
-        if let Some(last) = self.ranges.back_mut() {
-            last.window_probe = true;
-        }
-    }
-
-    /// Takes back the octet of a zero-window probe that was refused, if it is the last one and a segment sends it at
-    /// `start` once the window is open. The caller frees its retransmissions.
-    pub fn take_refused_probe(&mut self, start: i64) -> Option<Range> {
-        let last = *self.ranges.back()?;
-        let refused = last.window_probe && last.start == start && last.state == State::Outstanding;
-        if !refused {
-            return None;
-        }
-        if last.retransmissions.is_some() {
-            self.retrans_out_bytes -= last.end - last.start;
-        }
-        self.ranges.pop_back();
-        self.snd_nxt = start;
-        Some(last)
     }
 
     /// Adds a gap of new octets at SND.NXT. A transmission of them was lost before the one that `revealed` it.

@@ -1,6 +1,8 @@
 //! The connections of a capture: opens them, assigns segments to them, and retires them. Retired connections take no
 //! memory.
 
+mod opening;
+
 use std::collections::VecDeque;
 
 use hashbrown::HashTable;
@@ -8,8 +10,9 @@ use hindflight_decoder::Segment;
 
 use crate::connection::Connection;
 use crate::key::Key;
-use crate::opening::Opening;
 use crate::rows::{Event, FlowRow, Note, Sample};
+
+use opening::Opening;
 
 /// Lifetime of a closed connection: 2 MSL (RFC 9293 §3.4.2), with the MSL of 30 s of common stacks.
 const CLOSED_NS: i64 = 60_000_000_000;

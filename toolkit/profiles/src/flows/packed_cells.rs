@@ -131,7 +131,9 @@ mod tests {
     use proptest::prelude::*;
 
     fn write(out: &mut impl PlainCells, numbers: &[u64], signed: i64, flag: bool) {
-        numbers.iter().for_each(|&number| out.integer(number));
+        for &number in numbers {
+            out.integer(number);
+        }
         out.signed(signed);
         out.flag(flag);
         out.text("a2b");
