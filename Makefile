@@ -60,6 +60,7 @@ $(VENV)/.docs: requirements-docs.lock $(VENV)/.built
 docs: $(VENV)/.docs ## the documentation site, in build/site: runs the tutorial and the notebooks; any warning fails
 	@rm -rf build/site build/site-extra build/site-cache
 	$(BIN)/python -m docs.scripts.make_gallery build/site-extra
+	$(BIN)/python -m hindflight reproduce all -o build/site-extra/papers
 	$(BIN)/python -m sphinx -q -W --keep-going -b html -c docs/site -d build/site-cache . build/site
 	@echo "the site is build/site/docs/index.html"
 

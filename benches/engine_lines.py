@@ -1,14 +1,34 @@
 """Lines of the engine's code: without tests, blank lines and comments.
 
-`python -m benches lines [FOLDER]`. A module behind `#[cfg(test)]` does not count, in its own file or in another one.
+`python -m benches lines [FOLDER]`; `python -m benches lines --since COMMIT` shows what each commit since then added. A
+module behind `#[cfg(test)]` does not count, in its own file or in another one.
 """
 
 from __future__ import annotations
 
+import argparse
 import re
+import subprocess
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from functools import cache
+from io import BytesIO
 from pathlib import Path
 
-ENGINE = Path(__file__).resolve().parent.parent / "replay/engine/src"
+ROOT = Path(__file__).resolve().parent.parent
+SOURCES = "replay/engine/src"
+ENGINE = ROOT / SOURCES
+APART = {
+    "ns-2's TCP/Linux: a recovery algorithm and the integer arithmetic of its modules": (
+        "tcp/recovery/ns2_tcp_linux.rs",
+        "cc/variants/ns2_linux_",
+    ),
+    "split proxies": ("proxy/", "config/proxy.rs", "config/validate/proxy.rs", "config/validate/place.rs"),
+    "applications and their delays": ("app/", "config/application.rs"),
+    "controllers written in Python": ("cc/external.rs",),
+}
+"""Parts that are features of their own, by the beginnings of their paths."""
 TEST_MODULE = re.compile(
     r"^\s*#\[cfg\(test\)\]\s*\n((?:\s*#\[.*\]\n)*)\s*(?:pub(?:\(\w+\))? )?mod (\w+)\s*([;{])", re.MULTILINE
 )
@@ -51,14 +71,51 @@ def count(folder: Path = ENGINE) -> dict[str, int]:
     }
 
 
-def main(folders: list[str]) -> None:
-    """Print the lines of each part of the engine and their sum."""
-    for folder in [Path(name) for name in folders] or [ENGINE]:
-        lines = count(folder)
-        parts: dict[str, int] = {}
-        for name, number in lines.items():
-            part = name.partition("/")[0]
-            parts[part] = parts.get(part, 0) + number
-        for part, number in sorted(parts.items()):
-            print(f"  {part:20} {number:6}")
-        print(f"  {'sum':20} {sum(lines.values()):6} lines of code in {len(lines)} files")
+def lines_at(commit: str) -> int:
+    """Return the code lines of the engine at `commit`."""
+    archive = subprocess.run(["git", "archive", commit, SOURCES], cwd=ROOT, capture_output=True, check=True).stdout
+    with tempfile.TemporaryDirectory() as folder, tarfile.open(fileobj=BytesIO(archive)) as sources:
+        sources.extractall(folder, filter="data")
+        return sum(count(Path(folder) / SOURCES).values())
+
+
+def added(since: str) -> Iterator[tuple[int, str]]:
+    """Yield what each commit after `since` added to the engine's code, and its name; merges are left out."""
+    log = ["git", "log", "--no-merges", "--reverse", "--format=%h %s", f"{since}..HEAD", "--", SOURCES]
+    shown = subprocess.run(log, cwd=ROOT, capture_output=True, check=True, text=True).stdout
+    at = cache(lines_at)
+    for line in shown.splitlines():
+        commit = line.partition(" ")[0]
+        yield at(commit) - at(f"{commit}~1"), line
+
+
+def show(folder: Path) -> None:
+    """Print the lines of each part of the engine, their sum, and the parts of it that stand apart."""
+    lines = count(folder)
+    parts: dict[str, int] = {}
+    for name, number in lines.items():
+        part = name.partition("/")[0]
+        parts[part] = parts.get(part, 0) + number
+    for part, number in sorted(parts.items()):
+        print(f"  {part:20} {number:6}")
+    print(f"  {'sum':20} {sum(lines.values()):6} lines of code in {len(lines)} files")
+    for reason, beginnings in APART.items():
+        number = sum(number for name, number in lines.items() if name.startswith(beginnings))
+        print(f"  {'of these':20} {number:6} {reason}")
+
+
+def main(words: list[str]) -> None:
+    """Count and print."""
+    parser = argparse.ArgumentParser(prog="python -m benches lines")
+    parser.add_argument("folders", nargs="*", type=Path, default=[ENGINE])
+    parser.add_argument("--since", metavar="COMMIT", help="what each commit after this one added")
+    given = parser.parse_args(words)
+    if given.since is None:
+        for folder in given.folders:
+            show(folder)
+        return
+    print(f"  {lines_at(given.since):6} at {given.since}")
+    for number, name in added(given.since):
+        if number:
+            print(f"  {number:+6} {name}", flush=True)
+    print(f"  {lines_at('HEAD'):6} now")

@@ -82,10 +82,10 @@ def _pair_line(name: str, other: str, paired: Paired) -> PairLine:
     clock = paired.clock
     (row,) = paired.clocks.to_pylist()
     delays = pc.quantile(paired.pairs["delay_ns"], [0.0, 0.5]).to_pylist()
-    doubt_ms = (clock.offset_high_ns - clock.offset_low_ns) / 2e6
+    within_ms = (clock.offset_high_ns - clock.offset_low_ns) / 2e6
     drift = "drift not seen" if clock.drift_error_ppm is None else f"drift {clock.drift_ppm:+.2f} ppm"
     text = (
-        f"{name} and {other}: {counts}; clock {clock.offset_ns / 1e9:+.6f} s (within {doubt_ms:.3f} ms), {drift}; "
+        f"{name} and {other}: {counts}; clock {clock.offset_ns / 1e9:+.6f} s (within {within_ms:.3f} ms), {drift}; "
         f"one-way delay at least {delays[0] / 1e6:.3f} ms, median {delays[1] / 1e6:.3f} ms"
     )
     return PairLine(text, document | {"clock": row})

@@ -25,11 +25,15 @@ OnStep = Callable[[str, float], None]
 
 @dataclass(frozen=True, slots=True)
 class Reproduction:
-    """What was reproduced: rows of `claims` and `points`, the time in s of each paper, and the files written."""
+    """What was reproduced: rows of `claims` and `points`, the time in s of each paper, and the files written.
+
+    `literal` names, per paper, the reading that takes everything stated literally, where it was run.
+    """
 
     claims: list[dict[str, Any]]
     points: list[dict[str, Any]]
     seconds: dict[str, float]
+    literal: dict[str, str] = field(default_factory=dict)
     files: list[Path] = field(default_factory=list)
 
     def arrow(self) -> dict[str, pa.Table]:
@@ -82,6 +86,8 @@ def reproduce_papers(request: Request, out: Path | None, on_step: OnStep = lambd
         done.seconds[name] = time.monotonic() - begun
         done.claims.extend(claim_rows(result))
         done.points.extend(point_rows(result))
+        if request.full:
+            done.literal[name] = next(reading.name for reading in paper.readings if reading.literal)
         if out is not None:
             done.files.extend(_write(result, out, request))
     if out is not None:

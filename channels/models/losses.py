@@ -224,9 +224,6 @@ PacketLoss = Bernoulli | BitErrors | GilbertElliott | FourState | Markov
 TimeLoss = GilbertElliottTime | MarkovTime
 """Models in continuous time."""
 
-ANY_LOSS = Annotated[PacketLoss | TimeLoss, Field(discriminator="model")]
-"""All loss models, distinguished by the key `model`."""
-
 
 def _stay(mean_ns: float, sigma: float | None) -> Config:
     if sigma is None:

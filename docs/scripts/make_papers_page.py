@@ -37,8 +37,10 @@ def page(documents: Sequence[Mapping[str, Any]]) -> str:
             found[name] = (rows, document["full"], seconds)
     lines = [_HEAD]
     lines += _totals([row for name in PAPERS if name in found for row in _default(found[name][0])], "With our defaults")
-    literal = [row for name in PAPERS if name in found for row in _literal(paper_of(name), found[name][0])]
-    lines += _totals(literal, "With everything that the texts state taken literally")
+    full = [name for name in PAPERS if name in found and found[name][1]]
+    literal = [row for name in full for row in _literal(paper_of(name), found[name][0])]
+    title = "With everything that the texts state taken literally"
+    lines += _totals(literal, title) if literal else [f"## {title}", "", "No full run was made.", ""]
     for name in PAPERS:
         if name in found:
             lines += _paper(paper_of(name), *found[name])
@@ -119,7 +121,7 @@ def _paper(paper: Paper, rows: list[Row], full: bool, seconds: float) -> list[st
     lines += ["| chosen | value | why |", "|---|---|---|"]
     lines += [f"| {choice.name} | {choice.value} | {choice.why} |" for choice in paper.choices]
     lines += ["", "| claim | origin, by | expected | measured | verdict | literally |", "|---|---|---|---|---|---|"]
-    literal = {row["claim_id"]: row["verdict"] for row in _literal(paper, rows)}
+    literal = {row["claim_id"]: row["verdict"] for row in _literal(paper, rows)} if full else {}
     for row in _default(rows):
         tolerance = "" if row["tolerance"] in {"strict", "exact", "none"} else f"; {row['tolerance']}"
         cells = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -69,6 +69,12 @@ def _show(done: Reproduction, wide: bool) -> None:
             for row in own
         ]
         print_fitting(_COLUMNS, rows, wide, name)
-        verdicts = [row["verdict"].replace("_", " ") for row in rows]
-        counts = ", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in dict.fromkeys(verdicts))
-        paragraph(f"{name}: {len(rows)} claims in {seconds:.0f} s: {counts}.")
+        paragraph(f"{name}: {len(rows)} claims in {seconds:.0f} s: {_counts(own)}.")
+        if name in done.literal:
+            literal = [row for row in done.claims if row["paper"] == name and row["reading"] == done.literal[name]]
+            paragraph(f"{name}, with everything stated taken literally: {_counts(literal)}.")
+
+
+def _counts(rows: list[dict[str, Any]]) -> str:
+    verdicts = [row["verdict"].replace("_", " ") for row in rows]
+    return ", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in dict.fromkeys(verdicts))

@@ -9,7 +9,10 @@ from hindflight.toolkit.errors import HindflightError
 
 PAPERS = {
     "haps-split": "hindflight.replay.papers.haps_split",
+    "hybrid-handover": "hindflight.replay.papers.hybrid_handover",
+    "asran": "hindflight.replay.papers.asran",
     "onboard-split": "hindflight.replay.papers.onboard_split",
+    "aerotcp": "hindflight.replay.papers.aerotcp",
 }
 """Module of each paper, in the order of their numbers."""
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -36,6 +36,9 @@ Tables: TypeAlias = "dict[str, pa.Table]"
 """The tables of a recorded run."""
 Measure: TypeAlias = "Callable[[Tables], float]"
 """A number from the tables of a recorded run."""
+Seen = TypeVar("Seen")
+Look: TypeAlias = "Callable[[Tables], Seen]"
+"""What a judge keeps of the tables of a recorded run: smaller than they are, since it is kept to the end."""
 
 DEFAULT = Reading("default", "the defaults of this reproduction")
 AT_ONCE = 64
@@ -52,6 +55,7 @@ class Bench:
     on_runs: Callable[[int], None] = lambda _: None
     rows: dict[tuple[Cell, int], Rows] = field(default_factory=dict)
     measured: dict[tuple[Cell, int, str], float] = field(default_factory=dict)
+    observed: dict[tuple[Cell, int, str], Any] = field(default_factory=dict)
 
     def make(self, wanted: Iterable[tuple[Cell, int]]) -> None:
         """Make the runs among `wanted` that were not made yet."""
@@ -77,16 +81,32 @@ class Bench:
             self.measured.update({(*each, name): float(measure(found)) for each, found in tables.items()})
             self.on_runs(len(batch))
 
+    def observe(self, wanted: Iterable[tuple[Cell, int]], look: Look[Seen], *, segments: bool) -> list[Seen]:
+        """Record the runs among `wanted` that `look` has not seen yet, and return what it saw of each."""
+        name, wanted = look.__qualname__, list(wanted)
+        missing = [each for each in dict.fromkeys(wanted) if (*each, name) not in self.observed]
+        for start in range(0, len(missing), MEASURED_AT_ONCE):
+            batch = missing[start : start + MEASURED_AT_ONCE]
+            tables = self.record(batch, segments=segments)
+            self.observed.update({(*each, name): look(found) for each, found in tables.items()})
+            self.on_runs(len(batch))
+        return [self.observed[*each, name] for each in wanted]
+
     def record(self, wanted: Sequence[tuple[Cell, int]], *, segments: bool) -> dict[tuple[Cell, int], Tables]:
         """Return the tables of each of these runs: with `segments` all of them, else the state of the senders."""
-        import pyarrow.compute as pc
-
         configurations = [Configuration(config_of(cell, seed), seed, recorded=True) for cell, seed in wanted]
         tables = run_configurations(configurations, threads=self.threads, segments=segments)
         return {
-            each: {name: table.filter(pc.field("run_id") == run_id) for name, table in tables.items()}
+            each: {name: _rows_of(table, run_id) for name, table in tables.items()}
             for run_id, each in enumerate(wanted, 1)
         }
+
+
+def _rows_of(table: pa.Table, run_id: int) -> pa.Table:
+    """Return the rows of one run of a table in which the runs follow each other."""
+    numbers = table["run_id"].to_numpy()
+    start, end = np.searchsorted(numbers, [run_id, run_id + 1])
+    return table.slice(start, end - start)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +154,23 @@ class Lab:
         self.used.add(cell)
         each = (self.read(cell), seed)
         return self.bench.record([each], segments=segments)[each]
+
+    def observe(
+        self, cells: Iterable[Cell], look: Look[Seen], *, most: int | None = None, segments: bool = True
+    ) -> list[list[Seen]]:
+        """Return what `look` sees of the tables of every run of each of `cells`, of the first `most` seeds at most.
+
+        The tables are all, or without `segments` the states of the senders.
+
+        `look` is a named function; its name is the key under which what it saw is kept.
+        """
+        cells = list(cells)
+        self.used.update(cells)
+        seeds = self.seeds[:most]
+        seen = self.bench.observe(
+            [(self.read(cell), seed) for cell in cells for seed in seeds], look, segments=segments
+        )
+        return [seen[start : start + len(seeds)] for start in range(0, len(seen), len(seeds))]
 
     def measure(self, cell: Cell, measure: Measure, *, segments: bool = False) -> Samples:
         """Return `measure` of the recorded tables of every run of `cell`, in the order of the seeds.

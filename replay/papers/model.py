@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
-if TYPE_CHECKING:
-    from hindflight.replay.papers.lab import Lab
-
+Lab: TypeAlias = Any
+"""What a judge and a figure are given: `lab.Lab`, which depends on this module."""
 Kind = Literal["value", "ratio", "range", "ordering", "shape", "knee"]
 Origin = Literal["stated", "inferred"]
 By = Literal["engine", "unit", "arithmetic", "not testable"]
@@ -184,7 +183,7 @@ class Figure:
     draw: Callable[[Lab], list[Point]]
 
 
-JudgeFunction = Callable[["Lab", Claim], list[Part]]
+JudgeFunction = Callable[[Lab, Claim], list[Part]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,7 @@ def drawn(browser: Browser) -> int:
     return int(browser.run("document.documentElement.dataset.drawn"))
 
 
-def assert_quiet(browser: Browser, path: Path) -> None:
+def assert_logs_nothing(browser: Browser, path: Path) -> None:
     assert browser.console == []
     assert [url for url in browser.requests if not url.startswith(("data:", "blob:"))] == [path.as_uri()]
 
@@ -73,7 +73,7 @@ def test_every_chart_is_drawn_with_marks_and_is_accessible(browser: Browser, rep
     assert browser.run("document.querySelectorAll('.chart[role=graphics-document][aria-label]').length") == CHARTS
     paper = "rgb(21, 24, 28)" if dark else "rgb(255, 255, 255)"
     assert browser.run("getComputedStyle(document.body).backgroundColor") == paper
-    assert_quiet(browser, report)
+    assert_logs_nothing(browser, report)
     browser.run(AXE.read_text(encoding="utf-8") + "\n;0")
     browser.run("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
     found = browser.run("axe.run().then((result) => JSON.stringify(result.violations))")
@@ -109,7 +109,7 @@ def test_report_of_a_log_is_drawn(browser: Browser, tmp_path: Path) -> None:
     path = write_report(log, ReportMeta("A log"), tmp_path / "log.html")
     browser.open(path)
     assert drawn(browser) == 3
-    assert_quiet(browser, path)
+    assert_logs_nothing(browser, path)
 
 
 @pytest.mark.parametrize("mode", ["replayed", "resampled", "model"])
@@ -118,7 +118,7 @@ def test_runs_of_a_single_channel_mode_are_drawn(browser: Browser, tmp_path: Pat
     path = write_report({"runs": table_from_rows("runs", runs)}, ReportMeta("Runs"), tmp_path / "runs.html")
     browser.open(path)
     assert drawn(browser) == 2
-    assert_quiet(browser, path)
+    assert_logs_nothing(browser, path)
 
 
 def chart_of(browser: Browser, key: str) -> str:
@@ -257,6 +257,6 @@ def test_hostile_text_is_inert(browser: Browser, tmp_path: Path, tables: Tables)
     assert "49" not in re.findall(
         r"\d+", str(browser.run("document.querySelector('.finding:nth-of-type(4)').textContent"))
     )
-    assert_quiet(browser, path)
+    assert_logs_nothing(browser, path)
     page_text = str(browser.run("document.querySelector('.page').textContent"))
     assert not re.search("[\x00-\x08\x1b\u202e]", page_text)

@@ -18,7 +18,7 @@ use crate::input::{Input, Progress};
 
 /// Batches, and time without one, after which `read` returns, so that Python can handle signals.
 const BATCHES: usize = 256;
-const PATIENCE: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// What counts the segments that a second thread reads.
 trait Counter {
@@ -79,7 +79,7 @@ impl<C: Counter<Item: Send + 'static>> Counting<C> {
             return Ok((!text.is_empty()).then_some(text));
         }
         for _ in 0..BATCHES {
-            match self.pipeline.next(PATIENCE) {
+            match self.pipeline.next(POLL_INTERVAL) {
                 Next::Segments(segments) => {
                     self.counter.push(&segments);
                     self.pipeline.reuse(segments);

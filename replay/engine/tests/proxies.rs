@@ -183,6 +183,46 @@ fn a_blocking_write_moves_octets_to_a_separate_send_buffer() {
     );
 }
 
+/// Data segments of the connection onward, and those of them that are not full.
+#[derive(Default)]
+struct Onward {
+    segments: u32,
+    small: u32,
+}
+
+impl Tap for Onward {
+    fn event(&mut self, _now: Nanos, event: Event<'_>) {
+        if let Event::Sent(segment) = event
+            && (segment.leg, segment.direction) == (1, Direction::Forward)
+            && segment.payload_bytes > 0
+        {
+            self.segments += 1;
+            self.small += u32::from(segment.payload_bytes < 1400);
+        }
+    }
+}
+
+/// Linux pushes the end of each burst, which is no end of the data: what follows it may fill the segment.
+#[test]
+fn a_push_is_for_what_precedes_it_and_not_for_all_that_follows() {
+    let mut config = config(
+        r#""profile": "linux", "size_bytes": 2000000, "stack": {"smss_bytes": 1000}"#,
+        r#""receive_buffer": {"pkts": 100}, "advertise": "free",
+            "stack": {"profile": "rfc", "overrides": {"smss_bytes": 1400, "nagle": "rfc"}}"#,
+    );
+    for link in &mut config.path.links {
+        link.forward.rate_bps = Some(10e6);
+    }
+    let mut onward = Onward::default();
+    World::new(&config, 1, &mut onward)
+        .expect("valid")
+        .run(&AtomicBool::new(false))
+        .expect("nobody interrupts");
+    let full = 2_000_000 / 1400;
+    assert!(onward.segments < full + full / 20, "{}", onward.segments);
+    assert!(onward.small < full / 20, "{}", onward.small);
+}
+
 #[test]
 fn a_cache_of_one_packet_passes_one_packet_at_a_time() {
     check(

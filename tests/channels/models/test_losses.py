@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from pydantic import Field
 
 from hindflight.channels._native import LossStream
 from hindflight.channels.models import losses
 from hindflight.channels.models.parameters import parse
 from hindflight.toolkit.errors import ChannelError
 
-ANY = losses.ANY_LOSS
+ANY = Annotated[losses.PacketLoss | losses.TimeLoss, Field(discriminator="model")]
 
 
 def lost(data: dict[str, Any], packets: int, *, seed: int = 1, spacing_ns: int = 1_000_000) -> np.ndarray[Any, Any]:
@@ -122,6 +123,6 @@ def test_bit_error_rate_of_a_state_depends_on_packet_size() -> None:
 )
 def test_invalid_loss_models_give_one_line(data: dict[str, Any], says: str) -> None:
     with pytest.raises(ChannelError) as caught:
-        parse(losses.ANY_LOSS, data, "loss")
+        parse(ANY, data, "loss")
     assert says in str(caught.value)
     assert "\n" not in str(caught.value)

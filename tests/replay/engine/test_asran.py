@@ -51,10 +51,10 @@ def test_the_queue_is_longer() -> None:
 
 
 def test_cubic_on_the_same_link_starves() -> None:
-    newreno, beside_newreno = shares_mbps(Flow("newreno"), Flow("cubic"), PATH)
-    asran, beside_asran = shares_mbps(Flow("asran"), Flow("cubic"), PATH)
-    assert beside_newreno > newreno
-    assert 8 * beside_asran < asran
+    newreno, cubic_with_newreno = shares_mbps(Flow("newreno"), Flow("cubic"), PATH)
+    asran, cubic_with_asran = shares_mbps(Flow("asran"), Flow("cubic"), PATH)
+    assert cubic_with_newreno > newreno
+    assert 8 * cubic_with_asran < asran
 
 
 @pytest.mark.parametrize("profile", PROFILES)

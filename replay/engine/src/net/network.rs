@@ -231,7 +231,7 @@ impl<'a, T: Tap> Network<'a, T> {
         }
     }
 
-    /// Hands what has come to node number `node`, whose end is `end`, or tells it that its time has come; sends what it
+    /// Hands what has come to node number `node`, whose end is `end`, or calls it at its deadline; sends what it
     /// has to send and notes when it needs to be called.
     #[inline]
     pub fn exchange(
@@ -252,7 +252,7 @@ impl<'a, T: Tap> Network<'a, T> {
         self.send_all(end, came, now);
     }
 
-    /// Hands what has come to `end`, or tells it that its time has come.
+    /// Hands what has come to `end`, or calls it at its deadline.
     #[inline(always)]
     pub fn hand(&mut self, end: &mut impl Endpoint, came: Option<PacketHandle>, now: Nanos) {
         match came {

@@ -38,7 +38,7 @@ pub struct Proxy {
     /// The SYN that waits for the connection onward.
     held_syn: Option<Segment>,
     /// End of the data that arrived with PSH.
-    pushed_to: Option<u64>,
+    pushed_to: u64,
     /// End of the data that have left onward at least once.
     forwarded_to: u64,
     /// A request on its way to the data sender: first octet and number of octets.
@@ -77,7 +77,7 @@ impl Proxy {
             next_window_bytes,
             opens_at: if unasked { start } else { NEVER },
             held_syn: None,
-            pushed_to: None,
+            pushed_to: 1,
             forwarded_to: 1,
             request: None,
             requested_to: 1,
@@ -98,7 +98,7 @@ impl Proxy {
             Direction::Forward if segment.has(flags::SYN) && self.holds_syn(segment, now) => {}
             Direction::Forward => {
                 if segment.has(flags::PSH) {
-                    self.pushed_to = Some(segment.end());
+                    self.pushed_to = self.pushed_to.max(segment.end());
                 }
                 let (next, edge) = (self.upstream.rcv_nxt(), self.upstream.edge());
                 self.acks.note_arrival(segment, next, edge);
@@ -142,18 +142,13 @@ impl Proxy {
         }
         let arrived = self.upstream.rcv_nxt();
         if let Some(sockets) = &mut self.sockets {
-            sockets.run(
-                &mut self.upstream,
-                &mut self.downstream,
-                self.pushed_to,
-                now,
-            );
+            sockets.run(&mut self.upstream, &mut self.downstream, now);
         } else {
             let edge = self.downstream.snd_una();
             let passed = arrived.min(edge.saturating_add(self.cache.onward_bytes()));
-            self.downstream
-                .write_to(passed, self.pushed_to.is_some_and(|end| passed >= end));
+            self.downstream.write_to(passed, false);
         }
+        self.downstream.push_to(self.pushed_to);
         if self.upstream.has_fin() && self.downstream.write_end() == arrived {
             self.downstream.close();
         }

@@ -52,15 +52,8 @@ impl Relay {
         self.capacity_bytes
     }
 
-    /// Writes to the socket onward what it takes of what has arrived, and reads what then fits into the pipe. `pushed_to` is
-    /// the end of what arrived with PSH.
-    pub fn run(
-        &mut self,
-        from: &mut Receiver,
-        to: &mut Sender,
-        pushed_to: Option<u64>,
-        now: Nanos,
-    ) {
+    /// Writes to the socket onward what it takes of what has arrived, and reads what then fits into the pipe.
+    pub fn run(&mut self, from: &mut Receiver, to: &mut Sender, now: Nanos) {
         let arrived = from.rcv_nxt();
         while to.write_end() < arrived && to.established_at().is_some() {
             if let Some(buffer) = &mut self.buffer {
@@ -71,7 +64,7 @@ impl Relay {
                 }
             }
             let end = arrived.min(to.write_end() + to.piece_room());
-            to.write_to(end, pushed_to.is_some_and(|pushed| end >= pushed));
+            to.write_to(end, false);
         }
         from.read_to(arrived.min(to.write_end() + PIPE_BYTES), now);
     }

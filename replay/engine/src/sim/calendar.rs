@@ -9,7 +9,7 @@ use super::time::{NEVER, Nanos};
 /// Most sources; the rest of a word holds 52 days of nanoseconds.
 pub const MAX_SOURCES: usize = 1 << SOURCE_BITS;
 const SOURCE_BITS: u32 = 12;
-/// The latest time that it can tell: what comes later, or never, stands for this.
+/// The latest time that it can represent: what comes later, or never, is at this time.
 pub const LATEST: Nanos = NEVER >> SOURCE_BITS;
 const GROUP: usize = 8;
 

@@ -12,6 +12,8 @@ const SUB: u64 = 1 << SUB_BITS;
 #[derive(Clone, Debug, Default)]
 pub struct Histogram {
     counts: Vec<u64>,
+    /// Number of the bucket of the first of `counts`, so that long durations need no counts of short ones.
+    first: usize,
     total: u64,
     sum: u128,
     max: Nanos,
@@ -42,19 +44,27 @@ impl Histogram {
         self.sum += u128::from(repeats) * u128::from(self.latest);
         self.max = self.max.max(self.latest);
         let index = bucket(self.latest);
-        if let Some(count) = self.counts.get_mut(index) {
+        if let Some(count) = self.counts.get_mut(index.wrapping_sub(self.first)) {
             *count += repeats;
         } else {
-            self.add_buckets(index, repeats);
+            self.add_buckets(index);
+            self.counts[index - self.first] = repeats;
         }
     }
 
-    /// Adds the buckets up to number `index`, with `count` values in the last one.
+    /// Adds empty buckets as far as number `index`.
     #[cold]
     #[inline(never)]
-    fn add_buckets(&mut self, index: usize, count: u64) {
-        self.counts.resize(index, 0);
-        self.counts.push(count);
+    fn add_buckets(&mut self, index: usize) {
+        if self.counts.is_empty() {
+            self.first = index;
+        }
+        let before = self.first.saturating_sub(index);
+        self.counts.splice(0..0, std::iter::repeat_n(0, before));
+        self.first -= before;
+        if self.counts.len() <= index - self.first {
+            self.counts.resize(index - self.first + 1, 0);
+        }
     }
 
     /// The same histogram with every value in its bucket.
@@ -82,10 +92,15 @@ impl Histogram {
 
     /// The value that `share` of the values do not exceed, to 1/64; none without values.
     pub fn quantile(&self, share: f64) -> Option<Nanos> {
-        let Self { total, counts, .. } = self.flushed();
+        let Self {
+            total,
+            counts,
+            first,
+            ..
+        } = self.flushed();
         let needed = libm::ceil(share * total as f64).max(1.0) as u64;
         let mut seen = 0;
-        for (index, &count) in counts.iter().enumerate() {
+        for (&count, index) in counts.iter().zip(first..) {
             seen += count;
             if seen >= needed && count > 0 {
                 return Some(middle(index));
@@ -153,6 +168,17 @@ mod tests {
         assert_eq!(histogram.max(), Some(40));
         histogram.add(8);
         assert_eq!((histogram.count(), histogram.quantile(1.0)), (11, Some(40)));
+    }
+
+    #[test]
+    fn memory_is_that_of_the_range_of_values() {
+        let mut histogram = Histogram::default();
+        for value in [250, 240, 260, 240] {
+            histogram.add(value << 20);
+        }
+        let counts = histogram.flushed().counts;
+        assert_eq!((counts.len(), counts.iter().sum::<u64>()), (10, 4));
+        assert_eq!(histogram.quantile(0.5), Some((240 << 20) + (1 << 20)));
     }
 
     #[test]

@@ -50,7 +50,7 @@ pub trait Endpoint {
     /// When it needs to be called; `NEVER` if it waits for segments only.
     fn next_deadline(&self) -> Nanos;
 
-    /// Its time has come.
+    /// Its deadline has expired.
     fn on_deadline(&mut self, now: Nanos);
 
     /// Writes the next segment that it sends now into a slot, if there is one.

@@ -222,7 +222,7 @@ impl<'a, T: Tap> World<'a, T> {
         }
     }
 
-    /// Hands a node what has come for it, or tells it that its time has come, and sends what it has to send.
+    /// Hands a node what has come for it, or calls it at its deadline, and sends what it has to send.
     #[inline]
     fn visit(&mut self, number: usize, came: Option<PacketHandle>, now: Nanos) {
         if self.network.has_lane() {

@@ -72,7 +72,7 @@ pub struct Scoreboard {
     /// Lost and not retransmitted since.
     waiting: u32,
     /// All not sacked below it are lost by RFC 6675; sacked segments from it on. What follows may lie below `base`, which
-    /// then stands for it.
+    /// then applies in its place.
     loss_edge: u64,
     sacked_beyond: u64,
     /// One past the highest sacked segment.
@@ -81,9 +81,11 @@ pub struct Scoreboard {
     retransmit_from: u64,
     /// … nor from here on.
     retransmit_end: u64,
-    /// Ends of the list by last transmission, kept only if needed.
+    /// Ends of the list by last transmission, kept only if needed, and one past the last segment that was taken off it or
+    /// sent again (see `send_order`).
     oldest: u32,
     newest: u32,
+    linked_to: u64,
     keeps_order: bool,
     notes_latest: bool,
     /// Segments marked as the first of a piece, kept only if needed.
@@ -113,6 +115,7 @@ impl Scoreboard {
             retransmit_end: 0,
             oldest: NONE,
             newest: NONE,
+            linked_to: 0,
             keeps_order,
             notes_latest: keeps_order,
             pieces: 0,
@@ -182,9 +185,8 @@ impl Scoreboard {
             let slot = self.slot_mut(number);
             if slot.marks & LOST != 0 {
                 slot.marks &= !LOST;
-                let unlinked = slot.older == NONE && slot.newer == NONE;
-                if unlinked && self.keeps_order && self.oldest != number as u32 {
-                    self.link_newest(number);
+                if self.keeps_order && self.is_unlinked(number) {
+                    self.append(number);
                 }
             }
         }
@@ -245,7 +247,7 @@ impl Scoreboard {
             ..Slot::default()
         };
         if self.keeps_order {
-            self.link_newest(number);
+            self.note_sent(number);
         }
     }
 
@@ -283,7 +285,7 @@ impl Scoreboard {
     pub fn retransmit(&mut self, number: u64, now: Nanos) {
         if self.keeps_order {
             self.unlink(number);
-            self.link_newest(number);
+            self.append(number);
         }
         let slot = self.slot_mut(number);
         slot.sent_at = now;
@@ -328,9 +330,9 @@ impl Scoreboard {
                     .then(|| slot.departure())
                     .or(digest.last_acked);
             }
-            if self.keeps_order {
+            if self.keeps_order && !self.is_in_sequence() {
                 // Also one that SACK had reported: a timeout may have sent it again.
-                self.unlink(number);
+                self.take_off(number);
             }
             self.forget_marks(number, slot.marks);
         }

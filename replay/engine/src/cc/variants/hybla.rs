@@ -393,7 +393,7 @@ mod tests {
             grown(&mut hybla, &mut window, (490 + 10 * n, n, 1));
         }
         window.cwnd = 80.0;
-        // 50 again, and an ACK of avoidance: 20^2 / 50. The next flight: the pause between the two is none of its spacing.
+        // 50 again, and an ACK of avoidance: 20^2 / 50. The next flight: the pause between the two does not count as its spacing.
         for n in 3..=4 {
             let after = grown(&mut hybla, &mut window, (970 + 10 * n, n, 8));
             assert_eq!(after, (78.0 + n as f64, f64::INFINITY));

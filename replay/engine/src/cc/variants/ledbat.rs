@@ -69,7 +69,7 @@ impl Ledbat {
         }
     }
 
-    /// RFC 6817 §2.4.2, `update_base_delay` and `update_current_delay`. Deviation: the RTT stands for the one-way delay,
+    /// RFC 6817 §2.4.2, `update_base_delay` and `update_current_delay`. Deviation: the RTT replaces the one-way delay,
     /// because captures have no common clock; the delay of the reverse path counts with it.
     fn take(&mut self, delay: Nanos, now: Nanos) {
         let minute = now / MINUTE;

@@ -386,7 +386,7 @@ impl Receiver {
         own.min(self.next_forecast())
     }
 
-    /// Its time has come.
+    /// Its deadline has expired.
     pub fn on_deadline(&mut self, now: Nanos) {
         self.heed_forecast(now);
         if self.policy.on_deadline(now) && !self.ending.was_reset() {

@@ -11,7 +11,7 @@ pub struct Periods {
     pub per_round_trip: f64,
     /// Without a handshake: the minimum time from an ACK to the data that it triggered, once there is a sample.
     pub min: Option<Nanos>,
-    /// The connection begins with a handshake, which tells of the path.
+    /// The connection begins with a handshake, which measures the path.
     pub shakes_hands: bool,
     /// How far apart they are, and when the last one was due.
     pub period: Nanos,

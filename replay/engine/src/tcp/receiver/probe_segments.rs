@@ -115,7 +115,7 @@ mod tests {
         let mut receiver = receiver();
         receiver.receive(&segment(2, flags::ACK | flags::DUMMY), 0);
         assert_eq!(receiver.out_of_order_octets(), SMSS);
-        // A duplicate ACK tells of the hole.
+        // A duplicate ACK reports the hole.
         assert_eq!(sent(&mut receiver, 0), [(0, false, 0), (0, true, 8)]);
         receiver.receive(&segment(2, flags::ACK | flags::DUMMY), 0);
         assert_eq!(sent(&mut receiver, 0), [(0, true, 8)]);

@@ -66,10 +66,12 @@ impl Scoreboard {
     /// Like `acknowledge`, for what `covered` found.
     #[inline(always)]
     pub fn acknowledge_covered(&mut self, covered: &Covered) {
-        let number = covered.newest + 1;
-        if self.keeps_order {
-            self.unlink_before(number);
+        let first = self.base;
+        self.base = covered.newest + 1;
+        if self.keeps_order && !self.is_in_sequence() {
+            for number in first..self.base {
+                self.take_off(number);
+            }
         }
-        self.base = number;
     }
 }

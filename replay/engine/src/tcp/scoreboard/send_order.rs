@@ -1,43 +1,64 @@
-//! The order in which segments were last sent, for RACK (RFC 8985 §6.2 step 5): a list through the slots, linked by
-//! the low bits of the segments' numbers, which are their slots.
+//! The order in which segments were last sent, for RACK (RFC 8985 §6.2 step 5). It is that of their numbers until one is
+//! taken off or sent again; then it is a list through the slots, linked by the low bits of the numbers, until that
+//! segment is acknowledged.
 //!
 //! Does not depend on what makes a segment lost.
 
 use super::{NONE, Scoreboard, Slot};
 
 impl Scoreboard {
+    /// Whether the order is that of the numbers: no links are kept.
+    #[inline]
+    pub(super) fn is_in_sequence(&self) -> bool {
+        self.linked_to <= self.base
+    }
+
     /// The segment whose last transmission is the oldest, among those neither sacked nor judged lost by RACK.
     pub fn oldest(&self) -> Option<u64> {
+        if self.is_in_sequence() {
+            return self.first();
+        }
         (self.oldest != NONE).then(|| self.widen(self.oldest))
     }
 
     /// The segment transmitted next after `number`.
     pub fn newer(&self, number: u64) -> Option<u64> {
+        if self.is_in_sequence() {
+            return (number + 1 < self.end).then_some(number + 1);
+        }
         let low = self.slot(number).newer;
         (low != NONE).then(|| self.widen(low))
     }
 
-    /// Takes all segments before `number` off the order of transmission.
+    /// A new segment is the last in the order.
     #[inline]
-    pub(super) fn unlink_before(&mut self, number: u64) {
-        for acknowledged in self.base..number {
-            if self.oldest == acknowledged as u32 {
-                let slot = self.slot_mut(acknowledged);
-                let newer = slot.newer;
-                (slot.older, slot.newer) = (NONE, NONE);
-                self.oldest = newer;
-            } else {
-                self.unlink(acknowledged);
-            }
-        }
-        match self.oldest {
-            NONE => self.newest = NONE,
-            oldest => self.slot_mut(oldest.into()).older = NONE,
+    pub(super) fn note_sent(&mut self, number: u64) {
+        if !self.is_in_sequence() {
+            self.append(number);
         }
     }
 
     /// Takes a segment off the order of transmission: RACK has judged it.
     pub fn unlink(&mut self, number: u64) {
+        if self.is_in_sequence() {
+            (self.oldest, self.newest) = (NONE, NONE);
+            for number in self.base..self.end {
+                self.append(number);
+            }
+        }
+        self.linked_to = self.linked_to.max(number + 1);
+        self.take_off(number);
+    }
+
+    /// Whether a segment has been taken off.
+    pub(super) fn is_unlinked(&self, number: u64) -> bool {
+        let Slot { older, newer, .. } = *self.slot(number);
+        let alone = older == NONE && newer == NONE;
+        !self.is_in_sequence() && alone && self.oldest != number as u32
+    }
+
+    /// Takes a segment out of the list, if it is in it.
+    pub(super) fn take_off(&mut self, number: u64) {
         let low = number as u32;
         let Slot { older, newer, .. } = *self.slot(number);
         if older == NONE && self.oldest != low {
@@ -55,7 +76,8 @@ impl Scoreboard {
         (slot.older, slot.newer) = (NONE, NONE);
     }
 
-    pub(super) fn link_newest(&mut self, number: u64) {
+    /// Puts a segment that is not in the list at its end.
+    pub(super) fn append(&mut self, number: u64) {
         let low = number as u32;
         let last = self.newest;
         let slot = self.slot_mut(number);

@@ -106,6 +106,8 @@ pub struct Sender {
     /// End of the octets that the application has written, and whether it has written its last.
     pub(in crate::tcp) write_end: u64,
     pub(in crate::tcp) finished: bool,
+    /// What has been written up to here, and no further, does not wait for more.
+    pub(in crate::tcp) pushed_to: u64,
     /// Number of the FIN, which takes the last octet before `write_end`.
     pub(in crate::tcp) fin_seq: Option<u64>,
     pub(in crate::tcp) send_queue: send_queue::SendQueue,
@@ -179,6 +181,7 @@ impl Sender {
             snd_nxt: 1,
             write_end: 1,
             finished: false,
+            pushed_to: 0,
             fin_seq: None,
             send_queue: send_queue::SendQueue::default(),
             small_end: 1,

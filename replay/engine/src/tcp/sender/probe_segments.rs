@@ -109,7 +109,7 @@ impl Sender {
     }
 
     /// After each ACK that reported `delivered` segments: lets dummy segments of Rapid Recovery follow. The paper's
-    /// one per ACK has a receiver that acknowledges each; one that tells of several at once lets as many follow.
+    /// one per ACK has a receiver that acknowledges each; one that acknowledges several at once lets as many follow.
     pub(in crate::tcp) fn clock_low_priority_probes(&mut self, delivered: u32) {
         let recovers = matches!(self.phase, Phase::Recovery(_));
         let cwnd = self.controller.window().cwnd;

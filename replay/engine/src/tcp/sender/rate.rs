@@ -139,8 +139,8 @@ impl RateSampler {
         self.slots = slots;
     }
 
-    /// Draft §3.3: an ACK delivers `delivered` segments, the newest of them `newest`. A rate faster than one flight per
-    /// `min_rtt` is none.
+    /// Draft §3.3: an ACK delivers `delivered` segments, the newest of them `newest`. There is no sample above one flight per
+    /// `min_rtt`.
     #[inline]
     pub fn on_ack(
         &mut self,

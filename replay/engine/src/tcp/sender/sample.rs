@@ -68,7 +68,7 @@ impl Sender {
     }
 }
 
-/// What a sender is doing, in the words of the `instruments` table.
+/// What a sender is doing, as in the `instruments` table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PhaseName {
     /// Opening.

@@ -42,6 +42,17 @@ impl Sender {
         self.finished |= finished;
     }
 
+    /// Octets up to `end` do not wait for more, unless more is written.
+    pub fn push_to(&mut self, end: u64) {
+        self.pushed_to = end;
+    }
+
+    /// Whether what has been written waits for no more.
+    #[inline]
+    pub(in crate::tcp) fn is_pushed(&self) -> bool {
+        self.finished || self.pushed_to == self.write_end
+    }
+
     /// End of the octets that the application has written.
     #[inline]
     pub fn write_end(&self) -> u64 {

@@ -48,7 +48,7 @@ impl Sender {
             .min(rack.probe_timer.armed())
     }
 
-    /// Its time has come.
+    /// Its deadline has expired.
     pub fn on_deadline(&mut self, now: Nanos) {
         if self.is_released(now) {
             return;

@@ -274,7 +274,7 @@ impl Sender {
     /// Whether a segment that is not full waits for more: not where no more will come (RFC 9293 §3.7.4).
     #[inline(never)]
     fn must_fill_up(&self) -> bool {
-        !self.finished
+        !self.is_pushed()
             && match self.params.nagle {
                 NagleRule::Off => false,
                 NagleRule::Rfc => self.board.outstanding() > 0,
@@ -427,7 +427,7 @@ impl Sender {
             segment.slow_start =
                 self.params.delayed_ack_after_slow_start && self.controller.in_slow_start();
         }
-        if seq + u64::from(len) == self.write_end && self.finished {
+        if seq + u64::from(len) == self.write_end && self.is_pushed() {
             segment.flags |= flags::PSH;
             if !fast && self.fin_seq.is_some() {
                 segment.flags |= flags::FIN;

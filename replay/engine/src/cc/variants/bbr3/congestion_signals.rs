@@ -8,7 +8,7 @@ use crate::cc::evidence::{AckEvidence, LostSegment, RateSample};
 /// The signals.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CongestionSignals {
-    /// WindowedMax rate of the round.
+    /// Maximum rate of the round.
     pub bw: u64,
     /// Most segments delivered while one was on its way.
     pub inflight: u64,

@@ -13,7 +13,7 @@ pub const UNLIMITED: u64 = u64::MAX;
 /// The volume, in segments and in the unit of bandwidth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DataVolume {
-    /// WindowedMax rate until the next probe.
+    /// Maximum rate until the next probe.
     pub bw_lo: u64,
     /// Maximum flight until the next probe.
     pub inflight_lo: u64,

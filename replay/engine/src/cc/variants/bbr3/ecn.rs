@@ -2,7 +2,7 @@
 //!
 //! Does not depend on the state machine. Facts: Linux's v3 branch, tcp_bbr.c, "ECN"; the draft leaves marks out.
 //!
-//! Deviation: an acknowledgement's echo stands for all that it delivers, as Linux takes it; with RFC 3168's receiver, which
+//! Deviation: an acknowledgement's echo counts for all that it delivers, as Linux takes it; with RFC 3168's receiver, which
 //! echoes until the sender confirms it, the share is too great.
 
 use super::params::Bbr3Params;

@@ -313,7 +313,7 @@ impl Bbr3 {
         self.params.min_cwnd.into()
     }
 
-    /// WindowedMax rate of this cycle and the one before.
+    /// Maximum rate of this cycle and the one before.
     fn max_bw(&self) -> u64 {
         self.max_bw[0].max(self.max_bw[1])
     }
@@ -338,7 +338,7 @@ impl Bbr3 {
         }
     }
 
-    /// WindowedMax rate and lower bounds (draft §5.5.10.3, `BBRUpdateCongestionSignals`).
+    /// Maximum rate and lower bounds (draft §5.5.10.3, `BBRUpdateCongestionSignals`).
     fn take_signals(&mut self, ack: &AckEvidence, bw: u64) {
         let Some(sample) = ack.rate.as_ref().filter(|_| ack.delivered > 0) else {
             return;

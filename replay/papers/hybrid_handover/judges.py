@@ -1,0 +1,371 @@
+"""How each claim of the hybrid handover paper is judged. The claims are in data/claims-001.toml."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from hindflight.replay.papers.hybrid_handover.cells import (
+    CTCP,
+    CUBIC,
+    DELAYS,
+    END_S,
+    FAR,
+    FAST,
+    FIRST_S,
+    HYBLA,
+    LONG_BREAK_S,
+    NAMES,
+    NEAR,
+    PEPSAL,
+    RATES_SATELLITE_FIRST,
+    RATES_WIRED_FIRST,
+    RENO,
+    SECOND_S,
+    SHORT_BREAK_S,
+    WESTWOOD,
+    Trace,
+    growth_over,
+    handovers,
+    samples,
+    satellite,
+    sequence_at,
+    traces,
+)
+from hindflight.replay.papers.lab import Lab
+from hindflight.replay.papers.model import Change, Claim, Judges, Part, table
+from hindflight.replay.papers.statistics import Samples, difference, estimate, mean, ratio
+from hindflight.replay.papers.verdicts import exact, holds, ordered, within
+
+Path = tuple[Change, ...]
+Metric = Callable[[Trace], float]
+
+E2E = (HYBLA, CUBIC, CTCP, RENO, WESTWOOD)
+EARLY_S = 5.0
+SATELLITE_BPS, SATELLITE_RTT_S = 512e3, 0.5
+SOON_S = 2.0
+"""Reordering, timeouts and losses that a handover causes fall within this time after it."""
+PLRS = (0.0, 1e-5, 1e-4)
+"""Packet loss ratios of the test whose values the text does not give."""
+
+judge = Judges()
+
+
+def _spread(*means: float) -> float:
+    return max(means) / min(means)
+
+
+def _alike(name: str, found: Sequence[Samples], bounds: tuple[float, float]) -> Part:
+    return within(name, estimate(_spread, *found), bounds, tolerance=bounds[1] - 1.0)
+
+
+def _above(lab: Lab, path: Path, pairs: Sequence[tuple[str, str]], metric: Metric, note: str = "") -> Iterator[Part]:
+    """Yield whether `metric` of the first flow of each pair is above that of the second."""
+    found = traces(lab, tuple(dict.fromkeys(flow for pair in pairs for flow in pair)), path)
+    for above, below in pairs:
+        name = f"{NAMES[above]} above {NAMES[below]}{note}"
+        yield ordered(name, difference(samples(found[above], metric), samples(found[below], metric)))
+
+
+def _pairs(above: Sequence[str], below: Sequence[str]) -> list[tuple[str, str]]:
+    return [(high, low) for high in above for low in below]
+
+
+def _pause(at_s: float) -> Metric:
+    return lambda found: -found.pause_s(at_s)
+
+
+def _first_to_resume(
+    lab: Lab, path: Path, rivals: Sequence[str], moments: Sequence[float], note: str = ""
+) -> Iterator[Part]:
+    """Yield whether CTCP pauses for less time than each of `rivals` at the handovers."""
+    for at_s in moments:
+        yield from _above(lab, path, _pairs((CTCP,), rivals), _pause(at_s), f" in readiness at {at_s:g} s{note}")
+
+
+@judge("001-C01")
+def _similar(lab: Lab, claim: Claim) -> list[Part]:
+    found = traces(lab, (HYBLA, CUBIC, CTCP), satellite())
+    return [_alike("", [samples(each, sequence_at(lab, END_S)) for each in found.values()], claim.bounds)]
+
+
+@judge("001-C02")
+def _no_losses(lab: Lab, _claim: Claim) -> list[Part]:
+    found = traces(lab, (HYBLA, CUBIC, CTCP), satellite())
+    lost = {flow: float(np.median(samples(each, lambda run: run.lost))) for flow, each in found.items()}
+    parts = [holds(f"{NAMES[flow]} loses packets", lost[flow] > 0, lost[flow]) for flow in (HYBLA, CUBIC)]
+    parts.append(holds("CTCP loses none", lost[CTCP] == 0, lost[CTCP]))
+    return [*parts, *_above(lab, satellite(), _pairs((CTCP,), (HYBLA, CUBIC)), sequence_at(lab, EARLY_S), " after 5 s")]
+
+
+@judge("001-C03")
+def _tail(lab: Lab, claim: Claim) -> list[Part]:
+    found = traces(lab, (HYBLA, CUBIC, CTCP), satellite())
+    tails = {flow: mean(samples(each, lambda run: run.last_sent_s - END_S)) for flow, each in found.items()}
+    longest = (claim.bounds[0], float("inf"))
+    parts = [within(f"tail of {NAMES[flow]}", tails[flow], longest) for flow in (HYBLA, CUBIC)]
+    return [*parts, within("tail of CTCP", tails[CTCP], (-1.0, claim.bounds[0]))]
+
+
+@judge("001-C04")
+def _steady(lab: Lab, _claim: Claim) -> list[Part]:
+    def steadiness(found: Trace) -> float:
+        return -float(np.std(found.per_second()) / np.mean(found.per_second()))
+
+    return list(_above(lab, satellite(), _pairs((CTCP,), (HYBLA, CUBIC)), steadiness, " in steadiness"))
+
+
+@judge("001-C05")
+def _first_phase(lab: Lab, _claim: Claim) -> list[Part]:
+    pairs = _pairs((HYBLA, CUBIC, CTCP), (RENO, WESTWOOD))
+    return list(_above(lab, handovers(DELAYS), pairs, sequence_at(lab, FIRST_S)))
+
+
+@judge("001-C06")
+def _wired_phase(lab: Lab, claim: Claim) -> list[Part]:
+    found = traces(lab, E2E, handovers(DELAYS))
+    grown = [samples(each, growth_over(lab, FIRST_S, SECOND_S)) for each in found.values()]
+    return [_alike("", grown, claim.bounds)]
+
+
+@judge("001-C07")
+def _losses_on_return(lab: Lab, _claim: Claim) -> list[Part]:
+    def resent(found: Trace) -> float:
+        return found.resent(SECOND_S, END_S)
+
+    return list(_above(lab, handovers(DELAYS), ((CUBIC, HYBLA), (HYBLA, CTCP)), resent))
+
+
+@judge("001-C08")
+def _restart_on_return(lab: Lab, _claim: Claim) -> list[Part]:
+    return list(_first_to_resume(lab, handovers(DELAYS), (HYBLA, CUBIC), (SECOND_S,)))
+
+
+@judge("001-C09")
+def _cubic_suffers(lab: Lab, claim: Claim) -> list[Part]:
+    path = handovers(RATES_WIRED_FIRST)
+    others = (HYBLA, CTCP, RENO, WESTWOOD)
+    found = traces(lab, others, path)
+    alike = _alike("all but CUBIC", [samples(each, sequence_at(lab, END_S)) for each in found.values()], claim.bounds)
+    return [alike, *_above(lab, path, _pairs(others, (CUBIC,)), sequence_at(lab, END_S))]
+
+
+@judge("001-C10")
+def _cut(lab: Lab, claim: Claim) -> list[Part]:
+    def first_cut(found: Trace) -> float:
+        later = found.resent_s[found.resent_s > FIRST_S]
+        return float(later[0]) if len(later) else END_S
+
+    found = traces(lab, (CUBIC,), handovers(RATES_WIRED_FIRST))[CUBIC]
+    return [within("first retransmission after 20 s", mean(samples(found, first_cut)), claim.bounds)]
+
+
+@judge("001-C11")
+def _loss_ratios(lab: Lab, claim: Claim) -> list[Part]:
+    final = sequence_at(lab, END_S)
+    found = {plr: traces(lab, E2E, (*handovers(DELAYS), ("links.emulator.loss.per", plr))) for plr in PLRS}
+    parts = [_alike(NAMES[flow], [samples(found[plr][flow], final) for plr in PLRS], claim.bounds) for flow in E2E]
+    worst = found[PLRS[-1]]
+    for flow in E2E:
+        if flow != CUBIC:
+            margin = difference(samples(worst[flow], final), samples(worst[CUBIC], final))
+            parts.append(ordered(f"{NAMES[flow]} above CUBIC with the most losses", margin))
+    return parts
+
+
+@judge("001-C12")
+def _proxy_ahead(lab: Lab, _claim: Claim) -> list[Part]:
+    pairs = [*_pairs((PEPSAL,), (HYBLA, CUBIC, CTCP, RENO)), *_pairs((HYBLA, CUBIC, CTCP), (RENO,))]
+    return list(_above(lab, satellite(), pairs, sequence_at(lab, END_S)))
+
+
+@judge("001-C13")
+def _ctcp_holds_up(lab: Lab, claim: Claim) -> list[Part]:
+    found = traces(lab, (CTCP, PEPSAL), satellite())
+    ctcp, pepsal = (samples(found[flow], sequence_at(lab, END_S)) for flow in (CTCP, PEPSAL))
+    return [within("", ratio(ctcp, pepsal), claim.bounds)]
+
+
+@judge("001-C14")
+def _ctcp_leads(lab: Lab, _claim: Claim) -> list[Part]:
+    pairs = [(CTCP, PEPSAL), *_pairs((PEPSAL,), (HYBLA, CUBIC))]
+    parts: list[Part] = []
+    for number, (from_s, to_s) in {1: (0.0, FIRST_S), 3: (SECOND_S, END_S)}.items():
+        parts += _above(lab, handovers(DELAYS), pairs, growth_over(lab, from_s, to_s), f", phase {number}")
+    return parts
+
+
+@judge("001-C15")
+def _catch_up(lab: Lab, claim: Claim) -> list[Part]:
+    flows = (HYBLA, CUBIC, CTCP, PEPSAL)
+    found = traces(lab, flows, handovers(DELAYS))
+    grown = growth_over(lab, FIRST_S, SECOND_S)
+    alike = _alike("equal growth", [samples(each, grown) for each in found.values()], claim.bounds)
+    return [alike, *_above(lab, handovers(DELAYS), _pairs((CUBIC,), (HYBLA, CTCP, PEPSAL)), grown, ", growth")]
+
+
+@judge("001-C16")
+def _rates_with_proxy(lab: Lab, claim: Claim) -> list[Part]:
+    found = traces(lab, (HYBLA, CUBIC, CTCP, PEPSAL), handovers(RATES_SATELLITE_FIRST))
+    return [_alike("", [samples(each, sequence_at(lab, END_S)) for each in found.values()], claim.bounds)]
+
+
+@judge("001-C17")
+def _restart_times(lab: Lab, claim: Claim) -> list[Part]:
+    found = traces(lab, (CTCP, CUBIC, HYBLA, PEPSAL), handovers(DELAYS, SHORT_BREAK_S))
+    pauses = {flow: mean(samples(each, lambda run: run.pause_s(FIRST_S))) for flow, each in found.items()}
+    parts = [within("CTCP", pauses[CTCP], claim.bounds)]
+    return parts + [within(NAMES[flow], pauses[flow], (4.0, float("inf"))) for flow in (CUBIC, HYBLA, PEPSAL)]
+
+
+@judge("001-C18")
+def _ctcp_first(lab: Lab, _claim: Claim) -> list[Part]:
+    path = handovers(DELAYS, SHORT_BREAK_S)
+    return list(_above(lab, path, _pairs((CTCP,), (PEPSAL, HYBLA)), sequence_at(lab, FIRST_S)))
+
+
+@judge("001-C19")
+def _restart_after_second(lab: Lab, _claim: Claim) -> list[Part]:
+    return list(_first_to_resume(lab, handovers(DELAYS, SHORT_BREAK_S), (CUBIC, HYBLA, PEPSAL), (SECOND_S,)))
+
+
+@judge("001-C20")
+def _longer_break(lab: Lab, _claim: Claim) -> list[Part]:
+    both = (FIRST_S, SECOND_S)
+    parts = list(_first_to_resume(lab, handovers(DELAYS, LONG_BREAK_S), (CUBIC, HYBLA, PEPSAL), both))
+    short, long = (traces(lab, (CUBIC,), handovers(DELAYS, each))[CUBIC] for each in (SHORT_BREAK_S, LONG_BREAK_S))
+    for at_s in both:
+        pauses = [samples(found, lambda run, at_s=at_s: run.pause_s(at_s)) for found in (long, short)]  # type: ignore[misc]
+        parts.append(ordered(f"CUBIC pauses longer at {at_s:g} s", difference(pauses[0], pauses[1])))
+    return parts
+
+
+@judge("001-C21")
+def _cubic_begins_best(lab: Lab, _claim: Claim) -> list[Part]:
+    path = handovers(RATES_SATELLITE_FIRST, SHORT_BREAK_S)
+    return list(_above(lab, path, _pairs((CUBIC,), (HYBLA, CTCP, PEPSAL)), sequence_at(lab, FIRST_S)))
+
+
+@judge("001-C22")
+def _restart_times_over_rates(lab: Lab, claim: Claim) -> list[Part]:
+    path = handovers(RATES_SATELLITE_FIRST, SHORT_BREAK_S)
+    found = traces(lab, (CTCP,), path)[CTCP]
+    both = (FIRST_S, SECOND_S)
+    parts = [
+        within(f"CTCP at {at_s:g} s", mean(samples(found, lambda run, at_s=at_s: run.pause_s(at_s))), claim.bounds)  # type: ignore[misc]
+        for at_s in both
+    ]
+    return [*parts, *_first_to_resume(lab, path, (CUBIC, HYBLA, PEPSAL), both)]
+
+
+@judge("001-C23")
+def _survivors(lab: Lab, claim: Claim) -> list[Part]:
+    path = handovers(RATES_SATELLITE_FIRST, LONG_BREAK_S)
+    parts = list(_first_to_resume(lab, path, (CUBIC, HYBLA, PEPSAL), (FIRST_S,)))
+    for flow, found in traces(lab, (CUBIC, HYBLA, PEPSAL), path).items():
+        stall = mean(samples(found, lambda run: run.pause_s(FIRST_S)))
+        parts.append(within(f"{NAMES[flow]} stands still", stall, claim.bounds))
+    return parts
+
+
+_RESTARTS = {
+    "delay": handovers(DELAYS),
+    "delay, 0.5 s": handovers(DELAYS, SHORT_BREAK_S),
+    "delay, 1 s": handovers(DELAYS, LONG_BREAK_S),
+    "rate, 0.5 s": handovers(RATES_SATELLITE_FIRST, SHORT_BREAK_S),
+    "rate, 1 s": handovers(RATES_SATELLITE_FIRST, LONG_BREAK_S),
+}
+
+
+@judge("001-C24")
+def _best_for_handovers(lab: Lab, _claim: Claim) -> list[Part]:
+    def readiness(found: Trace) -> float:
+        return -found.pause_s(FIRST_S) - found.pause_s(SECOND_S)
+
+    parts: list[Part] = []
+    for name, path in _RESTARTS.items():
+        parts += _above(lab, path, _pairs((CTCP,), (CUBIC, HYBLA)), readiness, f" in readiness, {name}")
+    return parts
+
+
+@judge("001-C25")
+def _ctcp_or_proxy(lab: Lab, _claim: Claim) -> list[Part]:
+    paths = {"satellite": satellite(), **{k: v for k, v in _RESTARTS.items() if k.startswith("delay")}}
+    margins = {}
+    for name, path in paths.items():
+        found = traces(lab, (CTCP, PEPSAL), path)
+        ctcp, pepsal = (samples(found[flow], sequence_at(lab, END_S)) for flow in (CTCP, PEPSAL))
+        margins[name] = difference(ctcp, pepsal)
+    best = max(margins, key=lambda name: margins[name].low)
+    return [ordered(f"CTCP above PEPsal in at least one case ({best})", margins[best])]
+
+
+@judge("001-C26")
+def _bounds(_lab: Lab, claim: Claim) -> list[Part]:
+    pipe_bytes = SATELLITE_BPS * SATELLITE_RTT_S / 8
+    return [
+        exact("bandwidth-delay product", pipe_bytes, claim.bounds),
+        holds("3.84 MB in 60 s", SATELLITE_BPS * END_S / 8 == 3.84e6),
+    ]
+
+
+@judge("001-C27")
+def _overtaking(lab: Lab, _claim: Claim) -> list[Part]:
+    path = handovers(DELAYS)
+    duplicates = mean(samples(traces(lab, (CTCP,), path)[CTCP], _duplicates))
+    spurious = mean(samples(traces(lab, (CTCP,), path)[CTCP], lambda run: run.resent(FIRST_S, FIRST_S + SOON_S)))
+    ordered_path = (*path, ("links.emulator.in_order", True))
+    without = mean(samples(traces(lab, (CTCP,), ordered_path)[CTCP], _duplicates))
+    return [
+        holds("duplicate ACKs after the delay falls", duplicates.low > 0, duplicates.value),
+        holds("retransmissions of packets that were not lost", spurious.low > 0, spurious.value),
+        holds("no duplicate ACKs if the link keeps the order", without.high == 0, without.value),
+    ]
+
+
+def _duplicates(found: Trace) -> float:
+    return float(((found.dup_ack_s > FIRST_S) & (found.dup_ack_s <= FIRST_S + SOON_S)).sum())
+
+
+_SMALL_WINDOW: Path = (
+    ("flow.receive_buffer", "3 KiB"),
+    ("flow.delayed_ack", False),
+    ("flow.frto", False),
+    ("flow.undo", False),
+    ("flow.tail_loss_probe", False),
+    ("flow.recovery", "sack"),
+    ("links.emulator.loss", table(model="none")),
+)
+"""Section 2.2 describes a sender whose timeout is that of the wired path: a thin flow that fills no queue."""
+
+
+@judge("001-C28")
+def _timeout_too_short(lab: Lab, _claim: Claim) -> list[Part]:
+    near_then_far = handovers(((FAST, NEAR), (FAST, NEAR), (FAST, FAR)))
+    found = traces(lab, (RENO,), (*near_then_far, *_SMALL_WINDOW))[RENO]
+    timeouts = mean(samples(found, lambda run: run.rtos))
+    useless = mean(samples(found, lambda run: run.resent(SECOND_S, SECOND_S + SOON_S)))
+    lost = max(run.lost for run in found)
+    return [
+        holds("timeouts although nothing is lost", timeouts.low > 0 and lost == 0, timeouts.value),
+        holds("useless retransmissions", useless.low > 0 and lost == 0, useless.value),
+    ]
+
+
+_FITTING_WINDOW: Path = (
+    ("links.emulator.queue", "8 pkts"),
+    ("links.emulator.loss", table(model="none")),
+    ("flow.receive_buffer", "20 KiB"),
+)
+"""Section 2.2 describes a window that fits the old network: 14 packets of the 16 that path and queue of it hold."""
+
+
+@judge("001-C29")
+def _window_too_large(lab: Lab, _claim: Claim) -> list[Part]:
+    parts = []
+    for flow, found in traces(lab, (RENO, CUBIC), (*handovers(RATES_WIRED_FIRST), *_FITTING_WINDOW)).items():
+        after = samples(found, lambda run: run.resent(FIRST_S, FIRST_S + SOON_S))
+        before = samples(found, lambda run: run.resent(FIRST_S - SOON_S, FIRST_S))
+        parts.append(ordered(f"{NAMES[flow]} loses more in the 2 s after the rate falls", difference(after, before)))
+    return parts

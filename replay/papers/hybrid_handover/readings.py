@@ -1,0 +1,123 @@
+"""What the hybrid handover paper leaves open: our defaults, the other readings, and the experiments on what differs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hindflight.replay.papers.hybrid_handover.cells import MOST_RUNS, TRANSMITTED
+from hindflight.replay.papers.model import Choice, Experiment, Reading
+
+CHOICES: tuple[Choice, ...] = (
+    Choice("queue of the emulator", "1000 packets", "not given; netem's default. Known from earlier trials"),
+    Choice("CTCP", "receive window of 256 KiB, minimum RTO of 300 ms", "not given. Known from earlier trials"),
+    Choice("stack", "Linux 6 with its defaults", "Deviation: a testbed with WEB100 had Linux 2.6; see that reading"),
+    Choice("Hybla", "that of Linux", "the text says that Hybla has Hoe's estimate and spacing; Linux has neither"),
+    Choice("first connection behind PEPsal", "CUBIC", "not given; the default of Linux"),
+    Choice(
+        "sequence number",
+        "the highest acknowledged in order",
+        "the text says of the transmitted packets, and uses it for the amount of data transferred; both were tried",
+    ),
+    Choice(
+        "sender of section 2.2",
+        "windows of 3 KiB (delay rises) and 20 KiB (rate falls)",
+        "not given; after the first runs, in which larger windows hid the effects that the section describes",
+    ),
+    Choice("restart time", "longest pause of new data in order at a handover", "not given"),
+    Choice("break", "every packet in flight or served is lost; the queue is kept", "not given"),
+    Choice(
+        "runs", f"at most {MOST_RUNS}, which differ by up to 1 ms of jitter", "not given; the path is hardly random"
+    ),
+)
+
+
+def _queue(packets: int) -> Reading:
+    limit = f"{packets} pkts"
+    changes = (("links.emulator.queue", limit), ("links.emulator.reverse.queue", limit))
+    return Reading(f"queue {packets}", f"the queue of the emulator holds {packets} packets", changes)
+
+
+def _ssthresh(packets: int) -> Reading:
+    """Linux senders start with the ssthresh of an earlier connection (route cache); Windows does not keep it."""
+    changes = (
+        ("flow.initial_ssthresh", f"{packets} pkts"),
+        ("variants.ctcp.stack.initial_ssthresh", "1000000 pkts"),
+    )
+    return Reading(f"ssthresh {packets}", f"Linux senders begin with an ssthresh of {packets} packets", changes)
+
+
+_LINUX_2_6 = (
+    ("flow.recovery", "fack"),
+    ("flow.tail_loss_probe", False),
+    ("flow.initial_window", "3 pkts"),
+    ("flow.receive_buffer", "80 KiB"),
+    ("flow.receive_buffer_max", "3 MiB"),
+    ("variants.ctcp.stack.receive_buffer_max", "256 KiB"),
+)
+_HYBLA_OF_THE_TEXT = (("variants.hybla-linux.hoe_estimate", True), ("variants.hybla-linux.spacing", True))
+LINUX_2_6 = Reading(
+    "Linux 2.6", "recovery by FACK without probes, initial window of 3, windows up to 3 MiB", _LINUX_2_6
+)
+SENT = Reading(TRANSMITTED, "a sequence number is the highest transmitted, as the text says")
+LITERAL = Reading(
+    "literal",
+    "Hybla with Hoe's estimate and spacing; CTCP with the stack of the others, since the text gives no other",
+    (*_HYBLA_OF_THE_TEXT, ("variants.ctcp.stack", None)),
+    literal=True,
+)
+QUEUE_200, QUEUE_400, EARLY_END = _queue(200), _queue(400), _ssthresh(20)
+SENT_200 = replace(QUEUE_200, name=f"{TRANSMITTED}, queue 200", text="both")
+READINGS: tuple[Reading, ...] = (LITERAL, SENT, LINUX_2_6, QUEUE_200)
+
+
+def _varied(text: str) -> Experiment:
+    assumption = "the queue of the emulator, the ssthresh at the start, the age of Linux, the sequence number"
+    return Experiment(assumption, (QUEUE_200, QUEUE_400, EARLY_END, LINUX_2_6, SENT_200), text)
+
+
+_START = (
+    "Without an ssthresh slow start ends all versions alike: what they reach in 20 s depends on how they overflow "
+    "the queue. Linux of that time kept the ssthresh of earlier connections to the same host."
+)
+_QUEUE = (
+    "The queue of 1000 packets holds up to 23 s of data, and what lies in it when a packet is lost decides the order."
+)
+_HYBLA = (
+    "Over 500 ms one ACK opens the window of Linux's Hybla to the largest that the receiver allows, so that it "
+    "overflows the queue more than CUBIC, whose slow start ends before the first loss (HyStart)."
+)
+_BREAK = (
+    "The pause of CUBIC is the time that its queue of 1000 packets needs before the first retransmission arrives. A "
+    "longer break only empties this queue, and Linux resumes within a backed-off timeout."
+)
+EXPERIMENTS: dict[str, Experiment] = {
+    "001-C01": _varied(_QUEUE),
+    "001-C02": _varied(
+        "CTCP loses nothing because its window ends below the queue; early on all are in slow start alike."
+    ),
+    "001-C03": _varied(_QUEUE),
+    "001-C04": _varied(_QUEUE),
+    "001-C05": _varied(_START),
+    "001-C06": _varied(_QUEUE),
+    "001-C07": _varied(_HYBLA),
+    "001-C08": _varied(_QUEUE),
+    "001-C09": _varied(_QUEUE),
+    "001-C10": _varied("The time of the overflow is that at which CUBIC has filled the queue, so its length sets it."),
+    "001-C11": _varied(_QUEUE),
+    "001-C12": _varied(_HYBLA),
+    "001-C13": _varied(_HYBLA),
+    "001-C14": _varied(_HYBLA),
+    "001-C15": _varied(_QUEUE),
+    "001-C16": _varied(_QUEUE),
+    "001-C17": _varied("The window of CTCP leaves little in the queue, so its first retransmission arrives soon."),
+    "001-C18": _varied(_QUEUE),
+    "001-C19": _varied(_BREAK),
+    "001-C20": _varied(_BREAK),
+    "001-C21": _varied("All versions fill 512 kbit/s over 50 ms within a second, so none can be ahead in order."),
+    "001-C22": _varied(_BREAK),
+    "001-C23": _varied(
+        "Linux resumes within a backed-off timeout after the break; nothing in TCP stands still for 15 s."
+    ),
+    "001-C24": _varied(_BREAK),
+    "001-C25": _varied(_HYBLA),
+}
