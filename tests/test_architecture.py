@@ -62,7 +62,7 @@ CRATES = {
     "hindflight-decoder": set(),
     "hindflight-kernels": set(),
     "hindflight-flows": {"hindflight-decoder"},
-    "hindflight-profiles": {"hindflight-decoder"},
+    "hindflight-profiles": {"hindflight-decoder", "hindflight-flows"},
     "hindflight-engine": {"hindflight-kernels"},
     "hindflight-native": {
         "hindflight-decoder",
