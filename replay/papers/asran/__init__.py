@@ -25,4 +25,8 @@ PAPER = Paper(
     figures=FIGURES,
     experiments=EXPERIMENTS,
     extras=EXTRAS,
+    not_built=(
+        "MPTCP with ASRAN and its model: the engine has no MPTCP",
+        "the way of each UAV as relays move: the break and the longer way after it stand for the change of the route",
+    ),
 )

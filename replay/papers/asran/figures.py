@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from functools import partial
 
-import numpy as np
-
 from hindflight.replay.papers.asran import model
 from hindflight.replay.papers.asran.cells import (
     ASRAN_NEWRENO,
@@ -19,17 +17,24 @@ from hindflight.replay.papers.asran.cells import (
     goodput_of,
     per_second,
 )
+from hindflight.replay.papers.asran.judges import spans_of
 from hindflight.replay.papers.lab import Lab, mean_point
-from hindflight.replay.papers.model import Cell, Figure, Point
+from hindflight.replay.papers.model import Cell, Figure, Point, table
 
 SHOWN_S = 120
 """Seconds of a run that a figure shows."""
 
 
+OFFERED = INSTABILITY.but(("links.adhoc.channel", table(model="uav", rate="1 Mbit/s")))
+"""Section 3.1 offers 1000 kbit/s, which the full rate of the path carries."""
+
+
 def _distribution(lab: Lab) -> list[Point]:
-    values = np.sort(np.concatenate([run.per_second[CUBIC] for run in per_second(lab, INSTABILITY)]))
-    steps = np.linspace(0, len(values) - 1, 200).astype(int)
-    return [Point("CUBIC", float(values[at]), (at + 1) / len(values)) for at in steps]
+    spans = [span for seed in lab.seeds for span in spans_of(lab.read(OFFERED), seed)]
+    whole = sum(length for _, length in spans)
+    rates = sorted({rate for rate, _ in spans})
+    shares = [sum(length for rate, length in spans if rate <= limit) / whole for limit in rates]
+    return [Point("unstable path", rate / 1e6, share) for rate, share in zip(rates, shares, strict=True)]
 
 
 def _curves(_lab: Lab) -> list[Point]:

@@ -45,13 +45,18 @@ def _shares(lab: Lab, cell: Cell) -> dict[str, Samples]:
     read = lab.read(cell)
     found: dict[str, list[float]] = {"nothing": [], "full": []}
     for seed in lab.seeds:
-        config = config_of(read, seed)
-        spans = _spans(config["path"]["links"][ADHOC]["forward"]["schedule"], config["duration_ns"])
+        spans = spans_of(read, seed)
         full = max(rate for rate, _ in spans)
         whole = sum(span for _, span in spans)
         found["nothing"].append(sum(span for rate, span in spans if rate == 0) / whole)
         found["full"].append(sum(span for rate, span in spans if rate == full) / whole)
     return {name: np.array(values) for name, values in found.items()}
+
+
+def spans_of(cell: Cell, seed: int) -> list[tuple[float, int]]:
+    """Return rate in bit/s and length in ns of each interval of the unstable link of a run."""
+    config = config_of(cell, seed)
+    return _spans(config["path"]["links"][ADHOC]["forward"]["schedule"], config["duration_ns"])
 
 
 def _spans(schedule: list[dict[str, Any]], end_ns: int) -> list[tuple[float, int]]:

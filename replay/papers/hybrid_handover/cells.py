@@ -34,7 +34,7 @@ NAMES = {
 }
 FIRST_S, SECOND_S, END_S, LAST_S = 20.0, 40.0, 60.0, 90.0
 """Handovers, end of the writing, end of the run (section 4)."""
-MOST_RUNS, MOST_QUICK_RUNS = 6, 4
+MOST_RUNS, MOST_QUICK_RUNS = 12, 4
 """Runs of a cell at most: the path is hardly random, so more runs show nothing new."""
 TRANSMITTED = "transmitted"
 """Readings whose names begin so count the highest sequence number sent, and not the highest acknowledged."""

@@ -60,11 +60,13 @@ def _alike(name: str, found: Sequence[Samples], bounds: tuple[float, float]) -> 
     return within(name, estimate(_spread, *found), bounds, tolerance=bounds[1] - 1.0)
 
 
-def _above(lab: Lab, path: Path, pairs: Sequence[tuple[str, str]], metric: Metric, note: str = "") -> Iterator[Part]:
-    """Yield whether `metric` of the first flow of each pair is above that of the second."""
+def _above(
+    lab: Lab, path: Path, pairs: Sequence[tuple[str, str]], metric: Metric, words: str = "{} above {}"
+) -> Iterator[Part]:
+    """Yield whether `metric` of the first flow of each pair is above that of the second; `words` name the parts."""
     found = traces(lab, tuple(dict.fromkeys(flow for pair in pairs for flow in pair)), path)
     for above, below in pairs:
-        name = f"{NAMES[above]} above {NAMES[below]}{note}"
+        name = words.format(NAMES[above], NAMES[below])
         yield ordered(name, difference(samples(found[above], metric), samples(found[below], metric)))
 
 
@@ -76,12 +78,10 @@ def _pause(at_s: float) -> Metric:
     return lambda found: -found.pause_s(at_s)
 
 
-def _first_to_resume(
-    lab: Lab, path: Path, rivals: Sequence[str], moments: Sequence[float], note: str = ""
-) -> Iterator[Part]:
+def _first_to_resume(lab: Lab, path: Path, rivals: Sequence[str], moments: Sequence[float]) -> Iterator[Part]:
     """Yield whether CTCP pauses for less time than each of `rivals` at the handovers."""
     for at_s in moments:
-        yield from _above(lab, path, _pairs((CTCP,), rivals), _pause(at_s), f" in readiness at {at_s:g} s{note}")
+        yield from _above(lab, path, _pairs((CTCP,), rivals), _pause(at_s), f"{{}} resumes before {{}} at {at_s:g} s")
 
 
 @judge("001-C01")
@@ -96,7 +96,10 @@ def _no_losses(lab: Lab, _claim: Claim) -> list[Part]:
     lost = {flow: float(np.median(samples(each, lambda run: run.lost))) for flow, each in found.items()}
     parts = [holds(f"{NAMES[flow]} loses packets", lost[flow] > 0, lost[flow]) for flow in (HYBLA, CUBIC)]
     parts.append(holds("CTCP loses none", lost[CTCP] == 0, lost[CTCP]))
-    return [*parts, *_above(lab, satellite(), _pairs((CTCP,), (HYBLA, CUBIC)), sequence_at(lab, EARLY_S), " after 5 s")]
+    return [
+        *parts,
+        *_above(lab, satellite(), _pairs((CTCP,), (HYBLA, CUBIC)), sequence_at(lab, EARLY_S), "{} above {} after 5 s"),
+    ]
 
 
 @judge("001-C03")
@@ -113,7 +116,7 @@ def _steady(lab: Lab, _claim: Claim) -> list[Part]:
     def steadiness(found: Trace) -> float:
         return -float(np.std(found.per_second()) / np.mean(found.per_second()))
 
-    return list(_above(lab, satellite(), _pairs((CTCP,), (HYBLA, CUBIC)), steadiness, " in steadiness"))
+    return list(_above(lab, satellite(), _pairs((CTCP,), (HYBLA, CUBIC)), steadiness, "{} steadier than {}"))
 
 
 @judge("001-C05")
@@ -192,7 +195,9 @@ def _ctcp_leads(lab: Lab, _claim: Claim) -> list[Part]:
     pairs = [(CTCP, PEPSAL), *_pairs((PEPSAL,), (HYBLA, CUBIC))]
     parts: list[Part] = []
     for number, (from_s, to_s) in {1: (0.0, FIRST_S), 3: (SECOND_S, END_S)}.items():
-        parts += _above(lab, handovers(DELAYS), pairs, growth_over(lab, from_s, to_s), f", phase {number}")
+        parts += _above(
+            lab, handovers(DELAYS), pairs, growth_over(lab, from_s, to_s), f"{{}} above {{}}, phase {number}"
+        )
     return parts
 
 
@@ -202,7 +207,10 @@ def _catch_up(lab: Lab, claim: Claim) -> list[Part]:
     found = traces(lab, flows, handovers(DELAYS))
     grown = growth_over(lab, FIRST_S, SECOND_S)
     alike = _alike("equal growth", [samples(each, grown) for each in found.values()], claim.bounds)
-    return [alike, *_above(lab, handovers(DELAYS), _pairs((CUBIC,), (HYBLA, CTCP, PEPSAL)), grown, ", growth")]
+    return [
+        alike,
+        *_above(lab, handovers(DELAYS), _pairs((CUBIC,), (HYBLA, CTCP, PEPSAL)), grown, "{} grows more than {}"),
+    ]
 
 
 @judge("001-C16")
@@ -280,12 +288,12 @@ _RESTARTS = {
 
 @judge("001-C24")
 def _best_for_handovers(lab: Lab, _claim: Claim) -> list[Part]:
-    def readiness(found: Trace) -> float:
+    def less_pause(found: Trace) -> float:
         return -found.pause_s(FIRST_S) - found.pause_s(SECOND_S)
 
     parts: list[Part] = []
     for name, path in _RESTARTS.items():
-        parts += _above(lab, path, _pairs((CTCP,), (CUBIC, HYBLA)), readiness, f" in readiness, {name}")
+        parts += _above(lab, path, _pairs((CTCP,), (CUBIC, HYBLA)), less_pause, f"{{}} resumes before {{}}, {name}")
     return parts
 
 
