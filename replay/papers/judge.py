@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from hindflight.replay.papers.lab import DEFAULT, Bench, Lab
 from hindflight.replay.papers.model import Claim, Experiment, Figure, Judged, Paper, Part, Point, Reading
-from hindflight.replay.papers.verdicts import settled, verdict_of
+from hindflight.replay.papers.verdicts import holds, settled, verdict_of
 
 NOT_TESTABLE = "not testable"
 MOST_AT_ONCE = 8.0
@@ -95,15 +95,25 @@ def judge_claim(paper: Paper, claim: Claim, effort: Effort, bench: Bench, readin
         return Judged(claim, reading.name, (), "not_testable", 0, "the paper gives nothing to measure it by")
     if claim.claim_id not in paper.judges:
         raise ValueError(f"{claim.claim_id} has no judge")
+    effort = _within_paper(effort, paper)
     runs = effort.first
     while True:
         lab = Lab(bench, runs, effort.quick, reading)
-        parts = paper.judges[claim.claim_id](lab, claim)
+        try:
+            parts = paper.judges[claim.claim_id](lab, claim)
+        except ZeroDivisionError:
+            parts = [holds("a ratio", None, note="no data arrived in the runs that it divides by")]
         if not lab.used or runs >= effort.most or settled(parts, strict=effort.quick):
             break
         runs = _next(runs, parts, effort)
     verdict = verdict_of(parts, strict=effort.quick)
     return Judged(claim, reading.name, tuple(parts), verdict, runs if lab.used else 0, _why(parts, verdict))
+
+
+def _within_paper(effort: Effort, paper: Paper) -> Effort:
+    """Return `effort` with no more runs than the paper's configurations take."""
+    most = min(effort.most, paper.most_quick_runs if effort.quick else paper.most_runs)
+    return replace(effort, first=min(effort.first, most), most=most)
 
 
 def _next(runs: int, parts: Sequence[Part], effort: Effort) -> int:
