@@ -90,7 +90,7 @@ def _fixed(effort: Effort) -> Effort:
 
 
 def judge_claim(paper: Paper, claim: Claim, effort: Effort, bench: Bench, reading: Reading = DEFAULT) -> Judged:
-    """Judge one claim under one reading."""
+    """Judge one claim under one reading. A judge that takes fewer runs than it may is asked once."""
     if claim.by == NOT_TESTABLE:
         return Judged(claim, reading.name, (), "not_testable", 0, "the paper gives nothing to measure it by")
     if claim.claim_id not in paper.judges:
@@ -99,11 +99,12 @@ def judge_claim(paper: Paper, claim: Claim, effort: Effort, bench: Bench, readin
     while True:
         lab = Lab(bench, runs, effort.quick, reading)
         parts = paper.judges[claim.claim_id](lab, claim)
-        if not lab.used or runs >= effort.most or settled(parts, strict=effort.quick):
+        taken = max(lab.taken, default=0)
+        if taken < runs or runs >= effort.most or settled(parts, strict=effort.quick):
             break
         runs = _next(runs, parts, effort)
     verdict = verdict_of(parts, strict=effort.quick)
-    return Judged(claim, reading.name, tuple(parts), verdict, runs if lab.used else 0, _why(parts, verdict))
+    return Judged(claim, reading.name, tuple(parts), verdict, taken, _why(parts, verdict))
 
 
 def _next(runs: int, parts: Sequence[Part], effort: Effort) -> int:

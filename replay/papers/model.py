@@ -67,8 +67,7 @@ class Estimate:
 class Part:
     """One cell of a claim: its state at 95 %, and the state at 99.9 %.
 
-    `more` is about how many times as many runs would decide it with an interval narrower than half the tolerance: 1 if
-    these are enough.
+    `more` is about how many times as many runs would be enough (see `verdicts.py`): 1 if these are.
     """
 
     name: str
@@ -83,7 +82,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A claim with its parts, its verdict, and the most runs that one of its cells took (0: none was needed).
+    """A claim with its parts, its verdict, and the maximum number of runs of one of its cells (0: none was needed).
 
     `reading` is the name of the reading under which the runs were made. `reason` says why it is not reproduced.
     """

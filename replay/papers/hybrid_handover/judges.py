@@ -326,8 +326,8 @@ def _overtaking(lab: Lab, _claim: Claim) -> list[Part]:
     ordered_path = (*path, ("links.emulator.in_order", True))
     without = mean(samples(traces(lab, (CTCP,), ordered_path)[CTCP], _duplicates))
     return [
-        holds("duplicate ACKs after the delay falls", duplicates.low > 0, duplicates.value),
-        holds("retransmissions of packets that were not lost", spurious.low > 0, spurious.value),
+        ordered("duplicate ACKs after the delay falls", duplicates),
+        ordered("retransmissions of packets that were not lost", spurious),
         holds("no duplicate ACKs if the link keeps the order", without.high == 0, without.value),
     ]
 

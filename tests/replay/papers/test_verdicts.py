@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from hindflight.replay.papers.judge import Effort, judge_claim
+from hindflight.replay.papers.judge import FULL, Effort, judge_claim
 from hindflight.replay.papers.lab import Bench, Lab
 from hindflight.replay.papers.model import Claim, Estimate, Judges, Paper, Part
 from hindflight.replay.papers.statistics import (
@@ -138,7 +138,7 @@ def test_runs_double_until_they_decide() -> None:
 
     @judge("x")
     def _(lab: Lab, claim: Claim) -> list[Part]:
-        lab.used.add(None)  # type: ignore[arg-type]  # a judge that ran something
+        lab.use([])
         seen.append(lab.runs)
         wide = 1.0 / lab.runs
         return [within("", found(0.6 - wide, 0.6 + wide), claim.bounds)]
@@ -152,3 +152,39 @@ def test_runs_double_until_they_decide() -> None:
     assert 2.0 / seen[-1] <= 0.05
     few = judge_claim(paper_with(judge), CLAIM, Effort(4, 8, 4, 4, quick=False), Bench())
     assert few.verdict == "too_few_runs"
+
+
+def test_several_looks_at_equals_find_no_more_orderings_than_one_look() -> None:
+    rng, judge, trials = np.random.default_rng(3), Judges(), 1500
+    values = np.zeros(FULL.most)
+
+    @judge("x")
+    def _(lab: Lab, _claim: Claim) -> list[Part]:
+        lab.use([])
+        return [ordered("", mean(values[: lab.runs]))]
+
+    decided = 0
+    for _ in range(trials):
+        values[:] = rng.normal(0, 1, FULL.most)
+        decided += judge_claim(paper_with(judge), CLAIM, FULL, Bench()).verdict != "too_few_runs"
+    assert 0.04 < decided / trials < 0.06
+
+
+def test_an_ordering_at_95_percent_asks_for_more_runs() -> None:
+    near = [ordered("", found(0.1, 0.3, wider=0.2))]
+    assert verdict_of(near) == "reproduced"
+    assert not settled(near, strict=False)
+    assert settled([ordered("", found(0.1, 0.3, wider=0.05))], strict=False)
+
+
+def test_a_judge_that_takes_fewer_runs_is_asked_once_and_says_how_many() -> None:
+    asked, judge = [], Judges()
+
+    @judge("x")
+    def _(lab: Lab, _claim: Claim) -> list[Part]:
+        lab.use([], 12)
+        asked.append(lab.runs)
+        return [ordered("", found(-0.1, 0.2))]
+
+    judged = judge_claim(paper_with(judge), CLAIM, FULL, Bench())
+    assert (asked, judged.runs, judged.verdict) == ([FULL.first], 12, "too_few_runs")
