@@ -68,8 +68,8 @@ them.
   look only the 99.9 % interval ends the runs, so that several looks do not make up an ordering.
 * A **shape** is a predicate in code. It has no interval and is judged by the runs that were made.
 * A claim about several configurations is reproduced if it holds in all, partly if it holds in some.
-* Where the intervals do not decide, the verdict is *too few runs*. Claims that the paper does not support by any
-  number or experiment are *not testable*.
+* Where the intervals do not decide, the verdict is *too few runs*.
+* *Not testable* are claims without an experiment in the paper, and numbers that depend on what it does not describe.
 
 `--full` takes 20 runs per configuration, and more until an interval is narrower than half the tolerance or the 99.9 %
 interval decides, at most 1000. `--quick` takes 10 to 40 runs, and gives a verdict on numbers and orderings only if the

@@ -9,12 +9,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from hindflight.replay.papers.lab import DEFAULT, Bench, Lab
-from hindflight.replay.papers.model import Claim, Experiment, Figure, Judged, Paper, Part, Point, Reading
+from hindflight.replay.papers.model import Claim, Experiment, Figure, Judged, Paper, Part, Point, Reading, Verdict
 from hindflight.replay.papers.verdicts import settled, verdict_of
 
 NOT_TESTABLE = "not testable"
 MOST_AT_ONCE = 8.0
 """Times as many runs as before are made at once: fewer runs say badly how many are needed."""
+EXPLAINED: tuple[Verdict, ...] = ("reproduced", "not_testable")
+"""Verdicts that need no experiment."""
 MAX_SHOWN = 4
 """Parts that a reason lists."""
 
@@ -70,7 +72,8 @@ def reproduce_paper(
     result = Result(paper)
     for claim in claims:
         on_step(claim.claim_id)
-        result.judged.append(judge_claim(paper, claim, effort, bench))
+        judged = judge_claim(paper, claim, effort, bench)
+        result.judged.append(judged if _looked_into(paper, judged) else _without_experiment(judged))
     if not effort.quick:
         _explain(result, effort, bench, on_step)
         for reading in paper.readings:
@@ -92,7 +95,7 @@ def _fixed(effort: Effort) -> Effort:
 def judge_claim(paper: Paper, claim: Claim, effort: Effort, bench: Bench, reading: Reading = DEFAULT) -> Judged:
     """Judge one claim under one reading. A judge that takes fewer runs than it may is asked once."""
     if claim.by == NOT_TESTABLE:
-        return Judged(claim, reading.name, (), "not_testable", 0, "the paper gives nothing to measure it by")
+        return Judged(claim, reading.name, (), "not_testable", 0, claim.untestable)
     if claim.claim_id not in paper.judges:
         raise ValueError(f"{claim.claim_id} has no judge")
     runs = effort.first
@@ -133,7 +136,7 @@ def _explain(result: Result, effort: Effort, bench: Bench, on_step: Callable[[st
     """Run the experiments of the claims that are not reproduced, and add what they showed to the reasons."""
     for at, judged in enumerate(result.judged):
         experiment = result.paper.experiments.get(judged.claim.claim_id)
-        if experiment is None or judged.verdict in {"reproduced", "not_testable"}:
+        if experiment is None or judged.verdict in EXPLAINED:
             continue
         outcomes = []
         for reading in experiment.readings:
@@ -143,11 +146,38 @@ def _explain(result: Result, effort: Effort, bench: Bench, on_step: Callable[[st
         result.judged[at] = replace(judged, reason=_reason(judged, experiment, outcomes))
 
 
+def _looked_into(paper: Paper, judged: Judged) -> bool:
+    """Return whether a claim needs no experiment or has one."""
+    return judged.claim.by != "engine" or judged.verdict in EXPLAINED or judged.claim.claim_id in paper.experiments
+
+
+def _without_experiment(judged: Judged) -> Judged:
+    return replace(judged, reason=_sentences(judged.reason, "No experiment on it yet"))
+
+
+OUTCOMES: dict[str, tuple[Verdict, ...]] = {
+    "reproduced with": ("reproduced",),
+    "not reproduced, or in part, with": ("not_reproduced", "partly"),
+    "undecided with": ("too_few_runs",),
+}
+"""Outcomes of an experiment as a reason names them."""
+
+
 def _reason(judged: Judged, experiment: Experiment, outcomes: Sequence[Judged]) -> str:
-    """Return the measured reason: what varying the assumption does to the verdict, and what we conclude."""
-    moved = [each.reading for each in outcomes if each.verdict == "reproduced"]
-    if moved:
-        shown = f"Reproduced with {experiment.assumption}: {', '.join(moved)}."
-    else:
-        shown = f"Varying {experiment.assumption} does not reproduce it ({', '.join(e.reading for e in outcomes)})."
-    return " ".join(text for text in (judged.reason + ".", shown, experiment.text) if text.strip("."))
+    """Return the measured reason: the verdict under each reading of the experiment, and what we take for the cause.
+
+    A claim that its runs do not decide has no cause.
+    """
+    found = []
+    for words, verdicts in OUTCOMES.items():
+        names = [each.reading for each in outcomes if each.verdict in verdicts]
+        if names:
+            found.append(f"{words} {', '.join(names)}")
+    runs = max(each.runs for each in outcomes)
+    varied = f"Varied ({runs} runs each): {experiment.assumption}; {'; '.join(found)}"
+    cause = f"Supposed cause: {experiment.text}" if experiment.text and judged.verdict != "too_few_runs" else ""
+    return _sentences(judged.reason, varied, cause)
+
+
+def _sentences(*texts: str) -> str:
+    return " ".join(text.rstrip(".") + "." for text in texts if text)

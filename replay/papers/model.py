@@ -43,6 +43,8 @@ class Claim:
     by: By
     text: str
     accept: tuple[float, float] | None = None
+    untestable: str = ""
+    """Why it is not testable, where it is not."""
 
     @property
     def bounds(self) -> tuple[float, float]:

@@ -54,6 +54,11 @@ def test_every_claim_that_can_be_tested_has_a_judge(paper: Paper) -> None:
     assert set(paper.experiments) <= testable
 
 
+def test_a_claim_that_cannot_be_tested_says_why(paper: Paper) -> None:
+    for claim in claims_of(paper.number):
+        assert bool(claim.untestable) == (claim.by == "not testable"), claim.claim_id
+
+
 def test_numbers_have_bounds(paper: Paper) -> None:
     for claim in claims_of(paper.number):
         if claim.by == "engine" and claim.kind in {"ratio", "range", "knee"}:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
-from hindflight.replay.papers.judge import FULL, Effort, judge_claim
+from hindflight.replay.papers.judge import FULL, QUICK, Effort, _reason, judge_claim, reproduce_paper
 from hindflight.replay.papers.lab import Bench, Lab
-from hindflight.replay.papers.model import Claim, Estimate, Judges, Paper, Part
+from hindflight.replay.papers.model import Claim, Estimate, Experiment, Judged, Judges, Paper, Part, Verdict
 from hindflight.replay.papers.statistics import (
     bootstrap,
     break_of_slope,
@@ -152,6 +153,28 @@ def test_runs_double_until_they_decide() -> None:
     assert 2.0 / seen[-1] <= 0.05
     few = judge_claim(paper_with(judge), CLAIM, Effort(4, 8, 4, 4, quick=False), Bench())
     assert few.verdict == "too_few_runs"
+
+
+def judged_as(verdict: Verdict, reading: str = "") -> Judged:
+    return Judged(CLAIM, reading, (), verdict, 10, "it is low")
+
+
+def test_a_reason_names_every_outcome_as_it_is() -> None:
+    outcomes = [judged_as("reproduced", "a"), judged_as("too_few_runs", "b"), judged_as("partly", "c")]
+    experiment = Experiment("the queue", (), "It is short.")
+    text = "it is low. Varied (10 runs each): the queue; reproduced with a; "
+    text += "not reproduced, or in part, with c; undecided with b. Supposed cause: It is short."
+    assert _reason(judged_as("not_reproduced"), experiment, outcomes) == text
+    assert "cause" not in _reason(judged_as("too_few_runs"), experiment, outcomes)
+
+
+@pytest.mark.parametrize("experiments", [{}, {"x": Experiment("the queue", ())}])
+def test_a_claim_that_does_not_reproduce_says_if_it_has_no_experiment(experiments: dict[str, Experiment]) -> None:
+    judge = Judges()
+    judge("x")(lambda _lab, _claim: [holds("", False)])
+    paper = replace(paper_with(judge), experiments=experiments)
+    (judged,) = reproduce_paper(paper, [CLAIM], QUICK, Bench()).judged
+    assert judged.reason.endswith("No experiment on it yet.") == (not experiments)
 
 
 def test_several_looks_at_equals_find_no_more_orderings_than_one_look() -> None:
