@@ -98,6 +98,7 @@ def judge_claim(paper: Paper, claim: Claim, effort: Effort, bench: Bench, readin
         return Judged(claim, reading.name, (), "not_testable", 0, claim.untestable)
     if claim.claim_id not in paper.judges:
         raise ValueError(f"{claim.claim_id} has no judge")
+    effort = _within_paper(effort, paper)
     runs = effort.first
     while True:
         lab = Lab(bench, runs, effort.quick, reading)
@@ -108,6 +109,12 @@ def judge_claim(paper: Paper, claim: Claim, effort: Effort, bench: Bench, readin
         runs = _next(runs, parts, effort)
     verdict = verdict_of(parts, strict=effort.quick)
     return Judged(claim, reading.name, tuple(parts), verdict, taken, _why(parts, verdict))
+
+
+def _within_paper(effort: Effort, paper: Paper) -> Effort:
+    """Return `effort` with no more runs than the paper's configurations take."""
+    most = min(effort.most, paper.most_quick_runs if effort.quick else paper.most_runs)
+    return replace(effort, first=min(effort.first, most), most=most)
 
 
 def _next(runs: int, parts: Sequence[Part], effort: Effort) -> int:

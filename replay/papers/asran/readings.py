@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
+
 from hindflight.replay.papers.asran.cells import SHARED
 from hindflight.replay.papers.model import Cell, Change, Choice, Experiment, Reading, table
 
@@ -35,11 +38,11 @@ def _both(key: str, value: object) -> tuple[Change, ...]:
     return ((f"variants.asran-cubic.{key}", value), (f"variants.asran-newreno.{key}", value))
 
 
-def _limited(cell: Cell) -> tuple[Change, ...]:
-    """Both flows write 1.5 Mbit/s over a path of 6 Mbit/s, so that only the instability loses packets."""
+def _limited(rate: str, cell: Cell) -> tuple[Change, ...]:
+    """Both flows write at `rate` over a path of 6 Mbit/s, so that only the instability loses packets."""
     if cell.scenario != SHARED:
         return ()
-    writes = table(kind="on_off", rate="1.5 Mbit/s", on="10 s", off="0 s")
+    writes = table(kind="on_off", rate=rate, on="10 s", off="0 s")
     return (
         ("flow.application", writes),
         ("flows.asran.application", writes),
@@ -56,7 +59,7 @@ REVISE = Reading("revise", "a timeout sets ssthresh as a loss does", _both("on_t
 
 
 def _as_the_text_says(cell: Cell) -> tuple[Change, ...]:
-    return (*_both("mode", "hook"), *_both("on_timeout", "revise"), *_limited(cell))
+    return (*_both("mode", "hook"), *_both("on_timeout", "revise"), *_limited("1.5 Mbit/s", cell))
 
 
 LITERAL = Reading(
@@ -65,7 +68,12 @@ LITERAL = Reading(
     _as_the_text_says,
     literal=True,
 )
-LIMITED = Reading("flows of 1.5 Mbit/s", "section 5.1.2: flows of low throughput, which overflow no queue", _limited)
+LIMITED = Reading(
+    "flows of 1.5 Mbit/s",
+    "section 5.1.2: flows of low throughput, which overflow no queue",
+    partial(_limited, "1.5 Mbit/s"),
+)
+LIMITED_MORE = replace(LIMITED, name="flows of 1.2 Mbit/s", changes=partial(_limited, "1.2 Mbit/s"))
 DRR = _queue("round robin", "the flows take turns", table(kind="drr", limit="100 pkts"))
 CODEL = _queue("CoDel", "a queue that limits its delay", table(kind="codel"))
 SHORT = _queue("queue 20", "a queue of 20 packets", "20 pkts")
@@ -85,7 +93,7 @@ def _delay(delay: str) -> Reading:
 
 _SHARING = Experiment(
     "how the flows share the path",
-    (SHORT, CODEL, DRR, LIMITED, _loss(0.01)),
+    (SHORT, CODEL, DRR, LIMITED, LIMITED_MORE, _loss(0.01)),
     "The text gives neither queue nor offered rate. In one queue ASRAN takes what CUBIC leaves after each of its "
     "losses: the losses of a full queue look like instability to it.",
 )

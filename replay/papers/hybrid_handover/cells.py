@@ -162,9 +162,11 @@ def _growth(times: Numbers, numbers: npt.NDArray[np.int64]) -> tuple[Numbers, Nu
     return times[grew], (highest[grew] - 1) / 1e6
 
 
-def traces(lab: Lab, flows: tuple[str, ...], path: tuple[Change, ...] = ()) -> dict[str, list[Trace]]:
-    """Return what every run of each of `flows` over `path` showed."""
-    found = lab.observe([cell(flow, path) for flow in flows], trace, most=MOST_QUICK_RUNS if lab.quick else MOST_RUNS)
+def traces(
+    lab: Lab, flows: tuple[str, ...], path: tuple[Change, ...] = (), *, most: int | None = None
+) -> dict[str, list[Trace]]:
+    """Return what every run of each of `flows` over `path` showed, or the first `most` of them."""
+    found = lab.observe([cell(flow, path) for flow in flows], trace, most=most)
     return dict(zip(flows, found, strict=True))
 
 
