@@ -20,6 +20,7 @@
     hf.draft_scenario("flight.pcap", "scenario.toml")       # a scenario to edit
     hf.replay("scenario.toml", "flight.pcap")
     hf.place("scenario.toml").best                          # where a split proxy helps
+    hf.presets("pepsal")                                    # the keys of a split proxy as papers and programs have it
     hf.reproduce("haps-split").claims                       # a published study, each of its claims judged
 
     class Gentle(hf.Controller, variant="gentle"):          # a custom variant, for `compare.variants`
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from hindflight.replay.controllers.check import check_controller
     from hindflight.replay.experiment.place import Search
     from hindflight.replay.scenario.limits import Limits
+    from hindflight.replay.scenario.presets import Preset
     from hindflight.reports import charts
     from hindflight.reproduction import Reproduction
     from hindflight.selection import Conditions
@@ -76,6 +78,7 @@ __all__ = [
     "open",
     "pair",
     "place",
+    "presets",
     "replay",
     "report",
     "reproduce",
@@ -160,6 +163,16 @@ def place(
 
     space = Space(tuple(nodes), tuple(variants), cache, proxies)
     return search(read_scenario(Path(scenario)), Path(scenario).parent, space, threads=threads)
+
+
+def presets(name: str | None = None) -> tuple[Preset, ...]:
+    """Return the presets of split proxies, or the one called `name`: keys of `[[proxy]]` tables, which `text()` writes.
+
+    HindflightError, with the most similar name: there is none of that name.
+    """
+    from hindflight.replay.scenario.presets import PRESETS, find_preset
+
+    return tuple(PRESETS.values()) if name is None else (find_preset(name),)
 
 
 def reproduce(
@@ -290,35 +303,38 @@ def report(tables: Tables, path: Path | str, *, title: str = "", utc: bool = Fal
     write_report_of(tables.workspace, Path(path), title or "Hindflight report", utc)
 
 
-def info(source: Path | str) -> dict[str, Any]:
+def info(*sources: Path | str, outer: bool = False) -> dict[str, Any]:
     """Return what a capture, workspace, kernel log, scenario, channel or report is, as `hindflight info --json`.
 
-    Its key `kind` says which; HindflightError: it is none of these, or damaged.
+    Its key `kind` says which. Several `sources` are the files of one capture; with `outer`, tunnels stay closed.
+    HindflightError: it is none of these, or damaged.
     """
     from hindflight.describe import document_of
 
-    return document_of([Path(source)])
+    return document_of([Path(source) for source in sources], outer=outer)
 
 
-def flows(source: Path | str, **selection: Unpack[Conditions]) -> pl.DataFrame:
+def flows(source: Path | str, *, profile: str = "", **selection: Unpack[Conditions]) -> pl.DataFrame:
     """Return the TCP connections of a capture or workspace, as the table `flows` declares them.
 
-    Conditions, by name, are those of `hindflight.selection.Selection`; QueryError: `where` is not an expression.
+    Conditions, by name, are those of `hindflight.selection.Selection`; QueryError: `where` is not an expression. With
+    `profile="tcptrace"` (captures alone, no conditions) the rows have the fields of tcptrace, in its units.
     """
-    return _rows_of(source, "flows", selection)
+    return _rows_of(source, "flows", profile, selection)
 
 
-def segments(source: Path | str, **selection: Unpack[Conditions]) -> pl.DataFrame:
+def segments(source: Path | str, *, profile: str = "", **selection: Unpack[Conditions]) -> pl.DataFrame:
     """Return the TCP segments of a capture or workspace in the order of the capture; conditions as for `flows`.
 
-    `record` is the number that Wireshark shows.
+    `record` is the number that Wireshark shows. With `profile="wireshark"` (captures alone, no conditions) the rows
+    have the fields of Wireshark's analysis, in its units.
     """
-    return _rows_of(source, "segments", selection)
+    return _rows_of(source, "segments", profile, selection)
 
 
 def events(source: Path | str, **selection: Unpack[Conditions]) -> pl.DataFrame:
     """Return losses, retransmissions and the other events in order of time; conditions as for `flows`."""
-    return _rows_of(source, "events", selection)
+    return _rows_of(source, "events", "", selection)
 
 
 def export(  # noqa: PLR0913 - named ones, each with its default
@@ -344,10 +360,17 @@ def export(  # noqa: PLR0913 - named ones, each with its default
     return export_source(Path(source), Path(path), chosen)
 
 
-def _rows_of(source: Path | str, table: str, conditions: Conditions) -> pl.DataFrame:
+def _rows_of(source: Path | str, table: str, profile: str, conditions: Conditions) -> pl.DataFrame:
     from hindflight.selection import Selection, frame_of
 
-    return frame_of(source, table, Selection(**conditions))
+    if not profile:
+        return frame_of(source, table, Selection(**conditions))
+    from hindflight.profiles import profile_frame
+    from hindflight.toolkit.errors import HindflightError
+
+    if conditions:
+        raise HindflightError(f"a profile gives every row of a capture, not those of {', '.join(conditions)}")
+    return profile_frame(Path(source), table, profile)
 
 
 def __getattr__(name: str) -> Any:

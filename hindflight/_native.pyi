@@ -10,6 +10,7 @@ __all__ = [
     "Columns",
     "Congestion",
     "FadeWalk",
+    "FlowRows",
     "LossStream",
     "Parameter",
     "StateWalk",
@@ -138,9 +139,27 @@ class TcptraceRows:
     """
 
     def __new__(
-        cls, path: str | PathLike[str], *, json: bool, from_ns: int | None = None, to_ns: int | None = None
+        cls,
+        path: str | PathLike[str],
+        *,
+        json: bool,
+        from_ns: int | None = None,
+        to_ns: int | None = None,
+        outer: bool = False,
     ) -> TcptraceRows: ...
     def read(self) -> bytes | None: ...
+    def issues(self) -> list[tuple[int, int, str]]: ...
+
+@final
+class FlowRows:
+    """Reads one capture file and follows its connections: the table `flows`, rows and errors as those of TcptraceRows.
+
+    `totals` gives the number of flows and the time of the first segment in ns, once the first row has come.
+    """
+
+    def __new__(cls, path: str | PathLike[str], *, json: bool, outer: bool = False) -> FlowRows: ...
+    def read(self) -> bytes | None: ...
+    def totals(self) -> tuple[int, int | None]: ...
     def issues(self) -> list[tuple[int, int, str]]: ...
 
 @final

@@ -244,7 +244,8 @@ def _capture(captures: Sequence[Path], outer: bool) -> Document:
     for _ in stream.batches():
         flows = _largest(flows + stream.flows().to_pylist())
         issues.update(stream.issues()["kind"].to_pylist())
-        stream.others()  # taken, so that they do not pile up; the summary counts them
+        for take in (stream.others, stream.events, stream.instruments):
+            take()  # So that they do not pile up; the summary counts the others.
     flows = _largest(flows + stream.flows().to_pylist())
     issues.update(stream.issues()["kind"].to_pylist())
     return _document(captures, stream.summary(), flows, issues)

@@ -62,11 +62,17 @@ def export_source(source: Path, out: Path, request: Request) -> list[Path]:
     _check(source, out, request)
     if source.suffix == ".toml":
         return _export_scenario(source, out, request)
-    check_outputs([] if out.is_dir() else [out], files_of(source), force=request.force)
-    anonymizer, made = _anonymizer(request, out)
-    with open_source(source, _needed(request)) as tables:
+    check_outputs(
+        [] if out.is_dir() else [out], files_of(source), force=request.force, may_be_equal=not _sealed(request)
+    )
+    with _anonymizer(request, out) as (anonymizer, made), open_source(source, _needed(request)) as tables:
         chosen = _chosen(tables.workspace, request, anonymizer)
         return [*_write(chosen, out, request), *made]
+
+
+def _sealed(request: Request) -> bool:
+    """Whether the format has a place for a seal. Other files are replaced only by the same content."""
+    return request.format in ("pcapng", "parquet")
 
 
 def _check(source: Path, out: Path, request: Request) -> None:
@@ -101,15 +107,22 @@ def _needed(request: Request) -> tuple[str, ...] | None:
     return ("flows", request.table) if request.table else None
 
 
-def _anonymizer(request: Request, out: Path) -> tuple[Anonymizer | None, list[Path]]:
-    """What maps addresses, and the file of the key if it was made now."""
+@contextmanager
+def _anonymizer(request: Request, out: Path) -> Iterator[tuple[Anonymizer | None, list[Path]]]:
+    """Give what maps addresses, and the file of the key if it was made now; it goes if the block fails."""
     from hindflight.toolkit.export.anonymize import Anonymizer, read_or_make_key
 
     if not request.anonymize:
-        return None, []
+        yield None, []
+        return
     path = request.key or out.parent / _KEY_NAME
     key, made = read_or_make_key(path)
-    return Anonymizer(key), [path] if made else []
+    try:
+        yield Anonymizer(key), [path] if made else []
+    except BaseException:
+        if made:
+            path.unlink(missing_ok=True)
+        raise
 
 
 def _chosen(workspace: Workspace, request: Request, anonymizer: Anonymizer | None) -> Chosen:
@@ -154,12 +167,12 @@ def _write(chosen: Chosen, out: Path, request: Request) -> list[Path]:
     return [out]
 
 
-def _tables(chosen: Chosen, request: Request) -> dict[str, pa.Table]:
+def _tables(chosen: Chosen, request: Request) -> dict[str, Iterator[pa.Table]]:
+    """The tables to write, each as batches that are read when they are written."""
     from hindflight.toolkit.schema import TABLES
 
-    names = [request.table] if request.table else list(TABLES)
-    found = {name: chosen.table(name) for name in names}
-    return {name: rows for name, rows in found.items() if rows.num_rows or request.table}
+    names = [request.table] if request.table else [name for name in TABLES if chosen.has_rows(name)]
+    return {name: chosen.batches(name) for name in names}
 
 
 def _write_tables(chosen: Chosen, out: Path, request: Request) -> list[Path]:
@@ -197,15 +210,18 @@ def _whole_files(out: Path, names: list[str], request: Request) -> Iterator[Path
     import shutil
     import tempfile
 
-    from hindflight.toolkit.files import check_outputs, plain_os_errors, sync_folder
+    from hindflight.toolkit.files import check_outputs, check_replaceable_by, plain_os_errors, sync_folder
 
-    check_outputs([out / name for name in names], (), force=request.force)
+    outputs = [out / name for name in names]
+    check_outputs(outputs, (), force=request.force, may_be_equal=not _sealed(request))
     with plain_os_errors(f"writing {out}"):
         existed = out.exists()
         out.mkdir(parents=True, exist_ok=True)
         folder = Path(tempfile.mkdtemp(prefix=".export-", dir=out))
         try:
             yield folder
+            for name in names:  # All of them before the first is replaced.
+                check_replaceable_by(folder / name, out / name, force=request.force)
             for name in names:
                 (folder / name).replace(out / name)
             sync_folder(out)
@@ -231,8 +247,11 @@ def _export_scenario(source: Path, out: Path, request: Request) -> list[Path]:
     if request.flow is not None or request.run is not None:
         raise HindflightError("--flow and --run are for captures and workspaces", "leave them out")
     scenario = read_scenario(source)
-    anonymizer, made = _anonymizer(request, out)
-    with plain_os_errors("making a temporary folder"), TemporaryDirectory() as scratch:
+    with (
+        _anonymizer(request, out) as (anonymizer, made),
+        plain_os_errors("making a temporary folder"),
+        TemporaryDirectory() as scratch,
+    ):
         captures = Path(scratch)
         with temporary_tables() as tables:
             result = replay_into(
@@ -243,4 +262,4 @@ def _export_scenario(source: Path, out: Path, request: Request) -> list[Path]:
             for path, name in zip(result.captures, names, strict=True):
                 with open_source(path, _needed(request)) as opened:
                     _write(_chosen(opened.workspace, request, anonymizer), folder / name, request)
-    return [*(out / name for name in names), *made]
+        return [*(out / name for name in names), *made]

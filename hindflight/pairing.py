@@ -31,14 +31,12 @@ def pair_inputs(workspace: Workspace, inputs: Sequence[Ingested], asymmetry: str
     """Pair each capture with the next one on the path, into `pairs` and `clocks`, in place of earlier ones.
 
     `asymmetry` is a time with its unit, perhaps with a minus sign, or "". CaptureError: two captures have no packet in
-    common. HindflightError: fewer than two captures, or `asymmetry` is not a time.
+    common. HindflightError: `asymmetry` is not a time.
     """
     from itertools import pairwise
 
     from hindflight.toolkit.pairing.pair import pair_captures
 
-    if len(inputs) < 2:
-        raise HindflightError("--pair needs the captures of two places", "as in ingest SENDER RECEIVER --pair")
     asymmetry_ns = _asymmetry_ns(asymmetry)
     found = [
         (one, other, pair_captures(workspace, one.input_id, other.input_id, asymmetry_ns))
@@ -51,6 +49,14 @@ def pair_inputs(workspace: Workspace, inputs: Sequence[Ingested], asymmetry: str
             transaction.write("pairs", paired.pairs)
             transaction.write("clocks", paired.clocks)
     return [_pair_line(one.path.name, other.path.name, paired) for one, other, paired in found]
+
+
+def check_places(paths: Sequence[Path]) -> None:
+    """HindflightError unless at least two of the files are captures, to be called before they are read."""
+    from hindflight.toolkit.recognition import kind_of
+
+    if sum(1 for path in paths if not path.is_file() or kind_of(path) is None) < 2:
+        raise HindflightError("--pair needs the captures of two places", "as in ingest SENDER RECEIVER --pair")
 
 
 def _asymmetry_ns(text: str) -> int | None:
@@ -93,6 +99,7 @@ def pair_files(captures: Sequence[Path], asymmetry: str) -> Tables:
     from hindflight.toolkit.ingest import Ingest
     from hindflight.toolkit.source import temporary_tables
 
+    check_places(captures)
     tables = temporary_tables()
     try:
         read = Ingest(tables.workspace, "pair")(captures)

@@ -87,7 +87,7 @@ def reproduce_papers(request: Request, out: Path | None, on_step: OnStep = lambd
         done.claims.extend(claim_rows(result))
         done.points.extend(point_rows(result))
         if request.full:
-            done.literal[name] = next(reading.name for reading in paper.readings if reading.literal)
+            done.literal.update((name, reading.name) for reading in paper.readings if reading.literal)
         if out is not None:
             done.files.extend(_write(result, out, request))
     if out is not None:

@@ -13,6 +13,7 @@ from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
+from hindflight.toolkit.captured_flow import run_start_ns
 from hindflight.toolkit.errors import HindflightError
 from hindflight.toolkit.times import Span, span
 
@@ -31,9 +32,9 @@ class Selection:
     """Which rows: those that meet every condition that is given.
 
     `flow` is a flow_id. `host` is an address or a network (10.0.0.0/8) of either end, `port` a port of either end.
-    `from_time` and `to_time` are seconds since the first TCP segment of the run, or UTC in ISO 8601; a row with a
-    duration is chosen if any part of it is between them. `where` is a boolean SQL expression over the columns of the
-    table. `run` is a replay run, 0 for what was captured.
+    `from_time` and `to_time` are seconds since the first TCP segment of the run, or UTC in ISO 8601; `to_time` itself
+    is not included, and a row with a duration is chosen if any part of it is between them. `where` is a boolean SQL
+    expression over the columns of the table. `run` is a replay run, 0 for what was captured.
     """
 
     flow: int | None = None
@@ -108,15 +109,11 @@ def _run(workspace: Workspace, selection: Selection) -> tuple[int, int]:
     """
     import pyarrow.compute as pc
 
-    columns = ["flow_id", "start_ns", "a2b_segments", "b2a_segments"]
-    flows = workspace.table("flows", columns, pc.field("run_id") == selection.run)
-    if selection.flow is not None and selection.flow not in flows["flow_id"].to_pylist():
+    flows = workspace.table("flows", ["flow_id"], pc.field("run_id") == selection.run)["flow_id"].to_pylist()
+    if selection.flow is not None and selection.flow not in flows:
         of_run = f" in run {selection.run}" if selection.run else ""
         raise HindflightError(f"there is no flow {selection.flow}{of_run}", "`hindflight flows SOURCE` lists them")
-    # A flow that was made for a log has no segments, and its times may not count from 1970.
-    captured = flows.filter(pc.greater(pc.add(flows["a2b_segments"], flows["b2a_segments"]), 0))
-    start_ns = pc.min((captured if captured.num_rows else flows)["start_ns"]).as_py()
-    return int(start_ns or 0), flows.num_rows
+    return run_start_ns(workspace, selection.run), len(flows)
 
 
 def _of_time(table: str, limits: Span) -> list[str]:
@@ -125,7 +122,7 @@ def _of_time(table: str, limits: Span) -> list[str]:
         "events": ("t_ns", "coalesce(end_ns, t_ns)"),
     }.get(table, ("t_ns", "t_ns"))
     after = [] if limits.from_ns is None else [f"{end} >= {limits.from_ns}"]
-    return after if limits.to_ns is None else [*after, f"{start} <= {limits.to_ns}"]
+    return after if limits.to_ns is None else [*after, f"{start} < {limits.to_ns}"]
 
 
 def _of_flow(workspace: Workspace, selection: Selection) -> list[str]:

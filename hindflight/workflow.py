@@ -326,14 +326,15 @@ def channel_of(source: Path, flow: int | None, receiver: Path | None) -> Trace:
         return trace_of(extract_channel(chosen, tables.workspace, receiver), tables.workspace, chosen)
 
 
-def sender_limits(source: Path, flow: int | None) -> tuple[Flow, Limits]:
-    """Return a flow of a capture or workspace, by default the one with most data, and what limited its sender.
+def sender_limits(source: Path, flow: int | None) -> tuple[Flow, Limits, int]:
+    """Return a flow of a capture or workspace, by default the one with most data, what limited its sender, and the time
+    of the first TCP segment of the capture in ns.
 
     HindflightError: the capture was taken at the receiver, or the flow has fewer than two segments or no ACK.
     """
     from hindflight.replay.scenario.captured_application import sent_data
     from hindflight.replay.scenario.limits import limits_of, new_records, window_edges
-    from hindflight.toolkit.captured_flow import read_flow
+    from hindflight.toolkit.captured_flow import read_flow, run_start_ns
     from hindflight.toolkit.errors import HindflightError
     from hindflight.toolkit.source import open_source
 
@@ -351,7 +352,7 @@ def sender_limits(source: Path, flow: int | None) -> tuple[Flow, Limits]:
             raise HindflightError(f"flow {chosen.number} has fewer than two data segments or no ACK, so nothing shows")
         rtt_ns = float(chosen.row[f"{direction}_rtt_mean_ns"] or 0.0)
         records, edges = new_records(segments, direction), window_edges(segments, direction)
-        return chosen, limits_of(sent, records, edges, rtt_ns)
+        return chosen, limits_of(sent, records, edges, rtt_ns), run_start_ns(tables.workspace)
 
 
 def draft_of(source: Path, path: Path, flow: int | None, choice: Choice) -> Path:

@@ -49,6 +49,7 @@ PUBLIC_NAMES = {
     "open",
     "pair",
     "place",
+    "presets",
     "replay",
     "report",
     "reproduce",
@@ -61,7 +62,7 @@ CRATES = {
     "hindflight-decoder": set(),
     "hindflight-kernels": set(),
     "hindflight-flows": {"hindflight-decoder"},
-    "hindflight-profiles": {"hindflight-decoder"},
+    "hindflight-profiles": {"hindflight-decoder", "hindflight-flows"},
     "hindflight-engine": {"hindflight-kernels"},
     "hindflight-native": {
         "hindflight-decoder",

@@ -159,21 +159,13 @@ class CaptureStream:
         )
 
 
-class TcptraceStream:
-    """The connections of a capture, counted as tcptrace counts; docs/parity.md describes the fields.
+class TextStream:
+    """Rows of a capture as text, in one pass that builds no tables; memory does not depend on its length."""
 
-    Does not build `segments`. Memory is bounded whatever the length of the capture, so that rows of connections that
-    have ended come before the end, and out of order, where there are very many.
-    """
+    _rows: _native.TcptraceRows | _native.WiresharkRows | _native.FlowRows
 
-    def __init__(
-        self, path: str | os.PathLike[str], *, json: bool = False, from_ns: int | None = None, to_ns: int | None = None
-    ) -> None:
-        """Open `path`; parameters and errors as those of `CaptureStream`."""
+    def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        self._rows: _native.TcptraceRows | _native.WiresharkRows
-        with _refusals([self.path]):
-            self._rows = _native.TcptraceRows(self.path, json=json, from_ns=from_ns, to_ns=to_ns)
 
     def text(self) -> Iterator[bytes]:
         """Yield a line of names and the rows as CSV, or JSON objects with commas between them; can be interrupted."""
@@ -186,14 +178,50 @@ class TcptraceStream:
         return self._rows.issues()
 
 
-class WiresharkStream(TcptraceStream):
+class TcptraceStream(TextStream):
+    """The connections of a capture, counted as tcptrace counts; docs/parity.md describes the fields.
+
+    Where there are very many connections, rows of those that have ended come before the end, and out of order.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        json: bool = False,
+        from_ns: int | None = None,
+        to_ns: int | None = None,
+        outer: bool = False,
+    ) -> None:
+        """Open `path`; parameters and errors as those of `CaptureStream`."""
+        super().__init__(path)
+        with _refusals([self.path]):
+            self._rows = _native.TcptraceRows(self.path, json=json, from_ns=from_ns, to_ns=to_ns, outer=outer)
+
+
+class WiresharkStream(TextStream):
     """The segments of a capture, analysed as Wireshark analyses them; docs/parity.md describes the fields."""
 
     def __init__(self, path: str | os.PathLike[str], *, json: bool = False) -> None:
         """Open `path`; parameters and errors as those of `CaptureStream`."""
-        self.path = Path(path)
+        super().__init__(path)
         with _refusals([self.path]):
             self._rows = _native.WiresharkRows(self.path, json=json)
+
+
+class FlowStream(TextStream):
+    """The table `flows` of a capture, most payload first; all columns, `input_id` 1."""
+
+    def __init__(self, path: str | os.PathLike[str], *, json: bool = False) -> None:
+        """Open `path`; parameters and errors as those of `CaptureStream`."""
+        super().__init__(path)
+        with _refusals([self.path]):
+            self._rows = self._flows = _native.FlowRows(self.path, json=json)
+
+    def totals(self) -> tuple[int, int]:
+        """Return the number of flows and the time of the first segment in ns (0 without one), after the first text."""
+        flows, start_ns = self._flows.totals()
+        return flows, start_ns or 0
 
 
 def is_stream(path: Path) -> bool:
@@ -287,12 +315,12 @@ def _refusals(paths: Sequence[Path]) -> Iterator[None]:
     except OSError as error:
         raise _unreadable(Path(error.filename or paths[0]), error) from error
     except ValueError as error:
-        what, hint, index = error.args
+        what, hint, index, unknown = error.args
         refused = paths[index]
-        if what.startswith("is not a capture") and refused.is_file():
+        if unknown and refused.is_file():
             from hindflight.toolkit.recognition import refusal
 
-            what, hint = refusal(refused, what, hint)
+            what, hint = refusal(refused, what)
         raise CaptureError(f"{shown(refused)} {what}", hint) from error
 
 

@@ -5,7 +5,10 @@ Separate from toolkit/ingest.py, so that reading a capture does not load the rea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+import queue
+import threading
+from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,7 +31,66 @@ def silent(_path: Path, _share: float) -> None:
 def write_capture(
     stream: CaptureStream, transaction: Transaction, tables: Collection[str], progress: Progress = silent
 ) -> dict[str, int]:
-    """Write the rows of a capture for those `tables` batch by batch, and return how many rows each table has."""
+    """Write the rows of a capture for those `tables` batch by batch, and return how many rows each table has.
+
+    A second thread reads the next batch while this one writes.
+    """
+    rows = dict.fromkeys(CAPTURE_TABLES, 0)
+    for part in _read_ahead(stream):
+        for name, data in part.items():
+            rows[name] += data.num_rows
+            if data.num_rows and name in tables:
+                transaction.writer(name).write(data)
+        done, total = stream.progress()
+        progress(stream.path, done / total if total else 0.0)
+    progress(stream.path, 1.0)
+    return rows
+
+
+_Part = dict[str, "pa.Table | pa.RecordBatch"]
+
+_WAIT_S = 0.1
+"""Time after which a wait looks for signals, or for a reader or a writer that has gone."""
+
+
+def _read_ahead(stream: CaptureStream) -> Iterator[_Part]:
+    """Yield the new rows of each table, batch by batch, while a thread reads the batch after it."""
+    parts: queue.Queue[_Part | BaseException | None] = queue.Queue(maxsize=1)
+    gone = threading.Event()
+
+    def put(part: _Part | BaseException | None) -> None:
+        while not gone.is_set():
+            with suppress(queue.Full):
+                parts.put(part, timeout=_WAIT_S)
+                return
+
+    def read() -> None:
+        try:
+            for part in _parts(stream):
+                put(part)
+                if gone.is_set():
+                    return
+            put(None)
+        except BaseException as error:  # Raised again by the thread that writes.
+            put(error)
+
+    threading.Thread(target=read, name="reader", daemon=True).start()
+    try:
+        while True:
+            try:
+                part = parts.get(timeout=_WAIT_S)
+            except queue.Empty:
+                continue
+            if part is None:
+                return
+            if isinstance(part, BaseException):
+                raise part
+            yield part
+    finally:
+        gone.set()
+
+
+def _parts(stream: CaptureStream) -> Iterator[_Part]:
     sources = {
         "flows": stream.flows,
         "events": stream.events,
@@ -36,23 +98,6 @@ def write_capture(
         "others": stream.others,
         "issues": stream.issues,
     }
-    rows = dict.fromkeys(CAPTURE_TABLES, 0)
     for batch in stream.batches():
-        rows["segments"] += batch.num_rows
-        if "segments" in tables and batch.num_rows:
-            transaction.writer("segments").write(batch)
-        for name, source in sources.items():
-            rows[name] += _write(transaction, name, source, tables)
-        done, total = stream.progress()
-        progress(stream.path, done / total if total else 0.0)
-    for name, source in sources.items():
-        rows[name] += _write(transaction, name, source, tables)
-    progress(stream.path, 1.0)
-    return rows
-
-
-def _write(transaction: Transaction, name: str, source: Callable[[], pa.Table], tables: Collection[str]) -> int:
-    data = source()
-    if data.num_rows and name in tables:
-        transaction.write(name, data)
-    return int(data.num_rows)
+        yield {"segments": batch, **{name: source() for name, source in sources.items()}}
+    yield {name: source() for name, source in sources.items()}

@@ -128,3 +128,15 @@ def place_of(workspace: Workspace, flow: Flow) -> int:
 def input_of(workspace: Workspace, flow: Flow) -> Input:
     """Return the input that the flow was read from."""
     return next(entry for entry in workspace.inputs if entry.input_id == flow.row["input_id"])
+
+
+def run_start_ns(workspace: Workspace, run_id: int = 0) -> int:
+    """Return the time of the first TCP segment of a run, from which seconds count wherever they are shown or given."""
+    import pyarrow.compute as pc
+
+    columns = ["start_ns", "a2b_segments", "b2a_segments"]
+    flows = workspace.table("flows", columns, pc.field("run_id") == run_id)
+    # A flow that was made for a log has no segments, and its times may not count from 1970.
+    captured = flows.filter(pc.greater(pc.add(flows["a2b_segments"], flows["b2a_segments"]), 0))
+    start_ns = pc.min((captured if captured.num_rows else flows)["start_ns"]).as_py()
+    return int(start_ns or 0)

@@ -8,6 +8,7 @@ A command may replace a file that hindflight wrote and nobody has changed since:
 from __future__ import annotations
 
 import errno
+import filecmp
 import hashlib
 import os
 import stat
@@ -56,11 +57,14 @@ def os_error(error: OSError, doing: str) -> HindflightError:
     return HindflightError(f"{reason} while {doing}")
 
 
-def check_outputs(outputs: Iterable[Path | None], inputs: Iterable[Path], *, force: bool) -> None:
+def check_outputs(
+    outputs: Iterable[Path | None], inputs: Iterable[Path], *, force: bool, may_be_equal: bool = False
+) -> None:
     """Check, before any work is done, that a command may write `outputs` (None: not asked for).
 
     HindflightError: an output is one of `inputs`, by whatever name, or is given twice; or it is a file that
-    hindflight did not write or somebody has changed since, and `force` is not set.
+    hindflight did not write or somebody has changed since, and `force` is not set. With `may_be_equal`, the latter is
+    left to `whole_file`, which knows the content.
     """
     asked = [path for path in outputs if path is not None]
     read = list(inputs)
@@ -72,7 +76,7 @@ def check_outputs(outputs: Iterable[Path | None], inputs: Iterable[Path], *, for
                 )
         if any(_is_same(path, other) for other in asked[:at]):
             raise HindflightError(f"{path} is given for two outputs", "give each its own file")
-        _check_replaceable(path, None, force)
+        _check_replaceable(path, None, force or may_be_equal)
 
 
 def _is_same(one: Path, other: Path) -> bool:
@@ -121,21 +125,27 @@ def temporary_name(path: Path) -> Path:
 def whole_file(path: Path, *, force: bool = True) -> Iterator[Path]:
     """Give the name of a temporary file that becomes `path` at the end of the block; it goes if the block fails.
 
-    Without `force` HindflightError where `path` may not be replaced: see `check_outputs`.
+    Without `force` HindflightError where `path` may not be replaced: see the head of this file.
     """
     with plain_os_errors(f"writing {path}"):
         temporary = temporary_name(path)
-        _check_replaceable(path, None, force)
         try:
             yield temporary
             with temporary.open("rb") as file:
                 os.fsync(file.fileno())
+            check_replaceable_by(temporary, path, force=force)
             temporary.replace(path)
         except BaseException:
             with suppress(FileNotFoundError):
                 temporary.unlink()
             raise
         sync_folder(path.parent)
+
+
+def check_replaceable_by(new: Path, path: Path, *, force: bool) -> None:
+    """HindflightError where `path` may not be replaced by the content of the file `new`."""
+    if not (path.is_file() and filecmp.cmp(new, path, shallow=False)):
+        _check_replaceable(path, None, force)
 
 
 def write_whole(path: Path, content: str | bytes, *, force: bool = True) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from hindflight.toolkit.capture import CaptureStream, is_stream, shown
 from hindflight.toolkit.capture_writer import CAPTURE_TABLES, Progress, silent, write_capture
-from hindflight.toolkit.errors import CaptureError, MachineError
+from hindflight.toolkit.errors import CaptureError, MachineError, WorkspaceError
 from hindflight.toolkit.files import sha256_of
 from hindflight.toolkit.flight import FlightReading
 from hindflight.toolkit.flight_writer import write_flight_log
@@ -66,9 +66,12 @@ class Ingest:
         A pipe is checked when it is read. CaptureError, LogError: an input is neither a capture nor a log, or a log
         fits no flow; the inputs before it are in the workspace then.
         """
-        kinds = {path: kind_of(path) if path.is_file() else None for path in paths}
-        files = [path for path, kind in kinds.items() if kind is None]
-        captures = [files] if self.merge and files else [[path] for path in files]
+        given = list(paths)
+        kinds = {path: kind_of(path) if path.is_file() else None for path in given}
+        files = [path for path in given if kinds[path] is None]
+        if self.merge:
+            _check_distinct(files)
+        captures = [files] if self.merge and files else [[path] for path in dict.fromkeys(files)]
         for path in files:
             if not is_stream(path):
                 CaptureStream(path)
@@ -80,7 +83,9 @@ class Ingest:
     def _capture(self, paths: Sequence[Path]) -> list[Ingested]:
         """Read one capture, whose files are merged."""
         digests = {path: "" if is_stream(path) else sha256_of(path) for path in paths}
-        known = [found for path, sha256 in digests.items() if sha256 and (found := self._known(path, sha256))]
+        limits = self.span_of(paths)
+        options = self._capture_options(limits)
+        known = [found for path, sha256 in digests.items() if sha256 and (found := self._known(path, sha256, options))]
         if len(known) == len(paths):
             return known
         if known:
@@ -90,17 +95,33 @@ class Ingest:
             )
         try:
             with self.workspace.transaction(self.command) as transaction:
-                return self._read_capture(digests, transaction)
+                return self._read_capture(digests, limits, options, transaction)
         except _AlreadyHereError as found:
             return [found.entry]
 
-    def _read_capture(self, digests: dict[Path, str], transaction: Transaction) -> list[Ingested]:
+    def _capture_options(self, limits: tuple[int | None, int | None]) -> str:
+        """The options on which the rows of a capture depend, times in ns since 1970."""
+        named = {"--from": limits[0], "--to": limits[1]}
+        times = [f"{name} {ns}" for name, ns in named.items() if ns is not None]
+        return " ".join([*(["--outer"] if self.outer else []), *times])
+
+    def _log_options(self) -> str:
+        """The options on which the rows of a log depend."""
+        flow = [] if self.flow_id is None else [f"--flow {self.flow_id}"]
+        offset = [] if self.clock_offset_ns is None else [f"--clock-offset {self.clock_offset_ns / 1e9:.9g}"]
+        return " ".join([*flow, *offset])
+
+    def _read_capture(
+        self, digests: dict[Path, str], limits: tuple[int | None, int | None], options: str, transaction: Transaction
+    ) -> list[Ingested]:
         input_ids = [
-            transaction.add_input(path, "capture", sha256) if sha256 else transaction.add_stream(path, "capture")
+            transaction.add_input(path, "capture", sha256, options)
+            if sha256
+            else transaction.add_stream(path, "capture", options)
             for path, sha256 in digests.items()
         ]
         paths = list(digests)
-        from_ns, to_ns = self.span_of(paths)
+        from_ns, to_ns = limits
         stream = CaptureStream(
             paths,
             first_flow_id=transaction.next_flow_id,
@@ -111,7 +132,7 @@ class Ingest:
         )
         rows = write_capture(stream, transaction, CAPTURE_TABLES, self.progress)
         if not all(digests.values()):
-            self._complete_stream(stream, transaction, input_ids[0])
+            self._complete_stream(stream, transaction, input_ids[0], options)
         note = f"{counted(rows['segments'], 'segment')}, {counted(rows['flows'], 'flow')}"
         transaction.note(input_ids[0], note)
         merged = f"merged with {shown(paths[0])}"
@@ -123,24 +144,25 @@ class Ingest:
             for path, input_id, (text, issues) in zip(paths, input_ids, notes, strict=True)
         ]
 
-    def _complete_stream(self, stream: CaptureStream, transaction: Transaction, input_id: int) -> None:
+    def _complete_stream(self, stream: CaptureStream, transaction: Transaction, input_id: int, options: str) -> None:
         """Say what was read of a pipe; _AlreadyHereError: the workspace holds it."""
         sha256 = stream.sha256()
         if sha256 is None:
             raise MachineError(f"{shown(stream.path)} was not read to its end")
-        known = self._known(stream.path, sha256)
+        known = self._known(stream.path, sha256, options)
         if known is not None:
             raise _AlreadyHereError(known)
         transaction.complete_stream(input_id, stream.progress()[0], sha256)
 
     def _log(self, path: Path, kind: str) -> Ingested:
         sha256 = sha256_of(path)
-        known = self._known(path, sha256)
+        options = self._log_options()
+        known = self._known(path, sha256, options)
         if known is not None:
             return known
         self.progress(path, 0.0)
         with self.workspace.transaction(self.command) as transaction:
-            input_id = transaction.add_input(path, kind, sha256)
+            input_id = transaction.add_input(path, kind, sha256, options)
             note, issues = self._write_log(path, kind, transaction, input_id)
             transaction.note(input_id, note)
         self.progress(path, 1.0)
@@ -153,11 +175,35 @@ class Ingest:
         reading = FlightReading(path, kind)
         return write_flight_log(reading, self.workspace, transaction, input_id, self.clock_offset_ns)
 
-    def _known(self, path: Path, sha256: str) -> Ingested | None:
+    def _known(self, path: Path, sha256: str, options: str) -> Ingested | None:
+        """What the workspace holds of a file. WorkspaceError: it was read with other options than `options`."""
         entry = self.workspace.find_input(sha256)
         if entry is None:
             return None
-        return Ingested(path, entry.kind, entry.input_id, True, 0, f"already here as input {entry.input_id}")
+        here = f"already here as input {entry.input_id}"
+        if entry.options != options:
+            read, asked = (
+                text or "none of --from, --to, --outer, --flow, --clock-offset" for text in (entry.options, options)
+            )
+            raise WorkspaceError(
+                f"{shown(path)} is {here}, read with other options: {read}; now {asked}",
+                "leave the options as they were, or read it into a new workspace",
+            )
+        return Ingested(path, entry.kind, entry.input_id, True, 0, here)
+
+
+def _check_distinct(files: Sequence[Path]) -> None:
+    """CaptureError if two of the files of one capture have the same content."""
+    seen: dict[str, Path] = {}
+    for path in files:
+        if not is_stream(path):
+            digest = sha256_of(path)
+            if digest in seen:
+                raise CaptureError(
+                    f"{path} and {seen[digest]} have the same content: merged, their packets would count twice",
+                    "leave one of them out",
+                )
+            seen[digest] = path
 
 
 class _AlreadyHereError(Exception):

@@ -23,8 +23,8 @@ V = TypeVar("V")
 
 NAME = "manifest.json"
 FORMAT = "hindflight workspace"
-FORMAT_VERSION = 2
-"""2: parts carry the digest of their footer."""
+FORMAT_VERSION = 3
+"""2: parts carry the digest of their footer. 3: inputs carry the options with which they were read."""
 MAKE_AGAIN = "make the workspace again from its inputs"
 """What to do about a damaged workspace."""
 PART_NAME = re.compile(r"(?P<table>[a-z]+)-(?P<number>\d{6})\.parquet")
@@ -32,7 +32,10 @@ PART_NAME = re.compile(r"(?P<table>[a-z]+)-(?P<number>\d{6})\.parquet")
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """A file that was read: `input_id` is the key used in `flows` and `issues`, `note` says what was made of it."""
+    """A file that was read: `input_id` is the key used in `flows` and `issues`, `note` says what was made of it.
+
+    `options` are those of the command on which the rows depend, as in "--outer"; "" without any.
+    """
 
     input_id: int
     kind: str
@@ -41,6 +44,7 @@ class Input:
     size_bytes: int
     sha256: str
     note: str = ""
+    options: str = ""
 
 
 @dataclass(frozen=True, slots=True)

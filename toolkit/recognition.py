@@ -23,10 +23,6 @@ _MAGIC = (
     (b"\x17\x08\x44tracing", "a binary trace of trace-cmd; `trace-cmd report` prints it as text"),
     (b"PERFILE2", "a binary trace of perf; `perf script` prints it as text"),
 )
-_CAPTURE_MAGIC = (
-    *(b"\xd4\xc3\xb2\xa1", b"\xa1\xb2\xc3\xd4", b"\x4d\x3c\xb2\xa1", b"\xa1\xb2\x3c\x4d"),
-    *(b"\x0a\x0d\x0d\x0a", b"\x34\xcd\xb2\xa1", b"\xa1\xb2\xcd\x34", b"snoop\0\0\0"),
-)
 _SHOWN = 60
 
 
@@ -46,11 +42,9 @@ def kinds_read() -> str:
     return f"read are {CAPTURES}; kernel logs: {logs}; flight logs: {flights}; plain or compressed"
 
 
-def refusal(path: Path, what: str, hint: str | None) -> tuple[str, str | None]:
-    """Return what to say of the file in `path`, of which the decoder says `what`, and a hint."""
+def refusal(path: Path, what: str) -> tuple[str, str | None]:
+    """Return what to say of the file in `path`, of which the decoder says `what`: no capture it knows; and a hint."""
     head = LogFile(path).head()
-    if head.startswith(_CAPTURE_MAGIC):
-        return what, hint
     kind = kind_of(path)
     if kind is not None:
         hint = "`hindflight info` shows it; `hindflight ingest CAPTURE LOG -w WORKSPACE` joins it to its capture"

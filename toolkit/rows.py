@@ -6,15 +6,36 @@ apostrophe (toolkit/text.py). Does not depend on the command line.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hindflight.toolkit.text import csv_cell, escape_json, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
+    import numpy as np
+    import numpy.typing as npt
     import polars as pl
     import pyarrow as pa
+
+_ROWS = 16_384
+"""Rows that are in memory as Python's objects at once."""
+
+
+def rows_of(table: pa.Table) -> Iterator[dict[str, Any]]:
+    """Yield the rows of `table` as dictionaries, of which only some are in memory at a time."""
+    for batch in table.to_batches(_ROWS):
+        yield from batch.to_pylist()
+
+
+def grouped(keys: npt.NDArray[Any]) -> tuple[npt.NDArray[np.int64], list[tuple[int, int, int]]]:
+    """Return the order that puts equal `keys` together, and where in it the rows of each key start and stop."""
+    import numpy as np
+
+    order = np.argsort(keys, kind="stable")
+    known, starts = np.unique(keys[order], return_index=True)
+    stops = [*starts.tolist(), len(keys)][1:]
+    return order, list(zip(known.tolist(), starts.tolist(), stops, strict=True))
 
 
 def csv_of(rows: pa.RecordBatch | pa.Table, *, header: bool) -> str:

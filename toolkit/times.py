@@ -15,14 +15,14 @@ _NS = 10**9
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A stretch of time, open where an end is None."""
+    """A stretch of time, open where an end is None; `from_ns` belongs to it and `to_ns` does not."""
 
     from_ns: int | None
     to_ns: int | None
 
     def overlaps(self, start_ns: int, end_ns: int) -> bool:
         """Whether anything of start to end lies in the span."""
-        return (self.to_ns is None or start_ns <= self.to_ns) and (self.from_ns is None or end_ns >= self.from_ns)
+        return (self.to_ns is None or start_ns < self.to_ns) and (self.from_ns is None or end_ns >= self.from_ns)
 
 
 def span(from_text: str, to_text: str, start_ns: int) -> Span:

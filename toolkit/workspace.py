@@ -152,6 +152,25 @@ class Workspace:
         except (pa.ArrowException, OSError, ValueError) as error:
             raise _damaged(self.path, name, error) from error
 
+    def batches(self, name: str, where: Any = None) -> Iterator[pa.Table]:
+        """Yield the rows of table `name` where the pyarrow expression `where` is true, a row group or so at a time."""
+        import pyarrow as pa
+
+        try:
+            for batch in self.dataset(name).to_batches(filter=where, batch_size=ROWS_PER_GROUP):
+                yield conform(name, pa.Table.from_batches([batch]))
+        except (pa.ArrowException, OSError, ValueError) as error:
+            raise _damaged(self.path, name, error) from error
+
+    def count(self, name: str, where: Any = None) -> int:
+        """Return the number of rows of table `name` where the pyarrow expression `where` is true."""
+        import pyarrow as pa
+
+        try:
+            return int(self.dataset(name).count_rows(filter=where))
+        except (pa.ArrowException, OSError, ValueError) as error:
+            raise _damaged(self.path, name, error) from error
+
     def scan(self, name: str) -> pl.LazyFrame:
         """Return table `name` as a Polars LazyFrame."""
         import polars as pl
@@ -251,22 +270,22 @@ class Transaction:
         self.next_flow_id = _next_key(workspace, "flows", "flow_id")
         self.next_run_id = 1 if replay else _next_key(workspace, "runs", "run_id")
 
-    def add_input(self, path: Path, kind: str, sha256: str | None = None) -> int:
-        """Record that `path` was read, and return its input_id."""
+    def add_input(self, path: Path, kind: str, sha256: str | None = None, options: str = "") -> int:
+        """Record that `path` was read with `options`, and return its input_id."""
         with plain_os_errors(f"reading {path}"):
             size_bytes = path.stat().st_size
-        return self._add_input(path, kind, size_bytes, sha256 or sha256_of(path))
+        return self._add_input(path, kind, size_bytes, sha256 or sha256_of(path), options)
 
-    def add_stream(self, path: Path, kind: str) -> int:
+    def add_stream(self, path: Path, kind: str, options: str = "") -> int:
         """Record that the pipe `path` is being read, and return its input_id; `complete_stream` says what it was."""
-        return self._add_input(path, kind, 0, "")
+        return self._add_input(path, kind, 0, "", options)
 
     def complete_stream(self, input_id: int, size_bytes: int, sha256: str) -> None:
         """Record what was read of a pipe."""
         index = input_id - len(self._before.inputs) - 1
         self._inputs[index] = replace(self._inputs[index], size_bytes=size_bytes, sha256=sha256)
 
-    def _add_input(self, path: Path, kind: str, size_bytes: int, sha256: str) -> int:
+    def _add_input(self, path: Path, kind: str, size_bytes: int, sha256: str, options: str) -> int:
         entry = Input(
             input_id=len(self._before.inputs) + len(self._inputs) + 1,
             kind=kind,
@@ -274,6 +293,7 @@ class Transaction:
             name=name_to_text(path.name),
             size_bytes=size_bytes,
             sha256=sha256,
+            options=options,
         )
         self._inputs.append(entry)
         return entry.input_id
@@ -377,8 +397,13 @@ class PartWriter:
         try:
             if self._file is None:
                 self._sink = self._temporary.open("wb")
+                schema = arrow_schema(self._name)
                 self._file = pq.ParquetWriter(
-                    self._sink, arrow_schema(self._name), compression="zstd", write_page_checksum=True
+                    self._sink,
+                    schema,
+                    compression="zstd",
+                    use_dictionary=[field.name for field in schema if _repeats(field.type)],
+                    write_page_checksum=True,
                 )
             self._file.write_table(data, row_group_size=ROWS_PER_GROUP)
         except OSError as error:
@@ -404,6 +429,13 @@ class PartWriter:
             if each is not None:
                 with suppress(OSError):  # Closing writes the footer, and the disk may be full.
                     each.close()
+
+
+def _repeats(kind: pa.DataType) -> bool:
+    """Whether a Parquet dictionary suits a column: of wide numbers it is longer and slower than the numbers."""
+    import pyarrow as pa
+
+    return not (pa.types.is_list(kind) or (pa.types.is_primitive(kind) and kind.bit_width >= 32))
 
 
 def _released(_owner: object) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 from hindflight.replay.papers.catalogue import PAPERS, paper_of
 from hindflight.replay.papers.model import Paper
-from hindflight.replay.papers.tables import count, counted_rows
+from hindflight.replay.papers.tables import count
 
 PAGE = Path(__file__).resolve().parents[1] / "papers.md"
 VERDICTS = ("reproduced", "partly", "not_reproduced", "too_few_runs", "not_testable")
@@ -30,17 +30,15 @@ def main(folders: Sequence[str]) -> None:
 
 def page(documents: Sequence[Mapping[str, Any]]) -> str:
     """Return the page; `documents` are contents of claims.json."""
-    found: dict[str, tuple[list[Row], bool, float]] = {}
+    found: dict[str, tuple[list[Row], bool]] = {}
     for document in documents:
-        for name, seconds in document["seconds"].items():
-            rows = [row for row in document["claims"] if row["paper"] == name]
-            found[name] = (rows, document["full"], seconds)
+        for name in document["seconds"]:
+            found[name] = ([row for row in document["claims"] if row["paper"] == name], document["full"])
     lines = [_HEAD]
     lines += _totals([row for name in PAPERS if name in found for row in _default(found[name][0])], "With our defaults")
-    full = [name for name in PAPERS if name in found and found[name][1]]
-    literal = [row for name in full for row in _literal(paper_of(name), found[name][0])]
+    literal = [row for name in PAPERS if name in found for row in _literal(paper_of(name), found[name][0])]
     title = "With everything that the texts state taken literally"
-    lines += _totals(literal, title) if literal else [f"## {title}", "", "No full run was made.", ""]
+    lines += _totals(literal, title) if literal else [f"## {title}", "", "This reading was not run.", ""]
     for name in PAPERS:
         if name in found:
             lines += _paper(paper_of(name), *found[name])
@@ -88,8 +86,9 @@ def _default(rows: Iterable[Row]) -> list[Row]:
 
 
 def _literal(paper: Paper, rows: list[Row]) -> list[Row]:
+    """Return the rows under the reading that takes everything literally; none where it was not run."""
     name = next(reading.name for reading in paper.readings if reading.literal)
-    return counted_rows(rows, name)
+    return [row for row in rows if row["reading"] == name]
 
 
 def _totals(rows: list[Row], title: str) -> list[str]:
@@ -119,13 +118,14 @@ def _words(verdict: str) -> str:
     return verdict.replace("_", " ")
 
 
-def _paper(paper: Paper, rows: list[Row], full: bool, seconds: float) -> list[str]:
-    how = "--full" if full else "--quick: a full run was not made"
-    lines = [f"## {paper.name}", "", f"*{paper.title}*. {paper.citation}. ({how}; {seconds:.0f} s)", ""]
+def _paper(paper: Paper, rows: list[Row], full: bool) -> list[str]:
+    ran = {row["reading"] for row in rows}
+    how = "as `--full` judges them" if full else "as `--quick` judges them; a full run was not made"
+    lines = [f"## {paper.name}", "", f"*{paper.title}*. {paper.citation}. Verdicts are {how}.", ""]
     lines += ["| chosen | value | why |", "|---|---|---|"]
     lines += [f"| {choice.name} | {choice.value} | {choice.why} |" for choice in paper.choices]
     lines += ["", "| claim | origin, by | expected | measured | verdict | literally |", "|---|---|---|---|---|---|"]
-    literal = {row["claim_id"]: row["verdict"] for row in _literal(paper, rows)} if full else {}
+    literal = {row["claim_id"]: row["verdict"] for row in _literal(paper, rows)}
     for row in _default(rows):
         tolerance = "" if row["tolerance"] in {"strict", "exact", "none"} else f"; {row['tolerance']}"
         cells = (
@@ -134,18 +134,18 @@ def _paper(paper: Paper, rows: list[Row], full: bool, seconds: float) -> list[st
             row["expected"] + tolerance,
             _measured(row),
             _words(row["verdict"]),
-            _words(literal[row["claim_id"]]) if full else "not run",
+            _words(literal.get(row["claim_id"], "not run")),
         )
         lines.append("| " + " | ".join(cell.replace("|", "/") for cell in cells) + " |")
     lines.append("")
     reasons = [row for row in _default(rows) if row["reason"]]
     lines += [f"* **{row['claim_id']}**, {_words(row['verdict'])}: {row['text']} {row['reason']}" for row in reasons]
-    if full:
-        lines += ["", "Readings, and how many claims are reproduced under each:", ""]
-        for reading in paper.readings:
-            mine = [row for row in rows if row["reading"] == reading.name]
-            reproduced = sum(row["verdict"] == "reproduced" for row in mine)
-            lines.append(f"* {reading.name}: {reading.text}. {reproduced} of {len(mine)}.")
+    lines += ["", "Readings, and how many claims are reproduced under each:", ""]
+    for reading in paper.readings:
+        mine = [row for row in rows if row["reading"] == reading.name]
+        reproduced = sum(row["verdict"] == "reproduced" for row in mine)
+        result = f"{reproduced} of {len(mine)}" if reading.name in ran else "not run for this page"
+        lines.append(f"* {reading.name}: {reading.text}. {result}.")
     if paper.not_built:
         lines += ["", f"Beyond the paper, and not built: {'; '.join(paper.not_built)}."]
     if paper.extras:

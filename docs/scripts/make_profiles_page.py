@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from hindflight.replay.scenario.profiles import PROFILES, Setting, settings
+from hindflight.replay.scenario.windows import WINDOWS
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "profiles.md"
 
@@ -29,6 +30,8 @@ decreases of cwnd in whole segments, and Linux's recovery where SACK is off.
   `hybla`, `illinois`, `scalable`, `vegas`, `veno`, `westwood-plus`, `yeah`) have the recovery and the timer of that
   agent ([ns2_tcp_linux](mechanisms.md#recovery-of-ns-2s-tcplinux)); `linux-reno`, `cubic`, `hybla` and
   `westwood-plus` also have the integer arithmetic of their modules.
+* `windows`: `rfc` with what Microsoft publishes of Windows 10 and Windows Server 2019, see [Windows](#windows). Their
+  default variant is `cubic`; that of older servers is `compound`.
 
 Some variants determine a part themselves under every profile: `reno`, `newreno`, `sack`, `fack`, `aerotcp`, `scps-tp`
 and `supertcp` their recovery, `aerotcp` its timer, `freeze-tcp` the warning of outages.
@@ -40,6 +43,17 @@ Values are written as in a scenario. `none` means that the key is not set; it ca
 
 """
 
+
+WINDOWS_INTRO = """
+## Windows
+
+The profile `windows` differs from `rfc` in these keys. `retry_limit` counts timeouts here as everywhere, by their time
+from `min_rto` on; Windows counts the retransmissions of a segment. The receive buffer grows by Linux's rule, because
+Microsoft publishes only its limits.
+
+| key | `windows` | source |
+|---|---|---|
+"""
 
 NS2 = """
 ## ns-2's settings under the profile `ns2`
@@ -89,7 +103,16 @@ def page() -> str:
     head = f"| key | {names} | may be | what it is | source |\n|{'---|' * (len(PROFILES) + 4)}\n"
     every = settings()
     keys = head + "".join(f"{_line(setting)}\n" for setting in every)
-    return INTRO + keys + NS2 + _ns2_table({setting.key: setting.values["ns2"] for setting in every})
+    return INTRO + keys + _windows() + NS2 + _ns2_table({setting.key: setting.values["ns2"] for setting in every})
+
+
+def _windows() -> str:
+    """Return what the profile `windows` sets, with the source of each value."""
+    lines = [
+        f"| `{key}` | {str(value).lower() if isinstance(value, bool) else value} | {source} |\n"
+        for key, (value, source) in WINDOWS.items()
+    ]
+    return WINDOWS_INTRO + "".join(lines)
 
 
 def _ns2_table(values: Mapping[str, str]) -> str:

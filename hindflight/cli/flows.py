@@ -11,7 +11,7 @@ from hindflight.cli.filters import Flow, Host, Port, Run, Where
 from hindflight.cli.layout import Wide, print_fitting
 from hindflight.cli.output import AsCsv, AsJson, Row, print_csv, print_json, say
 from hindflight.cli.times import From, To, Utc
-from hindflight.toolkit.errors import HindflightError
+from hindflight.selection import Selection
 from hindflight.toolkit.text import endpoint
 from hindflight.toolkit.times import seconds_text, utc_text
 
@@ -42,27 +42,40 @@ def flows(
     as_csv: AsCsv = False,
 ) -> None:
     """List the TCP connections. Payload, retransmissions and RTT are those of the side that sends more."""
+    form = "json" if as_json else "csv" if as_csv else ""
     if profile:
-        if flow is not None or host or port is not None or where or run or utc:
-            raise HindflightError(
-                "--profile gives every connection of a capture",
-                "leave out --flow, --host, --port, --where, --run and --utc, or leave out --profile",
+        from hindflight.cli.profile import print_flows, refuse_conditions
+
+        conditions = {"--flow": flow, "--host": host, "--port": port, "--where": where, "--run": run, "--utc": utc}
+        refuse_conditions("connection", conditions)
+        print_flows(source, profile, (from_, to), wide, form)
+    elif source.is_dir() or flow is not None or port is not None or any((host, where, run, from_, to, utc)):
+        _print_chosen(source, Selection(flow, host, port, from_, to, where, run), utc, wide, form)
+    else:
+        from hindflight.cli.profile import print_all_flows
+        from hindflight.toolkit.capture import FlowStream
+
+        if (
+            print_all_flows(
+                FlowStream(source, json=form != "csv"), lambda row, start_ns: _shown(row, start_ns, False), wide, form
             )
-        from hindflight.cli.profile import print_flows
+            == 0
+        ):
+            say(_nothing(source, 0, 0))
 
-        print_flows(source, profile, (from_, to), wide, "json" if as_json else "csv" if as_csv else "")
-        return
-    from hindflight.selection import Selection, selected
 
-    with selected(source, "flows", Selection(flow, host, port, from_, to, where, run)) as found:
+def _print_chosen(source: Path, selection: Selection, utc: bool, wide: bool, form: str) -> None:
+    from hindflight.selection import selected
+
+    with selected(source, "flows", selection) as found:
         data, start_ns = found.rows.table(), found.start_ns
     rows = data.to_pylist()
     rows.sort(key=lambda row: (-row[f"{row['data_direction']}_payload_bytes"], row["flow_id"]))
     if not rows:
-        say(_nothing(source, run, found.flows))
-    if as_json:
+        say(_nothing(source, selection.run, found.flows))
+    if form == "json":
         print_json({"start_ns": start_ns, "flows": [_with_utc(row) if utc else row for row in rows]})
-    elif as_csv:
+    elif form == "csv":
         print_csv(data.column_names, rows)
     elif rows:
         shown = [_shown(row, start_ns, utc) for row in rows]

@@ -23,10 +23,15 @@ def terminal_width() -> int:
     return shutil.get_terminal_size((80, 24)).columns
 
 
-def print_fitting(names: Sequence[str], rows: Sequence[Row], wide: bool = False, title: str = "") -> None:
-    """Print a table with the first of the columns `names`, as many as fit the terminal; with `wide` all of them."""
+def print_fitting(
+    names: Sequence[str], rows: Sequence[Row], wide: bool = False, title: str = "", total: int | None = None
+) -> None:
+    """Print a table with the first of the columns `names`, as many as fit the terminal; with `wide` all of them.
+
+    `total` is the number of all rows, where `rows` are the first of them.
+    """
     shown = list(names) if wide else _fitting(names, rows)
-    print_table(shown, rows, title)
+    print_table(shown, rows, title, total)
     if left := [name for name in names if name not in shown]:
         paragraph(f"--wide adds: {', '.join(left)}.")
 

@@ -39,24 +39,23 @@ def limits(
     """Show what limited a sender: network, receiver, application or pacing, as shares of its time."""
     from hindflight.workflow import sender_limits
 
-    chosen, found = sender_limits(source, flow)
+    chosen, found, start_ns = sender_limits(source, flow)
     if as_json:
         from dataclasses import asdict
 
         spans = [asdict(span) for span in found.spans]
         print_json({"flow": chosen.number, "shares": found.shares(), "spans": spans})
     else:
-        _print(chosen, found)
+        _print(chosen, found, start_ns)
 
 
-def _print(chosen: Flow, found: Limits) -> None:
+def _print(chosen: Flow, found: Limits, start_ns: int) -> None:
     shares = [
         {"limit": name, "share %": f"{100 * share:.1f}", "meaning": MEANING[name]}
         for name, share in found.shares().items()
     ]
     print_fitting(list(shares[0]), shares, title=f"What limited the sender of flow {chosen.number}")
     longest = sorted(found.spans, key=lambda span: span.start_ns - span.end_ns)[:LONGEST]
-    start_ns = int(chosen.row["start_ns"])
     rows = [
         {
             "limit": span.limit,
@@ -68,4 +67,4 @@ def _print(chosen: Flow, found: Limits) -> None:
     ]
     if rows:
         print_fitting(list(rows[0]), rows, title="The longest times")
-    paragraph("Packets as Wireshark numbers them.")
+    paragraph("Seconds count from the first TCP segment; packets as Wireshark numbers them.")

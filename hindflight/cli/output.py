@@ -76,8 +76,11 @@ def _csv_field(value: Any) -> Any:
     return csv_cell(printable(text, keep="\n\t")) if isinstance(text, str) else text
 
 
-def print_table(names: Sequence[str], rows: Sequence[Row], title: str = "") -> None:
-    """Print `rows` as a table; few rows that are too wide for the terminal as a list, row by row."""
+def print_table(names: Sequence[str], rows: Sequence[Row], title: str = "", total: int | None = None) -> None:
+    """Print `rows` as a table; few rows that are too wide for the terminal as a list, row by row.
+
+    `total` is the number of all rows, where `rows` are the first of them.
+    """
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -99,8 +102,9 @@ def print_table(names: Sequence[str], rows: Sequence[Row], title: str = "") -> N
         for line in shown:
             table.add_row(*line)
         console.print(table)
-    if len(rows) > SHOWN_ROWS:
-        say(f"the first {SHOWN_ROWS} of {len(rows)} rows; --csv or --json gives all")
+    count = len(rows) if total is None else total
+    if count > SHOWN_ROWS:
+        say(f"the first {SHOWN_ROWS} of {count} rows; --csv or --json gives all")
 
 
 def _print_records(heads: Sequence[str], shown: list[list[str]]) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hindflight.cli.layout import paragraph, print_fitting
-from hindflight.cli.output import AsJson, print_json
+from hindflight.cli.output import AsJson, print_json, progress_on_stderr
 from hindflight.cli.replay import Threads
 from hindflight.cli.scenario import listed
 
@@ -43,7 +43,15 @@ def place(
     tried = listed(nodes, "--nodes") if nodes else ()
     onward = listed(variants, "--variants") if variants else ()
     space = Space(tried, onward, cache, proxies)
-    found = search(read_scenario(scenario), scenario.parent, space, threads=threads)
+    read = read_scenario(scenario)
+    with progress_on_stderr() as progress:
+        found = search(
+            read,
+            scenario.parent,
+            space,
+            threads=threads,
+            report=lambda done, total: progress(Path("runs"), done / total),
+        )
     if as_json:
         print_json(asdict(found))
     else:

@@ -1,21 +1,24 @@
-"""`flows --profile tcptrace` and `segments --profile wireshark`: rows with the fields of another program."""
+"""Rows of a capture as the native reader writes them: `flows`, and with the fields of another program `flows --profile
+tcptrace` and `segments --profile wireshark`.
+"""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hindflight.cli.layout import print_fitting
-from hindflight.cli.output import Row, say
+from hindflight.cli.output import SHOWN_ROWS, Row, say
 from hindflight.cli.times import capture_span
 from hindflight.toolkit.errors import HindflightError
 from hindflight.toolkit.text import endpoint
 
 if TYPE_CHECKING:
-    from hindflight.toolkit.capture import TcptraceStream
+    from hindflight.toolkit.capture import FlowStream, TextStream
 
 SHOWN_FLAGS = 15
 """Flags of `tcp.analysis`, which a table shows in one column."""
@@ -23,53 +26,67 @@ SHOWN_FLAGS = 15
 
 def print_flows(source: Path, profile: str, times: tuple[str, str], wide: bool, form: str) -> None:
     """Print the flows of a capture between two times as CSV or JSON (`form`), or as a table of the main fields."""
-    from hindflight.toolkit.capture import TcptraceStream
+    from hindflight.profiles import open_profile
 
-    _check(source, profile, "tcptrace")
-    from_ns, to_ns = capture_span(source, *times)
-    stream = TcptraceStream(source, json=form != "csv", from_ns=from_ns, to_ns=to_ns)
-    if form == "csv":
-        _write(stream.text())
-    elif form == "json":
-        _write(_document(stream, profile, "flows"))
-    else:
-        _print_table(stream, "TCP connections", _shown, wide)
+    limits = (None, None) if source.is_dir() else capture_span(source, *times)
+    stream = open_profile(source, "flows", profile, json=form != "csv", limits=limits)
+    _print(stream, form, f'"profile": "{profile}", "flows"', _shown, wide)
     _report_issues(stream, source)
 
 
 def print_segments(source: Path, profile: str, wide: bool, form: str) -> None:
     """Print the analysis of the segments of a capture as CSV or JSON (`form`), or as a table of the main fields."""
-    from hindflight.toolkit.capture import WiresharkStream
+    from hindflight.profiles import open_profile
 
-    _check(source, profile, "wireshark")
-    stream = WiresharkStream(source, json=form != "csv")
-    if form == "csv":
-        _write(stream.text())
-    elif form == "json":
-        _write(_document(stream, profile, "segments"))
-    else:
-        _print_table(stream, "segments", _analysis, wide)
+    stream = open_profile(source, "segments", profile, json=form != "csv")
+    _print(stream, form, f'"profile": "{profile}", "segments"', _analysis, wide)
     _report_issues(stream, source)
 
 
-def _check(source: Path, profile: str, known: str) -> None:
-    if profile != known:
-        raise HindflightError(f"--profile {profile} is not known", f"there is {known}")
-    if source.is_dir():
-        raise HindflightError(f"--profile needs a capture; {source} is a folder", "give the file with the packets")
+def print_all_flows(stream: FlowStream, shown_row: Callable[[Row, int], Row], wide: bool, form: str) -> int:
+    """Print all flows of a capture as CSV or JSON (`form`), or as a table; return how many there are."""
+    text = stream.text()
+    first = next(text, b"")  # The time of the first segment is known then.
+    start_ns = stream.totals()[1]
+    _print_text(
+        chain([first], text), form, f'"start_ns": {start_ns}, "flows"', lambda row: shown_row(row, start_ns), wide
+    )
+    return stream.totals()[0]
 
 
-def _report_issues(stream: TcptraceStream, source: Path) -> None:
+def refuse_conditions(rows: str, given: Mapping[str, object]) -> None:
+    """HindflightError if one of the options `given` by name has a value: a profile gives all `rows`."""
+    if any(value not in (None, "", 0, False) for value in given.values()):
+        *others, last = given
+        names = f"{', '.join(others)} and {last}"
+        raise HindflightError(
+            f"--profile gives every {rows} of a capture", f"leave out {names}, or leave out --profile"
+        )
+
+
+def _report_issues(stream: TextStream, source: Path) -> None:
     if issues := stream.issues():
         record, _, text = issues[0]
         more = f" (and {len(issues) - 1} more)" if len(issues) > 1 else ""
         say(f"{source}: {f'record {record}: ' if record else ''}{text}{more}; hindflight info counts them by kind")
 
 
-def _document(stream: TcptraceStream, profile: str, table: str) -> Iterator[bytes]:
-    yield f'{{"profile": "{profile}", "{table}": ['.encode()
-    yield from stream.text()
-    yield b"\n]}\n"
+def _print(stream: TextStream, form: str, head: str, shown_row: Callable[[Row], Row], wide: bool) -> None:
+    if _print_text(stream.text(), form, head, shown_row, wide) == 0:
+        say(f"no TCP segment in {stream.path}")
+
+
+def _print_text(
+    chunks: Iterator[bytes], form: str, head: str, shown_row: Callable[[Row], Row], wide: bool
+) -> int | None:
+    """Print rows as CSV, as JSON in an object that starts with `head`, or as a table; return the rows of a table."""
+    if form == "csv":
+        _write(chunks)
+    elif form == "json":
+        _write(chain([f"{{{head}: [".encode()], chunks, [b"\n]}\n"]))
+    else:
+        return _print_table(chunks, shown_row, wide)
+    return None
 
 
 def _write(chunks: Iterator[bytes]) -> None:
@@ -80,13 +97,17 @@ def _write(chunks: Iterator[bytes]) -> None:
     sys.stdout.buffer.flush()
 
 
-def _print_table(stream: TcptraceStream, what: str, shown_row: Callable[[Row], Row], wide: bool) -> None:
-    rows = json.loads(b"[" + b"".join(stream.text()) + b"]")
-    if not rows:
-        say(f"no {what} in {stream.path}")
-        return
-    shown = [shown_row(row) for row in rows]
-    print_fitting(list(shown[0]), shown, wide)
+def _print_table(chunks: Iterator[bytes], shown_row: Callable[[Row], Row], wide: bool) -> int:
+    """Print the first rows as a table and return the number of all."""
+    shown: list[Row] = []
+    count = 0
+    for chunk in chunks:
+        lines = chunk.split(b"\n")[1:]  # Each row begins with a line break.
+        count += len(lines)
+        shown += [shown_row(json.loads(line.removesuffix(b","))) for line in lines[: SHOWN_ROWS - len(shown)]]
+    if shown:
+        print_fitting(list(shown[0]), shown, wide, total=count)
+    return count
 
 
 def _analysis(row: Row) -> Row:

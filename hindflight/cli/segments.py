@@ -11,7 +11,6 @@ from hindflight.cli.filters import Flow, Host, Port, Run, Where, print_selected
 from hindflight.cli.layout import Wide
 from hindflight.cli.output import AsCsv, AsJson, Row, say
 from hindflight.cli.times import From, To, Utc
-from hindflight.toolkit.errors import HindflightError
 from hindflight.toolkit.times import seconds_text, utc_text
 
 _FLAGS = ((2, "S"), (1, "F"), (4, "R"), (8, "P"), (32, "U"), (64, "E"), (128, "W"), (256, "e"), (16, "."))
@@ -48,13 +47,10 @@ def segments(
     from hindflight.selection import Selection, selected
 
     if profile:
-        if flow is not None or host or port is not None or where or run or from_ or to or utc:
-            raise HindflightError(
-                "--profile gives every segment of a capture",
-                "leave out --flow, --host, --port, --where, --run, --from, --to and --utc, or leave out --profile",
-            )
-        from hindflight.cli.profile import print_segments
+        from hindflight.cli.profile import print_segments, refuse_conditions
 
+        conditions = {"--flow": flow, "--host": host, "--port": port, "--where": where, "--run": run}
+        refuse_conditions("segment", {**conditions, "--from": from_, "--to": to, "--utc": utc})
         print_segments(source, profile, wide, "json" if as_json else "csv" if as_csv else "")
         return
     with selected(source, "segments", Selection(flow, host, port, from_, to, where, run)) as found:

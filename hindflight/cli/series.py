@@ -41,7 +41,7 @@ def series(
     as_json: AsJson = False,
     as_csv: AsCsv = False,
 ) -> None:
-    """Print cwnd, RTT and phase of a flow over time. Seconds count from the first segment of the flow."""
+    """Print cwnd, RTT and phase of a flow over time. Seconds count from the first TCP segment of the run."""
     from hindflight.toolkit.source import open_source
 
     if origin and origin not in SOURCES:
@@ -68,14 +68,16 @@ def series(
 
 
 def _start_ns(tables: Tables, run: int, flow: int) -> int:
+    """The time from which seconds count. HindflightError: there is no such flow."""
     import pyarrow.compute as pc
 
+    from hindflight.toolkit.captured_flow import run_start_ns
+
     this = (pc.field("run_id") == run) & (pc.field("flow_id") == flow)
-    starts = tables.workspace.table("flows", ["start_ns"], this)["start_ns"].to_pylist()
-    if not starts:
+    if not tables.workspace.table("flows", ["flow_id"], this).num_rows:
         of_run = f" in run {run}" if run else ""
         raise HindflightError(f"there is no flow {flow}{of_run}", "`hindflight flows SOURCE` lists them")
-    return int(starts[0])
+    return run_start_ns(tables.workspace, run)
 
 
 def _rows(tables: Tables, run: int, flow: int) -> list[Row]:

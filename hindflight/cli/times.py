@@ -12,12 +12,16 @@ from hindflight.toolkit.errors import HindflightError
 from hindflight.toolkit.times import span
 
 From = Annotated[str, typer.Option("--from", metavar="TIME", help="Ignore everything earlier: seconds, or UTC.")]
-To = Annotated[str, typer.Option("--to", metavar="TIME", help="Ignore everything later: seconds, or UTC.")]
+To = Annotated[str, typer.Option("--to", metavar="TIME", help="Ignore this time and all later: seconds, or UTC.")]
 Utc = Annotated[bool, typer.Option("--utc", help="Show UTC times instead of seconds from the start.")]
 
 
-def capture_span(paths: Path | Sequence[Path], from_text: str, to_text: str) -> tuple[int | None, int | None]:
+def capture_span(
+    paths: Path | Sequence[Path], from_text: str, to_text: str, outer: bool = False
+) -> tuple[int | None, int | None]:
     """Return the span between --from and --to in a capture, where seconds count from its first TCP segment.
+
+    With `outer`, that is the first one outside of tunnels.
 
     HindflightError: seconds are given for a pipe, which cannot be read twice.
     """
@@ -34,7 +38,7 @@ def capture_span(paths: Path | Sequence[Path], from_text: str, to_text: str) -> 
         limits = span(from_text, to_text, 0)
     else:
         # Each file of a merged capture has an input_id; nothing is written here.
-        stream = CaptureStream(files, input_id=[0] * len(files))
+        stream = CaptureStream(files, input_id=[0] * len(files), outer=outer)
         limits = span(from_text, to_text, stream.first_time_ns() or 0)
     return limits.from_ns, limits.to_ns
 

@@ -27,7 +27,7 @@ def variants(
 ) -> None:
     """List the TCP variants, or the parameters of one."""
     from hindflight.replay.catalogue import catalogue, find_variant
-    from hindflight.replay.scenario.profiles import PROFILES
+    from hindflight.replay.scenario.profiles import ENGINE_PROFILES
 
     shown = (find_variant(name),) if name else catalogue()
     if as_json:
@@ -48,7 +48,7 @@ def variants(
                 print_table(names, [asdict(parameter) for parameter in variant.parameters])
             else:
                 print_list((each.name, _described(each)) for each in variant.parameters)
-            if set(variant.profiles) < set(PROFILES):
+            if set(variant.profiles) < set(ENGINE_PROFILES):
                 paragraph(f"They apply under the {_listed(variant.profiles)} only; other profiles fix them.")
             paragraph("A scenario sets them in [variants.NAME]; write a time or a rate as a string with its unit.")
         else:

@@ -80,15 +80,15 @@ def _flow_key(scenario: Scenario, job: Job, number: int, rest: Path) -> str:
 
 def _chain(scenario: Scenario, job: Job, number: int) -> tuple[Proxy, ...]:
     if number:
-        return scenario.proxies.joined(scenario.flows[number - 1].proxies)
-    return scenario.proxies.chain(job.proxy)
+        return scenario.proxies_of(scenario.flows[number - 1]).joined(scenario.flows[number - 1].proxies)
+    return scenario.proxies_of().chain(job.proxy)
 
 
 def _proxy_key(scenario: Scenario, flow: tuple[str, str], proxy: Proxy, keys: Path) -> str:
     """The key of a proxy of a `flow`, which is its table and its variant."""
     table, variant = flow
     list_ = "compare.proxies" if table == "flow" else f"{table}.proxies"
-    number = scenario.proxies.number(proxy)
+    number = scenario.proxies_of().number(proxy)
     own = f"proxy[{number}]"
     match keys:
         case ("params", *rest):

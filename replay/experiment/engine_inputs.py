@@ -79,14 +79,15 @@ def trace_files(scenario: Scenario) -> list[tuple[str, Trace]]:
 
 def engine_config(scenario: Scenario, job: Job, traces: Mapping[str, LossTrace]) -> dict[str, Any]:
     """Return the engine's configuration for one job; `traces` holds the contents of each trace file by name."""
-    chain = scenario.proxies.chain(job.proxy)
+    chain = scenario.proxies_of().chain(job.proxy)
     config = {
         "duration_ns": scenario.duration,
         "path": {
-            "nodes": list(scenario.path),
+            "nodes": list(scenario.tree.nodes),
             "links": [
                 {
                     "name": link.name,
+                    **_ends(link),
                     "forward": _over_time(scenario, number, job, "a2b", traces),
                     "reverse": _over_time(scenario, number, job, "b2a", traces),
                 }
@@ -133,10 +134,14 @@ def _sharing_flow(scenario: Scenario, flow: SharingFlow) -> dict[str, Any]:
         "to": flow.receiver,
         "proxies": [
             proxy_config(proxy, flow, flow.variant, scenario.variants)
-            for proxy in scenario.proxies.joined(flow.proxies)
+            for proxy in scenario.proxies_of(flow).joined(flow.proxies)
         ],
         **flow_config(flow, flow.variant, scenario.variants),
     }
+
+
+def _ends(link: Link) -> dict[str, str]:
+    return {} if link.ends is None else dict(zip(("from", "to"), link.ends, strict=True))
 
 
 def _has_trace(scenario: Scenario) -> bool:

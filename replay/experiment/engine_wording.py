@@ -191,8 +191,8 @@ def _no_effect(_key: str, f: Fields) -> str:
 
 _TEXTS = {
     "no_flows": "there must be at least one flow",
-    "receiver_upstream": "must come after the sending node, in the order of the path",
     "same_node": "is the sending node",
+    "pool_differs": "connections that share a memory need the same node and the same receive_buffer",
     "proxy_order": "proxies must follow the order of the path, one per node",
     "parameters_without_variant": "a proxy without a variant takes the flow's, with its parameters",
     "endless_flow": "a flow without end never closes: give it a size, or an application that ends",
@@ -214,9 +214,15 @@ _PROBLEMS: dict[str, Callable[[str, Fields], str]] = {
     "unknown_flow": lambda _, f: f"there is no flow number {f['number']}",
     "link_count": lambda _, f: f"{f['nodes']} nodes need {max(0, f['nodes'] - 1)} links, not {f['links']}",
     "duplicate_node": lambda _, f: f'two nodes are named "{f["name"]}"',
+    "joined_already": lambda _, f: "{} and {} are joined already; links form a tree".format(*f["nodes"]),
+    "not_joined": lambda _, f: "neither {} nor {} is a node of the links before it".format(*f["nodes"]),
     "unknown_node": lambda _, f: f'the path has no node "{f["name"]}"; it has {_named(f["nodes"])}',
     "node_outside_flow": lambda _, f: (
         f'"{f["name"]}" is not a node between the ends of the flow; these are {_named(f["nodes"]) or "none"}'
+    ),
+    "pool_too_small": lambda _, f: (
+        f"{f['capacity_bytes']} B for {f['connections']} connections that share it; at least a packet of each, "
+        f"{f['min_bytes']} B"
     ),
     "unknown_variant": _unknown_variant,
     "unknown_controller": _unknown_controller,

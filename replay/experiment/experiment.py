@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from hindflight.channels.formats import read_channel
 from hindflight.channels.trace import Trace
-from hindflight.replay.catalogue import catalogue, profile_parameters
+from hindflight.replay.catalogue import catalogue
 from hindflight.replay.experiment.captures import capture_folder, place_captures
 from hindflight.replay.experiment.circumstances import circumstance_of
 from hindflight.replay.experiment.compare import Forecast, compare_runs
@@ -23,6 +23,7 @@ from hindflight.replay.experiment.traffic import setup_findings, traffic_finding
 from hindflight.replay.outcome import Outcome, measure, transfer_span
 from hindflight.replay.scenario.loss_trace import LossTrace, loss_trace
 from hindflight.replay.scenario.model import Scenario
+from hindflight.replay.scenario.profiles import parameters_of
 from hindflight.toolkit.errors import ChannelError, ScenarioError
 from hindflight.toolkit.schema import run_subject, table_from_rows
 from hindflight.toolkit.text import name_from_text
@@ -116,7 +117,7 @@ def replay_scenario(
     rows += compare_runs(runs, reference, forecast)
     rows += traffic_findings(runs)
     profiles = {flow.profile for flow in (scenario.flow, *scenario.flows)}
-    rows += setup_findings(scenario, {profile: profile_parameters(profile) for profile in profiles})
+    rows += setup_findings(scenario, {profile: parameters_of(profile) for profile in profiles})
     rows += [_unknown(sentence) for sentence in (*scenario.unknowns, *_sent_beyond_trace(tables["runs"]))]
     tables["findings"] = table_from_rows("findings", rows)
     return ExperimentResult(tables, read, ranked, happened, reference, captures, _captured_variant(scenario))

@@ -6,9 +6,10 @@ All runs with the same seed meet the same channel, so differences are paired. Re
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, product
+from math import comb
 from pathlib import Path
 from statistics import fmean
 
@@ -27,8 +28,16 @@ BEST = 3
 """Candidates that run over all seeds."""
 GRID = (0.125, 0.25, 0.5, 1.0)
 """Caches of the coarse search, as shares of the largest."""
+MAX_CANDIDATES = 4000
+"""Candidates of one search."""
+CHUNK = 64
+"""Runs between two reports of progress."""
 KNEE_SHARE = 0.95
 """The knee is the smallest cache with this share of the goodput of the largest."""
+
+
+Progress = Callable[[int, int], None]
+"""What a search calls with the runs that are done and about how many there are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +92,10 @@ class Space:
 class _Runner:
     """Runs placements of one flow, each seed of a placement once."""
 
-    def __init__(self, scenario: Scenario, traces: dict[str, LossTrace], threads: int | None) -> None:
-        self.scenario, self.traces, self.threads = scenario, traces, threads
+    def __init__(self, scenario: Scenario, traces: dict[str, LossTrace], threads: int | None, report: Progress) -> None:
+        self.scenario, self.traces, self.threads, self.report = scenario, traces, threads, report
         self.variant = scenario.compare.variants[0]
+        self.planned = 0
         self._known: dict[tuple[Placement, int], float] = {}
 
     @property
@@ -99,11 +109,12 @@ class _Runner:
         first = self.scenario.compare.first_seed
         keys = [(placement, first + i) for placement in wanted for i in range(seeds)]
         missing = [key for key in keys if key not in self._known]
-        configurations = [Configuration(self._config(*key), key[1], False) for key in missing]
-        if configurations:
+        for chunk in _chunks(missing):
+            configurations = [Configuration(self._config(*key), key[1], False) for key in chunk]
             runs = run_configurations(configurations, threads=self.threads)["runs"].to_pylist()
             found = [run["goodput_bps"] for run in runs if run["flow_id"] == 1]
-            self._known.update(zip(missing, found, strict=True))
+            self._known.update(zip(chunk, found, strict=True))
+            self.report(self.runs, max(self.runs, self.planned))
         return {placement: [self._known[placement, first + i] for i in range(seeds)] for placement in wanted}
 
     def scenario_of(self, placement: Placement) -> Scenario:
@@ -125,21 +136,33 @@ class _Runner:
         return engine_config(changed, replace(job, seed=seed), self.traces)
 
 
+def _chunks(keys: Sequence[tuple[Placement, int]]) -> Iterator[Sequence[tuple[Placement, int]]]:
+    return (keys[start : start + CHUNK] for start in range(0, len(keys), CHUNK))
+
+
 NOWHERE = Placement((), (), 0)
 
 
-def place(scenario: Scenario, folder: Path, space: Space, *, threads: int | None = None) -> Search:
+def _silent(_done: int, _total: int) -> None:
+    """Report nothing."""
+
+
+def place(
+    scenario: Scenario, folder: Path, space: Space, *, threads: int | None = None, report: Progress = _silent
+) -> Search:
     """Search positions, variants and caches for the flow under test with the first of `compare.variants`.
 
-    `folder` is that of the scenario's files. ScenarioError for a path without inner nodes, or what the engine refuses.
+    `folder` is that of the scenario's files; `report` is called with the runs so far and about how many there are.
+    ScenarioError for a path without inner nodes, for more than MAX_CANDIDATES, or what the engine refuses.
     """
     traces = {name: loss_trace(trace, name) for name, trace in load_traces(scenario, folder).items()}
-    runner = _Runner(scenario, traces, threads)
+    runner = _Runner(scenario, traces, threads, report)
     candidates = list(_candidates(scenario, space, runner.variant))
     for candidate in candidates[:1] + candidates[-1:]:
         changed = runner.scenario_of(candidate)
         check_jobs(changed, plan_comparison(changed, (runner.variant,)), traces)
     seeds = max(1, scenario.compare.seeds)
+    runner.planned = _planned(len(candidates), seeds, space.max_cache_pkts)
     coarse = runner.goodputs(candidates, min(COARSE_SEEDS, seeds))
     leaders: dict[tuple[tuple[str, ...], tuple[str, ...]], Placement] = {}
     for candidate in sorted(candidates, key=lambda each: -fmean(coarse[each])):
@@ -159,6 +182,13 @@ def place(scenario: Scenario, folder: Path, space: Space, *, threads: int | None
     return Search(runner.variant, mean_interval(baseline), tuple(ranked), len(candidates), runner.runs)
 
 
+def _planned(candidates: int, seeds: int, max_cache_pkts: int) -> int:
+    """Return about how many runs a search makes: coarse, fine, and the bisections of the knees."""
+    best = min(BEST, candidates)
+    steps = min(6, max_cache_pkts.bit_length())
+    return candidates * min(COARSE_SEEDS, seeds) + (best + 1) * seeds + best * steps * seeds
+
+
 def _candidates(scenario: Scenario, space: Space, variant: str) -> Iterable[Placement]:
     inner = scenario.path[1:-1]
     nodes = space.nodes or inner
@@ -170,7 +200,12 @@ def _candidates(scenario: Scenario, space: Space, variant: str) -> Iterable[Plac
     variants = space.variants or (variant,)
     caches = sorted({max(1, round(share * space.max_cache_pkts)) for share in GRID})
     ordered = [node for node in inner if node in nodes]
-    for count in range(1, min(space.max_proxies, len(ordered)) + 1):
+    counts = range(1, min(space.max_proxies, len(ordered)) + 1)
+    total = len(caches) * sum(comb(len(ordered), count) * len(variants) ** count for count in counts)
+    if total > MAX_CANDIDATES:
+        what = f"{total} placements of {len(ordered)} nodes and {len(variants)} variants; at most {MAX_CANDIDATES}"
+        raise ScenarioError(f"{scenario.where}: {what}", "name fewer nodes or variants, or fewer proxies at once")
+    for count in counts:
         for chain in combinations(ordered, count):
             for onward in product(variants, repeat=count):
                 yield from (Placement(chain, onward, cache) for cache in caches)

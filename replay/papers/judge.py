@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from hindflight.replay.papers.lab import DEFAULT, Bench, Lab
 from hindflight.replay.papers.model import Claim, Experiment, Figure, Judged, Paper, Part, Point, Reading, Verdict
-from hindflight.replay.papers.verdicts import settled, verdict_of
+from hindflight.replay.papers.verdicts import holds, settled, verdict_of
 
 NOT_TESTABLE = "not testable"
 MOST_AT_ONCE = 8.0
@@ -102,7 +102,10 @@ def judge_claim(paper: Paper, claim: Claim, effort: Effort, bench: Bench, readin
     runs = effort.first
     while True:
         lab = Lab(bench, runs, effort.quick, reading)
-        parts = paper.judges[claim.claim_id](lab, claim)
+        try:
+            parts = paper.judges[claim.claim_id](lab, claim)
+        except ZeroDivisionError:
+            parts = [holds("a ratio", None, note="no data arrived in the runs that it divides by")]
         taken = max(lab.taken, default=0)
         if taken < runs or runs >= effort.most or settled(parts, strict=effort.quick):
             break

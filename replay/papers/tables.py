@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from hindflight.replay.papers.judge import Result
-from hindflight.replay.papers.lab import DEFAULT
 from hindflight.replay.papers.model import Judged, Part, Point
 
 Row: TypeAlias = dict[str, Any]
@@ -93,9 +92,3 @@ def _point_row(paper: str, key: str, point: Point) -> Row:
 def count(rows: Iterable[Mapping[str, Any]], *keys: str) -> dict[tuple[str, ...], int]:
     """Return how many rows of `claims` have each combination of `keys`, which are columns."""
     return dict(Counter(tuple(str(row[key]) for key in keys) for row in rows))
-
-
-def counted_rows(rows: Sequence[Mapping[str, Any]], reading: str = DEFAULT.name) -> list[Mapping[str, Any]]:
-    """Return the rows that count under a reading: its own, and those of the default where it has none."""
-    own = {row["claim_id"]: row for row in rows if row["reading"] == reading}
-    return [own.get(row["claim_id"], row) for row in rows if row["reading"] == DEFAULT.name]

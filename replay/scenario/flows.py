@@ -11,11 +11,12 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from hindflight.channels.models.parameters import LONGEST_NS
+from hindflight.replay.scenario import windows
 from hindflight.replay.scenario.applications import Application, Greedy, Pages, PositiveTime, Spread, Stream, Writes
 from hindflight.replay.scenario.quantities import MAX_PKTS, Dscp, Flag, Name, Part, Rate, Time, whole
 from hindflight.toolkit.units import PACKETS, SIZE, TIME
 
-Profile = Literal["rfc", "linux", "ns2"]
+Profile = Literal["rfc", "linux", "ns2", "windows"]
 Timeout = Annotated[int, whole(TIME), Field(ge=1_000_000, le=LONGEST_NS)]
 Buffer = Annotated[int, whole(SIZE), Field(ge=2, le=2**40)]
 
@@ -181,6 +182,14 @@ class Stack(Part):
         """Return what differs from the profile, by the keys of the file, in their order."""
         given = {key: getattr(self, key) for key in STACK}
         return {key: value for key, value in given.items() if value is not None}
+
+
+def of_engine(profile: str) -> tuple[str, dict[str, Any]]:
+    """Return the engine's profile for one of the file, and what differs from it, by the keys of the file."""
+    if profile != "windows":
+        return profile, {}
+    values = {key: value for key, (value, _) in windows.WINDOWS.items()}
+    return windows.BASE, Stack.model_validate(values).overrides()
 
 
 class LegStack(Stack):

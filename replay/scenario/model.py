@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -20,7 +21,7 @@ from hindflight.replay.catalogue import suggest_variant
 from hindflight.replay.scenario.applications import APPLICATIONS, written_at
 from hindflight.replay.scenario.flows import Datagrams, Flow, LegStack, SharingFlow
 from hindflight.replay.scenario.presets import with_presets
-from hindflight.replay.scenario.proxies import Fault, Proxies, Proxy, StackLayers, new_text
+from hindflight.replay.scenario.proxies import Fault, Proxies, Proxy, StackLayers, new_text, problems_of
 from hindflight.replay.scenario.quantities import (
     MAX_SEED,
     Chains,
@@ -36,6 +37,7 @@ from hindflight.replay.scenario.quantities import (
 )
 from hindflight.replay.scenario.queues import QUEUES, DropTail, Queue
 from hindflight.replay.scenario.rates import RateTrace, read_rates
+from hindflight.replay.scenario.topology import Ends, Tree, grow
 from hindflight.replay.scenario.validation_errors import Tables, describe, suggestion
 from hindflight.replay.scenario.variant_parameters import VariantParameters
 from hindflight.toolkit.errors import MachineError, ScenarioError
@@ -132,9 +134,12 @@ class Change(Part):
 
 
 class Link(Part):
-    """A link between two neighbouring nodes; without `reverse` the way back has the same rate and delay, no loss."""
+    """A link between two nodes: the next two of the path, or those that `from` and `to` name. Without `reverse` the way
+    back has the same rate and delay, no loss."""
 
     name: Name
+    begin: Annotated[Name | None, Field(alias="from")] = None
+    end: Annotated[Name | None, Field(alias="to")] = None
     rate: Rate | None = None
     rate_file: FileName | None = None
     delay: Time
@@ -170,7 +175,14 @@ class Link(Part):
     @model_validator(mode="after")
     def _one_rate(self) -> Link:
         _check_one_rate(self.rate, self.rate_file)
+        if (self.begin is None) != (self.end is None):
+            raise ValueError("from and to belong together; leave both out for a link of the path")
         return self
+
+    @property
+    def ends(self) -> Ends:
+        """The nodes that it joins; None for a link of the path."""
+        return None if self.begin is None or self.end is None else (self.begin, self.end)
 
     @property
     def may_reorder(self) -> bool:
@@ -256,7 +268,8 @@ class Captured(Part):
 
 
 class Scenario(Part):
-    """A whole file. `path` lists the nodes from data sender to receiver; there is one link between neighbours."""
+    """A whole file. `path` lists the nodes from data sender to receiver; there is one link between neighbours, and the
+    links with ends of their own join further nodes."""
 
     name: str
     duration: Duration
@@ -307,8 +320,7 @@ class Scenario(Part):
         """Yield what contradicts itself between the tables, each with its key path."""
         if len(set(self.path)) != len(self.path):
             yield "path: a node is listed twice"
-        if len(self.links) != len(self.path) - 1:
-            yield f"links: {len(self.links)} given, {len(self.path) - 1} needed between {len(self.path)} nodes"
+        yield from self._grown[1]
         yield from self._problems_of_proxies()
         traced = any(isinstance(way.loss, Trace) for link in self.links for way in (link.forward, link.backward))
         if self.compare.seeds == 0 and not traced:
@@ -317,35 +329,30 @@ class Scenario(Part):
         yield from self._problems_of_others()
         yield from self._problems_of_flows()
 
+    @cached_property
+    def _grown(self) -> tuple[Tree, list[str]]:
+        return grow(self.path, [link.ends for link in self.links])
+
     @property
-    def proxies(self) -> Proxies:
-        """The proxies by name."""
-        return Proxies(self.proxy, self.path)
+    def tree(self) -> Tree:
+        """The nodes and how links join them."""
+        return self._grown[0]
+
+    def way_of(self, flow: SharingFlow | Datagrams | None = None) -> tuple[str, ...]:
+        """The nodes from the sender to the receiver of a flow, both included; None: of the flow under test."""
+        if flow is None:
+            return self.path
+        return self.tree.way(flow.sender or self.path[0], flow.receiver or self.path[-1])
+
+    def proxies_of(self, flow: SharingFlow | None = None) -> Proxies:
+        """The proxies by name, on the way of a flow; None: of the flow under test."""
+        return Proxies(self.proxy, self.way_of(flow))
 
     def _problems_of_proxies(self) -> Iterator[str]:
-        names: list[str] = []
-        for i, proxy in enumerate(self.proxy):
-            if proxy.name in names:
-                yield f"proxy[{i}].name: {proxy.name!r} is there twice"
-            elif proxy.name in self.path and proxy.name != proxy.node:
-                yield f"proxy[{i}].name: {proxy.name!r} is a node, and this proxy is at another; choose another name"
-            names.append(proxy.name)
-            yield from (f"proxy[{i}].{line}" for line in proxy.problems(self.path))
-        used: set[str] = set()
-        for i, text in enumerate(self.compare.proxies):
-            try:
-                used.update(proxy.name for proxy in self.proxies.chain(text))
-            except ValueError as error:
-                yield f"compare.proxies[{i}]: {error}"
-        for i, flow in enumerate(self.flows):
-            try:
-                used.update(proxy.name for proxy in self.proxies.joined(flow.proxies))
-            except ValueError as error:
-                yield f"flows[{i}].proxies: {error}"
-        for i, proxy in enumerate(self.proxy):
-            if proxy.name not in used and proxy.node in self.path[1:-1]:
-                where = "compare.proxies or in the proxies of one of [[flows]]"
-                yield f"proxy[{i}]: no flow uses {proxy.name!r}; name it in {where}, or leave it out"
+        placed = [flow for flow in self.flows if {flow.sender, flow.receiver} - {None} <= set(self.tree.nodes)]
+        uses = [(f"compare.proxies[{i}]", self.path, text) for i, text in enumerate(self.compare.proxies)]
+        of_flows = [(f"flows[{self.flows.index(flow)}].proxies", self.way_of(flow), flow.proxies) for flow in placed]
+        yield from problems_of(self.proxy, self.tree.nodes, (*uses, *of_flows))
 
     def _problems_of_links(self) -> Iterator[str]:
         for i, link in enumerate(self.links):
@@ -378,35 +385,26 @@ class Scenario(Part):
                     yield f"{key}.application.{own}: not before the end of the run, counted from the flow's start"
 
     def _problems_of_others(self) -> Iterator[str]:
-        names = ["flow"]
+        names, used = ["flow"], self.tree.links(self.path)
         for key, other in self._others():
             if other.name in names:
                 yield f"{key}.name: {other.name!r} is there twice ('flow' is the flow under test)"
             names.append(other.name)
             if other.start >= self.duration:
                 yield f"{key}.start: not before the end of the run"
-            unknown = [
-                f"{key}.{end}: {name!r} is not a node of the path{suggestion(name, self.path)}"
-                for end, name in (("from", other.sender), ("to", other.receiver))
-                if name is not None and name not in self.path
-            ]
-            yield from unknown or self._problems_of_place(key, other)
-
-    def _problems_of_place(self, key: str, other: SharingFlow | Datagrams) -> Iterator[str]:
-        """Yield what is wrong with where a flow begins and ends, both nodes of the path."""
-        sender = 0 if other.sender is None else self.path.index(other.sender)
-        receiver = len(self.path) - 1 if other.receiver is None else self.path.index(other.receiver)
-        if sender == receiver:
-            yield f"{key}.to: {self.path[receiver]!r} is the node that sends"
-        elif isinstance(other, SharingFlow) and receiver < sender:
-            yield f"{key}.to: data flows in the order of the path; to must lie behind from"
-        else:
-            between = self.path[sender + 1 : receiver]
-            for name in getattr(other, "proxies", ()):
-                node = next((proxy.node for proxy in self.proxy if proxy.name == name), name)
-                if node in self.path and node not in between:
-                    allowed = ", ".join(between) or "there is none"
-                    yield f"{key}.proxies: {node!r} is not a node between its ends; allowed: {allowed}"
+            ends = (("from", other.sender), ("to", other.receiver))
+            unknown = [(end, name) for end, name in ends if name is not None and name not in self.tree.nodes]
+            for end, name in unknown:
+                yield f"{key}.{end}: {name!r} is not a node of the path{suggestion(name, self.tree.nodes)}"
+            if not unknown:
+                way = self.way_of(other)
+                used |= self.tree.links(way)
+                if len(way) == 1:
+                    yield f"{key}.to: {way[0]!r} is the node that sends"
+        for i, link in enumerate(self.links):
+            if link.ends and i not in used and not self._grown[1]:
+                leaf = link.end if self.tree.joints[link.ends[1]][1] == i else link.begin
+                yield f"links[{i}]: no flow uses it; let one of [[flows]] begin or end at {leaf!r}, or leave it out"
 
     def _others(self) -> list[tuple[str, SharingFlow | Datagrams]]:
         flows = [(f"flows[{i}]", flow) for i, flow in enumerate(self.flows)]
@@ -444,7 +442,7 @@ def parse_scenario(
     _refuse_old_proxy(data, where)
     if isinstance(data.get("proxy"), list) and isinstance(data.get("path"), list):
         try:
-            data = {**data, "proxy": with_presets(data["proxy"], data["path"])}
+            data = {**data, "proxy": with_presets(data["proxy"], data["path"], data.get("links"))}
         except ValueError as error:
             raise ScenarioError(f"{where}: {error}") from None
     try:
@@ -515,23 +513,24 @@ def _problems_of_variants(scenario: Scenario, known_variants: tuple[str, ...]) -
 def _contradictions_of_stacks(scenario: Scenario) -> Iterator[str]:
     """Yield what contradicts itself between the stack of a flow, of its variant and of its proxies."""
     tuned = scenario.variants
-    flows: list[tuple[Flow, str, tuple[str, ...]]] = [(flow, flow.variant, flow.proxies) for flow in scenario.flows]
+    flows: list[tuple[Flow, SharingFlow | None, str, tuple[str, ...]]]
+    flows = [(flow, flow, flow.variant, flow.proxies) for flow in scenario.flows]
     for variant in scenario.compare.variants:
-        flows += [(scenario.flow, variant, (chain,)) for chain in scenario.compare.proxies]
+        flows += [(scenario.flow, None, variant, (chain,)) for chain in scenario.compare.proxies]
     found = []
-    for flow, variant, names in flows:
+    for flow, other, variant, names in flows:
         own = tuned[variant].stack if variant in tuned else None
         if own is not None:
             found.append((f"variants.{variant}.stack", StackLayers(flow, own).contradiction()))
         try:
-            chain = [proxy for name in names for proxy in scenario.proxies.chain(name)]
-        except ValueError:
+            chain = [proxy for name in names for proxy in scenario.proxies_of(other).chain(name)]
+        except (ValueError, KeyError):
             continue
         for proxy in chain:
             of_proxy = tuned.get(proxy.variant or variant)
             layers = StackLayers(flow, None if of_proxy is None else of_proxy.stack, proxy.stack)
             if proxy.stack is not None:
-                found.append((f"proxy[{scenario.proxies.number(proxy)}].stack", layers.contradiction()))
+                found.append((f"proxy[{scenario.proxy.index(proxy)}].stack", layers.contradiction()))
     yield from dict.fromkeys(f"{key}: {wrong}" for key, wrong in found if wrong is not None)
 
 

@@ -111,6 +111,22 @@ PRESETS: dict[str, Preset] = {
             ),
             (2,),
         ),
+        Preset(
+            "i-tcp",
+            "base station with two sockets, the flow's variant on both sides",
+            "Bakre and Badrinath 1995; the sockets stay at their node, there is no handoff to another base station",
+            ({"acknowledge": "on_receipt", "advertise": "sockets", "handshake": "accept"},),
+        ),
+        Preset(
+            "scps-gateway",
+            "SCPS-TP between two gateways, the flow's variant on their outer sides",
+            "Durst, Miller and Travis 1996; CCSDS 714.0-B: gateways at both ends of the space link",
+            (
+                {"variant": "scps-tp", "acknowledge": "on_receipt", "advertise": "free"},
+                {"acknowledge": "on_receipt", "advertise": "free"},
+            ),
+            (2,),
+        ),
     )
 }
 
@@ -122,9 +138,13 @@ def find_preset(name: str) -> Preset:
     return PRESETS[name]
 
 
-def with_presets(tables: Sequence[Any], path: Sequence[Any]) -> list[Any]:
-    """Return the `[[proxy]]` tables of a file with what their presets fill in: ValueError for what cannot be."""
+def with_presets(tables: Sequence[Any], path: Sequence[Any], links: object = ()) -> list[Any]:
+    """Return the `[[proxy]]` tables of a file with what their presets fill in: ValueError for what cannot be.
+
+    `path` and `links` are those of the file.
+    """
     filled = list(tables)
+    order = [*path[1:-1], *_joined(links)]
     for name in dict.fromkeys(table["preset"] for table in tables if _names_preset(table)):
         if name not in PRESETS:
             guess = did_you_mean(str(name), PRESETS, lead="; ") or f"; allowed: {_names()}"
@@ -132,15 +152,22 @@ def with_presets(tables: Sequence[Any], path: Sequence[Any]) -> list[Any]:
         preset = PRESETS[name]
         mine = [i for i, table in enumerate(tables) if _names_preset(table) and table["preset"] == name]
         for i in mine:
-            if tables[i].get("node") not in path[1:-1]:
+            if tables[i].get("node") not in order:
                 raise ValueError(f"proxy[{i}]: preset {name!r} needs a node between the ends of the path")
         if preset.counts and len(mine) not in preset.counts:
             wanted = " or ".join(map(str, preset.counts))
             raise ValueError(f"proxy: preset {name!r} is {wanted} proxies on one path; {len(mine)} have it")
-        in_order = sorted(mine, key=lambda i: path.index(tables[i]["node"]))
+        in_order = sorted(mine, key=lambda i: order.index(tables[i]["node"]))
         for i, box in zip(in_order, _boxes(preset), strict=False):
             filled[i] = _over(box, tables[i])
     return filled
+
+
+def _joined(links: object) -> Iterator[Any]:
+    """Yield the nodes that links beside the path name."""
+    for link in links if isinstance(links, list) else ():
+        if isinstance(link, dict):
+            yield from (link[key] for key in ("from", "to") if key in link)
 
 
 def _boxes(preset: Preset) -> Iterator[Table]:

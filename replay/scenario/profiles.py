@@ -12,11 +12,15 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 from hindflight.replay.catalogue import profile_parameters
-from hindflight.replay.scenario.flows import STACK, Profile, Stack
+from hindflight.replay.scenario.flows import STACK, Profile, Stack, of_engine
 from hindflight.toolkit.errors import HindflightError, did_you_mean
 from hindflight.toolkit.units import PACKETS, RATE, SIZE, TIME
 
 PROFILES: tuple[str, ...] = get_args(Profile)
+ENGINE_PROFILES = tuple(dict.fromkeys(of_engine(profile)[0] for profile in PROFILES))
+"""Those that the engine knows."""
+
+_TIMESTAMPS_BYTES = 12
 
 _WRITTEN: dict[str, Callable[[float], str]] = {
     "ns": TIME.write,
@@ -159,9 +163,20 @@ class Setting:
     source: str
 
 
+def parameters_of(profile: str) -> dict[str, Any]:
+    """Return the stack parameters that a profile fixes, by the engine's names; ValueError for an unknown profile."""
+    base, own = of_engine(profile)
+    values = profile_parameters(base)
+    changed = {STACK[key]: value for key, value in own.items()}
+    if values["timestamps"] and changed.get("timestamps") is False:
+        changed["smss_bytes"] = values["smss_bytes"] + _TIMESTAMPS_BYTES
+        changed["header_bytes"] = values["header_bytes"] - _TIMESTAMPS_BYTES
+    return values | changed
+
+
 def settings() -> tuple[Setting, ...]:
     """Return every key of the stack in the order of the scenario's model."""
-    profiles = {profile: profile_parameters(profile) for profile in PROFILES}
+    profiles = {profile: parameters_of(profile) for profile in PROFILES}
     fields = Stack.model_json_schema()["properties"]
     return tuple(
         Setting(

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, PlainValidator
 
 from hindflight.channels.models.parameters import LONGEST_NS
-from hindflight.replay.scenario.flows import STACK, Flow, LegStack, Stack
+from hindflight.replay.scenario.flows import STACK, Flow, LegStack, Stack, of_engine
 from hindflight.replay.scenario.quantities import MAX_PKTS, Name, Part, Time
 from hindflight.replay.scenario.validation_errors import suggestion
 from hindflight.replay.scenario.variant_parameters import VariantParameters, variant_config
@@ -95,6 +95,7 @@ class Proxy(Part):
     stack: LegStack | None = None
     receive_buffer: Buffer | None = None
     send_buffer: Buffer | None = None
+    pool: Literal["own", "shared"] = "own"
     acknowledge: Literal["on_receipt", "after_forwarding", "on_delivery"] = "on_receipt"
     advertise: Literal["half_free", "third", "free", "sockets"] = "half_free"
     forward_window: Literal["unlimited", "third"] = "unlimited"
@@ -107,6 +108,7 @@ class Proxy(Part):
             "node": self.node,
             "receive_buffer": None if self.receive_buffer is None else self.receive_buffer.engine(),
             "send_buffer": None if self.send_buffer is None else self.send_buffer.engine(),
+            **({"pool": self.name} if self.pool == "shared" else {}),
             "acknowledge": self.acknowledge,
             "advertise": self.advertise,
             "forward_window": self.forward_window,
@@ -114,13 +116,8 @@ class Proxy(Part):
             "faults": [{"at_ns": fault.at, "kind": fault.kind} for fault in self.faults],
         }
 
-    def problems(self, path: Sequence[str]) -> Iterator[str]:
-        """Yield what is wrong with it on `path`, each with its key."""
-        if self.node not in path:
-            yield f"node: {self.node!r} is not a node of the path{suggestion(self.node, path)}"
-        elif self.node in (path[0], path[-1]):
-            allowed = ", ".join(path[1:-1]) or "there is none"
-            yield f"node: {self.node!r} is an end of the path; a proxy needs a node between its ends: {allowed}"
+    def problems(self) -> Iterator[str]:
+        """Yield what contradicts itself in it, each with its key."""
         if self.advertise == "sockets":
             own = ("receive_buffer", "send_buffer")
             yield from (
@@ -128,6 +125,8 @@ class Proxy(Part):
                 for key in own
                 if getattr(self, key) is not None
             )
+            if self.pool == "shared":
+                yield 'pool: has no effect with advertise = "sockets", whose memory is that of the sockets'
             if self.forward_window != "unlimited":
                 yield 'forward_window: has no effect with advertise = "sockets"'
         if self.stack is not None and self.stack.close is not None:
@@ -139,13 +138,14 @@ class Proxy(Part):
 
 @dataclass(frozen=True, slots=True)
 class Proxies:
-    """The `[[proxy]]` tables of a file, on its path. A node without a table has a proxy of its name with defaults."""
+    """The `[[proxy]]` tables of a file, on the way of a flow. A node without a table has a proxy of its name with
+    defaults."""
 
     tables: tuple[Proxy, ...]
-    path: tuple[str, ...]
+    way: tuple[str, ...]
 
     def chain(self, text: str) -> tuple[Proxy, ...]:
-        """Return the proxies that `text` names, in the order of the path: ValueError with what is wrong.
+        """Return the proxies that `text` names, in the order of the way: ValueError with what is wrong.
 
         `text` is `none`, the name of a table, a node, or several of these joined by `+`.
         """
@@ -156,35 +156,81 @@ class Proxies:
         return self.joined(names)
 
     def joined(self, names: Sequence[str]) -> tuple[Proxy, ...]:
-        """Return the proxies of these names, in the order of the path: ValueError with what is wrong."""
+        """Return the proxies of these names, in the order of the way: ValueError with what is wrong."""
         found = [self._named(name) for name in names]
         by_node: dict[str, Proxy] = {}
         for proxy in found:
             other = by_node.setdefault(proxy.node, proxy)
             if other is not proxy or found.count(proxy) > 1:
                 raise ValueError(f"{other.name!r} and {proxy.name!r} are both at node {proxy.node!r}")
-        return tuple(sorted(found, key=lambda proxy: self.path.index(proxy.node)))
+        return tuple(sorted(found, key=lambda proxy: self.way.index(proxy.node)))
 
     def _find(self, name: str) -> Proxy | None:
         for proxy in self.tables:
-            if proxy.name == name and proxy.node in self.path:
+            if proxy.name == name:
                 return proxy
-        if name in self.path[1:-1]:
+        if name in self.way[1:-1]:
             return Proxy.model_construct(name=name, node=name)
         return None
 
     def _named(self, name: str) -> Proxy:
-        found = self._find(name)
+        found, inner = self._find(name), self.way[1:-1]
         if found is None:
-            known = (*(proxy.name for proxy in self.tables), *self.path[1:-1])
+            known = (*(proxy.name for proxy in self.tables), *inner)
             # The names of an old file are nodes.
             what = "is neither a [[proxy]] nor a node between sender and receiver"
             raise ValueError(f"{name!r} {what}{suggestion(name, tuple(dict.fromkeys((NO_PROXY, *known))))}")
+        if found.node not in inner:
+            allowed = ", ".join(inner) or "there is none"
+            raise ValueError(f"{found.node!r} is not a node between its ends; allowed: {allowed}")
         return found
 
     def number(self, proxy: Proxy) -> int | None:
         """Return the number of its table; None for that of a plain node."""
         return next((i for i, table in enumerate(self.tables) if table is proxy), None)
+
+
+def problems_of(
+    tables: Sequence[Proxy], nodes: Sequence[str], uses: Sequence[tuple[str, tuple[str, ...], str | tuple[str, ...]]]
+) -> Iterator[str]:
+    """Yield what is wrong with the `[[proxy]]` tables and with what names them, each with its key path.
+
+    `nodes` are those of the file; `uses` the key that names proxies, the way of its flow, and a chain or names.
+    """
+    names: list[str] = []
+    inner = tuple(dict.fromkeys(node for _, way, _ in uses for node in way[1:-1]))
+    astray: set[str] = set()
+    for i, proxy in enumerate(tables):
+        if proxy.name in names:
+            yield f"proxy[{i}].name: {proxy.name!r} is there twice"
+        elif proxy.name in nodes and proxy.name != proxy.node:
+            yield f"proxy[{i}].name: {proxy.name!r} is a node, and this proxy is at another; choose another name"
+        names.append(proxy.name)
+        if proxy.node not in inner:
+            astray.add(proxy.name)
+            yield f"proxy[{i}].node: {_astray(proxy.node, nodes, inner)}"
+        yield from (f"proxy[{i}].{line}" for line in proxy.problems())
+    used: set[str] = set()
+    for key, way, named in uses:
+        proxies = Proxies(tuple(tables), way)
+        try:
+            found = proxies.chain(named) if isinstance(named, str) else proxies.joined(named)
+            used.update(proxy.name for proxy in found)
+        except ValueError as error:
+            if not astray.intersection((named, *named.split(JOIN)) if isinstance(named, str) else named):
+                yield f"{key}: {error}"
+    for i, proxy in enumerate(tables):
+        if proxy.name not in used | astray:
+            where = "compare.proxies or in the proxies of one of [[flows]]"
+            yield f"proxy[{i}]: no flow uses {proxy.name!r}; name it in {where}, or leave it out"
+
+
+def _astray(node: str, nodes: Sequence[str], inner: Sequence[str]) -> str:
+    """Return what is wrong with a proxy at a node that is not between the ends of a flow."""
+    if node not in nodes:
+        return f"{node!r} is not a node of the path{suggestion(node, nodes)}"
+    allowed = ", ".join(inner) or "there is none"
+    return f"{node!r} is an end of the path; a proxy needs a node between its ends: {allowed}"
 
 
 class StackLayers:
@@ -203,17 +249,34 @@ class StackLayers:
                 self.profile, self.values = layer.profile, {}
             self.values |= layer.overrides()
 
+    @property
+    def engine_profile(self) -> str:
+        """The engine's profile."""
+        return of_engine(self.profile)[0]
+
+    def _all(self) -> dict[str, Any]:
+        """Return what differs from the engine's profile, by the keys of the file."""
+        values = of_engine(self.profile)[1]
+        if self.values.get("sack") is False:
+            # A recovery of the profile that reads SACK gives way.
+            values = {key: value for key, value in values.items() if key not in {"recovery", "tail_loss_probe"}}
+        if "recovery" in self.values:
+            values.pop("tail_loss_probe", None)
+        if "receive_buffer" in self.values:
+            values.pop("receive_buffer_max", None)
+        return values | self.values
+
     def contradiction(self) -> str | None:
         """Return what contradicts itself between the layers."""
         try:
-            Stack.model_construct(**self.values).check_agreement()
+            Stack.model_construct(**self._all()).check_agreement()
         except ValueError as error:
             return str(error)
         return None
 
     def engine(self) -> dict[str, Any]:
         """Return the engine's configuration of what differs from the profile."""
-        stack = {STACK[key]: value for key, value in self.values.items()}
+        stack = {STACK[key]: value for key, value in self._all().items()}
         if self.values.get("sack") is False and self.profile != "linux":
             # Linux's recovery handles flows without SACK; elsewhere a stack without SACK follows RFC 6582.
             stack.setdefault("recovery", "newreno")
@@ -223,7 +286,7 @@ class StackLayers:
 def flow_config(flow: Flow, variant: str, tuned: Mapping[str, VariantParameters]) -> dict[str, Any]:
     """Return the engine's configuration of a flow of `variant`, but for its name, its ends and its proxies."""
     layers = StackLayers(flow, _stack_of(variant, tuned))
-    own = {"profile": layers.profile, "stack": layers.engine()}
+    own = {"profile": layers.engine_profile, "stack": layers.engine()}
     return {**variant_config(variant, tuned), **flow.engine_flow(), **own}
 
 
@@ -237,7 +300,7 @@ def proxy_config(proxy: Proxy, flow: Flow, variant: str, tuned: Mapping[str, Var
     if (layers.profile, layers.values) == (of_flow.profile, of_flow.values):
         return config
     overrides = {key: value for key, value in layers.engine().items() if key != "close"}
-    return {**config, "stack": {"profile": layers.profile, "overrides": overrides}}
+    return {**config, "stack": {"profile": layers.engine_profile, "overrides": overrides}}
 
 
 def _stack_of(variant: str, tuned: Mapping[str, VariantParameters]) -> LegStack | None:

@@ -336,3 +336,42 @@ def test_nothing_of_the_users_is_replaced_and_errors_leave_nothing(tmp_path: Pat
     assert (tmp_path / "mine.pcapng").read_text() == "mine"
     hf.export(SENDER, tmp_path / "mine.pcapng", format="pcapng", force=True)
     assert (tmp_path / "mine.pcapng").read_text("latin-1") != "mine"
+
+
+def test_an_export_may_be_repeated_and_a_changed_file_stays(tmp_path: Path) -> None:
+    for form, name in (("pcapng", "a.pcapng"), ("sqlite", "a.sqlite"), ("csv", "csv"), ("parquet", "pq"), ("xpl", "x")):
+        written = hf.export(SENDER, tmp_path / name, format=form)
+        before = [path.read_bytes() for path in written]
+        assert hf.export(SENDER, tmp_path / name, format=form) == written
+        assert [path.read_bytes() for path in written] == before
+        changed = written[-1]
+        changed.write_bytes(changed.read_bytes() + b" ")
+        with pytest.raises(hf.HindflightError, match="exists"):
+            hf.export(SENDER, tmp_path / name, format=form)
+        assert changed.read_bytes() == before[-1] + b" "
+        assert [path.read_bytes() for path in written[:-1]] == before[:-1]
+
+
+def test_a_failed_export_leaves_no_key(tmp_path: Path) -> None:
+    with pytest.raises(hf.HindflightError, match="no flow 7"):
+        hf.export(SENDER, tmp_path / "a.pcapng", format="pcapng", anonymize=True, flow=7)
+    assert not list(tmp_path.iterdir())
+
+
+def test_tables_are_written_a_batch_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from hindflight.toolkit import workspace
+
+    hf.export(SENDER, tmp_path / "whole.csv", format="csv", table="segments")
+    monkeypatch.setattr(workspace, "ROWS_PER_GROUP", 1000)
+    monkeypatch.setattr(workspace.Workspace, "table", _only_flows(workspace.Workspace.table))
+    for form in ("csv", "jsonl", "parquet"):
+        hf.export(SENDER, tmp_path / f"parts.{form}", format=form, table="segments")
+    assert (tmp_path / "parts.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
+
+
+def _only_flows(table: Any) -> Any:
+    def read(self: Any, name: str, *arguments: Any) -> Any:
+        assert name == "flows", f"{name} is read as a whole"
+        return table(self, name, *arguments)
+
+    return read

@@ -12,15 +12,17 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
+import hindflight as hf
 from fixtures.make_captures import UDP, Record, Variant, ethernet, ipv4, tcp4
 from hindflight.toolkit.capture import CaptureStream, load_capture
-from hindflight.toolkit.errors import CaptureError
+from hindflight.toolkit.errors import CaptureError, WorkspaceError
 from hindflight.toolkit.ingest import Ingest
 from hindflight.toolkit.workspace import Workspace
 
@@ -243,3 +245,43 @@ def feed(pipe: object, octets: bytes, stop: threading.Event) -> None:
             pipe.write(octets)  # type: ignore[attr-defined]
     except OSError:
         pass
+
+
+def test_files_with_the_same_content_are_not_merged(tmp_path: Path) -> None:
+    copy = tmp_path / "copy.pcap.xz"
+    copy.write_bytes(DEMO.read_bytes())
+    for paths in ([DEMO, copy], [DEMO, DEMO]):
+        with pytest.raises(CaptureError, match="same content"):
+            Ingest(Workspace.create(tmp_path / "ws"), "test", merge=True)(paths)
+        assert not (tmp_path / "ws").exists()
+
+
+def test_an_input_read_with_other_options_is_not_dropped_silently(tmp_path: Path) -> None:
+    workspace = Workspace.create(tmp_path / "ws")
+    Ingest(workspace, "test")([DEMO])
+    assert Ingest(workspace, "test")([DEMO])[0].known
+    with pytest.raises(WorkspaceError, match=r"read with other options.*--outer"):
+        Ingest(workspace, "test", outer=True)([DEMO])
+    first_ns = load_capture(DEMO).flows["start_ns"][0].as_py()
+
+    def later(_paths: Sequence[Path]) -> tuple[int, None]:
+        return first_ns, None
+
+    with pytest.raises(WorkspaceError, match=f"--from {first_ns}"):
+        Ingest(workspace, "test", span_of=later)([DEMO])
+    logs = Path(__file__).parents[2] / "fixtures" / "logs"
+    joined = Workspace.create(tmp_path / "joined")
+    Ingest(joined, "test", clock_offset_ns=0)([logs / "transfer.pcap.xz", logs / "ss-oneline.txt"])
+    assert Ingest(joined, "test", clock_offset_ns=0)([logs / "ss-oneline.txt"])[0].known
+    with pytest.raises(WorkspaceError, match=r"--clock-offset 0; now --flow 1 --clock-offset 0\.5"):
+        Ingest(joined, "test", flow_id=1, clock_offset_ns=500_000_000)([logs / "ss-oneline.txt"])
+
+
+def test_the_end_of_a_span_is_not_included() -> None:
+    start_ns = load_capture(DEMO).segments["t_ns"][0].as_py()
+    second = next(t for t in load_capture(DEMO).segments["t_ns"].to_pylist() if t > start_ns)
+    seconds = f"{(second - start_ns) / 1e9:.9f}"
+    chosen = hf.segments(DEMO, to_time=seconds)
+    assert set(chosen["t_ns"]) == {start_ns}
+    assert set(load_capture(DEMO, to_ns=second).segments["t_ns"].to_pylist()) == {start_ns}
+    assert hf.segments(DEMO, from_time=seconds)["t_ns"][0] == second

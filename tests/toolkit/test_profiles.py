@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import hindflight as hf
 from hindflight.toolkit.capture import TcptraceStream, WiresharkStream
 from hindflight.toolkit.errors import CaptureError
 
@@ -59,3 +60,17 @@ def test_a_profile_of_flows_imports_no_library_for_tables() -> None:
     imported = {line.rsplit("|", 1)[-1].strip() for line in run(*words).stderr.splitlines()}
     assert imported
     assert not imported & {"pyarrow", "polars", "duckdb", "numpy"}
+
+
+def test_both_profiles_come_as_frames() -> None:
+    capture = Path(__file__).parents[2] / "fixtures/kernel/S2-reno/snd.pcap.xz"
+    flows = hf.flows(capture, profile="tcptrace")
+    segments = hf.segments(capture, profile="wireshark")
+    assert flows["conn_#"].to_list() == [1]
+    assert flows["total_packets"][0] == segments.height == hf.segments(capture).height
+    resent = segments["tcp.analysis.retransmission"].fill_null(0).cast(bool).sum()
+    assert resent > 0
+    with pytest.raises(hf.HindflightError, match="not known"):
+        hf.flows(capture, profile="wireshark")
+    with pytest.raises(hf.HindflightError, match="flow"):
+        hf.segments(capture, profile="wireshark", flow=1)

@@ -46,8 +46,8 @@ def test_spans() -> None:
         (Span(None, None), True),
         (Span(10, None), True),
         (Span(11, None), False),
-        (Span(None, 5), True),
-        (Span(None, 4), False),
+        (Span(None, 6), True),
+        (Span(None, 5), False),
         (Span(6, 7), True),
     ],
 )

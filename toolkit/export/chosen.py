@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from hindflight.toolkit.schema import TABLES
+from hindflight.toolkit.schema import TABLES, empty_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,6 +26,20 @@ class Chosen:
 
     def table(self, name: str) -> pa.Table:
         """Return the chosen rows of table `name`; a table without runs or flows is given whole."""
+        return self._named(name, self.workspace.table(name, None, self._where(name)))
+
+    def batches(self, name: str) -> Iterator[pa.Table]:
+        """Yield the rows of `table`, a batch at a time; the first batch has none."""
+        yield empty_table(name)
+        for rows in self.workspace.batches(name, self._where(name)):
+            yield self._named(name, rows)
+
+    def has_rows(self, name: str) -> bool:
+        """Whether any row of table `name` is chosen and not left out."""
+        left_out = self.anonymizer is not None and self.anonymizer.leaves_out(name)
+        return not left_out and self.workspace.count(name, self._where(name)) > 0
+
+    def _where(self, name: str) -> Any:
         import pyarrow.compute as pc
 
         columns = {column.name for column in TABLES[name].columns}
@@ -33,5 +48,7 @@ class Chosen:
             if wanted is not None and column in columns:
                 condition = pc.field(column).isin(list(wanted))
                 where = condition if where is None else where & condition
-        rows = self.workspace.table(name, None, where)
+        return where
+
+    def _named(self, name: str, rows: pa.Table) -> pa.Table:
         return rows if self.anonymizer is None else self.anonymizer.table(name, rows)

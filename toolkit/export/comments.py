@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hindflight.toolkit.rows import rows_of
+
 if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow as pa
@@ -26,11 +28,11 @@ def comments_of(segments: pa.Table, events: pa.Table, instruments: pa.Table) -> 
 
     rows = _Rows(segments)
     said: dict[int, list[str]] = {}
-    for event in events.to_pylist():
+    for event in rows_of(events):
         row = rows.of_record(event) if event["record"] is not None else None
         if row is not None:
             said.setdefault(row, []).append(_event_text(event))
-    for state in instruments.to_pylist():
+    for state in rows_of(instruments):
         row = rows.not_before(state)
         if row is not None and state["cwnd_bytes"] is not None:
             texts = said.setdefault(row, [])

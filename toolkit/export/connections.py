@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hindflight.toolkit.export.graphs import GRAPHS, Connection
+from hindflight.toolkit.rows import grouped, rows_of
 from hindflight.toolkit.text import endpoint
 
 if TYPE_CHECKING:
@@ -38,9 +39,9 @@ class Drawable:
 
     def plots(self) -> Iterator[tuple[str, Plot]]:
         """Draw it; yield each graph with the name of its file."""
-        rows = self.segments.to_pylist()
-        connection = Connection(*self.ends, (_first(rows, "a2b"), _first(rows, "b2a")))
-        for row in rows:
+        first = (_first(rows_of(self.segments), "a2b"), _first(rows_of(self.segments), "b2a"))
+        connection = Connection(*self.ends, first)
+        for row in rows_of(self.segments):
             connection.add(row)
         for way, graph, plot in connection.plots():
             yield "-".join(filter(None, (self.name, way, graph))) + ".xpl", plot
@@ -50,21 +51,20 @@ def connections(chosen: Chosen) -> list[Drawable]:
     """Return the connections of an export, in order of their numbers; nothing is drawn yet."""
     segments = chosen.table("segments")
     keys = segments["flow_id"].to_numpy().astype(np.int64) * 256 + segments["leg"].to_numpy()
-    order = np.argsort(keys, kind="stable")
-    known, starts = np.unique(keys[order], return_index=True)
+    order, groups = grouped(keys)
     ordered = segments.select(_COLUMNS).take(order)
     ends = {
         flow["flow_id"]: (endpoint(flow["a_addr"], flow["a_port"]), endpoint(flow["b_addr"], flow["b_port"]))
         for flow in chosen.table("flows").to_pylist()
     }
     found = []
-    for key, start, stop in zip(known.tolist(), starts.tolist(), [*starts[1:].tolist(), len(keys)], strict=True):
+    for key, start, stop in groups:
         flow, leg = divmod(key, 256)
         found.append(Drawable(f"{flow}.{leg}" if leg else str(flow), ends[flow], ordered.slice(start, stop - start)))
     return found
 
 
-def _first(rows: list[dict[str, Any]], direction: str) -> int:
+def _first(rows: Iterator[dict[str, Any]], direction: str) -> int:
     """The number to which the relative sequence numbers of `direction` are added."""
     for row in rows:
         if row["direction"] == direction:

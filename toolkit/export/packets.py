@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from hindflight.toolkit.capture import BATCH_ROWS, pcapng_head, pcapng_packets
 from hindflight.toolkit.errors import HindflightError
 from hindflight.toolkit.export.comments import comments_of
+from hindflight.toolkit.seal import SEAL_NOTE, seal_file
 from hindflight.toolkit.version import hindflight_version
 
 if TYPE_CHECKING:
@@ -37,12 +38,13 @@ def write_pcapng(chosen: Chosen, path: Path) -> int:
     rows = rows.append_column("comment", comments_of(segments, chosen.table("events"), states))
     what = f"packets of replay run {chosen.run}, headers alone" if chosen.run else "packets of a capture, headers alone"
     with path.open("wb") as file:
-        file.write(pcapng_head(f"hindflight {hindflight_version()}", what))
+        file.write(pcapng_head(f"hindflight {hindflight_version()}", f"{what}; {SEAL_NOTE}"))
         for batch in rows.combine_chunks().to_batches(BATCH_ROWS):
             try:
                 file.write(pcapng_packets(batch))
             except ValueError as error:
                 raise HindflightError(f"no capture can hold {error}", "export other flows: --flow") from error
+    seal_file(path)
     return int(rows.num_rows)
 
 

@@ -7,44 +7,48 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hindflight.toolkit.rows import csv_of, json_lines_of
 from hindflight.toolkit.schema import TABLES, Column
+from hindflight.toolkit.seal import EMPTY_SEAL, PARQUET_KEY, seal_file
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-ROWS = 65_536
-"""Rows that are written at once."""
 
-
-def write_csv(rows: pa.Table, path: Path) -> None:
-    """Write `rows` as CSV with a header. OSError: the system refuses."""
+def write_csv(rows: Iterable[pa.Table], path: Path) -> None:
+    """Write batches of rows, the first perhaps empty, as CSV with a header. OSError: the system refuses."""
     with path.open("w", encoding="utf-8") as file:
-        file.write(csv_of(rows.slice(0, 0), header=True))
-        for batch in rows.to_batches(ROWS):
-            file.write(csv_of(batch, header=False))
+        for at, batch in enumerate(rows):
+            file.write(csv_of(batch, header=at == 0))
 
 
-def write_jsonl(rows: pa.Table, path: Path) -> None:
-    """Write `rows` as JSON lines. OSError: the system refuses."""
+def write_jsonl(rows: Iterable[pa.Table], path: Path) -> None:
+    """Write batches of rows as JSON lines. OSError: the system refuses."""
     with path.open("w", encoding="utf-8") as file:
-        for batch in rows.to_batches(ROWS):
+        for batch in rows:
             file.write(json_lines_of(batch))
 
 
-def write_parquet(rows: pa.Table, path: Path) -> None:
-    """Write `rows` as Parquet, units and meanings in the metadata. OSError: the system refuses."""
+def write_parquet(rows: Iterable[pa.Table], path: Path) -> None:
+    """Write batches of rows as sealed Parquet, units and meanings in the metadata. OSError: the system refuses."""
     import pyarrow.parquet as pq
 
-    pq.write_table(rows, path, compression="zstd")
+    batches = iter(rows)
+    first = next(batches)
+    schema = first.schema.with_metadata({**(first.schema.metadata or {}), PARQUET_KEY: EMPTY_SEAL.encode()})
+    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+        for batch in chain([first], batches):
+            writer.write_table(batch.replace_schema_metadata(schema.metadata))
+    seal_file(path)
 
 
-def write_sqlite(tables: dict[str, pa.Table], path: Path) -> None:
+def write_sqlite(tables: Mapping[str, Iterable[pa.Table]], path: Path) -> None:
     """Write `tables` as one SQLite database; its table `columns` has units and meanings. OSError: it cannot be."""
     try:
         with closing(sqlite3.connect(path)) as database, database:
@@ -59,13 +63,13 @@ def write_sqlite(tables: dict[str, pa.Table], path: Path) -> None:
         raise OSError(str(error)) from error
 
 
-def _insert(database: sqlite3.Connection, name: str, rows: pa.Table) -> None:
+def _insert(database: sqlite3.Connection, name: str, rows: Iterable[pa.Table]) -> None:
     columns = TABLES[name].columns
     declared = ", ".join(f'"{column.name}" {_sqlite_type(column)}' for column in columns)
     database.execute(f'CREATE TABLE "{name}" ({declared})')
     places = ", ".join("?" * len(columns))
     changes: list[Callable[[Any], Any]] = [json.dumps if c.type == "list_i64" else _same for c in columns]
-    for batch in rows.to_batches(ROWS):
+    for batch in rows:
         values = [
             [change(value) for value in batch[column.name].to_pylist()]
             for column, change in zip(columns, changes, strict=True)

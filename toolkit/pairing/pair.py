@@ -15,6 +15,7 @@ from hindflight.toolkit.errors import CaptureError
 from hindflight.toolkit.pairing.clock import Clock, Passages, compare_clocks
 from hindflight.toolkit.pairing.match import match
 from hindflight.toolkit.pairing.packets import COLUMNS, Packets, packets_of, split_records
+from hindflight.toolkit.rows import grouped
 from hindflight.toolkit.schema import TABLES, conform, table_from_rows
 
 if TYPE_CHECKING:
@@ -62,7 +63,8 @@ def pair_captures(workspace: Workspace, input_id: int, other_input_id: int, asym
     CaptureError: they have no connection in common.
     """
     found = _connections(workspace, input_id, other_input_id)
-    ways = [way for flows in found for way in _matched(workspace, *flows)]
+    rows = _segments_of(workspace, [flow for one, other, _ in found for flow in (one, other)])
+    ways = [way for one, other, flipped in found for way in _matched(rows, one, other, flipped)]
     if not any(len(way.rows) for way in ways):
         names = [entry.name for entry in workspace.inputs if entry.input_id in (input_id, other_input_id)]
         raise CaptureError(
@@ -72,7 +74,8 @@ def pair_captures(workspace: Workspace, input_id: int, other_input_id: int, asym
         _orient(connection)
     clock = compare_clocks(_passages(ways, forward=True), _passages(ways, forward=False), asymmetry_ns)
     spans = [_span(workspace, one) for one in (input_id, other_input_id)]
-    tables = [_rows(way, clock, spans, _acked(way, ways)) for way in ways]
+    both = [pair for a2b, b2a in zip(ways[::2], ways[1::2], strict=True) for pair in ((a2b, b2a), (b2a, a2b))]
+    tables = [_rows(way, clock, spans, _acked(way, back)) for way, back in both]
     return Paired(_table(tables), _clock_rows(clock, ways, (input_id, other_input_id), asymmetry_ns), clock, len(found))
 
 
@@ -135,14 +138,21 @@ def _first_numbers(workspace: Workspace, flows: Sequence[int]) -> dict[int, tupl
     return {flow: (numbers.get("a2b"), numbers.get("b2a")) for flow, numbers in found.items()}
 
 
-def _matched(workspace: Workspace, flow_id: int, other_flow_id: int, flipped: bool) -> list[_Way]:
-    """Both directions of a connection, named as in the first capture, with their packets matched."""
+def _segments_of(workspace: Workspace, flows: Sequence[int]) -> dict[int, pa.Table]:
+    """The segments of each of these flows, in order; the table is read once."""
+    import pyarrow as pa
     import pyarrow.compute as pc
 
-    rows, others = (
-        workspace.table("segments", COLUMNS, (pc.field("run_id") == 0) & (pc.field("flow_id") == flow))
-        for flow in (flow_id, other_flow_id)
-    )
+    wanted = (pc.field("run_id") == 0) & pc.field("flow_id").isin(pa.array(flows, pa.uint32()))
+    rows = workspace.table("segments", COLUMNS, wanted)
+    order, groups = grouped(rows["flow_id"].to_numpy())
+    ordered = rows.take(order)
+    return {flow: ordered.slice(start, stop - start) for flow, start, stop in groups}
+
+
+def _matched(segments: dict[int, pa.Table], flow_id: int, other_flow_id: int, flipped: bool) -> list[_Way]:
+    """Both directions of a connection, named as in the first capture, with their packets matched."""
+    rows, others = segments[flow_id], segments[other_flow_id]
     ways = []
     for direction in ("a2b", "b2a"):
         first, other = packets_of(rows, direction), packets_of(others, _OPPOSITE[direction] if flipped else direction)
@@ -184,9 +194,8 @@ def _span(workspace: Workspace, input_id: int) -> tuple[int, int]:
     return int(pc.min(flows["start_ns"]).as_py()), int(pc.max(flows["end_ns"]).as_py())
 
 
-def _acked(way: _Way, ways: Sequence[_Way]) -> int:
-    """The highest octet of `way` that its other direction acknowledged."""
-    back = next(w for w in ways if w.flow_id == way.flow_id and w.direction != way.direction)
+def _acked(way: _Way, back: _Way) -> int:
+    """The highest octet of `way` that its other direction `back` acknowledged."""
     packets = way.first if len(way.first) else way.other
     if not len(packets):
         return _NONE

@@ -277,6 +277,27 @@ INSTRUMENTS = Table(
         Column("pacing_rate_bps", "i64", "bit/s", "Pacing rate", nullable=True),
         Column("delivery_rate_bps", "i64", "bit/s", "Delivery rate as the stack estimates it", nullable=True),
         Column("app_limited", "bool", "", "The application, not the window, limits the sender", nullable=True),
+        Column(
+            "proxy_stored_bytes",
+            "i64",
+            "bytes",
+            "Replay, sender at a split proxy: octets in the memory of the proxy, out-of-order data included; null for other senders, also below",
+            nullable=True,
+        ),
+        Column(
+            "proxy_undelivered_bytes",
+            "i64",
+            "bytes",
+            "Octets that this proxy has acknowledged upstream and that are not acknowledged onward",
+            nullable=True,
+        ),
+        Column(
+            "proxy_edge",
+            "i64",
+            "bytes",
+            "Right edge of the window that this proxy advertises upstream: octet after the last one that may arrive, relative to the first (SYN = 0)",
+            nullable=True,
+        ),
     ),
 )
 

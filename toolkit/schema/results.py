@@ -224,6 +224,7 @@ RUNS = Table(
             nullable=True,
         ),
         Column("app_delay_p95_ns", "i64", "ns", "95th percentile of the application delay", nullable=True),
+        Column("app_delay_p99_ns", "i64", "ns", "99th percentile of the application delay", nullable=True),
         Column("app_delay_max_ns", "i64", "ns", "Longest application delay", nullable=True),
         Column(
             "jitter_ns",
@@ -237,6 +238,43 @@ RUNS = Table(
         Column("pages", "u64", "", "Pages: number of pages loaded and read", nullable=True),
         Column("page_load_p50_ns", "i64", "ns", "Pages: median time from the request to the last octet", nullable=True),
         Column("page_load_p95_ns", "i64", "ns", "Pages: 95th percentile of that time", nullable=True),
+        Column(
+            "longest_gap_ns",
+            "i64",
+            "ns",
+            "Longest time between two arrivals of data in order at the receiver, or from the last one to the end of a flow "
+            "that did not finish; pauses of the application count. Null where nothing arrived, and for datagrams, also below",
+            nullable=True,
+        ),
+        Column(
+            "restart_mean_ns",
+            "i64",
+            "ns",
+            "Mean time from the end of an outage of a link of the flow to the next arrival of data in order, or to the "
+            "end of the flow where none followed; over outages that end after the first arrival, null without one",
+            nullable=True,
+        ),
+        Column("restart_max_ns", "i64", "ns", "Longest of these times", nullable=True),
+        Column(
+            "second_mean_bps",
+            "f64",
+            "bit/s",
+            "Mean rate of arrival in order over the whole seconds from the flow's start to its end; null without one",
+            nullable=True,
+        ),
+        Column(
+            "second_sd_bps", "f64", "bit/s", "Sample standard deviation of the rates of these seconds", nullable=True
+        ),
+        Column(
+            "second_p10_bps",
+            "f64",
+            "bit/s",
+            "10th percentile of these rates: the lowest that a tenth of the seconds does not exceed",
+            nullable=True,
+        ),
+        Column("second_p50_bps", "f64", "bit/s", "Their median", nullable=True),
+        Column("second_p90_bps", "f64", "bit/s", "Their 90th percentile", nullable=True),
+        Column("idle_share", "f64", "", "Share of these seconds in which nothing arrived in order", nullable=True),
     ),
 )
 

@@ -26,9 +26,9 @@ segments --profile wireshark` the fields of `tcp.analysis`, `tcp.stream`, comple
 segment. A profile counts as its peer counts: a super-segment is one packet, copies of a packet count, and where our own
 tables have no value it has the peer's number. The peers are tcptrace 6.6.7 and tshark 4.0 with its default preferences.
 
-This page is what `python -m validation parity {paths} --write docs/parity.md` writes: it compares every value with the
-installed programs. A difference belongs to a kind by a rule that holds for all captures; none is excused by the name of
-a file.
+This page is what `python -m validation parity CAPTURES... --write docs/parity.md` writes, here of public captures and
+recordings of the project: it compares every value with the installed programs. A difference belongs to a kind by a rule
+that holds for all captures; none is excused by the name of a file.
 
 Left out on purpose: payload (`tcptrace -e`), since none is kept; UDP (`-u`); the Fast Open flags of Wireshark, and what
 follows from preferences other than the default ones. `tcptrace` prints the name of the file, too.
@@ -53,7 +53,7 @@ def parity(
         results[peer] = _compare(peer, captures(paths))
     sections = "".join(tables(peer, outcomes, PEERS[peer][1]) + "\n" for peer, outcomes in results.items())
     if write is not None:
-        write.write_text(PAGE.format(paths=" ".join(map(str, paths))) + sections.rstrip() + "\n", encoding="utf-8")
+        write.write_text(PAGE + sections.rstrip() + "\n", encoding="utf-8")
     if as_json:
         print_json({peer: _document(outcomes) for peer, outcomes in results.items()})
     else:

@@ -106,7 +106,7 @@ impl CaptureReader {
 
     /// Rows of `instruments` since the last call.
     fn instruments(&self, py: Python<'_>) -> PyResult<Columns> {
-        py.detach(|| rows::instruments(&self.state().tracker.take_samples(), self.origin()))
+        py.detach(|| rows::instruments(&self.state().tracker.take_samples(), &[], self.origin()))
     }
 
     /// Rows of `others` since the last call.
@@ -181,11 +181,13 @@ impl State {
         }
         let mut columns = SegmentColumns::with_capacity(max_rows.min(ROOM), Origin::default());
         while columns.rows() < max_rows {
-            let Some(captured) = self.reader.next_segment() else {
-                self.done = self.reader.ended();
-                if self.done {
-                    self.tracker.finish();
-                }
+            let next = if self.reader.ended() {
+                None
+            } else {
+                self.reader.next_segment()
+            };
+            let Some(captured) = next else {
+                self.done = self.reader.ended() && !self.tracker.finish_next(ROOM);
                 break;
             };
             let note = self.tracker.push(&captured.segment);
@@ -216,13 +218,17 @@ pub fn open_reader(paths: &[PathBuf], progress: &Progress) -> PyResult<Reader<In
     Reader::merged(parts.collect()).map_err(|(index, error)| refused(error, index, &paths[index]))
 }
 
-/// The system's errors stay what they are; of the rest Python gets the sentence, the hint and the index of the file.
+/// The system's errors stay what they are; of the rest Python gets the sentence, the hint, the index of the
+/// file, and whether its format is unknown.
 fn refused(error: DecodeError, index: usize, path: &Path) -> PyErr {
     match error {
         DecodeError::Io(error) => match error.raw_os_error() {
             Some(number) => PyOSError::new_err((number, error.to_string(), path.to_path_buf())),
             None => error.into(),
         },
-        error => PyValueError::new_err((error.to_string(), error.hint(), index)),
+        error => {
+            let unknown = matches!(error, DecodeError::UnknownFormat { .. });
+            PyValueError::new_err((error.to_string(), error.hint(), index, unknown))
+        }
     }
 }

@@ -49,7 +49,7 @@ mod _native {
     #[pymodule_export]
     use super::packets::{pcapng_head, pcapng_packets};
     #[pymodule_export]
-    use super::profile::{TcptraceRows, WiresharkRows};
+    use super::profile::{FlowRows, TcptraceRows, WiresharkRows};
     #[pymodule_export]
     use super::replay::{check, profile, replay};
 }

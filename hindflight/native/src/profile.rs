@@ -1,12 +1,14 @@
-//! `TcptraceRows` and `WiresharkRows`: a capture file to the rows of a profile, as text. Open the file and hand on;
-//! decide nothing.
+//! `FlowRows`, `TcptraceRows` and `WiresharkRows`: a capture file to rows of text. Open the file and hand on; decide
+//! nothing.
 
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use hindflight_decoder::{Issue, Reader, Window};
-use hindflight_profiles::{Format, Next, Pipeline, Tcptrace, WiresharkRows as Verdicts};
+use hindflight_decoder::{Issue, Reader, Segment, Window};
+use hindflight_profiles::{
+    End, Flows, Format, Next, Packet, Pipeline, Tcptrace, WiresharkRows as Verdicts,
+};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -14,76 +16,77 @@ use pyo3::types::PyBytes;
 use crate::capture::open_reader;
 use crate::input::{Input, Progress};
 
-/// Batches, and time without one, after which [`TcptraceRows::read`] returns, so that Python can handle signals.
+/// Batches, and time without one, after which `read` returns, so that Python can handle signals.
 const BATCHES: usize = 256;
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Counts the packets of one capture file as tcptrace does, with a second thread that reads.
-#[pyclass(frozen, module = "hindflight._native")]
-pub struct TcptraceRows(Mutex<State>);
+/// What counts the segments that a second thread reads.
+trait Counter {
+    /// What it needs of a segment.
+    type Item;
+    fn push(&mut self, segments: &[Self::Item]);
+    fn finish(&mut self, end: &End);
+    fn take_text(&mut self) -> Vec<u8>;
+}
 
-struct State {
-    pipeline: Pipeline,
-    profile: Tcptrace,
+impl Counter for Tcptrace {
+    type Item = Packet;
+    fn push(&mut self, packets: &[Packet]) {
+        self.push(packets);
+    }
+    fn finish(&mut self, end: &End) {
+        self.finish(end.last_us.unwrap_or(0));
+    }
+    fn take_text(&mut self) -> Vec<u8> {
+        self.take_text()
+    }
+}
+
+impl Counter for Flows {
+    type Item = Segment;
+    fn push(&mut self, segments: &[Segment]) {
+        self.push(segments);
+    }
+    fn finish(&mut self, _end: &End) {
+        self.finish();
+    }
+    fn take_text(&mut self) -> Vec<u8> {
+        self.take_text()
+    }
+}
+
+/// A capture on its way from the thread that reads to a counter.
+struct Counting<C: Counter> {
+    pipeline: Pipeline<C::Item>,
+    counter: C,
     issues: Vec<Issue>,
     counted: bool,
 }
 
-#[pymethods]
-impl TcptraceRows {
-    /// Opens a capture; the times cut out a part of it, `from_ns` included and `to_ns` not.
-    #[new]
-    #[pyo3(signature = (path, *, json, from_ns=None, to_ns=None))]
-    fn open(
-        py: Python<'_>,
-        path: PathBuf,
-        json: bool,
-        from_ns: Option<i64>,
-        to_ns: Option<i64>,
-    ) -> PyResult<Self> {
-        py.detach(|| {
-            let progress = Progress::default();
-            let reader = open(path, &progress)?.within(Window { from_ns, to_ns });
-            Ok(Self(Mutex::new(State {
-                pipeline: Pipeline::start(reader),
-                profile: Tcptrace::new(format(json)),
-                issues: Vec::new(),
-                counted: false,
-            })))
+impl<C: Counter<Item: Send + 'static>> Counting<C> {
+    fn new(pipeline: Pipeline<C::Item>, counter: C) -> Mutex<Self> {
+        Mutex::new(Self {
+            pipeline,
+            counter,
+            issues: Vec::new(),
+            counted: false,
         })
     }
 
-    /// The next rows, perhaps none yet; None at the end.
-    fn read<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        let text = py.detach(|| {
-            let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            state.read()
-        })?;
-        Ok(text.map(|text| PyBytes::new(py, &text)))
-    }
-
-    /// What was damaged: record, offset and a sentence. Complete at the end.
-    fn issues(&self) -> Vec<(u64, u64, String)> {
-        let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        rows(&state.issues)
-    }
-}
-
-impl State {
     fn read(&mut self) -> PyResult<Option<Vec<u8>>> {
         if self.counted {
-            let text = self.profile.take_text();
+            let text = self.counter.take_text();
             return Ok((!text.is_empty()).then_some(text));
         }
         for _ in 0..BATCHES {
             match self.pipeline.next(POLL_INTERVAL) {
-                Next::Packets(packets) => {
-                    self.profile.push(&packets);
-                    self.pipeline.reuse(packets);
+                Next::Segments(segments) => {
+                    self.counter.push(&segments);
+                    self.pipeline.reuse(segments);
                 }
                 Next::Waiting => break,
                 Next::End(end) => {
-                    self.profile.finish(end.last_us.unwrap_or(0));
+                    self.counter.finish(&end);
                     self.issues = end.issues;
                     self.counted = true;
                     break;
@@ -93,7 +96,86 @@ impl State {
                 }
             }
         }
-        Ok(Some(self.profile.take_text()))
+        Ok(Some(self.counter.take_text()))
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Counts the packets of one capture file as tcptrace does, with a second thread that reads.
+#[pyclass(frozen, module = "hindflight._native")]
+pub struct TcptraceRows(Mutex<Counting<Tcptrace>>);
+
+#[pymethods]
+impl TcptraceRows {
+    /// Opens a capture; the times cut out a part of it, `from_ns` included and `to_ns` not. With `outer`, tunnels are
+    /// not opened.
+    #[new]
+    #[pyo3(signature = (path, *, json, from_ns=None, to_ns=None, outer=false))]
+    fn open(
+        py: Python<'_>,
+        path: PathBuf,
+        json: bool,
+        from_ns: Option<i64>,
+        to_ns: Option<i64>,
+        outer: bool,
+    ) -> PyResult<Self> {
+        py.detach(|| {
+            let window = Window { from_ns, to_ns };
+            let reader = open(path, &Progress::default())?
+                .within(window)
+                .outer(outer);
+            let pipeline = Pipeline::start(reader, Packet::of);
+            Ok(Self(Counting::new(pipeline, Tcptrace::new(format(json)))))
+        })
+    }
+
+    /// The next rows, perhaps none yet; None at the end.
+    fn read<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let text = py.detach(|| locked(&self.0).read())?;
+        Ok(text.map(|text| PyBytes::new(py, &text)))
+    }
+
+    /// What was damaged: record, offset and a sentence. Complete at the end.
+    fn issues(&self) -> Vec<(u64, u64, String)> {
+        rows(&locked(&self.0).issues)
+    }
+}
+
+/// The table `flows` of one capture file, most payload first, with a second thread that reads.
+#[pyclass(frozen, module = "hindflight._native")]
+pub struct FlowRows(Mutex<Counting<Flows>>);
+
+#[pymethods]
+impl FlowRows {
+    /// Opens a capture. With `outer`, tunnels are not opened.
+    #[new]
+    #[pyo3(signature = (path, *, json, outer=false))]
+    fn open(py: Python<'_>, path: PathBuf, json: bool, outer: bool) -> PyResult<Self> {
+        py.detach(|| {
+            let reader = open(path, &Progress::default())?.outer(outer);
+            let pipeline = Pipeline::start(reader, Segment::clone);
+            Ok(Self(Counting::new(pipeline, Flows::new(format(json), 1))))
+        })
+    }
+
+    /// The next rows, perhaps none yet; None at the end.
+    fn read<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let text = py.detach(|| locked(&self.0).read())?;
+        Ok(text.map(|text| PyBytes::new(py, &text)))
+    }
+
+    /// Number of flows, and the time of the first segment. Complete when the first row has come.
+    fn totals(&self) -> (usize, Option<i64>) {
+        let counting = locked(&self.0);
+        (counting.counter.count(), counting.counter.start_ns())
+    }
+
+    /// What was damaged: record, offset and a sentence. Complete at the end.
+    fn issues(&self) -> Vec<(u64, u64, String)> {
+        rows(&locked(&self.0).issues)
     }
 }
 
@@ -131,7 +213,7 @@ impl WiresharkRows {
     /// The next rows, perhaps none yet; None at the end.
     fn read<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
         let text = py.detach(|| {
-            let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut state = locked(&self.0);
             let text = state.read();
             state.progress.interrupted().map(|()| text)
         })?;
@@ -140,7 +222,7 @@ impl WiresharkRows {
 
     /// What was damaged: record, offset and a sentence. Complete at the end.
     fn issues(&self) -> Vec<(u64, u64, String)> {
-        let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = locked(&self.0);
         rows(state.reader.issues())
     }
 }

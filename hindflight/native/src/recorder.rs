@@ -7,7 +7,8 @@
 use hindflight_decoder::Captured;
 use hindflight_engine::Segment;
 use hindflight_engine::{
-    Direction, DropCause, Event, Leg, Nanos, PhaseName, Purpose, SenderSample, Tap, Transport,
+    Direction, DropCause, Event, Leg, Nanos, PhaseName, ProxySample, Purpose, SenderSample, Tap,
+    Transport,
 };
 use hindflight_flows::{
     Direction as FlowDirection, Event as FlowEvent, EventCause, EventKind, Phase, Sample, Source,
@@ -64,6 +65,8 @@ struct LegRecorder {
     tracker: Tracker,
     segments: SegmentColumns,
     samples: Vec<Sample>,
+    /// Of each sample: the state of the proxy that the sender belongs to.
+    proxies: Vec<Option<ProxySample>>,
     losses: Vec<FlowEvent>,
     sender_events: SenderEvents,
     /// Record and time of the latest packet with each IP identification.
@@ -134,6 +137,7 @@ impl LegRecorder {
                 },
             ),
             samples: Vec::new(),
+            proxies: Vec::new(),
             losses: Vec::new(),
             sender_events: SenderEvents::new(flow_id),
             sent: vec![(0, 0); 1 << 16],
@@ -176,6 +180,7 @@ impl LegRecorder {
 
     fn note_state(&mut self, sample: &SenderSample, now: i64) {
         self.samples.push(state_row(self.flow_id, sample, now));
+        self.proxies.push(sample.proxy);
         self.sender_events.note_state(sample, now);
     }
 
@@ -196,10 +201,12 @@ impl LegRecorder {
         tables.events.push(rows::events(&events, origin)?);
         tables
             .instruments
-            .push(rows::instruments(&self.samples, origin)?);
-        tables
-            .instruments
-            .push(rows::instruments(&self.tracker.take_samples(), origin)?);
+            .push(rows::instruments(&self.samples, &self.proxies, origin)?);
+        tables.instruments.push(rows::instruments(
+            &self.tracker.take_samples(),
+            &[],
+            origin,
+        )?);
         // One row per flow: the leg that leaves the data sender.
         if self.leg.index == 0 {
             let mut flows = self.tracker.take_finished_flows();

@@ -2,6 +2,7 @@
 
 use arrow_array::types::{Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
 use hindflight_decoder::{Captured, Issue, OtherPacket};
+use hindflight_engine::ProxySample;
 use hindflight_flows::{
     Direction, DirectionRow, Event, EventCause, EventKind, FlowRow, Mechanism, Note, Phase, Sample,
     Source, Vantage,
@@ -287,8 +288,21 @@ pub fn events(rows: &[Event], origin: Origin) -> PyResult<Columns> {
         .finish()
 }
 
-/// The table `instruments`.
-pub fn instruments(rows: &[Sample], origin: Origin) -> PyResult<Columns> {
+/// The table `instruments`; `proxies` are the states of the proxies of its first rows.
+pub fn instruments(
+    rows: &[Sample],
+    proxies: &[Option<ProxySample>],
+    origin: Origin,
+) -> PyResult<Columns> {
+    let of_proxy = |value: fn(&ProxySample) -> u64| -> Vec<Option<i64>> {
+        let known = proxies
+            .iter()
+            .map(|proxy| proxy.as_ref().map(|proxy| value(proxy) as i64));
+        known
+            .chain(std::iter::repeat(None))
+            .take(rows.len())
+            .collect()
+    };
     Batch::new(rows.len())
         .number::<UInt32Type>("run_id", vec![origin.run_id; rows.len()])
         .number::<UInt32Type>("flow_id", each(rows, |r| r.flow_id))
@@ -318,6 +332,9 @@ pub fn instruments(rows: &[Sample], origin: Origin) -> PyResult<Columns> {
         .optional::<Int64Type>("pacing_rate_bps", vec![None; rows.len()])
         .optional::<Int64Type>("delivery_rate_bps", vec![None; rows.len()])
         .optional_flag("app_limited", each(rows, |r| r.app_limited))
+        .optional::<Int64Type>("proxy_stored_bytes", of_proxy(|p| p.stored_bytes))
+        .optional::<Int64Type>("proxy_undelivered_bytes", of_proxy(|p| p.undelivered_bytes))
+        .optional::<Int64Type>("proxy_edge", of_proxy(|p| p.edge))
         .finish()
 }
 

@@ -4,7 +4,8 @@
 
 use arrow_array::types::{Float64Type, Int64Type, UInt32Type, UInt64Type};
 use hindflight_engine::{
-    Config, DatagramSummary, EXTERNAL, FlowSummary, Nanos, RunSummary, SenderCounters,
+    Config, DatagramSummary, EXTERNAL, FlowSummary, Nanos, RunSummary, SecondsSummary,
+    SenderCounters,
 };
 use pyo3::PyResult;
 
@@ -113,7 +114,7 @@ pub fn runs(finished: &[Finished<'_>]) -> PyResult<Columns> {
         .number::<UInt64Type>("seed", each(&rows, |r| r.run.seed))
         .number::<UInt32Type>("flow_id", each(&rows, |r| r.flow_id));
     let batch = losses(counts(batch, &rows), &rows);
-    applications(batch, &rows).finish()
+    progress(applications(batch, &rows), &rows).finish()
 }
 
 fn counts(batch: Batch, rows: &[Row<'_>]) -> Batch {
@@ -221,6 +222,12 @@ fn applications(batch: Batch, rows: &[Row<'_>]) -> Batch {
             }),
         )
         .optional::<Int64Type>(
+            "app_delay_p99_ns",
+            each(rows, |r| {
+                r.delay(|f| f.app_delay_p99_ns, |d| d.delay_p99_ns)
+            }),
+        )
+        .optional::<Int64Type>(
             "app_delay_max_ns",
             each(rows, |r| {
                 r.delay(|f| f.app_delay_max_ns, |d| d.delay_max_ns)
@@ -241,4 +248,32 @@ fn applications(batch: Batch, rows: &[Row<'_>]) -> Batch {
             "page_load_p95_ns",
             each(rows, |r| r.time(|f| f.page_load_p95_ns)),
         )
+}
+
+/// How data arrived over time; datagrams have none of it.
+fn progress(batch: Batch, rows: &[Row<'_>]) -> Batch {
+    let of = |value: fn(&SecondsSummary) -> Option<f64>| {
+        each(rows, |r| {
+            r.of(|f| f.progress.seconds.as_ref().and_then(value), |_| None)
+        })
+    };
+    batch
+        .optional::<Int64Type>(
+            "longest_gap_ns",
+            each(rows, |r| r.time(|f| f.progress.longest_gap_ns)),
+        )
+        .optional::<Int64Type>(
+            "restart_mean_ns",
+            each(rows, |r| r.time(|f| f.progress.restart_mean_ns)),
+        )
+        .optional::<Int64Type>(
+            "restart_max_ns",
+            each(rows, |r| r.time(|f| f.progress.restart_max_ns)),
+        )
+        .optional::<Float64Type>("second_mean_bps", of(|s| Some(s.mean_bps)))
+        .optional::<Float64Type>("second_sd_bps", of(|s| s.sd_bps))
+        .optional::<Float64Type>("second_p10_bps", of(|s| Some(s.p10_bps)))
+        .optional::<Float64Type>("second_p50_bps", of(|s| Some(s.p50_bps)))
+        .optional::<Float64Type>("second_p90_bps", of(|s| Some(s.p90_bps)))
+        .optional::<Float64Type>("idle_share", of(|s| Some(s.idle_share)))
 }

@@ -4,7 +4,7 @@
 
 use std::num::NonZeroU32;
 
-use hindflight_engine::{Event, Leg, Nanos, Tap};
+use hindflight_engine::{Event, Leg, Nanos, ProxySample, Tap};
 use hindflight_flows::Sample;
 use pyo3::PyResult;
 
@@ -26,7 +26,9 @@ struct LegSamples {
     /// End of the interval whose first state has been kept.
     until: Nanos,
     samples: Vec<Sample>,
-    last: Option<Sample>,
+    /// Of each sample: the state of the proxy that the sender belongs to.
+    proxies: Vec<Option<ProxySample>>,
+    last: Option<(Sample, Option<ProxySample>)>,
 }
 
 impl Sampler {
@@ -57,6 +59,7 @@ impl Sampler {
             // Where the last is all that is kept, no interval begins.
             until: first,
             samples: Vec::new(),
+            proxies: Vec::new(),
             last: None,
         };
         self.legs = legs.iter().map(samples).collect();
@@ -66,16 +69,29 @@ impl Sampler {
     pub fn finish(self) -> PyResult<RunTables> {
         let mut tables = RunTables::default();
         for mut leg in self.legs {
-            leg.samples.extend(leg.last);
+            leg.keep_last();
             let origin = Origin {
                 run_id: self.run_id,
                 leg: leg.index,
                 input_id: 0,
             };
-            let batch = rows::instruments(&leg.samples, origin)?;
+            let batch = rows::instruments(&leg.samples, &leg.proxies, origin)?;
             tables.instruments.push(batch);
         }
         Ok(tables)
+    }
+}
+
+impl LegSamples {
+    fn keep(&mut self, (sample, proxy): (Sample, Option<ProxySample>)) {
+        self.samples.push(sample);
+        self.proxies.push(proxy);
+    }
+
+    fn keep_last(&mut self) {
+        if let Some(last) = self.last.take() {
+            self.keep(last);
+        }
     }
 }
 
@@ -88,19 +104,19 @@ impl Tap for Sampler {
             return;
         };
         let leg = &mut self.legs[usize::from(leg)];
-        let row = state_row(leg.flow_id, sample, now as i64);
+        let row = (state_row(leg.flow_id, sample, now as i64), sample.proxy);
         if now < leg.until {
             leg.last = Some(row);
             return;
         }
-        let last = leg.last.take();
         if now >= leg.until + self.interval {
-            leg.samples.extend(last);
+            leg.keep_last();
         }
+        leg.last = None;
         leg.until = match self.interval {
             0 => 0,
             interval => (now / interval + 1) * interval,
         };
-        leg.samples.push(row);
+        leg.keep(row);
     }
 }

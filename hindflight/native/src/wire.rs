@@ -35,7 +35,7 @@ pub fn wire(leg: &Leg, segment: &Segment, record: u64, now: i64, at: Direction) 
     } else {
         [leg.isn[1], leg.isn[0]]
     };
-    let routers = (leg.sink_site - leg.source_site - 1) as u8;
+    let routers = leg.routers;
     // RFC 7323 §2.2: the window of a SYN is not scaled.
     let shift = if forward || segment.has(flags::SYN) {
         0

@@ -28,6 +28,7 @@ mod proxy;
 mod sim;
 mod tcp;
 
+pub use app::{ProgressSummary, SecondsSummary};
 pub use cc::catalogue::{EXTERNAL, VARIANTS, Variant};
 pub use config::{
     AcknowledgePolicy, AdvertisePolicy, ApplicationConfig, BufferSize, BurstConfig, ChangeConfig,
@@ -47,4 +48,4 @@ pub use sim::time::{MILLISECOND, Nanos, SECOND};
 pub use sim::trace::{Event, Tap};
 pub use sim::world::{RunError, World, run};
 pub use tcp::segment::{Direction, Ecn, Purpose, Segment, flags};
-pub use tcp::sender::{BoardCounts, PhaseName, SenderCounters, SenderSample};
+pub use tcp::sender::{BoardCounts, PhaseName, ProxySample, SenderCounters, SenderSample};

@@ -68,8 +68,8 @@ fn cubic_gets_more_beside_the_third_bbr_than_beside_the_first() {
         queue_pkts: 100,
         packet_loss: 0.0,
     };
-    let cubic_beside = |name| link.goodput(&[name, "cubic"], 60)[1];
-    let (first, third) = (cubic_beside("bbr"), cubic_beside("bbr3"));
+    let cubic_with = |name| link.goodput(&[name, "cubic"], 60)[1];
+    let (first, third) = (cubic_with("bbr"), cubic_with("bbr3"));
     assert!(third > 1.5 * first, "{third} and {first}");
     assert!((10.0..35.0).contains(&third), "{third}");
 }

@@ -332,17 +332,18 @@ def _rises_and_bends(lab: Lab, _claim: Claim) -> list[Part]:
         least = min(after / before for before, after in pairwise(means))
         parts.append(holds(f"{name}: least step", least >= NOISE, least))
         bend = estimate(lambda *ys, xs=caches: _bend(xs, ys), *goodputs)
-        parts.append(within(f"{name}: slope below / above {KNEE_PKTS} pkts", bend, (STEEPER, float("inf"))))
+        parts.append(ordered(f"{name}: slope below less {STEEPER:g} times that above {KNEE_PKTS} pkts", bend))
     return parts
 
 
 def _bend(xs: tuple[int, ...], ys: tuple[float, ...]) -> float:
-    """Return how many times as steep a curve is below the knee as above, both as means."""
+    """Return the mean slope of a curve below the knee less STEEPER times that above, which may be 0, in kbit/s per
+    packet."""
     at = next(number for number, x in enumerate(xs) if x >= KNEE_PKTS)
     knee = ys[at - 1] + (ys[at] - ys[at - 1]) * (KNEE_PKTS - xs[at - 1]) / (xs[at] - xs[at - 1])
     below = (knee - ys[0]) / (KNEE_PKTS - xs[0])
     above = (ys[-1] - knee) / (xs[-1] - KNEE_PKTS)
-    return below / max(above, 1e-9)
+    return below - STEEPER * above
 
 
 @judge("000-C32")

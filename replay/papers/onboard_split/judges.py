@@ -169,7 +169,7 @@ def _gain_by_rate(lab: Lab, _claim: Claim) -> list[Part]:
     return parts
 
 
-def _greatest(*values: float) -> float:
+def _max_of(*values: float) -> float:
     """Return the greatest quotient of pairs."""
     return max(a / b for a, b in zip(values[::2], values[1::2], strict=True))
 
@@ -182,13 +182,13 @@ def _all_gains(lab: Lab, variants: tuple[str, ...]) -> list[Samples]:
 
 
 @judge("003-C13")
-def _greatest_gain(lab: Lab, claim: Claim) -> list[Part]:
-    return [within("", estimate(_greatest, *_all_gains(lab, VARIANTS)), claim.bounds, tolerance=1.0)]
+def _max_gain(lab: Lab, claim: Claim) -> list[Part]:
+    return [within("", estimate(_max_of, *_all_gains(lab, VARIANTS)), claim.bounds, tolerance=1.0)]
 
 
 @judge("003-C29")
-def _greatest_gains(lab: Lab, claim: Claim) -> list[Part]:
-    return [within(name_of(v), estimate(_greatest, *_all_gains(lab, (v,))), claim.bounds) for v in VARIANTS]
+def _max_gains(lab: Lab, claim: Claim) -> list[Part]:
+    return [within(name_of(v), estimate(_max_of, *_all_gains(lab, (v,))), claim.bounds) for v in VARIANTS]
 
 
 def _sum_of_differences(*values: float) -> float:

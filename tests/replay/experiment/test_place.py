@@ -10,7 +10,10 @@ from typer.testing import CliRunner
 
 import hindflight as hf
 from hindflight.cli.app import build
+from hindflight.replay.experiment.place import Space
+from hindflight.replay.experiment.place import place as search
 from hindflight.toolkit.errors import ScenarioError
+from hindflight.workflow import read_scenario
 
 FILE = """
 name = "two-hops"
@@ -73,3 +76,15 @@ def test_the_command_prints_one_document(tmp_path: Path) -> None:
     text = CliRunner().invoke(build(), command).stdout
     assert "far:cubic" in text
     assert max(map(len, text.splitlines())) <= 80
+
+
+def test_a_search_of_too_many_placements_is_refused_and_a_search_reports_its_runs(tmp_path: Path) -> None:
+    scenario = read_scenario(_file(tmp_path, seeds=1))
+    many = tuple(f"variant-{n}" for n in range(40))
+    with pytest.raises(ScenarioError, match="6720 placements of 2 nodes and 40 variants; at most 4000"):
+        search(scenario, tmp_path, Space(variants=many))
+    seen: list[tuple[int, int]] = []
+    found = search(scenario, tmp_path, Space(("near",), (), 100), report=lambda *counts: seen.append(counts))
+    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
+    assert seen[-1][0] == found.runs
+    assert all(done <= total for done, total in seen)

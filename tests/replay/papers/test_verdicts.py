@@ -134,6 +134,21 @@ def paper_with(judges: Judges) -> Paper:
     return Paper("0", "p", "", "", (), (), (), judges, (), {})
 
 
+def test_a_ratio_to_nothing_is_undecided() -> None:
+    judge = Judges()
+
+    @judge("x")
+    def _(lab: Lab, claim: Claim) -> list[Part]:
+        lab.used.add(None)  # type: ignore[arg-type]
+        return [within("", ratio(np.ones(5), np.zeros(5)), claim.bounds)]
+
+    judged = judge_claim(paper_with(judge), CLAIM, Effort(4, 8, 4, 4, quick=False), Bench())
+    assert (judged.verdict, judged.reason) == (
+        "too_few_runs",
+        "a ratio: no data arrived in the runs that it divides by",
+    )
+
+
 def test_runs_double_until_they_decide() -> None:
     seen, judge = [], Judges()
 

@@ -131,10 +131,8 @@ def test_others_on_the_path_are_checked_too() -> None:
     assert "flows[0].from: 'rely' is not a node of the path; did you mean 'relay'?" in _refused(
         flows=[{**other, "from": "rely"}]
     )
-    assert "flows[0].to: data flows in the order of the path" in _refused(
-        flows=[{**other, "from": "receiver", "to": "relay"}]
-    )
-    assert "flows[0].proxies: 'relay' is not a node between its ends" in _refused(
+    assert "flows[0].to: 'relay' is the node that sends" in _refused(flows=[{**other, "from": "relay", "to": "relay"}])
+    assert "flows[0].proxies: 'relay' is neither a [[proxy]] nor a node between" in _refused(
         flows=[{**other, "from": "relay", "proxies": ["relay"]}]
     )
     assert "datagrams[0].name: 'bulk' is there twice" in _refused(flows=[other], datagrams=[{**voice, "name": "bulk"}])

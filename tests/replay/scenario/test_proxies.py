@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 
+import hindflight as hf
 from hindflight.replay.experiment.engine_inputs import engine_config, plan_comparison
+from hindflight.replay.experiment.run import run_jobs
 from hindflight.replay.scenario.model import Scenario, parse_scenario
 from hindflight.replay.scenario.presets import PRESETS
-from hindflight.toolkit.errors import ScenarioError
+from hindflight.toolkit.errors import HindflightError, ScenarioError
 
-KNOWN = ("newreno", "cubic", "hybla", "sack", "compound", "aerotcp")
+KNOWN = ("newreno", "cubic", "hybla", "sack", "compound", "aerotcp", "scps-tp")
 HOP = {"name": "hop", "rate": "1 Mbit/s", "delay": "10 ms"}
 FILE: dict[str, Any] = {
     "name": "haps",
@@ -85,6 +87,16 @@ def test_every_policy_reaches_the_engine() -> None:
         "handshake": "hold",
         "faults": [{"at_ns": 10_000_000_000, "kind": "restart"}],
     }
+
+
+def test_shared_memory_is_named_after_its_table() -> None:
+    table = {"name": "truck", "node": "T", "pool": "shared"}
+    flows = [{"name": "other", "variant": "cubic", "proxies": ["truck"], "start": "1 s"}]
+    scenario = _scenario(table, flows=flows)
+    assert [_chain(scenario, flow=flow)[0]["pool"] for flow in (0, 1)] == ["truck", "truck"]
+    assert "pool" not in _chain(_scenario({"name": "truck", "node": "T"}))[0]
+    sockets = 'proxy[0].pool: has no effect with advertise = "sockets", whose memory is that of the sockets'
+    assert _refused({**table, "advertise": "sockets"})[0] == sockets
 
 
 def test_a_connection_has_the_stack_of_the_flow_then_of_its_variant_then_of_its_proxy() -> None:
@@ -202,6 +214,26 @@ def test_the_text_of_a_preset_is_what_it_fills_in(name: str) -> None:
     written = tomllib.loads(text)["proxy"]
     named = [{"name": table["name"], "node": table["node"], "preset": name} for table in written]
     assert _chain(_scenario(*written)) == _chain(_scenario(*named))
+
+
+def test_presets_are_there_from_python() -> None:
+    assert [preset.name for preset in hf.presets()] == list(PRESETS)
+    (pepsal,) = hf.presets("pepsal")
+    assert 'variant = "hybla"' in pepsal.text()
+    with pytest.raises(HindflightError, match="there is no preset pepsa"):
+        hf.presets("pepsa")
+
+
+@pytest.mark.parametrize("name", sorted(PRESETS))
+def test_a_transfer_passes_the_proxies_of_a_preset_whole(name: str) -> None:
+    boxes = zip(PRESETS[name].boxes, ("T", "S"), strict=False)
+    tables = [{"name": f"box-{node}", "node": node, "preset": name} for _, node in boxes]
+    scenario = _scenario(*tables, flow={"profile": "ns2", "size": "300 kB", "receive_buffer": "64 KiB"})
+    (job,) = plan_comparison(scenario, ("newreno",))
+    (run,) = run_jobs(scenario, {1: job}, {})["runs"].to_pylist()
+    assert (run["completed"], run["delivered_bytes"], run["proxy_lost_bytes"]) == (True, 300_000, 0)
+    # Every connection carries all of it.
+    assert run["segments_out"] >= (len(tables) + 1) * 300_000 // 1460
 
 
 @pytest.mark.parametrize(

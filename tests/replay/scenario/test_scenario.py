@@ -99,7 +99,7 @@ MISTAKES: list[tuple[Mistake, str]] = [
     ),
     (
         lambda d: d.update(flow={"profile": "bsd"}),
-        "flow.profile: 'bsd' is not allowed; allowed: 'rfc', 'linux' or 'ns2'",
+        "flow.profile: 'bsd' is not allowed; allowed: 'rfc', 'linux', 'ns2' or 'windows'",
     ),
     (lambda d: d.update(flow={"receive_buffer": "2 kB"}), "flow: receive_buffer holds less than two segments"),
     (lambda d: d["compare"].update(proxies=["moon"]), "compare.proxies[0]: 'moon' is neither a [[proxy]] nor a node"),

@@ -32,7 +32,11 @@ USUAL = {"link": "", "flow": "", "extra": "", "compare": 'variants = ["newreno"]
 
 SLIPS = [
     ("link", 'dealy="1 ms"', "links[0].dealy: unknown key; did you mean 'delay'?"),
-    ("link", "mtu=1", "links[0].mtu: unknown key; allowed: name, rate, rate_file, delay, jitter, queue, loss, rever"),
+    (
+        "link",
+        "mtu=1",
+        "links[0].mtu: unknown key; allowed: name, from, to, rate, rate_file, delay, jitter, queue, loss, rever",
+    ),
     ("flow", "zzz=1", f"flow.zzz: unknown key; allowed: {len(Flow.model_fields)} keys, see docs/scenario.md"),
     ("link", 'rate_file="x"', "links[0]: rate and rate_file both give the rate; leave one out"),
     ("link", 'loss={model="trace",file="no.parquet"}', "links[0].loss.file: no such file no.parquet"),
@@ -148,8 +152,8 @@ SLIPS = [
     ("extra", '[[flows]]\nname="u"\nvariant="reno"\nfrom="c"', "flows[0].from: 'c' is not a node of the path"),
     (
         "extra",
-        '[[flows]]\nname="u"\nvariant="reno"\nfrom="b"\nto="a"',
-        "flows[0].to: data flows in the order of the path; to must lie behind from",
+        '[[flows]]\nname="u"\nvariant="reno"\nfrom="b"\nto="b"',
+        "flows[0].to: 'b' is the node that sends",
     ),
     ("extra", '[[flows]]\nname="u"\nvariant="reno"\nstart="5 s"', "flows[0].start: not before the end of the run"),
     (

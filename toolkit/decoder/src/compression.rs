@@ -54,7 +54,10 @@ impl Compression {
 const MAGIC_BYTES: usize = 6;
 
 /// Memory limit of the xz decoder: a header that asks for more is damaged or hostile. `xz -9` needs 65 MiB.
-const XZ_MEMORY_LIMIT_BYTES: u64 = 1 << 30;
+const XZ_MEMORY_LIMIT_BYTES: u64 = 68 << 20;
+
+/// Largest window of a zstd frame, as a power of two: 64 MiB. `zstd -19` uses 8 MiB.
+const ZSTD_MAX_WINDOW_LOG: u32 = 26;
 
 /// Largest read from the decoders other than that of xz, which discard the output of a whole read when they meet damage.
 const MAX_READ_BYTES: usize = 8 << 10;
@@ -86,9 +89,12 @@ impl<R: Read> Input<R> {
             Compression::None => Self::Plain(rewound),
             Compression::Xz => Self::Xz(Box::new(Xz::new(rewound)?)),
             Compression::Gzip => Self::Gzip(Box::new(MultiGzDecoder::new(BufReader::new(rewound)))),
-            Compression::Zstd => Self::Zstd(Box::new(zstd::stream::read::Decoder::with_buffer(
-                BufReader::new(rewound),
-            )?)),
+            Compression::Zstd => {
+                let mut decoder =
+                    zstd::stream::read::Decoder::with_buffer(BufReader::new(rewound))?;
+                decoder.window_log_max(ZSTD_MAX_WINDOW_LOG)?;
+                Self::Zstd(Box::new(decoder))
+            }
             Compression::Bzip2 => {
                 Self::Bzip2(Box::new(MultiBzDecoder::new(BufReader::new(rewound))))
             }
@@ -178,6 +184,11 @@ impl<R: Read> Xz<R> {
                 self.state = State::Failed(io::ErrorKind::UnexpectedEof.into());
             }
             Ok(_) => {}
+            Err(liblzma::stream::Error::MemLimit) => {
+                let limit = XZ_MEMORY_LIMIT_BYTES >> 20;
+                let text = format!("unpacking it needs more than {limit} MiB of memory");
+                self.state = State::Failed(io::Error::other(text));
+            }
             Err(error) => self.state = State::Failed(error.into()),
         }
         Ok(out_bytes)

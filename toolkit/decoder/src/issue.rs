@@ -182,8 +182,13 @@ pub enum DecodeError {
         need_bytes: usize,
     },
     /// It does not start with the magic number of a capture format.
-    NotACapture {
+    UnknownFormat {
         /// Description of the first octets.
+        found: String,
+    },
+    /// It starts like a capture and is none.
+    NotACapture {
+        /// What was found.
         found: String,
     },
     /// Its link type is not supported.
@@ -210,7 +215,7 @@ impl DecodeError {
             Self::Empty | Self::HeaderCut { .. } => Some(
                 "was the capture stopped before the first packet, or was the file copied in part?",
             ),
-            Self::NotACapture { .. } => Some(
+            Self::UnknownFormat { .. } | Self::NotACapture { .. } => Some(
                 "give a pcap or pcapng file as tcpdump and Wireshark write them (snoop and ERF are read too), uncompressed or as .xz, .gz, .zst, .bz2 or .lz4",
             ),
             Self::LinkType { .. } => Some(
@@ -235,7 +240,9 @@ impl fmt::Display for DecodeError {
                 f,
                 "ends within the file header, after {have_bytes} of {need_bytes} octets"
             ),
-            Self::NotACapture { found } => write!(f, "is not a capture: {found}"),
+            Self::UnknownFormat { found } | Self::NotACapture { found } => {
+                write!(f, "is not a capture: {found}")
+            }
             Self::LinkType { number } => {
                 let name = crate::link::unsupported_name(*number);
                 write!(f, "has link type {number} ({name}), which is not supported")

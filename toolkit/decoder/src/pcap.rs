@@ -172,7 +172,7 @@ fn not_a_capture(start: &[u8]) -> DecodeError {
         let hex: Vec<String> = start.iter().take(4).map(|o| format!("{o:02x}")).collect();
         format!("it starts with the octets {}", hex.join(" "))
     };
-    DecodeError::NotACapture { found }
+    DecodeError::UnknownFormat { found }
 }
 
 impl<R: Read> Pcap<R> {

@@ -328,7 +328,9 @@ impl Decoder {
     /// Decodes the packets of an aggregate of wireless LAN. All but the last become pending.
     fn aggregate(&mut self, record: &Record<'_>, mut at: usize) -> Option<Segment> {
         let mut last = None;
+        let mut empty = true;
         while let Some(subframe) = wlan::subframe(record.data, at) {
+            empty = false;
             if let Some(segment) = last.take() {
                 self.hold(segment);
             }
@@ -339,7 +341,7 @@ impl Decoder {
             };
             last = match subframe.network {
                 // Aggregates are not nested.
-                Network::Aggregate(_) => None,
+                Network::Aggregate(_) => self.tally.other(Other::NotIp, subframe.bytes),
                 network => self.packet(&part, network, end),
             };
             at = subframe.next;
@@ -350,6 +352,9 @@ impl Decoder {
                 self.hold(segment);
             }
             return self.report_truncated(record, "aggregate of wireless LAN");
+        }
+        if empty {
+            return self.tally.other(Other::NotIp, record.frame_bytes);
         }
         last
     }

@@ -55,11 +55,11 @@ fn an_input_other_than_a_capture_is_an_error() {
     }
     assert!(matches!(
         error(b"a text file, long enough for a header"),
-        DecodeError::NotACapture { .. }
+        DecodeError::UnknownFormat { .. }
     ));
     assert!(matches!(
         error(b"short text"),
-        DecodeError::NotACapture { .. }
+        DecodeError::UnknownFormat { .. }
     ));
     let cable = Capture::new(false, false, 100, 143).octets;
     assert_eq!(

@@ -90,11 +90,6 @@ impl Connection {
         }
     }
 
-    /// Number of the connection.
-    pub fn flow_id(&self) -> u32 {
-        self.flow_id
-    }
-
     /// Time of the latest segment.
     pub fn end_ns(&self) -> i64 {
         self.end_ns
@@ -494,6 +489,20 @@ impl Connection {
             Direction::B2a
         } else {
             Direction::A2b
+        }
+    }
+
+    /// Releases memory that a closed connection does not need: all of the direction with less payload that concerns the
+    /// congestion window, of which no row is kept, and spare capacity.
+    pub fn release_memory(&mut self) {
+        let other = self.data_direction().reverse() as usize;
+        self.senders[other].cwnd = None;
+        self.remotes[other] = None;
+        for sender in &mut self.senders {
+            sender.release_memory();
+        }
+        for remote in self.remotes.iter_mut().flatten() {
+            remote.release_memory();
         }
     }
 

@@ -204,6 +204,12 @@ impl CwndEstimator {
         }
     }
 
+    /// Releases spare capacity.
+    pub fn release_memory(&mut self) {
+        self.maxima.shrink_to_fit();
+        self.held.shrink_to_fit();
+    }
+
     /// Called before an ACK is processed; `advances` if it acknowledges new data. The response to the previous ACK is
     /// complete. Returns the last estimate if a row is due.
     pub fn before_ack(&mut self, now_ns: i64, advances: bool) -> Option<Estimate> {
@@ -251,6 +257,9 @@ impl CwndEstimator {
     pub fn push_sample(&mut self, row: Sample, pipe_integral: i128) {
         self.end_row(row.t_ns, pipe_integral);
         self.last_pipe_integral = pipe_integral;
+        if self.held.is_empty() {
+            self.held.reserve_exact(1);
+        }
         self.held.push(row);
     }
 

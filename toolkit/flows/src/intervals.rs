@@ -10,6 +10,11 @@ pub struct Intervals {
 }
 
 impl Intervals {
+    /// Releases spare capacity.
+    pub fn release_memory(&mut self) {
+        self.ranges.shrink_to_fit();
+    }
+
     /// Number of octets in the set.
     pub fn octets(&self) -> i64 {
         self.octets

@@ -1,6 +1,6 @@
 //! The key of a connection: the addresses and ports of both ends in a fixed order, and a hash function.
 
-use std::hash::{BuildHasherDefault, Hasher};
+use std::hash::{BuildHasher, BuildHasherDefault, Hasher};
 use std::net::IpAddr;
 
 use hindflight_decoder::Segment;
@@ -8,7 +8,8 @@ use hindflight_decoder::Segment;
 /// The two ends of a connection, the lower one first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Key {
-    addresses: [u128; 2],
+    /// Upper and lower half of each address.
+    addresses: [[u64; 2]; 2],
     /// Both ports and the IP version.
     ports: u64,
 }
@@ -32,16 +33,36 @@ impl Key {
         };
         let version = u64::from(segment.src.is_ipv6());
         Self {
-            addresses: [low.0, high.0],
+            addresses: [low.0, high.0].map(|bits| [(bits >> 64) as u64, bits as u64]),
             ports: version << 32 | u64::from(low.1) << 16 | u64::from(high.1),
         }
+    }
+
+    /// Both ends, the lower one first.
+    pub fn ends(&self) -> [(IpAddr, u16); 2] {
+        let ports = [(self.ports >> 16) as u16, self.ports as u16];
+        [0, 1].map(|at| {
+            let [upper, lower] = self.addresses[at];
+            let address = if self.ports >> 32 == 1 {
+                IpAddr::from((u128::from(upper) << 64 | u128::from(lower)).to_be_bytes())
+            } else {
+                IpAddr::from((lower as u32).to_be_bytes())
+            };
+            (address, ports[at])
+        })
+    }
+
+    /// Its hash.
+    pub fn hashed(&self) -> u64 {
+        BuildKeyHasher::default().hash_one(self)
     }
 }
 
 impl std::hash::Hash for Key {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        state.write_u128(self.addresses[0]);
-        state.write_u128(self.addresses[1]);
+        for word in self.addresses.as_flattened() {
+            state.write_u64(*word);
+        }
         state.write_u64(self.ports);
     }
 }
@@ -69,32 +90,25 @@ impl Hasher for KeyHasher {
             u128::from(self.0.rotate_left(23) ^ word ^ 0x5851_F42D_4C95_7F2D) * MULTIPLIER;
         self.0 = product as u64 ^ (product >> 64) as u64;
     }
-
-    fn write_u128(&mut self, word: u128) {
-        self.write_u64(word as u64);
-        self.write_u64((word >> 64) as u64);
-    }
 }
 
 /// Builds [`KeyHasher`].
-pub type BuildKeyHasher = BuildHasherDefault<KeyHasher>;
+type BuildKeyHasher = BuildHasherDefault<KeyHasher>;
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::collections::HashSet;
-    use std::hash::BuildHasher;
 
     #[test]
     fn keys_with_consecutive_ports_are_distributed_evenly() {
-        let build = BuildKeyHasher::default();
         let mut low_bits = HashSet::new();
         for port in 0..4096_u64 {
             let key = Key {
-                addresses: [0x0A00_0001, 0x0A00_0002],
+                addresses: [[0, 0x0A00_0001], [0, 0x0A00_0002]],
                 ports: port << 16 | 0x50,
             };
-            low_bits.insert(build.hash_one(key) & 0xFFFF);
+            low_bits.insert(key.hashed() & 0xFFFF);
         }
         // 4096 random values of 16 bits hit about 3970 of the 65536.
         assert!(

@@ -94,6 +94,12 @@ pub struct LossDetector {
 }
 
 impl LossDetector {
+    /// Releases spare capacity.
+    pub fn release_memory(&mut self) {
+        self.pending.shrink_to_fit();
+        self.by_start.shrink_to_fit();
+    }
+
     /// Adds a delivered range, if it was retransmitted. The decision is taken `wait_ns` later.
     pub fn on_delivered(
         &mut self,
@@ -426,6 +432,12 @@ fn add_fate(
     let (range, transmission) = (all.range, all.transmission(number));
     let entry = all.retransmission(number);
     if !entry.map_or(range.primary, |entry| entry.primary) {
+        return;
+    }
+    // The receiver refused the octet of a zero-window probe, so the network did not lose it.
+    if entry.map_or(range.window_probe, |entry| {
+        entry.reason == Reason::ZeroWindow
+    }) {
         return;
     }
     let passed = entry.filter(|entry| entry.not_captured);

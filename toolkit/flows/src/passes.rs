@@ -36,6 +36,11 @@ pub struct Passes {
 }
 
 impl Passes {
+    /// Releases spare capacity.
+    pub fn release_memory(&mut self) {
+        self.recent.shrink_to_fit();
+    }
+
     /// Adds a retransmission. `revealed_ns`: when a segment above the hole that it fills was captured.
     pub fn push(&mut self, start: i64, t_ns: i64, record: u64, revealed_ns: Option<i64>) {
         if self.recent.len() == MAX_RECENT {

@@ -114,6 +114,12 @@ impl RemoteSender {
         self.sender.send(&sent, fin, flow, &mut Vec::new());
     }
 
+    /// Releases spare capacity.
+    pub fn release_memory(&mut self) {
+        self.acks.shrink_to_fit();
+        self.sender.release_memory();
+    }
+
     /// Ends the connection: adds the last row of the estimator.
     pub fn finish(&mut self, flow_id: u32) {
         self.sender.sample_cwnd(flow_id, CwndEstimator::take_due);

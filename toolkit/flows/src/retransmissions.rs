@@ -53,6 +53,11 @@ impl Retransmissions {
         Some(index)
     }
 
+    /// Releases spare capacity.
+    pub fn release_memory(&mut self) {
+        self.entries.shrink_to_fit();
+    }
+
     /// The newest entry of a list.
     pub fn newest(&self, list: u32) -> &Retransmission {
         &self.entries[list as usize].0

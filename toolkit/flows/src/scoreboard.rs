@@ -3,6 +3,8 @@
 //!
 //! Each range is inserted, delivered and removed once, so the cost per segment does not depend on the window.
 
+mod window_probe;
+
 use std::collections::VecDeque;
 
 use crate::intervals::Intervals;
@@ -61,6 +63,9 @@ pub struct Range {
     pub state: State,
     /// The original transmission was not captured: the range was a gap that a retransmission filled.
     pub first_not_captured: bool,
+    /// The original transmission is an octet sent into a window of zero, which the receiver refuses (RFC 9293
+    /// §3.8.6.1).
+    pub window_probe: bool,
     /// The range counts as one segment if the original transmission is lost. False for the second part of a segment
     /// that was split.
     pub primary: bool,
@@ -173,6 +178,14 @@ impl Default for Scoreboard {
 }
 
 impl Scoreboard {
+    /// Releases spare capacity.
+    pub fn release_memory(&mut self) {
+        self.ranges.shrink_to_fit();
+        self.sacked.release_memory();
+        self.log.release_memory();
+        self.unseen.release_memory();
+    }
+
     /// SND.UNA: the oldest unacknowledged octet.
     pub fn snd_una(&self) -> i64 {
         self.snd_una
@@ -324,6 +337,7 @@ impl Scoreboard {
             retransmissions: None,
             state: State::Outstanding,
             first_not_captured: false,
+            window_probe: false,
             primary: true,
         };
         if start > self.snd_nxt {
@@ -347,6 +361,7 @@ impl Scoreboard {
             retransmissions: None,
             state: State::Gap,
             first_not_captured: false,
+            window_probe: false,
             primary: true,
         });
         self.snd_nxt = end;

@@ -7,7 +7,7 @@ mod retransmission;
 
 use crate::cause::CaState;
 use crate::cwnd::CwndEstimator;
-use crate::evidence::End;
+use crate::evidence::{End, Reason};
 use crate::jump::{Arrived, QueuedSegments};
 use crate::loss::{self, FlowDirection, LossDetector, Path};
 use crate::missing::MissingPackets;
@@ -169,6 +169,10 @@ impl Sender {
             self.timer_restart_ns = now;
         }
         self.revise_timeout(sent);
+        let probes = sent.payload_bytes == 1 && self.snd_wnd_bytes == Some(0);
+        if !probes {
+            self.end_window_probes(sent.start, flow, events);
+        }
         let mut overlap = self.board.overlap(sent.start, sent.end);
         if overlap.repeated_bytes == 0 && overlap.filled_bytes == 0 && self.was_sent_before(sent) {
             let earlier = Transmission {
@@ -180,6 +184,9 @@ impl Sender {
         }
         let retransmission = if overlap.repeated_bytes == 0 && overlap.filled_bytes == 0 {
             self.board.send_new(sent.start, sent.end, sent.transmission);
+            if probes {
+                self.board.mark_window_probe();
+            }
             self.last_resent = None;
             self.count_payload(sent, 0);
             false
@@ -197,6 +204,29 @@ impl Sender {
         self.flight_max_bytes = self.flight_max_bytes.max(self.board.flight_bytes());
         self.observe_cwnd(now);
         retransmission
+    }
+
+    /// Takes back the octet of zero-window probes that the receiver refused: the segment at `start` sends it as new data.
+    fn end_window_probes(&mut self, start: i64, flow: FlowDirection, events: &mut Vec<Event>) {
+        let Some(probe) = self.board.take_refused_probe(start) else {
+            return;
+        };
+        self.row.unique_bytes -= 1;
+        let again: Vec<_> = self
+            .board
+            .log()
+            .iter(probe.retransmissions)
+            .copied()
+            .collect();
+        for entry in again.iter().rev() {
+            events.push(loss::retransmission_event(
+                entry,
+                Some(false),
+                Reason::None,
+                flow,
+            ));
+        }
+        self.board.log_mut().free(probe.retransmissions);
     }
 
     /// Discards ranges of the scoreboard above its limit.
@@ -294,6 +324,17 @@ impl Sender {
             .decide(ack.t_ns, self.board.log_mut(), path, flow, events);
         self.observe_cwnd(ack.t_ns);
         note
+    }
+
+    /// Releases spare capacity.
+    pub fn release_memory(&mut self) {
+        self.board.release_memory();
+        self.upstream.release_memory();
+        self.losses.release_memory();
+        self.passes.release_memory();
+        if let Some(cwnd) = &mut self.cwnd {
+            cwnd.release_memory();
+        }
     }
 
     /// Updates the scoreboard with the ACK and its SACK blocks, except a DSACK block.

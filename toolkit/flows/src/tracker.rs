@@ -1,13 +1,18 @@
 //! The connections of a capture: opens them, assigns segments to them, and retires them. Retired connections take no
 //! memory.
 
-use std::collections::{HashMap, VecDeque};
+mod opening;
 
+use std::collections::VecDeque;
+
+use hashbrown::HashTable;
 use hindflight_decoder::Segment;
 
 use crate::connection::Connection;
-use crate::key::{BuildKeyHasher, Key};
+use crate::key::Key;
 use crate::rows::{Event, FlowRow, Note, Sample};
+
+use opening::Opening;
 
 /// Lifetime of a closed connection: 2 MSL (RFC 9293 §3.4.2), with the MSL of 30 s of common stacks.
 const CLOSED_NS: i64 = 60_000_000_000;
@@ -33,8 +38,53 @@ struct Check {
 #[derive(Debug)]
 struct Slot {
     key: Key,
-    connection: Connection,
-    retired: bool,
+    flow_id: u32,
+    state: State,
+}
+
+#[derive(Debug)]
+enum State {
+    /// Only a SYN so far.
+    Opening(Opening),
+    /// Complete state.
+    Open(Box<Connection>),
+    /// Its row is finished.
+    Retired,
+}
+
+impl Slot {
+    /// Time of the last segment.
+    fn end_ns(&self) -> i64 {
+        match &self.state {
+            State::Opening(opening) => opening.t_ns,
+            State::Open(connection) => connection.end_ns(),
+            State::Retired => i64::MIN,
+        }
+    }
+
+    fn is_established(&self) -> bool {
+        matches!(&self.state, State::Open(connection) if connection.is_established())
+    }
+
+    /// The connection, with its complete state.
+    fn connection(&mut self) -> Option<&mut Connection> {
+        if let State::Opening(opening) = &self.state {
+            self.state = State::Open(Box::new(opening.connection(self.flow_id, &self.key)));
+        }
+        match &mut self.state {
+            State::Open(connection) => Some(connection),
+            State::Opening(_) | State::Retired => None,
+        }
+    }
+
+    /// Takes the connection out and leaves the slot retired.
+    fn take(&mut self) -> Option<Box<Connection>> {
+        match std::mem::replace(&mut self.state, State::Retired) {
+            State::Opening(opening) => Some(Box::new(opening.connection(self.flow_id, &self.key))),
+            State::Open(connection) => Some(connection),
+            State::Retired => None,
+        }
+    }
 }
 
 /// Computes notes, events, samples and flows from segments in the order of the capture.
@@ -45,7 +95,7 @@ pub struct Tracker {
     next_flow_id: u32,
     slots: Vec<Slot>,
     vacant: Vec<u32>,
-    by_key: HashMap<Key, u32, BuildKeyHasher>,
+    by_key: HashTable<u32>,
     last: Option<(Key, u32)>,
     opening: VecDeque<Check>,
     idle: VecDeque<Check>,
@@ -53,6 +103,8 @@ pub struct Tracker {
     events: Vec<Event>,
     samples: Vec<Sample>,
     finished: Vec<FlowRow>,
+    /// Slots of the connections to retire at the end of the capture.
+    ending: Option<std::vec::IntoIter<u32>>,
 }
 
 impl Tracker {
@@ -67,28 +119,23 @@ impl Tracker {
     /// Processes the next segment.
     pub fn push(&mut self, segment: &Segment) -> Note {
         let key = Key::of(segment);
-        let slot = match self.find(key) {
-            Some(slot) if self.connection(slot).is_replaced_by(segment) => {
-                self.retire(slot);
-                self.open(key, segment)
+        if let Some(at) = self.find(key)
+            && let Some(connection) = self.slots[at as usize].connection()
+        {
+            if !connection.is_replaced_by(segment) {
+                self.last = Some((key, at));
+                let was_closed = connection.is_closed();
+                let note = connection.push(segment, &mut self.events, &mut self.samples);
+                if connection.is_closed() && !was_closed {
+                    connection.release_memory();
+                    self.close(at, note.flow_id, segment.t_ns);
+                }
+                self.expire(segment.t_ns);
+                return note;
             }
-            Some(slot) => slot,
-            None => self.open(key, segment),
-        };
-        self.last = Some((key, slot));
-        let now = segment.t_ns;
-        let connection = &mut self.slots[slot as usize].connection;
-        let was_closed = connection.is_closed();
-        let note = connection.push(segment, &mut self.events, &mut self.samples);
-        if connection.is_closed() && !was_closed {
-            self.closed.push_back(Check {
-                slot,
-                flow_id: note.flow_id,
-                since_ns: now,
-            });
+            self.retire(at);
         }
-        self.expire(now);
-        note
+        self.begin(key, segment)
     }
 
     /// Events since the last call.
@@ -108,36 +155,74 @@ impl Tracker {
 
     /// Ends the capture: retires all live connections in the order of their numbers.
     pub fn finish(&mut self) {
-        let mut live: Vec<(u32, u32)> = (0..)
-            .zip(&self.slots)
-            .filter(|(_, slot)| !slot.retired)
-            .map(|(index, slot)| (slot.connection.flow_id(), index))
-            .collect();
-        live.sort_unstable();
-        for (_, slot) in live {
+        while self.finish_next(usize::MAX) {}
+    }
+
+    /// Ends the capture: retires the next `count` live connections in the order of their numbers. Returns whether there
+    /// were any.
+    pub fn finish_next(&mut self, count: usize) -> bool {
+        let mut ending = self.ending.take().unwrap_or_else(|| {
+            let live = |index: &u32| !matches!(self.slots[*index as usize].state, State::Retired);
+            let mut live: Vec<u32> = (0..self.slots.len() as u32).filter(live).collect();
+            live.sort_unstable_by_key(|&index| self.slots[index as usize].flow_id);
+            live.into_iter()
+        });
+        let any = ending.len() > 0;
+        for slot in ending.by_ref().take(count) {
             self.retire(slot);
         }
+        self.ending = Some(ending);
+        any
     }
 
     fn find(&self, key: Key) -> Option<u32> {
         match self.last {
             Some((last, slot)) if last == key => Some(slot),
-            _ => self.by_key.get(&key).copied(),
+            _ => self
+                .by_key
+                .find(key.hashed(), |&at| self.slots[at as usize].key == key)
+                .copied(),
         }
     }
 
-    fn connection(&self, slot: u32) -> &Connection {
-        &self.slots[slot as usize].connection
-    }
-
-    fn open(&mut self, key: Key, segment: &Segment) -> u32 {
+    /// Begins a connection with `segment`.
+    fn begin(&mut self, key: Key, segment: &Segment) -> Note {
         let flow_id = self.next_flow_id;
         self.next_flow_id = self.next_flow_id.wrapping_add(1);
-        let slot = Slot {
+        let mut connection = Connection::new(flow_id, segment);
+        let note = connection.push(segment, &mut self.events, &mut self.samples);
+        let closed = connection.is_closed();
+        let state = Opening::of(segment, &key)
+            .map_or_else(|| State::Open(Box::new(connection)), State::Opening);
+        let slot = self.open(Slot {
             key,
-            connection: Connection::new(flow_id, segment),
-            retired: false,
-        };
+            flow_id,
+            state,
+        });
+        self.opening.push_back(Check {
+            slot,
+            flow_id,
+            since_ns: segment.t_ns,
+        });
+        if closed {
+            self.close(slot, flow_id, segment.t_ns);
+        }
+        self.last = Some((key, slot));
+        self.expire(segment.t_ns);
+        note
+    }
+
+    /// Notes that the connection in `slot` has closed.
+    fn close(&mut self, slot: u32, flow_id: u32, since_ns: i64) {
+        self.closed.push_back(Check {
+            slot,
+            flow_id,
+            since_ns,
+        });
+    }
+
+    fn open(&mut self, slot: Slot) -> u32 {
+        let hash = slot.key.hashed();
         let index = if let Some(index) = self.vacant.pop() {
             self.slots[index as usize] = slot;
             index
@@ -145,25 +230,24 @@ impl Tracker {
             self.slots.push(slot);
             (self.slots.len() - 1) as u32
         };
-        self.by_key.insert(key, index);
-        self.opening.push_back(Check {
-            slot: index,
-            flow_id,
-            since_ns: segment.t_ns,
-        });
+        let slots = &self.slots;
+        self.by_key
+            .insert_unique(hash, index, |&at| slots[at as usize].key.hashed());
         index
     }
 
     fn retire(&mut self, index: u32) {
         let slot = &mut self.slots[index as usize];
-        if slot.retired {
+        let key = slot.key;
+        let Some(mut connection) = slot.take() else {
             return;
-        }
+        };
         self.finished
-            .push(slot.connection.finish(&mut self.events, &mut self.samples));
-        slot.retired = true;
-        self.by_key.remove(&slot.key);
-        self.last = self.last.filter(|last| last.0 != slot.key);
+            .push(connection.finish(&mut self.events, &mut self.samples));
+        if let Ok(found) = self.by_key.find_entry(key.hashed(), |&at| at == index) {
+            found.remove();
+        }
+        self.last = self.last.filter(|last| last.0 != key);
         self.vacant.push(index);
     }
 
@@ -177,8 +261,8 @@ impl Tracker {
                 }
             } else if let Some(check) = due(&mut self.opening, now_ns, OPENING_NS) {
                 match self.live(check) {
-                    Some(connection) if connection.is_established() => {
-                        let since_ns = connection.end_ns();
+                    Some(slot) if slot.is_established() => {
+                        let since_ns = slot.end_ns();
                         self.idle.push_back(Check { since_ns, ..check });
                     }
                     _ => {
@@ -207,11 +291,11 @@ impl Tracker {
         None
     }
 
-    /// The connection of a check; `None` if it has been retired.
-    fn live(&self, check: Check) -> Option<&Connection> {
+    /// The slot of a check; `None` if its connection has been retired.
+    fn live(&self, check: Check) -> Option<&Slot> {
         let slot = self.slots.get(check.slot as usize)?;
-        let connection = &slot.connection;
-        (!slot.retired && connection.flow_id() == check.flow_id).then_some(connection)
+        let live = !matches!(slot.state, State::Retired) && slot.flow_id == check.flow_id;
+        live.then_some(slot)
     }
 }
 

@@ -13,6 +13,11 @@ pub struct AckedUnseen {
 }
 
 impl AckedUnseen {
+    /// Releases spare capacity.
+    pub fn release_memory(&mut self) {
+        self.ranges.shrink_to_fit();
+    }
+
     /// Adds `start..end`.
     pub fn add(&mut self, start: i64, end: i64) {
         match self.ranges.back_mut() {

@@ -23,6 +23,11 @@ fn newer(value: u32, reference: u32) -> bool {
 }
 
 impl UpstreamRtt {
+    /// Releases spare capacity.
+    pub fn release_memory(&mut self) {
+        self.pending.shrink_to_fit();
+    }
+
     /// Processes an ACK on its way to the sender.
     pub fn on_ack(&mut self, ts_val: u32, t_ns: i64) {
         if self.pending.back().is_none_or(|last| newer(ts_val, last.0)) {

@@ -400,10 +400,28 @@ fn zero_window_probes_and_keep_alives_are_probes() {
        90100.00 b>a A 1 ack 1002",
     ))
     .assert_events(
-        "500 loss unknown #6 1001:1002
-         1300 retransmission probe #8 1001:1002
+        "1300 retransmission probe #8 1001:1002
          90000 retransmission probe #10 1001:1002",
     );
+}
+
+#[test]
+fn the_octet_of_refused_probes_is_sent_as_new_data_when_the_window_opens() {
+    let outcome = run(&after_handshake(
+        "110.00 a>b A 1:1001    ack 1
+         210.00 b>a A 1 ack 1001 win 0
+         500.00 a>b A 1001:1002 ack 1
+         600.00 b>a A 1 ack 1001 win 0
+        1300.00 a>b A 1001:1002 ack 1
+        1400.00 b>a A 1 ack 1001 win 0
+        2000.00 b>a A 1 ack 1001 win 60000      # the window opens
+        2010.00 a>b A 1001:2001 ack 1
+        2110.00 b>a A 1 ack 2001 win 60000",
+    ));
+    outcome.assert_events("1300 retransmission probe #8 1001:1002");
+    let row = outcome.flows[0].directions[0];
+    assert_eq!((row.unique_bytes, row.rtos, row.recoveries), (2000, 0, 0));
+    assert_eq!(row.retransmitted_segments, 1, "the second probe");
 }
 
 #[test]

@@ -35,10 +35,10 @@ fn main() {
             }
         }
         _ => {
-            let pipeline = Pipeline::start(reader);
+            let pipeline = Pipeline::start(reader, Packet::of);
             loop {
                 match pipeline.next(Duration::from_secs(1)) {
-                    Next::Packets(packets) => {
+                    Next::Segments(packets) => {
                         profile.push(&packets);
                         pipeline.reuse(packets);
                     }

@@ -3,16 +3,24 @@
 use std::io::Write;
 use std::net::IpAddr;
 
-/// Takes the cells of a row, one after another.
-pub trait Cells {
+/// Takes the cells of a row, one after another: what tables have.
+pub trait PlainCells {
     /// An integer.
     fn integer(&mut self, value: u64);
     /// An integer that may be negative.
     fn signed(&mut self, value: i64);
+    /// A truth value.
+    fn flag(&mut self, value: bool);
     /// Text without characters that need quotes.
     fn text(&mut self, text: &str);
     /// An address.
     fn address(&mut self, address: IpAddr);
+    /// No value.
+    fn missing(&mut self);
+}
+
+/// Takes the cells of a row, one after another: also numbers as other analysers print them.
+pub trait Cells: PlainCells {
     /// A time since 1970-01-01 UTC, in seconds with six digits after the point.
     fn time(&mut self, t_us: i64);
     /// A time in seconds with nine digits after the point.
@@ -25,8 +33,6 @@ pub trait Cells {
     fn decimal(&mut self, value: f64, digits: usize);
     /// Two integers with a slash between them.
     fn ratio(&mut self, first: u64, second: u64);
-    /// No value.
-    fn missing(&mut self);
 }
 
 /// The format of rows.
@@ -133,7 +139,7 @@ impl<'a> TextRows<'a> {
     }
 }
 
-impl Cells for TextRows<'_> {
+impl PlainCells for TextRows<'_> {
     #[inline]
     fn integer(&mut self, value: u64) {
         self.separate();
@@ -148,14 +154,15 @@ impl Cells for TextRows<'_> {
         push_integer(self.out, value.unsigned_abs());
     }
 
-    fn seconds(&mut self, ns: i64) {
+    fn flag(&mut self, value: bool) {
         self.separate();
-        if ns < 0 {
-            self.out.push(b'-');
-        }
-        push_integer(self.out, ns.unsigned_abs() / 1_000_000_000);
-        self.out.push(b'.');
-        push_padded(self.out, ns.unsigned_abs() % 1_000_000_000, 9);
+        // As Python writes them.
+        self.out.extend_from_slice(match (self.format, value) {
+            (Format::Csv, true) => b"True",
+            (Format::Csv, false) => b"False",
+            (Format::Json, true) => b"true",
+            (Format::Json, false) => b"false",
+        });
     }
 
     fn text(&mut self, text: &str) {
@@ -164,6 +171,23 @@ impl Cells for TextRows<'_> {
 
     fn address(&mut self, address: IpAddr) {
         self.quoted(|out| push_address(out, address));
+    }
+
+    fn missing(&mut self) {
+        self.separate();
+        self.out.extend_from_slice(self.absent);
+    }
+}
+
+impl Cells for TextRows<'_> {
+    fn seconds(&mut self, ns: i64) {
+        self.separate();
+        if ns < 0 {
+            self.out.push(b'-');
+        }
+        push_integer(self.out, ns.unsigned_abs() / 1_000_000_000);
+        self.out.push(b'.');
+        push_padded(self.out, ns.unsigned_abs() % 1_000_000_000, 9);
     }
 
     fn time(&mut self, t_us: i64) {
@@ -234,11 +258,6 @@ impl Cells for TextRows<'_> {
             out.push(b'/');
             push_integer(out, second);
         });
-    }
-
-    fn missing(&mut self) {
-        self.separate();
-        self.out.extend_from_slice(self.absent);
     }
 }
 

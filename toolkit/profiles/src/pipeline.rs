@@ -4,24 +4,22 @@ use std::io::Read;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, sync_channel};
 use std::time::Duration;
 
-use hindflight_decoder::{Issue, Reader};
+use hindflight_decoder::{Issue, Reader, Segment};
 
-use crate::packet::Packet;
-
-/// Packets of a batch.
-const BATCH: usize = 1024;
+/// Memory of a batch: a few of them fit into the cache of a core.
+const BATCH_BYTES: usize = 64 << 10;
 
 /// Batches that may wait.
 const WAITING: usize = 16;
 
-/// Reads packets on a thread of its own.
-pub struct Pipeline {
-    batches: Receiver<Message>,
-    used: SyncSender<Vec<Packet>>,
+/// Reads segments on a separate thread, which makes a `T` of each.
+pub struct Pipeline<T> {
+    batches: Receiver<Message<T>>,
+    used: SyncSender<Vec<T>>,
 }
 
-enum Message {
-    Packets(Vec<Packet>),
+enum Message<T> {
+    Segments(Vec<T>),
     End(Box<End>),
 }
 
@@ -35,9 +33,9 @@ pub struct End {
 }
 
 /// What [`Pipeline::next`] found.
-pub enum Next {
-    /// Packets, in the order of the capture.
-    Packets(Vec<Packet>),
+pub enum Next<T> {
+    /// Segments, in the order of the capture.
+    Segments(Vec<T>),
     /// Nothing yet.
     Waiting,
     /// The end of the capture.
@@ -46,19 +44,22 @@ pub enum Next {
     Gone,
 }
 
-impl Pipeline {
-    /// Begins to read.
-    pub fn start<R: Read + Send + 'static>(reader: Reader<R>) -> Self {
+impl<T: Send + 'static> Pipeline<T> {
+    /// Begins to read; `of` makes what is handed over of each segment.
+    pub fn start<R: Read + Send + 'static>(
+        reader: Reader<R>,
+        of: impl Fn(&Segment) -> T + Send + 'static,
+    ) -> Self {
         let (send, batches) = sync_channel(WAITING);
         let (used, reuse) = sync_channel(WAITING);
-        std::thread::spawn(move || read(reader, &send, &reuse));
+        std::thread::spawn(move || read(reader, of, &send, &reuse));
         Self { batches, used }
     }
 
-    /// Waits at most `timeout` for packets.
-    pub fn next(&self, timeout: Duration) -> Next {
+    /// Waits at most `timeout` for segments.
+    pub fn next(&self, timeout: Duration) -> Next<T> {
         match self.batches.recv_timeout(timeout) {
-            Ok(Message::Packets(packets)) => Next::Packets(packets),
+            Ok(Message::Segments(segments)) => Next::Segments(segments),
             Ok(Message::End(end)) => Next::End(end),
             Err(RecvTimeoutError::Timeout) => Next::Waiting,
             Err(RecvTimeoutError::Disconnected) => Next::Gone,
@@ -66,37 +67,43 @@ impl Pipeline {
     }
 
     /// Gives the memory of a batch back.
-    pub fn reuse(&self, packets: Vec<Packet>) {
+    pub fn reuse(&self, segments: Vec<T>) {
         // A full queue or a reader that has ended needs no memory.
-        let _ = self.used.try_send(packets);
+        let _ = self.used.try_send(segments);
     }
 }
 
-/// Sends the packets of a capture until its end, or until nobody receives them.
-fn read<R: Read>(mut reader: Reader<R>, send: &SyncSender<Message>, reuse: &Receiver<Vec<Packet>>) {
+/// Sends the segments of a capture until its end, or until nobody receives them.
+fn read<R: Read, T>(
+    mut reader: Reader<R>,
+    of: impl Fn(&Segment) -> T,
+    send: &SyncSender<Message<T>>,
+    reuse: &Receiver<Vec<T>>,
+) {
+    let count = BATCH_BYTES / size_of::<T>().max(1);
     let empty = || match reuse.try_recv() {
-        Ok(mut packets) => {
-            packets.clear();
-            packets
+        Ok(mut segments) => {
+            segments.clear();
+            segments
         }
-        Err(TryRecvError::Empty | TryRecvError::Disconnected) => Vec::with_capacity(BATCH),
+        Err(TryRecvError::Empty | TryRecvError::Disconnected) => Vec::with_capacity(count),
     };
-    let mut packets = empty();
+    let mut segments = empty();
     loop {
-        while packets.len() < BATCH
+        while segments.len() < count
             && let Some(captured) = reader.next_segment()
         {
-            packets.push(Packet::of(&captured.segment));
+            segments.push(of(&captured.segment));
         }
         reader.take_others();
         let ended = reader.ended();
-        if send.send(Message::Packets(packets)).is_err() {
+        if send.send(Message::Segments(segments)).is_err() {
             return;
         }
         if ended {
             break;
         }
-        packets = empty();
+        segments = empty();
     }
     let end = End {
         last_us: reader

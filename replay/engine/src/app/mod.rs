@@ -7,6 +7,7 @@ mod browser;
 mod clocked;
 mod data_source;
 mod playout;
+mod progress;
 mod random;
 mod send_buffer;
 pub(crate) mod sink;
@@ -23,6 +24,7 @@ use crate::tcp::sender::Sender;
 pub use browser::Browser;
 pub use clocked::{Clocked, Periods};
 pub use playout::Playout;
+pub use progress::{Progress, ProgressSummary, SecondsSummary};
 pub use send_buffer::{Buffered, SendBuffer};
 pub use write_delay::WriteDelays;
 

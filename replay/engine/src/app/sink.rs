@@ -2,7 +2,7 @@
 //!
 //! Does not depend on links or on the sending end.
 
-use super::{Browser, Client, Playout};
+use super::{Browser, Client, Playout, Progress};
 use crate::sim::node::{Endpoint, Sent};
 use crate::sim::time::Nanos;
 use crate::tcp::receiver::Receiver;
@@ -12,13 +12,15 @@ use crate::tcp::segment::{Purpose, Segment, flags};
 pub struct Sink {
     receiver: Receiver,
     client: Client,
+    progress: Progress,
     /// End of the stream of an application that has stopped.
     stopped_at: Option<u64>,
 }
 
 impl Sink {
     /// A sink of a flow that starts at `start`. With a handshake its application starts when the connection is established.
-    pub fn new(receiver: Receiver, mut client: Client, start: Nanos) -> Self {
+    /// Outages of its links end at `outages`.
+    pub fn new(receiver: Receiver, mut client: Client, start: Nanos, outages: Vec<Nanos>) -> Self {
         if let Client::Browser(browser) = &mut client
             && receiver.is_established()
         {
@@ -27,6 +29,7 @@ impl Sink {
         Self {
             receiver,
             client,
+            progress: Progress::new(start, outages),
             stopped_at: None,
         }
     }
@@ -56,6 +59,11 @@ impl Sink {
     #[inline]
     pub fn receiver(&self) -> &Receiver {
         &self.receiver
+    }
+
+    /// How its data have arrived.
+    pub fn progress(&self) -> &Progress {
+        &self.progress
     }
 
     /// Offset after the last octet of the stream, if it has an end and that is known.
@@ -96,6 +104,9 @@ impl Endpoint for Sink {
     #[inline(always)]
     fn receive(&mut self, segment: &Segment, now: Nanos) {
         self.receiver.receive(segment, now);
+        if segment.payload_bytes > 0 {
+            self.progress.note(self.receiver.rcv_nxt(), now);
+        }
         if !matches!(self.client, Client::Reader(_)) {
             self.notify_client(now);
         }

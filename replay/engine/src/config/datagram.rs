@@ -8,7 +8,7 @@ use super::application::MIN_ON_NS;
 use super::error::ConfigErrorKind;
 use super::queue::MAX_DSCP;
 use super::validate::{MAX_NS, Place};
-use super::{Config, DirectionConfig, JitterConfig, Spread};
+use super::{Config, DirectionConfig, JitterConfig, Spread, Tree};
 use crate::sim::time::{Nanos, SECOND};
 
 /// A source of datagrams and their destination.
@@ -61,16 +61,23 @@ pub const DATAGRAM_HEADER_BYTES: u16 = 28;
 const MAX_IN_FLIGHT_PKTS: u64 = 10_000_000;
 
 impl DatagramConfig {
-    pub(super) fn validate(&self, place: &Place, config: &Config) {
+    pub(super) fn validate(&self, place: &Place, config: &Config, tree: Option<&Tree>) {
         let start = place.key("start_ns");
         start.within(self.start_ns, 0, config.duration_ns);
         let stop = place.key("stop_ns");
         stop.within_if_given(self.stop_ns, self.start_ns.saturating_add(1), MAX_NS);
         place.key("dscp").within(self.dscp, 0, MAX_DSCP);
-        match (config.path).ends_at(place, self.from.as_deref(), self.to.as_deref()) {
-            Some((from, to)) if from == to => place.key("to").refuse(ConfigErrorKind::SameNode),
-            Some(ends) => self.limit_flight(&place.key("rate_bps"), config, ends),
-            None => {}
+        let ends = (config.path).ends_at(place, self.from.as_deref(), self.to.as_deref());
+        match (ends, tree) {
+            (Some((from, to)), _) if from == to => {
+                place.key("to").refuse(ConfigErrorKind::SameNode);
+            }
+            (Some((from, to)), Some(tree)) => {
+                let way = tree.way(from, to);
+                let directions = way.into_iter().map(|number| config.path.direction(number));
+                self.limit_flight(&place.key("rate_bps"), config.duration_ns, directions);
+            }
+            _ => {}
         }
         let packet = place.key("packet_bytes");
         packet.within(self.packet_bytes, DATAGRAM_HEADER_BYTES + 1, u16::MAX);
@@ -82,22 +89,18 @@ impl DatagramConfig {
         }
     }
 
-    /// Refuses a rate that puts more datagrams on the way between `ends` than memory may be spent on.
-    fn limit_flight(&self, place: &Place, config: &Config, ends: (usize, usize)) {
-        let (from, to) = ends;
-        let Some(links) = config.path.links.get(from.min(to)..from.max(to)) else {
-            return;
-        };
-        let directions: Vec<&DirectionConfig> = if from < to {
-            links.iter().map(|link| &link.forward).collect()
-        } else {
-            links.iter().rev().map(|link| &link.reverse).collect()
-        };
+    /// Refuses a rate that puts more datagrams on the way over `directions` than memory may be spent on.
+    fn limit_flight<'a>(
+        &self,
+        place: &Place,
+        duration_ns: Nanos,
+        directions: impl Iterator<Item = &'a DirectionConfig>,
+    ) {
         let bits = f64::from(self.packet_bytes) * 8.0;
         let (mut bps, mut packets) = (self.rate_bps, 0.0);
         for direction in directions {
             bps = direction.max_rate_bps().map_or(bps, |link| link.min(bps));
-            let stay_ns = direction.max_stay_ns().min(config.duration_ns);
+            let stay_ns = direction.max_stay_ns().min(duration_ns);
             packets += bps / bits * stay_ns as f64 / SECOND as f64;
         }
         if packets > MAX_IN_FLIGHT_PKTS as f64 {

@@ -187,16 +187,26 @@ pub enum ConfigErrorKind {
     LinkCount { nodes: usize, links: usize },
     /// Two nodes have the same name.
     DuplicateNode { name: String },
+    /// The link joins two nodes that links before it join.
+    JoinedAlready { nodes: [String; 2] },
+    /// The link joins two nodes that no link before it joins to the first one.
+    NotJoined { nodes: [String; 2] },
     /// The path has no node of this name.
     UnknownNode { name: String, nodes: Vec<String> },
     /// The node does not lie between the ends of the flow.
     NodeOutsideFlow { name: String, nodes: Vec<String> },
-    /// The receiving node comes before the sending node, or is the same.
-    ReceiverUpstream,
     /// The receiving node is the sending node.
     SameNode,
     /// The proxies do not follow the order of the path, one per node.
     ProxyOrder,
+    /// The connections of a shared memory differ in its node or its size.
+    PoolDiffers { pool: String },
+    /// A shared memory has no packet for each of its connections.
+    PoolTooSmall {
+        connections: usize,
+        capacity_bytes: u64,
+        min_bytes: u64,
+    },
     /// A proxy without a variant takes the flow's, with its parameters.
     ParametersWithoutVariant,
     /// There is no variant of this name.

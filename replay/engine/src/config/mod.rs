@@ -11,6 +11,7 @@ mod loss;
 mod proxy;
 mod queue;
 mod stack;
+mod tree;
 mod validate;
 
 use serde::Deserialize;
@@ -34,6 +35,7 @@ pub use stack::{
     HandoverRule, NagleRule, ProbeSegments, Profile, RecoveryKind, RtoRule, SlowStartKind,
     StackOverrides, StackParams,
 };
+pub use tree::Tree;
 pub use validate::ineffective_in_all;
 pub(crate) use validate::known_variant;
 
@@ -58,11 +60,12 @@ pub struct Config {
     pub externals: Externals,
 }
 
-/// A chain of nodes joined by links; `links[i]` joins `nodes[i]` and `nodes[i + 1]`.
+/// Nodes joined by links to a tree. Link `i` joins nodes `i` and `i + 1`, unless it names others: then one of them is joined
+/// by a link before it, and the other one is not.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PathConfig {
-    /// Names of the nodes, from the data sender to the data receiver.
+    /// Names of the nodes; data go from the first one to the last one unless a flow names others.
     pub nodes: Vec<String>,
     /// The links between them.
     pub links: Vec<LinkConfig>,
@@ -74,9 +77,15 @@ pub struct PathConfig {
 pub struct LinkConfig {
     /// Name, for reports.
     pub name: String,
-    /// Away from the data sender.
+    /// Node at which its forward direction begins; none: that of its number.
+    #[serde(default)]
+    pub from: Option<String>,
+    /// Node at which its forward direction ends; none: the one after that.
+    #[serde(default)]
+    pub to: Option<String>,
+    /// From `from` to `to`.
     pub forward: DirectionConfig,
-    /// Towards the data sender.
+    /// The other way.
     pub reverse: DirectionConfig,
 }
 
@@ -167,7 +176,7 @@ pub struct FlowConfig {
     /// Node that sends the data; none: the first one of the path.
     #[serde(default)]
     pub from: Option<String>,
-    /// Node that receives the data, downstream of `from`; none: the last one of the path.
+    /// Node that receives the data; none: the last one of the path.
     #[serde(default)]
     pub to: Option<String>,
     /// Differentiated services code point of its packets and of their acknowledgements (RFC 2474).
@@ -196,7 +205,7 @@ pub struct FlowConfig {
     /// Stack parameters that differ from the profile.
     #[serde(default)]
     pub stack: StackOverrides,
-    /// Split proxies on the path, in its order.
+    /// Split proxies between its ends, in the order of the way.
     #[serde(default)]
     pub proxies: Vec<ProxyConfig>,
 }

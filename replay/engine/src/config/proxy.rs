@@ -34,6 +34,10 @@ pub struct ProxyConfig {
     /// None: one cache for both.
     #[serde(default)]
     pub send_buffer: Option<BufferSize>,
+    /// Name of the memory that its receive buffer is a part of: one of this size for all connections that name it, at this
+    /// node. None: a buffer of the connection's own.
+    #[serde(default)]
+    pub pool: Option<String>,
     /// When it acknowledges what arrives.
     #[serde(default)]
     pub acknowledge: AcknowledgePolicy,

@@ -14,7 +14,7 @@ pub(super) use place::{Found, Place};
 
 use super::error::{ConfigErrorKind, ConfigErrors, KeyPath, ParameterProblem};
 use super::queue::MAX_DSCP;
-use super::{Config, FlowConfig, Profile, StackParams};
+use super::{Config, FlowConfig, Profile, StackParams, Tree};
 use crate::cc;
 use crate::cc::ParamValues;
 use crate::cc::catalogue::{EXTERNAL, VARIANTS, Variant};
@@ -71,16 +71,18 @@ impl Config {
 
     fn validate_all(&self, root: &Place) {
         root.key("duration_ns").within(self.duration_ns, 1, MAX_NS);
-        self.path.validate(&root.key("path"));
+        let tree = self.path.validate(&root.key("path"));
+        let tree = tree.as_ref();
         if self.flows.is_empty() {
             root.key("flows").refuse(ConfigErrorKind::NoFlows);
         }
         self.validate_externals(root);
         for (i, flow) in self.flows.iter().enumerate() {
-            flow.validate(&root.key("flows").index(i), self);
+            flow.validate(&root.key("flows").index(i), self, tree);
         }
+        self.validate_pools(&root.key("flows"));
         for (i, datagrams) in self.datagrams.iter().enumerate() {
-            datagrams.validate(&root.key("datagrams").index(i), self);
+            datagrams.validate(&root.key("datagrams").index(i), self, tree);
         }
     }
 
@@ -106,7 +108,7 @@ impl Config {
 }
 
 impl FlowConfig {
-    fn validate(&self, place: &Place, config: &Config) {
+    fn validate(&self, place: &Place, config: &Config, tree: Option<&Tree>) {
         let errors_before = place.found().count();
         let start = place.key("start_ns");
         start.within(self.start_ns, 0, config.duration_ns);
@@ -139,12 +141,16 @@ impl FlowConfig {
         }
         self.application.validate(place, self);
         let ends = (config.path).ends_at(place, self.from.as_deref(), self.to.as_deref());
-        match ends {
-            Some((from, to)) if from < to => {
-                self.validate_proxies(place, &config.path.nodes[from + 1..to], config);
+        match (ends, tree) {
+            (Some((from, to)), _) if from == to => {
+                place.key("to").refuse(ConfigErrorKind::SameNode);
             }
-            Some(_) => place.key("to").refuse(ConfigErrorKind::ReceiverUpstream),
-            None => {}
+            (Some((from, to)), Some(tree)) => {
+                let inner = tree.between(from, to).into_iter();
+                let names: Vec<_> = inner.map(|i| config.path.nodes[i].clone()).collect();
+                self.validate_proxies(place, &names, config);
+            }
+            _ => {}
         }
     }
 

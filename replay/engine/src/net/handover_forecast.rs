@@ -3,7 +3,7 @@
 //!
 //! Does not depend on TCP. Read `docs/mechanisms.md` first.
 
-use crate::config::{DirectionConfig, LinkConfig};
+use crate::config::DirectionConfig;
 use crate::sim::time::Nanos;
 
 /// The state of the path from `at` on.
@@ -62,19 +62,14 @@ impl<'a> DirectionState<'a> {
 }
 
 impl HandoverForecast {
-    /// The forecast of a path over `links`.
-    pub fn of(links: &[LinkConfig]) -> Self {
-        let mut forward: Vec<_> = links
+    /// The forecast of a way over links of which each has the directions `there` and `back`.
+    pub fn of(there: &[&DirectionConfig], back: &[&DirectionConfig]) -> Self {
+        let mut forward: Vec<_> = there.iter().copied().map(DirectionState::new).collect();
+        let mut reverse: Vec<_> = back.iter().copied().map(DirectionState::new).collect();
+        let schedules = there
             .iter()
-            .map(|l| DirectionState::new(&l.forward))
-            .collect();
-        let mut reverse: Vec<_> = links
-            .iter()
-            .map(|l| DirectionState::new(&l.reverse))
-            .collect();
-        let schedules = links
-            .iter()
-            .flat_map(|link| link.forward.schedule.iter().chain(&link.reverse.schedule));
+            .chain(back)
+            .flat_map(|direction| &direction.schedule);
         let mut times: Vec<Nanos> = schedules.map(|change| change.at_ns).collect();
         times.push(0);
         times.sort_unstable();
@@ -131,10 +126,15 @@ impl HandoverForecast {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::LinkConfig;
 
     fn forecast(links: &str) -> HandoverForecast {
         let links: Vec<LinkConfig> = serde_json::from_str(links).expect("well-formed");
-        HandoverForecast::of(&links)
+        let (there, back): (Vec<_>, Vec<_>) = links
+            .iter()
+            .map(|link| (&link.forward, &link.reverse))
+            .unzip();
+        HandoverForecast::of(&there, &back)
     }
 
     #[test]

@@ -1,8 +1,9 @@
-//! The path of a run: link directions, the segments on their way over them, and the calendar of what happens next.
+//! The links of a run: their directions, the segments on their way over them, and the calendar of what happens next.
 //!
 //! Does not depend on what a node is beyond [`Endpoint`], nor TCP. Read `link` first.
 
 mod lane;
+mod onward;
 
 use super::link::{DropCause, FastOutcome, Flight, LinkDirection, LinkOutcome};
 use crate::sim::assembly::Leg;
@@ -13,6 +14,7 @@ use crate::sim::summary::FlowTally;
 use crate::sim::time::Nanos;
 use crate::sim::trace::{Event, Tap};
 use crate::tcp::segment::{Segment, flags};
+use onward::Onward;
 
 /// The way of the segments of a leg in one direction.
 #[derive(Clone, Copy, Debug)]
@@ -29,20 +31,23 @@ struct Route {
 }
 
 impl Route {
-    /// The ways there and back of a leg. Link `i` leads from place `i` to place `i + 1`; forward directions have even
-    /// numbers.
-    fn both(leg: &Leg) -> [Self; 2] {
-        let (from, to) = (leg.source_site, leg.sink_site);
+    /// The ways there and back of a leg, over the link directions `way` and over their opposites, whose numbers differ in the
+    /// last bit.
+    fn both(leg: &Leg, way: &[usize]) -> [Self; 2] {
+        let (first, last) = (
+            way.first().copied().unwrap_or(0),
+            way.last().copied().unwrap_or(0),
+        );
         let there = Self {
-            first: 2 * from,
-            last: 2 * to - 2,
+            first,
+            last,
             node: leg.sink,
             flow: leg.flow,
             dscp: leg.dscp,
         };
         let back = Self {
-            first: 2 * to - 1,
-            last: 2 * from + 1,
+            first: last ^ 1,
+            last: first ^ 1,
             node: leg.source,
             ..there
         };
@@ -111,6 +116,8 @@ pub struct Network<'a, T: Tap> {
     links: Vec<LinkDirection>,
     /// Ways of segments, by [`Route::number`].
     routes: Vec<Route>,
+    /// What follows on each link direction.
+    onward: Onward,
     pool: PacketPool,
     /// The slot into which the next segment is written.
     spare: PacketHandle,
@@ -126,27 +133,30 @@ pub struct Network<'a, T: Tap> {
 const NO_LINK: usize = usize::MAX;
 
 impl<'a, T: Tap> Network<'a, T> {
-    /// A path of `links` that `legs` use, with `nodes` nodes on it. What happens after `end` counts for nothing.
+    /// `links` that `legs` use, each over its way, with `nodes` nodes on them. What happens after `end` counts for nothing.
     pub fn new(
         mut links: Vec<LinkDirection>,
-        legs: &[Leg],
+        (legs, ways): (&[Leg], &[Vec<usize>]),
         nodes: usize,
         (tallies, end): (Vec<FlowTally>, Nanos),
         tap: &'a mut T,
     ) -> Self {
-        let onward: Vec<Option<u32>> = (0..links.len())
-            .map(|n| leads_on(n, &links, legs).then(|| next_link(n) as u32))
+        let onward = Onward::of(links.len(), ways);
+        let ahead: Vec<Option<u32>> = (0..links.len())
+            .map(|number| onward.ahead(number, &links))
             .collect();
-        for (link, onward) in links.iter_mut().zip(onward) {
-            link.onward = onward;
+        for (link, ahead) in links.iter_mut().zip(ahead) {
+            link.onward = ahead;
         }
         let mut pool = PacketPool::default();
+        let pairs = legs.iter().zip(ways);
         Self {
             calendar: Calendar::new(links.len() + nodes),
             lane: NO_LINK,
             lane_back: NO_LINK,
             links,
-            routes: legs.iter().flat_map(Route::both).collect(),
+            routes: pairs.flat_map(|(leg, way)| Route::both(leg, way)).collect(),
+            onward,
             spare: pool.take(),
             pool,
             tallies,
@@ -215,7 +225,8 @@ impl<'a, T: Tap> Network<'a, T> {
         let packet = flight?.packet;
         let Route { last, node, .. } = self.routes[packet.route() as usize];
         if number != last {
-            self.travel(packet, next_link(number), now);
+            let next = self.onward.next(number, packet.route() as usize);
+            self.travel(packet, next, now);
             return None;
         }
         let handle = packet.handle();
@@ -474,27 +485,4 @@ impl<'a, T: Tap> Network<'a, T> {
         }
         self.pool.free(handle);
     }
-}
-
-/// The link direction that leads on from the far end of `number`: forward ones are even.
-#[inline]
-fn next_link(number: usize) -> usize {
-    if number % 2 == 0 {
-        number + 2
-    } else {
-        number.wrapping_sub(2)
-    }
-}
-
-/// Whether what leaves link direction `number` is all that the next one takes, in the same order: nobody joins there.
-fn leads_on(number: usize, links: &[LinkDirection], legs: &[Leg]) -> bool {
-    let site = number / 2;
-    let joined = legs.iter().any(|leg| match number % 2 {
-        0 => leg.source_site == site + 1,
-        _ => leg.sink_site == site,
-    });
-    // A queue that is asked for packets must get them at their own time.
-    let next = links.get(next_link(number));
-    let ahead = next.is_some_and(|next| !next.is_scheduled());
-    ahead && !links[number].is_scheduled() && links[number].keeps_order() && !joined
 }

@@ -2,6 +2,7 @@
 //!
 //! Does not depend on connections. Read `docs/proxies.md`, "Buffers", first.
 
+use super::pool::Part;
 use crate::config::{AdvertisePolicy, BufferSize, ForwardWindow, ProxyConfig};
 
 /// One buffer: a number of units, which are packets or octets.
@@ -73,31 +74,50 @@ impl Cache {
     /// free. The rules of the papers stall a cache of one packet (half) and of one or two (a third).
     pub fn window_bytes(&self, stored_bytes: u64) -> u64 {
         let free = self.receive.free_units(stored_bytes);
-        let (units, most) = match self.advertise {
-            AdvertisePolicy::HalfFree => (free / 2, self.receive.units / 2),
-            AdvertisePolicy::Free | AdvertisePolicy::Sockets => (free, self.receive.units),
-            AdvertisePolicy::Third => {
-                let third = self.receive.units / 3;
-                (free.min(third), third)
-            }
-        };
-        let (unit, packet) = (self.receive.unit_bytes, self.packet_bytes[0]);
-        if most * unit < packet {
-            packet.min(free * unit)
+        let (window, most) = self.rule_bytes(free, self.receive.units);
+        let packet = self.packet_bytes[0];
+        if most < packet {
+            packet.min(free * self.receive.unit_bytes)
         } else {
-            units * unit
+            window
         }
     }
 
-    /// Maximum number of octets that may have been passed on and be unacknowledged onward, whatever the windows there.
+    /// The same for a connection that shares the receive buffer with others and `stores` anything of its own or nothing:
+    /// the rule applies to its part, and all windows together never exceed the buffer. It may always promise a packet if it
+    /// stores nothing, because the others wake nobody when they free memory.
+    pub fn window_of(&self, part: Part, stores: bool) -> u64 {
+        let (unit, packet) = (self.receive.unit_bytes, self.packet_bytes[0]);
+        let (window, most) = self.rule_bytes(part.free / unit, part.whole / unit);
+        let least = if most < packet || !stores { packet } else { 0 };
+        window.max(least).min(part.room / unit * unit)
+    }
+
+    /// Window with so many units free, and with all units free.
+    fn rule_bytes(&self, free: u64, all: u64) -> (u64, u64) {
+        let (units, most) = match self.advertise {
+            AdvertisePolicy::HalfFree => (free / 2, all / 2),
+            AdvertisePolicy::Free | AdvertisePolicy::Sockets => (free, all),
+            AdvertisePolicy::Third => (free.min(all / 3), all / 3),
+        };
+        let unit = self.receive.unit_bytes;
+        (units * unit, most * unit)
+    }
+
+    /// Maximum number of octets that may have been passed on and be unacknowledged onward, whatever the windows there; `part`
+    /// is that of a shared receive buffer.
     ///
     /// Deviation: a third of less than three packets is one packet.
-    pub fn onward_bytes(&self) -> u64 {
+    pub fn onward_bytes(&self, part: Option<Part>) -> u64 {
         let space = self.send.map_or(u64::MAX, |send| send.bytes());
         match self.forward_window {
             ForwardWindow::Unlimited => space,
             ForwardWindow::Third => {
-                let third = self.send.unwrap_or(self.receive).third_bytes();
+                let receive = part.map_or(self.receive, |part| Buffer {
+                    units: part.whole / self.receive.unit_bytes,
+                    ..self.receive
+                });
+                let third = self.send.unwrap_or(receive).third_bytes();
                 third.max(self.packet_bytes[1]).min(space)
             }
         }
@@ -146,7 +166,7 @@ mod tests {
         assert_eq!(half, [100, 99, 25, 1, 0, 0]);
         let octets = cache(r#""receive_buffer": {"bytes": 100000}"#);
         assert_eq!(octets.window_bytes(1001), 49_499);
-        assert_eq!(octets.onward_bytes(), u64::MAX);
+        assert_eq!(octets.onward_bytes(None), u64::MAX);
     }
 
     #[test]
@@ -177,7 +197,7 @@ mod tests {
 
     #[test]
     fn the_forward_window_is_a_third_of_the_buffer_that_holds_what_is_unacknowledged() {
-        let onward = |text: &str| cache(text).onward_bytes();
+        let onward = |text: &str| cache(text).onward_bytes(None);
         let joint = r#""receive_buffer": {"pkts": 200}, "forward_window": "third""#;
         assert_eq!(onward(joint), 66 * PACKET);
         let split = format!(r#"{joint}, "send_buffer": {{"pkts": 30}}"#);
@@ -187,5 +207,28 @@ mod tests {
             onward(r#""receive_buffer": {"pkts": 2}, "forward_window": "third""#),
             PACKET
         );
+    }
+
+    #[test]
+    fn a_shared_buffer_is_divided_evenly_and_never_promised_twice() {
+        let window = |free_pkts: u64, room_pkts: u64, stores| {
+            let part = Part {
+                whole: 40 * PACKET,
+                free: free_pkts * PACKET,
+                room: room_pkts * PACKET,
+            };
+            let cache = cache(r#""receive_buffer": {"pkts": 200}"#);
+            cache.window_of(part, stores) / PACKET
+        };
+        assert_eq!(window(40, 100, false), 20);
+        assert_eq!(window(40, 7, true), 7);
+        assert_eq!((window(1, 100, true), window(1, 100, false)), (0, 1));
+        let third = cache(r#""receive_buffer": {"pkts": 200}, "forward_window": "third""#);
+        let part = Part {
+            whole: 40 * PACKET,
+            free: 0,
+            room: 0,
+        };
+        assert_eq!(third.onward_bytes(Some(part)), 13 * PACKET);
     }
 }

@@ -6,6 +6,7 @@
 mod acks;
 mod cache;
 mod occupancy;
+mod pool;
 mod sockets;
 
 use crate::app::sink::add_request;
@@ -13,10 +14,11 @@ use crate::config::{AcknowledgePolicy, FaultConfig, FaultKind, HandshakePolicy, 
 use crate::sim::time::{NEVER, Nanos};
 use crate::tcp::receiver::Receiver;
 use crate::tcp::segment::{Direction, Purpose, Segment, flags};
-use crate::tcp::sender::Sender;
+use crate::tcp::sender::{ProxySample, Sender};
 use acks::WithheldAcks;
 pub use cache::Cache;
 pub use occupancy::Occupancy;
+pub use pool::{Part, Pool, Share, least_promise};
 pub use sockets::{Relay, with_send_buffer};
 
 /// A proxy of one flow.
@@ -24,6 +26,8 @@ pub struct Proxy {
     upstream: Receiver,
     downstream: Sender,
     cache: Cache,
+    /// Where the receive buffer is shared: its part in it.
+    share: Option<Share>,
     /// Instead of the cache: sockets of the stacks.
     sockets: Option<Relay>,
     acknowledge: AcknowledgePolicy,
@@ -71,6 +75,7 @@ impl Proxy {
             upstream,
             downstream,
             cache,
+            share: None,
             sockets,
             acknowledge: config.acknowledge,
             handshake: config.handshake,
@@ -86,6 +91,17 @@ impl Proxy {
             buffered_max_bytes: 0,
             occupancy: Occupancy::default(),
         }
+    }
+
+    /// Lets its receive buffer be a part of a shared one.
+    pub fn sharing(mut self, share: Option<Share>) -> Self {
+        self.share = share;
+        if self.upstream.is_established() {
+            // Without a handshake the window is promised before the first segment.
+            let edge = self.upstream.edge();
+            self.reserve(0, edge);
+        }
+        self
     }
 
     /// Receives a segment of either connection.
@@ -145,7 +161,10 @@ impl Proxy {
             sockets.run(&mut self.upstream, &mut self.downstream, now);
         } else {
             let edge = self.downstream.snd_una();
-            let passed = arrived.min(edge.saturating_add(self.cache.onward_bytes()));
+            let part = self.share.as_ref().map(Share::part);
+            let passed = arrived.min(edge.saturating_add(self.cache.onward_bytes(part)));
+            // A part of shared memory becomes smaller when another connection opens; what has been passed on stays so.
+            let passed = passed.max(self.downstream.write_end());
             self.downstream.write_to(passed, false);
         }
         self.downstream.push_to(self.pushed_to);
@@ -175,8 +194,43 @@ impl Proxy {
     fn account(&mut self, now: Nanos) {
         let (received, stored) = self.stored_bytes();
         self.occupancy.note(stored, now);
-        if self.sockets.is_none() {
+        if self.share.is_some() {
+            self.grant_of_pool(received);
+        } else if self.sockets.is_none() {
             self.upstream.grant(self.cache.window_bytes(received));
+        }
+    }
+
+    /// Updates the advertised window of a connection with `received` octets in a shared buffer.
+    fn grant_of_pool(&mut self, received: u64) {
+        let beyond = self.upstream.out_of_order_octets();
+        let Some(share) = &mut self.share else {
+            return;
+        };
+        share.store(received);
+        let over = self.upstream.has_fin() && received == 0;
+        share.note_open(self.upstream.is_established() && !over && !self.upstream.was_reset());
+        let part = share.part();
+        let waiting = received - beyond;
+        // In whole units of the window scale: what it cuts off might be the end of a segment.
+        let window = self.cache.window_of(part, received > 0);
+        let window = window.next_multiple_of(1 << self.upstream.wscale());
+        let window = window.min(part.room.saturating_sub(waiting));
+        self.upstream.grant(window);
+        let next = self.upstream.rcv_nxt();
+        self.reserve(waiting, self.upstream.edge().max(next + window));
+    }
+
+    /// Reserves in a shared buffer what waits there and what may still arrive up to `edge`.
+    fn reserve(&mut self, waiting: u64, edge: u64) {
+        let next = self.upstream.rcv_nxt();
+        let may_arrive = if self.upstream.has_fin() || self.upstream.was_reset() {
+            0
+        } else {
+            edge.saturating_sub(next)
+        };
+        if let Some(share) = &mut self.share {
+            share.reserve(waiting + may_arrive);
         }
     }
 
@@ -205,6 +259,11 @@ impl Proxy {
         self.request = None;
         self.upstream.forget();
         self.downstream.forget(now);
+        if let Some(share) = &mut self.share {
+            share.store(0);
+            share.reserve(0);
+            share.note_open(false);
+        }
     }
 
     /// A segment arrives for a connection that is no longer known (RFC 9293 §3.5.2).
@@ -338,6 +397,15 @@ impl Proxy {
     /// Maximum number of octets that it had acknowledged upstream and that were unacknowledged downstream.
     pub fn buffered_max_bytes(&self) -> u64 {
         self.buffered_max_bytes
+    }
+
+    /// What instruments record of it.
+    pub fn sample(&self) -> ProxySample {
+        ProxySample {
+            stored_bytes: self.occupancy.stored_bytes(),
+            undelivered_bytes: self.undelivered_bytes(),
+            edge: self.upstream.edge(),
+        }
     }
 
     /// What it has stored over time.

@@ -3,12 +3,13 @@
 //! Does not depend on how a run proceeds. Random streams are keyed by link, direction and purpose, never by variant or
 //! proxy: every variant of a comparison meets the same channel.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use hindflight_kernels::{Purpose, StreamKey, StreamRng};
 
 use super::node::Node;
-use super::time::SECOND;
+use super::time::{Nanos, SECOND};
 use crate::app::sink::Sink;
 use crate::app::source::Source;
 use crate::app::{Application, Client};
@@ -16,13 +17,13 @@ use crate::cc::catalogue::{EXTERNAL, Variant};
 use crate::cc::{Controller, Externals, ParamValues, Sharers, Window};
 use crate::config::{
     AdvertisePolicy, Config, ConfigErrors, DatagramConfig, DirectionConfig, FlowConfig,
-    HandoverRule, Profile, ProxyConfig, StackOverrides, StackParams, known_variant,
+    HandoverRule, Profile, ProxyConfig, StackOverrides, StackParams, Tree, known_variant,
 };
 use crate::net::cross_traffic::DatagramSource;
 use crate::net::handover_forecast::{HandoverForecast, PathChange};
 use crate::net::jitter::Jitter;
 use crate::net::link::LinkDirection;
-use crate::proxy::{Cache, Proxy, Relay, with_send_buffer};
+use crate::proxy::{Cache, Part, Pool, Proxy, Relay, Share, least_promise, with_send_buffer};
 use crate::tcp::receiver::{Forecast, Receiver, Space};
 use crate::tcp::segment::Direction;
 use crate::tcp::sender::Sender;
@@ -37,7 +38,7 @@ pub enum Transport {
 }
 
 /// One TCP connection of the path: the whole flow, or the part of it between two split proxies. Or a stream of
-/// datagrams: then `source` is the node nearer to the start of the path, whichever end sends.
+/// datagrams: then `source` is the node from which the first link leads forward, whichever end sends.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Leg {
     /// What it carries.
@@ -50,10 +51,12 @@ pub struct Leg {
     pub source: usize,
     /// See `source`.
     pub sink: usize,
-    /// Places on the path where they sit.
+    /// Places where they sit, by the nodes of the configuration.
     pub source_site: usize,
     /// See `source_site`.
     pub sink_site: usize,
+    /// Number of places between them.
+    pub routers: u8,
     /// Parameters of both its ends.
     pub params: StackParams,
     /// Differentiated services code point of all its packets.
@@ -72,6 +75,8 @@ pub struct Parts {
     pub nodes: Vec<Node>,
     /// Legs; a segment names its leg by the index here.
     pub legs: Vec<Leg>,
+    /// Of each leg: the link directions from its source to its sink.
+    pub ways: Vec<Vec<usize>>,
     /// By the sites of a leg's ends: connections that share a window there, where they do.
     sharers: BTreeMap<(usize, usize), Sharers>,
 }
@@ -102,6 +107,45 @@ impl Stop<'_> {
     }
 }
 
+/// What all flows of a run have in common.
+struct Net<'a> {
+    config: &'a Config,
+    tree: Tree,
+    /// Memory that proxies share, by its name.
+    pools: BTreeMap<&'a str, Arc<Pool>>,
+    seed: u64,
+}
+
+impl Net<'_> {
+    /// The part of shared memory that is there for connections of `params` that end at `proxy`, if it has one.
+    fn share(&self, proxy: &ProxyConfig, cache: Cache, params: &StackParams) -> Option<Share> {
+        let pool = self.pools.get(proxy.pool.as_deref()?)?;
+        let least = least_promise(params.smss_bytes.into(), cache.receive_bytes());
+        Some(Share::new(Arc::clone(pool), least))
+    }
+
+    /// What such a connection may promise before any is open.
+    fn first_part(&self, proxy: &ProxyConfig, cache: Cache, params: &StackParams) -> Option<Part> {
+        let pool = self.pools.get(proxy.pool.as_deref()?)?;
+        Some(pool.first_part(least_promise(
+            params.smss_bytes.into(),
+            cache.receive_bytes(),
+        )))
+    }
+}
+
+/// The memory that proxies share.
+fn pools(config: &Config) -> BTreeMap<&str, Arc<Pool>> {
+    let proxies = config.flows.iter().flat_map(|flow| &flow.proxies);
+    let names: BTreeSet<&str> = proxies.filter_map(|proxy| proxy.pool.as_deref()).collect();
+    let pool = |name| {
+        let (capacity, least) = config.pool_bytes(name);
+        let spare = capacity.saturating_sub(least.iter().sum()) / least.len() as u64;
+        (name, Pool::new(capacity, spare))
+    };
+    names.into_iter().map(pool).collect()
+}
+
 /// Builds the parts.
 ///
 /// # Errors
@@ -112,19 +156,20 @@ pub fn build(config: &Config, seed: u64) -> Result<Parts, ConfigErrors> {
         links: links(config, seed),
         nodes: Vec::new(),
         legs: Vec::new(),
+        ways: Vec::new(),
         sharers: BTreeMap::new(),
     };
+    let net = Net {
+        config,
+        tree: config.path.tree()?,
+        pools: pools(config),
+        seed,
+    };
     for (number, flow) in config.flows.iter().enumerate() {
-        add_flow(&mut parts, config, number, flow, seed)?;
+        add_flow(&mut parts, &net, number, flow)?;
     }
     for (number, datagrams) in config.datagrams.iter().enumerate() {
-        add_datagrams(
-            &mut parts,
-            config,
-            config.flows.len() + number,
-            datagrams,
-            seed,
-        )?;
+        add_datagrams(&mut parts, &net, config.flows.len() + number, datagrams)?;
     }
     Ok(parts)
 }
@@ -201,28 +246,28 @@ fn stops<'a>(config: &Config, flow: &'a FlowConfig) -> Result<Vec<Stop<'a>>, Con
 
 fn add_flow(
     parts: &mut Parts,
-    config: &Config,
+    net: &Net<'_>,
     number: usize,
     flow: &FlowConfig,
-    seed: u64,
 ) -> Result<(), ConfigErrors> {
     let key = StreamKey {
-        seed,
+        seed: net.seed,
         owner: number as u32,
         direction: 0,
         purpose: Purpose::SequenceNumber,
     };
     let plan = Plan {
-        config,
+        net,
         flow,
         key,
-        stops: stops(config, flow)?,
+        stops: stops(net.config, flow)?,
     };
     let mut isn = StreamRng::new(key);
     let first_node = parts.nodes.len();
     let mut ends = Vec::new();
     for (i, between) in plan.stops.windows(2).enumerate() {
         let (source_site, sink_site) = (between[0].site, between[1].site);
+        let way = net.tree.way(source_site, sink_site);
         let isn = [isn.next_u64() as u32, isn.next_u64() as u32];
         let leg = parts.legs.len() as u16;
         let receiver = plan.receiver(i, leg);
@@ -238,11 +283,13 @@ fn add_flow(
             sink: first_node + i + 1,
             source_site,
             sink_site,
+            routers: way.len() as u8 - 1,
             params: plan.stops[i].params,
             dscp: flow.dscp,
             wscale: receiver.wscale(),
             isn,
         });
+        parts.ways.push(way);
         ends.push((sender, receiver));
     }
     plan.add_nodes(&mut parts.nodes, ends);
@@ -251,25 +298,30 @@ fn add_flow(
 
 fn add_datagrams(
     parts: &mut Parts,
-    config: &Config,
+    net: &Net<'_>,
     number: usize,
     datagrams: &DatagramConfig,
-    seed: u64,
 ) -> Result<(), ConfigErrors> {
     let key = StreamKey {
-        seed,
+        seed: net.seed,
         owner: number as u32,
         direction: 0,
         purpose: Purpose::Application,
     };
-    let (from, to) = config.path.ends(
+    let (from, to) = net.config.path.ends(
         "datagrams",
         datagrams.from.as_deref(),
         datagrams.to.as_deref(),
     )?;
     let leg = parts.legs.len() as u16;
     let node = parts.nodes.len();
-    let forward = from < to;
+    let mut way = net.tree.way(from, to);
+    let forward = way.first().is_none_or(|first| first % 2 == 0);
+    let (mut source_site, mut sink_site) = (from, to);
+    if !forward {
+        (source_site, sink_site) = (to, from);
+        way = net.tree.way(to, from);
+    }
     let direction = if forward {
         Direction::Forward
     } else {
@@ -290,19 +342,21 @@ fn add_datagrams(
         index: 0,
         source: node,
         sink: node + 1,
-        source_site: from.min(to),
-        sink_site: from.max(to),
+        source_site,
+        sink_site,
+        routers: way.len() as u8 - 1,
         params: StackParams::resolve(Profile::default(), &StackOverrides::default()),
         dscp: datagrams.dscp,
         wscale: 0,
         isn: [0, 0],
     });
+    parts.ways.push(way);
     Ok(())
 }
 
 /// What the connections of one flow are made from.
 struct Plan<'a> {
-    config: &'a Config,
+    net: &'a Net<'a>,
     flow: &'a FlowConfig,
     key: StreamKey,
     stops: Vec<Stop<'a>>,
@@ -315,7 +369,11 @@ impl Plan<'_> {
         let forecast = params
             .freeze_warning_ns
             .map(|warning| Forecast::new(&self.forecast(i).outages, warning));
-        Receiver::new(leg, &params, space(&self.stops[i + 1], &params)).warning_of(forecast)
+        let stop = &self.stops[i + 1];
+        let proxy = stop.proxy.as_ref();
+        let first_part =
+            proxy.and_then(|(config, cache)| self.net.first_part(config, *cache, &params));
+        Receiver::new(leg, &params, space(stop, &params, first_part)).warning_of(forecast)
     }
 
     /// The end that sends the data of connection `i`.
@@ -327,7 +385,7 @@ impl Plan<'_> {
             purpose: Purpose::Controller,
             ..self.key
         };
-        let mut controller = stop.controller(&self.config.externals, StreamRng::new(draws));
+        let mut controller = stop.controller(&self.net.config.externals, StreamRng::new(draws));
         if let Controller::Windowed(windowed) = &mut controller {
             windowed.share_with(sharers);
         }
@@ -349,8 +407,25 @@ impl Plan<'_> {
 
     /// What the schedule says of the path of connection `i`.
     fn forecast(&self, i: usize) -> HandoverForecast {
-        let (from, to) = (self.stops[i].site, self.stops[i + 1].site);
-        HandoverForecast::of(&self.config.path.links[from..to])
+        self.forecast_between(self.stops[i].site, self.stops[i + 1].site)
+    }
+
+    /// When the outages of the links of the flow end, as far as they do.
+    fn ends_of_outages(&self) -> Vec<Nanos> {
+        let (Some(first), Some(last)) = (self.stops.first(), self.stops.last()) else {
+            return Vec::new();
+        };
+        let forecast = self.forecast_between(first.site, last.site);
+        let ends = forecast.outages.into_iter().map(|(_, end)| end);
+        ends.filter(|&end| end < Nanos::MAX).collect()
+    }
+
+    fn forecast_between(&self, from: usize, to: usize) -> HandoverForecast {
+        let direction = |number: usize| self.net.config.path.direction(number);
+        let way = self.net.tree.way(from, to);
+        let there: Vec<_> = way.iter().map(|&number| direction(number)).collect();
+        let back: Vec<_> = way.iter().map(|&number| direction(number ^ 1)).collect();
+        HandoverForecast::of(&there, &back)
     }
 
     /// Adds the flow's source, its proxies and its sink, of both `ends` of each connection.
@@ -372,23 +447,29 @@ impl Plan<'_> {
                     .then(|| Relay::new(&before.params, &stop.params));
                 let (memory, opening) = ((cache, sockets), (window, self.flow.start_ns));
                 let proxy = Proxy::new(receiver, sender, config, memory, opening);
-                Node::Proxy(Box::new(proxy))
+                let share = self.net.share(config, cache, &before.params);
+                Node::Proxy(Box::new(proxy.sharing(share)))
             } else {
                 let client = Client::new(self.flow, self.key);
-                Node::Sink(Box::new(Sink::new(receiver, client, self.flow.start_ns)))
+                let (start, outages) = (self.flow.start_ns, self.ends_of_outages());
+                Node::Sink(Box::new(Sink::new(receiver, client, start, outages)))
             });
         }
     }
 }
 
-fn space(stop: &Stop<'_>, params: &StackParams) -> Space {
+/// Where what arrives at `stop` goes; `first_part` is what a connection may promise of shared memory there.
+fn space(stop: &Stop<'_>, params: &StackParams, first_part: Option<Part>) -> Space {
     match stop.proxy {
         Some((config, _)) if config.advertise == AdvertisePolicy::Sockets => Space::Process {
             buffer_bytes: params.receive_buffer_bytes,
             read_to: 1,
         },
         Some((_, cache)) => Space::Granted {
-            window_bytes: cache.window_bytes(0),
+            window_bytes: first_part.map_or_else(
+                || cache.window_bytes(0),
+                |part| cache.window_of(part, false),
+            ),
             buffer_bytes: cache.receive_bytes(),
         },
         None => Space::Application {

@@ -9,7 +9,7 @@ use super::node::Node;
 use super::time::{NEVER, Nanos, SECOND};
 use crate::app::sink::Sink;
 use crate::app::source::Source;
-use crate::app::{Browser, WriteDelays};
+use crate::app::{Browser, ProgressSummary, WriteDelays};
 use crate::net::cross_traffic::{DatagramSink, DatagramSource};
 use crate::net::link::{DropCause, LinkDirection};
 use crate::proxy::Proxy;
@@ -126,8 +126,12 @@ pub struct FlowSummary {
     pub app_delay_p50_ns: Option<Nanos>,
     /// Their 95th percentile, to 1/64.
     pub app_delay_p95_ns: Option<Nanos>,
+    /// Their 99th percentile, to 1/64.
+    pub app_delay_p99_ns: Option<Nanos>,
     /// Their maximum.
     pub app_delay_max_ns: Option<Nanos>,
+    /// How its data arrived over time.
+    pub progress: ProgressSummary,
     /// Stalls of a stream; none without a stream.
     pub stalls: Option<u64>,
     /// Total time of the stalls.
@@ -181,6 +185,8 @@ pub struct DatagramSummary {
     pub delay_p50_ns: Option<Nanos>,
     /// Their 95th percentile, to 1/64.
     pub delay_p95_ns: Option<Nanos>,
+    /// Their 99th percentile, to 1/64.
+    pub delay_p99_ns: Option<Nanos>,
     /// Their maximum.
     pub delay_max_ns: Option<Nanos>,
     /// Mean difference between the delays of consecutive datagrams.
@@ -308,7 +314,11 @@ fn summarise_flow(inputs: &SummaryInputs<'_>, number: usize) -> FlowSummary {
         rtt_p95_ns: histogram.and_then(|histogram| histogram.quantile(0.95)),
         app_delay_p50_ns: quantile(delays, 0.5),
         app_delay_p95_ns: quantile(delays, 0.95),
+        app_delay_p99_ns: quantile(delays, 0.99),
         app_delay_max_ns: delays.and_then(Histogram::max),
+        progress: sink.map_or_else(ProgressSummary::default, |sink| {
+            sink.progress().summary(stop, tally.finished_at.is_some())
+        }),
         stalls: stalls.map(|(count, _)| count),
         stalled_ns: stalls.map(|(_, time)| time),
         pages: loads.map(Histogram::count),
@@ -369,6 +379,7 @@ fn summarise_datagrams(
         ecn_marks: tally.ecn_marks,
         delay_p50_ns: quantile(delays, 0.5),
         delay_p95_ns: quantile(delays, 0.95),
+        delay_p99_ns: quantile(delays, 0.99),
         delay_max_ns: delays.and_then(Histogram::max),
         jitter_ns: sink.and_then(DatagramSink::jitter),
     }

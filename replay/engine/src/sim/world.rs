@@ -16,9 +16,10 @@ use super::trace::{Event, Tap};
 use crate::app::sink::Sink;
 use crate::config::{Config, ConfigErrors, FlowConfig};
 use crate::net::network::{Delivery, Network};
+use crate::proxy::Proxy;
 use crate::tcp::receiver::Receiver;
 use crate::tcp::segment::Segment;
-use crate::tcp::sender::{Headline, Sender};
+use crate::tcp::sender::{Headline, ProxySample, Sender, SenderSample};
 
 /// Events between two looks at the interrupt.
 const INTERRUPT_EVERY: u32 = 4096;
@@ -73,7 +74,7 @@ pub struct World<'a, T: Tap> {
     /// Offset after the last octet of the stream that it receives.
     last: u64,
     /// The state last reported to the tap, by leg.
-    reported: Vec<Option<Headline>>,
+    reported: Vec<Option<(Headline, Option<ProxySample>)>>,
     end: Nanos,
     /// Flows of a fixed size that have not finished; none where the run goes on without them: a flow is endless, or there
     /// are datagrams.
@@ -91,13 +92,17 @@ impl<'a, T: Tap> World<'a, T> {
     /// The first value that makes no sense.
     pub fn new(config: &Config, seed: u64, tap: &'a mut T) -> Result<Self, ConfigErrors> {
         let Parts {
-            links, nodes, legs, ..
+            links,
+            nodes,
+            legs,
+            ways,
+            ..
         } = build(config, seed)?;
         let flows = config.flows.iter().map(|flow| flow.start_ns);
         let datagrams = config.datagrams.iter().map(|datagrams| datagrams.start_ns);
         let tallies = flows.chain(datagrams).map(FlowTally::new).collect();
         let end = config.duration_ns;
-        let mut network = Network::new(links, &legs, nodes.len(), (tallies, end), tap);
+        let mut network = Network::new(links, (&legs, &ways), nodes.len(), (tallies, end), tap);
         for (number, node) in nodes.iter().enumerate() {
             network.call(number, node.next_deadline());
         }
@@ -106,8 +111,8 @@ impl<'a, T: Tap> World<'a, T> {
         let unobserved = !T::LISTENS;
         let endless = config.flows.iter().any(FlowConfig::is_endless);
         let goes_on = endless || !config.datagrams.is_empty();
-        if !T::FOLLOWS_RECEIVERS && ahead::is_possible(config, &legs, &network) {
-            network.open_lane(&legs[0]);
+        if !T::FOLLOWS_RECEIVERS && ahead::is_possible(config, (&legs, &ways), &network) {
+            network.open_lane();
         }
         Ok(Self {
             reported: vec![None; legs.len()],
@@ -326,11 +331,15 @@ impl<'a, T: Tap> World<'a, T> {
         if sender.established_at().is_none() {
             return;
         }
-        let (leg, headline) = (sender.leg(), sender.headline());
+        let proxy = self.nodes[node].proxy().map(Proxy::sample);
+        let (leg, news) = (sender.leg(), (sender.headline(), proxy));
         let reported = &mut self.reported[usize::from(leg)];
-        if reported.as_ref() != Some(&headline) {
-            *reported = Some(headline);
-            let sample = &sender.sample();
+        if reported.as_ref() != Some(&news) {
+            *reported = Some(news);
+            let sample = &SenderSample {
+                proxy,
+                ..sender.sample()
+            };
             self.network.tap().event(now, Event::State { leg, sample });
         }
     }

@@ -1,16 +1,19 @@
 //! Checks of a path: its nodes, its links, and each direction of a link.
 
+use std::collections::HashSet;
+
 use super::{MAX_NS, Place};
 use crate::config::error::{ConfigErrorKind, ConfigErrors, KeyPath, PathStep};
+use crate::config::tree::{Misplaced, Tree};
 use crate::config::{ChangeConfig, DirectionConfig, PathConfig, QueueConfig, RateTraceConfig};
 
-const MAX_NODES: usize = 512;
+const MAX_NODES: usize = 4096;
 
 /// Which end of a flow or a stream of datagrams a key names.
 type Role = &'static str;
 
 impl PathConfig {
-    /// Indices of the nodes `from` and `to`; if one is not named, it is that end of the path.
+    /// Indices of the nodes `from` and `to`; if one is not named, it is that end of the chain that begins with the first one.
     ///
     /// # Errors
     /// A node that the path does not have; `key` names the object that has the two keys.
@@ -56,30 +59,15 @@ impl PathConfig {
                 (role, ConfigErrorKind::UnknownNode { name, nodes })
             })
         };
-        let last = self.nodes.len().saturating_sub(1);
-        match (find("from", from, 0), find("to", to, last)) {
+        match (find("from", from, 0), find("to", to, self.last())) {
             (Ok(from), Ok(to)) => Ok((from, to)),
             (from, to) => Err([from.err(), to.err()].into_iter().flatten().collect()),
         }
     }
 
-    pub(super) fn validate(&self, place: &Place) {
-        let nodes = place.key("nodes");
-        if nodes.within(self.nodes.len(), 2, MAX_NODES) {
-            for (i, name) in self.nodes.iter().enumerate() {
-                if self.nodes[..i].contains(name) {
-                    let name = name.clone();
-                    let duplicate = ConfigErrorKind::DuplicateNode { name };
-                    nodes.index(i).refuse(duplicate);
-                }
-            }
-        }
-        if self.links.len() + 1 != self.nodes.len() {
-            place.key("links").refuse(ConfigErrorKind::LinkCount {
-                nodes: self.nodes.len(),
-                links: self.links.len(),
-            });
-        }
+    /// Checks every value; returns the tree that the links make of the nodes, unless they make none.
+    pub(super) fn validate(&self, place: &Place) -> Option<Tree> {
+        let tree = self.validate_nodes(place);
         for (i, link) in self.links.iter().enumerate() {
             let list = place.key("links");
             let place = list.index(i);
@@ -89,6 +77,37 @@ impl PathConfig {
                 place.refuse(ConfigErrorKind::NoDelayOrRate);
             }
         }
+        tree
+    }
+
+    fn validate_nodes(&self, place: &Place) -> Option<Tree> {
+        let nodes = place.key("nodes");
+        if !nodes.within(self.nodes.len(), 2, MAX_NODES) {
+            return None;
+        }
+        let mut seen = HashSet::new();
+        for (i, name) in self.nodes.iter().enumerate() {
+            if !seen.insert(name) {
+                let name = name.clone();
+                let duplicate = ConfigErrorKind::DuplicateNode { name };
+                nodes.index(i).refuse(duplicate);
+            }
+        }
+        let links = place.key("links");
+        if self.links.len() + 1 != self.nodes.len() {
+            links.refuse(ConfigErrorKind::LinkCount {
+                nodes: self.nodes.len(),
+                links: self.links.len(),
+            });
+        }
+        if seen.len() != self.links.len() + 1 {
+            return None;
+        }
+        let refuse = |(number, key, kind): Misplaced| {
+            let link = links.index(number);
+            key.map_or(link, |key| link.key(key)).refuse(kind);
+        };
+        Tree::of(self).map_err(refuse).ok()
     }
 }
 

@@ -1,12 +1,15 @@
 //! Checks of a proxy: its connection onward, its buffers, and policies that contradict each other.
 
 use super::{MAX_NS, MAX_PKTS, Place, validate_params, variant_at};
+use std::collections::BTreeSet;
+
 use crate::cc::catalogue::Variant;
 use crate::config::error::ConfigErrorKind;
 use crate::config::{
-    AdvertisePolicy, BufferSize, FlowConfig, ForwardWindow, HandshakePolicy, ProxyConfig,
+    AdvertisePolicy, BufferSize, Config, FlowConfig, ForwardWindow, HandshakePolicy, ProxyConfig,
     StackParams,
 };
+use crate::proxy::least_promise;
 use crate::sim::time::Nanos;
 
 const MAX_BUFFER_BYTES: u64 = 1 << 40;
@@ -93,6 +96,7 @@ impl FlowConfig {
         let own = [
             ("receive_buffer", proxy.receive_buffer.is_some()),
             ("send_buffer", proxy.send_buffer.is_some()),
+            ("pool", proxy.pool.is_some()),
             (
                 "forward_window",
                 proxy.forward_window == ForwardWindow::Third,
@@ -120,6 +124,79 @@ impl FlowConfig {
                         .within(bytes, min_bytes, MAX_BUFFER_BYTES);
                 }
                 None => {}
+            }
+        }
+    }
+}
+
+impl Config {
+    /// Octets of the memory `pool`, packets of which are full segments of its first connection, and what each of its
+    /// connections may always promise of it.
+    pub(crate) fn pool_bytes(&self, pool: &str) -> (u64, Vec<u64>) {
+        let members = self.members(pool);
+        let first = members
+            .first()
+            .and_then(|(_, _, proxy)| proxy.receive_buffer);
+        let bytes_of = |smss: u64| match first.unwrap_or_default() {
+            BufferSize::Bytes(bytes) => bytes,
+            BufferSize::Pkts(pkts) => u64::from(pkts) * smss,
+        };
+        let segments = members
+            .iter()
+            .map(|&(_, flow, proxy)| flow.stack_before(proxy).smss_bytes);
+        let segments: Vec<u64> = segments.map(u64::from).collect();
+        let capacity = segments.first().copied().map_or(0, bytes_of);
+        let least = segments
+            .into_iter()
+            .map(|smss| least_promise(smss, bytes_of(smss)));
+        (capacity, least.collect())
+    }
+
+    /// Number of the flow, flow and proxy of each connection that names `pool`.
+    fn members(&self, pool: &str) -> Vec<(usize, &FlowConfig, &ProxyConfig)> {
+        let all =
+            self.flows.iter().enumerate().flat_map(|(number, flow)| {
+                flow.proxies.iter().map(move |proxy| (number, flow, proxy))
+            });
+        all.filter(|(_, _, proxy)| proxy.pool.as_deref() == Some(pool))
+            .collect()
+    }
+
+    /// Connections of a shared memory agree on it, and it has a packet for each of them.
+    pub(super) fn validate_pools(&self, flows: &Place) {
+        let names = self
+            .flows
+            .iter()
+            .flat_map(|flow| &flow.proxies)
+            .filter_map(|p| p.pool.as_deref());
+        for pool in names.collect::<BTreeSet<_>>() {
+            let members = self.members(pool);
+            let Some(&(number, _, first)) = members.first() else {
+                continue;
+            };
+            let flow = flows.index(number);
+            let proxies = flow.key("proxies");
+            let place = proxies.index(0);
+            let alike = |proxy: &ProxyConfig| {
+                (&proxy.node, proxy.receive_buffer) == (&first.node, first.receive_buffer)
+            };
+            if !members.iter().all(|(_, _, proxy)| alike(proxy)) {
+                let pool = pool.to_owned();
+                place
+                    .key("pool")
+                    .refuse(ConfigErrorKind::PoolDiffers { pool });
+                continue;
+            }
+            let (capacity_bytes, least) = self.pool_bytes(pool);
+            let (connections, min_bytes) = (least.len(), least.iter().sum());
+            if capacity_bytes < min_bytes {
+                place
+                    .key("receive_buffer")
+                    .refuse(ConfigErrorKind::PoolTooSmall {
+                        connections,
+                        capacity_bytes,
+                        min_bytes,
+                    });
             }
         }
     }

@@ -4,8 +4,7 @@
 //! Does not depend on what either end does with them.
 
 use super::{NO_LINK, Network, Outgoing, Reach};
-use crate::net::link::{Flight, LinkDirection};
-use crate::sim::assembly::Leg;
+use crate::net::link::Flight;
 use crate::sim::node::Endpoint;
 use crate::sim::packet_pool::PacketHandle;
 use crate::sim::time::{NEVER, Nanos};
@@ -13,23 +12,27 @@ use crate::sim::trace::Tap;
 use crate::tcp::segment::Segment;
 
 impl<T: Tap> Network<'_, T> {
-    /// Whether segments of `leg` arrive in the order in which they are sent, at times that are known when they are sent, and
+    /// Whether segments over `way` arrive in the order in which they are sent, at times that are known when they are sent, and
     /// whether its ACKs may be put on their links early, because no other traffic uses these.
-    pub fn is_foreseeable(&self, leg: &Leg) -> bool {
-        let (first, end) = (2 * leg.source_site, 2 * leg.sink_site);
-        let mut before = (first..end - 2).step_by(2);
-        before.all(|number| self.links[number].onward.is_some())
-            && self.links[end - 2].keeps_order()
-            && !self.links[first..end]
+    pub fn is_foreseeable(&self, way: &[usize]) -> bool {
+        let Some((&last, before)) = way.split_last() else {
+            return false;
+        };
+        let scheduled = |number: usize| self.links[number].is_scheduled();
+        before
+            .iter()
+            .all(|&number| self.links[number].onward.is_some())
+            && self.links[last].keeps_order()
+            && !way
                 .iter()
-                .any(LinkDirection::is_scheduled)
+                .any(|&number| scheduled(number) || scheduled(number ^ 1))
     }
 
-    /// Opens the lane: from now on the caller takes the segments of `leg` ahead of their arrival, and may take the ACKs one
+    /// Opens the lane: from now on the caller takes the segments of the only leg ahead of their arrival, and may take the ACKs one
     /// after another.
-    pub fn open_lane(&mut self, leg: &Leg) {
-        self.lane = 2 * leg.sink_site - 2;
-        self.lane_back = 2 * leg.source_site + 1;
+    pub fn open_lane(&mut self) {
+        let [there, back] = [self.routes[0].last, self.routes[1].last];
+        (self.lane, self.lane_back) = (there, back);
         self.calendar.set(self.lane_back, NEVER);
     }
 

@@ -281,6 +281,7 @@ fn policies(node: String) -> impl Strategy<Value = ProxyConfig> {
                 stack: None,
                 receive_buffer: own.then_some(receive_buffer),
                 send_buffer: send_buffer.filter(|_| own),
+                pool: None,
                 acknowledge,
                 advertise,
                 forward_window,
@@ -444,8 +445,62 @@ fn datagrams(nodes: Vec<String>, endless: bool) -> impl Strategy<Value = Datagra
         )
 }
 
-/// Runs to the end of all flows, or for some seconds of endless flows.
+/// Runs to the end of all flows, or for some seconds of endless flows; over a chain, or a tree.
 pub fn scenario(endless: bool) -> impl Strategy<Value = Config> {
+    let net = prop_oneof![3 => chain(endless), 1 => tree(endless)];
+    (net, proptest::option::of(0..90_000_u64)).prop_map(|(config, spare_bytes)| match spare_bytes {
+        Some(spare_bytes) => with_pools(config, spare_bytes),
+        None => config,
+    })
+}
+
+/// The proxies at each node share memory for a packet of each connection and so many octets more.
+fn with_pools(mut config: Config, spare_bytes: u64) -> Config {
+    let connections = config.flows.len() as u64;
+    for proxy in config.flows.iter_mut().flat_map(|flow| &mut flow.proxies) {
+        if proxy.advertise != AdvertisePolicy::Sockets {
+            proxy.pool = Some(proxy.node.clone());
+            proxy.receive_buffer = Some(BufferSize::Bytes(1460 * connections + spare_bytes));
+        }
+    }
+    config
+}
+
+/// A chain to which links of some flows join a new node, at which these flows begin or end; some flows go backward.
+fn tree(endless: bool) -> impl Strategy<Value = Config> {
+    let own = proptest::collection::vec((direction(), direction(), any::<[bool; 3]>()), 3);
+    (chain(endless), own).prop_map(|(mut config, own)| {
+        let links = config.flows.iter_mut().zip(own).enumerate();
+        let links = links.map(
+            |(i, (flow, (forward, reverse, [begins, inward, backward])))| {
+                if backward {
+                    std::mem::swap(&mut flow.from, &mut flow.to);
+                    flow.proxies.reverse();
+                    for proxy in &mut flow.proxies {
+                        proxy.handshake = HandshakePolicy::Accept;
+                    }
+                }
+                let end = if begins { &mut flow.from } else { &mut flow.to };
+                let leaf = Some(format!("leaf{i}"));
+                let old = std::mem::replace(end, leaf.clone());
+                let (from, to) = if inward { (leaf, old) } else { (old, leaf) };
+                LinkConfig {
+                    name: "own".into(),
+                    from,
+                    to,
+                    forward,
+                    reverse,
+                }
+            },
+        );
+        config.path.links.extend(links);
+        let leaves = config.path.links.len() + 1 - config.path.nodes.len();
+        (config.path.nodes).extend((0..leaves).map(|i| format!("leaf{i}")));
+        config
+    })
+}
+
+fn chain(endless: bool) -> impl Strategy<Value = Config> {
     (1..4_usize).prop_flat_map(move |hops| {
         let nodes: Vec<String> = (0..=hops).map(|n| format!("n{n}")).collect();
         let links = proptest::collection::vec((direction(), direction()), hops);
@@ -465,6 +520,8 @@ pub fn scenario(endless: bool) -> impl Strategy<Value = Config> {
                     .into_iter()
                     .map(|(forward, reverse)| LinkConfig {
                         name: "link".into(),
+                        from: None,
+                        to: None,
                         forward,
                         reverse,
                     })

@@ -27,8 +27,12 @@ const MAX_CALLS: u32 = 64;
 /// Whether the condition holds: one connection, which only its last octet can end, over a path whose arrival times are
 /// known when a segment is sent; an application that reads at once and sends no requests; a receiving end that sends only
 /// when a segment arrives or a delayed ACK is due, which excludes a forecast of outages.
-pub fn is_possible<T: Tap>(config: &Config, legs: &[Leg], network: &Network<'_, T>) -> bool {
-    let (&[leg], [flow]) = (legs, &config.flows[..]) else {
+pub fn is_possible<T: Tap>(
+    config: &Config,
+    (legs, ways): (&[Leg], &[Vec<usize>]),
+    network: &Network<'_, T>,
+) -> bool {
+    let (&[leg], [way], [flow]) = (legs, ways, &config.flows[..]) else {
         return false;
     };
     leg.transport == Transport::Tcp
@@ -37,7 +41,7 @@ pub fn is_possible<T: Tap>(config: &Config, legs: &[Leg], network: &Network<'_, 
         && leg.params.read_rate_bps.is_none()
         && leg.params.freeze_warning_ns.is_none()
         && !matches!(flow.application, ApplicationConfig::Pages { .. })
-        && network.is_foreseeable(&leg)
+        && network.is_foreseeable(way)
 }
 
 impl<T: Tap> World<'_, T> {
@@ -245,7 +249,7 @@ mod tests {
 
     /// One flow under the condition, of any variant and with any other setting.
     fn foreseeable(endless: bool) -> impl Strategy<Value = Config> {
-        let schedules = proptest::collection::vec((schedule(), schedule()), 4);
+        let schedules = proptest::collection::vec((schedule(), schedule()), 7);
         (scenario(endless), schedules).prop_map(move |(mut config, schedules)| {
             config.datagrams.clear();
             config.flows.truncate(1);

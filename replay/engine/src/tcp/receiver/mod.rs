@@ -19,7 +19,8 @@ use crate::config::StackParams;
 use crate::sim::time::{Nanos, timestamp};
 use crate::tcp::timer::Timer;
 use ack_policy::AckPolicy;
-use autotuning::{GrowingWindow, linux_window_scale, window_scale};
+pub use autotuning::window_scale;
+use autotuning::{GrowingWindow, linux_window_scale};
 use closing::Ending;
 pub use freeze::Forecast;
 

@@ -24,7 +24,7 @@ pub(in crate::tcp) mod validation;
 
 pub use open_loop::BoardCounts;
 pub use phase::Phase;
-pub use sample::{Headline, PhaseName, SenderSample};
+pub use sample::{Headline, PhaseName, ProxySample, SenderSample};
 
 use std::ops::AddAssign;
 

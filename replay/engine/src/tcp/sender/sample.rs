@@ -44,6 +44,7 @@ impl Sender {
             snd_wnd_bytes: self.last_wnd_bytes,
             counters: self.counters,
             undone: self.undo_state.undone,
+            proxy: None,
         }
     }
 
@@ -118,6 +119,19 @@ pub struct SenderSample {
     pub counters: SenderCounters,
     /// Window decreases undone so far.
     pub undone: u64,
+    /// What the proxy that it belongs to has in its memory, if it belongs to one.
+    pub proxy: Option<ProxySample>,
+}
+
+/// A proxy's state at one time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProxySample {
+    /// Octets in its memory, out-of-order data included.
+    pub stored_bytes: u64,
+    /// Octets that it has acknowledged upstream and that are not acknowledged onward.
+    pub undelivered_bytes: u64,
+    /// Right edge of the window that it advertises upstream: octet after the last one that may arrive.
+    pub edge: u64,
 }
 
 /// The part of a sample whose change makes it news.

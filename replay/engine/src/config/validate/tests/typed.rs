@@ -157,7 +157,6 @@ fn every_error_is_reported_and_not_the_first_alone() {
         "/flows/0/start_ns",
         "/flows/0/params/rtt_0",
         "/flows/0/stack/max_rto_ns",
-        "/flows/0/proxies/0/node",
         "/flows/1/variant",
         "/flows/4/application",
         "/datagrams/0/start_ns",

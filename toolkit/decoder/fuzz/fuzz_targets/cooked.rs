@@ -1,0 +1,6 @@
+//! Frames of the family cooked.
+#![no_main]
+#[path = "../harness.rs"]
+mod harness;
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| harness::family("cooked", input));

@@ -1,0 +1,6 @@
+//! A file that begins as erf.
+#![no_main]
+#[path = "../harness.rs"]
+mod harness;
+
+libfuzzer_sys::fuzz_target!(|file: &[u8]| harness::container(file));
