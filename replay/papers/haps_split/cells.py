@@ -85,11 +85,6 @@ def goodput_kbps(rows: Rows) -> float:
     return float(rows[0]["goodput_bps"]) / 1e3
 
 
-def stored_pkts(rows: Rows) -> float:
-    """Most packets in the memory of a proxy."""
-    return float(rows[0]["proxy_stored_max_bytes"]) / MSS_BYTES
-
-
 def _last_leg(tables: Tables) -> pl.DataFrame:
     """Return the states of the sender of the last connection of a run, in order of time."""
     import polars as pl

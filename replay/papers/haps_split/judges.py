@@ -32,13 +32,13 @@ from hindflight.replay.papers.haps_split.cells import (
     mean_window_pkts,
     percent,
     second_loop_ms,
-    stored_pkts,
     time_s,
     with_bursts,
     with_cache,
 )
 from hindflight.replay.papers.haps_split.units import interval_parts, reaction_parts, zero_window_part
 from hindflight.replay.papers.lab import Lab
+from hindflight.replay.papers.memory import memory_part
 from hindflight.replay.papers.model import Cell, Claim, Judges, Part
 from hindflight.replay.papers.statistics import (
     Samples,
@@ -360,8 +360,8 @@ def _small_cache(lab: Lab, claim: Claim) -> list[Part]:
 def _never_overflows(lab: Lab, _claim: Claim) -> list[Part]:
     parts = []
     for (name, variant, scenario), cache in product(_curves(VARIANTS), (10, 84, 200)):
-        most = lab.sample(with_cache(cell(variant, TRUCK, HIGH, GREEDY, scenario), cache), stored_pkts).max()
-        parts.append(holds(f"{name}, cache {cache}", bool(most <= cache), float(most)))
+        stored = with_cache(cell(variant, TRUCK, HIGH, GREEDY, scenario), cache)
+        parts.append(memory_part(lab, f"{name}, cache {cache}", stored, cache))
     return parts
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise, product
 
 from hindflight.replay.papers.lab import Lab
+from hindflight.replay.papers.memory import memory_part
 from hindflight.replay.papers.model import Cell, Claim, Judges, Part
 from hindflight.replay.papers.onboard_split.cells import (
     BERS,
@@ -32,7 +33,6 @@ from hindflight.replay.papers.onboard_split.cells import (
     goodputs,
     name_of,
     share_of_first,
-    stored_pkts,
     sum_kbps,
     sweep,
     with_cache,
@@ -383,8 +383,8 @@ def _fixed_terminal(_lab: Lab, _claim: Claim) -> list[Part]:
 def _never_overflows(lab: Lab, _claim: Claim) -> list[Part]:
     parts = []
     for variant, (rate, cache) in product(VARIANTS, ((SLOW, 9), (SLOW, 63), (SLOW, 200), (FAST, 90), (FAST, 1250))):
-        most = lab.sample(with_cache(cell(SINGLE, variant, SPLIT, rate), cache), stored_pkts).max()
-        parts.append(holds(f"{name_of(variant)}, {rate} Mbit/s, cache {cache}", bool(most <= cache), float(most)))
+        stored = with_cache(cell(SINGLE, variant, SPLIT, rate), cache)
+        parts.append(memory_part(lab, f"{name_of(variant)}, {rate} Mbit/s, cache {cache}", stored, cache))
     return parts
 
 
