@@ -149,8 +149,7 @@ def _paper(paper: Paper, rows: list[Row], full: bool) -> list[str]:
     if paper.not_built:
         lines += ["", f"Beyond the paper, and not built: {'; '.join(paper.not_built)}."]
     if paper.extras:
-        titles = ", ".join(figure.title.split(":")[0].split(", PER")[0].lower() for figure in paper.extras)
-        lines += ["", f"Beyond the paper, with `--extra`: {titles}."]
+        lines += ["", "Beyond the paper, with `--extra`:", "", *(f"* {figure.title}" for figure in paper.extras)]
     return [*lines, ""]
 
 

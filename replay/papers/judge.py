@@ -13,7 +13,7 @@ from hindflight.replay.papers.model import Claim, Experiment, Figure, Judged, Pa
 from hindflight.replay.papers.verdicts import holds, settled, verdict_of
 
 NOT_TESTABLE = "not testable"
-MOST_AT_ONCE = 8.0
+MAX_AT_ONCE = 8.0
 """Times as many runs as before are made at once: fewer runs say badly how many are needed."""
 EXPLAINED: tuple[Verdict, ...] = ("reproduced", "not_testable")
 """Verdicts that need no experiment."""
@@ -23,20 +23,20 @@ MAX_SHOWN = 4
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How many runs a claim takes: `first` to begin with, more until its intervals are narrow, `most` at most.
+    """How many runs a claim takes: `first` to begin with, more until its intervals are narrow, and `maximum` at most.
 
-    `readings` and `figures` take a fixed number. A `quick` verdict must hold at 99.9 % and takes no more than `most`.
+    `readings` and `figures` take a fixed number. A `quick` verdict must hold at 99.9 %.
     """
 
     first: int
-    most: int
+    maximum: int
     readings: int
     figures: int
     quick: bool
 
 
-QUICK = Effort(first=10, most=40, readings=0, figures=10, quick=True)
-FULL = Effort(first=20, most=1000, readings=10, figures=20, quick=False)
+QUICK = Effort(first=10, maximum=40, readings=0, figures=10, quick=True)
+FULL = Effort(first=20, maximum=1000, readings=10, figures=20, quick=False)
 
 
 @dataclass(slots=True)
@@ -89,7 +89,7 @@ def reproduce_paper(
 
 def _fixed(effort: Effort) -> Effort:
     """Return the effort of a reading that is shown and not counted: a fixed number of runs."""
-    return replace(effort, first=effort.readings, most=effort.readings)
+    return replace(effort, first=effort.readings, maximum=effort.readings)
 
 
 def judge_claim(paper: Paper, claim: Claim, effort: Effort, bench: Bench, reading: Reading = DEFAULT) -> Judged:
@@ -107,7 +107,7 @@ def judge_claim(paper: Paper, claim: Claim, effort: Effort, bench: Bench, readin
         except ZeroDivisionError:
             parts = [holds("a ratio", None, note="no data arrived in the runs that it divides by")]
         taken = max(lab.taken, default=0)
-        if taken < runs or runs >= effort.most or settled(parts, strict=effort.quick):
+        if taken < runs or runs >= effort.maximum or settled(parts, strict=effort.quick):
             break
         runs = _next(runs, parts, effort)
     verdict = verdict_of(parts, strict=effort.quick)
@@ -116,15 +116,15 @@ def judge_claim(paper: Paper, claim: Claim, effort: Effort, bench: Bench, readin
 
 def _within_paper(effort: Effort, paper: Paper) -> Effort:
     """Return `effort` with no more runs than the paper's configurations take."""
-    most = min(effort.most, paper.most_quick_runs if effort.quick else paper.most_runs)
-    return replace(effort, first=min(effort.first, most), most=most)
+    maximum = min(effort.maximum, paper.max_quick_runs if effort.quick else paper.max_runs)
+    return replace(effort, first=min(effort.first, maximum), maximum=maximum)
 
 
 def _next(runs: int, parts: Sequence[Part], effort: Effort) -> int:
     """Return how many runs to make next: as many as the parts seem to need, at least half as many again, doubled for
     quick verdicts, which do not know what 99.9 % needs."""
-    needed = 2.0 if effort.quick else min(MOST_AT_ONCE, 1.1 * max(part.more for part in parts))
-    return int(min(effort.most, max(1.5, needed) * runs))
+    needed = 2.0 if effort.quick else min(MAX_AT_ONCE, 1.1 * max(part.more for part in parts))
+    return int(min(effort.maximum, max(1.5, needed) * runs))
 
 
 def _why(parts: Sequence[Part], verdict: str) -> str:

@@ -163,16 +163,16 @@ class Lab:
         return self.bench.record([each], segments=segments)[each]
 
     def observe(
-        self, cells: Iterable[Cell], look: Look[Seen], *, most: int | None = None, segments: bool = True
+        self, cells: Iterable[Cell], look: Look[Seen], *, maximum: int | None = None, segments: bool = True
     ) -> list[list[Seen]]:
-        """Return what `look` sees of the tables of every run of each of `cells`, of the first `most` seeds at most.
+        """Return what `look` sees of the tables of every run of each of `cells`, of the first `maximum` seeds.
 
         The tables are all, or without `segments` the states of the senders.
 
         `look` is a named function; its name is the key under which what it saw is kept.
         """
         cells = list(cells)
-        seeds = self.seeds[:most]
+        seeds = self.seeds[:maximum]
         self.use(cells, len(seeds))
         seen = self.bench.observe(
             [(self.read(cell), seed) for cell in cells for seed in seeds], look, segments=segments

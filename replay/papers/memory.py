@@ -23,14 +23,14 @@ MSS_BYTES = 1460
 
 def memory_part(lab: Lab, name: str, cell: Cell, cache_pkts: int) -> Part:
     """Return whether no run stored more packets than the cache has, and the first sent nothing beyond the window."""
-    (refusable,) = lab.observe([cell], refusable_bytes, most=1, segments=False)[0]
+    (refusable,) = lab.observe([cell], refusable_bytes, maximum=1, segments=False)[0]
     stored = float(lab.sample(cell, "proxy_stored_max_bytes").max()) / MSS_BYTES
     note = f"at most {stored:.4g} packets stored, {refusable} B beyond the advertised window"
     return holds(name, stored <= cache_pkts and refusable == 0, stored, note)
 
 
 def refusable_bytes(tables: Tables) -> int:
-    """Return by how many octets the first sender went beyond the window it was given, or had it withdrawn, at most."""
+    """Return by how many octets the first sender went beyond the window it was given or had withdrawn: the maximum."""
     import polars as pl
 
     states = pl.DataFrame(tables["instruments"]).filter(

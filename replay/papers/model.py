@@ -204,9 +204,9 @@ class Paper:
     extras: tuple[Figure, ...] = ()
     not_built: tuple[str, ...] = ()
     """What would go beyond the paper and is not built, each with the reason."""
-    most_runs: int = 1000
-    most_quick_runs: int = 40
-    """Runs of a configuration at most, under `--full` and `--quick`."""
+    max_runs: int = 1000
+    max_quick_runs: int = 40
+    """Maximum number of runs of a configuration under `--full` and `--quick`."""
 
 
 class Judges(dict[str, JudgeFunction]):

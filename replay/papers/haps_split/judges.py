@@ -56,7 +56,7 @@ KNEE_PKTS = 84
 NOISE = 0.97
 """A sweep does not fall if no point is below this share of the one before."""
 STEEPER = 3.0
-"""A curve bends at the knee if it is so many times as steep below as above."""
+"""A curve bends at the knee if it is this many times as steep below as above."""
 MANY_HALVINGS = 5
 BREAK, MEAN_WINDOW = "break of slope", "mean window"
 """Other measures: the knee as the break of two lines, growth as the mean window."""
@@ -329,8 +329,8 @@ def _rises_and_bends(lab: Lab, _claim: Claim) -> list[Part]:
     for name, variant, scenario in _curves(VARIANTS):
         caches, goodputs = sweep(lab, variant, scenario)
         means = [float(values.mean()) for values in goodputs]
-        least = min(after / before for before, after in pairwise(means))
-        parts.append(holds(f"{name}: least step", least >= NOISE, least))
+        lowest = min(after / before for before, after in pairwise(means))
+        parts.append(holds(f"{name}: minimum step, as a ratio", lowest >= NOISE, lowest))
         bend = estimate(lambda *ys, xs=caches: _bend(xs, ys), *goodputs)
         parts.append(ordered(f"{name}: slope below less {STEEPER:g} times that above {KNEE_PKTS} pkts", bend))
     return parts

@@ -273,7 +273,7 @@ def _survivors(lab: Lab, claim: Claim) -> list[Part]:
     parts = list(_first_to_resume(lab, path, (CUBIC, HYBLA, PEPSAL), (FIRST_S,)))
     for flow, found in traces(lab, (CUBIC, HYBLA, PEPSAL), path).items():
         stall = mean(samples(found, lambda run: run.pause_s(FIRST_S)))
-        parts.append(within(f"{NAMES[flow]} stands still", stall, claim.bounds))
+        parts.append(within(f"{NAMES[flow]} sends nothing new", stall, claim.bounds))
     return parts
 
 

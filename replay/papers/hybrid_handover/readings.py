@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hindflight.replay.papers.hybrid_handover.cells import MOST_RUNS, TRANSMITTED
+from hindflight.replay.papers.hybrid_handover.cells import MAX_RUNS, TRANSMITTED
 from hindflight.replay.papers.model import Choice, Experiment, Reading
 
 CHOICES: tuple[Choice, ...] = (
@@ -25,9 +25,7 @@ CHOICES: tuple[Choice, ...] = (
     ),
     Choice("restart time", "longest pause of new data in order at a handover", "not given"),
     Choice("break", "every packet in flight or served is lost; the queue is kept", "not given"),
-    Choice(
-        "runs", f"at most {MOST_RUNS}, which differ by up to 1 ms of jitter", "not given; the path is hardly random"
-    ),
+    Choice("runs", f"at most {MAX_RUNS}, which differ by up to 1 ms of jitter", "not given; the path is hardly random"),
 )
 
 
@@ -125,9 +123,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     "001-C20": _varied(_BREAK),
     "001-C21": _varied("All versions fill 512 kbit/s over 50 ms within a second, so none can be ahead in order."),
     "001-C22": _varied(_BREAK),
-    "001-C23": _varied(
-        "Linux resumes within a backed-off timeout after the break; nothing in TCP stands still for 15 s."
-    ),
+    "001-C23": _varied("Linux resumes within a backed-off timeout after the break; nothing in TCP pauses for 15 s."),
     "001-C24": _varied(_BREAK),
     "001-C25": _varied(_HYBLA),
     "001-C28": Experiment("the window of the sender", (_THIN,)),

@@ -156,7 +156,7 @@ def _knee_by_flows(lab: Lab, claim: Claim) -> list[Part]:
         lab.run(*cells)
         found = [lab.sample(each, sum_kbps) for each in cells]
         at = bootstrap(lambda *ys: _knee_by(lab)(caches, ys), *found)
-        parts.append(within(f"{name_of(variant)}, {flows} flows", at, claim.bounds))
+        parts.append(within(f"{name_of(variant)}, {flows} flow{'' if flows == 1 else 's'}", at, claim.bounds))
     return parts
 
 
@@ -170,7 +170,7 @@ def _gain_by_rate(lab: Lab, _claim: Claim) -> list[Part]:
 
 
 def _max_of(*values: float) -> float:
-    """Return the greatest quotient of pairs."""
+    """Return the maximum quotient of pairs."""
     return max(a / b for a, b in zip(values[::2], values[1::2], strict=True))
 
 
@@ -291,8 +291,8 @@ def _advantage_grows(lab: Lab, _claim: Claim) -> list[Part]:
         two, one = (_westwood_to_newreno(lab, scenario, rate, ber) for scenario in (SECOND, SINGLE))
         parts.append(ordered(f"{rate} Mbit/s, BER {ber:g}", estimate(_quotients, *two, *one)))
         growth.setdefault(rate, []).extend([*two, *one])
-    most = estimate(_difference_of_sums, *growth[FAST], *growth[SLOW])
-    return [*parts, ordered("most at 20 Mbit/s", most)]
+    more = estimate(_difference_of_sums, *growth[FAST], *growth[SLOW])
+    return [*parts, ordered("more at 20 Mbit/s", more)]
 
 
 def _difference_of_sums(*values: float) -> float:

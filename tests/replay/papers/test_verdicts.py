@@ -159,7 +159,7 @@ def test_runs_double_until_they_decide() -> None:
         wide = 1.0 / lab.runs
         return [within("", found(0.6 - wide, 0.6 + wide), claim.bounds)]
 
-    effort = Effort(first=4, most=100, readings=4, figures=4, quick=False)
+    effort = Effort(first=4, maximum=100, readings=4, figures=4, quick=False)
     judged = judge_claim(paper_with(judge), CLAIM, effort, Bench())
     # An interval that narrows with the number of runs; each step is at least half as many again.
     assert seen[0] == 4
@@ -194,7 +194,7 @@ def test_a_claim_that_does_not_reproduce_says_if_it_has_no_experiment(experiment
 
 def test_several_looks_at_equals_find_no_more_orderings_than_one_look() -> None:
     rng, judge, trials = np.random.default_rng(3), Judges(), 1500
-    values = np.zeros(FULL.most)
+    values = np.zeros(FULL.maximum)
 
     @judge("x")
     def _(lab: Lab, _claim: Claim) -> list[Part]:
@@ -203,7 +203,7 @@ def test_several_looks_at_equals_find_no_more_orderings_than_one_look() -> None:
 
     decided = 0
     for _ in range(trials):
-        values[:] = rng.normal(0, 1, FULL.most)
+        values[:] = rng.normal(0, 1, FULL.maximum)
         decided += judge_claim(paper_with(judge), CLAIM, FULL, Bench()).verdict != "too_few_runs"
     assert 0.04 < decided / trials < 0.06
 
