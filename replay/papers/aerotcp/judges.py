@@ -149,7 +149,7 @@ def _receive_buffer(lab: Lab, claim: Claim) -> list[Part]:
 
 @judge("004-C10")
 def _other_buffers(_lab: Lab, _claim: Claim) -> list[Part]:
-    ground, aircraft = scenario_of(TEN, ()).proxies.tables
+    ground, aircraft = scenario_of(TEN, ()).proxies_of().tables
     buffers_bytes = {
         "send buffer on board": (aircraft.send_buffer, 1.0),
         "receive buffer on the ground": (ground.receive_buffer, 2.0),
