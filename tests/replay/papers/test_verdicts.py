@@ -202,7 +202,7 @@ def test_several_looks_at_equals_find_no_more_orderings_than_one_look() -> None:
         return [ordered("", mean(values[: lab.runs]))]
 
     decided = 0
-    for _ in range(trials):
+    for _trial in range(trials):
         values[:] = rng.normal(0, 1, FULL.maximum)
         decided += judge_claim(paper_with(judge), CLAIM, FULL, Bench()).verdict != "too_few_runs"
     assert 0.04 < decided / trials < 0.06
