@@ -14,6 +14,7 @@
     hf.report(what_if, "what_if.html")
 
     hf.batch("flights/", out="studies").studies             # the same for every capture of a folder
+    hf.verdicts("flight.pcap", flow=1).verdicts             # what happened, packet by packet, with evidence
     hf.compare("before.pcap", "after.pcap").changes         # what changed, with 95 % intervals
 
     hf.extract_channel("flight.pcap").estimates             # rate, delay and queue with their 95 % intervals
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from hindflight.batches import Batch
     from hindflight.channels.trace import Trace
     from hindflight.comparison import Comparison
+    from hindflight.flow_verdicts import Verdicts
     from hindflight.replay.controllers.base import Controller
     from hindflight.replay.controllers.check import check_controller
     from hindflight.replay.experiment.place import Search
@@ -83,6 +85,7 @@ __all__ = [
     "report",
     "reproduce",
     "segments",
+    "verdicts",
     "whatif",
 ]
 
@@ -206,6 +209,19 @@ def limits(source: Path | str, flow: int | None = None) -> Limits:
     from hindflight.workflow import sender_limits
 
     return sender_limits(Path(source), flow)[1]
+
+
+def verdicts(source: Path | str, flow: int | None = None) -> Verdicts:
+    """Return what happened to one flow: vantage, retransmissions, losses, outages, shapes, each with its packets, its
+    evidence and the share of such verdicts that were right on recordings whose truth is known.
+
+    `source` is a capture or a workspace; `flow` is its number, by default the one with the most data. Times are in ns
+    since 1970-01-01 UTC, packets are numbered as in Wireshark.
+    CaptureError, WorkspaceError, HindflightError: an input is wrong. MachineError: disk, permission or memory.
+    """
+    from hindflight.flow_verdicts import verdicts_on
+
+    return verdicts_on(Path(source), flow)
 
 
 def batch(  # noqa: PLR0913 - named ones, each with its default

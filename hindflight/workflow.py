@@ -111,7 +111,7 @@ def _captured_sender(workspace: Workspace, flow: Flow) -> CapturedSender:
     from dataclasses import replace
 
     from hindflight.replay.experiment.identify import UNKNOWN, Sender, identify_variant
-    from hindflight.replay.scenario.captured_application import sent_data, waits_of
+    from hindflight.replay.scenario.captured_application import captured_writes, sent_data, waits_of
     from hindflight.replay.scenario.from_capture import CapturedSender, stack_of
     from hindflight.toolkit.captured_flow import input_of, place_of
 
@@ -130,8 +130,9 @@ def _captured_sender(workspace: Workspace, flow: Flow) -> CapturedSender:
         input_name=source.name,
         input_sha256=source.sha256,
     )
-    described = Sender(stack.mss_bytes, stack.header_bytes, stack.sack is not False, stack.initial_window_pkts)
-    waits = waits_of(sent)
+    waits, writes = waits_of(sent), captured_writes(sent)
+    steady = writes is not None and writes.steady
+    described = Sender(stack.mss_bytes, stack.header_bytes, stack.sack is not False, stack.initial_window_pkts, steady)
     named = identify_variant(segments, flow.tables["events"], flow.direction, described, waits)
     likely = {name: share for name, share in named.candidates.items() if share >= MIN_CANDIDATE}
     if named.name == UNKNOWN:

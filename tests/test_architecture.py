@@ -54,6 +54,7 @@ PUBLIC_NAMES = {
     "report",
     "reproduce",
     "segments",
+    "verdicts",
 }
 """What `import hindflight` offers; whoever adds a name adds it here and to the docstring of the package."""
 

@@ -6,6 +6,7 @@ link (the gap that it left in the ACK clock). Reads arrays, not tables. See docs
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,11 +34,22 @@ PASSING_SHARE = 0.2
 """Packets of other traffic that pass during a run of losses, per loss, from which the link is not broken: some of them
 may be lost unseen."""
 
-UNLIKELY = 0.05
+SILENT_ACKS = 2
+"""ACKs in a row that were lost with the data behind them, from which the link lost both: it was broken. One may be lost
+alone, or wait for a timer."""
+
+ONE_WAY_RUNS = 2
+"""Length of a run of losses, in those that no burst has, from which the link broke although ACKs came through: it may
+have broken in one direction only."""
+
+UNLIKELY = 0.02
 """Expected number of bursts below which a run of losses is none."""
 
 KNOWN_LOG_ODDS = 2.2
 """Log odds above which a cause counts as known: 9 to 1."""
+
+LATE_ACK_NS = 50_000_000
+"""Time that a receiver may wait with an ACK (40 ms in Linux), and some of its host."""
 
 BURST_PKTS = 8
 """Distance within which a loss by the channel makes another one more likely."""
@@ -83,11 +95,13 @@ def verdicts(delivery: Delivery, link: Link) -> Attribution:
         odds += _gap_odds(link)
     cause = np.where(lost, np.where(odds > 0, QUEUE, CHANNEL), NONE).astype(np.int8)
     known = delivery.from_flow & ~delivery.undecided & (~lost | (np.abs(odds) >= KNOWN_LOG_ODDS))
-    outages = _outages(delivery, link, cause)
+    outages, doubtful = _outages(delivery, link, cause)
     for first, last, _ in outages:
         within = np.arange(first, last + 1)
         within = within[lost[within]]
         cause[within], known[within] = OUTAGE, True
+    for run in doubtful:
+        known[run.first : run.last + 1] &= ~lost[run.first : run.last + 1]
     return Attribution(cause, known, odds, outages, delivery.from_flow)
 
 
@@ -159,7 +173,9 @@ class _Run:
 
     `behind`: most of them were not the queue's; `passed`: packets of other traffic that were sent meanwhile. `up_ns`,
     `first_ns`, `last_ns`, `next_ns`: when the last packet before, the first and the last of the run, and the next one
-    left the queue; `way_ns` is the one-way delay.
+    left the queue; `way_ns` is the one-way delay. `answers` are the ACKs that came from the time on at which the first
+    loss would have arrived until that at which the last one left: a link that is broken passes none. `silent`: whether
+    the ACKs of the packets before the run were lost, too.
     """
 
     first: int
@@ -174,27 +190,47 @@ class _Run:
     next_ns: float
     way_ns: float
     service_ns: float
+    answers: int
+    silent: bool
 
 
-def _outages(delivery: Delivery, link: Link, cause: npt.NDArray[np.int8]) -> tuple[tuple[int, int, int | None], ...]:
-    """Return runs of losses without a delivery that last longer than a queue or a burst can."""
+def _outages(
+    delivery: Delivery, link: Link, cause: npt.NDArray[np.int8]
+) -> tuple[tuple[tuple[int, int, int | None], ...], list[_Run]]:
+    """Return runs of losses without a delivery that last longer than a queue or a burst can, and those that last as
+    long but that a burst may have, too."""
     left_ns = delivery.t_ns + link.replay.level * link.full_ns + link.service_ns
     passing_ns = np.sort(left_ns[~delivery.lost & ~delivery.undecided & (delivery.size_bytes > delivery.ack_bytes)])
     every = _runs(delivery, link, left_ns, cause)
-    bursts = np.array([run.count for run in every if run.behind], dtype=np.int64)
     # Other traffic that passed meanwhile shows that the link did.
     runs = [run for run in every if run.count >= MIN_OUTAGE_PKTS and run.passed <= PASSING_SHARE * run.count]
+    bursts = _bursts(every)
+    least = _least_run([run.count for run in bursts])
     found: list[tuple[int, int, int | None]] = []
+    doubtful: list[_Run] = []
     for i, run in enumerate(runs):
         following = runs[i + 1] if i + 1 < len(runs) else None
-        least = _least_run(bursts, run)
         if found and run.first <= found[-1][1]:
             continue
-        if following is not None and run.count + following.count >= least and _one_break(run, following):
+        others = [burst.count for burst in bursts if burst not in (run, following)]
+        if following is not None and run.count + following.count >= _least_run(others) and _one_break(run, following):
             found.append((run.first, following.last, following.following))
         elif _is_outage(delivery, run, least) or _arrived_in_outage(run, least, passing_ns):
             found.append((run.first, run.last, run.following))
-    return tuple(found)
+        elif _is_outage(delivery, run, run.count):
+            doubtful.append(run)
+    return tuple(found), doubtful
+
+
+def _bursts(every: Sequence[_Run]) -> list[_Run]:
+    """Return the runs of losses that bursts of the channel make, whose lengths are taken as geometric.
+
+    Runs whose ACKs were lost, too, are none; nor is the longest as long as it is too long for the others.
+    """
+    left = sorted((run for run in every if run.behind and not run.silent), key=lambda run: run.count)
+    while left and left[-1].count >= _least_run([run.count for run in left[:-1]]):
+        left.pop()
+    return left
 
 
 def _runs(delivery: Delivery, link: Link, left_ns: Floats, cause: npt.NDArray[np.int8]) -> list[_Run]:
@@ -202,6 +238,7 @@ def _runs(delivery: Delivery, link: Link, left_ns: Floats, cause: npt.NDArray[np
     own = np.flatnonzero(delivery.from_flow & ~delivery.undecided)
     edges = np.diff(np.concatenate(([0], delivery.lost[own].astype(np.int8), [0])))
     passed = np.cumsum(~delivery.from_flow & (delivery.size_bytes > delivery.ack_bytes))
+    per_ack = _packets_per_ack(delivery)
     found = []
     for start, stop in zip(np.flatnonzero(edges == 1).tolist(), np.flatnonzero(edges == -1).tolist(), strict=True):
         first, last = int(own[start]), int(own[stop - 1])
@@ -218,8 +255,10 @@ def _runs(delivery: Delivery, link: Link, left_ns: Floats, cause: npt.NDArray[np
                 first_ns=float(left_ns[first]),
                 last_ns=float(left_ns[last]),
                 next_ns=float(left_ns[last] if following is None else left_ns[following]),
-                way_ns=one_way_ns(delivery, link, first),
+                way_ns=(way_ns := one_way_ns(delivery, link, first)),
                 service_ns=float(link.full_ns[first]),
+                answers=_answers(delivery, left_ns[first] + way_ns + link.full_ns[first] / 2, left_ns[last]),
+                silent=_silent(delivery, own[:start], (left_ns, way_ns)) >= SILENT_ACKS * per_ack,
             )
         )
     return found
@@ -235,17 +274,43 @@ def _one_break(early: _Run, late: _Run) -> bool:
     return begins[0] <= begins[1] + slack_ns and ends[0] <= ends[1] + slack_ns and lasted_ns >= MIN_OUTAGE_NS
 
 
+def _packets_per_ack(delivery: Delivery) -> float:
+    """Return how many packets an ACK usually reports."""
+    own = delivery.from_flow & ~delivery.lost & ~delivery.undecided
+    return max(1.0, float(np.ceil(own.sum() / max(np.sum(delivery.prompt), 1) - 0.5)))
+
+
+def _answers(delivery: Delivery, since_ns: float, until_ns: float) -> int:
+    """Return how many ACKs arrived within a time."""
+    begin, end = np.searchsorted(delivery.ack_t_ns, (since_ns, until_ns))
+    return max(0, int(end - begin))
+
+
+def _silent(delivery: Delivery, before: Ints, timing: tuple[Floats, float]) -> int:
+    """Return how many packets in a row, the last ones that were delivered before a run of losses, have no ACK of their
+    own: it came later than one round trip after the next packet left."""
+    left_ns, way_ns = timing
+    count = 0
+    for k in before[::-1].tolist():
+        if delivery.lost[k] or delivery.covered_ns[k] < left_ns[k] + 3 * way_ns + LATE_ACK_NS:
+            break
+        count += 1
+    return count
+
+
 def _is_outage(delivery: Delivery, run: _Run, least: int) -> bool:
     """Return whether a run of losses is neither a burst nor a full queue; `least` is the length that no burst has."""
     sent_ns = int(delivery.t_ns[run.last] - delivery.t_ns[run.first])
     lasted_ns = (run.last_ns + run.next_ns - run.up_ns - run.first_ns) / 2 - run.way_ns
-    if run.last_ns - run.first_ns <= run.way_ns:
+    passes = run.answers and run.behind and run.count < ONE_WAY_RUNS * least
+    if passes or run.last_ns - run.first_ns <= run.way_ns:
         return False
-    if run.count < max(MANY_PKTS, least):
-        return lasted_ns >= MIN_OUTAGE_NS and sent_ns >= max(MIN_OUTAGE_NS, 2 * run.way_ns)
-    if lasted_ns >= MIN_OUTAGE_NS and sent_ns >= MIN_OUTAGE_NS:
+    if run.silent or run.count < least:
+        return run.silent and lasted_ns > 0
+    few = run.count < MANY_PKTS
+    if lasted_ns >= MIN_OUTAGE_NS and sent_ns >= (max(MIN_OUTAGE_NS, 2 * run.way_ns) if few else MIN_OUTAGE_NS):
         return True
-    return run.behind and lasted_ns >= MIN_OUTAGE_NS / 2
+    return run.behind and not few and lasted_ns >= MIN_OUTAGE_NS / 2
 
 
 def _arrived_in_outage(run: _Run, least: int, passing_ns: Floats) -> bool:
@@ -256,11 +321,14 @@ def _arrived_in_outage(run: _Run, least: int, passing_ns: Floats) -> bool:
     return bool(run.behind and run.count >= least and lasted_ns >= MIN_OUTAGE_NS and edges[0] == edges[1])
 
 
-def _least_run(bursts: Ints, run: _Run) -> int:
-    """Return the length of a run of losses that bursts of the channel do not reach, judged by all others.
+def _least_run(bursts: Sequence[int]) -> int:
+    """Return the length that fewer than UNLIKELY of as many runs reach whose lengths are geometric as `bursts`.
 
-    Their lengths taken as geometric, fewer than UNLIKELY of as many runs are that long.
+    The probability that a burst goes on has a Beta distribution, before any is seen with a mean of 1/3.
     """
-    count, total = len(bursts) - run.behind, float(np.sum(bursts)) - run.behind * run.count
-    goes_on = (total - count + 1) / (total + 2)
-    return 1 + int(np.ceil(np.log(UNLIKELY / (count + 1)) / np.log(goes_on)))
+    goes_on, ends = 1 + sum(bursts) - len(bursts), 2 + len(bursts)
+    length, share = 1, float(len(bursts) + 1)
+    while share >= UNLIKELY:
+        share *= (goes_on + length - 1) / (goes_on + ends + length - 1)
+        length += 1
+    return length

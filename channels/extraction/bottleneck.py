@@ -6,7 +6,7 @@ Reads arrays of `delivery`, not tables. Does not depend on the causes of losses.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -26,6 +26,9 @@ PATH_RATE_TOLERANCE = 0.02
 
 SPREAD = 0.5
 """Time between two departures, as a share of that between their ACKs, up to which the second waited for the first."""
+
+AROUND_PAIRS = 48
+"""Busy intervals around one whose median tells its rate apart from that of other times."""
 
 MIN_PAIRS = 24
 """Minimum number of busy intervals for an estimate of the rate."""
@@ -48,7 +51,8 @@ LOCAL_NS = 10_000_000_000
 class Rate:
     """Estimate of the bottleneck's rate: `bps` with its 95 % interval [bit/s].
 
-    `states` are (start_ns, end_ns, bps) at the times of the ACKs.
+    `states` are (start_ns, end_ns, bps) at the times of the ACKs; `bounds` are the starts of those that are lower
+    bounds only.
     """
 
     bps: float
@@ -58,6 +62,7 @@ class Rate:
     known: bool
     steady: bool
     states: tuple[tuple[int, int, float], ...]
+    bounds: frozenset[int] = frozenset()
 
     def service_ns(self, size_bytes: Ints, t_ns: Ints) -> Floats:
         """Return the serialisation times of packets whose ACK came, or would have come, at `t_ns`."""
@@ -76,16 +81,22 @@ class Base:
 
     `per_packet_ns` is its value at each transmission; `trusted` is false while it changes; `spans` are its levels as
     (first packet, one past the last, ns). `sure` marks levels whose steps no queue makes: each is a minimum.
-    `emptied` says for each level whether its queue ran empty, so that a round trip without wait was seen, or the limit
-    of the queue shows the level; `least_ns` is the minimum round trip without serialisation.
+    `error_ns` says for each level by how much it may be off: by nothing where a packet met an empty queue, infinite
+    where the queue never ran empty and nothing else shows the level; `least_ns` is the minimum round trip without
+    serialisation.
     """
 
     per_packet_ns: Floats
     trusted: Bools
     spans: tuple[tuple[int, int, float], ...]
-    emptied: tuple[bool, ...]
+    error_ns: tuple[float, ...]
     least_ns: tuple[float, ...]
     sure: bool = False
+
+    @property
+    def emptied(self) -> tuple[bool, ...]:
+        """Whether each level is shown at all."""
+        return tuple(bool(np.isfinite(error)) for error in self.error_ns)
 
 
 def rtt_ns(delivery: Delivery) -> Ints:
@@ -109,8 +120,9 @@ def rate(delivery: Delivery, paths: Sequence[Stretch]) -> Rate | None:
     if not measured:
         return None
     if len(found) == 1:
-        return measured[0]
+        return replace(measured[0], states=_begun(delivery, measured[0].states))
     states: list[tuple[int, int, float]] = []
+    bounds: set[int] = set()
     for i, (stretch, known) in enumerate(found):
         span = _acked_span(delivery, stretch)
         if span is None:
@@ -122,13 +134,18 @@ def rate(delivery: Delivery, paths: Sequence[Stretch]) -> Rate | None:
             continue
         following = next(rate for _, rate in [*found[i:], *found[:i][::-1]] if rate is not None)
         near = states[-1][2] if states else following.states[0][2]
-        states.append((*span, max(near, _most_carried(delivery, stretch))))
+        carried = _most_carried(delivery, stretch)
+        states.append((*span, max(near, carried)))
+        if carried > (1 + PATH_RATE_TOLERANCE) * near:
+            bounds.add(span[0])
     best = max(measured, key=lambda rate: rate.states[-1][1] - rate.states[0][0])
     duration = sum(rate.states[-1][1] - rate.states[0][0] for rate in measured)
     steady = sum(rate.states[-1][1] - rate.states[0][0] for rate in measured if rate.steady) >= 0.6 * duration
+    joined = _joined(states)
+    begun = _begun(delivery, joined)
     return Rate(
-        best.bps, best.low, best.high, sum(rate.pairs for rate in measured), known=True, steady=steady,
-        states=_joined(states),
+        best.bps, best.low, best.high, sum(rate.pairs for rate in measured), known=True, steady=steady, states=begun,
+        bounds=frozenset(new[0] for old, new in zip(joined, begun, strict=True) if old[0] in bounds),
     )  # fmt: skip
 
 
@@ -142,6 +159,20 @@ def _joined(states: list[tuple[int, int, float]]) -> tuple[tuple[int, int, float
             kept[-1] = (first, end, share * held + (1 - share) * bps)
         else:
             kept.append((begin, end, bps))
+    return tuple(kept)
+
+
+def _begun(delivery: Delivery, states: tuple[tuple[int, int, float], ...]) -> tuple[tuple[int, int, float], ...]:
+    """Return states of which a faster one begins with the first round trip that is shorter than any of the slower one
+    before it: between two states the capture shows no rate."""
+    prompt = np.flatnonzero(delivery.prompt)
+    at, trip = delivery.acked_ns[prompt], (delivery.acked_ns - delivery.t_ns)[prompt]
+    kept = list(states[:1])
+    for begin, end, bps in states[1:]:
+        first, last, held = kept[-1]
+        here, between = trip[(at >= first) & (at <= last)], (at > last) & (at < begin)
+        shorter = at[between][trip[between] < here.min()] if bps > held and len(here) else at[:0]
+        kept.append((int(shorter.min()) if len(shorter) else begin, end, bps))
     return tuple(kept)
 
 
@@ -203,7 +234,21 @@ def _queued(delivery: Delivery, prompt: Ints, whole: Bools, ns_per_byte: Floats)
             break
         waiting = 2 * full_size(delivery) * float(np.median(ns_per_byte[chosen]))
         chosen = whole & (above[:-1] > waiting) & (above[1:] > waiting)
-    return np.asarray(chosen)
+    # Where the rate was higher for a while, as much work waited for less time.
+    around = 2 * full_size(delivery) * _median_around(ns_per_byte, whole)
+    return np.asarray(chosen | (whole & (above[:-1] > around) & (above[1:] > around)))
+
+
+def _median_around(values: Floats, usable: Bools) -> Floats:
+    """Return the median of the usable values among the AROUND_PAIRS around each; infinite where fewer than a block
+    are."""
+    padded = np.pad(np.where(usable, values, np.nan), AROUND_PAIRS // 2, constant_values=np.nan)
+    windows = np.lib.stride_tricks.sliding_window_view(padded, AROUND_PAIRS + 1)[: len(values)]
+    enough = np.sum(~np.isnan(windows), axis=1) >= _change_points.BLOCK
+    median = np.full(len(values), np.inf)
+    if enough.any():
+        median[enough] = np.nanmedian(windows[enough], axis=1)
+    return median
 
 
 def rate_lower_bound(delivery: Delivery, paths: Sequence[Stretch]) -> Rate:
@@ -298,14 +343,16 @@ def constant_base(delivery: Delivery, service_ns: Floats, entered: Bools) -> Bas
     """
     wait = lindley_wait(delivery, service_ns, entered)
     bare = (rtt_ns(delivery) - service_ns)[delivery.prompt]
-    empty = _ran_empty(wait[delivery.prompt], bare, service_ns[delivery.prompt])
+    error = _error_ns(wait[delivery.prompt], bare, service_ns[delivery.prompt])
     n = len(delivery)
     floor = max(0.0, float(bare.min()))
     if delivery.handshake is not None:
         octets = delivery.handshake.syn_bytes + delivery.handshake.syn_ack_bytes - delivery.ack_bytes
         ns_per_byte = float(np.median(service_ns / delivery.size_bytes))
-        floor = min(floor, max(0.0, delivery.handshake.rtt_ns - octets * ns_per_byte))
-    return Base(np.full(n, floor), np.ones(n, dtype=np.bool_), ((0, n, floor),), (empty,), (floor,))
+        handshake = max(0.0, delivery.handshake.rtt_ns - octets * ns_per_byte)
+        if handshake <= floor:
+            floor, error = handshake, 0.0
+    return Base(np.full(n, floor), np.ones(n, dtype=np.bool_), ((0, n, floor),), (error,), (floor,))
 
 
 def stretch_base(delivery: Delivery, paths: Sequence[Stretch], service_ns: Floats, entered: Bools) -> Base:
@@ -313,7 +360,7 @@ def stretch_base(delivery: Delivery, paths: Sequence[Stretch], service_ns: Float
     is left without the wait in the queue, where the queue never ran empty."""
     base = np.empty(len(delivery))
     spans: list[tuple[int, int, float]] = []
-    emptied: list[bool] = []
+    errors: list[float] = []
     seen: list[float] = []
     trusted = np.ones(len(delivery), dtype=np.bool_)
     wait = lindley_wait(delivery, service_ns, entered)
@@ -328,31 +375,37 @@ def stretch_base(delivery: Delivery, paths: Sequence[Stretch], service_ns: Float
         bare, waited = trip[index], wait[index]
         floor = max(0.0, float(bare.min())) if len(bare) else (spans[-1][2] if spans else stretch.floor_ns)
         settled = delivery.t_ns[index] >= settled_ns
-        empty = bool(settled.any()) and _ran_empty(waited[settled], bare[settled], service_ns[index][settled])
+        error = _error_ns(waited[settled], bare[settled], service_ns[index][settled]) if settled.any() else np.inf
+        empty = bool(np.isfinite(error))
         least = floor
         if not empty and len(bare):
             floor = max(0.0, _less_wait(floor, _without_wait(bare - waited, service_ns[within], floor), service_ns))
-        if spans and not is_jump(floor, spans[-1][2]) and empty and emptied[-1]:
+        if spans and not is_jump(floor, spans[-1][2]) and empty and np.isfinite(errors[-1]):
             # The round trips differed by the serialisation at another rate.
             first, _, held = spans.pop()
-            floor, empty, least = min(floor, held), emptied.pop() or empty, min(least, seen.pop())
+            floor, error, least = min(floor, held), min(errors.pop(), error), min(least, seen.pop())
         else:
             first = stretch.first
         base[first : stretch.after] = floor
         spans.append((first, stretch.after, floor))
-        emptied.append(empty)
+        errors.append(error)
         seen.append(least)
         # Packets on the way when the path changed met both.
         trusted[:first] &= delivery.acked_ns[:first] <= delivery.t_ns[first]
         if len(spans) > 1 and first == stretch.first:
             trusted[first:] &= delivery.t_ns[first:] >= delivery.t_ns[first] + min(spans[-2][2], TRANSITION_NS)
-    return Base(base, trusted, tuple(spans), tuple(emptied), tuple(seen), sure=True)
+    return Base(base, trusted, tuple(spans), tuple(errors), tuple(seen), sure=True)
 
 
-def _ran_empty(wait_ns: Floats, bare_ns: Floats, service_ns: Floats) -> bool:
-    """Return whether the modelled queue was empty for a packet that had about the minimum round trip."""
+def _error_ns(wait_ns: Floats, bare_ns: Floats, service_ns: Floats) -> float:
+    """Return by how much the minimum round trip may exceed that of an empty queue: how much nearer it is than that of
+    the packets for which the modelled queue was empty; infinite beyond one serialisation."""
     empty = wait_ns < SPREAD * service_ns
-    return bool(np.any(empty) and np.min((bare_ns - bare_ns.min() - service_ns)[empty]) <= 0)
+    if not np.any(empty):
+        return float(np.inf)
+    above = (bare_ns - bare_ns.min())[empty]
+    nearest = int(np.argmin(above))
+    return float(above[nearest]) if above[nearest] <= service_ns[empty][nearest] else float(np.inf)
 
 
 def _less_wait(least_ns: float, level_ns: float, service_ns: Floats) -> float:
@@ -386,7 +439,7 @@ def piecewise_base(delivery: Delivery, service_ns: Floats, entered: Bools) -> Ba
     tolerance = rtt_tolerance_ns(service_ns, float(trip.min()))
     levels = _change_points.fit(trip - wait[prompt], tolerance)
     spans: list[tuple[int, int, float]] = []
-    emptied: list[bool] = []
+    errors: list[float] = []
     seen: list[float] = []
     for start, stop, level in levels.spans:
         rest = (trip - wait[prompt])[start:stop]
@@ -395,11 +448,11 @@ def piecewise_base(delivery: Delivery, service_ns: Floats, entered: Bools) -> Ba
         whole = on_one_path(delivery, prompt[start:stop], (int(prompt[start]), after), spans[-1][2] if spans else 0.0)
         near = near & whole if np.any(near & whole) else near
         least = float(np.min(trip[start:stop][near]))
-        emptied.append(
-            _ran_empty(wait[prompt][start:stop][near], trip[start:stop][near], service_ns[prompt][start:stop][near])
+        errors.append(
+            _error_ns(wait[prompt][start:stop][near], trip[start:stop][near], service_ns[prompt][start:stop][near])
         )
         seen.append(least)
-        if not emptied[-1]:
+        if not np.isfinite(errors[-1]):
             lower = float(np.quantile(rest[near], 0.1))
             least = min(least, _less_wait(least, lower, service_ns[prompt][start:stop]))
         spans.append((start, stop, max(0.0, least)))
@@ -409,4 +462,4 @@ def piecewise_base(delivery: Delivery, service_ns: Floats, entered: Bools) -> Ba
         (int(prompt[a]) if i else 0, int(prompt[b - 1]) + 1 if i + 1 < len(spans) else len(delivery), v)
         for i, (a, b, v) in enumerate(spans)
     )
-    return Base(level_of[owner], inside[owner], packets, tuple(emptied), tuple(seen))
+    return Base(level_of[owner], inside[owner], packets, tuple(errors), tuple(seen))

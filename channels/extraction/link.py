@@ -15,6 +15,7 @@ from hindflight.channels.extraction import queue as _queue
 from hindflight.channels.extraction.bottleneck import Base, Rate
 from hindflight.channels.extraction.change_points import Floats
 from hindflight.channels.extraction.delivery import Bools, Delivery
+from hindflight.channels.extraction.idle_steps import split_where_idle
 from hindflight.channels.extraction.path_steps import Stretch, stretches
 from hindflight.channels.extraction.queue import Arrivals, Ceiling, Replay
 
@@ -54,9 +55,11 @@ class Link:
 def of_delivery(delivery: Delivery) -> Link:
     """Fit rate, base round-trip time and queue limit, then replay the queue with that limit."""
     paths = stretches(delivery)
-    rate = _bottleneck.rate(delivery, paths) or _bottleneck.rate_lower_bound(delivery, paths)
-    service, full = _service(delivery, rate)
-    entered = _bottleneck.served_losses(delivery, service)
+    rate, service, full, entered = _served(delivery, paths)
+    idle = split_where_idle(delivery, paths, _bottleneck.lindley_wait(delivery, service, entered), service)
+    if len(idle) > len(paths):
+        paths = idle
+        rate, service, full, entered = _served(delivery, paths)
     base = _bottleneck.constant_base(delivery, service, entered)
     arrivals = _arrivals(delivery, base, service, full)
     unshared = _late_share(arrivals) <= LATE_SHARE
@@ -81,6 +84,14 @@ def of_delivery(delivery: Delivery) -> Link:
     return Link(rate, base, unshared, service, full, arrivals.departed, limit, final)
 
 
+def _served(delivery: Delivery, paths: Sequence[Stretch]) -> tuple[Rate, Floats, Floats, Bools]:
+    """Return the rate over `paths`, the serialisation time of each packet and of a full-sized one, and which packets
+    used the link, by a first guess."""
+    rate = _bottleneck.rate(delivery, paths) or _bottleneck.rate_lower_bound(delivery, paths)
+    service, full = _service(delivery, rate)
+    return rate, service, full, _bottleneck.served_losses(delivery, service)
+
+
 def _with_one_limit(delivery: Delivery, base: Base, modelled: Replay, full: Floats) -> Base:
     """Return `base` with the levels corrected whose queue never ran empty: the queue has one limit, which a level shows
     that saw it both empty and full."""
@@ -93,20 +104,21 @@ def _with_one_limit(delivery: Delivery, base: Base, modelled: Replay, full: Floa
         found = _queue.ceiling(modelled.level, delivery.lost, gap, within)
         limits.append(found.limit if found is not None and found.losses_above >= MIN_FULL else None)
     known = [limit for limit, empty in zip(limits, base.emptied, strict=True) if empty and limit is not None]
-    per_packet, spans, sure = base.per_packet_ns.copy(), list[tuple[int, int, float]](), list[bool]()
-    for (first, after, held), empty, limit, least in zip(base.spans, base.emptied, limits, base.least_ns, strict=True):
-        level, shown = held, empty
+    per_packet, spans, errors = base.per_packet_ns.copy(), list[tuple[int, int, float]](), list[float]()
+    for (first, after, held), error, limit, least in zip(base.spans, base.error_ns, limits, base.least_ns, strict=True):
+        level, may_be_off = held, error
+        empty, packet_ns = np.isfinite(error), float(np.median(full[first:after]))
         if not empty and limit is not None and known:
             off = max(known) - limit
-            level, shown = float(np.clip(held - off * np.median(full[first:after]), 0.0, least)), True
+            level, may_be_off = float(np.clip(held - off * packet_ns, 0.0, least)), packet_ns
             level = held if abs(off) <= LIMIT_ERROR else level
-        elif not empty and spans and sure[-1] and spans[-1][2] <= least and not _rises(base, len(spans)):
+        elif not empty and spans and np.isfinite(errors[-1]) and spans[-1][2] <= least and not _rises(base, len(spans)):
             # Nothing shows another path than that before.
-            level, shown = spans[-1][2], True
+            level, may_be_off = spans[-1][2], errors[-1]
         per_packet[first:after] = level
         spans.append((first, after, level))
-        sure.append(shown)
-    return replace(base, per_packet_ns=per_packet, spans=tuple(spans), emptied=tuple(sure))
+        errors.append(may_be_off)
+    return replace(base, per_packet_ns=per_packet, spans=tuple(spans), error_ns=tuple(errors))
 
 
 def _rises(base: Base, level: int) -> bool:

@@ -16,6 +16,9 @@ from hindflight.channels.extraction.change_points import Floats
 from hindflight.channels.extraction.delivery import Delivery
 from hindflight.channels.extraction.link import Link, one_way_ns
 
+KNOWN_SHARE = 0.05
+"""Error of a delay, as a share of it, up to which it counts as known."""
+
 HOP = "bottleneck"
 """Name of the link that a capture shows."""
 
@@ -61,7 +64,7 @@ def interval_rows(delivery: Delivery, link: Link, verdicts: Attribution, origin_
     rows: list[dict[str, object]] = []
     sure = link.unshared and link.rate.known and link.rate.steady
     for t, until in pairwise(sorted({origin_ns, end, *inner})):
-        rate = link.rate.states[int(np.searchsorted(rate_cuts, t, side="right"))][2]
+        begun_ns, _, rate = link.rate.states[int(np.searchsorted(rate_cuts, t, side="right"))]
         level = int(np.searchsorted(delay_cuts, t, side="right"))
         first, _, _ = link.base.spans[level]
         passing = not any(outage.last_up_ns <= t < outage.over_ns for outage in outages)
@@ -70,12 +73,21 @@ def interval_rows(delivery: Delivery, link: Link, verdicts: Attribution, origin_
                 "kind": "interval", "hop": HOP, "direction": delivery.direction, "t_ns": t, "end_ns": until,
                 "lost": False, "cause": "none", "rate_bps": rate if link.rate.known else None,
                 "delay_ns": round(one_way_ns(delivery, link, first)),
-                "known": passing and sure and link.base.emptied[level],
+                "known": passing and sure and begun_ns not in link.rate.bounds and _is_shown(delivery, link, level),
             }
         )  # fmt: skip
     for outage in outages:
         rows.extend(_outage_rows(delivery.direction, outage))
     return sorted(rows, key=lambda row: int(str(row["t_ns"])))
+
+
+def _is_shown(delivery: Delivery, link: Link, level: int) -> bool:
+    """Return whether the capture shows a delay, to KNOWN_SHARE of it; with other traffic, which fills the queue, too,
+    only if it is the least of all."""
+    least = min(held for _, _, held in link.base.spans)
+    held = link.base.spans[level][2]
+    shown = link.base.error_ns[level] <= KNOWN_SHARE * max(held, 1.0)
+    return bool(shown and (delivery.from_flow.all() or held <= (1 + KNOWN_SHARE) * least))
 
 
 def _rate_cuts(delivery: Delivery, link: Link, left_ns: Floats, outages: Sequence[_Outage]) -> list[int]:

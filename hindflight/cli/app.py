@@ -22,6 +22,7 @@ COMMANDS = (
     "events",
     "series",
     "limits",
+    "verdicts",
     "score",
     "channel",
     "scenario",

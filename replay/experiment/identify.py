@@ -91,12 +91,14 @@ class CapturedVariant:
 
 @dataclass(frozen=True, slots=True)
 class Sender:
-    """What the open-loop replay has to know of the captured sender."""
+    """What the open-loop replay has to know of the captured sender; `steady_writes`: its application writes at a
+    constant rate, so that a timer of the application, too, releases departures."""
 
     mss_bytes: int
     header_bytes: int
     sack: bool
     initial_window_pkts: int | None
+    steady_writes: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +127,7 @@ def identify_variant(
         return _unknown("the capture lacks the start of the flow")
     shift_ns = int(record.t_ns[0]) - segments["t_ns"][0].as_py()
     begins, ends = (np.array([wait[i] for wait in waits], dtype=np.int64) + shift_ns for i in (0, 1))
-    paced, rounds = _paced_share(record, ends)
+    paced, rounds = (0.0, 0) if sender.steady_writes else _paced_share(record, ends)
     reductions = _reductions(events)
     at = np.searchsorted(begins, record.t_ns, side="right") - 1
     waiting = (at >= 0) & (record.t_ns <= ends[np.maximum(at, 0)]) if len(begins) else np.zeros(len(at), dtype=np.bool_)

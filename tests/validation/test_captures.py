@@ -16,8 +16,10 @@ from validation.__main__ import main
 from validation.calibration import calibrate, deviations
 from validation.captures.claims import CauseClaim, LossClaim, WindowClaim, claims_of
 from validation.captures.links import stretches_of
+from validation.captures.reliability import reliability
 from validation.captures.report import disturbed, judge_captures
 from validation.captures.scores import Counts, score_causes, score_losses, score_windows
+from validation.captures.spread import REPEATS, spreads_of
 from validation.captures.truth import FlowTruth, RunTruth, Steps, Tile, Transmission, read_truth
 from validation.captures.whatif import Pair, group_of, summarise
 
@@ -178,6 +180,23 @@ def test_the_command_prints_one_document(capsys: pytest.CaptureFixture[str], tmp
     )
     assert pooled["value"] > 0.9
     assert pooled["of"] > 20
+
+
+def test_the_spread_of_a_run_is_that_of_its_repeated_recordings(tmp_path: Path) -> None:
+    for number in range(1, REPEATS + 1):
+        shutil.copytree(FIXTURES / "S9-reno", tmp_path / f"S9.{number}-reno")
+    (key,), (spread,) = zip(*spreads_of(tmp_path).items(), strict=True)
+    assert key == ("S9-reno", 0)
+    assert (spread.recordings, spread.low_bps) == (REPEATS, spread.high_bps)
+    assert spread.holds(spread.low_bps)
+    assert not spread.holds(1.001 * spread.low_bps)
+    assert not replace(spread, recordings=REPEATS - 1).holds(spread.low_bps)
+
+
+def test_verdicts_are_counted_at_the_sender(run: RunTruth) -> None:
+    rows = {(row["about"], row["verdict"]): row for row in reliability(judge_captures(run.folder, print).flows)}
+    assert rows["vantage", "sender"] == {"about": "vantage", "verdict": "sender", "right": 1, "of": 1}
+    assert 0 < rows["need", "needed"]["right"] <= rows["need", "needed"]["of"]
 
 
 def test_factors_are_the_conformal_quantile_of_each_circumstance() -> None:

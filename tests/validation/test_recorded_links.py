@@ -42,7 +42,7 @@ HELD = [
     ("channel", "channel losses: precision"),
     ("channel", "queue losses: precision"),
     ("channel", "queue losses: recall"),
-    ("channel", "outage losses: recall"),
+    ("channel", "outage losses: precision"),
     ("channel", "time with rate off by more than 5 % (of s)"),
 ]
 """Lines of `python -m validation captures` that must pass."""

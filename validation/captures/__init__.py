@@ -1,4 +1,4 @@
-"""How right the analysis of captures is: recorded runs of the Linux stack, with the fate of every packet, judge it.
+"""The accuracy of the analysis of captures: recorded runs of the Linux stack, with the fate of every packet, judge it.
 
 `python -m validation captures DIR` prints it. `truth` says what happened in a run, `claims` what the analysis says of
 its captures, `scores` compares the two packet by packet, `links` the extracted channel with the emulated one, `whatif`

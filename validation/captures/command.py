@@ -28,12 +28,19 @@ def captures(
     what_if: Annotated[
         bool, typer.Option("--what-if", help="Also ask whatif about every sender's capture, which takes minutes.")
     ] = False,
+    links: Annotated[
+        int | None, typer.Option("--links", min=1, help="Ask whatif about the first links of each folder only.")
+    ] = None,
+    repeats: Annotated[
+        Path | None, typer.Option("--repeats", help="Folder of repeated recordings: Linux's own spread of goodput.")
+    ] = None,
     write: Annotated[Path | None, typer.Option("--write", help="Also write the lines as a Markdown page.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Judge the analysis of captures by the fate of every packet. A failure is shown; it is not an error."""
     from validation.captures.lines import cause_lines, engine_lines, link_lines, loss_lines, whatif_lines, window_lines
     from validation.captures.report import Judged, judge_captures
+    from validation.captures.spread import spreads_of
     from validation.captures.whatif import ask_all
     from validation.linux import validate_runs
 
@@ -48,18 +55,19 @@ def captures(
     flows = judged.flows
     lines = [*loss_lines(flows), *cause_lines(flows), *window_lines(flows), *link_lines(flows)]
     left_out = {run for run, _ in judged.left_out}
-    lines += engine_lines([run for run in runs if run.name not in left_out])
+    spreads = spreads_of(repeats) if repeats is not None else {}
+    lines += engine_lines([run for run in runs if run.name not in left_out], spreads)
     asked: list[Asked] = []
     pairs: list[Pair] = []
     if what_if:
         for folder in folders:
             with progress_on_stderr() as report:
-                answers, predictions = ask_all(folder, partial(_report, report, Path(f"whatif, {folder.name}")))
+                answers, predictions = ask_all(folder, partial(_report, report, Path(f"whatif, {folder.name}")), links)
             asked += answers
             pairs += predictions
         lines += whatif_lines(asked, pairs)
     if write is not None:
-        _write_page(write, lines, judged, folders)
+        _write_page(write, lines, judged, _what(judged, folders, links if what_if else None))
     if as_json:
         print_json(_document(judged, lines, asked, pairs))
     else:
@@ -67,12 +75,19 @@ def captures(
         _show_worst_runs(runs)
 
 
-def _write_page(page: Path, lines: Sequence[Line], judged: Judged, folders: Sequence[Path]) -> None:
+def _what(judged: Judged, folders: Sequence[Path], links: int | None) -> str:
+    """Say which recordings were judged."""
+    runs = len({flow.run for flow in judged.flows})
+    what = f"Judged: {runs} runs in {', '.join(folder.name for folder in folders)}."
+    if links is not None:
+        what += f" Predictions: the first {links} links of each set, chosen before anything was scored."
+    return what
+
+
+def _write_page(page: Path, lines: Sequence[Line], judged: Judged, what: str) -> None:
     from hindflight.toolkit.files import plain_os_errors, write_whole
     from validation.captures.page import render
 
-    runs = len({flow.run for flow in judged.flows})
-    what = f"Judged: {runs} runs in {', '.join(folder.name for folder in folders)}."
     with plain_os_errors(f"writing {page}"):
         write_whole(page, render(lines, what, judged.left_out))
 
@@ -82,8 +97,11 @@ def _report(report: Callable[[Path, float], None], what: Path, done: int, of: in
 
 
 def _document(judged: Judged, lines: Sequence[Line], asked: Sequence[Asked], pairs: Sequence[Pair]) -> dict[str, Any]:
+    from validation.captures.reliability import reliability
+
     return {
         "lines": [{**asdict(line), "verdict": line.verdict} for line in lines],
+        "verdicts": reliability(judged.flows),
         "flows": [asdict(flow) for flow in judged.flows],
         "left_out": [{"run": run, "reason": reason} for run, reason in judged.left_out],
         "what_if": [asdict(one) for one in asked],

@@ -12,7 +12,7 @@ from validation.captures.lines import Line
 
 INTRO = """# Accuracy on links that the code had not seen
 
-How right the analysis and the predictions are, measured on recordings of the Linux stack (6.18; reno, cubic and bbr)
+The errors of the analysis and of the predictions, measured on recordings of the Linux stack (6.18; reno, cubic and bbr)
 over emulated links drawn at random: GEO, MEO, LEO, HAPS and short paths, random and burst loss, steps of rate and
 delay, breaks, ACK loss, SACK or timestamps off, a limited receive window, an application that pauses, a second flow.
 The fate of every packet is known. `python -m validation captures DIR... --what-if --write docs/accuracy.md` writes
@@ -24,13 +24,15 @@ analysis says is unknown counts as neither right nor wrong; its share is given.
 * **Losses** are judged transmission by transmission; a loss at the receiver must name the right copy.
 * **Causes**: the mechanism of each retransmission, by the kernel's state at the next poll; a retransmission is
   spurious if an earlier copy had been delivered.
-* **cwnd** per round trip, where the network limits the sender; in-flight for bbr, whose cwnd shows in nothing.
+* **cwnd** per round trip, where the network limits the sender; data in flight for bbr, which seldom fills its cwnd.
 * **Channel**: the cause of each loss, and the delay and the rate of each stretch of 200 data packets or more.
-* **Engine**: the same link, losses and application replayed with the variant that was recorded.
+* **Engine**: the same link, losses and application replayed with the variant that was recorded. Linux's own spread is
+  the range of goodput over five further recordings of a run, with other random losses; only runs that miss the bound
+  have them, and not all of these.
 * **What-if**: each variant predicted from the captures of the other two, compared with its recording on the same
   link, whose random losses were others.
 
-The bounds are goals; a `fail` says how far there is to go.
+The bounds are goals. A value that misses its bound is marked `fail`.
 """
 
 

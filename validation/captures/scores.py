@@ -75,18 +75,25 @@ def _named(flow: FlowTruth, claims: Sequence[LossClaim]) -> set[int]:
 
 @dataclass(frozen=True, slots=True)
 class CauseScore:
-    """Counts of each cause that occurs or is claimed; `spurious_shown` counts what the capture itself shows."""
+    """Counts of each cause that occurs or is claimed; `spurious_shown` counts what the capture itself shows, `needed`
+    retransmissions of which no earlier copy had arrived."""
 
     by_cause: dict[str, Counts] = field(default_factory=dict)
     spurious: Counts = field(default_factory=Counts)
     spurious_shown: Counts = field(default_factory=Counts)
+    needed: Counts = field(default_factory=Counts)
 
     def __add__(self, other: CauseScore) -> CauseScore:
         """Pool two flows."""
         causes = {**self.by_cause}
         for cause, counts in other.by_cause.items():
             causes[cause] = causes.get(cause, Counts()) + counts
-        return CauseScore(causes, self.spurious + other.spurious, self.spurious_shown + other.spurious_shown)
+        return CauseScore(
+            causes,
+            self.spurious + other.spurious,
+            self.spurious_shown + other.spurious_shown,
+            self.needed + other.needed,
+        )
 
 
 def score_causes(flow: FlowTruth, claims: Iterable[CauseClaim]) -> CauseScore:
@@ -112,14 +119,17 @@ def score_causes(flow: FlowTruth, claims: Iterable[CauseClaim]) -> CauseScore:
     return CauseScore(by_cause, *_score_spurious(flow, claimed))
 
 
-def _score_spurious(flow: FlowTruth, claimed: dict[int, CauseClaim]) -> tuple[Counts, Counts]:
+def _score_spurious(flow: FlowTruth, claimed: dict[int, CauseClaim]) -> tuple[Counts, Counts, Counts]:
     graded = [packet for packet in flow.transmissions if packet.retransmitted and not packet.ungraded]
     said = {record for record, claim in claimed.items() if claim.spurious}
     were = {packet.record for packet in graded if packet.spurious}
     shown = {packet.record for packet in graded if packet.shown}
     said &= {packet.record for packet in graded}
     all_ = Counts(len(said & were), len(said - were), len(were - said))
-    return all_, Counts(len(said & shown), len(said - were), len(shown - said))
+    truly = {packet.record for packet in graded} - were
+    needed = {record for record, claim in claimed.items() if claim.spurious is False} & {p.record for p in graded}
+    counts = Counts(len(needed & truly), len(needed - truly), len(truly - needed))
+    return all_, Counts(len(said & shown), len(said - were), len(shown - said)), counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +174,7 @@ def quantile(values: Sequence[float], share: float) -> float | None:
 
 
 def score_windows(flow: FlowTruth, claims: Sequence[WindowClaim]) -> WindowScore:
-    """cwnd by its median in each round trip; for bbr, whose cwnd shows in nothing, the mean in-flight."""
+    """cwnd by its median in each round trip; for bbr, which seldom fills its cwnd, the mean in-flight."""
     bbr = flow.congestion_control == "bbr"
     ordered = sorted(claims, key=lambda claim: claim.t_ns)
     times = [claim.t_ns for claim in ordered]

@@ -144,8 +144,11 @@ def group_of(params: Mapping[str, Any]) -> str:
     return "steady" if params.get("loss", "none") == "none" else "loss"
 
 
-def ask_all(folder: Path, on_done: Callable[[int, int], None]) -> tuple[list[Asked], list[Pair]]:
-    """Ask `whatif` about each sender's capture in `folder` for all variants that were recorded on its link.
+def ask_all(
+    folder: Path, on_done: Callable[[int, int], None], first: int | None = None
+) -> tuple[list[Asked], list[Pair]]:
+    """Ask `whatif` about each sender's capture in `folder` for all variants that were recorded on its link, with
+    `first` about so many links, in the order of their names.
 
     Disturbed recordings are left out.
     """
@@ -155,6 +158,7 @@ def ask_all(folder: Path, on_done: Callable[[int, int], None]) -> tuple[list[Ask
             continue
         link, _, control = run.name.rpartition("-")
         links.setdefault(link, {})[control] = run
+    links = dict(list(links.items())[:first])
     captures = [(link, control) for link, runs in links.items() for control in runs]
     asked, pairs = [], []
     for number, (link, control) in enumerate(captures, 1):

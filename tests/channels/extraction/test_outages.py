@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -56,7 +58,33 @@ def test_while_other_traffic_passes_there_is_no_outage() -> None:
     assert _outages(delivery) == []
 
 
-@pytest.mark.parametrize(("others", "least"), [(0, 6), (20, 10)])
-def test_the_length_that_no_burst_has_grows_with_the_bursts(others: int, least: int) -> None:
-    run = attribution._Run(0, 0, 1, None, False, 0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
-    assert attribution._least_run(np.full(others, 2), run) == least
+@pytest.mark.parametrize(("others", "least"), [(0, 10), (20, 13)])
+def test_the_length_that_no_burst_has_depends_on_the_bursts(others: int, least: int) -> None:
+    assert attribution._least_run([2] * others) == least
+
+
+def test_the_length_that_no_burst_has_grows_with_theirs() -> None:
+    assert attribution._least_run([6] * 20) > 2 * attribution._least_run([2] * 20)
+
+
+def test_a_short_break_takes_the_acks_of_what_arrived_before_it() -> None:
+    # 50 ms of break, and what was under way for 20 ms: too short to tell by its losses alone.
+    broken = _delivery(list(range(200, 208)), trip_ms=40.0)
+    assert _outages(broken) == []
+    covered, silent = broken.covered_ns.copy(), range(196, 200)
+    covered[list(silent)] = broken.acked_ns[212]
+    acked = np.where(np.isin(np.arange(600), list(silent)), -1, broken.acked_ns)
+    quiet = replace(
+        broken, covered_ns=covered, acked_ns=acked, prompt=acked >= 0, ack_t_ns=broken.acked_ns[acked >= 0]
+    )  # fmt: skip
+    assert _outages(quiet) == [(200, 207)]
+
+
+def test_a_link_that_passes_acks_is_not_broken() -> None:
+    # 12 losses over 110 ms: without ACKs an outage, with them none.
+    lost = list(range(200, 230))
+    delivery = _delivery(lost, trip_ms=20.0)
+    assert _outages(delivery) == [(200, 229)]
+    passing = np.sort(np.concatenate((delivery.ack_t_ns, delivery.t_ns[[210, 220]])))
+    few = replace(_delivery(lost[:15], trip_ms=20.0), ack_t_ns=passing)
+    assert _outages(few) == []
