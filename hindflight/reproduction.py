@@ -168,7 +168,7 @@ def _effort(full: bool) -> str:
     if full:
         return (
             f"Runs per configuration: {FULL.first} to {FULL.maximum}, until an interval is narrower than half the "
-            "tolerance."
+            "tolerance or the 99.9 % interval decides an ordering."
         )
     return (
         f"Runs per configuration: {QUICK.first} to {QUICK.maximum} (--quick). A verdict on numbers and orderings is "
