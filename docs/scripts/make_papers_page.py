@@ -23,18 +23,20 @@ KINDS = ("value", "ratio", "range", "ordering", "shape", "knee")
 Row = Mapping[str, Any]
 
 
-def main(folders: Sequence[str]) -> None:
-    """Write the page from the documents in `folders`."""
-    PAGE.write_text(page([json.loads((Path(folder) / "claims.json").read_text()) for folder in folders]))
+def main(arguments: Sequence[str]) -> None:
+    """Write the page from the documents in folders; what follows `--note` says how these runs differ from `--full`."""
+    folders, _, note = " ".join(arguments).partition(" --note ")
+    documents = [json.loads((Path(folder) / "claims.json").read_text()) for folder in folders.split()]
+    PAGE.write_text(page(documents, note))
 
 
-def page(documents: Sequence[Mapping[str, Any]]) -> str:
-    """Return the page; `documents` are contents of claims.json."""
+def page(documents: Sequence[Mapping[str, Any]], note: str = "") -> str:
+    """Return the page; `documents` are contents of claims.json, `note` is a sentence about how they were made."""
     found: dict[str, tuple[list[Row], bool]] = {}
     for document in documents:
         for name in document["seconds"]:
             found[name] = ([row for row in document["claims"] if row["paper"] == name], document["full"])
-    lines = [_HEAD]
+    lines = [_HEAD, *([f"**This page:** {note}", ""] if note else [])]
     lines += _totals([row for name in PAPERS if name in found for row in _default(found[name][0])], "With our defaults")
     literal = [row for name in PAPERS if name in found for row in _literal(paper_of(name), found[name][0])]
     title = "With everything that the texts state taken literally"
