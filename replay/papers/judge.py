@@ -73,7 +73,7 @@ def reproduce_paper(
     for claim in claims:
         on_step(claim.claim_id)
         judged = judge_claim(paper, claim, effort, bench)
-        result.judged.append(judged if _looked_into(paper, judged) else _without_experiment(judged))
+        result.judged.append(judged if _is_explained(paper, judged) else _without_experiment(judged))
     if not effort.quick:
         _explain(result, effort, bench, on_step)
         for reading in paper.readings:
@@ -156,9 +156,10 @@ def _explain(result: Result, effort: Effort, bench: Bench, on_step: Callable[[st
         result.judged[at] = replace(judged, reason=_reason(judged, experiment, outcomes))
 
 
-def _looked_into(paper: Paper, judged: Judged) -> bool:
-    """Return whether a claim needs no experiment or has one."""
-    return judged.claim.by != "engine" or judged.verdict in EXPLAINED or judged.claim.claim_id in paper.experiments
+def _is_explained(paper: Paper, judged: Judged) -> bool:
+    """Return whether a claim has an experiment or needs none: too few runs need more runs."""
+    needs = judged.claim.by == "engine" and judged.verdict in {"partly", "not_reproduced"}
+    return not needs or judged.claim.claim_id in paper.experiments
 
 
 def _without_experiment(judged: Judged) -> Judged:
