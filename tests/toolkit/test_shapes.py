@@ -17,7 +17,7 @@ EVENTS = pa.table({name: pa.array([], kind) for name, kind in (
 
 
 def _segment(t_ms: float, direction: str = "b2a", **fields: Any) -> dict[str, Any]:
-    plain = {"flags": 16, "ack": 1, "window": 1000, "ts_val": None, "sack": [], "payload_bytes": 0}
+    plain: dict[str, Any] = {"flags": 16, "ack": 1, "window": 1000, "ts_val": None, "sack": [], "payload_bytes": 0}
     return {"t_ns": round(t_ms * MS), "direction": direction, **plain, **fields}
 
 

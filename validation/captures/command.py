@@ -80,7 +80,7 @@ def _what(judged: Judged, folders: Sequence[Path], links: int | None) -> str:
     runs = len({flow.run for flow in judged.flows})
     what = f"Judged: {runs} runs in {', '.join(folder.name for folder in folders)}."
     if links is not None:
-        what += f" Predictions: the first {links} links of each set, chosen before anything was scored."
+        what += f" Predictions: the first {links} links of each set in the order of their names (`--links {links}`)."
     return what
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import groupby
+from textwrap import fill
 
 from validation.captures.lines import Line
 
@@ -18,8 +19,7 @@ delay, breaks, ACK loss, SACK or timestamps off, a limited receive window, an ap
 The fate of every packet is known. `python -m validation captures DIR... --what-if --write docs/accuracy.md` writes
 this page.
 
-{what} All runs count, but for those that the recorder disturbed: {left_out}. What the
-analysis says is unknown counts as neither right nor wrong; its share is given.
+{judged}
 
 * **Losses** are judged transmission by transmission; a loss at the receiver must name the right copy.
 * **Causes**: the mechanism of each retransmission, by the kernel's state at the next poll; a retransmission is
@@ -36,10 +36,15 @@ The bounds are goals. A value that misses its bound is marked `fail`.
 """
 
 
+UNKNOWN = "What the analysis says is unknown counts as neither right nor wrong; its share is given."
+PAGE_WIDTH = 118
+
+
 def render(lines: Sequence[Line], what: str, left_out: Sequence[tuple[str, str]]) -> str:
     """Return the page as Markdown; `what` says which recordings were judged."""
     named = "; ".join(f"{run} ({reason})" for run, reason in left_out) or "none"
-    parts = [INTRO.format(what=what, left_out=named)]
+    judged = f"{what} All runs count, but for those that the recorder disturbed: {named}. {UNKNOWN}"
+    parts = [INTRO.format(judged=fill(judged, PAGE_WIDTH, break_long_words=False))]
     for subject, own in groupby(lines, key=lambda line: line.subject):
         rows = [
             f"| {line.metric} | {_number(line.value)} | {_bound(line)} | {line.of} | {_verdict(line)} |" for line in own

@@ -107,7 +107,11 @@ fn losses_of_the_direction_that_its_data_use_hit_a_flow_backward() {
     let one = format!(
         r#"{{"name": "l", "forward": {{"delay_ns": 1000000}}, "reverse": {{"delay_ns": 1000000, {lossy}}}}}"#
     );
-    let forth = finished(&config(r#""a", "b""#, &[one.clone()], &flow("")));
+    let forth = finished(&config(
+        r#""a", "b""#,
+        std::slice::from_ref(&one),
+        &flow(""),
+    ));
     let back = finished(&config(
         r#""a", "b""#,
         &[one],

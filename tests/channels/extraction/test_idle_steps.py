@@ -29,7 +29,7 @@ def _delivery(trip_ms: np.ndarray) -> Delivery:
 
 
 def _cuts(delivery: Delivery) -> list[int]:
-    wait = np.tile(np.arange(BURST), BURSTS) * float(MS)
+    wait = (np.tile(np.arange(BURST), BURSTS) * MS).astype(np.float64)
     whole = (Stretch(0, N, float((delivery.acked_ns - delivery.t_ns).min())),)
     return [stretch.first for stretch in split_where_idle(delivery, whole, wait, np.full(N, float(MS)))][1:]
 

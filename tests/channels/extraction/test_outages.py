@@ -74,10 +74,10 @@ def test_a_short_break_takes_the_acks_of_what_arrived_before_it() -> None:
     covered, silent = broken.covered_ns.copy(), range(196, 200)
     covered[list(silent)] = broken.acked_ns[212]
     acked = np.where(np.isin(np.arange(600), list(silent)), -1, broken.acked_ns)
-    quiet = replace(
+    idle = replace(
         broken, covered_ns=covered, acked_ns=acked, prompt=acked >= 0, ack_t_ns=broken.acked_ns[acked >= 0]
     )  # fmt: skip
-    assert _outages(quiet) == [(200, 207)]
+    assert _outages(idle) == [(200, 207)]
 
 
 def test_a_link_that_passes_acks_is_not_broken() -> None:

@@ -11,6 +11,8 @@ use crate::tcp::sender::Sender;
 
 /// Linux (`pipe(7)`): capacity of a pipe, 16 pages.
 const PIPE_BYTES: u64 = 65_536;
+/// The largest piece of a write: the largest burst (`Sender::piece_room`).
+const MAX_PIECE_BYTES: u64 = 65_536;
 /// Linux (`tcp_sndbuf_expand`): memory of a send buffer when a connection is established: two windows of ten packets.
 const SEND_BUFFER_BYTES: u64 = 2 * 10 * 2304;
 /// Linux (`tcp_wmem`): maximum of the same.
@@ -43,11 +45,11 @@ impl Relay {
             buffer: send_buffer(onward),
             capacity_bytes: receive.unwrap_or(upstream.receive_buffer_bytes)
                 + PIPE_BYTES
-                + send.unwrap_or(0),
+                + send.map_or(0, |send| send + MAX_PIECE_BYTES),
         }
     }
 
-    /// Size of all memory in octets.
+    /// Size of all memory in octets, and of the piece that a socket takes whole once it has room for an octet.
     pub fn capacity_bytes(&self) -> u64 {
         self.capacity_bytes
     }
