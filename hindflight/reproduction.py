@@ -167,12 +167,12 @@ def _effort(full: bool) -> str:
 
     if full:
         return (
-            f"Runs per configuration: {FULL.first} to {FULL.most}, until an interval is narrower than half the "
-            "tolerance."
+            f"Runs per configuration: {FULL.first} to {FULL.maximum}, until an interval is narrower than half the "
+            "tolerance or the 99.9 % interval decides an ordering."
         )
     return (
-        f"Runs per configuration: {QUICK.first} to {QUICK.most} (--quick). A verdict is given only if the 99.9 % "
-        "interval says the same; --full decides the rest."
+        f"Runs per configuration: {QUICK.first} to {QUICK.maximum} (--quick). A verdict on numbers and orderings is "
+        "given only if the 99.9 % interval says the same; --full decides the rest."
     )
 
 

@@ -9,32 +9,34 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from hindflight.replay.papers.lab import DEFAULT, Bench, Lab
-from hindflight.replay.papers.model import Claim, Experiment, Figure, Judged, Paper, Part, Point, Reading
+from hindflight.replay.papers.model import Claim, Experiment, Figure, Judged, Paper, Part, Point, Reading, Verdict
 from hindflight.replay.papers.verdicts import holds, settled, verdict_of
 
 NOT_TESTABLE = "not testable"
-MOST_AT_ONCE = 8.0
+MAX_AT_ONCE = 8.0
 """Times as many runs as before are made at once: fewer runs say badly how many are needed."""
+EXPLAINED: tuple[Verdict, ...] = ("reproduced", "not_testable")
+"""Verdicts that need no experiment."""
 MAX_SHOWN = 4
 """Parts that a reason lists."""
 
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How many runs a claim takes: `first` to begin with, more until its intervals are narrow, `most` at most.
+    """How many runs a claim takes: `first` to begin with, more until its intervals are narrow, and `maximum` at most.
 
-    `readings` and `figures` take a fixed number. A `quick` verdict must hold at 99.9 % and takes no more than `most`.
+    `readings` and `figures` take a fixed number. A `quick` verdict must hold at 99.9 %.
     """
 
     first: int
-    most: int
+    maximum: int
     readings: int
     figures: int
     quick: bool
 
 
-QUICK = Effort(first=10, most=40, readings=0, figures=10, quick=True)
-FULL = Effort(first=20, most=1000, readings=10, figures=20, quick=False)
+QUICK = Effort(first=10, maximum=40, readings=0, figures=10, quick=True)
+FULL = Effort(first=20, maximum=1000, readings=10, figures=20, quick=False)
 
 
 @dataclass(slots=True)
@@ -70,7 +72,8 @@ def reproduce_paper(
     result = Result(paper)
     for claim in claims:
         on_step(claim.claim_id)
-        result.judged.append(judge_claim(paper, claim, effort, bench))
+        judged = judge_claim(paper, claim, effort, bench)
+        result.judged.append(judged if _is_explained(paper, judged) else _without_experiment(judged))
     if not effort.quick:
         _explain(result, effort, bench, on_step)
         for reading in paper.readings:
@@ -86,13 +89,13 @@ def reproduce_paper(
 
 def _fixed(effort: Effort) -> Effort:
     """Return the effort of a reading that is shown and not counted: a fixed number of runs."""
-    return replace(effort, first=effort.readings, most=effort.readings)
+    return replace(effort, first=effort.readings, maximum=effort.readings)
 
 
 def judge_claim(paper: Paper, claim: Claim, effort: Effort, bench: Bench, reading: Reading = DEFAULT) -> Judged:
-    """Judge one claim under one reading."""
+    """Judge one claim under one reading. A judge that takes fewer runs than it may is asked once."""
     if claim.by == NOT_TESTABLE:
-        return Judged(claim, reading.name, (), "not_testable", 0, "the paper gives nothing to measure it by")
+        return Judged(claim, reading.name, (), "not_testable", 0, claim.untestable)
     if claim.claim_id not in paper.judges:
         raise ValueError(f"{claim.claim_id} has no judge")
     effort = _within_paper(effort, paper)
@@ -103,24 +106,25 @@ def judge_claim(paper: Paper, claim: Claim, effort: Effort, bench: Bench, readin
             parts = paper.judges[claim.claim_id](lab, claim)
         except ZeroDivisionError:
             parts = [holds("a ratio", None, note="no data arrived in the runs that it divides by")]
-        if not lab.used or runs >= effort.most or settled(parts, strict=effort.quick):
+        taken = max(lab.taken, default=0)
+        if taken < runs or runs >= effort.maximum or settled(parts, strict=effort.quick):
             break
         runs = _next(runs, parts, effort)
     verdict = verdict_of(parts, strict=effort.quick)
-    return Judged(claim, reading.name, tuple(parts), verdict, runs if lab.used else 0, _why(parts, verdict))
+    return Judged(claim, reading.name, tuple(parts), verdict, taken, _why(parts, verdict))
 
 
 def _within_paper(effort: Effort, paper: Paper) -> Effort:
     """Return `effort` with no more runs than the paper's configurations take."""
-    most = min(effort.most, paper.most_quick_runs if effort.quick else paper.most_runs)
-    return replace(effort, first=min(effort.first, most), most=most)
+    maximum = min(effort.maximum, paper.max_quick_runs if effort.quick else paper.max_runs)
+    return replace(effort, first=min(effort.first, maximum), maximum=maximum)
 
 
 def _next(runs: int, parts: Sequence[Part], effort: Effort) -> int:
     """Return how many runs to make next: as many as the parts seem to need, at least half as many again, doubled for
     quick verdicts, which do not know what 99.9 % needs."""
-    needed = 2.0 if effort.quick else min(MOST_AT_ONCE, 1.1 * max(part.more for part in parts))
-    return int(min(effort.most, max(1.5, needed) * runs))
+    needed = 2.0 if effort.quick else min(MAX_AT_ONCE, 1.1 * max(part.more for part in parts))
+    return int(min(effort.maximum, max(1.5, needed) * runs))
 
 
 def _why(parts: Sequence[Part], verdict: str) -> str:
@@ -142,7 +146,7 @@ def _explain(result: Result, effort: Effort, bench: Bench, on_step: Callable[[st
     """Run the experiments of the claims that are not reproduced, and add what they showed to the reasons."""
     for at, judged in enumerate(result.judged):
         experiment = result.paper.experiments.get(judged.claim.claim_id)
-        if experiment is None or judged.verdict in {"reproduced", "not_testable"}:
+        if experiment is None or judged.verdict in EXPLAINED:
             continue
         outcomes = []
         for reading in experiment.readings:
@@ -152,11 +156,39 @@ def _explain(result: Result, effort: Effort, bench: Bench, on_step: Callable[[st
         result.judged[at] = replace(judged, reason=_reason(judged, experiment, outcomes))
 
 
+def _is_explained(paper: Paper, judged: Judged) -> bool:
+    """Return whether a claim has an experiment or needs none: too few runs need more runs."""
+    needs = judged.claim.by == "engine" and judged.verdict in {"partly", "not_reproduced"}
+    return not needs or judged.claim.claim_id in paper.experiments
+
+
+def _without_experiment(judged: Judged) -> Judged:
+    return replace(judged, reason=_sentences(judged.reason, "No experiment on it yet"))
+
+
+OUTCOMES: dict[str, tuple[Verdict, ...]] = {
+    "reproduced with": ("reproduced",),
+    "not reproduced, or in part, with": ("not_reproduced", "partly"),
+    "undecided with": ("too_few_runs",),
+}
+"""Outcomes of an experiment as a reason names them."""
+
+
 def _reason(judged: Judged, experiment: Experiment, outcomes: Sequence[Judged]) -> str:
-    """Return the measured reason: what varying the assumption does to the verdict, and what we conclude."""
-    moved = [each.reading for each in outcomes if each.verdict == "reproduced"]
-    if moved:
-        shown = f"Reproduced with {experiment.assumption}: {', '.join(moved)}."
-    else:
-        shown = f"Varying {experiment.assumption} does not reproduce it ({', '.join(e.reading for e in outcomes)})."
-    return " ".join(text for text in (judged.reason + ".", shown, experiment.text) if text.strip("."))
+    """Return the measured reason: the verdict under each reading of the experiment, and what we take for the cause.
+
+    A claim that its runs do not decide has no cause.
+    """
+    found = []
+    for words, verdicts in OUTCOMES.items():
+        names = [each.reading for each in outcomes if each.verdict in verdicts]
+        if names:
+            found.append(f"{words} {', '.join(names)}")
+    runs = max(each.runs for each in outcomes)
+    varied = f"Varied ({runs} runs each): {experiment.assumption}; {'; '.join(found)}"
+    cause = f"Supposed cause: {experiment.text}" if experiment.text and judged.verdict != "too_few_runs" else ""
+    return _sentences(judged.reason, varied, cause)
+
+
+def _sentences(*texts: str) -> str:
+    return " ".join(text.rstrip(".") + "." for text in texts if text)

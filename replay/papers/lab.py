@@ -113,7 +113,8 @@ def _rows_of(table: pa.Table, run_id: int) -> pa.Table:
 class Lab:
     """What a judge or a figure sees: the first `runs` seeds of every cell, under one reading.
 
-    `used` collects the cells that were asked for. `quick` asks for fewer points of a sweep.
+    `used` collects the cells that were asked for, `taken` how many runs of them. `quick` asks for fewer points of a
+    sweep.
     """
 
     bench: Bench
@@ -121,6 +122,12 @@ class Lab:
     quick: bool
     reading: Reading = DEFAULT
     used: set[Cell] = field(default_factory=set)
+    taken: set[int] = field(default_factory=set)
+
+    def use(self, cells: Iterable[Cell], runs: int | None = None) -> None:
+        """Note that `runs` runs of each of `cells` are looked at, or those of all seeds."""
+        self.used.update(cells)
+        self.taken.add(self.runs if runs is None else runs)
 
     def read(self, cell: Cell) -> Cell:
         """Return `cell` under the reading."""
@@ -129,7 +136,7 @@ class Lab:
 
     def run(self, *cells: Cell) -> None:
         """Make the runs of `cells` together, which is faster than one cell after another."""
-        self.used.update(cells)
+        self.use(cells)
         self.bench.make((self.read(cell), seed) for cell in cells for seed in self.seeds)
 
     @property
@@ -151,22 +158,22 @@ class Lab:
 
     def recorded(self, cell: Cell, seed: int = 1, *, segments: bool = False) -> Tables:
         """Return the tables of one recorded run: with `segments` all of them, else the state of the senders."""
-        self.used.add(cell)
+        self.use([cell], 1)
         each = (self.read(cell), seed)
         return self.bench.record([each], segments=segments)[each]
 
     def observe(
-        self, cells: Iterable[Cell], look: Look[Seen], *, most: int | None = None, segments: bool = True
+        self, cells: Iterable[Cell], look: Look[Seen], *, maximum: int | None = None, segments: bool = True
     ) -> list[list[Seen]]:
-        """Return what `look` sees of the tables of every run of each of `cells`, of the first `most` seeds at most.
+        """Return what `look` sees of the tables of every run of each of `cells`, of the first `maximum` seeds.
 
         The tables are all, or without `segments` the states of the senders.
 
         `look` is a named function; its name is the key under which what it saw is kept.
         """
         cells = list(cells)
-        self.used.update(cells)
-        seeds = self.seeds[:most]
+        seeds = self.seeds[:maximum]
+        self.use(cells, len(seeds))
         seen = self.bench.observe(
             [(self.read(cell), seed) for cell in cells for seed in seeds], look, segments=segments
         )
@@ -177,7 +184,7 @@ class Lab:
 
         `measure` is a named function; its name is the key under which its values are kept.
         """
-        self.used.add(cell)
+        self.use([cell])
         key = self.read(cell)
         self.bench.measure([(key, seed) for seed in self.seeds], measure, segments=segments)
         return np.array([self.bench.measured[key, seed, measure.__qualname__] for seed in self.seeds])

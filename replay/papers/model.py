@@ -43,6 +43,8 @@ class Claim:
     by: By
     text: str
     accept: tuple[float, float] | None = None
+    untestable: str = ""
+    """Why it is not testable, where it is not."""
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -67,8 +69,7 @@ class Estimate:
 class Part:
     """One cell of a claim: its state at 95 %, and the state at 99.9 %.
 
-    `more` is about how many times as many runs would decide it with an interval narrower than half the tolerance: 1 if
-    these are enough.
+    `more` is about how many times as many runs would be enough (see `verdicts.py`): 1 if these are.
     """
 
     name: str
@@ -83,7 +84,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A claim with its parts, its verdict, and the most runs that one of its cells took (0: none was needed).
+    """A claim with its parts, its verdict, and the maximum number of runs of one of its cells (0: none was needed).
 
     `reading` is the name of the reading under which the runs were made. `reason` says why it is not reproduced.
     """
@@ -203,9 +204,9 @@ class Paper:
     extras: tuple[Figure, ...] = ()
     not_built: tuple[str, ...] = ()
     """What would go beyond the paper and is not built, each with the reason."""
-    most_runs: int = 1000
-    most_quick_runs: int = 40
-    """Runs of a configuration at most, under `--full` and `--quick`."""
+    max_runs: int = 1000
+    max_quick_runs: int = 40
+    """Maximum number of runs of a configuration under `--full` and `--quick`."""
 
 
 class Judges(dict[str, JudgeFunction]):

@@ -3,7 +3,11 @@
 * A value, ratio, range or knee holds if its 95 % interval lies inside the accepted bounds, holds partly if it overlaps
   them, and does not hold if it lies outside.
 * An ordering holds if the 95 % interval of the paired difference lies above zero, and not if it lies below.
-* A shape is a predicate in code.
+* A shape is a predicate in code. It has no interval: `holds` takes the runs as they are.
+
+The runs are looked at several times. More are made until the 99.9 % interval excludes zero, or lies on one side of a
+bound, or until the 95 % interval is narrow, wherever it lies; only the last look decides an ordering at 95 %. So
+several looks hardly raise the rate of wrong verdicts.
 
 Runs nothing. An interval of no width (exact arithmetic, or a path without randomness) is treated as any other.
 """
@@ -55,10 +59,10 @@ def _inside(low: float, high: float, bounds: tuple[float, float]) -> State:
 
 
 def ordered(name: str, found: Estimate) -> Part:
-    """Return whether the difference `found` is above zero."""
+    """Return whether the difference `found` is above zero. Runs are enough when the 99.9 % interval excludes zero."""
     state, strict = _sign(found.low, found.high), _sign(found.low_999, found.high_999)
-    half = (found.high - found.low) / 2
-    more = 1.0 if state != "undecided" else (half / abs(found.value)) ** 2 if found.value else float("inf")
+    half = (found.high_999 - found.low_999) / 2
+    more = 1.0 if strict != "undecided" else (half / abs(found.value)) ** 2 if found.value else float("inf")
     return Part(name, state, strict, found.value, found.low, found.high, max(1.0, more))
 
 
@@ -69,7 +73,10 @@ def _sign(low: float, high: float) -> State:
 
 
 def holds(name: str, fact: bool | None, value: float | None = None, note: str = "") -> Part:
-    """Return whether a predicate holds; None where the runs do not decide it."""
+    """Return whether a predicate holds; None where the runs do not decide it.
+
+    A predicate has no interval, so `strict_state` is its state and says nothing of 99.9 %.
+    """
     state: State = "undecided" if fact is None else "yes" if fact else "no"
     return Part(name, state, state, value, value, value, note=note)
 
@@ -83,7 +90,7 @@ def settled(parts: Sequence[Part], *, strict: bool) -> bool:
     """Return whether more runs would change nothing.
 
     That is so if some part holds and another does not, both at 99.9 %; or, with `strict`, if the verdict stands at
-    99.9 %, and else if every part is decided and its interval narrow enough.
+    99.9 %, and else if every part is decided and has enough runs (`Part.more`).
     """
     if {"yes", "no"} <= {_state(part, strict=True) for part in parts}:
         return True

@@ -129,5 +129,5 @@ def page_s(rows: Rows) -> float:
 
 
 def stalled_s(rows: Rows) -> float:
-    """Time in s that playback stood still or had not begun."""
+    """Time in s that playback stopped or had not begun."""
     return float(rows[0]["stalled_ns"]) / 1e9

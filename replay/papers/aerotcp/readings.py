@@ -75,6 +75,11 @@ def _client_window(size: str) -> Reading:
 
 
 _WINDOWS = tuple(_client_window(size) for size in ("16 KiB", "32 KiB"))
+_LOWER_QUEUE = Reading(
+    "queue 200",
+    "a queue that holds more than the fixed windows of all connections, and less than the open ones",
+    (("links.satellite.queue", "200 pkts"),),
+)
 EXPERIMENTS: dict[str, Experiment] = {
     "004-C22": Experiment("the window of the clients, delayed ACKs", (*_WINDOWS, DELAYED)),
     "004-C23": Experiment(
@@ -89,4 +94,5 @@ EXPERIMENTS: dict[str, Experiment] = {
         "With 64 KiB and no errors SACK end to end fills the link as well, so splitting has little to gain.",
     ),
     "004-C26": Experiment("the share of a connection, delayed ACKs, bursts", (ADAPTIVE, DELAYED, BURSTS)),
+    "004-C28": Experiment("the queue of the satellite link", (_LOWER_QUEUE,)),
 }

@@ -39,15 +39,31 @@ def _loses(variant: str, window: int, lost: int) -> Tables:
     return run_with_losses(cell, SATELLITE, tuple(range(window, window + lost)))
 
 
+_NEEDED_PKTS: dict[int, int | None] = {1: 4, 2: 10, 3: None}
+"""By the paper: the window above which so many losses in a row need no timeout; three always do."""
+_INITIAL_WINDOWS = {1: (2, 3, 4, 7), 2: (7, 8, 9, 10, 19), 3: (8, 9, 10, 11, 23, 39)}
+"""Initial windows of the cases: on both sides of each threshold and far above; the window has grown by the loss."""
+
+
 def fast_retransmit_parts() -> list[Part]:
     """Return whether Reno recovers one loss above 4 packets, two above 10, and three never without a timeout."""
-    cases = ((1, 5, 0), (1, 8, 0), (1, 2, 1), (2, 11, 0), (2, 20, 0), (2, 8, 1), (3, 12, 1), (3, 24, 1), (3, 40, 1))
     parts = []
-    for lost, window, expected in cases:
-        found = timeouts_of(_loses("reno", window, lost))
-        what = "a timeout" if expected else "no timeout"
-        parts.append(holds(f"{lost} lost, window of {window}: {what}", (found > 0) == (expected > 0), found))
+    for lost, needed in _NEEDED_PKTS.items():
+        for window in _INITIAL_WINDOWS[lost]:
+            tables = _loses("reno", window, lost)
+            flight = _flight_pkts(tables, window + 1)
+            recovers = needed is not None and flight > needed
+            what = "no timeout" if recovers else "a timeout"
+            timeouts = timeouts_of(tables)
+            parts.append(holds(f"{lost} lost of {flight} in flight: {what}", (timeouts == 0) == recovers, timeouts))
     return parts
+
+
+def _flight_pkts(tables: Tables, first_lost: int) -> int:
+    """Return the packets from the first lost one to the last that left before a retransmission: the window then."""
+    sent = sent_by(tables, MSS_BYTES)
+    before = next(at for at, each in enumerate(sent) if each.again)
+    return max(each.number for each in sent[:before]) - first_lost + 1
 
 
 def one_loss_per_rtt_parts() -> list[Part]:

@@ -22,8 +22,8 @@ FLOWS = {CUBIC: "CUBIC", ASRAN: "ASRAN"}
 NEWRENO, ASRAN_NEWRENO = "newreno", "asran-newreno"
 BREAK_S, RESTORED_S = 20.0, 35.0
 """When the relays exchange their places, and when the route is restored."""
-MOST_RUNS, MOST_QUICK_RUNS = 40, 10
-"""Recorded runs of a cell at most."""
+MAX_RUNS, MAX_QUICK_RUNS = 40, 10
+"""Maximum number of recorded runs of a cell."""
 
 INSTABILITY = Cell(SHARED, "cubic")
 HEAVY = INSTABILITY.but(
@@ -77,8 +77,8 @@ def throughput(tables: Tables) -> Throughput:
 
 def per_second(lab: Lab, cell: Cell) -> list[Throughput]:
     """Return the throughput of each second of every run of `cell`."""
-    most = MOST_QUICK_RUNS if lab.quick else MOST_RUNS
-    return lab.observe([cell], throughput, most=most, segments=False)[0]
+    maximum = MAX_QUICK_RUNS if lab.quick else MAX_RUNS
+    return lab.observe([cell], throughput, maximum=maximum, segments=False)[0]
 
 
 def exchange(variant: str, *changes: Change) -> Cell:

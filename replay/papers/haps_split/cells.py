@@ -85,11 +85,6 @@ def goodput_kbps(rows: Rows) -> float:
     return float(rows[0]["goodput_bps"]) / 1e3
 
 
-def stored_pkts(rows: Rows) -> float:
-    """Most packets in the memory of a proxy."""
-    return float(rows[0]["proxy_stored_max_bytes"]) / MSS_BYTES
-
-
 def _last_leg(tables: Tables) -> pl.DataFrame:
     """Return the states of the sender of the last connection of a run, in order of time."""
     import polars as pl
@@ -130,7 +125,7 @@ def growth_pkts_per_s(tables: Tables) -> float:
 
 
 def min_rtt_ms(leg: int, tables: Tables) -> float:
-    """Least round-trip time in ms of the connection number `leg`."""
+    """Minimum round-trip time in ms of the connection number `leg`."""
     import polars as pl
 
     states = pl.DataFrame(tables["instruments"])
@@ -138,10 +133,10 @@ def min_rtt_ms(leg: int, tables: Tables) -> float:
 
 
 def first_loop_ms(tables: Tables) -> float:
-    """Least round-trip time in ms of the connection T-S of a flow with proxies at T and S."""
+    """Minimum round-trip time in ms of the connection T-S of a flow with proxies at T and S."""
     return min_rtt_ms(1, tables)
 
 
 def second_loop_ms(tables: Tables) -> float:
-    """Least round-trip time in ms of the connection S-G of a flow with proxies at T and S."""
+    """Minimum round-trip time in ms of the connection S-G of a flow with proxies at T and S."""
     return min_rtt_ms(2, tables)

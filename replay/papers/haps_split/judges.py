@@ -32,13 +32,13 @@ from hindflight.replay.papers.haps_split.cells import (
     mean_window_pkts,
     percent,
     second_loop_ms,
-    stored_pkts,
     time_s,
     with_bursts,
     with_cache,
 )
 from hindflight.replay.papers.haps_split.units import interval_parts, reaction_parts, zero_window_part
 from hindflight.replay.papers.lab import Lab
+from hindflight.replay.papers.memory import memory_part
 from hindflight.replay.papers.model import Cell, Claim, Judges, Part
 from hindflight.replay.papers.statistics import (
     Samples,
@@ -56,7 +56,7 @@ KNEE_PKTS = 84
 NOISE = 0.97
 """A sweep does not fall if no point is below this share of the one before."""
 STEEPER = 3.0
-"""A curve bends at the knee if it is so many times as steep below as above."""
+"""A curve bends at the knee if it is this many times as steep below as above."""
 MANY_HALVINGS = 5
 BREAK, MEAN_WINDOW = "break of slope", "mean window"
 """Other measures: the knee as the break of two lines, growth as the mean window."""
@@ -329,8 +329,8 @@ def _rises_and_bends(lab: Lab, _claim: Claim) -> list[Part]:
     for name, variant, scenario in _curves(VARIANTS):
         caches, goodputs = sweep(lab, variant, scenario)
         means = [float(values.mean()) for values in goodputs]
-        least = min(after / before for before, after in pairwise(means))
-        parts.append(holds(f"{name}: least step", least >= NOISE, least))
+        lowest = min(after / before for before, after in pairwise(means))
+        parts.append(holds(f"{name}: minimum step, as a ratio", lowest >= NOISE, lowest))
         bend = estimate(lambda *ys, xs=caches: _bend(xs, ys), *goodputs)
         parts.append(ordered(f"{name}: slope below less {STEEPER:g} times that above {KNEE_PKTS} pkts", bend))
     return parts
@@ -360,8 +360,8 @@ def _small_cache(lab: Lab, claim: Claim) -> list[Part]:
 def _never_overflows(lab: Lab, _claim: Claim) -> list[Part]:
     parts = []
     for (name, variant, scenario), cache in product(_curves(VARIANTS), (10, 84, 200)):
-        most = lab.sample(with_cache(cell(variant, TRUCK, HIGH, GREEDY, scenario), cache), stored_pkts).max()
-        parts.append(holds(f"{name}, cache {cache}", bool(most <= cache), float(most)))
+        stored = with_cache(cell(variant, TRUCK, HIGH, GREEDY, scenario), cache)
+        parts.append(memory_part(lab, f"{name}, cache {cache}", stored, cache))
     return parts
 
 

@@ -5,7 +5,7 @@ The path and its sources are in data/scenarios/hybrid-handover.toml, the claims 
 
 from __future__ import annotations
 
-from hindflight.replay.papers.hybrid_handover.cells import MOST_QUICK_RUNS, MOST_RUNS
+from hindflight.replay.papers.hybrid_handover.cells import MAX_QUICK_RUNS, MAX_RUNS
 from hindflight.replay.papers.hybrid_handover.figures import EXTRAS, FIGURES
 from hindflight.replay.papers.hybrid_handover.judges import judge
 from hindflight.replay.papers.hybrid_handover.readings import CHOICES, EXPERIMENTS, READINGS
@@ -25,6 +25,6 @@ PAPER = Paper(
     figures=FIGURES,
     experiments=EXPERIMENTS,
     extras=EXTRAS,
-    most_runs=MOST_RUNS,
-    most_quick_runs=MOST_QUICK_RUNS,
+    max_runs=MAX_RUNS,
+    max_quick_runs=MAX_QUICK_RUNS,
 )

@@ -34,8 +34,8 @@ NAMES = {
 }
 FIRST_S, SECOND_S, END_S, LAST_S = 20.0, 40.0, 60.0, 90.0
 """Handovers, end of the writing, end of the run (section 4)."""
-MOST_RUNS, MOST_QUICK_RUNS = 12, 4
-"""Runs of a cell at most: the path is hardly random, so more runs show nothing new."""
+MAX_RUNS, MAX_QUICK_RUNS = 12, 4
+"""Maximum number of runs of a cell: the path is hardly random, so more runs show nothing new."""
 TRANSMITTED = "transmitted"
 """Readings whose names begin so count the highest sequence number sent, and not the highest acknowledged."""
 
@@ -163,10 +163,10 @@ def _growth(times: Numbers, numbers: npt.NDArray[np.int64]) -> tuple[Numbers, Nu
 
 
 def traces(
-    lab: Lab, flows: tuple[str, ...], path: tuple[Change, ...] = (), *, most: int | None = None
+    lab: Lab, flows: tuple[str, ...], path: tuple[Change, ...] = (), *, maximum: int | None = None
 ) -> dict[str, list[Trace]]:
-    """Return what every run of each of `flows` over `path` showed, or the first `most` of them."""
-    found = lab.observe([cell(flow, path) for flow in flows], trace, most=most)
+    """Return what every run of each of `flows` over `path` showed, or the first `maximum` of them."""
+    found = lab.observe([cell(flow, path) for flow in flows], trace, maximum=maximum)
     return dict(zip(flows, found, strict=True))
 
 

@@ -39,7 +39,7 @@ WITH_PROXY = (HYBLA, CUBIC, CTCP, RENO, PEPSAL)
 
 def _sequence(path: tuple[Change, ...], flows: tuple[str, ...], lab: Lab) -> list[Point]:
     points = []
-    for flow, found in traces(lab, flows, path, most=1).items():
+    for flow, found in traces(lab, flows, path, maximum=1).items():
         for at_s in np.arange(0.0, END_S + STEP_S, STEP_S):
             name = NAMES.get(flow, flow)
             points.append(Point(name, float(at_s), sequence_at(lab, float(at_s))(found[0])))
@@ -48,7 +48,7 @@ def _sequence(path: tuple[Change, ...], flows: tuple[str, ...], lab: Lab) -> lis
 
 def _throughput(lab: Lab) -> list[Point]:
     points = []
-    for flow, found in traces(lab, VERSIONS, satellite(), most=1).items():
+    for flow, found in traces(lab, VERSIONS, satellite(), maximum=1).items():
         for at_s in np.arange(0.0, LAST_S):
             new_mb = found[0].sent_at(at_s + 1.0) - found[0].sent_at(at_s)
             again_mb = found[0].resent(at_s, at_s + 1.0) * MSS_BYTES / 1e6

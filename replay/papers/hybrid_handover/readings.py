@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hindflight.replay.papers.hybrid_handover.cells import MOST_RUNS, TRANSMITTED
+from hindflight.replay.papers.hybrid_handover.cells import MAX_RUNS, TRANSMITTED
 from hindflight.replay.papers.model import Choice, Experiment, Reading
 
 CHOICES: tuple[Choice, ...] = (
@@ -19,15 +19,13 @@ CHOICES: tuple[Choice, ...] = (
         "the text says of the transmitted packets, and uses it for the amount of data transferred; both were tried",
     ),
     Choice(
-        "sender of section 2.2",
-        "windows of 3 KiB (delay rises) and 20 KiB (rate falls)",
-        "not given; after the first runs, in which larger windows hid the effects that the section describes",
+        "paths of section 2.2",
+        "no losses; a window of 16 KiB (delay rises), a queue of 8 packets (rate falls)",
+        "not given; chosen before the first run. The experiments on 001-C28 and C29 have others",
     ),
     Choice("restart time", "longest pause of new data in order at a handover", "not given"),
     Choice("break", "every packet in flight or served is lost; the queue is kept", "not given"),
-    Choice(
-        "runs", f"at most {MOST_RUNS}, which differ by up to 1 ms of jitter", "not given; the path is hardly random"
-    ),
+    Choice("runs", f"at most {MAX_RUNS}, which differ by up to 1 ms of jitter", "not given; the path is hardly random"),
 )
 
 
@@ -65,7 +63,7 @@ LITERAL = Reading(
     (*_HYBLA_OF_THE_TEXT, ("variants.ctcp.stack", None)),
     literal=True,
 )
-QUEUE_200, QUEUE_400, EARLY_END = _queue(200), _queue(400), _ssthresh(20)
+QUEUE_200, QUEUE_400, QUEUE_1000, EARLY_END = _queue(200), _queue(400), _queue(1000), _ssthresh(20)
 SENT_200 = replace(QUEUE_200, name=f"{TRANSMITTED}, queue 200", text="both")
 READINGS: tuple[Reading, ...] = (LITERAL, SENT, LINUX_2_6, QUEUE_200)
 
@@ -89,6 +87,16 @@ _HYBLA = (
 _BREAK = (
     "The pause of CUBIC is the time that its queue of 1000 packets needs before the first retransmission arrives. A "
     "longer break only empties this queue, and Linux resumes within a backed-off timeout."
+)
+_THIN = Reading(
+    "window of 3 KiB, no delayed ACKs",
+    "a flow that fills no queue at all; chosen after the first runs",
+    (("flow.receive_buffer", "3 KiB"), ("flow.delayed_ack", False)),
+)
+_FITTING = Reading(
+    "window of 20 KiB",
+    "14 packets of the 16 that the old network and its queue hold; chosen after the first runs",
+    (("flow.receive_buffer", "20 KiB"),),
 )
 EXPERIMENTS: dict[str, Experiment] = {
     "001-C01": _varied(_QUEUE),
@@ -115,9 +123,9 @@ EXPERIMENTS: dict[str, Experiment] = {
     "001-C20": _varied(_BREAK),
     "001-C21": _varied("All versions fill 512 kbit/s over 50 ms within a second, so none can be ahead in order."),
     "001-C22": _varied(_BREAK),
-    "001-C23": _varied(
-        "Linux resumes within a backed-off timeout after the break; nothing in TCP stands still for 15 s."
-    ),
+    "001-C23": _varied("Linux resumes within a backed-off timeout after the break; nothing in TCP pauses for 15 s."),
     "001-C24": _varied(_BREAK),
     "001-C25": _varied(_HYBLA),
+    "001-C28": Experiment("the window of the sender", (_THIN,)),
+    "001-C29": Experiment("the window of the sender, the queue", (_FITTING, QUEUE_1000)),
 }

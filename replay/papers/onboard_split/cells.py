@@ -116,11 +116,6 @@ def share_of_first(rows: Rows) -> float:
     return float(rows[0]["goodput_bps"]) / sum(float(row["goodput_bps"]) for row in rows)
 
 
-def stored_pkts(rows: Rows) -> float:
-    """Most packets in the cache."""
-    return float(rows[0]["proxy_stored_max_bytes"]) / MSS_BYTES
-
-
 def goodputs(lab: Lab, each: Cell) -> Samples:
     """Return the goodput of each run of a cell in kbit/s."""
     return lab.sample(each, goodput_kbps)

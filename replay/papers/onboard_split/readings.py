@@ -110,7 +110,7 @@ TEXTS = {
         "and pipe and queue at 1e-8."
     ),
     "003-C15": (
-        "At 1 Mbit/s the link caps Westwood. At 20 Mbit/s nothing does, and its window, the rate times the least "
+        "At 1 Mbit/s the link caps Westwood. At 20 Mbit/s nothing does, and its window, the rate times the minimum "
         "round trip, gains more from a shorter path than NewReno's."
     ),
     "003-C20": (

@@ -18,6 +18,8 @@ from hindflight.replay.scenario.model import load_scenario
 from hindflight.toolkit.errors import HindflightError, ScenarioError
 
 ROOT = Path(__file__).resolve().parents[3]
+BOUNDS = Path(__file__).with_name("bounds.tsv")
+"""Bounds of the claims as they were compared with the list: a change of a tolerance shows here."""
 LIST = ROOT.parent / "shared" / "spec" / "claims.tsv"
 KINDS = {"absolute": {"value", "range"}}
 SOURCED = re.compile(r"#.*(paper, (section|figure|table|abstract)|not given)")
@@ -54,11 +56,50 @@ def test_every_claim_that_can_be_tested_has_a_judge(paper: Paper) -> None:
     assert set(paper.experiments) <= testable
 
 
+def test_a_claim_that_cannot_be_tested_says_why(paper: Paper) -> None:
+    for claim in claims_of(paper.number):
+        assert bool(claim.untestable) == (claim.by == "not testable"), claim.claim_id
+
+
 def test_numbers_have_bounds(paper: Paper) -> None:
     for claim in claims_of(paper.number):
         if claim.by == "engine" and claim.kind in {"ratio", "range", "knee"}:
             low, high = claim.bounds
             assert low < high, claim.claim_id
+
+
+def test_bounds_are_those_that_were_compared_with_the_list(paper: Paper) -> None:
+    found = {c.claim_id: c.accept for c in claims_of(paper.number) if c.accept is not None}
+    with BOUNDS.open(encoding="utf-8") as file:
+        rows = [row for row in csv.DictReader(file, delimiter="\t") if row["claim_id"].startswith(paper.number)]
+    assert list(found) == [row["claim_id"] for row in rows]
+    for row in rows:
+        assert found[row["claim_id"]] == pytest.approx((float(row["low"]), float(row["high"]))), row["claim_id"]
+
+
+def test_bounds_are_the_tolerances_of_the_list(paper: Paper) -> None:
+    rows = listed(paper.number)
+    compared = 0
+    for claim in claims_of(paper.number):
+        row = rows[claim.claim_id]
+        bounds = bounds_of(row["expected"], row["tolerance_suggestion"])
+        if claim.accept is not None and bounds is not None:
+            assert claim.accept == pytest.approx(bounds, rel=1e-3), claim.claim_id
+            compared += 1
+    assert compared > 0
+
+
+def bounds_of(expected: str, tolerance: str) -> tuple[float, float] | None:
+    """Bounds from a number and a tolerance of the list; None where they are in words."""
+    if interval := re.match(r"([\d.]+)\.\.([\d.]+)", tolerance):
+        return float(interval[1]), float(interval[2])
+    middle = re.fullmatch(r"~?([\d.]+)( pkt)?", expected)
+    width = re.fullmatch(r"\+-([\d.]+)(%?)( pkt)?", tolerance)
+    if middle is None or width is None:
+        return None
+    value, share = float(middle[1]), float(width[1])
+    half = value * share / 100 if width[2] else share
+    return value - half, value + half
 
 
 def test_one_reading_takes_everything_literally(paper: Paper) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -24,6 +25,7 @@ from hindflight.replay.papers.hybrid_handover.cells import (
 )
 from hindflight.replay.papers.lab import Bench, Lab, config_of
 from hindflight.replay.papers.losses import duplicate_acks_ms, run_with_losses, sent_by, timeouts_of
+from hindflight.replay.papers.memory import beyond_window
 from hindflight.toolkit.errors import HindflightError
 
 
@@ -121,3 +123,12 @@ def test_all_ten_connections_use_the_scheme(scheme: str, proxies: int) -> None:
 def test_a_file_that_is_not_delivered_is_an_error() -> None:
     with pytest.raises(HindflightError, match="not delivered"):
         response_s([{"completed": False, "duration_ns": 1}])
+
+
+def test_what_a_proxy_refuses_is_beyond_its_window_or_withdrawn_from_it() -> None:
+    def states(una: list[int], nxt: list[int], window: list[int]) -> pl.DataFrame:
+        return pl.DataFrame({"snd_una": una, "snd_nxt": nxt, "snd_wnd_bytes": window})
+
+    assert beyond_window(states([1, 101], [201, 301], [200, 200])) == 0
+    assert beyond_window(states([1, 101], [201, 311], [200, 200])) == 10
+    assert beyond_window(states([1, 101], [101, 101], [200, 80])) == 20

@@ -1,4 +1,4 @@
-"""Verdicts under `--quick`: those of the golden file, which never contradict those of docs/papers.md."""
+"""Verdicts under `--quick`: those of the golden file, which never contradict those of a full run."""
 
 from __future__ import annotations
 
@@ -42,8 +42,12 @@ def test_every_claim_has_a_verdict() -> None:
     assert sorted(VERDICTS) == sorted(claims)
 
 
-def test_a_quick_verdict_is_that_of_a_full_run_or_too_few_runs() -> None:
-    rows = re.findall(r"^\| (\d{3}-C\d+) \|(?:[^|]*\|){3} ([^|]+) \|", PAGE.read_text(), re.MULTILINE)
-    assert {claim_id for claim_id, _ in rows} == set(VERDICTS)
+@pytest.mark.parametrize("name", PAPERS)
+def test_a_quick_verdict_is_that_of_a_full_run_or_too_few_runs(name: str) -> None:
+    section = PAGE.read_text().partition(f"\n## {name}\n")[2].partition("\n## ")[0]
+    if "Verdicts are as `--full` judges them." not in section:
+        pytest.skip(f"docs/papers.md has no full run of {name}")
+    rows = re.findall(r"^\| (\d{3}-C\d+) \|(?:[^|]*\|){3} ([^|]+) \|", section, re.MULTILINE)
+    assert sorted(claim_id for claim_id, _ in rows) == [claim.claim_id for claim in claims_of(paper_of(name).number)]
     for claim_id, verdict in rows:
         assert VERDICTS[claim_id] in {verdict.replace(" ", "_"), "too_few_runs"}, claim_id

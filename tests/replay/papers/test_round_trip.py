@@ -1,4 +1,4 @@
-"""A run of each paper that is exported as packets and as a snaplog, and read again, has the same sequence chart."""
+"""A run of each paper, exported as packets and as a snaplog and read again, gives the same sequence chart."""
 
 from __future__ import annotations
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
-from hindflight.replay.papers.judge import Effort, judge_claim
+from hindflight.replay.papers.judge import FULL, QUICK, Effort, _reason, judge_claim, reproduce_paper
 from hindflight.replay.papers.lab import Bench, Lab
-from hindflight.replay.papers.model import Claim, Estimate, Judges, Paper, Part
+from hindflight.replay.papers.model import Claim, Estimate, Experiment, Judged, Judges, Paper, Part, Verdict
 from hindflight.replay.papers.statistics import (
     bootstrap,
     break_of_slope,
@@ -153,12 +154,12 @@ def test_runs_double_until_they_decide() -> None:
 
     @judge("x")
     def _(lab: Lab, claim: Claim) -> list[Part]:
-        lab.used.add(None)  # type: ignore[arg-type]  # a judge that ran something
+        lab.use([])
         seen.append(lab.runs)
         wide = 1.0 / lab.runs
         return [within("", found(0.6 - wide, 0.6 + wide), claim.bounds)]
 
-    effort = Effort(first=4, most=100, readings=4, figures=4, quick=False)
+    effort = Effort(first=4, maximum=100, readings=4, figures=4, quick=False)
     judged = judge_claim(paper_with(judge), CLAIM, effort, Bench())
     # An interval that narrows with the number of runs; each step is at least half as many again.
     assert seen[0] == 4
@@ -167,3 +168,61 @@ def test_runs_double_until_they_decide() -> None:
     assert 2.0 / seen[-1] <= 0.05
     few = judge_claim(paper_with(judge), CLAIM, Effort(4, 8, 4, 4, quick=False), Bench())
     assert few.verdict == "too_few_runs"
+
+
+def judged_as(verdict: Verdict, reading: str = "") -> Judged:
+    return Judged(CLAIM, reading, (), verdict, 10, "it is low")
+
+
+def test_a_reason_names_every_outcome_as_it_is() -> None:
+    outcomes = [judged_as("reproduced", "a"), judged_as("too_few_runs", "b"), judged_as("partly", "c")]
+    experiment = Experiment("the queue", (), "It is short.")
+    text = "it is low. Varied (10 runs each): the queue; reproduced with a; "
+    text += "not reproduced, or in part, with c; undecided with b. Supposed cause: It is short."
+    assert _reason(judged_as("not_reproduced"), experiment, outcomes) == text
+    assert "cause" not in _reason(judged_as("too_few_runs"), experiment, outcomes)
+
+
+@pytest.mark.parametrize("experiments", [{}, {"x": Experiment("the queue", ())}])
+def test_a_claim_that_does_not_reproduce_says_if_it_has_no_experiment(experiments: dict[str, Experiment]) -> None:
+    judge = Judges()
+    judge("x")(lambda _lab, _claim: [holds("", False)])
+    paper = replace(paper_with(judge), experiments=experiments)
+    (judged,) = reproduce_paper(paper, [CLAIM], QUICK, Bench()).judged
+    assert judged.reason.endswith("No experiment on it yet.") == (not experiments)
+
+
+def test_several_looks_at_equals_find_no_more_orderings_than_one_look() -> None:
+    rng, judge, trials = np.random.default_rng(3), Judges(), 1500
+    values = np.zeros(FULL.maximum)
+
+    @judge("x")
+    def _(lab: Lab, _claim: Claim) -> list[Part]:
+        lab.use([])
+        return [ordered("", mean(values[: lab.runs]))]
+
+    decided = 0
+    for _trial in range(trials):
+        values[:] = rng.normal(0, 1, FULL.maximum)
+        decided += judge_claim(paper_with(judge), CLAIM, FULL, Bench()).verdict != "too_few_runs"
+    assert 0.04 < decided / trials < 0.06
+
+
+def test_an_ordering_at_95_percent_asks_for_more_runs() -> None:
+    near = [ordered("", found(0.1, 0.3, wider=0.2))]
+    assert verdict_of(near) == "reproduced"
+    assert not settled(near, strict=False)
+    assert settled([ordered("", found(0.1, 0.3, wider=0.05))], strict=False)
+
+
+def test_a_judge_that_takes_fewer_runs_is_asked_once_and_says_how_many() -> None:
+    asked, judge = [], Judges()
+
+    @judge("x")
+    def _(lab: Lab, _claim: Claim) -> list[Part]:
+        lab.use([], 12)
+        asked.append(lab.runs)
+        return [ordered("", found(-0.1, 0.2))]
+
+    judged = judge_claim(paper_with(judge), CLAIM, FULL, Bench())
+    assert (asked, judged.runs, judged.verdict) == ([FULL.first], 12, "too_few_runs")
