@@ -238,7 +238,11 @@ def test_full_temporary_folder_is_one_line(small_disk: Path, environment: dict[s
     demo = ROOT / "toolkit" / "demo" / "geo-burst-loss.pcap.xz"
     (small_disk / "ballast").write_bytes(bytes(230_000))
     ended = subprocess.run(
-        words("flows", demo), env=environment | {"TMPDIR": str(small_disk)}, capture_output=True, text=True, check=False
+        words("segments", demo),
+        env=environment | {"TMPDIR": str(small_disk)},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert ended.returncode == 3
     assert error_line(ended).startswith("the disk is full")
