@@ -23,7 +23,7 @@ def few_claims(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three claims, one figure, two runs: the whole way in a second."""
     chosen = tuple(claim for claim in claims.claims_of("000") if claim.claim_id in FEW)
     monkeypatch.setattr(claims, "claims_of", lambda _number: chosen)
-    few = replace(judge.QUICK, first=2, most=2, figures=2)
+    few = replace(judge.QUICK, first=2, maximum=2, figures=2)
     monkeypatch.setattr(judge, "QUICK", few)
     monkeypatch.setattr(judge, "FULL", replace(few, readings=2, quick=False))
     short = replace(PAPER, figures=PAPER.figures[:1], readings=PAPER.readings[:2], experiments={})
