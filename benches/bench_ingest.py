@@ -76,7 +76,7 @@ def _compare(path: Path, packets: int) -> None:
         if peer:
             _ratio(f"tcptrace / {name}", peer, took)
     with tempfile.TemporaryDirectory() as folder:
-        words = (*HINDFLIGHT, "ingest", str(path), "--out", str(Path(folder, "workspace")))
+        words = (*HINDFLIGHT, "ingest", str(path), "-w", str(Path(folder, "workspace")))
         took = _best(words, 1)
         print(f"  {'ingest':<26} {_shown(took, packets)}")
         if peer:
