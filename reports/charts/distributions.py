@@ -6,6 +6,7 @@ flow. Computes no statistic but shares of samples.
 
 from __future__ import annotations
 
+import math
 from contextlib import suppress
 from dataclasses import replace
 
@@ -13,7 +14,7 @@ import altair as alt
 import polars as pl
 
 from hindflight.reports.charts.axes import ChartText, Legend, inline, layered_chart, x_axis, y_axis
-from hindflight.reports.charts.path import bin_width_s
+from hindflight.reports.charts.path import bin_width_s, newly_acked, rates_per_bin
 from hindflight.reports.charts.self_check import SINCE_FIRST
 from hindflight.reports.frames import (
     TIME,
@@ -61,7 +62,8 @@ def what_if_throughput(tables: Tables, view: View | None = None) -> alt.LayerCha
     ]
     layers = []
     for label, rows in acked.items():
-        line = alt.Chart(inline(_per_bin(rows, width, end)))
+        rates = rates_per_bin(rows, (0.0, end), width)
+        line = alt.Chart(inline(rates.select(pl.col("s").round(6).alias(TIME), pl.col("mbps").round(5))))
         mark = line.mark_line(interpolate="step-after", strokeWidth=2.2 if label == CAPTURED else 1.4, clip=True)
         layers.append(legend.encode(mark, label, x, y, tooltip=tips))
     text = ChartText(
@@ -153,11 +155,8 @@ def _acked(tables: Tables, flow: Flow) -> pl.DataFrame:
     """
     is_data = (pl.col("direction") == flow.data) & (pl.col("payload_bytes") > 0)
     first = read_flow(tables, "segments", flow.view, ["t_ns"], is_data)["t_ns"].min()
-    is_ack = (pl.col("direction") == flow.acks) & pl.col("ack").is_not_null()
-    acks = read_flow(tables, "segments", _last_leg(tables, flow), ["t_ns", "ack"], is_ack).sort("t_ns")
-    highest = pl.col("ack").cum_max()
-    new = (highest - highest.shift(1)).fill_null(0).cast(pl.Int64)
-    rows = acks.select(s=(pl.col("t_ns") - (first if isinstance(first, int) else 0)) / 1e9, bytes=new)
+    acked = newly_acked(tables, flow, _last_leg(tables, flow))
+    rows = acked.select("bytes", s=(pl.col("t_ns") - (first if isinstance(first, int) else 0)) / 1e9)
     return rows.filter(pl.col("s") >= 0)
 
 
@@ -167,30 +166,17 @@ def _last_leg(tables: Tables, flow: Flow) -> View:
     return replace(flow.view, leg=leg or 0)
 
 
-def _per_bin(rows: pl.DataFrame, width: float, end: float) -> pl.DataFrame:
-    """Return the rate [Mbit/s] of each bin of `width` s; a last row closes the line."""
-    count = max(1, round(end / width))
-    slot = (pl.col("s") / width).floor().cast(pl.Int64).clip(0, count - 1).alias("slot")
-    sums = rows.group_by(slot).agg(pl.col("bytes").sum())
-    grid = pl.DataFrame({"slot": pl.int_range(count, eager=True)}).join(sums, on="slot", how="left").sort("slot")
-    length = pl.when(pl.col("slot") == count - 1).then(end - (count - 1) * width).otherwise(width)
-    rates = grid.select(
-        (pl.col("slot") * float(width)).round(6).alias(TIME),
-        (pl.col("bytes").fill_null(0) * 8 / length / 1e6).round(5).alias("mbps"),
-    )
-    return pl.concat([rates, rates[-1:].with_columns(pl.lit(end).alias(TIME))])
-
-
 def _quantiles(tables: Tables, flow: Flow) -> pl.DataFrame:
     """Return `share` in percent and the `ms` that this share of the samples does not exceed."""
     mine = (pl.col("run_id") == flow.view.run_id) & (pl.col("flow_id") == flow.view.flow_id) & (pl.col("leg") == 0)
     samples = lazy(tables, "segments").filter(
         mine & pl.col("rtt_ns").is_not_null() & (pl.col("direction") == flow.acks)
     )
-    points = [i / QUANTILES for i in range(QUANTILES + 1)]
-    values = samples.select(pl.col("rtt_ns").quantile(p).alias(f"{p}") for p in points).collect()
-    found = pl.DataFrame({"share": [100 * p for p in points], "ms": list(values.row(0))})
-    return found.drop_nulls().with_columns(pl.col("share").round(2), (pl.col("ms") / 1e6).round(4))
+    ordered = samples.select(pl.col("rtt_ns").sort()).collect()["rtt_ns"]
+    shares = [i / QUANTILES for i in range(QUANTILES + 1)] if ordered.len() else []
+    nearest = [math.floor(share * (ordered.len() - 1) + 0.5) for share in shares]
+    milliseconds = (ordered.gather(nearest) / 1e6).round(4)
+    return pl.DataFrame({"share": pl.Series([round(100 * share, 2) for share in shares]), "ms": milliseconds})
 
 
 def _median(rows: pl.DataFrame) -> float:

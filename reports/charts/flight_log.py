@@ -24,7 +24,7 @@ from hindflight.reports.charts.axes import (
     zoom,
 )
 from hindflight.reports.charts.marks import event_marks
-from hindflight.reports.charts.path import bin_width_s, rtt_samples
+from hindflight.reports.charts.path import bin_width_s, newly_acked, rtt_samples
 from hindflight.reports.decimation import m4
 from hindflight.reports.frames import TIME, Flow, Tables, View, flow_of, on_axis, read, read_flow
 from hindflight.reports.style import GREY, category_colours
@@ -169,10 +169,7 @@ def _shades(tables: Tables, flow: Flow, colour: str) -> pl.DataFrame:
         resent = (pl.col("direction") == flow.data) & pl.col("retransmission")
         rows = read_flow(tables, "segments", flow.view, ["t_ns"], resent)
         return rows.select(s=seconds, x=pl.lit(1.0))
-    is_ack = (pl.col("direction") == flow.acks) & pl.col("ack").is_not_null()
-    acks = read_flow(tables, "segments", flow.view, ["t_ns", "ack"], is_ack).sort("t_ns")
-    highest = pl.col("ack").cum_max()
-    return acks.select(s=seconds, x=(highest - highest.shift(1)).fill_null(0).cast(pl.Float64))
+    return newly_acked(tables, flow, flow.view).select(s=seconds, x=pl.col("bytes").cast(pl.Float64))
 
 
 def _ground(places: pl.DataFrame) -> tuple[alt.X, alt.Y]:

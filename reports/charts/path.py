@@ -132,17 +132,24 @@ def bin_width_s(span_s: float, rows: int) -> float:
     return next((width for width in _NICE_S if span_s / width <= bins), _NICE_S[-1])
 
 
+def newly_acked(tables: Tables, flow: Flow, view: View) -> pl.DataFrame:
+    """Return `t_ns` of each ACK that `view` selects, in order of time, and the `bytes` that it acknowledges anew.
+
+    The first ACK acknowledges nothing anew, because what came before it is not known.
+    """
+    is_ack = (pl.col("direction") == flow.acks) & pl.col("ack").is_not_null()
+    acks = read_flow(tables, "segments", view, ["t_ns", "ack"], is_ack).sort("t_ns")
+    highest = pl.col("ack").cum_max()
+    return acks.select("t_ns", (highest - highest.shift(1)).fill_null(0).alias("bytes"))
+
+
 def _moved_in_segments(tables: Tables, flow: Flow) -> dict[str, pl.DataFrame]:
     """Return `t_ns` and `bytes` of payload sent and of octets newly acknowledged; empty without data segments."""
     is_data = (pl.col("direction") == flow.data) & (pl.col("payload_bytes") > 0)
-    is_ack = (pl.col("direction") == flow.acks) & pl.col("ack").is_not_null()
     sent = read_flow(tables, "segments", flow.view, ["t_ns", "payload_bytes"], is_data).sort("t_ns")
     sent = sent.select("t_ns", pl.col("payload_bytes").cast(pl.Int64).alias("bytes"))
-    acks = read_flow(tables, "segments", flow.view, ["t_ns", "ack"], is_ack).sort("t_ns")
-    highest = pl.col("ack").cum_max()
     largest = int(sent["bytes"].to_numpy().max()) if sent.height else 1
-    new = acks.select("t_ns", (highest - highest.shift(1)).fill_null(0).alias("bytes"))
-    new = new.with_columns(hole=pl.col("bytes") >= HOLE_SEGMENTS * largest)
+    new = newly_acked(tables, flow, flow.view).with_columns(hole=pl.col("bytes") >= HOLE_SEGMENTS * largest)
     if sent.is_empty():
         return {}
     return {SENT: sent, GOODPUT: new} if new.height else {SENT: sent}
@@ -173,16 +180,24 @@ def _bursts(acked: pl.DataFrame | None, flow: Flow, width: float) -> pl.DataFram
 
 
 def _binned(rows: pl.DataFrame, flow: Flow, width: float) -> pl.DataFrame:
-    """Return the rate [Mbit/s] per bin. The last bin is 0.5 to 1.5 bins wide; a final row closes the step line."""
-    low, high = flow.span_s
-    count = max(1, math.floor((high - low) / width + 0.5))
+    """Return the rate [Mbit/s] per bin of the view, on its time axis, as `rates_per_bin`."""
     seconds = (pl.col("t_ns") - flow.start_ns) / 1e9
-    slot = ((seconds - low) / width).floor().cast(pl.Int64).clip(0, count - 1).alias("slot")
-    sums = rows.filter(seconds.is_between(low, high)).group_by(slot).agg(pl.col("bytes").sum())
+    rates = rates_per_bin(rows.select(seconds.alias("s"), "bytes"), flow.span_s, width)
+    t = (flow.start_ns / 1e6 + pl.col("s") * 1e3) if flow.view.utc else pl.col("s").round(6)
+    return rates.select(t.alias(TIME), "mbps")
+
+
+def rates_per_bin(rows: pl.DataFrame, span_s: tuple[float, float], width: float) -> pl.DataFrame:
+    """Return `s`, where a bin of `width` s begins, and the rate `mbps` of the octets `bytes` whose times `s` are in it.
+
+    The last bin is 0.5 to 1.5 bins wide; a final row closes the step line.
+    """
+    low, high = span_s
+    count = max(1, math.floor((high - low) / width + 0.5))
+    slot = ((pl.col("s") - low) / width).floor().cast(pl.Int64).clip(0, count - 1).alias("slot")
+    sums = rows.filter(pl.col("s").is_between(low, high)).group_by(slot).agg(pl.col("bytes").sum())
     grid = pl.DataFrame({"slot": pl.int_range(count, eager=True)}).join(sums, on="slot", how="left").sort("slot")
-    last = pl.col("slot") == count - 1
-    length = pl.when(last).then(high - low - (count - 1) * width).otherwise(width)
-    since = low + pl.col("slot") * width
-    t = (flow.start_ns / 1e6 + since * 1e3) if flow.view.utc else since.round(6)
-    rates = grid.select(t.alias(TIME), (pl.col("bytes").fill_null(0) * 8 / length / 1e6).alias("mbps"))
-    return pl.concat([rates, rates[-1:].with_columns(pl.lit(flow.at(high)).alias(TIME))])
+    length = pl.when(pl.col("slot") == count - 1).then(high - low - (count - 1) * width).otherwise(width)
+    mbps = pl.col("bytes").fill_null(0) * 8 / length / 1e6
+    rates = grid.select((low + pl.col("slot") * float(width)).alias("s"), mbps.alias("mbps"))
+    return pl.concat([rates, rates[-1:].with_columns(pl.lit(float(high)).alias("s"))])
