@@ -94,7 +94,10 @@ def track(tables: Tables, view: View | None = None, *, colour: str = "goodput") 
         raise ReportError(f"colour is {', '.join(_SHADES)}, not {colour!r}.")
     places = _places(tables, flow)
     title, style = _SHADES[colour]
-    marks, classes = _classed(_coloured(tables, flow, places, colour))
+    coloured = _coloured(tables, flow, places, colour)
+    if coloured.is_empty():
+        raise ReportError(f"The capture has nothing that colours the track by {colour}.")
+    marks, classes = _classed(coloured)
     x, y = _ground(places)
     path = alt.Chart(inline(places)).mark_line(color=GREY, strokeWidth=1, aria=False).encode(x, y, order="n:Q")
     shades = alt.Scale(domain=classes, range=list(_RAMP[: len(classes)]))

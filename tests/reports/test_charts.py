@@ -292,6 +292,12 @@ def test_utc_axis() -> None:
     assert float(layer_rows(spec, "data segment")[0]["t"]) == (START_NS + RTT_NS) / 1e6
 
 
+@pytest.mark.parametrize("utc", [False, True])
+def test_a_view_may_end_at_a_whole_second(tables: Tables, utc: bool) -> None:
+    whole = charts.throughput(tables, View(from_s=1, to_s=3, utc=utc)).to_dict()
+    assert whole["datasets"] == charts.throughput(tables, View(from_s=1.0, to_s=3.0, utc=utc)).to_dict()["datasets"]
+
+
 def test_view_limits_the_time_interval(tables: Tables) -> None:
     spec = charts.time_sequence(tables, View(from_s=1.0, to_s=1.4)).to_dict()
     sent = layer_rows(spec, "data segment")

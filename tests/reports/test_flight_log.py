@@ -77,6 +77,13 @@ def test_without_a_log_there_is_a_reason_and_no_chart(tables: Tables) -> None:
         charts.track(tables)
 
 
+@pytest.mark.parametrize("colour", ["goodput", "rtt", "loss"])
+def test_a_capture_without_what_colours_the_track_is_a_reason(logged: Tables, colour: str) -> None:
+    unanswered = {**logged, "segments": table_from_rows("segments", [])}
+    with pytest.raises(ReportError, match=f"colours the track by {colour}"):
+        charts.track(unanswered, colour=colour)
+
+
 def test_an_unknown_colour_names_the_known_ones(logged: Tables) -> None:
     with pytest.raises(ReportError, match="goodput, rtt, loss"):
         charts.track(logged, colour="mood")
