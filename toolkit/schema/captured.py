@@ -24,6 +24,7 @@ EVENT_KINDS = (
 )
 MECHANISMS = ("unknown", "fast", "sack", "rto", "after_rto", "tlp", "keep_alive", "window_probe")
 EVENT_CAUSES = ("unknown", "channel", "queue", "fast", "rto", "spurious", "probe", "outage", "aqm")
+CHECKSUMS = ("not_checked", "good", "bad", "offload")
 PAIR_FATES = ("delivered", "lost", "not_captured", "outside", "appeared")
 VANTAGES = ("unknown", "sender", "middle", "receiver")
 
@@ -117,6 +118,26 @@ SEGMENTS = Table(
             "bytes",
             "Sequence space that the data sender has outstanding after this segment, minus the octets that SACK has reported (RFC 5681 FlightSize minus SACKed octets)",
         ),
+        Column(
+            "segments_n",
+            "u16",
+            "",
+            "Segments that the record stands for: payload divided by the MSS less the options, rounded up; more than 1 where the interface cuts or joins segments (TSO, GRO). Without an MSS option in the capture, the MSS is taken as 1460 octets",
+        ),
+        Column(
+            "ip_checksum",
+            "enum",
+            "",
+            "Checksum of the IPv4 header; `offload`: not filled in yet, because the interface does that",
+            values=CHECKSUMS,
+        ),
+        Column(
+            "tcp_checksum",
+            "enum",
+            "",
+            "Checksum of the segment, checked where the capture holds all of it; `offload`: the field is 0 or holds the sum of the pseudo-header",
+            values=CHECKSUMS,
+        ),
     ),
 )
 
@@ -165,7 +186,7 @@ FLOWS = Table(
         ),
         *_per_direction(
             (
-                ("segments", "u64", "", "segments", False),
+                ("segments", "u64", "", "segments; a record counts as its `segments_n`, here and below", False),
                 ("data_segments", "u64", "", "segments with payload", False),
                 ("payload_bytes", "u64", "bytes", "payload, retransmitted octets counted each time", False),
                 ("unique_bytes", "u64", "bytes", "payload, each octet counted once", False),
@@ -184,7 +205,7 @@ FLOWS = Table(
                 ("dsack_segments", "u64", "", "segments whose first SACK block reports a duplicate (RFC 2883)", False),
                 ("mss_bytes", "u16", "bytes", "MSS option in the SYN", True),
                 ("wscale", "u8", "", "window scale in the SYN; null if there is none", True),
-                ("max_segment_bytes", "u32", "bytes", "largest payload of a segment", False),
+                ("max_segment_bytes", "u32", "bytes", "largest payload of a record", False),
                 ("rtt_samples", "u64", "", "round-trip times measured for this direction's data", False),
                 ("rtt_min_ns", "i64", "ns", "minimum round-trip time", True),
                 ("rtt_mean_ns", "i64", "ns", "mean round-trip time", True),
@@ -204,6 +225,20 @@ FLOWS = Table(
                     False,
                 ),
                 ("recoveries", "u64", "", "episodes of fast recovery", False),
+                (
+                    "corrupted_segments",
+                    "u64",
+                    "",
+                    "segments with a wrong checksum among right ones: damaged on the way, and analysed as if they had been lost",
+                    False,
+                ),
+                (
+                    "not_captured_bytes",
+                    "u64",
+                    "bytes",
+                    "sequence space that was acknowledged and not captured: the capture lost it, not the network; null if no payload was captured",
+                    True,
+                ),
             )
         ),
     ),

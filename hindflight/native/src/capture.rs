@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use hindflight_decoder::{DecodeError, Other, Part, Reader, Window};
+use hindflight_decoder::{DecodeError, Issue, Other, Part, Reader, Window};
 use hindflight_flows::Tracker;
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
@@ -34,6 +34,7 @@ struct State {
     reader: Reader<Input>,
     tracker: Tracker,
     issues_given: usize,
+    artefacts_given: bool,
     done: bool,
 }
 
@@ -68,6 +69,7 @@ impl CaptureReader {
                 reader,
                 tracker: Tracker::new(first_flow_id),
                 issues_given: 0,
+                artefacts_given: false,
                 done: false,
             });
             Ok(Self {
@@ -117,10 +119,8 @@ impl CaptureReader {
     /// Rows of `issues` since the last call.
     fn issues(&self, py: Python<'_>) -> PyResult<Columns> {
         py.detach(|| {
-            let mut state = self.state();
-            let given = state.issues_given;
-            state.issues_given = state.reader.issues().len();
-            rows::issues(&state.reader.issues()[given..], &self.input_ids)
+            let rows = self.state().take_issues();
+            rows::issues(&rows, &self.input_ids)
         })
     }
 
@@ -175,6 +175,16 @@ impl CaptureReader {
 }
 
 impl State {
+    /// The issues since the last call. Those about the capture as a whole come at its end.
+    fn take_issues(&mut self) -> Vec<Issue> {
+        let mut rows = self.reader.issues()[self.issues_given..].to_vec();
+        self.issues_given += rows.len();
+        if self.done && !std::mem::replace(&mut self.artefacts_given, true) {
+            rows.extend(self.tracker.issues());
+        }
+        rows
+    }
+
     fn read_batch(&mut self, max_rows: usize) -> PyResult<Option<Columns>> {
         if self.done {
             return Ok(None);

@@ -9,7 +9,7 @@ use arrow_array::types::{
 use arrow_array::{
     Array, BinaryArray, BooleanArray, ListArray, PrimitiveArray, StringArray, StructArray,
 };
-use hindflight_decoder::{Segment, TcpOptions, encode_packet, pcapng_header};
+use hindflight_decoder::{Checksum, Segment, TcpOptions, encode_packet, pcapng_header};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -144,6 +144,8 @@ impl<'a> Columns<'a> {
             urgent: 0,
             payload_bytes: self.payload_bytes.value(at),
             missing_bytes: self.payload_bytes.value(at),
+            ip_checksum: Checksum::NotChecked,
+            tcp_checksum: Checksum::NotChecked,
             options,
         })
     }

@@ -27,6 +27,10 @@ trait Counter {
     fn push(&mut self, segments: &[Self::Item]);
     fn finish(&mut self, end: &End);
     fn take_text(&mut self) -> Vec<u8>;
+    /// What the counter found, at the end.
+    fn issues(&self) -> Vec<Issue> {
+        Vec::new()
+    }
 }
 
 impl Counter for Tcptrace {
@@ -52,6 +56,9 @@ impl Counter for Flows {
     }
     fn take_text(&mut self) -> Vec<u8> {
         self.take_text()
+    }
+    fn issues(&self) -> Vec<Issue> {
+        self.issues()
     }
 }
 
@@ -88,6 +95,7 @@ impl<C: Counter<Item: Send + 'static>> Counting<C> {
                 Next::End(end) => {
                     self.counter.finish(&end);
                     self.issues = end.issues;
+                    self.issues.extend(self.counter.issues());
                     self.counted = true;
                     break;
                 }
@@ -126,7 +134,8 @@ impl TcptraceRows {
             let window = Window { from_ns, to_ns };
             let reader = open(path, &Progress::default())?
                 .within(window)
-                .outer(outer);
+                .outer(outer)
+                .without_checksums();
             let pipeline = Pipeline::start(reader, Packet::of);
             Ok(Self(Counting::new(pipeline, Tcptrace::new(format(json)))))
         })
@@ -200,7 +209,7 @@ impl WiresharkRows {
     fn open(py: Python<'_>, path: PathBuf, json: bool) -> PyResult<Self> {
         py.detach(|| {
             let progress = Progress::default();
-            let reader = open(path, &progress)?;
+            let reader = open(path, &progress)?.without_checksums();
             let verdicts = Verdicts::new(format(json));
             Ok(Self(Mutex::new(Analysis {
                 reader,

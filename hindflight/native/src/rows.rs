@@ -1,7 +1,7 @@
 //! Rows of the pure crates into the columns of `toolkit/schema`, in its order. Decides nothing.
 
 use arrow_array::types::{Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
-use hindflight_decoder::{Captured, Issue, OtherPacket};
+use hindflight_decoder::{Captured, Checksum, Issue, OtherPacket};
 use hindflight_engine::ProxySample;
 use hindflight_flows::{
     Direction, DirectionRow, Event, EventCause, EventKind, FlowRow, Mechanism, Note, Phase, Sample,
@@ -55,6 +55,9 @@ pub struct SegmentColumns {
     dup_ack: Vec<bool>,
     rtt_ns: Nullable<Int64Type>,
     flight_bytes: Vec<i64>,
+    segments_n: Vec<u16>,
+    ip_checksum: Vec<i8>,
+    tcp_checksum: Vec<i8>,
 }
 
 impl SegmentColumns {
@@ -92,6 +95,9 @@ impl SegmentColumns {
             dup_ack: Vec::with_capacity(rows),
             rtt_ns: Nullable::with_capacity(rows),
             flight_bytes: Vec::with_capacity(rows),
+            segments_n: Vec::with_capacity(rows),
+            ip_checksum: Vec::with_capacity(rows),
+            tcp_checksum: Vec::with_capacity(rows),
         }
     }
 
@@ -137,6 +143,9 @@ impl SegmentColumns {
         self.dup_ack.push(note.dup_ack);
         self.rtt_ns.push(note.rtt_ns);
         self.flight_bytes.push(note.flight_bytes);
+        self.segments_n.push(note.segments_n);
+        self.ip_checksum.push(segment.ip_checksum.index());
+        self.tcp_checksum.push(segment.tcp_checksum.index());
     }
 
     /// The rows as a batch.
@@ -175,6 +184,9 @@ impl SegmentColumns {
             .flag("dup_ack", self.dup_ack)
             .nullable("rtt_ns", self.rtt_ns)
             .number::<Int64Type>("flight_bytes", self.flight_bytes)
+            .number::<UInt16Type>("segments_n", self.segments_n)
+            .choice("ip_checksum", self.ip_checksum, Checksum::NAMES)
+            .choice("tcp_checksum", self.tcp_checksum, Checksum::NAMES)
             .finish()
     }
 }
@@ -254,6 +266,14 @@ fn flow_direction(batch: Batch, direction: &str, rows: &[DirectionRow]) -> Batch
         )
         .number::<UInt64Type>(&name("rtos"), each(rows, |r| r.rtos))
         .number::<UInt64Type>(&name("recoveries"), each(rows, |r| r.recoveries))
+        .number::<UInt64Type>(
+            &name("corrupted_segments"),
+            each(rows, |r| r.corrupted_segments),
+        )
+        .optional::<UInt64Type>(
+            &name("not_captured_bytes"),
+            each(rows, |r| r.not_captured_bytes),
+        )
 }
 
 /// The table `events`.

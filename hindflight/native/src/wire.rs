@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use hindflight_decoder::{Segment as WireSegment, TcpOptions};
+use hindflight_decoder::{Checksum, Segment as WireSegment, TcpOptions};
 use hindflight_engine::{Direction, Ecn, Leg, Segment, flags};
 
 /// Hop limit that hosts set.
@@ -71,6 +71,8 @@ pub fn wire(leg: &Leg, segment: &Segment, record: u64, now: i64, at: Direction) 
         urgent: 0,
         payload_bytes: u32::from(segment.payload_bytes),
         missing_bytes: u32::from(segment.payload_bytes),
+        ip_checksum: Checksum::NotChecked,
+        tcp_checksum: Checksum::NotChecked,
         options: options(leg, segment, other_isn),
     }
 }

@@ -1,7 +1,5 @@
 //! IPv4 (RFC 791) and IPv6 (RFC 8200) headers: addresses, lengths, fragmentation and the offset of the transport
 //! header.
-//!
-//! Checksums are not verified: with checksum offload, the host captures packets before the checksum is filled in.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

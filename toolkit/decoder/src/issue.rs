@@ -24,6 +24,12 @@ pub enum IssueKind {
     Clock,
     /// The capture itself lost packets, according to its statistics.
     CaptureDrop,
+    /// Records hold segments that the interface has yet to cut, or has put together.
+    SegmentationOffload,
+    /// Checksums that the interface has yet to fill in.
+    ChecksumOffload,
+    /// Checksums are wrong.
+    Checksum,
     /// An interface has an unsupported link type.
     LinkType,
     /// The captured part of a frame ends before the TCP header is complete.
@@ -61,6 +67,9 @@ impl IssueKind {
             Self::ReadError => "read_error",
             Self::Clock => "clock",
             Self::CaptureDrop => "capture_drop",
+            Self::SegmentationOffload => "segmentation_offload",
+            Self::ChecksumOffload => "checksum_offload",
+            Self::Checksum => "checksum",
             Self::LinkType => "link_type",
             Self::FrameCut => "frame_cut",
             Self::IpHeader => "ip_header",

@@ -30,6 +30,7 @@ mod tcp;
 mod tunnel;
 mod wlan;
 
+pub use checksum::Checksum;
 pub use compression::Compression;
 pub use container::{CaptureHeader, Format};
 pub use encode::{EncodeError, capture_header, encode_frame, encode_record};

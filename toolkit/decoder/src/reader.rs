@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::io::Read;
 
+use crate::checksum::{self, Checksum};
 use crate::container::{CaptureHeader, Record, Records};
 use crate::fragments::Fragments;
 use crate::ip::{self, Fragment, IpHeader, protocol};
@@ -95,6 +96,7 @@ impl<R: Read> Reader<R> {
                 skipped: SkippedCounts::default(),
                 fragments: Fragments::default(),
                 outer: false,
+                checksums: true,
                 pending: VecDeque::new(),
             },
             window: Window::default(),
@@ -114,6 +116,13 @@ impl<R: Read> Reader<R> {
     #[must_use]
     pub fn outer(mut self, outer: bool) -> Self {
         self.decoder.outer = outer;
+        self
+    }
+
+    /// Does not verify checksums: that reads all octets of a packet.
+    #[must_use]
+    pub fn without_checksums(mut self) -> Self {
+        self.decoder.checksums = false;
         self
     }
 
@@ -219,6 +228,8 @@ pub(crate) struct Decoder {
     fragments: Fragments,
     /// Tunnels are not opened.
     outer: bool,
+    /// Checksums are verified.
+    checksums: bool,
     /// Segments with their other options that come before the next record.
     pending: VecDeque<(Segment, OtherOptions)>,
 }
@@ -394,7 +405,12 @@ impl Decoder {
             self.report_options(record, tcp.options_end);
         }
         self.tally.tcp(record.frame_bytes);
-        Some(assemble(record, packet.len(), ip, &tcp))
+        let mut segment = assemble(record, packet.len(), ip, &tcp);
+        if self.checksums {
+            segment.ip_checksum = checksum::of_ip(packet, ip);
+            segment.tcp_checksum = checksum::of_tcp(packet, ip);
+        }
+        Some(segment)
     }
 
     fn count_other(&mut self, record: &Record<'_>, ip: &IpHeader) -> Option<Segment> {
@@ -455,6 +471,8 @@ pub(crate) fn assemble(
         urgent: tcp.urgent,
         payload_bytes,
         missing_bytes: payload_bytes.saturating_sub(captured_payload),
+        ip_checksum: Checksum::NotChecked,
+        tcp_checksum: Checksum::NotChecked,
         options: tcp.options,
     }
 }

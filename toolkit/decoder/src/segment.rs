@@ -2,6 +2,8 @@
 
 use std::net::IpAddr;
 
+use crate::checksum::Checksum;
+
 /// TCP control bits (RFC 9293 §3.1, RFC 3168 §6.1; AE: RFC 9768).
 pub mod flags {
     /// No more data from the sender.
@@ -65,6 +67,10 @@ pub struct Segment {
     pub payload_bytes: u32,
     /// Octets of the payload that the capture does not hold.
     pub missing_bytes: u32,
+    /// Checksum of the IPv4 header.
+    pub ip_checksum: Checksum,
+    /// Checksum of the segment.
+    pub tcp_checksum: Checksum,
     /// TCP options.
     pub options: TcpOptions,
 }

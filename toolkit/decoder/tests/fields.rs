@@ -5,7 +5,7 @@ mod support;
 
 use std::net::IpAddr;
 
-use hindflight_decoder::{Format, IssueKind, Other, Reader, Segment};
+use hindflight_decoder::{Checksum, Format, IssueKind, Other, Reader, Segment};
 use support::{Capture, Tcp, ethernet, ipv4, ipv6, tcp_frame};
 
 type Decoded = (Vec<(Segment, Vec<u8>)>, Vec<(u64, IssueKind)>);
@@ -65,6 +65,8 @@ fn every_field_of_an_ipv4_segment() {
         urgent: 0,
         payload_bytes: 10,
         missing_bytes: 0,
+        ip_checksum: Checksum::Bad,
+        tcp_checksum: Checksum::Bad,
         options: segment.options,
     };
     assert_eq!(segment, expected);

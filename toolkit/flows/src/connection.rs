@@ -4,10 +4,12 @@ use std::net::IpAddr;
 
 use hindflight_decoder::{Segment, flags};
 
+use crate::clocks::{Clocks, Early, Link};
 use crate::copies::Copies;
 use crate::cwnd::CwndEstimator;
 use crate::handshake::{Handshake, SplitRtt};
 use crate::loss::FlowDirection;
+use crate::offload::{self, Integrity, Verdict};
 use crate::remote::RemoteSender;
 use crate::rows::{
     Direction, Edges, Event, EventCause, EventKind, FlowRow, Note, Phase, Sample, Vantage,
@@ -50,6 +52,10 @@ pub struct Connection {
     senders: [Sender; 2],
     remotes: [Option<Box<RemoteSender>>; 2],
     copies: Copies,
+    integrity: [Integrity; 2],
+    clocks: Clocks,
+    /// Payload of the segments that records of more than one stand for; 0 without such records.
+    piece_bytes: [i64; 2],
     strays: [Stray; 2],
     handshake: Handshake,
     scales: [WindowScale; 2],
@@ -80,6 +86,9 @@ impl Connection {
             senders: Default::default(),
             remotes: Default::default(),
             copies: Copies::default(),
+            integrity: Default::default(),
+            clocks: Clocks::default(),
+            piece_bytes: [0; 2],
             strays: Default::default(),
             handshake: Handshake::default(),
             scales: [WindowScale::Unknown; 2],
@@ -146,10 +155,16 @@ impl Connection {
         let (index, reverse) = (direction as usize, direction.reverse() as usize);
         let has = |flag: u16| segment.flags & flag != 0;
         self.end_ns = self.end_ns.max(segment.t_ns);
-        self.senders[index].row.segments += 1;
-        if self.copies.observe(index, segment) {
-            return self.note_of_copy(direction, segment);
+        let segments_n = self.segments_n(index, segment);
+        self.senders[index].row.segments += u64::from(segments_n);
+        if self.integrity[index].judge(segment) == Verdict::Corrupted {
+            self.senders[index].row.corrupted_segments += u64::from(segments_n);
+            return self.note_of_unused(direction, segment, segments_n, false);
         }
+        if self.copies.observe(index, segment) {
+            return self.note_of_unused(direction, segment, segments_n, true);
+        }
+        let known_events = events.len();
         self.senders[index].missing.observe(segment.ip_id);
         let seq = self.position(index, segment);
         if has(flags::RST) && !std::mem::replace(&mut self.rst, true) {
@@ -168,6 +183,7 @@ impl Connection {
             wnd_bytes,
             sack: Edges::default(),
             copy: false,
+            segments_n,
             retransmission: false,
             dup_ack: false,
             rtt_ns: None,
@@ -184,10 +200,19 @@ impl Connection {
         self.measure_upstream_rtt(direction, segment);
         let seg_len = seg_len(segment);
         let octets = (seq, seq + seg_len);
+        self.clocks.observe(&Link {
+            index,
+            t_ns: segment.t_ns,
+            record: segment.record,
+            timestamps: (segment.options.timestamps)
+                .map(|(val, ecr)| (val, has(flags::ACK).then_some(ecr))),
+            end: (seg_len > 0 && !has(flags::RST)).then_some(octets.1),
+            ack: note.ack,
+        });
         if has(flags::RST) || (seg_len > 0 && self.is_stray(index, octets)) {
-            self.senders[index].count_outside(segment.payload_bytes);
+            self.senders[index].count_outside(segment.payload_bytes, segments_n);
         } else if seg_len > 0 {
-            note.retransmission = self.on_data(direction, segment, octets, events);
+            note.retransmission = self.on_data(&note, segment, octets, events);
         }
         let sender = if seg_len > 0 { index } else { reverse };
         note.flight_bytes = self.senders[sender].board.flight_bytes();
@@ -196,7 +221,37 @@ impl Connection {
                 self.release_samples(direction, 1, samples, events);
             }
         }
+        self.split_losses(events, known_events);
         note
+    }
+
+    /// Segments that the record of `segment` stands for.
+    #[inline]
+    fn segments_n(&mut self, index: usize, segment: &Segment) -> u16 {
+        let mss_bytes = self.senders[index].board.mss_bytes();
+        let segments_n = offload::segments_n(segment, mss_bytes);
+        if segments_n > 1 {
+            self.piece_bytes[index] = offload::piece_bytes(segment, mss_bytes) as i64;
+        }
+        segments_n
+    }
+
+    /// Makes one loss per segment of those of records that stand for several, among `events` from index `from`.
+    #[inline]
+    fn split_losses(&self, events: &mut Vec<Event>, from: usize) {
+        if events.len() > from && self.piece_bytes != [0; 2] {
+            for direction in [Direction::A2b, Direction::B2a] {
+                let piece_bytes = self.piece_bytes[direction as usize];
+                offload::split_losses(events, from, direction, piece_bytes);
+            }
+        }
+    }
+
+    /// The direction whose times are before those of what it answers, if there is one.
+    pub fn early(&self) -> Option<(Direction, Early)> {
+        let (index, early) = self.clocks.early()?;
+        let directions = [Direction::A2b, Direction::B2a];
+        Some((directions[index], early))
     }
 
     /// Whether the octets of a segment of direction `index` are far ahead of all before.
@@ -205,8 +260,14 @@ impl Connection {
         board.started() && self.strays[index].is_stray(octets, board.snd_nxt())
     }
 
-    /// The note of a record that repeats the one before: nothing new.
-    fn note_of_copy(&self, direction: Direction, segment: &Segment) -> Note {
+    /// The note of a record that is not analysed: it is damaged, or a `copy` of the one before.
+    fn note_of_unused(
+        &self,
+        direction: Direction,
+        segment: &Segment,
+        segments_n: u16,
+        copy: bool,
+    ) -> Note {
         let (index, reverse) = (direction as usize, direction.reverse() as usize);
         let seq = self.sequences[index].near_newest(segment.seq);
         let acks = segment.flags & flags::ACK != 0;
@@ -219,7 +280,8 @@ impl Connection {
             ack,
             wnd_bytes: self.scaled_window(index, segment),
             sack: self.unwrap_sack(reverse, ack.unwrap_or(0), segment),
-            copy: true,
+            copy,
+            segments_n,
             retransmission: false,
             dup_ack: false,
             rtt_ns: None,
@@ -241,17 +303,18 @@ impl Connection {
     /// Processes the sequence space `start..end` of a segment. Returns whether the segment is a retransmission.
     fn on_data(
         &mut self,
-        direction: Direction,
+        note: &Note,
         segment: &Segment,
         (start, end): (i64, i64),
         events: &mut Vec<Event>,
     ) -> bool {
-        let index = direction as usize;
+        let (direction, index) = (note.direction, note.direction as usize);
         let fin = segment.flags & flags::FIN != 0;
         let sent = Sent {
             start,
             end,
             payload_bytes: segment.payload_bytes,
+            segments_n: note.segments_n,
             transmission: Transmission {
                 t_ns: segment.t_ns,
                 record: segment.record,
@@ -509,6 +572,7 @@ impl Connection {
     /// Ends the connection. Adds its last events and samples and returns its row.
     pub fn finish(&mut self, events: &mut Vec<Event>, samples: &mut Vec<Sample>) -> FlowRow {
         let data_direction = self.data_direction();
+        let known_events = events.len();
         self.senders[data_direction as usize].sample_cwnd(self.flow_id, CwndEstimator::take_due);
         if let Some(remote) = &mut self.remotes[data_direction as usize] {
             remote.finish(self.flow_id);
@@ -521,6 +585,7 @@ impl Connection {
             let flow = self.flow(direction);
             self.senders[direction as usize].finish(self.end_ns, flow, events);
         }
+        self.split_losses(events, known_events);
         let vantage = self.senders[data_direction as usize].vantage;
         let directions = std::mem::take(&mut self.senders).map(|sender| sender.row);
         FlowRow {

@@ -4,7 +4,9 @@
 //! [`Tracker`] makes one pass over the segments of a capture or of a replay; only live connections take memory.
 //! `toolkit/schema` defines the columns of its rows. The crate does not depend on files, Arrow or a clock.
 
+mod artefacts;
 mod cause;
+mod clocks;
 mod connection;
 mod copies;
 mod cwnd;
@@ -15,6 +17,7 @@ mod jump;
 mod key;
 mod loss;
 mod missing;
+mod offload;
 mod ordering;
 mod passes;
 mod remote;

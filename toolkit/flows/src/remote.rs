@@ -94,6 +94,7 @@ impl RemoteSender {
                 start,
                 end,
                 payload_bytes: (end - start) as u32,
+                segments_n: 1,
                 transmission,
             };
             self.send(&lost, false, flow);

@@ -239,6 +239,9 @@ pub struct Note {
     pub sack: Edges,
     /// The capture stores the record before a second time. Of a copy, only the number of segments counts.
     pub copy: bool,
+    /// Segments that the record stands for: more than one before or after offload of segmentation, see
+    /// [`DirectionRow::segments`].
+    pub segments_n: u16,
     /// The segment repeats sequence space of this direction, SYN and FIN included.
     pub retransmission: bool,
     /// Duplicate acknowledgement: RFC 5681 §2, or RFC 6675 §2 if SACK is in use.
@@ -253,7 +256,8 @@ pub struct Note {
 /// Per-direction columns of `flows`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DirectionRow {
-    /// Segments.
+    /// Segments. A record with more payload than the MSS (offload of segmentation) counts as the segments that it is
+    /// cut into; all numbers of segments count so.
     pub segments: u64,
     /// Segments with payload.
     pub data_segments: u64,
@@ -279,7 +283,7 @@ pub struct DirectionRow {
     pub mss_bytes: Option<u16>,
     /// Window scale option of the SYN.
     pub wscale: Option<u8>,
-    /// Largest payload of a segment.
+    /// Largest payload of a record.
     pub max_segment_bytes: u32,
     /// RTT samples of the data of this direction.
     pub rtt_samples: u64,
@@ -295,6 +299,11 @@ pub struct DirectionRow {
     pub rtos: u64,
     /// Episodes of fast recovery.
     pub recoveries: u64,
+    /// Segments with a wrong checksum, which no receiver accepts. They are analysed as if they had been lost.
+    pub corrupted_segments: u64,
+    /// Sequence space that was acknowledged and that the capture does not show although it shows octets before it; `None`
+    /// if it shows no segment with payload of this direction.
+    pub not_captured_bytes: Option<u64>,
 }
 
 /// One row of `flows`.

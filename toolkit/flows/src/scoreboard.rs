@@ -395,6 +395,16 @@ impl Scoreboard {
         Some(range)
     }
 
+    /// Notes the start of a captured segment with payload.
+    pub fn observe_start(&mut self, start: i64) {
+        self.unseen.observe(start);
+    }
+
+    /// Octets that were acknowledged and not captured; `None` if no segment with payload was captured.
+    pub fn not_captured_bytes(&self) -> Option<i64> {
+        self.unseen.octets()
+    }
+
     /// Whether the capture stores the segment `start..end` after its ACK. True once per octet.
     pub fn is_late(&mut self, start: i64, end: i64) -> bool {
         end <= self.snd_una && self.unseen.take(start, end)

@@ -27,6 +27,8 @@ pub struct Sent {
     pub end: i64,
     /// Payload length.
     pub payload_bytes: u32,
+    /// Segments that the record stands for.
+    pub segments_n: u16,
     /// Its transmission.
     pub transmission: Transmission,
 }
@@ -248,9 +250,9 @@ impl Sender {
     }
 
     /// Counts payload that has no place in the sequence space: of a RST (RFC 9293 §3.5.3), or far outside the window.
-    pub fn count_outside(&mut self, payload_bytes: u32) {
+    pub fn count_outside(&mut self, payload_bytes: u32, segments_n: u16) {
         if payload_bytes > 0 {
-            self.row.data_segments += 1;
+            self.row.data_segments += u64::from(segments_n);
             self.row.payload_bytes += u64::from(payload_bytes);
             self.row.unique_bytes += u64::from(payload_bytes);
             self.row.max_segment_bytes = self.row.max_segment_bytes.max(payload_bytes);
@@ -260,11 +262,12 @@ impl Sender {
     fn count_payload(&mut self, sent: &Sent, repeated_bytes: i64) {
         if sent.payload_bytes > 0 {
             let payload = u64::from(sent.payload_bytes);
-            self.row.data_segments += 1;
+            self.row.data_segments += u64::from(sent.segments_n);
             self.row.payload_bytes += payload;
             self.row.unique_bytes += payload - (repeated_bytes as u64).min(payload);
             self.row.max_segment_bytes = self.row.max_segment_bytes.max(sent.payload_bytes);
             self.board.observe_payload(i64::from(sent.payload_bytes));
+            self.board.observe_start(sent.start);
         }
     }
 
@@ -498,6 +501,7 @@ impl Sender {
         // Without an ACK in the capture, nothing shows what is still in flight.
         let acknowledged = self.board.acknowledged();
         self.row.flight_max_bytes = acknowledged.then_some(self.flight_max_bytes);
+        self.row.not_captured_bytes = self.board.not_captured_bytes().map(|octets| octets as u64);
         self.row.rtt_samples = self.rtt.samples();
         self.row.rtt_min_ns = self.rtt.min_ns();
         self.row.rtt_mean_ns = self.rtt.mean_ns();

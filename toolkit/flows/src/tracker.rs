@@ -6,8 +6,9 @@ mod opening;
 use std::collections::VecDeque;
 
 use hashbrown::HashTable;
-use hindflight_decoder::Segment;
+use hindflight_decoder::{Issue, Segment};
 
+use crate::artefacts::Artefacts;
 use crate::connection::Connection;
 use crate::key::Key;
 use crate::rows::{Event, FlowRow, Note, Sample};
@@ -103,6 +104,7 @@ pub struct Tracker {
     events: Vec<Event>,
     samples: Vec<Sample>,
     finished: Vec<FlowRow>,
+    artefacts: Artefacts,
     /// Slots of the connections to retire at the end of the capture.
     ending: Option<std::vec::IntoIter<u32>>,
 }
@@ -126,6 +128,7 @@ impl Tracker {
                 self.last = Some((key, at));
                 let was_closed = connection.is_closed();
                 let note = connection.push(segment, &mut self.events, &mut self.samples);
+                self.artefacts.observe(segment, &note);
                 if connection.is_closed() && !was_closed {
                     connection.release_memory();
                     self.close(at, note.flow_id, segment.t_ns);
@@ -151,6 +154,11 @@ impl Tracker {
     /// Rows of `flows` of the connections retired since the last call.
     pub fn take_finished_flows(&mut self) -> Vec<FlowRow> {
         std::mem::take(&mut self.finished)
+    }
+
+    /// What the capture itself did to the packets; complete at its end.
+    pub fn issues(&self) -> Vec<Issue> {
+        self.artefacts.issues()
     }
 
     /// Ends the capture: retires all live connections in the order of their numbers.
@@ -191,6 +199,7 @@ impl Tracker {
         self.next_flow_id = self.next_flow_id.wrapping_add(1);
         let mut connection = Connection::new(flow_id, segment);
         let note = connection.push(segment, &mut self.events, &mut self.samples);
+        self.artefacts.observe(segment, &note);
         let closed = connection.is_closed();
         let state = Opening::of(segment, &key)
             .map_or_else(|| State::Open(Box::new(connection)), State::Opening);
@@ -242,8 +251,9 @@ impl Tracker {
         let Some(mut connection) = slot.take() else {
             return;
         };
-        self.finished
-            .push(connection.finish(&mut self.events, &mut self.samples));
+        let row = connection.finish(&mut self.events, &mut self.samples);
+        self.artefacts.add(&row, connection.early());
+        self.finished.push(row);
         if let Ok(found) = self.by_key.find_entry(key.hashed(), |&at| at == index) {
             found.remove();
         }

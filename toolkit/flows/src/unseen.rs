@@ -10,6 +10,10 @@ const MAX_RANGES: usize = 64;
 #[derive(Debug, Default)]
 pub struct AckedUnseen {
     ranges: VecDeque<(i64, i64)>,
+    /// Octets of the ranges that have been discarded.
+    discarded: i64,
+    /// First octet captured. What comes before was sent before the capture began.
+    first: Option<i64>,
 }
 
 impl AckedUnseen {
@@ -18,13 +22,28 @@ impl AckedUnseen {
         self.ranges.shrink_to_fit();
     }
 
+    /// Notes the start of a segment with payload.
+    pub fn observe(&mut self, start: i64) {
+        self.first = Some(self.first.map_or(start, |first| first.min(start)));
+    }
+
+    /// Octets that the capture has not shown; `None` if it has shown none.
+    pub fn octets(&self) -> Option<i64> {
+        let first = self.first?;
+        let kept: i64 = self.ranges.iter().map(|range| after(first, *range)).sum();
+        Some(self.discarded + kept)
+    }
+
     /// Adds `start..end`.
     pub fn add(&mut self, start: i64, end: i64) {
         match self.ranges.back_mut() {
             Some(last) if last.1 == start => last.1 = end,
             _ => {
-                if self.ranges.len() == MAX_RANGES {
-                    self.ranges.pop_front();
+                if self.ranges.len() == MAX_RANGES
+                    && let Some(oldest) = self.ranges.pop_front()
+                    && let Some(first) = self.first
+                {
+                    self.discarded += after(first, oldest);
                 }
                 self.ranges.push_back((start, end));
             }
@@ -52,6 +71,11 @@ impl AckedUnseen {
     }
 }
 
+/// Number of octets of `start..end` that are not before `first`.
+fn after(first: i64, (start, end): (i64, i64)) -> i64 {
+    (end - start.max(first)).max(0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -73,5 +97,16 @@ mod tests {
         let mut unseen = AckedUnseen::default();
         (0..100).for_each(|n| unseen.add(10 * n, 10 * n + 5));
         assert!(!unseen.take(0, 5) && unseen.take(990, 995));
+    }
+
+    #[test]
+    fn octets_before_the_first_captured_one_are_not_counted() {
+        let mut unseen = AckedUnseen::default();
+        unseen.add(1, 101);
+        assert_eq!(unseen.octets(), None);
+        unseen.observe(51);
+        assert_eq!(unseen.octets(), Some(50));
+        (0..100).for_each(|n| unseen.add(1000 + 10 * n, 1005 + 10 * n));
+        assert_eq!(unseen.octets(), Some(550), "old ranges count too");
     }
 }

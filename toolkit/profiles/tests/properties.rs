@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use hindflight_decoder::{Segment, TcpOptions, flags};
+use hindflight_decoder::{Checksum, Segment, TcpOptions, flags};
 use hindflight_profiles::{Format, Packet, Tcptrace, Wireshark, WiresharkRows};
 use proptest::prelude::*;
 
@@ -31,6 +31,8 @@ fn blank() -> Segment {
         urgent: 0,
         payload_bytes: 0,
         missing_bytes: 0,
+        ip_checksum: Checksum::NotChecked,
+        tcp_checksum: Checksum::NotChecked,
         options: TcpOptions::default(),
     }
 }

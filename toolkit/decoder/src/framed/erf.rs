@@ -41,12 +41,19 @@ fn content(kind: u8) -> Content {
     }
 }
 
-/// The type of a record, and where its frame starts.
+/// Maximum number of extension headers of a record; Wireshark has the same limit.
+const MAX_EXTENSIONS: usize = 16;
+
+/// The type of a record, and where its frame starts: beyond its end if it has too many extension headers.
 fn locate(record: &[u8]) -> Option<(u8, usize)> {
     let kind = record.get(8)?;
     let mut at = HEADER_BYTES;
     let mut more = kind & EXTENSION != 0;
     while more {
+        if at == HEADER_BYTES + MAX_EXTENSIONS * EXTENSION_BYTES {
+            at = record.len() + 1;
+            break;
+        }
         more = record.get(at)? & EXTENSION != 0;
         at += EXTENSION_BYTES;
     }

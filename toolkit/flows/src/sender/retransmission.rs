@@ -54,8 +54,12 @@ impl Sender {
             return false;
         }
         if sent.payload_bytes > 0 {
-            self.row.retransmitted_segments += 1;
-            self.row.retransmitted_bytes += (octets as u64).min(u64::from(sent.payload_bytes));
+            let repeated = (octets as u64).min(u64::from(sent.payload_bytes));
+            let size = sent
+                .payload_bytes
+                .div_ceil(u32::from(sent.segments_n.max(1)));
+            self.row.retransmitted_segments += repeated.div_ceil(u64::from(size));
+            self.row.retransmitted_bytes += repeated;
         }
         if !kept {
             for (copy, lost) in (2..).zip(&not_captured) {
@@ -249,7 +253,9 @@ impl Sender {
         flow: FlowDirection,
         events: &mut Vec<Event>,
     ) {
-        self.row.out_of_order_segments += u64::from(sent.payload_bytes > 0);
+        if sent.payload_bytes > 0 {
+            self.row.out_of_order_segments += u64::from(sent.segments_n);
+        }
         let revealed_by = overlap.gap.map_or(0, |gap| gap.first.record);
         events.push(Event {
             record: Some(sent.transmission.record),

@@ -1,6 +1,6 @@
 //! A connection of which the capture has shown only a SYN, in a few octets: a scan opens millions of them.
 
-use hindflight_decoder::{Segment, TcpOptions, flags};
+use hindflight_decoder::{Checksum, Segment, TcpOptions, flags};
 
 use crate::connection::Connection;
 use crate::key::Key;
@@ -83,6 +83,8 @@ impl Opening {
             urgent: 0,
             payload_bytes: 0,
             missing_bytes: 0,
+            ip_checksum: Checksum::NotChecked,
+            tcp_checksum: Checksum::NotChecked,
             options: TcpOptions {
                 mss: self.mss,
                 wscale: self.wscale,

@@ -16,7 +16,7 @@
 use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr};
 
-use hindflight_decoder::{SackBlocks, Segment, TcpOptions, flags};
+use hindflight_decoder::{Checksum, SackBlocks, Segment, TcpOptions, flags};
 use hindflight_flows::{Event, EventKind, FlowRow, Note, Sample, Tracker};
 
 /// Initial sequence numbers of both ends.
@@ -166,6 +166,8 @@ pub fn blank(record: u64, t_ns: i64, from_a: bool, port: u16) -> Segment {
         urgent: 0,
         payload_bytes: 0,
         missing_bytes: 0,
+        ip_checksum: Checksum::NotChecked,
+        tcp_checksum: Checksum::NotChecked,
         options: TcpOptions::default(),
     }
 }

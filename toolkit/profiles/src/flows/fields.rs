@@ -26,11 +26,11 @@ const FIRST: [&str; 16] = [
 
 /// Columns of each direction.
 #[rustfmt::skip]
-const OF_DIRECTIONS: [&str; 21] = [
+const OF_DIRECTIONS: [&str; 23] = [
     "segments", "data_segments", "payload_bytes", "unique_bytes", "acked_bytes", "retransmitted_segments",
     "retransmitted_bytes", "out_of_order_segments", "dup_acks", "sack_segments", "dsack_segments", "mss_bytes",
     "wscale", "max_segment_bytes", "rtt_samples", "rtt_min_ns", "rtt_mean_ns", "rtt_max_ns", "flight_max_bytes",
-    "rtos", "recoveries",
+    "rtos", "recoveries", "corrupted_segments", "not_captured_bytes",
 ];
 
 /// The names of all columns.
@@ -89,6 +89,8 @@ fn write_direction(row: &DirectionRow, out: &mut impl PlainCells) {
     optional(row.flight_max_bytes, out);
     out.integer(row.rtos);
     out.integer(row.recoveries);
+    out.integer(row.corrupted_segments);
+    optional(row.not_captured_bytes.map(|octets| octets as i64), out);
 }
 
 fn optional(value: Option<i64>, out: &mut impl PlainCells) {

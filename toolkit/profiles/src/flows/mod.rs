@@ -7,7 +7,7 @@ mod packed_cells;
 use std::cmp::Reverse;
 use std::ops::Range;
 
-use hindflight_decoder::Segment;
+use hindflight_decoder::{Issue, Segment};
 use hindflight_flows::{FlowRow, Tracker};
 
 use crate::cells::{Format, TextRows, separators};
@@ -75,6 +75,11 @@ impl Flows {
         }
         self.rows.sort_unstable_by_key(|row| row.order);
         self.ended = true;
+    }
+
+    /// What the capture itself did to the packets; complete at its end.
+    pub fn issues(&self) -> Vec<Issue> {
+        self.tracker.issues()
     }
 
     /// Number of rows so far.
