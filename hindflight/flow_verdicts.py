@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from hindflight.toolkit.captured_flow import Flow
     from hindflight.toolkit.workspace import Workspace
 
-ABOUT = ("vantage", "proxy", "shape", "interruption", "retransmission", "need", "loss", "reordering")
-"""What verdicts are about. `retransmission`: which mechanism sent it; `need`: whether an earlier copy had arrived."""
+ABOUT = ("capture", "vantage", "proxy", "shape", "interruption", "retransmission", "need", "loss", "reordering")
+"""What verdicts are about. `retransmission`: which mechanism sent it; `need`: whether an earlier copy had arrived;
+`capture`: what the capture itself did."""
 
 JUDGED: Mapping[tuple[str, str], tuple[int, int]] = {
     ("vantage", "sender"): (117, 117),
@@ -86,7 +87,7 @@ def verdicts_on(source: Path, flow: int | None) -> Verdicts:
 
     with open_source(source) as tables:
         chosen = read_flow(tables.workspace, flow)
-        found = [_vantage(chosen), *_shapes(chosen), *_events(chosen)]
+        found = [*_capture(chosen), _vantage(chosen), *_shapes(chosen), *_events(chosen)]
         without_channel = None
         try:
             found += _channel(chosen, tables.workspace)
@@ -101,6 +102,22 @@ def verdicts_on(source: Path, flow: int | None) -> Verdicts:
 
 def _verdict(about: str, verdict: str, packets: tuple[int | None, int | None], t_ns: int, evidence: str) -> Verdict:
     return Verdict(about, verdict, probability_of(about, verdict), *packets, t_ns, evidence)
+
+
+def _capture(flow: Flow) -> Iterator[Verdict]:
+    """What is missing from the capture, or damaged in it; nothing is known of workspaces of earlier versions."""
+    for direction in ("a2b", "b2a"):
+        missing = flow.row[f"{direction}_not_captured_bytes"]
+        damaged = flow.row[f"{direction}_corrupted_segments"]
+        at = ((None, None), int(flow.row["start_ns"]))
+        if missing:
+            evidence = f"{missing} octets of {direction} were acknowledged and are not in the capture"
+            yield _verdict(
+                "capture", "packets not captured", *at, f"{evidence}: the capture lost them, not the network"
+            )
+        if damaged:
+            evidence = f"{damaged} segments of {direction} have a wrong checksum among right ones"
+            yield _verdict("capture", "damaged segments", *at, f"{evidence}: no receiver accepts them")
 
 
 def _vantage(flow: Flow) -> Verdict:

@@ -26,7 +26,9 @@ def verdicts(
     flow: Annotated[int | None, typer.Option("--flow", help="Flow [default: the one with most data].")] = None,
     about: Annotated[
         str,
-        typer.Option("--about", help="vantage, proxy, shape, interruption, retransmission, need, loss, reordering."),
+        typer.Option(
+            "--about", help="capture, vantage, proxy, shape, interruption, retransmission, need, loss, reordering."
+        ),
     ] = "",
     wide: Annotated[bool, typer.Option("--wide", help="List all verdicts, however many.")] = False,
     as_json: AsJson = False,

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fixtures.make_captures import DST4, SRC4, START_S, TCP, Record, Variant, ethernet
+from fixtures.make_captures import DST4, SRC4, START_S, TCP, Record, Variant, checksum, ethernet
 from hindflight.toolkit.capture import Capture, load_capture
 from hindflight.toolkit.captured_flow import read_flow
 from hindflight.toolkit.errors import CaptureError
@@ -19,14 +19,19 @@ MSS, RTT_US = 1448, 20_000
 SYN, RST, ACK = 2, 4, 16
 
 
-def segment(t_us: int, forward: bool, seq: int, ack: int, flags: int = ACK, payload: int = 0) -> Record:
+def segment(
+    t_us: int, forward: bool, seq: int, ack: int, flags: int = ACK, payload: int = 0, *, options: bytes = b""
+) -> Record:
     """Return one segment of the connection; the SYNs announce an MSS of 1460 octets."""
-    options = struct.pack("!BBH", 2, 4, 1460) if flags & SYN else b""
+    options = (struct.pack("!BBH", 2, 4, 1460) if flags & SYN else b"") + options
     ports = (40_000, 5001) if forward else (5001, 40_000)
     offset_flags = (5 + len(options) // 4) << 12 | flags
     body = struct.pack("!HHIIHHHH", *ports, seq, ack, offset_flags, 512, 0, 0) + options + bytes(payload)
     ends = SRC4 + DST4 if forward else DST4 + SRC4
+    total = checksum(ends + struct.pack("!II", TCP, len(body)) + body)
+    body = body[:16] + struct.pack("!H", total) + body[18:]
     header = struct.pack("!BBHHHBBH", 0x45, 0, 20 + len(body), 0, 0x4000, 61, TCP, 0) + ends
+    header = header[:10] + struct.pack("!H", checksum(header)) + header[12:]
     return Record(ethernet(0x0800, header + body), second=START_S + t_us // 10**6, fraction=t_us % 10**6)
 
 

@@ -43,7 +43,7 @@ proxies = ["none", "b"]
 seeds = 1
 """
 
-OF_THE_FILE = ("record", "frame_bytes", "captured_bytes")
+OF_THE_FILE = ("record", "frame_bytes", "captured_bytes", "ip_checksum", "tcp_checksum")
 """Columns that the export changes: it renumbers packets, writes Ethernet, and keeps headers alone."""
 
 

@@ -118,6 +118,8 @@ pub struct Sender {
     lost_at_end: u32,
     /// Packets of this end that are missing.
     pub missing: MissingPackets,
+    /// Octets that were acknowledged since the last segment and not captured: the capture lost them.
+    acked_unseen_bytes: i64,
     fin_seq: Option<i64>,
     /// The last sent transmission that was delivered (RFC 8985: RACK.xmit_ts).
     newest_delivered: Transmission,
@@ -171,6 +173,7 @@ impl Sender {
             self.timer_restart_ns = now;
         }
         self.revise_timeout(sent);
+        self.explain_unseen();
         let probes = sent.payload_bytes == 1 && self.snd_wnd_bytes == Some(0);
         if !probes {
             self.end_window_probes(sent.start, flow, events);
@@ -206,6 +209,18 @@ impl Sender {
         self.flight_max_bytes = self.flight_max_bytes.max(self.board.flight_bytes());
         self.observe_cwnd(now);
         retransmission
+    }
+
+    /// Explains missing packets by octets that were acknowledged: the capture lost them, not the network.
+    fn explain_unseen(&mut self) {
+        let octets = std::mem::take(&mut self.acked_unseen_bytes);
+        if octets > 0 {
+            let packets = octets
+                .unsigned_abs()
+                .div_ceil(self.board.smss_bytes().max(1).unsigned_abs());
+            self.missing
+                .explain(u32::try_from(packets).unwrap_or(u32::MAX));
+        }
     }
 
     /// Takes back the octet of zero-window probes that the receiver refused: the segment at `start` sends it as new data.
@@ -284,6 +299,9 @@ impl Sender {
         let advances = ack.seg_ack > before;
         self.sample_cwnd(flow.flow_id, |cwnd| cwnd.before_ack(ack.t_ns, advances));
         let outstanding = self.board.started() && self.board.snd_nxt() > before;
+        if self.board.started() {
+            self.acked_unseen_bytes += (ack.seg_ack - self.board.snd_nxt()).clamp(0, MAX_UNSEEN);
+        }
         let dsack = dsack_block(ack);
         let delivery = self.update_scoreboard(ack, dsack.is_some());
         // A packet that the network duplicated reports nothing new.
@@ -508,6 +526,9 @@ impl Sender {
         self.row.rtt_max_ns = self.rtt.max_ns();
     }
 }
+
+/// Maximum number of octets that one ACK shows to be unseen: the largest window (RFC 7323 §2.3).
+const MAX_UNSEEN: i64 = 1 << 30;
 
 /// Whether timestamp `val` is older than `reference` (RFC 7323 §5.2).
 fn is_older(val: u32, reference: u32) -> bool {
