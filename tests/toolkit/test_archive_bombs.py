@@ -54,6 +54,8 @@ def test_an_xz_header_that_asks_for_gigabytes_is_one_clear_error(tmp_path: Path)
     code, peak_mb, messages = read(path)
     assert code == 2
     assert "needs more than 68 MiB of memory" in messages
+    assert "damaged" not in messages
+    assert "xz -d" in messages
     assert peak_mb < LIMIT_MB
 
 

@@ -14,13 +14,13 @@ from fixtures.make_logs import CWND_SEGMENTS, FOLDER, MSS, START_MS, STEP_MS, sa
 from fixtures.make_snaplog import LAYOUTS as MADE_LAYOUTS
 from fixtures.make_snaplog import snaplog
 from hindflight.toolkit.errors import LogError
-from hindflight.toolkit.logs import KernelLog, open_log, ss
+from hindflight.toolkit.logs import KernelLog, ss
 from hindflight.toolkit.logs.addresses import endpoint
 from hindflight.toolkit.logs.model import Connection
 from hindflight.toolkit.logs.times import LOCAL, TIME_OF_DAY, Moment, moment_at_end, moment_at_start
 from hindflight.toolkit.logs.web100_layouts import LAYOUTS
-from hindflight.toolkit.logs.web100_writer import Snaplog, rows_of
-from tests.toolkit.logs import read_log
+from hindflight.toolkit.logs.web100_writer import Snaplog
+from tests.toolkit.logs import open_log, read_log, rows_of_log
 
 PUBLIC = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "public"
 needs_public = pytest.mark.skipif(not PUBLIC.is_dir(), reason=f"public logs are not at {PUBLIC}")
@@ -184,7 +184,7 @@ def test_a_written_snaplog_is_read_back_equal(tmp_path: Path, version: str) -> N
     layout = LAYOUTS[version]
     (made,) = read_content(tmp_path, snaplog(MADE_LAYOUTS["2.5.2-limssthresh"]))
     names = {field.name for field in layout.groups["read"]}
-    rows = [{name: value for name, value in row.items() if name in names} for row in rows_of(made)]
+    rows = [{name: value for name, value in row.items() if name in names} for row in rows_of_log(made)]
     assert made.connection is not None
     for big_endian, octets in ((False, 4), (True, 8)):
         written = Snaplog(made.connection, 1_700_000_000, layout, big_endian, octets)
@@ -217,7 +217,7 @@ def test_a_public_snaplog_is_written_octet_by_octet(name: str, version: str, und
     head = content.index(b"-1 -1\n") + 6
     assert log.connection is not None
     written = Snaplog(log.connection, int.from_bytes(content[head : head + 4], "little"), LAYOUTS[version])
-    octets = b"".join(written.octets(rows_of(log)))
+    octets = b"".join(written.octets(rows_of_log(log)))
     assert len(octets) == len(content)
     different = np.flatnonzero(np.frombuffer(octets, np.uint8) != np.frombuffer(content, np.uint8))
     assert len(different) == undefined
@@ -254,4 +254,4 @@ def test_public_records_without_a_time_are_refused() -> None:
     with pytest.raises(LogError, match="no whole record") as caught:
         list(open_log(PUBLIC / "kernel_logs" / "archiveRecords.jsonl.zst").parts())
     assert caught.value.hint is not None
-    assert "its time" in caught.value.hint
+    assert "Timestamp was never set" in caught.value.hint

@@ -1,6 +1,6 @@
 """Kernel logs: what the sender's kernel said about a connection becomes `instruments` and `variables`.
 
-`open_log` recognises a file by its content, never by its name, unpacking it on the way. Its parts come one by one, in
+`log_kind` recognises a file by its content, never by its name, unpacking it on the way. Its parts come one by one, in
 constant memory; they name no flow yet, `join` finds it. Each kind is a module with `recognises` (the first octets of a
 file) and `read` (the parts); what the values mean is shared: web100_variables, tcp_info.
 """
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hindflight.toolkit.errors import LogError
 from hindflight.toolkit.logs import (
     iperf3,
     ndt7,
@@ -24,7 +23,7 @@ from hindflight.toolkit.logs.issues import LogIssue
 from hindflight.toolkit.logs.model import Connection, KernelLog
 from hindflight.toolkit.logs.reading import Kind, Reading, kind_in
 
-__all__ = ["KINDS", "Connection", "KernelLog", "LogIssue", "LogReading", "log_kind", "open_log"]
+__all__ = ["KINDS", "Connection", "KernelLog", "LogIssue", "LogReading", "log_kind"]
 
 
 KINDS: dict[str, Kind[KernelLog]] = {
@@ -50,13 +49,3 @@ class LogReading(Reading[KernelLog]):
 def log_kind(path: Path) -> str | None:
     """Return the kind of the log in `path`, a key of KINDS; None if it is no log of these."""
     return kind_in(KINDS, path)
-
-
-def open_log(path: Path) -> LogReading:
-    """Open the log in `path`. LogError: it is no log of KINDS."""
-    kind = log_kind(path)
-    if kind is None:
-        raise LogError(
-            f"{path.name} is no kernel log that we know", f"known: {', '.join(k.label for k in KINDS.values())}"
-        )
-    return LogReading(path, kind)

@@ -22,6 +22,8 @@ from hindflight.toolkit.logs.times import parse_moment
 _INFO, _CONGESTION = 2, 4
 """INET_DIAG_INFO and INET_DIAG_CONG of linux/inet_diag.h: places in Attributes."""
 _AF_INET, _AF_INET6 = 2, 10
+NO_TIME = "0001-01-01T00:00:00"
+"""What Go writes for a time that was never set, as in M-Lab's archiveRecords."""
 _IDM_BYTES = 72
 _NAME = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _KERNEL_NAMES = {name.replace("_", ""): name for name in (*(STRUCT.names or ()), "app_limited")}
@@ -63,14 +65,20 @@ def read(file: LogFile) -> Iterator[KernelLog]:
             continue
         record = None if document is None else _record(document)
         if record is None:
-            text = "a line that is no whole snapshot with its time was left out"
-            file.issues.add(line.record, line.offset, "log_damaged", text)
+            text = _why_not(document)
+            file.issues.add(line.record, line.offset, "log_damaged", f"{text} was left out")
         elif shapes.setdefault(record[0], frozenset(record[1])) != record[1].keys():
             text = "a snapshot with other fields than the first of its connection was left out"
             file.issues.add(line.record, line.offset, "log_damaged", text)
         else:
             yield from collector.add(*record)
     yield from collector.rest()
+
+
+def _why_not(document: dict[str, Any] | None) -> str:
+    if document is not None and str(document.get("Timestamp")).startswith(NO_TIME):
+        return f"a snapshot whose Timestamp was never set ({NO_TIME}), without which it has no place on the time axis,"
+    return "a line that is no whole snapshot with its time"
 
 
 def _object(line: Line) -> dict[str, Any] | None:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from hindflight.toolkit.logs.model import Connection, KernelLog
+from hindflight.toolkit.logs.model import Connection
 from hindflight.toolkit.logs.web100 import BEGIN_RECORD, END_OF_HEADER, GROUP_BYTES
 from hindflight.toolkit.logs.web100_layouts import LAYOUTS, Field, Layout
 
@@ -49,13 +49,6 @@ class Snaplog:
         there = self.connection
         ends = ((there.remote_port, there.remote_addr), (there.local_port, there.local_addr))
         return b"".join(_number(port, 2, order) + b"\0\0" + _four_octets(address) for port, address in ends)
-
-
-def rows_of(log: KernelLog) -> Iterator[Row]:
-    """Yield the snapshots of a log that was read from a snaplog."""
-    for at in range(log.lead, len(log.t_ns)):
-        numbers = {name: int(values[at]) for name, values in log.numbers.items()}
-        yield numbers | {name: texts[at] for name, texts in log.texts.items()}
 
 
 def _header(layout: Layout) -> bytes:

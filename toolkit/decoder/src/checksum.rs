@@ -34,9 +34,10 @@ impl Checksum {
 ///
 /// RFC 1071 §2: the sum of wider words is the same, and so is that in the other byte order, with its octets swapped.
 pub(crate) fn word_sum(octets: &[u8]) -> u32 {
-    let (words, rest) = octets.as_chunks::<4>();
+    let words = octets.chunks_exact(4);
+    let rest = words.remainder();
     let mut sum: u64 = words
-        .iter()
+        .filter_map(|word| word.first_chunk())
         .map(|word| u64::from(u32::from_le_bytes(*word)))
         .sum();
     let mut last = [0; 4];

@@ -53,7 +53,7 @@ impl Compression {
 /// Length of the longest magic number.
 const MAGIC_BYTES: usize = 6;
 
-/// Memory limit of the xz decoder: a header that asks for more is damaged or hostile. `xz -9` needs 65 MiB.
+/// Memory limit of the xz decoder: a header that asks for more is damaged, hostile, or of an unusual dictionary. `xz -9` needs 65 MiB.
 const XZ_MEMORY_LIMIT_BYTES: u64 = 68 << 20;
 
 /// Largest window of a zstd frame, as a power of two: 64 MiB. `zstd -19` uses 8 MiB.
@@ -187,7 +187,7 @@ impl<R: Read> Xz<R> {
             Err(liblzma::stream::Error::MemLimit) => {
                 let limit = XZ_MEMORY_LIMIT_BYTES >> 20;
                 let text = format!("unpacking it needs more than {limit} MiB of memory");
-                self.state = State::Failed(io::Error::other(text));
+                self.state = State::Failed(io::Error::new(io::ErrorKind::OutOfMemory, text));
             }
             Err(error) => self.state = State::Failed(error.into()),
         }

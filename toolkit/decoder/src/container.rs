@@ -235,6 +235,12 @@ pub(crate) fn incomplete_header<R: Read>(
     let have_bytes = buffer.octets().len();
     match buffer.take_error() {
         Some(error) if error.raw_os_error().is_some() => DecodeError::Io(error),
+        Some(error) if error.kind() == std::io::ErrorKind::OutOfMemory => {
+            DecodeError::UnpackingMemory {
+                name: buffer.source().compression().name(),
+                detail: error.to_string(),
+            }
+        }
         Some(error) => DecodeError::Compression {
             name: buffer.source().compression().name(),
             offset: have_bytes as u64,

@@ -214,6 +214,13 @@ pub enum DecodeError {
         /// Error message of the decompressor.
         detail: String,
     },
+    /// Unpacking needs more memory than allowed.
+    UnpackingMemory {
+        /// Name of the compression.
+        name: &'static str,
+        /// How much.
+        detail: String,
+    },
 }
 
 impl DecodeError {
@@ -232,6 +239,9 @@ impl DecodeError {
             ),
             Self::Compression { .. } => {
                 Some("download the file again, or compress the original again")
+            }
+            Self::UnpackingMemory { .. } => {
+                Some("unpack it first (xz -d), and give the unpacked file")
             }
         }
     }
@@ -255,6 +265,9 @@ impl fmt::Display for DecodeError {
             Self::LinkType { number } => {
                 let name = crate::link::unsupported_name(*number);
                 write!(f, "has link type {number} ({name}), which is not supported")
+            }
+            Self::UnpackingMemory { name, detail } => {
+                write!(f, "is not unpacked as an {name} stream: {detail}")
             }
             Self::Compression {
                 name,

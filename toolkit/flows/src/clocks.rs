@@ -3,6 +3,10 @@
 //! With timestamps, every segment answers the one of which it echoes the timestamp (RFC 7323 §4); otherwise, an ACK
 //! answers the octets before it.
 
+use hindflight_decoder::{Segment, flags};
+
+use crate::rows::{Direction, Note};
+
 /// Differences that are not counted: interfaces with several queues stamp packets a little out of order.
 const TOLERANCE_NS: i64 = 1_000_000;
 
@@ -67,6 +71,22 @@ pub struct Link {
     pub ack: Option<i64>,
 }
 
+impl Link {
+    /// That of `segment`, which occupies `seg_len` of the sequence space.
+    pub fn of(segment: &Segment, note: &Note, seg_len: i64) -> Self {
+        let has = |flag: u16| segment.flags & flag != 0;
+        let stamps = segment.options.timestamps;
+        Self {
+            index: note.direction as usize,
+            t_ns: segment.t_ns,
+            record: segment.record,
+            timestamps: stamps.map(|(val, ecr)| (val, has(flags::ACK).then_some(ecr))),
+            end: (seg_len > 0 && !has(flags::RST)).then_some(note.seq + seg_len),
+            ack: note.ack,
+        }
+    }
+}
+
 /// Compares the times of the two directions of a connection.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Clocks {
@@ -121,12 +141,13 @@ impl Clocks {
     }
 
     /// The direction whose times are too early, if there is one, and by how much.
-    pub fn early(&self) -> Option<(usize, Early)> {
+    pub fn early(&self) -> Option<(Direction, Early)> {
         let found = |index: usize| (self.early[index].count >= MIN_COUNT).then_some(index);
         let index = (0..2)
             .filter_map(found)
             .max_by_key(|&index| self.early[index].count)?;
-        Some((index, self.early[index]))
+        let direction = [Direction::A2b, Direction::B2a][index];
+        Some((direction, self.early[index]))
     }
 }
 
@@ -163,7 +184,9 @@ mod tests {
             links.sort_by_key(|link| link.t_ns);
         }
         let mut clocks = Clocks::default();
-        links.iter().for_each(|link| clocks.observe(link));
+        for link in &links {
+            clocks.observe(link);
+        }
         clocks
     }
 
@@ -171,9 +194,9 @@ mod tests {
     fn answers_before_the_question_show_the_offset() {
         for (timestamps, by_time) in [(true, false), (true, true), (false, false), (false, true)] {
             let clocks = observed(-300, timestamps, by_time);
-            let (index, early) = clocks.early().expect("two clocks");
+            let (direction, early) = clocks.early().expect("two clocks");
             let least = if by_time { 10 } else { 296 };
-            assert_eq!(index, 1, "{timestamps} {by_time}");
+            assert_eq!(direction, Direction::B2a, "{timestamps} {by_time}");
             assert!(
                 (least * MS..=296 * MS).contains(&early.most_ns),
                 "{timestamps} {by_time}: {early:?}"
@@ -185,8 +208,8 @@ mod tests {
     #[test]
     fn data_before_the_ack_that_they_answer_show_an_offset_of_the_other_sign() {
         // The echo comes back with the next data, 6 ms after the ACK.
-        let (index, early) = observed(50, true, false).early().expect("two clocks");
-        assert_eq!((index, early.most_ns), (0, 44 * MS));
+        let (direction, early) = observed(50, true, false).early().expect("two clocks");
+        assert_eq!((direction, early.most_ns), (Direction::A2b, 44 * MS));
         assert_eq!(
             observed(3, true, false).early(),
             None,

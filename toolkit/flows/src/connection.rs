@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use hindflight_decoder::{Segment, flags};
 
-use crate::clocks::{Clocks, Early, Link};
+use crate::clocks::{Clocks, Link};
 use crate::copies::Copies;
 use crate::cwnd::CwndEstimator;
 use crate::handshake::{Handshake, SplitRtt};
@@ -200,15 +200,7 @@ impl Connection {
         self.measure_upstream_rtt(direction, segment);
         let seg_len = seg_len(segment);
         let octets = (seq, seq + seg_len);
-        self.clocks.observe(&Link {
-            index,
-            t_ns: segment.t_ns,
-            record: segment.record,
-            timestamps: (segment.options.timestamps)
-                .map(|(val, ecr)| (val, has(flags::ACK).then_some(ecr))),
-            end: (seg_len > 0 && !has(flags::RST)).then_some(octets.1),
-            ack: note.ack,
-        });
+        self.clocks.observe(&Link::of(segment, &note, seg_len));
         if has(flags::RST) || (seg_len > 0 && self.is_stray(index, octets)) {
             self.senders[index].count_outside(segment.payload_bytes, segments_n);
         } else if seg_len > 0 {
@@ -247,11 +239,9 @@ impl Connection {
         }
     }
 
-    /// The direction whose times are before those of what it answers, if there is one.
-    pub fn early(&self) -> Option<(Direction, Early)> {
-        let (index, early) = self.clocks.early()?;
-        let directions = [Direction::A2b, Direction::B2a];
-        Some((directions[index], early))
+    /// The times of the two directions.
+    pub fn clocks(&self) -> &Clocks {
+        &self.clocks
     }
 
     /// Whether the octets of a segment of direction `index` are far ahead of all before.

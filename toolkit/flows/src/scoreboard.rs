@@ -152,7 +152,7 @@ pub struct Scoreboard {
     retrans_out_bytes: i64,
     snd_una: i64,
     snd_nxt: i64,
-    unseen: AckedUnseen,
+    pub unseen: AckedUnseen,
     started: bool,
     acknowledged: bool,
     smss_bytes: i64,
@@ -393,16 +393,6 @@ impl Scoreboard {
             self.snd_una = range.end;
         }
         Some(range)
-    }
-
-    /// Notes the start of a captured segment with payload.
-    pub fn observe_start(&mut self, start: i64) {
-        self.unseen.observe(start);
-    }
-
-    /// Octets that were acknowledged and not captured; `None` if no segment with payload was captured.
-    pub fn not_captured_bytes(&self) -> Option<i64> {
-        self.unseen.octets()
     }
 
     /// Whether the capture stores the segment `start..end` after its ACK. True once per octet.

@@ -282,7 +282,7 @@ impl Sender {
             self.row.unique_bytes += payload - (repeated_bytes as u64).min(payload);
             self.row.max_segment_bytes = self.row.max_segment_bytes.max(sent.payload_bytes);
             self.board.observe_payload(i64::from(sent.payload_bytes));
-            self.board.observe_start(sent.start);
+            self.board.unseen.observe(sent.start);
         }
     }
 
@@ -519,7 +519,7 @@ impl Sender {
         // Without an ACK in the capture, nothing shows what is still in flight.
         let acknowledged = self.board.acknowledged();
         self.row.flight_max_bytes = acknowledged.then_some(self.flight_max_bytes);
-        self.row.not_captured_bytes = self.board.not_captured_bytes().map(|octets| octets as u64);
+        self.row.not_captured_bytes = self.board.unseen.octets().map(|octets| octets as u64);
         self.row.rtt_samples = self.rtt.samples();
         self.row.rtt_min_ns = self.rtt.min_ns();
         self.row.rtt_mean_ns = self.rtt.mean_ns();

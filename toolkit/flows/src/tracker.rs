@@ -252,7 +252,7 @@ impl Tracker {
             return;
         };
         let row = connection.finish(&mut self.events, &mut self.samples);
-        self.artefacts.add(&row, connection.early());
+        self.artefacts.add(&row, connection.clocks().early());
         self.finished.push(row);
         if let Ok(found) = self.by_key.find_entry(key.hashed(), |&at| at == index) {
             found.remove();
