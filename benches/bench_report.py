@@ -15,8 +15,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from benches.browser import Browser, program
 from benches.captures import write_bulk
-from tests.reports.browser import Browser, program
 
 HINDFLIGHT = (sys.executable, "-m", "hindflight")
 ROUNDS = 5
