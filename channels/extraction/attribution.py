@@ -94,7 +94,7 @@ def verdicts(delivery: Delivery, link: Link) -> Attribution:
     if link.unshared:
         odds += _gap_odds(link)
     cause = np.where(lost, np.where(odds > 0, QUEUE, CHANNEL), NONE).astype(np.int8)
-    known = delivery.from_flow & ~delivery.undecided & (~lost | (np.abs(odds) >= KNOWN_LOG_ODDS))
+    known = delivery.observed & ~delivery.undecided & (~lost | (np.abs(odds) >= KNOWN_LOG_ODDS))
     outages, doubtful = _outages(delivery, link, cause)
     for first, last, _ in outages:
         within = np.arange(first, last + 1)
@@ -113,18 +113,18 @@ def _level_odds(delivery: Delivery, link: Link) -> Floats:
     level, ceiling = link.replay.level, link.ceiling
     if ceiling is None:
         # Losses do not depend on the level: the queue never filled, or is very short.
-        maximum = float(np.max(level[~delivery.lost & delivery.from_flow], initial=0.0))
+        maximum = float(np.max(level[~delivery.lost & delivery.observed], initial=0.0))
         return np.where((level < 0.8 * maximum) | (maximum < 3), -MAX_LEVEL_LOG_ODDS, -1.5)
     noise = SHARED_NOISE_PKTS
     if link.unshared:
         noise = max(LEVEL_NOISE_PKTS, 1.4826 * float(np.median(np.abs(_jitter(link)))))
-    over = level[~delivery.lost & delivery.from_flow & (level > ceiling.limit)] - ceiling.limit
+    over = level[~delivery.lost & delivery.observed & (level > ceiling.limit)] - ceiling.limit
     if len(over):
         noise = max(noise, 1.4826 * float(np.median(over)))
     full = -np.log1p(np.exp(np.clip((ceiling.limit - level) / noise, -50, 50)))
     clearly_below = level < ceiling.limit - 3 * max(1.0, noise)
     surely_channel = delivery.lost & clearly_below
-    chance = (surely_channel.sum() + 1) / (np.sum(delivery.from_flow & clearly_below) + 2)
+    chance = (surely_channel.sum() + 1) / (np.sum(delivery.observed & clearly_below) + 2)
     nearby = np.convolve(surely_channel, np.ones(2 * BURST_PKTS + 1), mode="same")
     local = (nearby + BURST_PKTS * chance) / (3 * BURST_PKTS)
     return np.asarray(np.clip(full - np.log(np.maximum(local, chance)), -MAX_LEVEL_LOG_ODDS, MAX_LEVEL_LOG_ODDS))
@@ -235,9 +235,9 @@ def _bursts(every: Sequence[_Run]) -> list[_Run]:
 
 def _runs(delivery: Delivery, link: Link, left_ns: Floats, cause: npt.NDArray[np.int8]) -> list[_Run]:
     """Return all losses in a row."""
-    own = np.flatnonzero(delivery.from_flow & ~delivery.undecided)
+    own = np.flatnonzero(delivery.observed & ~delivery.undecided)
     edges = np.diff(np.concatenate(([0], delivery.lost[own].astype(np.int8), [0])))
-    passed = np.cumsum(~delivery.from_flow & (delivery.size_bytes > delivery.ack_bytes))
+    passed = np.cumsum(~delivery.observed & (delivery.size_bytes > delivery.ack_bytes))
     per_ack = _packets_per_ack(delivery)
     found = []
     for start, stop in zip(np.flatnonzero(edges == 1).tolist(), np.flatnonzero(edges == -1).tolist(), strict=True):
@@ -276,7 +276,7 @@ def _one_break(early: _Run, late: _Run) -> bool:
 
 def _packets_per_ack(delivery: Delivery) -> float:
     """Return how many packets an ACK usually reports."""
-    own = delivery.from_flow & ~delivery.lost & ~delivery.undecided
+    own = delivery.observed & ~delivery.lost & ~delivery.undecided
     return max(1.0, float(np.ceil(own.sum() / max(np.sum(delivery.prompt), 1) - 0.5)))
 
 

@@ -75,7 +75,7 @@ def of_delivery(delivery: Delivery) -> Link:
         first = _queue.replay(arrivals, -np.inf, unshared)
     gap = _gap_evidence(first) if unshared else np.zeros(len(delivery))
     level = first.level if unshared else _level_of_neighbours(arrivals, first)
-    limit = _queue.ceiling(level, delivery.lost, gap, ~delivery.undecided & delivery.from_flow)
+    limit = _queue.ceiling(level, delivery.lost, gap, ~delivery.undecided & delivery.observed)
     final = _queue.replay(arrivals, limit.limit if limit else np.inf, unshared)
     if not unshared:
         level = _level_of_neighbours(arrivals, final)
@@ -95,7 +95,7 @@ def _served(delivery: Delivery, paths: Sequence[Stretch]) -> tuple[Rate, Floats,
 def _with_one_limit(delivery: Delivery, base: Base, modelled: Replay, full: Floats) -> Base:
     """Return `base` with the levels corrected whose queue never ran empty: the queue has one limit, which a level shows
     that saw it both empty and full."""
-    usable = ~delivery.undecided & delivery.from_flow
+    usable = ~delivery.undecided & delivery.observed
     gap = _gap_evidence(modelled)
     limits: list[float | None] = []
     for first, after, _ in base.spans:

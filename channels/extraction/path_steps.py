@@ -56,7 +56,7 @@ def stretches(delivery: Delivery) -> tuple[Stretch, ...]:
     trip = (delivery.acked_ns - delivery.t_ns)[timed].astype(np.float64)
     if len(timed) < 2 * MIN_STRETCH:
         cuts = []
-    elif delivery.from_flow.all():
+    elif delivery.observed.all():
         cuts = _cuts(delivery, timed, trip)
     else:
         cuts = [k for k in np.flatnonzero(_interrupted(delivery, timed)).tolist() if k]
@@ -133,7 +133,7 @@ def _interrupted(delivery: Delivery, timed: Ints) -> Bools:
     A handover interrupts a link, so that the path may be another one behind it.
     """
     broken = np.zeros(len(timed), dtype=np.bool_)
-    own = np.flatnonzero(delivery.from_flow)
+    own = np.flatnonzero(delivery.observed)
     edges = np.diff(np.concatenate(([0], delivery.lost[own].astype(np.int8), [0])))
     for start, stop in zip(np.flatnonzero(edges == 1), np.flatnonzero(edges == -1), strict=True):
         if stop - start < LOST_IN_ROW or stop == len(own) or delivery.covered_ns[own[stop]] < 0:

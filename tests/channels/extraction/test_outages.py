@@ -25,7 +25,8 @@ def _delivery(lost: list[int], trip_ms: float = TRIP_MS, other: range = range(0)
     return Delivery(
         direction="a2b", record=np.arange(1, n + 1), t_ns=t, size_bytes=np.full(n, 1500), seq=np.arange(n),
         seq_end=np.arange(n) + 1, lost=gone, acked_ns=acked, prompt=acked >= 0, undecided=np.zeros(n, dtype=np.bool_),
-        covered_ns=acked, from_flow=~foreign, ack_t_ns=acked[acked >= 0], ack_bytes=40, handshake=None,
+        covered_ns=acked, from_flow=~foreign, observed=~foreign, ack_t_ns=acked[acked >= 0],
+        ack_bytes=40, handshake=None,
     )  # fmt: skip
 
 
