@@ -61,7 +61,10 @@ LEVEL_NOISE_PKTS = 0.2
 SHARED_NOISE_PKTS = 1.5
 """Minimum standard error of the queue level at a packet's arrival, for an unshared and a shared queue."""
 
-GAP_LIMITS = (1.0, 7.0)
+AROUND_GAPS = 100
+"""Plain departures before and after a loss that show how exact a gap is there."""
+
+GAP_LIMITS = (0.0, 7.0)
 """Minimum and maximum log odds that a clear gap, or its clear absence, contributes."""
 
 
@@ -90,9 +93,9 @@ def verdicts(delivery: Delivery, link: Link) -> Attribution:
     known."""
     odds = np.zeros(len(delivery))
     lost = delivery.lost
-    odds[lost] = _level_odds(delivery, link)[lost]
-    if link.unshared:
-        odds += _gap_odds(link)
+    gaps = _gap_odds(link)
+    odds[lost] = _agreeing(_level_odds(delivery, link), gaps, link.base.spans)[lost]
+    odds += gaps
     cause = np.where(lost, np.where(odds > 0, QUEUE, CHANNEL), NONE).astype(np.int8)
     known = delivery.observed & ~delivery.undecided & (~lost | (np.abs(odds) >= KNOWN_LOG_ODDS))
     outages, doubtful = _outages(delivery, link, cause)
@@ -134,13 +137,14 @@ def _gap_odds(link: Link) -> Floats:
     """Log odds from the gaps: the residual tells how many packets more or fewer than modelled used the link."""
     replay = link.replay
     odds = np.zeros(len(replay.level))
-    jitter = _jitter(link)
-    clear = float(np.clip(-np.log((np.sum(np.abs(jitter) > 0.5) + 1) / (len(jitter) + 2)), *GAP_LIMITS))
+    plain = np.flatnonzero((replay.group < 0) & ~np.isnan(replay.residual))
+    off_by = np.abs(replay.residual[plain])
     for group in _groups(replay.group):
         residual = replay.residual[group[0]]
         if np.isnan(residual):
             continue
         off = round(float(residual))
+        clear = _clear(off_by, int(np.searchsorted(plain, group[0])))
         weight = clear if abs(residual - off) < 0.35 else 0.3 * clear
         entered = replay.entered[group]
         used = entered.copy()
@@ -150,6 +154,30 @@ def _gap_odds(link: Link) -> Floats:
         elif off < 0:
             used[[i for i in order[::-1] if entered[i]][:-off]] = False
         odds[group] = np.where(used, -weight, weight)
+    return odds
+
+
+def _clear(off_by: Floats, at: int) -> float:
+    """Return the log odds of a clear gap, from the plain departures around it: where other traffic, or a path that
+    changed, stretches these gaps, too, a gap says little."""
+    near = off_by[max(0, at - AROUND_GAPS) : at + AROUND_GAPS]
+    return float(np.clip(-np.log((np.sum(near > 0.5) + 1) / (len(near) + 2)), *GAP_LIMITS))
+
+
+def _agreeing(level_odds: Floats, gap_odds: Floats, spans: Sequence[tuple[int, int, float]]) -> Floats:
+    """Return the log odds of the levels, no larger than the odds that levels and clear gaps agree on the same path.
+
+    Where they disagree, the limit or the base is wrong there. The share of errors has a Beta prior that leaves levels
+    their maximum as long as no gap contradicts them.
+    """
+    odds = level_odds.copy()
+    judged = (np.abs(gap_odds) >= KNOWN_LOG_ODDS) & (level_odds != 0)
+    agree = judged & (np.sign(gap_odds) == np.sign(level_odds))
+    for first, after, _ in spans:
+        within = slice(first, after)
+        wrong = int(np.sum(judged[within] & ~agree[within]))
+        most = np.log((int(np.sum(agree[within])) + 1) / (wrong + np.exp(-MAX_LEVEL_LOG_ODDS)))
+        odds[within] = np.clip(odds[within], -max(most, 0.0), max(most, 0.0))
     return odds
 
 
