@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from hindflight.channels.extraction import queue as _queue
 from hindflight.channels.extraction.change_points import Floats
 from hindflight.channels.extraction.delivery import Delivery, Ints
 from hindflight.channels.extraction.link import Link, one_way_ns
@@ -61,6 +62,9 @@ LEVEL_NOISE_PKTS = 0.2
 SHARED_NOISE_PKTS = 1.5
 """Minimum standard error of the queue level at a packet's arrival, for an unshared and a shared queue."""
 
+BOTH = 2
+"""Queues of two that refuse a packet."""
+
 AROUND_GAPS = 100
 """Plain departures before and after a loss that show how exact a gap is there."""
 
@@ -99,10 +103,13 @@ def verdicts(delivery: Delivery, link: Link) -> Attribution:
     cause = np.where(lost, np.where(odds > 0, QUEUE, CHANNEL), NONE).astype(np.int8)
     known = delivery.observed & ~delivery.undecided & (~lost | (np.abs(odds) >= KNOWN_LOG_ODDS))
     outages, doubtful = _outages(delivery, link, cause)
+    refusals = _refused(delivery, link, gaps) if outages else np.zeros(len(delivery), dtype=np.int8)
     for first, last, _ in outages:
         within = np.arange(first, last + 1)
         within = within[lost[within]]
-        cause[within], known[within] = OUTAGE, True
+        # A full queue drops packets whether or not the link behind it is broken.
+        cause[within] = np.where(refusals[within] == BOTH, QUEUE, OUTAGE)
+        known[within] = refusals[within] != 1
     for run in doubtful:
         known[run.first : run.last + 1] &= ~lost[run.first : run.last + 1]
     return Attribution(cause, known, odds, outages, delivery.from_flow)
@@ -118,12 +125,7 @@ def _level_odds(delivery: Delivery, link: Link) -> Floats:
         # Losses do not depend on the level: the queue never filled, or is very short.
         maximum = float(np.max(level[~delivery.lost & delivery.observed], initial=0.0))
         return np.where((level < 0.8 * maximum) | (maximum < 3), -MAX_LEVEL_LOG_ODDS, -1.5)
-    noise = SHARED_NOISE_PKTS
-    if link.unshared:
-        noise = max(LEVEL_NOISE_PKTS, 1.4826 * float(np.median(np.abs(_jitter(link)))))
-    over = level[~delivery.lost & delivery.observed & (level > ceiling.limit)] - ceiling.limit
-    if len(over):
-        noise = max(noise, 1.4826 * float(np.median(over)))
+    noise = _noise_pkts(delivery, link, ceiling.limit)
     full = -np.log1p(np.exp(np.clip((ceiling.limit - level) / noise, -50, 50)))
     clearly_below = level < ceiling.limit - 3 * max(1.0, noise)
     surely_channel = delivery.lost & clearly_below
@@ -131,6 +133,29 @@ def _level_odds(delivery: Delivery, link: Link) -> Floats:
     nearby = np.convolve(surely_channel, np.ones(2 * BURST_PKTS + 1), mode="same")
     local = (nearby + BURST_PKTS * chance) / (3 * BURST_PKTS)
     return np.asarray(np.clip(full - np.log(np.maximum(local, chance)), -MAX_LEVEL_LOG_ODDS, MAX_LEVEL_LOG_ODDS))
+
+
+def _noise_pkts(delivery: Delivery, link: Link, limit: float) -> float:
+    """Return the standard error of the queue level that a packet met."""
+    noise = SHARED_NOISE_PKTS
+    if link.unshared:
+        noise = max(LEVEL_NOISE_PKTS, 1.4826 * float(np.median(np.abs(_jitter(link)))))
+    over = link.replay.level[~delivery.lost & delivery.observed & (link.replay.level > limit)] - limit
+    return max(noise, 1.4826 * float(np.median(over))) if len(over) else noise
+
+
+def _refused(delivery: Delivery, link: Link, gaps: Floats) -> npt.NDArray[np.int8]:
+    """Return how many of two queues, a little shorter and a little longer than the limit, refuse each packet: 0, 1 or
+    2. 0 where levels say nothing: gaps contradict them, or the limit is not known."""
+    refusals = np.zeros(len(delivery), dtype=np.int8)
+    if link.ceiling is None or not link.unshared:
+        return refusals
+    error = KNOWN_LOG_ODDS * _noise_pkts(delivery, link, link.ceiling.limit)
+    for limit in (link.ceiling.limit - error, link.ceiling.limit + error):
+        refusals += ~_queue.replay(link.arrivals, limit, unshared=True).entered
+    certain = np.full(len(delivery), MAX_LEVEL_LOG_ODDS)
+    trusted = _agreeing(certain * np.where(link.replay.entered, -1.0, 1.0), gaps, link.base.spans)
+    return np.where(np.abs(trusted) >= KNOWN_LOG_ODDS, refusals, 0).astype(np.int8)
 
 
 def _gap_odds(link: Link) -> Floats:

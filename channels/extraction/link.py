@@ -16,7 +16,7 @@ from hindflight.channels.extraction.bottleneck import Base, Rate
 from hindflight.channels.extraction.change_points import Floats
 from hindflight.channels.extraction.delivery import Bools, Delivery
 from hindflight.channels.extraction.idle_steps import split_where_idle
-from hindflight.channels.extraction.path_steps import Stretch, stretches
+from hindflight.channels.extraction.path_steps import Stretch, interrupted_losses, stretches
 from hindflight.channels.extraction.queue import Arrivals, Ceiling, Replay
 
 LATE_SHARE = 0.06
@@ -50,6 +50,7 @@ class Link:
     departed_ns: Floats
     ceiling: Ceiling | None
     replay: Replay
+    arrivals: Arrivals
 
 
 def of_delivery(delivery: Delivery) -> Link:
@@ -75,13 +76,21 @@ def of_delivery(delivery: Delivery) -> Link:
         first = _queue.replay(arrivals, -np.inf, unshared)
     gap = _gap_evidence(first) if unshared else np.zeros(len(delivery))
     level = first.level if unshared else _level_of_neighbours(arrivals, first)
-    limit = _queue.ceiling(level, delivery.lost, gap, ~delivery.undecided & delivery.observed)
+    limit = _limit(delivery, level, gap)
     final = _queue.replay(arrivals, limit.limit if limit else np.inf, unshared)
     if not unshared:
         level = _level_of_neighbours(arrivals, final)
         entered = ~delivery.lost | (level <= (limit.limit if limit else np.inf))
         final = replace(final, level=level, entered=entered)
-    return Link(rate, base, unshared, service, full, arrivals.departed, limit, final)
+    return Link(rate, base, unshared, service, full, arrivals.departed, limit, final, arrivals)
+
+
+def _limit(delivery: Delivery, level: Floats, gap: Floats) -> Ceiling | None:
+    """Return the limit of the queue. What an interruption lost says nothing about it: the link took packets from the
+    queue unseen, and lost them below the limit, too."""
+    usable = ~delivery.undecided & delivery.observed
+    found = _queue.ceiling(level, delivery.lost, gap, usable & ~interrupted_losses(delivery))
+    return found if found is not None else _queue.ceiling(level, delivery.lost, gap, usable)
 
 
 def _served(delivery: Delivery, paths: Sequence[Stretch]) -> tuple[Rate, Floats, Floats, Bools]:
