@@ -34,6 +34,9 @@ CHANGE_EVERY_NS = 5_000_000_000
 MIN_FULL, LIMIT_ERROR = 3, 1.5
 """Losses of a full queue from which a level shows its limit, and the error of that in packets."""
 
+LEVEL_ERROR = 0.5
+"""Error of a limit in packets, where the queue was seen empty: levels count whole packets."""
+
 GAP_EVIDENCE = 3.0
 """Log likelihood ratio of one clear gap, or of its clear absence: 20 to 1."""
 
@@ -104,7 +107,7 @@ def _served(delivery: Delivery, paths: Sequence[Stretch]) -> tuple[Rate, Floats,
 def _with_one_limit(delivery: Delivery, base: Base, modelled: Replay, full: Floats) -> Base:
     """Return `base` with the levels corrected whose queue never ran empty: the queue has one limit, which a level shows
     that saw it both empty and full."""
-    usable = ~delivery.undecided & delivery.observed
+    usable = ~delivery.undecided & delivery.observed & ~interrupted_losses(delivery)
     gap = _gap_evidence(modelled)
     limits: list[float | None] = []
     for first, after, _ in base.spans:
@@ -124,6 +127,11 @@ def _with_one_limit(delivery: Delivery, base: Base, modelled: Replay, full: Floa
         elif not empty and spans and np.isfinite(errors[-1]) and spans[-1][2] <= least and not _rises(base, len(spans)):
             # Nothing shows another path than that before.
             level, may_be_off = spans[-1][2], errors[-1]
+        elif empty and limit is not None and max(known) - limit > LEVEL_ERROR:
+            # The queue held more elsewhere: here some of it never left.
+            may_be_off = (max(known) - limit) * packet_ns
+            if spans and abs(held - may_be_off - spans[-1][2]) <= LIMIT_ERROR * packet_ns and spans[-1][2] <= least:
+                level, may_be_off = spans[-1][2], errors[-1]
         per_packet[first:after] = level
         spans.append((first, after, level))
         errors.append(may_be_off)
