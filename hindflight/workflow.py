@@ -54,15 +54,17 @@ def extract_channel(flow: Flow, workspace: Workspace, receiver: Path | None = No
     segments = workspace.table("segments", SEGMENT_COLUMNS, same_input & (pc.field("flow_id") != flow.flow_id))
     events = workspace.table("events", ("kind", "record"), same_input & (pc.field("flow_id") != flow.flow_id))
     others = workspace.table("others", where=pc.field("input_id") == input_id)
-    beside = [row["flow_id"] for row in companions_of(flow.row, flows)]
-    cross_traffic = cross_traffic_of(flow.row, segments, flows, events, others, observed=beside)
+    companion_ids = [row["flow_id"] for row in companions_of(flow.row, flows)]
+    cross_traffic = cross_traffic_of(flow.row, segments, flows, events, others, observed=companion_ids)
     arrivals = None
     if receiver is not None:
         there = load_capture(receiver)
         arrivals = arrivals_of(flow.row, flow.tables["segments"], there.flows, there.segments)
-    theirs = (pc.field("run_id") == 0) & pc.field("flow_id").isin(beside)
+    theirs = (pc.field("run_id") == 0) & pc.field("flow_id").isin(companion_ids)
     tables = [
-        pa.concat_tables([flow.tables[name], workspace.table(name, where=theirs)]) if beside else flow.tables[name]
+        pa.concat_tables([flow.tables[name], workspace.table(name, where=theirs)])
+        if companion_ids
+        else flow.tables[name]
         for name in ("segments", "flows", "events")
     ]
     return extract(*tables, flow.flow_id, Context(cross_traffic, arrivals))

@@ -89,14 +89,14 @@ def extract(
             f"the capture of flow {flow_id} was taken at the receiver, so it lacks the packets that were lost",
             "use a capture taken at the data sender",
         )
-    beside = [(int(row["flow_id"]), str(row["data_direction"])) for row in companions_of(flow[0], flows)]
+    companions = [(int(row["flow_id"]), str(row["data_direction"])) for row in companions_of(flow[0], flows)]
     cross_traffic = context.cross_traffic
     if cross_traffic is None:
-        cross_traffic = cross_traffic_of(flow[0], segments, flows, events, observed=[other for other, _ in beside])
+        cross_traffic = cross_traffic_of(flow[0], segments, flows, events, observed=[other for other, _ in companions])
     delivery = _delivery.of_flow(segments, events, flow_id, direction)
     if context.arrivals is not None:
         delivery = _delivery.with_arrivals(delivery, context.arrivals)
-    others = [_delivery.of_flow(segments, events, *one) for one in beside]
+    others = [_delivery.of_flow(segments, events, *one) for one in companions]
     delivery = _delivery.with_cross_traffic(_delivery.with_companions(delivery, others), cross_traffic)
     if not delivery.prompt.any():
         raise ChannelError(f"no data packet of flow {flow_id} was acknowledged, so there is no channel to extract")
