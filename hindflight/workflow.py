@@ -61,13 +61,13 @@ def extract_channel(flow: Flow, workspace: Workspace, receiver: Path | None = No
         there = load_capture(receiver)
         arrivals = arrivals_of(flow.row, flow.tables["segments"], there.flows, there.segments)
     theirs = (pc.field("run_id") == 0) & pc.field("flow_id").isin(companion_ids)
-    tables = [
+    segments, flows, events = (
         pa.concat_tables([flow.tables[name], workspace.table(name, where=theirs)])
         if companion_ids
         else flow.tables[name]
         for name in ("segments", "flows", "events")
-    ]
-    return extract(*tables, flow.flow_id, Context(cross_traffic, arrivals))
+    )
+    return extract(segments, flows, events, flow.flow_id, Context(cross_traffic, arrivals))
 
 
 def trace_of(extraction: Extraction, workspace: Workspace, flow: Flow) -> Trace:

@@ -152,7 +152,7 @@ def with_companions(delivery: Delivery, companions: Sequence[Delivery]) -> Deliv
     own = np.concatenate(
         [np.full(int(inside.sum()), one is delivery) for one, inside in zip(everyone, within, strict=True)]
     )
-    arrays = {
+    arrays: dict[str, Any] = {
         name: np.concatenate([getattr(one, name)[inside] for one, inside in zip(everyone, within, strict=True)])[order]
         for name in PER_PACKET
     }
