@@ -97,6 +97,8 @@ def test_the_packets_of_a_companion_show_rate_and_delay(flows: list[FlowScore]) 
     links = _links(flows, "L4602.9-cubic")
     assert len(links) == 2
     for link in links:
-        assert link.rate_unknown_ns + link.rate_off_ns <= 0.05 * link.judged_ns
+        assert link.rate_off_ns + link.delay_off_ns <= 0.02 * link.judged_ns
+        # The flow that came later first met a queue that the other one filled.
+        assert link.rate_unknown_ns <= 0.2 * link.judged_ns
     # The flow that was there from the beginning met an empty queue.
     assert links[0].delay_unknown_ns + links[0].delay_off_ns <= 0.05 * links[0].judged_ns
