@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from hindflight.toolkit.logs import KINDS, KernelLog, LogReading, log_kind
+from hindflight.toolkit.errors import LogError
+from hindflight.toolkit.logs import KernelLog, LogReading, log_kind
 from hindflight.toolkit.logs.web100_writer import Row
 
 
 def open_log(path: Path) -> LogReading:
-    """Open the log in `path`, of a kind of KINDS."""
+    """Open the log in `path`. LogError: it is no log of KINDS."""
     kind = log_kind(path)
-    assert kind in KINDS, path
+    if kind is None:
+        raise LogError(f"{path} is no log")
     return LogReading(path, kind)
 
 

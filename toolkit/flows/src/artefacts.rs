@@ -1,9 +1,15 @@
 //! What the capture itself did to the packets, counted for the table `issues`: offload, damaged packets, packets that it
 //! lost, two clocks.
 
+pub mod clocks;
+pub mod copies;
+pub mod offload;
+pub mod stray;
+pub mod unseen;
+
 use hindflight_decoder::{Checksum, Issue, IssueKind, Segment};
 
-use crate::clocks::Early;
+use crate::artefacts::clocks::Early;
 use crate::rows::{Direction, FlowRow, Note};
 
 /// A number of things, and the record of the first.

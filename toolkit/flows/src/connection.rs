@@ -4,12 +4,13 @@ use std::net::IpAddr;
 
 use hindflight_decoder::{Segment, flags};
 
-use crate::clocks::{Clocks, Link};
-use crate::copies::Copies;
+use crate::artefacts::clocks::{Clocks, Link};
+use crate::artefacts::copies::Copies;
+use crate::artefacts::offload::{self, Integrity, Verdict};
+use crate::artefacts::stray::Stray;
 use crate::cwnd::CwndEstimator;
 use crate::handshake::{Handshake, SplitRtt};
 use crate::loss::FlowDirection;
-use crate::offload::{self, Integrity, Verdict};
 use crate::remote::RemoteSender;
 use crate::rows::{
     Direction, Edges, Event, EventCause, EventKind, FlowRow, Note, Phase, Sample, Vantage,
@@ -17,7 +18,6 @@ use crate::rows::{
 use crate::scoreboard::Transmission;
 use crate::sender::{ReceivedAck, Sender, Sent};
 use crate::sequence::SequenceSpace;
-use crate::stray::Stray;
 
 /// Minimum number of samples to determine the capture point from timestamps.
 const MIN_UPSTREAM_SAMPLES: u64 = 8;

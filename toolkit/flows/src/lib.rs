@@ -6,9 +6,7 @@
 
 mod artefacts;
 mod cause;
-mod clocks;
 mod connection;
-mod copies;
 mod cwnd;
 mod evidence;
 mod handshake;
@@ -17,7 +15,6 @@ mod jump;
 mod key;
 mod loss;
 mod missing;
-mod offload;
 mod ordering;
 mod passes;
 mod remote;
@@ -27,9 +24,7 @@ mod rtt;
 mod scoreboard;
 mod sender;
 mod sequence;
-mod stray;
 mod tracker;
-mod unseen;
 mod upstream_rtt;
 
 pub use evidence::{End, Evidence, Reason};

@@ -7,10 +7,10 @@ mod window_probe;
 
 use std::collections::VecDeque;
 
+use crate::artefacts::unseen::AckedUnseen;
 use crate::intervals::Intervals;
 use crate::retransmissions::{Retransmission, Retransmissions};
 use crate::sequence::MAX_STEP;
-use crate::unseen::AckedUnseen;
 
 /// Maximum number of ranges. A window of 2^18 segments of 1448 octets is 380 MB.
 const MAX_RANGES: usize = 1 << 18;
