@@ -113,8 +113,6 @@ def test_other_files_are_no_logs(tmp_path: Path) -> None:
     for content in (b"", b"\0" * 100, b"a,b\n1,2\n", b"\x1f\x8b", lzma.compress(b"hello")):
         file.write_bytes(content)
         assert log_kind(file) is None
-        with pytest.raises(LogError, match="no kernel log"):
-            read_log(file)
 
 
 @pytest.mark.skipif(not KERNEL.is_dir(), reason=f"kernel logs are not at {KERNEL}")
