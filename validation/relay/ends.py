@@ -11,7 +11,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import selectors
+import select
 import socket
 import struct
 import sys
@@ -27,6 +27,7 @@ KEEP_NS = 100_000_000
 WRITE_BYTES = 65536
 NOTSENT_LOWAT_BYTES = 131072
 SPLICE_BYTES = 65536
+SETTLE_S = 0.5
 TCP_INFO, TCP_NOTSENT_LOWAT, TCP_CC_INFO = 11, 25, 26
 SIOCINQ, SIOCOUTQ = termios.FIONREAD, termios.TIOCOUTQ
 SO_SNDBUF, SO_RCVBUF = socket.SO_SNDBUF, socket.SO_RCVBUF
@@ -164,7 +165,14 @@ def _ended(connection: socket.socket, poller: Poller) -> dict[str, Any]:
     return {**known, "cc": _congestion_control(connection), "samples": poller.samples, "late_samples": poller.late}
 
 
-def _abort(connection: socket.socket) -> None:
+def _abort(*connections: socket.socket) -> None:
+    """End connections without a drain, once all processes have seen the end of the run."""
+    time.sleep(SETTLE_S)
+    for connection in connections:
+        _reset(connection)
+
+
+def _reset(connection: socket.socket) -> None:
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     connection.close()
 
@@ -205,49 +213,46 @@ def relay(task: dict[str, Any]) -> dict[str, Any]:
     poller.start()
     pipe_max = _splice(incoming.fileno(), (read_end, write_end), outgoing.fileno(), end_ns)
     result = _ended(outgoing, poller)
-    _abort(incoming)
-    _abort(outgoing)
+    _abort(incoming, outgoing)
     return {"t_syn_ns": syn_ns, "t_start_ns": start_ns, "first": first, "pipe_max_bytes": pipe_max, **result}
 
 
 def _splice(source: int, pipe: tuple[int, int], sink: int, end_ns: int) -> int:
     """Move octets until the end; return the most that the pipe held.
 
-    A side that would block is asked again when the selector says so: edges, as the other side wakes this one, too.
+    The relay waits for octets to arrive. Once the socket onward has refused some, it waits for room there instead
+    (`EPOLLOUT`), and does not try before.
     """
-    flags = os.SPLICE_F_NONBLOCK | os.SPLICE_F_MOVE
     held = most = 0
-    poll = selectors.DefaultSelector()
-    poll.register(source, selectors.EVENT_READ)
-    wanted = {source: True, sink: False}
+    awaits_room = False
+    poll = select.epoll()
+    poll.register(source, select.EPOLLIN)
     while (left_ns := end_ns - time.time_ns()) > 0:
-        ready = {key.fd for key, _ in poll.select(min(0.1, left_ns / 1e9))}
-        full = blocked = False
-        moving = bool(ready)
-        while moving:
-            moving = False
-            with suppress(BlockingIOError):
-                came = os.splice(source, pipe[1], SPLICE_BYTES, flags=flags)
-                if came == 0:
-                    return most
-                held, moving = held + came, True
+        if not poll.poll(left_ns / 1e9):
+            continue
+        refused = False
+        while not refused:
+            came = _spliced(source, pipe[1], SPLICE_BYTES)
+            if came == 0:
+                return most
+            held += came or 0
             most = max(most, held)
-            if held:
-                try:
-                    held -= os.splice(pipe[0], sink, held, flags=flags)
-                    blocked, moving = False, True
-                except BlockingIOError:
-                    blocked = True
-            full = blocked and not moving
-        # While the socket onward is full, only its space wakes the relay.
-        for descriptor, event, want in (
-            (source, selectors.EVENT_READ, not full),
-            (sink, selectors.EVENT_WRITE, full),
-        ):
-            if want != wanted[descriptor]:
-                poll.register(descriptor, event) if want else poll.unregister(descriptor)
-                wanted[descriptor] = want
+            left = _spliced(pipe[0], sink, held) if held else 0
+            refused = left is None
+            held -= left or 0
+            if came is None and not held:
+                break
+        poll.unregister(sink if awaits_room else source)
+        awaits_room = refused
+        poll.register(sink if refused else source, select.EPOLLOUT if refused else select.EPOLLIN)
     return most
+
+
+def _spliced(source: int, sink: int, octets: int) -> int | None:
+    """Return the octets that moved; None where a side would block."""
+    with suppress(BlockingIOError):
+        return os.splice(source, sink, octets, flags=os.SPLICE_F_NONBLOCK | os.SPLICE_F_MOVE)
+    return None
 
 
 def receive(task: dict[str, Any]) -> dict[str, Any]:
