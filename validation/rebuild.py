@@ -74,7 +74,9 @@ def as_it_was_timed(configuration: dict[str, Any], *runs: KernelRun) -> dict[str
     timed = []
     for link, run in zip(configuration["path"]["links"], runs, strict=True):
         late = zip(("forward", "reverse"), run.late_ns, strict=True)
-        sides = {side: {**link[side], "jitter": {"kind": "recorded", "delays_ns": delays_ns}} for side, delays_ns in late}
+        sides = {
+            side: {**link[side], "jitter": {"kind": "recorded", "delays_ns": delays_ns}} for side, delays_ns in late
+        }
         timed.append({**link, **sides})
     return {**configuration, "path": {**configuration["path"], "links": timed}}
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from validation.relay.judge import RelayResult
 
 
-def relay(
+def relay(  # noqa: PLR0913, PLR0917 - options
     folder: Annotated[
         Path | None, typer.Argument(help="Folder of recorded runs [default: record new ones, which needs root].")
     ] = None,
@@ -25,7 +25,8 @@ def relay(
     repeats: Annotated[int, typer.Option("--repeats", min=1, help="Recordings of each path, with other losses.")] = 3,
     out: Annotated[Path | None, typer.Option("--out", help="Keep the recordings in this folder.")] = None,
     emulator: Annotated[
-        Path | None, typer.Option("--emulator", help="Source of the link emulator [default: ../shared/testbed/linkemu.c].")
+        Path | None,
+        typer.Option("--emulator", help="Source of the link emulator [default: ../shared/testbed/linkemu.c]."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -59,13 +60,14 @@ def _record(out: Path, drawn: tuple[int, int, int], emulator: Path) -> None:
 
 def _judge(folder: Path, as_json: bool) -> None:
     from validation.judge import finding
-    from validation.relay.judge import summary_checks, validate_relay
+    from validation.relay.judge import explain, summary_checks, validate_relay
 
     with progress_on_stderr() as report:
         results = validate_relay(folder, on_done=lambda done, of: report(folder, done / of))
     checks = [check for result in results for check in result.checks] + summary_checks(results)
     if as_json:
-        print_json({"findings": [finding(check) for check in checks], "runs": [asdict(result) for result in results]})
+        runs = [{**asdict(result), "because": explain(result, results)} for result in results]
+        print_json({"findings": [finding(check) for check in checks], "runs": runs})
         return
     _show(results)
     for check in summary_checks(results):
@@ -73,7 +75,9 @@ def _judge(folder: Path, as_json: bool) -> None:
 
 
 def _show(results: Sequence[RelayResult]) -> None:
-    rows = [row(result) for result in results]
+    from validation.relay.judge import explain
+
+    rows = [{**row(result), "because": explain(result, results) or "-"} for result in results]
     print_table(list(rows[0]), rows, "Two Linux stacks joined by a relay (kernel / engine)")
 
 

@@ -38,7 +38,8 @@ _FIELDS = (
     (
         "24I",
         "rto ato snd_mss rcv_mss unacked sacked lost retrans fackets last_data_sent last_ack_sent last_data_recv "
-        "last_ack_recv pmtu rcv_ssthresh rtt rttvar snd_ssthresh snd_cwnd advmss reordering rcv_rtt rcv_space total_retrans",
+        "last_ack_recv pmtu rcv_ssthresh rtt rttvar snd_ssthresh snd_cwnd advmss reordering rcv_rtt rcv_space "
+        "total_retrans",
     ),
     ("4Q", "pacing_rate max_pacing_rate bytes_acked bytes_received"),
     ("6I", "segs_out segs_in notsent_bytes min_rtt data_segs_in data_segs_out"),
@@ -51,13 +52,12 @@ _FIELDS = (
 _FORMAT = "=" + "".join(kind for kind, _ in _FIELDS)
 _NAMES = [name for _, names in _FIELDS for name in names.split()]
 _BYTES = struct.calcsize(_FORMAT)
-_KEPT = (
-    "ca_state rto unacked sacked lost retrans rtt snd_ssthresh snd_cwnd total_retrans bytes_acked notsent_bytes "
-    "data_segs_out rwnd_limited sndbuf_limited bytes_sent bytes_retrans snd_wnd total_rto"
-).split()
-_COLUMNS = [_NAMES.index(name) for name in _KEPT]
+_KEPT = """ca_state rto unacked sacked lost retrans rtt snd_ssthresh snd_cwnd total_retrans bytes_acked notsent_bytes
+data_segs_out rwnd_limited sndbuf_limited bytes_sent bytes_retrans snd_wnd total_rto"""
+_KEPT_NAMES = tuple(_KEPT.split())
+_COLUMNS = [_NAMES.index(name) for name in _KEPT_NAMES]
 BUFFERS = ("sndbuf", "outq", "in_rcvbuf", "inq", "pipe")
-"""Columns beside TCP_INFO: memory of the sending socket and what it holds; of the relay's receiving one, and of the pipe."""
+"""Columns beside TCP_INFO: memory of the sending socket, what it, the relay's receiving one and the pipe hold."""
 
 
 def tcp_info(connection: socket.socket) -> dict[str, int]:
@@ -74,7 +74,9 @@ def _asked(descriptor: int, request: int) -> int:
 class Poller(threading.Thread):
     """Writes TCP_INFO of `sending` and the memory around it to `path` until stopped."""
 
-    def __init__(self, path: str, sending: socket.socket, receiving: socket.socket | None = None, pipe: int = -1) -> None:
+    def __init__(
+        self, path: str, sending: socket.socket, receiving: socket.socket | None = None, pipe: int = -1
+    ) -> None:
         """`receiving` and `pipe`: where the octets of a relay come from."""
         super().__init__(daemon=True)
         self._path, self._sending, self._receiving, self._pipe = path, sending, receiving, pipe
@@ -84,7 +86,7 @@ class Poller(threading.Thread):
 
     def run(self) -> None:
         """Poll until `ended` is set."""
-        names = ["t_ns", *_KEPT, *BUFFERS]
+        names = ["t_ns", *_KEPT_NAMES, *BUFFERS]
         if self._bbr:
             names += ["bbr_min_rtt", "bbr_pacing_gain", "bbr_cwnd_gain"]
         last, last_ns, due_ns = None, 0, time.monotonic_ns()
@@ -208,7 +210,10 @@ def relay(task: dict[str, Any]) -> dict[str, Any]:
         os.set_blocking(descriptor, False)
     incoming.setblocking(False)
     outgoing.setblocking(False)
-    first = {"rcvbuf": incoming.getsockopt(socket.SOL_SOCKET, SO_RCVBUF), "sndbuf": outgoing.getsockopt(socket.SOL_SOCKET, SO_SNDBUF)}
+    first = {
+        "rcvbuf": incoming.getsockopt(socket.SOL_SOCKET, SO_RCVBUF),
+        "sndbuf": outgoing.getsockopt(socket.SOL_SOCKET, SO_SNDBUF),
+    }
     poller = Poller(task["csv"], outgoing, incoming, read_end)
     poller.start()
     pipe_max = _splice(incoming.fileno(), (read_end, write_end), outgoing.fileno(), end_ns)

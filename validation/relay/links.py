@@ -20,7 +20,7 @@ PACKET_BITS = 12_000
 
 @dataclass(frozen=True, slots=True)
 class Leg:
-    """One leg: rate, round-trip time, packets that may wait beside the one in service, loss process, changes of the rate.
+    """One leg: rate, round-trip time, packets that may wait beside the one in service, losses, changes of the rate.
 
     `loss` is a word of the emulator; `events` are (s after the leg's first SYN, `rate`, bit/s).
     """
@@ -45,7 +45,7 @@ class Leg:
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """Two legs; `buffers` are the values of SO_RCVBUF and SO_SNDBUF that the relay sets, none where the kernel's grow."""
+    """Two legs; `buffers` are the values of SO_RCVBUF and SO_SNDBUF that the relay sets, none where they grow."""
 
     name: str
     legs: tuple[Leg, Leg]
@@ -55,7 +55,7 @@ class Path:
 
 def draw(seed: int, number: int) -> Path:
     """Return path `number`, from 0, of `seed`."""
-    generator = random.Random(f"relay {seed}/{number}")
+    generator = random.Random(f"relay {seed}/{number}")  # noqa: S311 - no cryptography
 
     def between(low: float, high: float) -> float:
         return math.exp(generator.uniform(math.log(low), math.log(high)))

@@ -1,7 +1,7 @@
-"""A recorded run of a relay as the engine's configuration: both links, and a proxy with the sockets of the recorded one.
+"""A recorded run of a relay as the engine's configuration: both links, and a proxy with the recorded sockets.
 
-Buffers are those that the relay's and the sender's sockets reported when they were connected; where the relay set no size
-they grow as the kernel's settings allow.
+Buffers are those that the relay's and the sender's sockets reported when they were connected; where the relay set no
+size they grow as the kernel's settings allow.
 """
 
 from __future__ import annotations
@@ -43,7 +43,10 @@ def rebuild_relay(run: RelayRun) -> dict[str, Any]:
         "stack": _first_stack(run),
         "proxies": [proxy],
     }
-    links = [_link(f"leg{at}", leg, start_ns) for at, (leg, start_ns) in enumerate(zip(run.legs, run.link_t0_ns, strict=True))]
+    links = [
+        _link(f"leg{at}", leg, start_ns)
+        for at, (leg, start_ns) in enumerate(zip(run.legs, run.link_t0_ns, strict=True))
+    ]
     return {
         "duration_ns": sender.end_ns,
         "path": {"nodes": ["sender", "relay", "receiver"], "links": links},

@@ -1,7 +1,7 @@
 """Records runs of two Linux stacks joined by a relay of two sockets: namespaces, two emulated links, three processes.
 
-Needs root, iproute2, ethtool, gcc and the link emulator `linkemu.c` of the testbed. Makes `DIR/NAME.SEED/leg0` and `leg1`,
-each in the form of a recorded run of one connection, and `DIR/NAME.SEED/relay.json`.
+Needs root, iproute2, ethtool, gcc and the link emulator `linkemu.c` of the testbed. Makes `DIR/NAME.SEED/leg0` and
+`leg1`, each in the form of a recorded run of one connection, and `DIR/NAME.SEED/relay.json`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,15 @@ GRACE_S = 20.0
 ADDRESSES = (("10.78.0.1", "10.78.0.2"), ("10.78.1.1", "10.78.1.2"))
 """Of the two ends of each leg."""
 PORTS = ((40_001, 5001), (40_002, 5002))
-SYSCTLS = "tcp_rmem tcp_wmem tcp_sack tcp_timestamps tcp_recovery tcp_limit_output_bytes tcp_moderate_rcvbuf".split()
+SYSCTLS = (
+    "tcp_rmem",
+    "tcp_wmem",
+    "tcp_sack",
+    "tcp_timestamps",
+    "tcp_recovery",
+    "tcp_limit_output_bytes",
+    "tcp_moderate_rcvbuf",
+)
 ACK_QUEUE_PKTS = 1000
 
 
@@ -57,9 +65,12 @@ def missing(emulator: Folder = EMULATOR) -> str | None:
 
 
 def record(
-    paths: list[tuple[Path, int]], out: Folder, emulator: Folder = EMULATOR, on_done: Callable[[int], None] = lambda _: None
+    paths: list[tuple[Path, int]],
+    out: Folder,
+    emulator: Folder = EMULATOR,
+    on_done: Callable[[int], None] = lambda _: None,
 ) -> list[Folder]:
-    """Record each path with its seed of losses; return the folders. LogError if a run fails, or `out` has one already."""
+    """Record each path with its seed of losses; return the folders. LogError if a run fails or is there already."""
     made = []
     for path, seed in paths:
         folder = out / f"{path.name}.{seed}"
@@ -102,7 +113,9 @@ def _record_one(path: Path, seed: int, work: Folder, folder: Folder, program: Fo
         for link in links:
             link.terminate()
         t0_ns = [int(_finished(link, 0).split()[1]) for link in links]
-        sysctl = {name: _run("ip", "netns", "exec", names["relay"], "sysctl", "-n", f"net.ipv4.{name}") for name in SYSCTLS}
+        sysctl = {
+            name: _run("ip", "netns", "exec", names["relay"], "sysctl", "-n", f"net.ipv4.{name}") for name in SYSCTLS
+        }
     span_ns = span[1] - sent["t_start_ns"]
     goodput_kbps = received["octets"] * 8e6 / span_ns
     for at, (leg, told) in enumerate(zip(path.legs, (sent, relayed), strict=True)):
@@ -165,14 +178,36 @@ def _namespaces(names: dict[str, str]) -> Iterator[None]:
     try:
         for name in names.values():
             _run("ip", "netns", "add", name)
-            _run("ip", "netns", "exec", name, "sysctl", "-qw", "net.ipv6.conf.all.disable_ipv6=1", "net.ipv4.tcp_no_metrics_save=1")
+            _run(
+                "ip",
+                "netns",
+                "exec",
+                name,
+                "sysctl",
+                "-qw",
+                "net.ipv6.conf.all.disable_ipv6=1",
+                "net.ipv4.tcp_no_metrics_save=1",
+            )
         hosts = (("send", "relay"), ("relay", "receive"))
         for at, pair in enumerate(hosts):
             for side, role in enumerate(pair):
                 _wire(names, role, f"e{at}", f"{'ab'[side]}{at}", ADDRESSES[at][side], f"02:00:00:00:0{at}:0{side}")
             for side, role in enumerate(pair):
                 other = f"02:00:00:00:0{at}:0{1 - side}"
-                _run("ip", "-n", names[role], "neigh", "replace", ADDRESSES[at][1 - side], "lladdr", other, "dev", f"e{at}", "nud", "permanent")
+                _run(
+                    "ip",
+                    "-n",
+                    names[role],
+                    "neigh",
+                    "replace",
+                    ADDRESSES[at][1 - side],
+                    "lladdr",
+                    other,
+                    "dev",
+                    f"e{at}",
+                    "nud",
+                    "permanent",
+                )
         time.sleep(0.5)
         yield
     finally:
@@ -214,7 +249,9 @@ def _stop(process: subprocess.Popen[str]) -> None:
 
 def _await(process: subprocess.Popen[str]) -> None:
     if _pipe(process.stdout).readline() != "ready\n":
-        raise LogError(f"a process of the recording did not start: {process.communicate()[1].strip()}", "see that message")
+        raise LogError(
+            f"a process of the recording did not start: {process.communicate()[1].strip()}", "see that message"
+        )
 
 
 def _finished(process: subprocess.Popen[str], duration_s: float) -> str:
