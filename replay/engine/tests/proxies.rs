@@ -420,6 +420,36 @@ fn sockets_fill_a_long_link_as_far_as_the_send_buffer_reaches() {
     assert!(bounded > 0.5 && small < stored, "{bounded} {small}");
 }
 
+/// Maximum stored by sockets with a receive buffer of 40,000 octets and a send buffer of 46,080, neither of which grows,
+/// before a link of 100 kbit/s that is away until `back_ns`, after 8 s.
+fn stored_by_small_sockets(back_ns: u64) -> u64 {
+    let mut config = through(
+        r#""profile": "linux", "stack": {"receive_buffer_bytes": 40000}"#,
+        r#""advertise": "sockets",
+            "stack": {"profile": "linux", "overrides": {"send_buffer_bytes": 46080}}"#,
+    );
+    config.duration_ns = 8_000_000_000;
+    let away = format!(
+        r#"[{{"at_ns": 0, "outage": true}}, {{"at_ns": {back_ns}, "outage": false}}]"#
+    );
+    let far = &mut config.path.links[1].forward;
+    far.rate_bps = Some(100e3);
+    far.schedule = serde_json::from_str(&away).expect("well-formed");
+    let flow = run(&config, 1).expect("valid").flows[0].clone();
+    flow.proxy_stored_max_bytes.expect("there is a proxy")
+}
+
+#[test]
+fn sockets_hold_a_pipe_of_16_segments_and_read_nothing_before_they_are_connected() {
+    let (receive, pipe) = (40_000, 16 * 1448);
+    let unconnected = stored_by_small_sockets(9_000_000_000);
+    assert!((receive - 1448..=receive).contains(&unconnected), "{unconnected}");
+    let stored = stored_by_small_sockets(1);
+    // The send buffer takes 46,080 octets of memory, the structures around them included, and the piece that fills it.
+    let most = receive + pipe + 46_080;
+    assert!((most - 20_000..=most).contains(&stored), "{stored} of {most}");
+}
+
 /// 1000 connections of `linux` through one gateway, 100 Mbit/s and 250 ms behind it.
 fn thousand() -> Config {
     let near = r#"{"rate_bps": 1e9, "delay_ns": 10000000, "queue": {"kind": "drop_tail", "limit_pkts": 20000}}"#;
