@@ -98,9 +98,9 @@ def test_a_folder_without_a_run_and_a_damaged_run_say_so(tmp_path: Path) -> None
         find_relay_runs(tmp_path)
     run = tmp_path / "R1.0.1"
     shutil.copytree(RUN, run)
-    told = json.loads((run / "relay.json").read_text())
-    del told["first"]
-    (run / "relay.json").write_text(json.dumps(told))
+    described = json.loads((run / "relay.json").read_text())
+    del described["first"]
+    (run / "relay.json").write_text(json.dumps(described))
     with pytest.raises(LogError, match=r"R1\.0\.1: not a whole recorded run of a relay \('first'\)"):
         read_relay_run(run)
 

@@ -118,10 +118,10 @@ def _record_one(path: Path, seed: int, work: Folder, folder: Folder, program: Fo
         }
     span_ns = span[1] - sent["t_start_ns"]
     goodput_kbps = received["octets"] * 8e6 / span_ns
-    for at, (leg, told) in enumerate(zip(path.legs, (sent, relayed), strict=True)):
+    for at, (leg, reported) in enumerate(zip(path.legs, (sent, relayed), strict=True)):
         flow = {
-            **{key: told[key] for key in ("cc", "t_syn_ns", "t_start_ns", "snd_mss", "retransmits", "rto_count")},
-            **{key: told[key] for key in ("samples", "late_samples")},
+            **{key: reported[key] for key in ("cc", "t_syn_ns", "t_start_ns", "snd_mss", "retransmits", "rto_count")},
+            **{key: reported[key] for key in ("samples", "late_samples")},
             "sport": PORTS[at][0],
             "dport": PORTS[at][1],
             "t_end_ns": span[1],
@@ -136,8 +136,8 @@ def _record_one(path: Path, seed: int, work: Folder, folder: Folder, program: Fo
             with lzma.open(target / f"{name}.xz", "wb") as file:
                 file.write((work / f"leg{at}-{name}").read_bytes())
         (target / "scenario.json").write_text(json.dumps(known, indent=1))
-    told = {key: relayed[key] for key in ("first", "pipe_max_bytes")}
-    whole = {"path": asdict(path), "seed": seed, "buffers": path.buffers, "octets": received["octets"], **told}
+    reported = {key: relayed[key] for key in ("first", "pipe_max_bytes")}
+    whole = {"path": asdict(path), "seed": seed, "buffers": path.buffers, "octets": received["octets"], **reported}
     (folder / "relay.json").write_text(json.dumps(whole, indent=1))
 
 
