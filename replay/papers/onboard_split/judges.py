@@ -428,7 +428,7 @@ def _pipes(_lab: Lab, _claim: Claim) -> list[Part]:
     for rate, path in product(RATES, (SINGLE, SECOND)):
         links = scenario_of(path, at_rate(path, rate)).links
         round_trip = sum(link.forward.delay + link.backward.delay for link in links) / 1e9
-        pipe = min(link.forward.rate for link in links) * round_trip / PACKET_BITS
+        pipe = min(link.forward.rate or math.inf for link in links) * round_trip / PACKET_BITS
         found = _pipe_pkts(1e6 * rate, _ROUND_TRIP_S[path])
         parts.append(holds(f"{rate} Mbit/s, {path}", math.isclose(pipe, found, rel_tol=0.01), pipe, f"{found:.4g}"))
     return parts
