@@ -26,6 +26,11 @@ CHOICES: tuple[Choice, ...] = (
     ),
     Choice("street", "heights of Westminster, 20 m wide, running north", "the four streets of Madrid are not given"),
     Choice("shadow", "every packet is lost", "not given; the text also speaks of high bit error rates"),
+    Choice(
+        "runs",
+        "at least 100, and 1000 in the street where no cache is swept",
+        "section V has 100 sessions, and 1000 with shadowing; sweeps in the street take 100, for time",
+    ),
     Choice("large cache", "200 packets at 1 Mbit/s and 4000 at 20 Mbit/s; twice that over two satellites", "not given"),
     Choice("knee", "where goodput reaches 95 % of that with the large cache", "not given; as in `hindflight place`"),
 )
