@@ -168,9 +168,10 @@ def _effort(paper: Paper, *, full: bool) -> str:
 
     if full:
         maximum = min(FULL.maximum, paper.max_runs)
+        first = min(max(FULL.first, paper.min_runs), maximum)
         return (
-            f"Runs per configuration: {min(max(FULL.first, paper.min_runs), maximum)} to {maximum}, until an interval is narrower than half the "
-            "tolerance or the 99.9 % interval decides an ordering."
+            f"Runs per configuration: {first} to {maximum}, until an interval is narrower than half the tolerance or "
+            "the 99.9 % interval decides an ordering."
         )
     return (
         f"Runs per configuration: {min(QUICK.first, paper.max_quick_runs)} to "
