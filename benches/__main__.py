@@ -1,7 +1,7 @@
 """`make bench`: every bench with its peers, one after another. Run it on an idle machine.
 
-`python -m benches NAME [OPTIONS]` runs one of them: `ingest`, `engine`, `channels` or `whatif`; `instructions` counts,
-with valgrind, what each variant takes; `lines` counts the lines of the engine's code.
+`python -m benches NAME [OPTIONS]` runs one of them: `ingest`, `engine`, `channels`, `whatif` or `report`;
+`instructions` counts, with valgrind, what each variant takes; `lines` counts the lines of the engine's code.
 """
 
 from __future__ import annotations
@@ -9,13 +9,22 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from benches import bench_channels, bench_engine, bench_ingest, bench_whatif, engine_instructions, engine_lines
+from benches import (
+    bench_channels,
+    bench_engine,
+    bench_ingest,
+    bench_report,
+    bench_whatif,
+    engine_instructions,
+    engine_lines,
+)
 
 BENCHES: dict[str, Callable[[list[str]], None]] = {
     "ingest": bench_ingest.main,
     "engine": bench_engine.main,
     "channels": bench_channels.main,
     "whatif": bench_whatif.main,
+    "report": bench_report.main,
 }
 
 

@@ -38,9 +38,11 @@ MIN_CANDIDATE = 0.05
 def extract_channel(flow: Flow, workspace: Workspace, receiver: Path | None = None) -> Extraction:
     """Extract the channel of the flow's data; other traffic in its capture counts. `receiver` is a capture of the same
     time at the data receiver. ChannelError if the captures do not determine the channel."""
+    import pyarrow as pa
     import pyarrow.compute as pc
 
     from hindflight.channels.extraction.arrivals import arrivals_of
+    from hindflight.channels.extraction.companions import companions_of
     from hindflight.channels.extraction.cross_traffic import SEGMENT_COLUMNS, cross_traffic_of
     from hindflight.channels.extraction.extract import Context, extract
     from hindflight.toolkit.capture import load_capture
@@ -52,13 +54,20 @@ def extract_channel(flow: Flow, workspace: Workspace, receiver: Path | None = No
     segments = workspace.table("segments", SEGMENT_COLUMNS, same_input & (pc.field("flow_id") != flow.flow_id))
     events = workspace.table("events", ("kind", "record"), same_input & (pc.field("flow_id") != flow.flow_id))
     others = workspace.table("others", where=pc.field("input_id") == input_id)
-    cross_traffic = cross_traffic_of(flow.row, segments, flows, events, others)
+    companion_ids = [row["flow_id"] for row in companions_of(flow.row, flows)]
+    cross_traffic = cross_traffic_of(flow.row, segments, flows, events, others, observed=companion_ids)
     arrivals = None
     if receiver is not None:
         there = load_capture(receiver)
         arrivals = arrivals_of(flow.row, flow.tables["segments"], there.flows, there.segments)
-    own = flow.tables
-    return extract(own["segments"], own["flows"], own["events"], flow.flow_id, Context(cross_traffic, arrivals))
+    theirs = (pc.field("run_id") == 0) & pc.field("flow_id").isin(companion_ids)
+    segments, flows, events = (
+        pa.concat_tables([flow.tables[name], workspace.table(name, where=theirs)])
+        if companion_ids
+        else flow.tables[name]
+        for name in ("segments", "flows", "events")
+    )
+    return extract(segments, flows, events, flow.flow_id, Context(cross_traffic, arrivals))
 
 
 def trace_of(extraction: Extraction, workspace: Workspace, flow: Flow) -> Trace:

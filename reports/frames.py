@@ -197,6 +197,11 @@ def uses_channel_model(tables: Tables, purpose: str) -> bool:
     return not runs.is_empty() and bool((runs["channel_mode"] == "model").all())
 
 
+def uses_proxies(tables: Tables) -> bool:
+    """Return whether a split proxy stands on the path of a run."""
+    return bool((read(tables, "runs", ["proxy"])["proxy"] != "none").any())
+
+
 def runs_with_rows(tables: Tables, name: str) -> set[int]:
     """Return the run_id of each run with rows in table `name`."""
     return set(lazy(tables, name).select("run_id").unique().collect()["run_id"].to_list())

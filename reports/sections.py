@@ -15,7 +15,15 @@ import altair as alt
 from hindflight.reports import charts, findings
 from hindflight.reports.findings import Grid
 from hindflight.reports.flow_table import flow_name, flow_numbers, time_zero
-from hindflight.reports.frames import Tables, View, captured_flows, column_names, flow_of, uses_channel_model
+from hindflight.reports.frames import (
+    Tables,
+    View,
+    captured_flows,
+    column_names,
+    flow_of,
+    uses_channel_model,
+    uses_proxies,
+)
 from hindflight.reports.numbers import with_minus_signs
 from hindflight.reports.texts import CHART_CAPTIONS, HOW_TO_READ, HOW_TO_READ_MODEL, INTERRUPTIONS, NOT_TO_BE_RELIED_ON
 from hindflight.toolkit.errors import ReportError
@@ -142,6 +150,13 @@ _WHAT_IF = (
     Recipe(charts.what_if_rtt, "what_if_rtt", {"segments": "*"}),
     Recipe(charts.what_if_cwnd, "what_if_cwnd", {"instruments": "*"}),
 )
+
+_PROXY = Recipe(
+    lambda tables, _: charts.what_if_proxy(tables),
+    "what_if_proxy",
+    {"instruments": "run_id, flow_id, leg, t_ns, proxy_stored_bytes, proxy_undelivered_bytes"},
+)
+_SHARED = Recipe(lambda tables, _: charts.what_if_sharing(tables), "what_if_sharing", _COMPARED)
 
 _SHARING = "Flows that shared the path; losses are data packets lost per data packet sent"
 
@@ -344,7 +359,7 @@ def _what_if(source: Source, views: list[View]) -> Section:
     if findings.self_check_failed(tables):
         section.parts.append(Notice(NOT_TO_BE_RELIED_ON))
     modelled = uses_channel_model(tables, "what_if")
-    recipes = _WHAT_IF_MODEL if modelled else _WHAT_IF
+    recipes = (*(_WHAT_IF_MODEL if modelled else _WHAT_IF), *_where_they_apply(tables))
     _add_figures(section, source, views[0] if views else View(), (recipes, ""), "")
     mean = "Mean over the seeds" if modelled else "Mean over the resampled channel"
     runs = "Each run, over the channel of its seed" if modelled else "The captured channel, replayed unchanged"
@@ -356,6 +371,12 @@ def _what_if(source: Source, views: list[View]) -> Section:
     )
     section.parts += [grid for grid in grids if grid]
     return section
+
+
+def _where_they_apply(tables: Tables) -> tuple[Recipe, ...]:
+    """Return the charts of proxies and of flows that shared the path, where the runs have them."""
+    split = [_PROXY] if uses_proxies(tables) else []
+    return (*split, *([_SHARED] if findings.findings_of(tables, "sharing") else []))
 
 
 def _add_figures(

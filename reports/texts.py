@@ -76,6 +76,15 @@ CHART_CAPTIONS = {
         "A line that rises steeply and early is a short and steady delay; a long tail to the right is a queue that a "
         "variant fills, or the wait for a timeout."
     ),
+    "what_if_proxy": (
+        "Octets that a proxy holds: everything in its memory, and the part that it has acknowledged to the sender but "
+        "that is not acknowledged onward. A line that stays at its top is a full cache: the onward connection is the "
+        "slower one."
+    ),
+    "what_if_sharing": (
+        "The dots of a row lie together if the flows share the path evenly. Flows of different round-trip times or "
+        "variants rarely do."
+    ),
     "what_if_cwnd": "One panel per variant and proxy, over the captured channel, replayed unchanged.",
     "what_if_cwnd_model": "One panel per variant and proxy, over the channel of the first seed.",
 }

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from hindflight.channels.extraction import queue as _queue
 from hindflight.channels.extraction.change_points import Floats
 from hindflight.channels.extraction.delivery import Delivery, Ints
 from hindflight.channels.extraction.link import Link, one_way_ns
@@ -61,7 +62,13 @@ LEVEL_NOISE_PKTS = 0.2
 SHARED_NOISE_PKTS = 1.5
 """Minimum standard error of the queue level at a packet's arrival, for an unshared and a shared queue."""
 
-GAP_LIMITS = (1.0, 7.0)
+BOTH = 2
+"""Queues of two that refuse a packet."""
+
+AROUND_GAPS = 100
+"""Plain departures before and after a loss that show how exact a gap is there."""
+
+GAP_LIMITS = (0.0, 7.0)
 """Minimum and maximum log odds that a clear gap, or its clear absence, contributes."""
 
 
@@ -90,16 +97,19 @@ def verdicts(delivery: Delivery, link: Link) -> Attribution:
     known."""
     odds = np.zeros(len(delivery))
     lost = delivery.lost
-    odds[lost] = _level_odds(delivery, link)[lost]
-    if link.unshared:
-        odds += _gap_odds(link)
+    gaps = _gap_odds(link)
+    odds[lost] = _agreeing(_level_odds(delivery, link), gaps, link.base.spans)[lost]
+    odds += gaps
     cause = np.where(lost, np.where(odds > 0, QUEUE, CHANNEL), NONE).astype(np.int8)
-    known = delivery.from_flow & ~delivery.undecided & (~lost | (np.abs(odds) >= KNOWN_LOG_ODDS))
+    known = delivery.observed & ~delivery.undecided & (~lost | (np.abs(odds) >= KNOWN_LOG_ODDS))
     outages, doubtful = _outages(delivery, link, cause)
+    refusals = _refused(delivery, link, gaps) if outages else np.zeros(len(delivery), dtype=np.int8)
     for first, last, _ in outages:
         within = np.arange(first, last + 1)
         within = within[lost[within]]
-        cause[within], known[within] = OUTAGE, True
+        # A full queue drops packets whether or not the link behind it is broken.
+        cause[within] = np.where(refusals[within] == BOTH, QUEUE, OUTAGE)
+        known[within] = refusals[within] != 1
     for run in doubtful:
         known[run.first : run.last + 1] &= ~lost[run.first : run.last + 1]
     return Attribution(cause, known, odds, outages, delivery.from_flow)
@@ -113,34 +123,53 @@ def _level_odds(delivery: Delivery, link: Link) -> Floats:
     level, ceiling = link.replay.level, link.ceiling
     if ceiling is None:
         # Losses do not depend on the level: the queue never filled, or is very short.
-        maximum = float(np.max(level[~delivery.lost & delivery.from_flow], initial=0.0))
+        maximum = float(np.max(level[~delivery.lost & delivery.observed], initial=0.0))
         return np.where((level < 0.8 * maximum) | (maximum < 3), -MAX_LEVEL_LOG_ODDS, -1.5)
-    noise = SHARED_NOISE_PKTS
-    if link.unshared:
-        noise = max(LEVEL_NOISE_PKTS, 1.4826 * float(np.median(np.abs(_jitter(link)))))
-    over = level[~delivery.lost & delivery.from_flow & (level > ceiling.limit)] - ceiling.limit
-    if len(over):
-        noise = max(noise, 1.4826 * float(np.median(over)))
+    noise = _noise_pkts(delivery, link, ceiling.limit)
     full = -np.log1p(np.exp(np.clip((ceiling.limit - level) / noise, -50, 50)))
     clearly_below = level < ceiling.limit - 3 * max(1.0, noise)
     surely_channel = delivery.lost & clearly_below
-    chance = (surely_channel.sum() + 1) / (np.sum(delivery.from_flow & clearly_below) + 2)
+    chance = (surely_channel.sum() + 1) / (np.sum(delivery.observed & clearly_below) + 2)
     nearby = np.convolve(surely_channel, np.ones(2 * BURST_PKTS + 1), mode="same")
     local = (nearby + BURST_PKTS * chance) / (3 * BURST_PKTS)
     return np.asarray(np.clip(full - np.log(np.maximum(local, chance)), -MAX_LEVEL_LOG_ODDS, MAX_LEVEL_LOG_ODDS))
+
+
+def _noise_pkts(delivery: Delivery, link: Link, limit: float) -> float:
+    """Return the standard error of the queue level that a packet met."""
+    noise = SHARED_NOISE_PKTS
+    if link.unshared:
+        noise = max(LEVEL_NOISE_PKTS, 1.4826 * float(np.median(np.abs(_jitter(link)))))
+    over = link.replay.level[~delivery.lost & delivery.observed & (link.replay.level > limit)] - limit
+    return max(noise, 1.4826 * float(np.median(over))) if len(over) else noise
+
+
+def _refused(delivery: Delivery, link: Link, gaps: Floats) -> npt.NDArray[np.int8]:
+    """Return how many of two queues, a little shorter and a little longer than the limit, refuse each packet: 0, 1 or
+    2. 0 where levels say nothing: gaps contradict them, or the limit is not known."""
+    refusals = np.zeros(len(delivery), dtype=np.int8)
+    if link.ceiling is None or not link.unshared:
+        return refusals
+    error = KNOWN_LOG_ODDS * _noise_pkts(delivery, link, link.ceiling.limit)
+    for limit in (link.ceiling.limit - error, link.ceiling.limit + error):
+        refusals += ~_queue.replay(link.arrivals, limit, unshared=True).entered
+    certain = np.full(len(delivery), MAX_LEVEL_LOG_ODDS)
+    trusted = _agreeing(certain * np.where(link.replay.entered, -1.0, 1.0), gaps, link.base.spans)
+    return np.where(np.abs(trusted) >= KNOWN_LOG_ODDS, refusals, 0).astype(np.int8)
 
 
 def _gap_odds(link: Link) -> Floats:
     """Log odds from the gaps: the residual tells how many packets more or fewer than modelled used the link."""
     replay = link.replay
     odds = np.zeros(len(replay.level))
-    jitter = _jitter(link)
-    clear = float(np.clip(-np.log((np.sum(np.abs(jitter) > 0.5) + 1) / (len(jitter) + 2)), *GAP_LIMITS))
+    plain = np.flatnonzero((replay.group < 0) & ~np.isnan(replay.residual))
+    off_by = np.abs(replay.residual[plain])
     for group in _groups(replay.group):
         residual = replay.residual[group[0]]
         if np.isnan(residual):
             continue
         off = round(float(residual))
+        clear = _clear(off_by, int(np.searchsorted(plain, group[0])))
         weight = clear if abs(residual - off) < 0.35 else 0.3 * clear
         entered = replay.entered[group]
         used = entered.copy()
@@ -150,6 +179,30 @@ def _gap_odds(link: Link) -> Floats:
         elif off < 0:
             used[[i for i in order[::-1] if entered[i]][:-off]] = False
         odds[group] = np.where(used, -weight, weight)
+    return odds
+
+
+def _clear(off_by: Floats, at: int) -> float:
+    """Return the log odds of a clear gap, from the plain departures around it: where other traffic, or a path that
+    changed, stretches these gaps, too, a gap says little."""
+    near = off_by[max(0, at - AROUND_GAPS) : at + AROUND_GAPS]
+    return float(np.clip(-np.log((np.sum(near > 0.5) + 1) / (len(near) + 2)), *GAP_LIMITS))
+
+
+def _agreeing(level_odds: Floats, gap_odds: Floats, spans: Sequence[tuple[int, int, float]]) -> Floats:
+    """Return the log odds of the levels, no larger than the odds that levels and clear gaps agree on the same path.
+
+    Where they disagree, the limit or the base is wrong there. The share of errors has a Beta prior that leaves levels
+    their maximum as long as no gap contradicts them.
+    """
+    odds = level_odds.copy()
+    judged = (np.abs(gap_odds) >= KNOWN_LOG_ODDS) & (level_odds != 0)
+    agree = judged & (np.sign(gap_odds) == np.sign(level_odds))
+    for first, after, _ in spans:
+        within = slice(first, after)
+        wrong = int(np.sum(judged[within] & ~agree[within]))
+        most = np.log((int(np.sum(agree[within])) + 1) / (wrong + np.exp(-MAX_LEVEL_LOG_ODDS)))
+        odds[within] = np.clip(odds[within], -max(most, 0.0), max(most, 0.0))
     return odds
 
 
@@ -235,9 +288,9 @@ def _bursts(every: Sequence[_Run]) -> list[_Run]:
 
 def _runs(delivery: Delivery, link: Link, left_ns: Floats, cause: npt.NDArray[np.int8]) -> list[_Run]:
     """Return all losses in a row."""
-    own = np.flatnonzero(delivery.from_flow & ~delivery.undecided)
+    own = np.flatnonzero(delivery.observed & ~delivery.undecided)
     edges = np.diff(np.concatenate(([0], delivery.lost[own].astype(np.int8), [0])))
-    passed = np.cumsum(~delivery.from_flow & (delivery.size_bytes > delivery.ack_bytes))
+    passed = np.cumsum(~delivery.observed & (delivery.size_bytes > delivery.ack_bytes))
     per_ack = _packets_per_ack(delivery)
     found = []
     for start, stop in zip(np.flatnonzero(edges == 1).tolist(), np.flatnonzero(edges == -1).tolist(), strict=True):
@@ -276,7 +329,7 @@ def _one_break(early: _Run, late: _Run) -> bool:
 
 def _packets_per_ack(delivery: Delivery) -> float:
     """Return how many packets an ACK usually reports."""
-    own = delivery.from_flow & ~delivery.lost & ~delivery.undecided
+    own = delivery.observed & ~delivery.lost & ~delivery.undecided
     return max(1.0, float(np.ceil(own.sum() / max(np.sum(delivery.prompt), 1) - 0.5)))
 
 

@@ -208,7 +208,7 @@ def _rate_within(delivery: Delivery, stretch: Stretch) -> Rate | None:
         return None
     first, last = prompt[:-1], prompt[1:]
     served = np.cumsum(delivery.size_bytes)
-    broken = np.cumsum((delivery.acked_ns < 0) & delivery.from_flow)
+    broken = np.cumsum((delivery.acked_ns < 0) & delivery.observed)
     span = delivery.acked_ns[last] - delivery.acked_ns[first]
     whole = (broken[last] == broken[first]) & (span > 0)
     ns_per_byte = np.where(whole, span, 1) / (served[last] - served[first])

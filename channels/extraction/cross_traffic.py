@@ -5,6 +5,7 @@ Reads `segments`, `flows`, `events` and `others`. See docs/channels/extract.md.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -45,12 +46,18 @@ def no_cross_traffic() -> CrossTraffic:
 
 
 def cross_traffic_of(
-    flow: dict[str, Any], segments: pa.Table, flows: pa.Table, events: pa.Table, others: pa.Table | None = None
+    flow: dict[str, Any],
+    segments: pa.Table,
+    flows: pa.Table,
+    events: pa.Table,
+    others: pa.Table | None = None,
+    *,
+    observed: Sequence[int] = (),
 ) -> CrossTraffic:
     """Return the traffic that shares the path of the flow's data (`flow` is its row of `flows`).
 
     These are packets from the same host or to the same receiver: data and ACKs of other flows, without those reported
-    lost, and packets of `others`.
+    lost, and packets of `others`. Flows `observed` (flow_ids) are left out: their packets are known one by one.
     """
     import pyarrow.compute as pc
 
@@ -67,7 +74,7 @@ def cross_traffic_of(
             sizes.append(np.asarray(rows["ip_bytes"]).astype(np.int64))
             kinds[kind] = kinds.get(kind, 0) + rows.num_rows
 
-    add("tcp", _of_other_flows(flow, (sender, receiver), segments, flows, events))
+    add("tcp", _of_other_flows((flow, observed), (sender, receiver), segments, flows, events))
     if others is not None and others.num_rows:
         same = pc.equal(others["input_id"], flow["input_id"])
         there = pc.or_(pc.equal(others["src_addr"], sender), pc.equal(others["dst_addr"], receiver))
@@ -82,16 +89,20 @@ def cross_traffic_of(
 
 
 def _of_other_flows(
-    flow: dict[str, Any], way: tuple[str, str], segments: pa.Table, flows: pa.Table, events: pa.Table
+    known: tuple[dict[str, Any], Sequence[int]],
+    way: tuple[str, str],
+    segments: pa.Table,
+    flows: pa.Table,
+    events: pa.Table,
 ) -> pa.Table:
     """Return the segments of other flows from or to these hosts, without losses, in one pass over the table."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    sender, receiver = way
+    (flow, observed), (sender, receiver) = known, way
     sharing: dict[str, list[int]] = {"a2b": [], "b2a": []}
     for row in flows.to_pylist():
-        if row["flow_id"] == flow["flow_id"] or row["run_id"] != 0 or row["input_id"] != flow["input_id"]:
+        if row["flow_id"] in (flow["flow_id"], *observed) or row["run_id"] != 0 or row["input_id"] != flow["input_id"]:
             continue
         ends = (row["a_addr"], row["b_addr"])
         for direction, (src, dst) in (("a2b", ends), ("b2a", ends[::-1])):

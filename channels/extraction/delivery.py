@@ -5,6 +5,7 @@ Reads `segments` and `events`. Does not depend on rates, queues or causes of los
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,12 @@ BEFORE_NS = 5_000_000_000
 NEVER = np.iinfo(np.int64).max
 SYN = 2
 
+PER_PACKET = (
+    "record", "t_ns", "size_bytes", "seq", "seq_end", "lost", "acked_ns", "prompt", "undecided", "covered_ns",
+    "observed",
+)  # fmt: skip
+"""Arrays of Delivery with one element per transmission, but for `from_flow`."""
+
 
 @dataclass(frozen=True, slots=True)
 class Handshake:
@@ -47,8 +54,8 @@ class Delivery:
     acknowledged, whichever copy of them; -1 if never. `undecided` marks packets that were neither reported lost nor
     acknowledged before the capture ended.
 
-    Cross traffic is interleaved in the order sent, with `from_flow` false: it occupies the link, and its arrival is not
-    known.
+    Other traffic is interleaved in the order sent, with `from_flow` false. `observed` marks packets of the flow and of
+    its companions: ACKs show their arrival. Other cross traffic occupies the link, and its arrival is not known.
     """
 
     direction: str
@@ -63,6 +70,7 @@ class Delivery:
     undecided: Bools
     covered_ns: Ints
     from_flow: Bools
+    observed: Bools
     ack_t_ns: Ints
     ack_bytes: int
     handshake: Handshake | None
@@ -117,6 +125,7 @@ def of_flow(segments: pa.Table, events: pa.Table, flow_id: int, direction: str) 
         undecided=~lost & (covered == NEVER),
         covered_ns=np.where(covered == NEVER, -1, covered),
         from_flow=np.ones(len(seq), dtype=np.bool_),
+        observed=np.ones(len(seq), dtype=np.bool_),
         ack_t_ns=_column(acks, "t_ns"),
         ack_bytes=int(np.median(ack_sizes)) if len(ack_sizes) else 40,
         handshake=_handshake(rows, forward),
@@ -130,6 +139,25 @@ def with_arrivals(delivery: Delivery, arrivals: Arrivals) -> Delivery:
     acked = _assign_copies(delivery.seq_end, delivery.t_ns, lost, covered)
     undecided = ~lost & (covered == NEVER) & (delivery.record > arrivals.last_sent)
     return replace(delivery, lost=lost, acked_ns=acked, prompt=_prompt(acked), undecided=undecided)
+
+
+def with_companions(delivery: Delivery, companions: Sequence[Delivery]) -> Delivery:
+    """Interleave the packets of companions up to the last packet, and those that may still queue at the first."""
+    everyone = (delivery, *companions)
+    begin, end = delivery.t_ns[0] - BEFORE_NS, delivery.t_ns[-1]
+    within = [(one.t_ns >= begin) & (one.t_ns <= end) for one in everyone]
+    order = np.argsort(
+        np.concatenate([one.t_ns[inside] for one, inside in zip(everyone, within, strict=True)]), kind="stable"
+    )
+    own = np.concatenate(
+        [np.full(int(inside.sum()), one is delivery) for one, inside in zip(everyone, within, strict=True)]
+    )
+    arrays: dict[str, Any] = {
+        name: np.concatenate([getattr(one, name)[inside] for one, inside in zip(everyone, within, strict=True)])[order]
+        for name in PER_PACKET
+    }
+    ack_t_ns = np.sort(np.concatenate([one.ack_t_ns for one in everyone]), kind="stable")
+    return replace(delivery, **arrays, from_flow=own[order], ack_t_ns=ack_t_ns)
 
 
 def with_cross_traffic(delivery: Delivery, cross_traffic: CrossTraffic) -> Delivery:
@@ -157,6 +185,7 @@ def with_cross_traffic(delivery: Delivery, cross_traffic: CrossTraffic) -> Deliv
         undecided=insert(delivery.undecided, False),
         covered_ns=insert(delivery.covered_ns, -1),
         from_flow=insert(delivery.from_flow, False),
+        observed=insert(delivery.observed, False),
     )
 
 

@@ -108,7 +108,7 @@ def _queue_limit(delivery: Delivery, link: Link) -> Estimate:
     )
     if not link.unshared:
         how += " Cross traffic or a drifting delay makes it inexact."
-    others = delivery.size_bytes[~delivery.from_flow]
+    others = delivery.size_bytes[~delivery.observed]
     mixed = len(others) > 0 and float(np.mean(others)) < SMALL_PACKET_SHARE * _bottleneck.full_size(delivery)
     if mixed:
         how += " In full-sized packets: cross traffic has smaller ones, and the limit may count packets or bytes."
@@ -174,7 +174,7 @@ def unknowns(
         "The delay of each direction is not known; half of the round trip is assumed.",
         "The rate of the reverse direction is not known; ACKs are assumed to be serialised at the forward rate.",
     ]
-    if not delivery.from_flow.all():
+    if not delivery.observed.all():
         sentences.append(
             "Cross traffic is assumed to be served as it was sent: its losses in the queue, and traffic that enters "
             "the link elsewhere, are not visible."
@@ -195,15 +195,13 @@ def unknowns(
         )
     if link.ceiling is None:
         sentences.append("The limit of the queue is not known: no loss shows that it ever filled.")
-    open_losses = int((delivery.lost & ~verdicts.known).sum())
+    lost = delivery.lost & delivery.from_flow
+    open_losses = int((lost & ~verdicts.known).sum())
     if open_losses:
-        sentences.append(
-            f"The cause of {open_losses} of {int(delivery.lost.sum())} losses is not known with odds of 9 to 1."
-        )
-    if delivery.undecided.any():
-        sentences.append(
-            f"{int(delivery.undecided.sum())} packets were neither acknowledged nor lost when the capture ended."
-        )
+        sentences.append(f"The cause of {open_losses} of {int(lost.sum())} losses is not known with odds of 9 to 1.")
+    undecided = delivery.undecided & delivery.from_flow
+    if undecided.any():
+        sentences.append(f"{int(undecided.sum())} packets were neither acknowledged nor lost when the capture ended.")
     if verdicts.outages:
         sentences.append(
             "An outage began between the last packet delivered and the first one lost, and ended between the last one "

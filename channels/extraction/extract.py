@@ -19,6 +19,7 @@ from hindflight.channels.extraction import link as _link
 from hindflight.channels.extraction import states as _states
 from hindflight.channels.extraction.arrivals import Arrivals
 from hindflight.channels.extraction.attribution import CHANNEL, QUEUE, Attribution
+from hindflight.channels.extraction.companions import companions_of
 from hindflight.channels.extraction.cross_traffic import CrossTraffic, cross_traffic_of
 from hindflight.channels.extraction.delivery import Delivery
 from hindflight.channels.extraction.link import Link
@@ -75,6 +76,7 @@ def extract(
     """Extract the channel that the data of one captured flow met.
 
     `segments`, `flows` and `events` are tables of `hindflight.toolkit.schema` from a capture at or near the sender.
+    Other flows in them between the same two hosts are companions of the flow: their packets are evidence, too.
     `context` adds cross traffic (without it, that of these tables) and arrivals at the receiver. Raises ChannelError if
     the flow does not exist, carries no data or was never acknowledged, or if the capture was taken at the receiver.
     """
@@ -87,13 +89,15 @@ def extract(
             f"the capture of flow {flow_id} was taken at the receiver, so it lacks the packets that were lost",
             "use a capture taken at the data sender",
         )
+    companions = [(int(row["flow_id"]), str(row["data_direction"])) for row in companions_of(flow[0], flows)]
     cross_traffic = context.cross_traffic
     if cross_traffic is None:
-        cross_traffic = cross_traffic_of(flow[0], segments, flows, events)
+        cross_traffic = cross_traffic_of(flow[0], segments, flows, events, observed=[other for other, _ in companions])
     delivery = _delivery.of_flow(segments, events, flow_id, direction)
     if context.arrivals is not None:
         delivery = _delivery.with_arrivals(delivery, context.arrivals)
-    delivery = _delivery.with_cross_traffic(delivery, cross_traffic)
+    others = [_delivery.of_flow(segments, events, *one) for one in companions]
+    delivery = _delivery.with_cross_traffic(_delivery.with_companions(delivery, others), cross_traffic)
     if not delivery.prompt.any():
         raise ChannelError(f"no data packet of flow {flow_id} was acknowledged, so there is no channel to extract")
     link = _link.of_delivery(delivery)
@@ -173,14 +177,15 @@ def _evidence(delivery: Delivery, link: Link, verdicts: Attribution) -> list[str
 
 
 def _counts(delivery: Delivery, verdicts: Attribution) -> dict[str, int]:
-    known = delivery.lost & verdicts.known
-    counts = {"data_packets": int(delivery.from_flow.sum()), "lost": int(delivery.lost.sum())}
+    lost = delivery.lost & delivery.from_flow
+    known = lost & verdicts.known
+    counts = {"data_packets": int(delivery.from_flow.sum()), "lost": int(lost.sum())}
     for code, name in enumerate(CAUSES):
         if code:
             counts[name] = int((known & (verdicts.cause == code)).sum())
-    counts["unknown"] = int((delivery.lost & ~verdicts.known).sum())
-    counts["unknown_taken_as_channel"] = int((delivery.lost & ~verdicts.known & (verdicts.cause == CHANNEL)).sum())
-    counts["undecided"] = int(delivery.undecided.sum())
+    counts["unknown"] = int((lost & ~verdicts.known).sum())
+    counts["unknown_taken_as_channel"] = int((lost & ~verdicts.known & (verdicts.cause == CHANNEL)).sum())
+    counts["undecided"] = int((delivery.undecided & delivery.from_flow).sum())
     if not delivery.from_flow.all():
         counts["other_traffic"] = int((~delivery.from_flow).sum())
     return counts

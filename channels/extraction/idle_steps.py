@@ -34,7 +34,7 @@ def split_where_idle(
 ) -> tuple[Stretch, ...]:
     """Return `paths`, divided where the round trips over an empty queue change. With cross traffic, which fills the
     queue unseen, they are returned as they are."""
-    if not delivery.from_flow.all():
+    if not delivery.observed.all():
         return tuple(paths)
     at, rest = _over_empty_queue(delivery, wait_ns, service_ns)
     packet_ns = float(np.median(service_ns))

@@ -16,7 +16,7 @@ from hindflight.channels.extraction.bottleneck import Base, Rate
 from hindflight.channels.extraction.change_points import Floats
 from hindflight.channels.extraction.delivery import Bools, Delivery
 from hindflight.channels.extraction.idle_steps import split_where_idle
-from hindflight.channels.extraction.path_steps import Stretch, stretches
+from hindflight.channels.extraction.path_steps import Stretch, interrupted_losses, stretches
 from hindflight.channels.extraction.queue import Arrivals, Ceiling, Replay
 
 LATE_SHARE = 0.06
@@ -34,6 +34,9 @@ CHANGE_EVERY_NS = 5_000_000_000
 MIN_FULL, LIMIT_ERROR = 3, 1.5
 """Losses of a full queue from which a level shows its limit, and the error of that in packets."""
 
+LEVEL_ERROR = 0.5
+"""Error of a limit in packets, where the queue was seen empty: levels count whole packets."""
+
 GAP_EVIDENCE = 3.0
 """Log likelihood ratio of one clear gap, or of its clear absence: 20 to 1."""
 
@@ -50,6 +53,7 @@ class Link:
     departed_ns: Floats
     ceiling: Ceiling | None
     replay: Replay
+    arrivals: Arrivals
 
 
 def of_delivery(delivery: Delivery) -> Link:
@@ -75,13 +79,21 @@ def of_delivery(delivery: Delivery) -> Link:
         first = _queue.replay(arrivals, -np.inf, unshared)
     gap = _gap_evidence(first) if unshared else np.zeros(len(delivery))
     level = first.level if unshared else _level_of_neighbours(arrivals, first)
-    limit = _queue.ceiling(level, delivery.lost, gap, ~delivery.undecided & delivery.from_flow)
+    limit = _limit(delivery, level, gap)
     final = _queue.replay(arrivals, limit.limit if limit else np.inf, unshared)
     if not unshared:
         level = _level_of_neighbours(arrivals, final)
         entered = ~delivery.lost | (level <= (limit.limit if limit else np.inf))
         final = replace(final, level=level, entered=entered)
-    return Link(rate, base, unshared, service, full, arrivals.departed, limit, final)
+    return Link(rate, base, unshared, service, full, arrivals.departed, limit, final, arrivals)
+
+
+def _limit(delivery: Delivery, level: Floats, gap: Floats) -> Ceiling | None:
+    """Return the limit of the queue. What an interruption lost says nothing about it: the link took packets from the
+    queue unseen, and lost them below the limit, too."""
+    usable = ~delivery.undecided & delivery.observed
+    found = _queue.ceiling(level, delivery.lost, gap, usable & ~interrupted_losses(delivery))
+    return found if found is not None else _queue.ceiling(level, delivery.lost, gap, usable)
 
 
 def _served(delivery: Delivery, paths: Sequence[Stretch]) -> tuple[Rate, Floats, Floats, Bools]:
@@ -95,7 +107,7 @@ def _served(delivery: Delivery, paths: Sequence[Stretch]) -> tuple[Rate, Floats,
 def _with_one_limit(delivery: Delivery, base: Base, modelled: Replay, full: Floats) -> Base:
     """Return `base` with the levels corrected whose queue never ran empty: the queue has one limit, which a level shows
     that saw it both empty and full."""
-    usable = ~delivery.undecided & delivery.from_flow
+    usable = ~delivery.undecided & delivery.observed & ~interrupted_losses(delivery)
     gap = _gap_evidence(modelled)
     limits: list[float | None] = []
     for first, after, _ in base.spans:
@@ -115,6 +127,11 @@ def _with_one_limit(delivery: Delivery, base: Base, modelled: Replay, full: Floa
         elif not empty and spans and np.isfinite(errors[-1]) and spans[-1][2] <= least and not _rises(base, len(spans)):
             # Nothing shows another path than that before.
             level, may_be_off = spans[-1][2], errors[-1]
+        elif empty and limit is not None and max(known) - limit > LEVEL_ERROR:
+            # The queue held more elsewhere: here some of it never left.
+            may_be_off = (max(known) - limit) * packet_ns
+            if spans and abs(held - may_be_off - spans[-1][2]) <= LIMIT_ERROR * packet_ns and spans[-1][2] <= least:
+                level, may_be_off = spans[-1][2], errors[-1]
         per_packet[first:after] = level
         spans.append((first, after, level))
         errors.append(may_be_off)

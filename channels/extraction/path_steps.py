@@ -6,6 +6,7 @@ not tables; needs neither rates nor causes of losses. See docs/channels/extract.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -56,7 +57,7 @@ def stretches(delivery: Delivery) -> tuple[Stretch, ...]:
     trip = (delivery.acked_ns - delivery.t_ns)[timed].astype(np.float64)
     if len(timed) < 2 * MIN_STRETCH:
         cuts = []
-    elif delivery.from_flow.all():
+    elif delivery.observed.all():
         cuts = _cuts(delivery, timed, trip)
     else:
         cuts = [k for k in np.flatnonzero(_interrupted(delivery, timed)).tolist() if k]
@@ -127,23 +128,35 @@ def _cuts(delivery: Delivery, timed: Ints, trip: Floats) -> list[int]:
 
 
 def _interrupted(delivery: Delivery, timed: Ints) -> Bools:
-    """Mark the timed packets before which the link passed nothing for a while: a run of losses, and no ACK until the
-    next packet was delivered.
-
-    A handover interrupts a link, so that the path may be another one behind it.
-    """
+    """Mark the timed packets before which the link passed nothing for a while: it may be another path behind it."""
     broken = np.zeros(len(timed), dtype=np.bool_)
-    own = np.flatnonzero(delivery.from_flow)
+    for _, following in _interruptions(delivery):
+        after = int(np.searchsorted(timed, following))
+        if after < len(timed):
+            broken[after] = True
+    return broken
+
+
+def interrupted_losses(delivery: Delivery) -> Bools:
+    """Mark the losses of interruptions of the link."""
+    losses = np.zeros(len(delivery), dtype=np.bool_)
+    for first, following in _interruptions(delivery):
+        losses[first:following] = delivery.lost[first:following]
+    return losses
+
+
+def _interruptions(delivery: Delivery) -> Iterator[tuple[int, int]]:
+    """Yield the first packet lost, and the next one delivered, of each time at which the link passed nothing: a run of
+    losses, and no ACK until that packet was delivered."""
+    own = np.flatnonzero(delivery.observed)
     edges = np.diff(np.concatenate(([0], delivery.lost[own].astype(np.int8), [0])))
     for start, stop in zip(np.flatnonzero(edges == 1), np.flatnonzero(edges == -1), strict=True):
         if stop - start < LOST_IN_ROW or stop == len(own) or delivery.covered_ns[own[stop]] < 0:
             continue
         answered_ns = delivery.covered_ns[own[stop]]
         earlier = int(np.searchsorted(delivery.ack_t_ns, answered_ns)) - 1
-        after = int(np.searchsorted(timed, own[stop]))
-        if earlier >= 0 and answered_ns - delivery.ack_t_ns[earlier] >= SILENT_NS and after < len(timed):
-            broken[after] = True
-    return broken
+        if earlier >= 0 and answered_ns - delivery.ack_t_ns[earlier] >= SILENT_NS:
+            yield int(own[start]), int(own[stop])
 
 
 def _merged(found: list[tuple[Stretch, int, float]]) -> list[Stretch]:

@@ -87,7 +87,7 @@ def _is_shown(delivery: Delivery, link: Link, level: int) -> bool:
     least = min(held for _, _, held in link.base.spans)
     held = link.base.spans[level][2]
     shown = link.base.error_ns[level] <= KNOWN_SHARE * max(held, 1.0)
-    return bool(shown and (delivery.from_flow.all() or held <= (1 + KNOWN_SHARE) * least))
+    return bool(shown and (delivery.observed.all() or held <= (1 + KNOWN_SHARE) * least))
 
 
 def _rate_cuts(delivery: Delivery, link: Link, left_ns: Floats, outages: Sequence[_Outage]) -> list[int]:
@@ -116,7 +116,7 @@ def _with_outage(delivery: Delivery, packet: int, left_ns: Floats, outages: Sequ
 
 def _outages(delivery: Delivery, link: Link, verdicts: Attribution, left_ns: Floats) -> list[_Outage]:
     """Return the outages at the link's clock: the link breaks one delay after its first lost packet left the queue."""
-    delivered = np.flatnonzero((verdicts.cause == NONE) & delivery.from_flow)
+    delivered = np.flatnonzero((verdicts.cause == NONE) & delivery.observed)
     found: list[_Outage] = []
     for first, last, following in verdicts.outages:
         delay = one_way_ns(delivery, link, first)

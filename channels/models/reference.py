@@ -29,8 +29,8 @@ _QUANTITIES: tuple[tuple[Any, Quantity], ...] = (
     (parameters.Speed, SPEED),
     (parameters.Frequency, FREQUENCY),
 )
-_BOUNDS = ((Ge, "ge", "at least"), (Gt, "gt", "more than"), (Le, "le", "at most"), (Lt, "lt", "less than"))
-_PLAIN = {bool: "true or false", int: "a whole number", float: "a number", str: "a text", datetime: "a time"}
+_WORDS = ((Ge, "ge", "at least"), (Gt, "gt", "more than"), (Le, "le", "at most"), (Lt, "lt", "less than"))
+PLAIN = {bool: "true or false", int: "a whole number", float: "a number", str: "a text", datetime: "a time"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ def _keys(kind: type[Parameters], path: str, listed: dict[type[Parameters], str]
         name = f"{path}{field.alias or field_name}"
         if field_name == "model":
             continue
-        type_ = _without_none(hints[field_name])
+        type_ = without_none(hints[field_name])
         table = _table_of(type_)
         allowed = _allowed(type_)
         if table in listed:
@@ -95,7 +95,7 @@ def _keys(kind: type[Parameters], path: str, listed: dict[type[Parameters], str]
             yield from _keys(table, f"{name}.", listed)
 
 
-def _without_none(type_: Any) -> Any:
+def without_none(type_: Any) -> Any:
     """Return the type of a key that may be left out."""
     if get_origin(type_) in {Union, types.UnionType}:
         left = [each for each in get_args(type_) if each is not type(None)]
@@ -103,18 +103,18 @@ def _without_none(type_: Any) -> Any:
     return type_
 
 
-def _bare(type_: Any) -> tuple[Any, tuple[Any, ...]]:
+def unannotated(type_: Any) -> tuple[Any, tuple[Any, ...]]:
     """Return a type without what annotates it, and that."""
     if get_origin(type_) is Annotated:
         inner, *notes = get_args(type_)
-        bare, more = _bare(inner)
+        bare, more = unannotated(inner)
         return bare, (*more, *notes)
     return type_, ()
 
 
 def _table_of(type_: Any) -> type[Parameters] | None:
     """Return the class of a table, or of the tables of a list; None for another type, and for any model."""
-    bare, _ = _bare(type_)
+    bare, _ = unannotated(type_)
     if get_origin(bare) is tuple:
         return _table_of(get_args(bare)[0])
     return bare if isinstance(bare, type) and issubclass(bare, Parameters) else None
@@ -122,10 +122,10 @@ def _table_of(type_: Any) -> type[Parameters] | None:
 
 def _allowed(type_: Any) -> str:
     """Return what a key may be, in words."""
-    bare, notes = _bare(type_)
-    quantity = _quantity_of(type_)
+    bare, notes = unannotated(type_)
+    quantity = quantity_of(type_)
     if quantity is not None:
-        return f'a {quantity.name}, as "{quantity.example}"{_bounds(notes, quantity)}'
+        return f'a {quantity.name}, as "{quantity.example}"{bounds(notes, quantity)}'
     if type_ == parameters.InputFile:
         return "a file, relative to the file that names it"
     if get_origin(bare) is Literal:
@@ -134,25 +134,25 @@ def _allowed(type_: Any) -> str:
         return f"a list: {_allowed(get_args(bare)[0])}"
     is_model = get_origin(bare) in {Union, types.UnionType}
     other = "a channel model" if is_model else "a table" if _table_of(bare) is not None else ""
-    return other or f"{_PLAIN[bare]}{_bounds(notes, None)}"
+    return other or f"{PLAIN[bare]}{bounds(notes, None)}"
 
 
-def _quantity_of(type_: Any) -> Quantity | None:
+def quantity_of(type_: Any) -> Quantity | None:
     """Return the kind of quantity that a type reads; a type may have bounds of its own after the common ones."""
-    _, notes = _bare(type_)
+    _, notes = unannotated(type_)
     for common, quantity in _QUANTITIES:
-        _, expected = _bare(common)
+        _, expected = unannotated(common)
         if notes[: len(expected)] == expected:
             return quantity
     return None
 
 
-def _bounds(notes: tuple[Any, ...], quantity: Quantity | None) -> str:
+def bounds(notes: tuple[Any, ...], quantity: Quantity | None) -> str:
     """Return the bounds in the notes of a type, the last of each kind, as ", at least 0, at most 1"."""
     found: dict[str, str] = {}
     for note in notes:
         for each in getattr(note, "metadata", [note]):
-            for kind, attribute, words in _BOUNDS:
+            for kind, attribute, words in _WORDS:
                 if isinstance(each, kind):
                     value = getattr(each, attribute)
                     found[words] = quantity.write(value) if quantity else f"{value:g}"
@@ -163,7 +163,7 @@ def _written(default: Any, type_: Any) -> str:
     """Return a default as a file would have it; "none" if the key has no value unless it is given."""
     if default is None:
         return "none"
-    quantity = _quantity_of(type_)
+    quantity = quantity_of(type_)
     if quantity is not None:
         return f'"{quantity.write(default)}"'
     if isinstance(default, Parameters):
@@ -178,4 +178,4 @@ def _written(default: Any, type_: Any) -> str:
 
 def _inner(table: Parameters, key: str) -> str:
     hints = get_type_hints(type(table), include_extras=True)
-    return _written(getattr(table, key), _without_none(hints[key]))
+    return _written(getattr(table, key), without_none(hints[key]))

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from hindflight.cli.layout import Wide
-from hindflight.cli.output import AsJson, Force
+from hindflight.cli.output import AsJson, Force, command_line
 
 
 def register(app: typer.Typer) -> None:
@@ -26,11 +26,11 @@ def demo(
     as_json: AsJson = False,
 ) -> None:
     """Run whatif on the capture that ships with Hindflight. A Linux Reno flow over an emulated GEO link."""
-    from hindflight.cli.whatif import Job, run_whatif
+    from hindflight.cli.whatif import run_whatif
     from hindflight.replay.scenario.from_capture import Choice
     from hindflight.toolkit.demo import CAPTURE, TCP_INFO, demo_file
-    from hindflight.toolkit.ingest import all_of_it
+    from hindflight.workflow import WhatIf
 
     with ExitStack() as stack:
         inputs = [stack.enter_context(demo_file(name)) for name in (CAPTURE, TCP_INFO)]
-        run_whatif(Job(inputs, out, None, Choice(), all_of_it, None, force), as_json, wide)
+        run_whatif(WhatIf(inputs, out, None, Choice(), command_line(), force=force), None, as_json, wide)

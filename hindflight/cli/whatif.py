@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -18,8 +18,7 @@ from hindflight.cli.times import From, To, capture_span
 
 if TYPE_CHECKING:
     from hindflight.replay.experiment.experiment import ExperimentResult
-    from hindflight.replay.scenario.from_capture import Choice
-    from hindflight.toolkit.ingest import SpanOf
+    from hindflight.workflow import WhatIf
 
 
 def register(app: typer.Typer) -> None:
@@ -48,43 +47,22 @@ def whatif(
 ) -> None:
     """Replay other variants over the channel of a captured flow. Also with a split proxy; writes a report."""
     from hindflight.replay.scenario.from_capture import Choice
+    from hindflight.workflow import WhatIf
 
     choice = Choice(listed(variants, "--variants"), listed(proxy, "--proxy"), seeds, captured_variant)
-    job = Job(inputs, out, flow, choice, partial(capture_span, from_text=from_, to_text=to), threads, force)
-    run_whatif(job, as_json, wide)
+    span_of = partial(capture_span, from_text=from_, to_text=to)
+    job = WhatIf(inputs, out, flow, choice, command_line(), span_of, force=force)
+    run_whatif(job, threads, as_json, wide)
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
-    """What to do: inputs, the folder for the results, the flow, what to compare, and what of a capture to read."""
-
-    inputs: list[Path]
-    out: Path
-    flow: int | None
-    choice: Choice
-    span_of: SpanOf
-    threads: int | None
-    force: bool = False
-
-    @property
-    def scenario(self) -> Path:
-        """The scenario that is drafted."""
-        return self.out / "scenario.toml"
-
-    @property
-    def report(self) -> Path:
-        """The report that is written."""
-        return self.out / "report.html"
-
-
-def run_whatif(job: Job, as_json: bool, wide: bool) -> None:
+def run_whatif(job: WhatIf, threads: int | None, as_json: bool, wide: bool) -> None:
     """Run the experiment and print its outcome. A folder that it created is removed if it fails."""
     from hindflight.cli.replay import show
     from hindflight.toolkit.text import shell_line
 
     fresh = not job.out.exists()
     try:
-        result, workspace = _run(job)
+        result, workspace = _run(job, threads)
     except BaseException:
         if fresh:
             shutil.rmtree(job.out, ignore_errors=True)
@@ -96,12 +74,10 @@ def run_whatif(job: Job, as_json: bool, wide: bool) -> None:
     say(f"  {shell_line(words)}")
 
 
-def _run(job: Job) -> tuple[ExperimentResult, Path]:
+def _run(job: WhatIf, threads: int | None) -> tuple[ExperimentResult, Path]:
     """Run the study, with its progress on stderr; return the result and the workspace."""
     from hindflight.cli.replay import execution_with
-    from hindflight.workflow import WhatIf, study_capture
+    from hindflight.workflow import study_capture
 
     with progress_on_stderr() as report:
-        execution = execution_with(report, job.threads, force=job.force)
-        study = WhatIf(job.inputs, job.out, job.flow, job.choice, command_line(), job.span_of, report, job.force)
-        return study_capture(study, execution)
+        return study_capture(replace(job, progress=report), execution_with(report, threads, force=job.force))

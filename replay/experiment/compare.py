@@ -63,12 +63,14 @@ Key = tuple[str, str]
 @dataclass(frozen=True, slots=True)
 class Forecast:
     """What turns runs of a captured flow into predictions: the time of the captured transfer, the relative difference
-    of the self-check, the circumstances of the flow, and whether the rate of the link is a lower bound only."""
+    of the self-check, the circumstances of the flow, whether the rate of the link is a lower bound only, and the
+    largest goodput that the link can carry (bit/s; None: not known)."""
 
     transfer_ns: int
     misfit: float | None
     circumstance: Circumstance
     bounded: bool = False
+    ceiling_bps: float | None = None
 
 
 Run = dict[str, Any]
@@ -98,7 +100,7 @@ def compare_runs(runs: list[Run], reference: Key, forecast: Forecast | None = No
     for key in dict.fromkeys([*replayed, *seeded]):
         if key in replayed:
             captured = Interval(_goodput(replayed[key], forecast), None, None)
-            findings.append(_finding(key, "goodput_as_captured", "bit/s", captured))
+            findings.append(finding(key, "goodput_as_captured", "bit/s", captured))
         if key in seeded:
             goodputs = [_goodput(run, forecast) for run in seeded[key].values()]
             findings += _forecast(key, goodputs, forecast)
@@ -106,7 +108,7 @@ def compare_runs(runs: list[Run], reference: Key, forecast: Forecast | None = No
                 findings += _differences(key, reference, seeded[key], seeded[reference])
         findings += _resets(key, [*([replayed[key]] if key in replayed else []), *seeded[key].values()])
     if forecast is not None and findings:
-        findings.append(_finding(reference, "circumstance", "text", None, text=forecast.circumstance))
+        findings.append(finding(reference, "circumstance", "text", None, text=forecast.circumstance))
     return findings
 
 
@@ -119,10 +121,10 @@ def _goodput(run: Run, forecast: Forecast | None) -> float:
 def _forecast(key: Key, goodputs: list[float], forecast: Forecast | None) -> list[dict[str, Any]]:
     """Return the row of the goodput: its mean over the seeds, or for a captured flow what one flight would show."""
     if forecast is None:
-        return [_finding(key, "goodput", "bit/s", mean_interval(goodputs))]
-    predicted = predict(goodputs, forecast.misfit, forecast.circumstance)
+        return [finding(key, "goodput", "bit/s", mean_interval(goodputs))]
+    predicted = predict(goodputs, forecast.misfit, forecast.circumstance, forecast.ceiling_bps)
     if predicted is None:
-        return [_finding(key, "goodput", "bit/s", mean_interval(goodputs))]
+        return [finding(key, "goodput", "bit/s", mean_interval(goodputs))]
     interval = Interval(predicted.value, predicted.low, predicted.high)
     text = (
         f"{run_subject(*key)}: one flight would show {format_rate(predicted.value)}, with 95 % probability "
@@ -131,12 +133,14 @@ def _forecast(key: Key, goodputs: list[float], forecast: Forecast | None) -> lis
         f"the engine by {100 * FLOOR:.0f} %; half the interval is {predicted.factor:.1f} times all of them together, "
         f"by recorded flights ({forecast.circumstance})."
     )
+    if predicted.at_ceiling:
+        text += " The high end is what the link carries."
     if forecast.bounded:
         text += (
             " The captured flow never filled the link, so its rate is a lower bound: read it as at least the low end."
         )
     verdict = "unknown" if forecast.bounded else "info"
-    return [_finding(key, "goodput", "bit/s", interval, verdict, text)]
+    return [finding(key, "goodput", "bit/s", interval, verdict, text)]
 
 
 def _resets(key: Key, runs: list[Run]) -> list[dict[str, Any]]:
@@ -147,12 +151,13 @@ def _resets(key: Key, runs: list[Run]) -> list[dict[str, Any]]:
     said, first = counted(len(runs), "run"), f"{'the first ' if len(times) > 1 else ''}after {min(times) / 1e9:.1f} s"
     sentence = f"the connection was reset in {len(times)} of {said}, {first}; goodput counts until then"
     count = Interval(float(len(times)), None, None)
-    return [_finding(key, "resets", "", count, text=f"{run_subject(*key)}: {sentence}.")]
+    return [finding(key, "resets", "", count, text=f"{run_subject(*key)}: {sentence}.")]
 
 
-def _finding(
+def finding(
     key: Key, metric: str, unit: str, interval: Interval | None, verdict: str = "info", text: str = ""
 ) -> dict[str, Any]:
+    """Return a row of section `what_if` about a variant and a proxy."""
     return {
         "section": "what_if",
         "subject": run_subject(*key),
@@ -173,11 +178,11 @@ def _differences(key: Key, reference: Key, ours: dict[int, Run], theirs: dict[in
     if here or there:
         return _until_reset(key, reference, f"{here} here, {there} there, in {counted(len(shared), 'run')} each")
     difference = mean_interval([ours[seed]["goodput_bps"] - theirs[seed]["goodput_bps"] for seed in shared])
-    rows = [_finding(key, "goodput_difference", "bit/s", difference)]
+    rows = [finding(key, "goodput_difference", "bit/s", difference)]
     if base > 0:
         gain = difference.scaled(100 / base)
         verdict, sentence = _judge(gain, len(shared), run_subject(*reference))
-        rows.append(_finding(key, "goodput_gain", "%", gain, verdict, f"{run_subject(*key)}: {sentence}."))
+        rows.append(finding(key, "goodput_gain", "%", gain, verdict, f"{run_subject(*key)}: {sentence}."))
     return rows
 
 
@@ -189,8 +194,8 @@ def _until_reset(key: Key, reference: Key, counts: str) -> list[dict[str, Any]]:
     )
     text = f"{run_subject(*key)}: {sentence}."
     return [
-        _finding(key, "goodput_difference", "bit/s", None),
-        _finding(key, "goodput_gain", "%", None, "unknown", text),
+        finding(key, "goodput_difference", "bit/s", None),
+        finding(key, "goodput_gain", "%", None, "unknown", text),
     ]
 
 

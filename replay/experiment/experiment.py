@@ -14,11 +14,12 @@ from hindflight.channels.formats import read_channel
 from hindflight.channels.trace import Trace
 from hindflight.replay.catalogue import catalogue
 from hindflight.replay.experiment.captures import capture_folder, place_captures
-from hindflight.replay.experiment.circumstances import circumstance_of
+from hindflight.replay.experiment.circumstances import ceiling_of, circumstance_of
 from hindflight.replay.experiment.compare import Forecast, compare_runs
 from hindflight.replay.experiment.engine_inputs import Job, plan_comparison, plan_self_check, trace_files
 from hindflight.replay.experiment.run import Recording, check_jobs, measure_jobs, run_jobs
 from hindflight.replay.experiment.selfcheck import Candidate, describe_self_check, rank_candidates, suspects_of
+from hindflight.replay.experiment.spread import spread_findings
 from hindflight.replay.experiment.traffic import setup_findings, traffic_findings
 from hindflight.replay.outcome import Outcome, measure, transfer_span
 from hindflight.replay.scenario.loss_trace import LossTrace, loss_trace
@@ -115,6 +116,7 @@ def replay_scenario(
     runs = tables["runs"].to_pylist()
     forecast = _forecast(scenario, traces, ranked)
     rows += compare_runs(runs, reference, forecast)
+    rows += spread_findings(runs)
     rows += traffic_findings(runs)
     profiles = {flow.profile for flow in (scenario.flow, *scenario.flows)}
     rows += setup_findings(scenario, {profile: parameters_of(profile) for profile in profiles})
@@ -142,6 +144,7 @@ def _forecast(scenario: Scenario, traces: Mapping[str, LossTrace], ranked: list[
         ranked[0].goodput_difference if ranked else None,
         circumstance_of(scenario, traces),
         any(t.open is not None and t.open.rate is not None and t.open.rate.value is None for t in traces.values()),
+        ceiling_of(scenario, traces),
     )
 
 

@@ -45,16 +45,28 @@ UNKNOWN_QUEUE_PKTS = 1000
 UNKNOWN_QUEUE = (8.0, 50.0)
 """A queue that was never seen full holds up to so many times what was seen in it, and so many packets more."""
 
+RARE_BURST = 0.01
+"""A burst that the lengths of all others make less likely than this is a break of the link: it lasts a time, not a
+number of packets, and belongs to its time as an outage does."""
+
+OTHER_BURST_PKTS = 3
+"""Length of the burst that few bursts are compared with."""
+
+NEAR_PKTS = 200
+"""Packets before a break whose smallest round trip tells how long its first packet waited in the queue."""
+
 HOST_NS = 4_000_000
 """Phase of the host's timer tick (250 Hz) at the start of a flow: no capture shows that of another flight."""
 
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """What a trace leaves open: bursts of channel losses (their lengths) among `packets`, estimates with intervals, the
-    half width of each unknown edge of an outage, by its time since the start of the run."""
+    """What a trace leaves open: bursts of channel losses (their lengths) among `packets`, breaks of the link that are
+    too short for an outage (begin and end in ns since the start of the run), estimates with intervals, the half width
+    of each unknown edge of an outage, by its time since the start of the run."""
 
     bursts: Ints
+    breaks: tuple[tuple[int, int], ...]
     packets: int
     rate: Estimate | None
     base_rtt: Estimate | None
@@ -65,10 +77,12 @@ class Open:
 
 def open_of(trace: Trace, lost: Ints, packets: int) -> Open:
     """Read off `trace` what it leaves open; `lost` are the positions of its losses among `packets`."""
-    breaks = np.flatnonzero(np.diff(lost) != 1)
-    bounds = np.concatenate(([-1], breaks, [len(lost) - 1])) if len(lost) else np.zeros(1, np.int64)
+    ends = np.append(np.flatnonzero(np.diff(lost) != 1), len(lost) - 1) if len(lost) else np.zeros(0, np.int64)
+    lengths = np.diff(ends, prepend=-1)
+    rare = _rare(lengths)
     return Open(
-        bursts=np.diff(bounds),
+        bursts=lengths[~rare],
+        breaks=_breaks(trace, lost[ends[rare] - lengths[rare] + 1], lengths[rare]) if rare.any() else (),
         packets=packets,
         rate=trace.estimate("rate_bps"),
         base_rtt=trace.estimate("base_rtt_ns"),
@@ -76,6 +90,56 @@ def open_of(trace: Trace, lost: Ints, packets: int) -> Open:
         queue=trace.estimate("queue_limit_pkts"),
         edges=_edges(trace),
     )
+
+
+def _rare(lengths: Ints) -> npt.NDArray[np.bool_]:
+    """Mark the bursts that are too long for a geometric distribution with the mean of the others, longest first.
+
+    One burst of OTHER_BURST_PKTS more stands for what few bursts cannot show.
+    """
+    rare = np.zeros(len(lengths), bool)
+    for longest in np.argsort(-lengths, kind="stable"):
+        left = int((~rare).sum())
+        mean = (int(lengths[~rare].sum() - lengths[longest]) + OTHER_BURST_PKTS) / left
+        # The chance that one of so many bursts is as long or longer.
+        chance = 1 - (1 - (1 - 1 / mean) ** int(lengths[longest] - 1)) ** left
+        if chance >= RARE_BURST:
+            break
+        rare[longest] = True
+    return rare
+
+
+def _breaks(trace: Trace, firsts: Ints, lengths: Ints) -> tuple[tuple[int, int], ...]:
+    """Return when the link was down so that it lost the packets of each burst.
+
+    A break loses what leaves the queue while it lasts and what would arrive then. One shorter than the path therefore
+    shows two bursts, a one-way delay apart, of which the first had left before it; a longer one shows one burst.
+    """
+    intervals = trace.intervals()
+    if intervals.num_rows == 0:
+        return ()
+    import pyarrow.compute as pc
+
+    origin = pc.min(intervals["t_ns"]).as_py()
+    packets = trace.packets()
+    packets = packets.filter(pc.is_valid(packets["position"])).sort_by("position")
+    position, sent_ns = packets["position"].to_numpy(), packets["t_ns"].to_numpy()
+    trip_ns = packets["delay_ns"].cast("float64").to_numpy(zero_copy_only=False)
+    found: list[tuple[int, int]] = []
+    for first, length in zip(firsts, lengths, strict=True):
+        at = int(np.searchsorted(position, first))
+        near = trip_ns[max(0, at - NEAR_PKTS) : at]
+        near = near[~np.isnan(near)]
+        # The first packet waited as long as the one before it.
+        wait_ns, one_way_ns = (int(near[-1] - near.min()), int(near.min() / 2)) if len(near) else (0, 0)
+        last = min(at + int(length), len(position)) - 1
+        lasts_ns = max(1, int(sent_ns[last] - sent_ns[at]))
+        left_ns = int(sent_ns[at]) - origin + wait_ns
+        if found and left_ns <= found[-1][1]:
+            continue
+        begin = left_ns + one_way_ns
+        found.append((begin, left_ns + lasts_ns if lasts_ns >= 2 * one_way_ns else begin + lasts_ns))
+    return tuple(found)
 
 
 def _edges(trace: Trace) -> dict[int, int]:
@@ -116,7 +180,13 @@ def draw(
     first, *rest = config["path"]["links"]
     shifts: dict[int, int] = {}
     drawn = {
-        way: _way(first[way], rate, delay, lambda at: _shifted(at, open_.edges, shifts, trip_ns, rng), duration_ns)
+        way: _way(
+            _broken(first[way], open_.breaks, duration_ns),
+            rate,
+            delay,
+            lambda at: _shifted(at, open_.edges, shifts, trip_ns, rng),
+            duration_ns,
+        )
         for way in ("forward", "reverse")
     }
     forward = {**drawn["forward"], "loss": losses}
@@ -149,6 +219,20 @@ def _losses(open_: Open, rng: np.random.Generator) -> list[int]:
     sizes = rng.choice(open_.bursts, size=count) if len(open_.bursts) else np.ones(count, np.int64)
     lost = np.concatenate([np.arange(s, s + n) for s, n in zip(starts, sizes, strict=True)]) if count else starts
     return sorted({int(position) for position in lost if position < length})
+
+
+def _broken(way: Mapping[str, Any], breaks: tuple[tuple[int, int], ...], duration_ns: int) -> Mapping[str, Any]:
+    """Return one direction of a link with its breaks as outages."""
+    none = {"rate_bps": None, "delay_ns": None, "hold": None}
+    edges = [
+        {**none, "at_ns": at_ns, "outage": down}
+        for begin, end in breaks
+        if begin >= 0 and end < duration_ns
+        for at_ns, down in ((begin, True), (end, False))
+    ]
+    if not edges:
+        return way
+    return {**way, "schedule": sorted([*way["schedule"], *edges], key=lambda change: change["at_ns"])}
 
 
 def _within(estimate: Estimate | None, rng: np.random.Generator) -> float:

@@ -6,6 +6,7 @@ here, by key; what a profile holds is the engine's to know. Read docs/scenario.m
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -14,7 +15,7 @@ from hindflight.channels.models.parameters import LONGEST_NS
 from hindflight.replay.scenario import windows
 from hindflight.replay.scenario.applications import Application, Greedy, Pages, PositiveTime, Spread, Stream, Writes
 from hindflight.replay.scenario.quantities import MAX_PKTS, Dscp, Flag, Name, Part, Rate, Time, whole
-from hindflight.toolkit.units import PACKETS, SIZE, TIME
+from hindflight.toolkit.units import PACKETS, SIZE, TIME, Quantity
 
 Profile = Literal["rfc", "linux", "ns2", "windows"]
 Timeout = Annotated[int, whole(TIME), Field(ge=1_000_000, le=LONGEST_NS)]
@@ -75,14 +76,14 @@ USUAL_HEADERS_BYTES = 52
 _SACK_RECOVERIES = ("sack", "fack", "prr", "rack_prr", "ns2_tcp_linux")
 
 
-def _octets(value: object) -> int:
+def _octets(size: Quantity, value: object) -> int:
     try:
-        return round(SIZE.parse(value))
+        return round(size.parse(value))
     except ValueError as error:
         raise ValueError(f'{error}, or "greedy"') from None
 
 
-FlowSize = Annotated[int, BeforeValidator(_octets), Field(ge=1, le=2**60)]
+FlowSize = Annotated[int, BeforeValidator(partial(_octets, SIZE)), Field(ge=1, le=2**60)]
 
 
 class Stack(Part):

@@ -5,6 +5,7 @@ Does not depend on the tables of a scenario. The ranges are the engine's (replay
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
@@ -15,7 +16,11 @@ from hindflight.toolkit.units import PACKETS, RATE, SIZE, TIME, Quantity
 
 def whole(quantity: Quantity) -> BeforeValidator:
     """Return what reads a `quantity` to the nearest whole of its base unit."""
-    return BeforeValidator(lambda text: round(quantity.parse(text)))
+    return BeforeValidator(partial(_parse_whole, quantity))
+
+
+def _parse_whole(quantity: Quantity, text: object) -> int:
+    return round(quantity.parse(text))
 
 
 MIN_RATE_BPS = 8

@@ -13,8 +13,10 @@ from hindflight.reports.charts.flight_log import flight_units, flight_values, tr
 from hindflight.reports.charts.link_state import link_state, packet_delay
 from hindflight.reports.charts.losses import losses
 from hindflight.reports.charts.path import rtt, throughput
+from hindflight.reports.charts.proxies import what_if_proxy
 from hindflight.reports.charts.self_check import self_check_cwnd, self_check_sequence
 from hindflight.reports.charts.sequence import stevens, time_sequence
+from hindflight.reports.charts.sharing import what_if_sharing
 from hindflight.reports.charts.window import cwnd
 from hindflight.reports.frames import Tables, View
 from hindflight.reports.style import vega_config
@@ -40,6 +42,8 @@ __all__ = [
     "what_if_cwnd",
     "what_if_difference",
     "what_if_goodput",
+    "what_if_proxy",
     "what_if_rtt",
+    "what_if_sharing",
     "what_if_throughput",
 ]

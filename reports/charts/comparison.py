@@ -6,6 +6,10 @@ Draws `runs`, and the means, intervals and paired differences of `findings` (sec
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from typing import Any
+
 import altair as alt
 import polars as pl
 
@@ -48,6 +52,10 @@ _LARGE_AND_SMALL = (
     "Large marks: captured channel. Small marks: resampled channel, one mark per seed. Up and left is better."
 )
 _ONE_EACH = "One mark per run. Up and left is better."
+_ELLIPSE_NOTE = "Ellipse: one standard deviation over the seeds around the means, tilted where both vary together."
+_ELLIPSE_POINTS = 64
+_ELLIPSES = 12
+"""Maximum number of ellipses in a chart: more cannot be told apart."""
 _LARGE_MARK_RUNS = 60
 """Maximum number of runs over a model that are drawn with large marks."""
 _PANEL_NOTE = "Grey: the captured flow. All panels have the same scales."
@@ -127,7 +135,8 @@ def _reference(runs: pl.DataFrame, differences: pl.DataFrame) -> str:
 def goodput_and_delay(tables: Tables) -> alt.LayerChart:
     """Draw goodput against the 95th percentile of RTT, one mark per run.
 
-    Reads `runs`. Raises ReportError if no run has both.
+    Where `findings` has the spread over the seeds, also its ellipse for each variant and proxy. Reads `runs` and
+    `findings`. Raises ReportError if no run has both.
     """
     runs = _what_if(tables).drop_nulls("rtt_p95_ns")
     if runs.is_empty():
@@ -156,7 +165,8 @@ def goodput_and_delay(tables: Tables) -> alt.LayerChart:
         alt.Tooltip("ms", type="quantitative", format=",.1f", title="RTT, 95th percentile [ms]"),
         alt.Tooltip("seed", type="quantitative", title="Seed"),
     ]
-    layers = []
+    ellipses = _ellipses(tables, frame)
+    layers = [_outlines(ellipses, channels)] if ellipses.height else []
     modelled = uses_channel_model(tables, "what_if")
     large = modelled and frame.height <= _LARGE_MARK_RUNS
     seed_size, seed_opacity = (90, 0.9) if large else (28, 0.3)
@@ -170,8 +180,40 @@ def goodput_and_delay(tables: Tables) -> alt.LayerChart:
     values = "; ".join(f"{s} {m:.2f} Mbit/s at {d:.0f} ms" for s, m, d in marks)
     description = f"Goodput against the 95th percentile of round-trip time, one mark per run. {values or 'Many runs'}."
     notes = [_ONE_EACH if modelled else _LARGE_AND_SMALL]
+    notes += [_ELLIPSE_NOTE] if ellipses.height else []
     notes += [_PROXY_NOTE.format("round-trip time")] if (runs["proxy"] != "none").any() else []
     return layered_chart(layers, ChartText("Goodput against delay", description, notes), height=340, marks=frame.height)
+
+
+_SPREAD = ("goodput_mean", "rtt_p95", "goodput_sd", "rtt_p95_sd", "correlation")
+
+
+def _ellipses(tables: Tables, frame: pl.DataFrame) -> pl.DataFrame:
+    """Return the outline of the ellipse of each subject whose spread `findings` has, as `ms` and `mbps` in order."""
+    rows = read(tables, "findings", ["section", "subject", "metric", "value"])
+    mine = rows.filter((pl.col("section") == "what_if") & pl.col("metric").is_in(_SPREAD)).drop_nulls("value")
+    found = {(subject, metric): value for _, subject, metric, value in mine.iter_rows()}
+    points = []
+    names = frame.unique("subject", keep="first", maintain_order=True).select("subject", "variant", "proxy_label")
+    for subject, variant, proxy_label in names.iter_rows() if names.height <= _ELLIPSES else ():
+        if any((subject, metric) not in found for metric in _SPREAD):
+            continue
+        goodput, delay, goodput_sd, delay_sd, correlation = (found[subject, metric] for metric in _SPREAD)
+        aside = math.sqrt(max(0.0, 1 - correlation**2))
+        for place in range(_ELLIPSE_POINTS + 1):
+            angle = 2 * math.pi * place / _ELLIPSE_POINTS
+            along = goodput_sd * (correlation * math.cos(angle) + aside * math.sin(angle))
+            milliseconds = round((delay + delay_sd * math.cos(angle)) / 1e6, 5)
+            points.append((subject, variant, proxy_label, place, milliseconds, round((goodput + along) / 1e6, 6)))
+    names_of = ["subject", "variant", "proxy_label", "place", "ms", "mbps"]
+    return pl.DataFrame(points, schema=names_of, orient="row", infer_schema_length=None)
+
+
+def _outlines(ellipses: pl.DataFrame, channels: Sequence[Any]) -> alt.Chart:
+    x, y, colour, _ = channels
+    line = alt.Chart(inline(ellipses)).mark_line(strokeWidth=1.2, opacity=0.8)
+    outline: alt.Chart = line.encode(x, y, colour, detail="subject:N", order="place:Q")
+    return outline
 
 
 def _around(frame: pl.DataFrame, column: str) -> alt.Scale:

@@ -27,6 +27,7 @@ from hindflight.reports.frames import (
     runs_with_rows,
     runs_with_subject,
     uses_channel_model,
+    uses_proxies,
 )
 from hindflight.reports.style import SHADE, category_colours
 from hindflight.toolkit.errors import ReportError
@@ -100,7 +101,7 @@ def what_if_rtt(tables: Tables, view: View | None = None) -> alt.LayerChart:
     text = ChartText(
         f"Distribution of round-trip times {_where(tables)}",
         f"Share of round-trip time samples up to each value. Medians: {medians}.",
-        [*(notes if _is_split(tables) else []), *_left_out(tables, flows)],
+        [*(notes if uses_proxies(tables) else []), *_left_out(tables, flows)],
     )
     return layered_chart(layers, text, height=260)
 
@@ -118,10 +119,6 @@ def _subjects(tables: Tables) -> pl.DataFrame:
         (pl.col("channel_mode") != "resampled") & pl.col("run_id").is_in(list(runs_with_rows(tables, "segments")))
     )
     return kept.unique("subject", keep="first", maintain_order=True)
-
-
-def _is_split(tables: Tables) -> bool:
-    return bool((runs_with_subject(tables, ["proxy"])["proxy"] != "none").any())
 
 
 def _recorded(tables: Tables, view: View) -> dict[str, Flow]:

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from benches.browser import Browser, program
 from hindflight.reports.document import ReportMeta, write_report
 from hindflight.toolkit.schema import table_from_rows
-from tests.reports.browser import Browser, program
 from tests.reports.conftest import Tables, finding, flow_instruments, run_row
 
 pytestmark = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
+import pyarrow.compute as pc
 import pytest
 
 from hindflight.channels.extraction.cross_traffic import no_cross_traffic
@@ -78,7 +79,8 @@ def test_estimates_match_the_scenario(run: str) -> None:
 def test_shared_queue_is_detected_if_the_other_flow_is_not_captured() -> None:
     capture = load_capture(KERNEL / "S12-cubic+reno" / "snd.pcap.xz")
     for flow_id in (1, 2):
-        found = extract(capture.segments, capture.flows, capture.events, flow_id, Context(no_cross_traffic()))
+        alone = capture.flows.filter(pc.equal(capture.flows["flow_id"], flow_id))
+        found = extract(capture.segments, alone, capture.events, flow_id, Context(no_cross_traffic()))
         assert not found.estimate("queue_limit_pkts").known
         assert any("cross traffic" in sentence.lower() for sentence in found.unknowns)
 

@@ -24,7 +24,7 @@ def _delivery(trip_ms: np.ndarray) -> Delivery:
     return Delivery(
         direction="a2b", record=np.arange(1, N + 1), t_ns=t, size_bytes=np.full(N, 1500), seq=np.arange(N),
         seq_end=np.arange(N) + 1, lost=no, acked_ns=acked, prompt=yes, undecided=no, covered_ns=acked, from_flow=yes,
-        ack_t_ns=np.sort(acked), ack_bytes=40, handshake=None,
+        observed=yes, ack_t_ns=np.sort(acked), ack_bytes=40, handshake=None,
     )  # fmt: skip
 
 
@@ -52,4 +52,4 @@ def test_a_few_late_answers_are_no_other_path() -> None:
 
 def test_other_traffic_hides_the_path() -> None:
     delivery = _delivery(np.where(np.arange(N) < 120, 20.0, 40.0))
-    assert _cuts(replace(delivery, from_flow=np.arange(N) != 3)) == []
+    assert _cuts(replace(delivery, from_flow=np.arange(N) != 3, observed=np.arange(N) != 3)) == []

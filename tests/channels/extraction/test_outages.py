@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from hindflight.channels.extraction import attribution
-from hindflight.channels.extraction.attribution import OUTAGE, verdicts
+from hindflight.channels.extraction.attribution import OUTAGE, QUEUE, verdicts
 from hindflight.channels.extraction.delivery import Delivery
 from hindflight.channels.extraction.link import of_delivery
+from hindflight.channels.extraction.queue import Ceiling
 
 MS = 1_000_000
 TRIP_MS = 100.0
@@ -25,7 +26,8 @@ def _delivery(lost: list[int], trip_ms: float = TRIP_MS, other: range = range(0)
     return Delivery(
         direction="a2b", record=np.arange(1, n + 1), t_ns=t, size_bytes=np.full(n, 1500), seq=np.arange(n),
         seq_end=np.arange(n) + 1, lost=gone, acked_ns=acked, prompt=acked >= 0, undecided=np.zeros(n, dtype=np.bool_),
-        covered_ns=acked, from_flow=~foreign, ack_t_ns=acked[acked >= 0], ack_bytes=40, handshake=None,
+        covered_ns=acked, from_flow=~foreign, observed=~foreign, ack_t_ns=acked[acked >= 0],
+        ack_bytes=40, handshake=None,
     )  # fmt: skip
 
 
@@ -51,6 +53,24 @@ def test_a_break_shorter_than_the_path_loses_what_arrives_and_what_leaves() -> N
     assert _outages(_delivery(lost, trip_ms=1000.0)) == [(200, 279)]
     # Without the distance of one way they are two bursts; nothing ties them together.
     assert (200, 299) not in _outages(_delivery([*range(200, 230), *range(270, 300)], trip_ms=1000.0))
+
+
+def test_a_full_queue_drops_packets_in_an_outage_too() -> None:
+    gone = list(range(200, 250))
+    link = of_delivery(delivery := _delivery(gone))
+    limit = Ceiling(limit=5.5, low=5.0, high=6.0, losses_above=9, packets_above=9, gain=30.0)
+    # From packet 220 on packets come in bursts of ten, and the limit is exact to 1.6.
+    arrivals = replace(
+        link.arrivals,
+        t=np.where(np.arange(600) >= 220, np.floor(link.arrivals.t / 1e8) * 1e8, link.arrivals.t),
+        service=np.full(600, 1e6),
+        full=np.full(600, 1e6),
+    )
+    found = verdicts(delivery, replace(link, unshared=True, ceiling=limit, arrivals=arrivals))
+    assert (found.cause[200:220] == OUTAGE).all()
+    # Two of each ten exceed the longer queue; between the two queues the cause is not known.
+    assert [k for k in range(200, 250) if found.cause[k] == QUEUE] == [228, 229, 238, 239, 248, 249]
+    assert [k for k in range(220, 230) if not found.known[k]] == [224, 225, 226, 227]
 
 
 def test_while_other_traffic_passes_there_is_no_outage() -> None:

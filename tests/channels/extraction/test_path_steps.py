@@ -20,7 +20,7 @@ def _delivery(sent_ms: list[float], trips_ms: list[float]) -> Delivery:
     return Delivery(
         direction="a2b", record=np.arange(n), t_ns=t, size_bytes=np.full(n, 1500), seq=np.arange(n),
         seq_end=np.arange(n), lost=no, acked_ns=acked, prompt=yes, undecided=no, covered_ns=acked, from_flow=yes,
-        ack_t_ns=acked, ack_bytes=40, handshake=None,
+        observed=yes, ack_t_ns=acked, ack_bytes=40, handshake=None,
     )  # fmt: skip
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from hindflight.channels.estimate import Estimate
-from hindflight.replay.scenario.draws import REPEATS, Open, draw
+from hindflight.channels.trace import Trace
+from hindflight.replay.scenario.draws import REPEATS, Open, draw, open_of
 
 SECOND = 1_000_000_000
 
@@ -19,7 +21,7 @@ def _estimate(name: str, value: float | None, low: float, high: float | None) ->
 
 def _open(bursts: list[int], **changes: Any) -> Open:
     given: dict[str, Any] = {
-        "bursts": np.array(bursts, dtype=np.int64), "packets": 10_000,
+        "bursts": np.array(bursts, dtype=np.int64), "breaks": (), "packets": 10_000,
         "rate": _estimate("rate_bps", 1e6, 0.98e6, 1.02e6),
         "base_rtt": _estimate("base_rtt_ns", 1e8, 0.99e8, 1.01e8),
         "min_rtt": _estimate("min_rtt_ns", 1.1e8, 1.1e8, 1.11e8),
@@ -89,3 +91,55 @@ def test_a_large_write_lasts_a_time_in_half_of_the_draws() -> None:
     drawn = [draw(_config(), _open([]), seed, {0: timed})["flows"][0].get("application") for seed in range(200)]
     assert all(application in (None, timed) for application in drawn)
     assert 0.35 < np.mean([application is not None for application in drawn]) < 0.65
+
+
+def _trace(sent_ns: list[int], trips_ns: list[int | None]) -> Trace:
+    """A link whose state is known from one second before the first of these packets on."""
+    n = len(sent_ns)
+    nothing = {"end_ns": None, "position": None, "delay_ns": None, "cause": "none", "known": True}
+    rows = [{**nothing, "kind": "interval", "t_ns": 0, "end_ns": 100 * SECOND}] + [
+        {**nothing, "kind": "packet", "t_ns": SECOND + sent_ns[i], "position": i, "delay_ns": trips_ns[i]}
+        for i in range(n)
+    ]
+    return Trace(pa.Table.from_pylist(rows))
+
+
+def test_a_burst_that_the_others_do_not_explain_is_a_break_at_its_time() -> None:
+    sent = [i * 1_000_000 for i in range(3000)]
+    lost = np.array([500, 1500, 1501, *range(2000, 2040), 2500])
+    trips = [None if i in lost else 50_000_000 + (7_000_000 if i >= 1990 else 0) for i in range(3000)]
+    open_ = open_of(_trace(sent, trips), lost, 3000)
+    assert open_.bursts.tolist() == [1, 2, 1]
+    # Sent after 3 s, behind a queue of 7 ms, 25 ms before the break; the last of the 40, 39 ms later, had left too.
+    assert open_.breaks == ((3_032_000_000, 3_071_000_000),)
+
+
+def test_what_had_left_and_what_leaves_in_a_break_are_one_break() -> None:
+    sent = [i * 1_000_000 for i in range(3000)]
+    lost = np.array([*range(0, 1000, 50), *range(2000, 2020), *range(2026, 2036)])
+    trips = [None if i in lost else 50_000_000 for i in range(3000)]
+    open_ = open_of(_trace(sent, trips), lost, 3000)
+    assert (open_.bursts.tolist(), open_.breaks) == ([1] * 20, ((3_025_000_000, 3_044_000_000),))
+
+
+def test_a_break_longer_than_the_path_is_one_burst() -> None:
+    sent = [i * 1_000_000 for i in range(3000)]
+    lost = np.array([500, *range(2000, 2080), 2500])
+    trips = [None if i in lost else 50_000_000 for i in range(3000)]
+    assert open_of(_trace(sent, trips), lost, 3000).breaks == ((3_025_000_000, 3_079_000_000),)
+
+
+def test_bursts_that_explain_one_another_are_drawn() -> None:
+    lost = np.array([i for first in (100, 300, 700, 900) for i in range(first, first + 6)])
+    open_ = open_of(_trace([i * 1_000_000 for i in range(1000)], [None] * 1000), lost, 1000)
+    assert (open_.bursts.tolist(), open_.breaks) == ([6, 6, 6, 6], ())
+
+
+def test_a_break_is_an_outage_of_both_directions_in_every_draw() -> None:
+    open_ = _open([1], breaks=((3 * SECOND, 3 * SECOND + 40_000_000),), base_rtt=None)
+    for seed in range(20):
+        link = draw(_config(), open_, seed)["path"]["links"][0]
+        for way in ("forward", "reverse"):
+            schedule = link[way]["schedule"]
+            assert [change["outage"] for change in schedule] == [None, True, False]
+            assert schedule[2]["at_ns"] - schedule[1]["at_ns"] == 40_000_000

@@ -275,5 +275,6 @@ impl Sender {
             let evidence = self.evidence(ack);
             self.controller.on_ack(&evidence);
         }
+        self.window_use.note_increase(ack.now);
     }
 }

@@ -125,6 +125,7 @@ impl Sender {
         self.ts_recent = segment.ts_val;
         self.deferred = false;
         self.snd_una = segment.ack;
+        self.window_use.note_increase(now);
         self.timeouts_in_a_row = 0;
         self.limited_transmitted = 0;
         self.edge = segment.ack + u64::from(segment.wnd_bytes);

@@ -25,7 +25,7 @@ pub(in crate::tcp) enum UnusedWindow {
 pub(in crate::tcp) struct WindowUse {
     /// Most segments outstanding since `since`.
     used_pkts: u32,
-    /// When the window was last full or validated.
+    /// When the window was last full or validated, or an ACK could increase it.
     since: Nanos,
     /// Next octet to send when that was last looked at.
     snd_nxt: u64,
@@ -36,6 +36,13 @@ pub(in crate::tcp) struct WindowUse {
 impl WindowUse {
     fn restart(&mut self, now: Nanos) {
         self.used_pkts = 0;
+        self.since = now;
+    }
+
+    /// An ACK let the controller increase the window, whether or not it did (Linux: `tcp_cong_avoid`). While ACKs advance
+    /// within every RTO, a window that the application does not fill therefore stays.
+    #[inline(always)]
+    pub(in crate::tcp) fn note_increase(&mut self, now: Nanos) {
         self.since = now;
     }
 }
@@ -148,8 +155,8 @@ mod tests {
 
     const CWND: f64 = 41.0;
 
-    /// A sender with a window of 41 segments, ssthresh 8, of an initial window of 4, that has written `segments`; and the
-    /// time at which the last of them is acknowledged, one by one, 100 ms after it left.
+    /// A sender with a window of 41 segments, ssthresh 8, of an initial window of 4, that has written `segments`, each as
+    /// the one before it is acknowledged, 100 ms after it left; and the time of the last ACK.
     fn after_writing(profile: Profile, segments: u64) -> (Sender, Nanos) {
         let mut sender = sender(Variant::LinuxReno, profile, window(4));
         sender.write_end = 1;
@@ -214,14 +221,25 @@ mod tests {
     }
 
     #[test]
-    fn rfc2861_a_window_that_the_application_does_not_fill_approaches_what_is_used() {
-        let (sender, _) = after_writing(Profile::Linux, 1);
+    fn rfc2861_a_window_that_is_not_filled_approaches_what_is_used_where_no_ack_advances() {
+        let (mut sender, now) = after_writing(Profile::Linux, 2);
+        write(&mut sender, 1, now);
+        // No ACK from here on; no idle time is as long as the RTO.
+        let at = now + sender.rtt.rto();
+        write(&mut sender, 1, at - MILLISECOND);
         assert_eq!(sender.controller.window().cwnd, CWND, "no RTO has passed");
-        // A segment every 100 ms, so that no idle time is as long as the RTO of 300 ms: one outstanding, of 4 at least.
-        let (sender, now) = after_writing(Profile::Linux, 5);
-        assert!(sender.rtt.rto() > 100 * MILLISECOND && sender.rtt.rto() < now);
+        write(&mut sender, 1, at);
         let window = sender.controller.window();
+        // Three are outstanding, of 4 at least.
         assert_eq!((window.cwnd, window.ssthresh), (22.0, 30.0));
+    }
+
+    #[test]
+    fn a_window_that_is_not_filled_stays_while_acks_advance() {
+        // A segment every 100 ms, where the RTO is 300 ms.
+        let (sender, now) = after_writing(Profile::Linux, 20);
+        assert!(sender.rtt.rto() > 100 * MILLISECOND && 4 * sender.rtt.rto() < now);
+        assert_eq!(sender.controller.window().cwnd, CWND);
     }
 
     #[test]
