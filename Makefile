@@ -80,9 +80,10 @@ bench-channels: $(VENV)/.built ## speed of the channel kernels and fits on one c
 check-fits: ## whether the 95 % intervals of fits cover the truth in 93 to 97 % of 1000 traces; a minute
 	cargo test --release --locked --quiet -p hindflight-kernels --test fit_coverage -- --ignored --nocapture
 
-validate: $(VENV)/.built ## the engine compared with closed forms and the recorded Linux runs in DATA, and the profiles with their peers
+validate: $(VENV)/.built ## the engine compared with closed forms, the recorded Linux runs in DATA and, as root, a relay between two stacks; the profiles with their peers
 	$(BIN)/python -m validation --data $(DATA)
 	$(BIN)/python -m validation parity $(CAPTURES)
+	$(BIN)/python -m validation relay
 
 golden: $(VENV)/.built ## write the generated pages of docs; read the diff before you commit it
 	$(BIN)/python -m docs.scripts

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from hindflight.replay.papers.judge import Effort, Result
+    from hindflight.replay.papers.model import Paper
 
 ALL = "all"
 DOCUMENT = "claims.json"
@@ -149,7 +150,7 @@ def _page(result: Result, request: Request) -> Any:
     literal = next((reading.name for reading in paper.readings if reading.literal), "")
     return PaperPage(
         citation=paper.citation,
-        effort=_effort(request.full),
+        effort=_effort(paper, full=request.full),
         literal=literal if request.full else "",
         choices=[(choice.name, choice.value, choice.why) for choice in paper.choices],
         readings=[(reading.name, reading.text) for reading in paper.readings] if request.full else [],
@@ -162,16 +163,19 @@ def _page(result: Result, request: Request) -> Any:
     )
 
 
-def _effort(full: bool) -> str:
+def _effort(paper: Paper, *, full: bool) -> str:
     from hindflight.replay.papers.judge import FULL, QUICK
 
     if full:
+        maximum = min(FULL.maximum, paper.max_runs)
+        first = min(max(FULL.first, paper.min_runs), maximum)
         return (
-            f"Runs per configuration: {FULL.first} to {FULL.maximum}, until an interval is narrower than half the "
-            "tolerance or the 99.9 % interval decides an ordering."
+            f"Runs per configuration: {first} to {maximum}, until an interval is narrower than half the tolerance or "
+            "the 99.9 % interval decides an ordering."
         )
     return (
-        f"Runs per configuration: {QUICK.first} to {QUICK.maximum} (--quick). A verdict on numbers and orderings is "
+        f"Runs per configuration: {min(QUICK.first, paper.max_quick_runs)} to "
+        f"{min(QUICK.maximum, paper.max_quick_runs)} (--quick). A verdict on numbers and orderings is "
         "given only if the 99.9 % interval says the same; --full decides the rest."
     )
 

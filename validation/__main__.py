@@ -13,6 +13,7 @@ from hindflight.cli.output import AsJson, print_json, print_table, progress_on_s
 from hindflight.cli.replay import Threads
 from validation.captures.command import captures
 from validation.parity.command import parity
+from validation.relay.command import relay
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,6 +38,7 @@ def main(arguments: list[str]) -> int:
     app.callback(invoke_without_command=True)(validate)
     app.command("captures")(captures)
     app.command("parity")(parity)
+    app.command("relay")(relay)
     return run(lambda words: app(words, prog_name="python -m validation", standalone_mode=False), arguments)
 
 

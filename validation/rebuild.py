@@ -55,10 +55,10 @@ def rebuild(run: KernelRun, duration_ns: int) -> dict[str, Any]:
         "rate_bps": float(params["rate"]),
         "delay_ns": _one_way_ns(params["rtt_ms"]),
         "in_order": bool(params.get("fifo", 0)),
-        "schedule": _schedule(params.get("events", [])),
+        "schedule": schedule(params.get("events", [])),
     }
-    forward = {**shared, "queue": _drop_tail(params["queue"]), "loss": _losses(run.lost)}
-    reverse = {**shared, "queue": _drop_tail(ACK_QUEUE_PKTS), **_ack_losses(run)}
+    forward = {**shared, "queue": drop_tail(params["queue"]), "loss": losses(run.lost)}
+    reverse = {**shared, "queue": drop_tail(ACK_QUEUE_PKTS), **_ack_losses(run)}
     return {
         "duration_ns": duration_ns,
         "path": {
@@ -69,16 +69,20 @@ def rebuild(run: KernelRun, duration_ns: int) -> dict[str, Any]:
     }
 
 
-def as_it_was_timed(configuration: dict[str, Any], run: KernelRun) -> dict[str, Any]:
-    """Return `configuration` with packets as late as the emulator delivered them."""
-    (link,) = configuration["path"]["links"]
-    late = zip(("forward", "reverse"), run.late_ns, strict=True)
-    timed = {side: {**link[side], "jitter": {"kind": "recorded", "delays_ns": delays_ns}} for side, delays_ns in late}
-    return {**configuration, "path": {**configuration["path"], "links": [{**link, **timed}]}}
+def as_it_was_timed(configuration: dict[str, Any], *runs: KernelRun) -> dict[str, Any]:
+    """Return `configuration` with packets as late as the emulator delivered them; one of `runs` for each link."""
+    timed = []
+    for link, run in zip(configuration["path"]["links"], runs, strict=True):
+        late = zip(("forward", "reverse"), run.late_ns, strict=True)
+        sides = {
+            side: {**link[side], "jitter": {"kind": "recorded", "delays_ns": delays_ns}} for side, delays_ns in late
+        }
+        timed.append({**link, **sides})
+    return {**configuration, "path": {**configuration["path"], "links": timed}}
 
 
-def _losses(positions: Sequence[int]) -> dict[str, Any]:
-    """The packets at these positions of the loss stage are lost, and no others."""
+def losses(positions: Sequence[int]) -> dict[str, Any]:
+    """Return a loss model: the packets at these positions of the loss stage are lost, and no others."""
     if not positions:
         return {"kind": "none"}
     return {"kind": "trace", "mode": "replayed", "positions": list(positions), "known_pkts": BEYOND_PKTS}
@@ -86,10 +90,11 @@ def _losses(positions: Sequence[int]) -> dict[str, Any]:
 
 def _ack_losses(run: KernelRun) -> dict[str, Any]:
     """Lost ACKs by position: the engine's receiver acknowledges as the recorded one does, until the two part."""
-    return {"loss": _losses(run.acks_lost), "loss_applies_to": "all"} if run.acks_lost else {}
+    return {"loss": losses(run.acks_lost), "loss_applies_to": "all"} if run.acks_lost else {}
 
 
-def _drop_tail(limit_pkts: int) -> dict[str, Any]:
+def drop_tail(limit_pkts: int) -> dict[str, Any]:
+    """Return a queue of so many packets."""
     return {"kind": "drop_tail", "limit_pkts": limit_pkts}
 
 
@@ -158,8 +163,8 @@ def buffers(sysctl: Mapping[str, str]) -> dict[str, int]:
     }
 
 
-def _schedule(events: list[list[Any]]) -> list[dict[str, Any]]:
-    """Changes by time; those of one time become one."""
+def schedule(events: list[list[Any]]) -> list[dict[str, Any]]:
+    """Return changes by time; those of one time become one."""
     changes: dict[int, dict[str, Any]] = {}
     for at_s, what, value in events:
         change = changes.setdefault(round(at_s * 1e9), {})

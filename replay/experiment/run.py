@@ -85,10 +85,9 @@ def run_configurations(
     import pyarrow as pa
 
     documents = EngineDocuments()
-    jobs = [
-        (documents.text(_with_controllers(c.config)), c.seed, run_id, c.recorded)
-        for run_id, c in enumerate(configurations, 1)
-    ]
+    different = {id(c.config): c.config for c in configurations}
+    texts = {key: documents.text(_with_controllers(config)) for key, config in different.items()}
+    jobs = [(texts[id(c.config)], c.seed, run_id, c.recorded) for run_id, c in enumerate(configurations, 1)]
     try:
         columns = _replay(jobs, documents, threads, Recording(segments, samples))
     except ValueError as error:

@@ -98,7 +98,7 @@ def judge_claim(paper: Paper, claim: Claim, effort: Effort, bench: Bench, readin
         return Judged(claim, reading.name, (), "not_testable", 0, claim.untestable)
     if claim.claim_id not in paper.judges:
         raise ValueError(f"{claim.claim_id} has no judge")
-    effort = _within_paper(effort, paper)
+    effort = _within_paper(effort, paper, claim.claim_id)
     runs = effort.first
     while True:
         lab = Lab(bench, runs, effort.quick, reading)
@@ -114,10 +114,12 @@ def judge_claim(paper: Paper, claim: Claim, effort: Effort, bench: Bench, readin
     return Judged(claim, reading.name, tuple(parts), verdict, taken, _why(parts, verdict))
 
 
-def _within_paper(effort: Effort, paper: Paper) -> Effort:
-    """Return `effort` with no more runs than the paper's configurations take."""
+def _within_paper(effort: Effort, paper: Paper, claim_id: str) -> Effort:
+    """Return `effort` with no more runs than the paper's configurations take, and with full effort no fewer than the
+    paper has. A fixed number stays as it is."""
     maximum = min(effort.maximum, paper.max_quick_runs if effort.quick else paper.max_runs)
-    return replace(effort, first=min(effort.first, maximum), maximum=maximum)
+    own = 0 if effort.quick else paper.min_runs_of.get(claim_id, paper.min_runs)
+    return replace(effort, first=min(max(effort.first, own), maximum), maximum=maximum)
 
 
 def _next(runs: int, parts: Sequence[Part], effort: Effort) -> int:
@@ -184,8 +186,8 @@ def _reason(judged: Judged, experiment: Experiment, outcomes: Sequence[Judged]) 
         names = [each.reading for each in outcomes if each.verdict in verdicts]
         if names:
             found.append(f"{words} {', '.join(names)}")
-    runs = max(each.runs for each in outcomes)
-    varied = f"Varied ({runs} runs each): {experiment.assumption}; {'; '.join(found)}"
+    runs = max((each.runs for each in outcomes), default=0)
+    varied = f"Varied ({runs} runs each): {experiment.assumption}; {'; '.join(found)}" if outcomes else ""
     cause = f"Supposed cause: {experiment.text}" if experiment.text and judged.verdict != "too_few_runs" else ""
     return _sentences(judged.reason, varied, cause)
 

@@ -6,10 +6,12 @@ Depends on scenarios and jobs; knows no claim. All cells meet the same channel w
 from __future__ import annotations
 
 import copy
+import os
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
@@ -53,23 +55,35 @@ class Bench:
 
     threads: int | None = None
     on_runs: Callable[[int], None] = lambda _: None
-    rows: dict[tuple[Cell, int], Rows] = field(default_factory=dict)
+    rows: dict[Cell, dict[int, Rows]] = field(default_factory=dict)
     measured: dict[tuple[Cell, int, str], float] = field(default_factory=dict)
     observed: dict[tuple[Cell, int, str], Any] = field(default_factory=dict)
 
-    def make(self, wanted: Iterable[tuple[Cell, int]]) -> None:
-        """Make the runs among `wanted` that were not made yet."""
-        missing = [each for each in dict.fromkeys(wanted) if each not in self.rows]
-        if not missing:
+    def make(self, cells: Iterable[Cell], seeds: range) -> None:
+        """Make the runs of `cells` with `seeds` that were not made yet."""
+        missing = []
+        for cell in dict.fromkeys(cells):
+            made = self.rows.setdefault(cell, {})
+            missing += [(cell, seed) for seed in seeds if seed not in made]
+        batches = [missing[start : start + AT_ONCE] for start in range(0, len(missing), AT_ONCE)]
+        workers = min(len(batches), self.threads or os.cpu_count() or 1)
+        if workers < 2:
+            for batch in batches:
+                self._make(batch, self.threads)
             return
-        for start in range(0, len(missing), AT_ONCE):
-            batch = missing[start : start + AT_ONCE]
-            configurations = [Configuration(config_of(cell, seed), seed, recorded=False) for cell, seed in batch]
-            found: list[Rows] = [[] for _ in batch]
-            for row in run_configurations(configurations, threads=self.threads)["runs"].to_pylist():
-                found[row["run_id"] - 1].append(row)
-            self.rows.update(zip(batch, found, strict=True))
-            self.on_runs(len(batch))
+        # Each worker prepares its next batch while the others are in the engine, so no core waits for the end of one.
+        with ThreadPoolExecutor(workers) as pool:
+            for _ in pool.map(lambda batch: self._make(batch, 1), batches):
+                pass
+
+    def _make(self, batch: Sequence[tuple[Cell, int]], threads: int | None) -> None:
+        configurations = [Configuration(config_of(cell, seed), seed, recorded=False) for cell, seed in batch]
+        found: list[Rows] = [[] for _ in batch]
+        for row in run_configurations(configurations, threads=threads)["runs"].to_pylist():
+            found[row["run_id"] - 1].append(row)
+        for (cell, seed), rows in zip(batch, found, strict=True):
+            self.rows[cell][seed] = rows
+        self.on_runs(len(batch))
 
     def measure(self, wanted: Iterable[tuple[Cell, int]], measure: Measure, *, segments: bool) -> None:
         """Record the runs among `wanted` that `measure` was not taken of yet, and take it."""
@@ -131,13 +145,12 @@ class Lab:
 
     def read(self, cell: Cell) -> Cell:
         """Return `cell` under the reading."""
-        changes = (change for change in self.reading.of(cell) if concerns(change, cell.scenario))
-        return cell.but(*changes, proxy=dict(self.reading.chains).get(cell.proxy))
+        return _read(cell, self.reading)
 
     def run(self, *cells: Cell) -> None:
         """Make the runs of `cells` together, which is faster than one cell after another."""
         self.use(cells)
-        self.bench.make((self.read(cell), seed) for cell in cells for seed in self.seeds)
+        self.bench.make((self.read(cell) for cell in cells), self.seeds)
 
     @property
     def seeds(self) -> range:
@@ -147,7 +160,8 @@ class Lab:
     def rows(self, cell: Cell) -> list[Rows]:
         """Return the rows of `runs` of every run of `cell`, in the order of the seeds."""
         self.run(cell)
-        return [self.bench.rows[self.read(cell), seed] for seed in self.seeds]
+        made = self.bench.rows[self.read(cell)]
+        return [made[seed] for seed in self.seeds]
 
     def sample(self, cell: Cell, metric: Metric) -> Samples:
         """Return `metric` of every run of `cell`, in the order of the seeds."""
@@ -175,7 +189,7 @@ class Lab:
         seeds = self.seeds[:maximum]
         self.use(cells, len(seeds))
         seen = self.bench.observe(
-            [(self.read(cell), seed) for cell in cells for seed in seeds], look, segments=segments
+            [(read, seed) for read in map(self.read, cells) for seed in seeds], look, segments=segments
         )
         return [seen[start : start + len(seeds)] for start in range(0, len(seen), len(seeds))]
 
@@ -202,10 +216,23 @@ def scenario_text(name: str) -> str:
     return (files("hindflight.replay.papers") / "data" / "scenarios" / f"{name}.toml").read_text(encoding="utf-8")
 
 
+@cache
+def _document(name: str) -> dict[str, Any]:
+    """Return the shipped scenario file `name`, which nobody may change."""
+    return tomllib.loads(scenario_text(name))
+
+
+@cache
+def _read(cell: Cell, reading: Reading) -> Cell:
+    """Return `cell` under `reading`."""
+    changes = (change for change in reading.of(cell) if concerns(change, cell.scenario))
+    return cell.but(*changes, proxy=dict(reading.chains).get(cell.proxy))
+
+
 def concerns(change: Change, scenario: str) -> bool:
     """Return whether a scenario file has the table that `change` changes; others of the paper may lack it."""
     try:
-        _holder(tomllib.loads(scenario_text(scenario)), change[0])
+        _holder(_document(scenario), change[0])
     except KeyError:
         return False
     return True
@@ -256,12 +283,19 @@ def _element(tables: list[dict[str, Any]], name: str) -> dict[str, Any]:
 @cache
 def scenario_of(name: str, changes: tuple[Change, ...]) -> Scenario:
     """Return a shipped scenario with `changes`, validated. ScenarioError names what is wrong."""
-    document = changed(tomllib.loads(scenario_text(name)), changes)
+    document = changed(_document(name), changes)
     return parse_scenario(document, name, tuple(variant.name for variant in catalogue()), Path())
 
 
 def config_of(cell: Cell, seed: int) -> dict[str, Any]:
-    """Return the engine's configuration of one run of `cell`."""
+    """Return the engine's configuration of one run of `cell`. Nobody may change it: runs share it."""
     scenario = scenario_of(cell.scenario, cell.changes)
+    drawn = any(link.channel is not None for link in scenario.links)
+    return _config(cell, seed if drawn else 0)
+
+
+@lru_cache(maxsize=256)
+def _config(cell: Cell, seed: int) -> dict[str, Any]:
+    """Return the same; `seed` matters only where a channel is drawn from it."""
     job = Job(cell.variant, cell.proxy, "what_if", "model", seed, recorded=False)
-    return engine_config(scenario, job, {})
+    return engine_config(scenario_of(cell.scenario, cell.changes), job, {})

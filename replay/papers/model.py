@@ -6,7 +6,7 @@ Runs nothing. `judge.py` says how claims are judged, `verdicts.py` has the rules
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 Lab: TypeAlias = Any
@@ -204,6 +204,9 @@ class Paper:
     extras: tuple[Figure, ...] = ()
     not_built: tuple[str, ...] = ()
     """What would go beyond the paper and is not built, each with the reason."""
+    min_runs: int = 0
+    min_runs_of: Mapping[str, int] = field(default_factory=dict)
+    """The paper's own number of runs, of all claims and of some: `--full` never takes fewer."""
     max_runs: int = 1000
     max_quick_runs: int = 40
     """Maximum number of runs of a configuration under `--full` and `--quick`."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -74,23 +75,30 @@ def difference(greater: Samples, less: Samples) -> Estimate:
     return estimate(lambda a, b: a - b, greater, less)
 
 
-def knee_of(xs: Sequence[float], ys: Sequence[float], share: float = KNEE_SHARE) -> float:
+Curve = Sequence[float] | Sequence[Samples]
+"""The values of a sweep over its places: numbers, or arrays of as many curves."""
+Place = Any
+"""A place on the axis of a sweep: a number, or an array of one for each of several curves."""
+
+
+def knee_of(xs: Sequence[float], ys: Curve, share: float = KNEE_SHARE) -> Place:
     """Return where `ys` over ascending `xs` first reaches `share` of its last value, by linear interpolation."""
-    enough = share * ys[-1]
-    for at, y in enumerate(ys):
-        if y >= enough:
-            if at == 0 or y == ys[at - 1]:
-                return float(xs[at])
-            part = (enough - ys[at - 1]) / (y - ys[at - 1])
-            return float(xs[at - 1] + part * (xs[at] - xs[at - 1]))
-    return float(xs[-1])
+    across, values = np.asarray(xs, dtype=float), np.asarray(ys, dtype=float)
+    enough = share * values[-1]
+    at = np.argmax(values >= enough, axis=0)
+    before = np.maximum(at - 1, 0)
+    y, last = (np.take_along_axis(values, each[np.newaxis, ...], axis=0)[0] for each in (at, before))
+    rise = np.where(y == last, 1.0, y - last)
+    part = np.where(y == last, 1.0, (enough - last) / rise)
+    return across[before] + part * (across[at] - across[before])
 
 
-def break_of_slope(xs: Sequence[float], ys: Sequence[float]) -> float:
+def break_of_slope(xs: Sequence[float], ys: Curve) -> Place:
     """Return where two straight lines that meet fit `ys` best: the end of the steep part of a curve."""
     candidates, residuals = _two_lines(tuple(xs))
-    errors = np.sum((residuals @ np.asarray(ys, dtype=float)) ** 2, axis=1)
-    return float(candidates[int(np.argmin(errors))])
+    values = np.asarray(ys, dtype=float)
+    errors = np.stack([np.sum((residual @ values) ** 2, axis=0) for residual in residuals])
+    return candidates[np.argmin(errors, axis=0)]
 
 
 @cache
@@ -102,11 +110,14 @@ def _two_lines(xs: tuple[float, ...]) -> tuple[npt.NDArray[np.float64], npt.NDAr
     return candidates, np.stack([np.eye(len(across)) - basis @ np.linalg.pinv(basis) for basis in bases])
 
 
-def bootstrap(function: Callable[..., float], *samples: Samples) -> Estimate:
-    """Return `function` of the means of `samples`, with intervals over resampled seeds: for knees, without a slope."""
+def bootstrap(function: Callable[..., Place], *samples: Samples) -> Estimate:
+    """Return `function` of the means of `samples`, with intervals over resampled seeds: for knees, without a slope.
+
+    `function` is called with numbers, and with arrays of one number for each resampling.
+    """
     matrix = np.stack(samples)
     runs = matrix.shape[1]
     drawn = np.random.default_rng(1).multinomial(runs, np.full(runs, 1 / runs), RESAMPLES)
-    values = np.array([function(*means) for means in drawn @ matrix.T / runs])
+    values = function(*(drawn @ matrix.T / runs).T)
     low, high, low_999, high_999 = np.quantile(values, [0.025, 0.975, 0.0005, 0.9995])
     return Estimate(float(function(*matrix.mean(axis=1))), float(low), float(high), float(low_999), float(high_999))

@@ -54,6 +54,10 @@ FEW_MULTIPLES = (0.5, 1.0, 2.0, 3.0, 4.0, 6.0)
 EFFECTIVE_BPS = CONNECTION_BPS * MSS_BYTES / PACKET_BYTES
 """SatBW is the rate less the headers (section V.B)."""
 
+AIRCRAFT_SEND = "proxy.aircraft.send_buffer"
+ENOUGH = (0.95, 1.05)
+"""Bounds of the ratio of two goodputs, between which more memory adds nothing."""
+
 judge = Judges()
 
 
@@ -148,13 +152,24 @@ def _receive_buffer(lab: Lab, claim: Claim) -> list[Part]:
 
 
 @judge("004-C10")
-def _other_buffers(_lab: Lab, _claim: Claim) -> list[Part]:
+def _other_buffers(lab: Lab, _claim: Claim) -> list[Part]:
+    greedy = without_end(one(AERO, LOW))
+    ruled = greedy.but((AIRCRAFT_SEND, f"{PRDP_BYTES} B"))
+    plentiful = {
+        "send buffer on board": greedy.but((AIRCRAFT_SEND, f"{8 * PRDP_BYTES} B")),
+        "receive buffer on the ground": buffers(ruled, ground=8 * PRDP_BYTES),
+    }
+    ruled = buffers(ruled, ground=2 * PRDP_BYTES)
+    enough = [
+        within(f"{name}: more adds nothing", ratio(*(lab.sample(c, goodput_kbps) for c in (ruled, more))), ENOUGH)
+        for name, more in plentiful.items()
+    ]
     ground, aircraft = scenario_of(TEN, ()).proxies_of().tables
     buffers_bytes = {
         "send buffer on board": (aircraft.send_buffer, 1.0),
         "receive buffer on the ground": (ground.receive_buffer, 2.0),
     }
-    return [
+    return enough + [
         holds(name, size is not None and size.size_bytes == right * PRDP_BYTES, right)
         for name, (size, right) in buffers_bytes.items()
     ]

@@ -24,8 +24,9 @@ PAPER = Paper(
     judges=judge,
     figures=FIGURES,
     experiments=EXPERIMENTS,
+    min_runs=100,
+    min_runs_of=dict.fromkeys(("003-C23", "003-C24", "003-C26", "003-C27", "003-C35", "003-C36"), 1000),
     not_built=(
-        "fair sharing by a cache that connections share: the engine gives each connection its own memory",
         "the proxy on board against one in a ground gateway",
         "what came later (cubic, bbr): haps-split has it, with the same satellite links",
     ),

@@ -20,6 +20,7 @@ WORST, BETTER, BEST = BERS
 SLOW, FAST = 1, 20
 """Rates in Mbit/s."""
 RATES = (SLOW, FAST)
+_CACHE, POOL = "proxy.on-board.receive_buffer", "proxy.on-board.pool"
 MSS_BYTES = 1460
 PACKET_BITS = 8 * 1500
 
@@ -77,18 +78,23 @@ def cell(scenario: str, variant: str, proxy: str, rate_mbps: int = SLOW, ber: fl
 
 def with_cache(base: Cell, cache: int) -> Cell:
     """Return `base` with a cache of so many packets."""
-    return base.but(("proxy.on-board.receive_buffer", f"{cache} pkts"))
+    return base.but((_CACHE, f"{cache} pkts"))
 
 
 def with_flows(variant: str, flows: int, cache: int) -> Cell:
-    """Return the single satellite at 1 Mbit/s with so many equal flows, which divide the cache evenly.
-
-    Deviation: the engine gives each connection its own memory; the paper does not say whether they share one.
-    """
+    """Return the single satellite at 1 Mbit/s with so many equal flows, which share one cache."""
     stack = {"profile": "ns2", "mss": "1460 B", "initial_ssthresh": "42 pkts", "receive_buffer": "64 MiB"}
     others = tuple(table(name=f"other{n}", variant=variant, proxies=(SPLIT,), **stack) for n in range(1, flows))
-    base = with_cache(cell(SINGLE, variant, SPLIT), max(1, cache // flows))
-    return base.but(("flows", others)) if others else base
+    base = with_cache(cell(SINGLE, variant, SPLIT), cache)
+    return base.but(("flows", others), (POOL, "shared")) if others else base
+
+
+def divided(each: Cell) -> tuple[Change, ...]:
+    """Return the changes that divide the cache of several flows evenly between them."""
+    if each.get(POOL) != "shared":
+        return ()
+    cache = int(each.get(_CACHE).removesuffix(" pkts"))
+    return ((POOL, "own"), (_CACHE, f"{max(1, cache // (1 + len(each.get('flows'))))} pkts"))
 
 
 def describe(each: Cell) -> str:

@@ -14,7 +14,9 @@ from hindflight.replay.papers.catalogue import PAPERS, paper_of
 from hindflight.replay.papers.claims import claims_of
 from hindflight.replay.papers.lab import Bench, Lab, changed, config_of, scenario_of, scenario_text
 from hindflight.replay.papers.model import Cell, Paper, Reading, table
+from hindflight.replay.papers.onboard_split.cells import with_flows
 from hindflight.replay.scenario.model import load_scenario
+from hindflight.replay.scenario.proxies import BufferSize
 from hindflight.toolkit.errors import HindflightError, ScenarioError
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -161,3 +163,16 @@ def test_a_reading_prevails_and_leaves_out_what_a_scenario_lacks() -> None:
 def test_an_unknown_paper_is_named() -> None:
     with pytest.raises(HindflightError, match="no paper is called 'haps'; choose one of haps-split"):
         paper_of("haps")
+
+
+def test_flows_share_one_cache_and_a_reading_divides_it() -> None:
+    five = with_flows("newreno", 5, 63)
+    reading = next(each for each in paper_of("onboard-split").readings if each.name == "cache divided")
+    read = Lab(Bench(1), 1, quick=False, reading=reading).read(five)
+    assert [_cache(each) for each in (five, read)] == [(63, "shared"), (12, "own")]
+
+
+def _cache(cell: Cell) -> tuple[int | None, str]:
+    proxy = scenario_of(cell.scenario, cell.changes).proxies_of().tables[0]
+    assert isinstance(proxy.receive_buffer, BufferSize)
+    return proxy.receive_buffer.pkts, proxy.pool

@@ -127,6 +127,36 @@ def test_knees() -> None:
     assert flat.low == flat.high == flat.value
 
 
+def test_knees_of_many_curves_are_those_of_each() -> None:
+    rng = np.random.default_rng(2)
+    xs = (3, 9, 21, 33, 51, 75, 100, 130)
+    curves = np.minimum(np.array(xs, dtype=float), 50)[:, np.newaxis] + rng.normal(0, 8, (len(xs), 50))
+    curves[2, 3] = curves[1, 3] = 2 * curves[-1, 3]
+    curves[0, 4] = curves[-1, 4]
+    for knee in (knee_of, break_of_slope):
+        assert knee(xs, curves).tolist() == [knee(xs, curve) for curve in curves.T]
+    assert knee_of(xs, curves)[4] == xs[0]
+
+
+def test_a_full_verdict_takes_the_runs_of_the_paper_and_a_fixed_number_stays() -> None:
+    judge = Judges()
+    seen: list[int] = []
+
+    @judge("x")
+    def _count(lab: Lab, _claim: Claim) -> list[Part]:
+        lab.use([])
+        seen.append(lab.runs)
+        return [holds("", fact=True)]
+
+    paper = replace(paper_with(judge), min_runs=100)
+    street = replace(paper, min_runs_of={"x": 300})
+    fixed = replace(FULL, first=10, maximum=10)
+    few = replace(street, max_runs=40)
+    for each, effort in ((paper, FULL), (street, FULL), (paper, QUICK), (street, fixed), (few, FULL)):
+        judge_claim(each, CLAIM, effort, Bench(1))
+    assert seen == [100, 300, QUICK.first, 10, 40]
+
+
 CLAIM = Claim("x", "", "", "", "ratio", "", "", "", "stated", "engine", "", BOUNDS)
 
 

@@ -9,8 +9,11 @@ use crate::sim::time::Nanos;
 use crate::tcp::receiver::Receiver;
 use crate::tcp::sender::Sender;
 
-/// Linux (`pipe(7)`): capacity of a pipe, 16 pages.
-const PIPE_BYTES: u64 = 65_536;
+/// Linux (`pipe(7)`): slots of a pipe of 64 KiB, one per page. A segment that is spliced takes a slot of its own
+/// (`skb_splice_bits`), so that the pipe holds 16 of them and not 64 KiB.
+const PIPE_SLOTS: u64 = 16;
+/// Linux: what fits into a slot, a page.
+const SLOT_BYTES: u64 = 4096;
 /// The largest piece of a write: the largest burst (`Sender::piece_room`).
 const MAX_PIECE_BYTES: u64 = 65_536;
 /// Linux (`tcp_sndbuf_expand`): memory of a send buffer when a connection is established: two windows of ten packets.
@@ -22,6 +25,8 @@ const SEND_BUFFER_MAX_BYTES: u64 = 4 << 20;
 #[derive(Debug)]
 pub struct Relay {
     buffer: Option<SendBuffer>,
+    /// What the pipe holds of full segments of the connection upstream.
+    pipe_bytes: u64,
     /// Size of all buffers at their maximum.
     capacity_bytes: u64,
 }
@@ -41,10 +46,12 @@ impl Relay {
     pub fn new(upstream: &StackParams, onward: &StackParams) -> Self {
         let receive = upstream.receive_buffer_max_bytes;
         let send = onward.send_buffer_max_bytes.or(onward.send_buffer_bytes);
+        let pipe_bytes = PIPE_SLOTS * u64::from(upstream.smss_bytes).min(SLOT_BYTES);
         Self {
             buffer: send_buffer(onward),
+            pipe_bytes,
             capacity_bytes: receive.unwrap_or(upstream.receive_buffer_bytes)
-                + PIPE_BYTES
+                + pipe_bytes
                 + send.map_or(0, |send| send + MAX_PIECE_BYTES),
         }
     }
@@ -54,10 +61,17 @@ impl Relay {
         self.capacity_bytes
     }
 
-    /// Writes to the socket onward what it takes of what has arrived, and reads what then fits into the pipe.
+    /// Writes to the socket onward what it takes of what has arrived, and reads what then fits into the pipe. It reads
+    /// nothing before that socket is connected.
+    ///
+    /// Deviation: a backlog is read at once, where the kernel reads a pipe at a time; the receive buffer therefore measures
+    /// what is read per round trip (`tcp_rcv_space_adjust`) at other times, and may grow to another size.
     pub fn run(&mut self, from: &mut Receiver, to: &mut Sender, now: Nanos) {
+        if to.established_at().is_none() {
+            return;
+        }
         let arrived = from.rcv_nxt();
-        while to.write_end() < arrived && to.established_at().is_some() {
+        while to.write_end() < arrived {
             if let Some(buffer) = &mut self.buffer {
                 let writable = buffer.is_writable(&to.buffered(now), true);
                 to.note_writer(!writable);
@@ -68,6 +82,6 @@ impl Relay {
             let end = arrived.min(to.write_end() + to.piece_room());
             to.write_to(end, false);
         }
-        from.read_to(arrived.min(to.write_end() + PIPE_BYTES), now);
+        from.read_to(arrived.min(to.write_end() + self.pipe_bytes), now);
     }
 }

@@ -1,0 +1,127 @@
+"""The relay between two Linux stacks: a recorded run, what is drawn, and why a run misses."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hindflight.toolkit.errors import LogError
+from validation.__main__ import main
+from validation.relay.judge import RelayResult, compare, explain, summary_checks
+from validation.relay.links import draw
+from validation.relay.rebuild import rebuild_relay
+from validation.relay.recorded import find_relay_runs, held_bytes, read_relay_run
+
+FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
+RUN = FIXTURES / "relay" / "R6203.2.1"
+
+
+@pytest.fixture(scope="module")
+def result() -> RelayResult:
+    return compare(read_relay_run(RUN))
+
+
+def test_the_proxy_of_profile_linux_follows_the_recorded_relay(result: RelayResult) -> None:
+    goodput, *windows = result.checks
+    assert goodput.verdict == "pass"
+    assert [check.verdict for check in windows[:3]] == ["pass"] * 3, "the leg that the sender fills"
+    assert result.engine.held_mean_bytes == pytest.approx(result.kernel.held_mean_bytes, rel=0.25)
+    assert result.kernel.goodput_bps == pytest.approx(760e3, rel=0.01)
+
+
+def test_times_count_from_the_first_syn_and_octets_lie_in_three_places() -> None:
+    run = read_relay_run(RUN)
+    sender, onward = run.flows
+    assert sender.syn_ns <= 0 < onward.syn_ns < onward.start_ns < onward.end_ns == sender.end_ns
+    assert run.link_t0_ns[0] == 0 < run.link_t0_ns[1]
+    info = onward.tcp_info
+    assert info is not None
+    _, held = held_bytes(onward)
+    assert (held == info["inq"] + info["pipe"] + info["outq"]).all()
+    assert info["pipe"].max() <= 16 * 1448, "a segment takes a slot of the pipe"
+
+
+def test_a_buffer_of_a_given_size_does_not_grow() -> None:
+    run = read_relay_run(RUN)
+    assert not run.given
+    flow = rebuild_relay(run)["flows"][0]
+    assert flow["stack"]["receive_buffer_max_bytes"] > flow["stack"]["receive_buffer_bytes"]
+    assert "send_buffer_max_bytes" in flow["proxies"][0]["stack"]["overrides"]
+    fixed = replace(run, given={"rcvbuf": 32768, "sndbuf": 40000}, first={"rcvbuf": 65536, "sndbuf": 80000})
+    flow = rebuild_relay(fixed)["flows"][0]
+    assert flow["stack"]["receive_buffer_bytes"] == 65536 * 5 // 8
+    assert "receive_buffer_max_bytes" not in flow["stack"]
+    onward = flow["proxies"][0]["stack"]["overrides"]
+    assert (onward["send_buffer_bytes"], "send_buffer_max_bytes" in onward) == (80000, False)
+
+
+def test_of_six_paths_two_lose_packets_two_change_their_rate_and_three_have_given_buffers() -> None:
+    paths = [draw(11, number) for number in range(6)]
+    assert paths == [draw(11, number) for number in range(6)]
+    assert [any(leg.loss != "none" for leg in path.legs) for path in paths] == [False, True, False] * 2
+    assert [any(leg.events for leg in path.legs) for path in paths] == [False, False, True] * 2
+    assert [bool(path.buffers) for path in paths] == [False, True] * 3
+
+
+def test_a_miss_is_explained_by_the_first_rule_that_covers_it(result: RelayResult) -> None:
+    def with_leg0(kernel: float, engine: float, name: str = "R1.0.1", limited: float = 0.0) -> RelayResult:
+        sides = [
+            replace(side, windows_pkts=((pkts,) * 3, (10.0,) * 3))
+            for side, pkts in ((result.kernel, kernel), (result.engine, engine))
+        ]
+        checks = tuple(replace(check, reference=kernel, value=engine) for check in result.checks[1:4])
+        checks = tuple(replace(check, allowed=0.1 * kernel) for check in checks)
+        return replace(
+            result, name=name, kernel=sides[0], engine=sides[1], timed=None, limited_share=limited, checks=checks
+        )
+
+    fine, small, large = with_leg0(50, 50), with_leg0(8, 9), with_leg0(50, 70)
+    assert explain(fine, [fine]) == ""
+    assert explain(small, [small]) == "one packet"
+    assert explain(large, [large]) == "not explained"
+    assert explain(replace(large, timed=fine.engine), [large]) == "lateness"
+    assert explain(large, [large, with_leg0(69, 70, "R1.0.2")]) == "kernel's spread"
+    assert explain(large, [large, with_leg0(69, 70, "R1.1.2")]) == "not explained", "another path"
+    limited = with_leg0(50, 70, limited=0.4)
+    assert explain(limited, [limited]) == "window limits 40 %"
+    assert [check.verdict for check in summary_checks([fine] * 4 + [large])] == ["fail", "pass"]
+    assert summary_checks([fine] * 3 + [large] * 2)[1].verdict == "fail"
+
+
+def test_a_folder_without_a_run_and_a_damaged_run_say_so(tmp_path: Path) -> None:
+    with pytest.raises(LogError, match="holds no recorded run of a relay"):
+        find_relay_runs(tmp_path)
+    run = tmp_path / "R1.0.1"
+    shutil.copytree(RUN, run)
+    described = json.loads((run / "relay.json").read_text())
+    del described["first"]
+    (run / "relay.json").write_text(json.dumps(described))
+    with pytest.raises(LogError, match=r"R1\.0\.1: not a whole recorded run of a relay \('first'\)"):
+        read_relay_run(run)
+
+
+def test_without_root_nothing_is_recorded_and_the_command_says_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert main(["relay"]) == 0
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert "the relay is not compared" in printed.err
+    assert "needs root" in printed.err
+    assert main(["relay", "--json"]) == 0
+    assert "needs root" in json.loads(capsys.readouterr().out)["skipped"]
+
+
+def test_the_command_compares_a_folder(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["relay", str(RUN), "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert [run["name"] for run in document["runs"]] == ["R6203.2.1"]
+    assert {row["metric"] for row in document["findings"]} >= {"goodput", "leg0_cwnd_p50", "leg1_cwnd_p50"}
+    assert main(["relay", str(RUN)]) == 0
+    assert "R6203.2.1" in capsys.readouterr().out

@@ -1,0 +1,197 @@
+"""The recorded runs of a relay compared with the engine's proxy of profile linux; the bounds are here.
+
+Bounds: goodput of the whole path within 2 %, the quartiles of the window of each leg over time within 10 %. Goodput
+has to hold in all runs, the quartiles in 80 % of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hindflight.replay.experiment.run import Configuration, run_configurations
+from validation.judge import Check, failures, within_share
+from validation.measured import QUANTILES, held_quantiles, measure_kernel
+from validation.rebuild import as_it_was_timed
+from validation.recorded import KernelFlow
+from validation.relay.rebuild import rebuild_relay
+from validation.relay.recorded import RelayRun, find_relay_runs, held_bytes, read_relay_run
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+GOODPUT_SHARE = 0.02
+QUANTILE_SHARE = 0.10
+RUNS_SHARE = 0.80
+LIMITED_SHARE = 0.25
+"""Share of the time from which the relay's window counts as what limits a sender."""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """What one side made of a run: goodput, quartiles of the window per leg in packets, mean octets that the relay
+    held."""
+
+    goodput_bps: float
+    windows_pkts: tuple[tuple[float, ...], tuple[float, ...]]
+    held_mean_bytes: float
+
+
+@dataclass(frozen=True, slots=True)
+class RelayResult:
+    """One run: both sides, the checks, and, where one fails, the engine with each packet as late as the emulator was.
+
+    `late_ns` are the median and the 99th percentile of that lateness, `limited_share` the share of the time in which
+    the relay's window limited the recorded sender, as its kernel counts (`rwnd_limited`).
+    """
+
+    name: str
+    variants: tuple[str, str]
+    kernel: Side
+    engine: Side
+    timed: Side | None
+    late_ns: tuple[float, float]
+    limited_share: float
+    checks: tuple[Check, ...]
+
+    @property
+    def windows_hold(self) -> bool:
+        """Whether all quartiles of both legs do."""
+        return all(check.verdict == "pass" for check in self.checks if check.metric != "goodput")
+
+
+def validate_relay(
+    folder: Path, *, on_done: Callable[[int, int], None] = lambda _done, _all: None
+) -> list[RelayResult]:
+    """Compare every run under `folder`; LogError if there is none."""
+    found = find_relay_runs(folder)
+    results = []
+    for done, path in enumerate(found, 1):
+        results.append(compare(read_relay_run(path)))
+        on_done(done, len(found))
+    return results
+
+
+def compare(run: RelayRun) -> RelayResult:
+    """Compare one run."""
+    configuration = rebuild_relay(run)
+    kernel, engine = _kernel(run), _engine(run, configuration)
+    checks = _checks(run.name, kernel, engine)
+    timed = None
+    if any(check.verdict == "fail" for check in checks):
+        timed = _engine(run, as_it_was_timed(configuration, *run.legs))
+    late = np.concatenate([way for leg in run.legs for way in leg.late_ns])
+    variants = run.flows[0].variant, run.flows[1].variant
+    return RelayResult(
+        run.name,
+        variants,
+        kernel,
+        engine,
+        timed,
+        (float(np.median(late)), float(np.quantile(late, 0.99))),
+        _limited_share(run.flows[0]),
+        checks,
+    )
+
+
+def explain(result: RelayResult, all_results: Sequence[RelayResult]) -> str:
+    """Say by rule why a run fails: the first rule that covers every failed check; "" where none fails.
+
+    The rules need both sides' numbers alone: a difference of one packet, which below ten is more than the bound; the
+    emulator's lateness, where the engine holds once it has that; the kernel's own spread, where the engine holds for
+    each failed number with some recording of this path; and a sender that the relay's window limits: its congestion
+    window stays where it stood when the receive buffer had filled, and sawtooth and buffer meet by chance.
+    """
+    failed = failures(result.checks)
+    if not failed:
+        return ""
+    windows = [check for check in failed if check.metric != "goodput"]
+    if len(windows) == len(failed) and all(abs((check.value or 0) - check.reference) <= 1 for check in windows):
+        return "one packet"
+    if result.timed is not None and not failures(_checks(result.name, result.kernel, result.timed)):
+        return "lateness"
+    siblings = [one for one in all_results if _path(one.name) == _path(result.name)]
+    others = [check for one in siblings for check in _checks(one.name, one.kernel, result.engine)]
+    if {check.metric for check in failed} <= {check.metric for check in others if check.verdict == "pass"}:
+        return "kernel's spread"
+    if all(check.metric.startswith("leg0") for check in failed) and result.limited_share >= LIMITED_SHARE:
+        return f"window limits {100 * result.limited_share:.0f} %"
+    return "not explained"
+
+
+def _path(name: str) -> str:
+    return name.rpartition(".")[0]
+
+
+def summary_checks(results: Sequence[RelayResult]) -> list[Check]:
+    """Return whether the runs as a whole hold: every goodput, and the windows in four runs of five."""
+    goodputs = sum(check.verdict == "pass" for one in results for check in one.checks if check.metric == "goodput")
+    windows, wanted = sum(one.windows_hold for one in results), math.ceil(RUNS_SHARE * len(results))
+    made = len(results)
+    return [
+        Check("relay", "runs with goodput within 2 %", goodputs, made, 0, ""),
+        Check("relay", "runs with all window quartiles within 10 %", min(windows, wanted), wanted, 0, ""),
+    ]
+
+
+def _checks(name: str, kernel: Side, engine: Side) -> tuple[Check, ...]:
+    checks = [within_share(name, "goodput", engine.goodput_bps, kernel.goodput_bps, GOODPUT_SHARE, "bit/s")]
+    for leg, (ours, theirs) in enumerate(zip(engine.windows_pkts, kernel.windows_pkts, strict=True)):
+        for q, own, reference in zip(QUANTILES, ours, theirs, strict=True):
+            checks.append(
+                within_share(name, f"leg{leg}_cwnd_p{100 * q:.0f}", own, reference, QUANTILE_SHARE, "packets")
+            )
+    return tuple(checks)
+
+
+def _kernel(run: RelayRun) -> Side:
+    quantiles = [measure_kernel(flow).cwnd_quantiles or () for flow in run.flows]
+    t_ns, held = held_bytes(run.flows[1])
+    first = run.flows[0]
+    return Side(
+        first.goodput_bps, (quantiles[0], quantiles[1]), _held_mean(t_ns, held, run.flows[1].start_ns, first.end_ns)
+    )
+
+
+def _engine(run: RelayRun, configuration: dict[str, Any]) -> Side:
+    tables = run_configurations([Configuration(configuration, seed=1, recorded=True)], threads=1)
+    first, onward = run.flows
+    delivered = tables["runs"]["delivered_bytes"][0].as_py()
+    windows = [_window_quantiles(tables, leg, flow) for leg, flow in enumerate(run.flows)]
+    states = _states(tables, 1)
+    held = states["proxy_undelivered_bytes"].to_numpy()
+    return Side(
+        delivered * 8e9 / (first.end_ns - first.start_ns),
+        (windows[0], windows[1]),
+        _held_mean(states["t_ns"].to_numpy(), held, onward.start_ns, first.end_ns),
+    )
+
+
+def _window_quantiles(tables: Mapping[str, pa.Table], leg: int, flow: KernelFlow) -> tuple[float, ...]:
+    states = _states(tables, leg)
+    window = states["cwnd_bytes"].to_numpy() / flow.smss_bytes
+    return held_quantiles(states["t_ns"].to_numpy(), window, flow.start_ns, flow.end_ns)
+
+
+def _states(tables: Mapping[str, pa.Table], leg: int) -> pa.Table:
+    import pyarrow.compute as pc
+
+    states = tables["instruments"]
+    own = pc.and_(pc.equal(states["leg"], leg), pc.equal(states["source"].cast("string"), "replay"))
+    return states.filter(own)
+
+
+def _limited_share(flow: KernelFlow) -> float:
+    info = flow.tcp_info
+    return 0.0 if info is None else float(info["rwnd_limited"][-1]) * 1e3 / (flow.end_ns - flow.start_ns)
+
+
+def _held_mean(t_ns: Any, held: Any, start_ns: int, end_ns: int) -> float:
+    """Mean over time of a value that holds from each time to the next."""
+    edges = np.clip(np.append(t_ns, end_ns), start_ns, end_ns)
+    return float(np.sum(np.diff(edges) * held) / (end_ns - start_ns))
