@@ -38,9 +38,10 @@ impl Pool {
         })
     }
 
-    /// What a connection that may always promise `least_bytes` may promise before any is open.
-    pub fn first_part(&self, least_bytes: u64) -> Part {
-        let own = least_bytes + self.spare_bytes;
+    /// What a connection that may always promise `least_bytes` may promise before any is open. One with a handshake promises
+    /// more when its SYN arrives: until then others may take what is spare.
+    pub fn first_part(&self, least_bytes: u64, handshake: bool) -> Part {
+        let own = least_bytes + if handshake { 0 } else { self.spare_bytes };
         Part {
             whole: own,
             free: own,
@@ -136,6 +137,13 @@ fn change(total: &AtomicU64, before: u64, after: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_a_connection_without_a_handshake_promises_what_is_spare_before_its_first_segment() {
+        let pool = Pool::new(10_000, 3000);
+        assert_eq!(pool.first_part(1000, true).whole, 1000);
+        assert_eq!(pool.first_part(1000, false).whole, 4000);
+    }
 
     #[test]
     fn a_part_is_equal_for_all_that_are_open_and_leaves_each_other_one_a_packet() {

@@ -124,13 +124,11 @@ impl Net<'_> {
         Some(Share::new(Arc::clone(pool), least))
     }
 
-    /// What such a connection may promise before any is open.
+    /// What such a connection may promise before its first segment: what its [`Share`] has reserved by then.
     fn first_part(&self, proxy: &ProxyConfig, cache: Cache, params: &StackParams) -> Option<Part> {
         let pool = self.pools.get(proxy.pool.as_deref()?)?;
-        Some(pool.first_part(least_promise(
-            params.smss_bytes.into(),
-            cache.receive_bytes(),
-        )))
+        let least = least_promise(params.smss_bytes.into(), cache.receive_bytes());
+        Some(pool.first_part(least, params.handshake))
     }
 }
 
