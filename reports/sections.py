@@ -145,7 +145,7 @@ _COMPARED = {"findings": "*"}
 _WHAT_IF = (
     Recipe(lambda tables, _: charts.what_if_goodput(tables), "what_if_goodput", _RUNS),
     Recipe(lambda tables, _: charts.what_if_difference(tables), "what_if_difference", _COMPARED),
-    Recipe(lambda tables, _: charts.goodput_and_delay(tables), "goodput_and_delay", _RUNS),
+    Recipe(lambda tables, _: charts.goodput_and_delay(tables), "goodput_and_delay", {**_RUNS, **_COMPARED}),
     Recipe(charts.what_if_throughput, "what_if_throughput", {"segments": "*"}),
     Recipe(charts.what_if_rtt, "what_if_rtt", {"segments": "*"}),
     Recipe(charts.what_if_cwnd, "what_if_cwnd", {"instruments": "*"}),

@@ -78,8 +78,8 @@ CHART_CAPTIONS = {
     ),
     "what_if_proxy": (
         "Octets that a proxy holds: everything in its memory, and the part that it has acknowledged to the sender but "
-        "that is not acknowledged onward. A line that stays at its top is a full cache: the onward connection is the "
-        "slower one."
+        "that is not acknowledged onward. A line that stays at its top may be a full cache: compare it with the size "
+        "of the cache."
     ),
     "what_if_sharing": (
         "The dots of a row lie together if the flows share the path evenly. Flows of different round-trip times or "

@@ -47,6 +47,8 @@ _TABLES: tuple[tuple[str, type[BaseModel], str], ...] = (
         ("drop_tail", queues.DropTail), ("red", queues.Red), ("pie", queues.Pie), ("codel", queues.Codel),
         ("priority", queues.Priority), ("drr", queues.Drr),
     )),
+    ('loss = { model = "trace" }', model.Trace, ""),
+    ('channel = { model = "file" }', model.ChannelFile, ""),
     ("[[proxy]]", proxies.Proxy, ""),
     ("faults", proxies.Fault, ""),
     ("stack of a proxy or a variant", flows.LegStack, STACK),

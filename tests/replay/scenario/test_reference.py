@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+import tomllib
 
 import pytest
 
 from docs.scripts.make_scenario_keys import PAGE, page
+from hindflight.channels.models.parameters import Parameters
 from hindflight.replay.catalogue import engine_variant_names
+from hindflight.replay.scenario import reference
 from hindflight.replay.scenario.flows import STACK
 from hindflight.replay.scenario.model import Scenario, parse_scenario
 from hindflight.replay.scenario.reference import scenario_tables
@@ -23,6 +26,17 @@ def test_the_page_is_written_from_the_code() -> None:
 def test_every_key_of_the_file_and_of_the_stack_is_listed() -> None:
     assert set(TABLES["the file"]) == set(Scenario.model_fields)
     assert set(TABLES["Stack"]) == set(STACK)
+
+
+def subclasses(kind: type) -> set[str]:
+    return {kind.__name__}.union(*(subclasses(each) for each in kind.__subclasses__()))
+
+
+@pytest.mark.filterwarnings("ignore::pydantic.json_schema.PydanticJsonSchemaWarning")
+def test_every_table_that_a_file_may_hold_is_listed() -> None:
+    elsewhere = {"VariantParameters"} | subclasses(Parameters)  # docs/variants, docs/channels/parameters.md
+    held = set(Scenario.model_json_schema()["$defs"]) - elsewhere
+    assert held <= {kind.__name__ for _, kind, _ in reference._TABLES}
 
 
 def test_keys_have_their_quantity_bounds_and_default() -> None:
@@ -45,8 +59,6 @@ def link(**given: object) -> dict[str, object]:
 
 @pytest.mark.parametrize("heading", ["[[links]]", "[compare]", "[keep]", "[flow]"])
 def test_a_file_with_all_listed_defaults_is_the_file_without_them(heading: str) -> None:
-    import tomllib
-
     written = [f"{key.name} = {key.default}" for key in TABLES[heading].values() if key.default not in {None, "none"}]
     table = tomllib.loads("\n".join(written))
     plain = link()
