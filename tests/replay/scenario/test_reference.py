@@ -29,7 +29,8 @@ def test_every_key_of_the_file_and_of_the_stack_is_listed() -> None:
 
 
 def subclasses(kind: type) -> set[str]:
-    return {kind.__name__}.union(*(subclasses(each) for each in kind.__subclasses__()))
+    below: list[type] = kind.__subclasses__()
+    return {kind.__name__}.union(*(subclasses(each) for each in below))
 
 
 @pytest.mark.filterwarnings("ignore::pydantic.json_schema.PydanticJsonSchemaWarning")
