@@ -18,7 +18,7 @@ from hindflight.channels.extraction import estimates as _estimates
 from hindflight.channels.extraction import link as _link
 from hindflight.channels.extraction import states as _states
 from hindflight.channels.extraction.arrivals import Arrivals
-from hindflight.channels.extraction.attribution import CHANNEL, QUEUE, Attribution
+from hindflight.channels.extraction.attribution import CHANNEL, OUTAGE, QUEUE, Attribution
 from hindflight.channels.extraction.companions import companions_of
 from hindflight.channels.extraction.cross_traffic import CrossTraffic, cross_traffic_of
 from hindflight.channels.extraction.delivery import Delivery
@@ -129,7 +129,8 @@ def _channel_table(delivery: Delivery, link: Link, verdicts: Attribution, origin
     position = verdicts.positions()
     lost = delivery.lost & (verdicts.cause != QUEUE)
     names = np.array(CAUSES, dtype=object)[verdicts.cause]
-    names[delivery.lost & ~verdicts.known] = "unknown"
+    # An outage is replayed by its time, whatever the queue did then: its losses keep the cause.
+    names[delivery.lost & ~verdicts.known & (verdicts.cause != OUTAGE)] = "unknown"
     trip = _bottleneck.rtt_ns(delivery)
     packets = pa.table(
         {

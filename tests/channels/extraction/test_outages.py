@@ -10,8 +10,12 @@ import pytest
 from hindflight.channels.extraction import attribution
 from hindflight.channels.extraction.attribution import OUTAGE, QUEUE, verdicts
 from hindflight.channels.extraction.delivery import Delivery
+from hindflight.channels.extraction.extract import extract
 from hindflight.channels.extraction.link import of_delivery
 from hindflight.channels.extraction.queue import Ceiling
+from hindflight.channels.trace import Trace
+from hindflight.replay.scenario.loss_trace import loss_trace
+from tests.reference.link import LinkModel, bernoulli, fly
 
 MS = 1_000_000
 TRIP_MS = 100.0
@@ -108,3 +112,15 @@ def test_a_link_that_passes_acks_is_not_broken() -> None:
     passing = np.sort(np.concatenate((delivery.ack_t_ns, delivery.t_ns[[210, 220]])))
     few = replace(_delivery(lost[:15], trip_ms=20.0), ack_t_ns=passing)
     assert _outages(few) == []
+
+
+def test_uncertain_losses_of_an_outage_are_not_replayed_by_position(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attribution, "_refused", lambda delivery, *_: delivery.lost.astype(np.int8))
+    model = LinkModel(2e6, 200_000_000, 50, 20_000_000_000, bernoulli(0.0, 1), outage=(10 * 10**9, 11 * 10**9))
+    flown = fly(model)
+    found = extract(flown.segments, flown.flows, flown.events, 1)
+    rows = [row for row in found.channel.to_pylist() if flown.fate.get(row["record"]) == "outage"]
+    assert len(rows) > 10
+    assert {(row["cause"], row["lost"], row["known"]) for row in rows} == {("outage", True, False)}
+    assert loss_trace(Trace(found.channel), "it").lost.to_pylist() == []
+    assert found.counts["unknown"] == len(rows)
