@@ -62,7 +62,7 @@ LEVEL_NOISE_PKTS = 0.2
 SHARED_NOISE_PKTS = 1.5
 """Minimum standard error of the queue level at a packet's arrival, for an unshared and a shared queue."""
 
-BOTH = 2
+ONE, BOTH = np.int8(1), np.int8(2)
 """Queues of two that refuse a packet."""
 
 AROUND_GAPS = 100
@@ -109,7 +109,7 @@ def verdicts(delivery: Delivery, link: Link) -> Attribution:
         within = within[lost[within]]
         # A full queue drops packets whether or not the link behind it is broken.
         cause[within] = np.where(refusals[within] == BOTH, QUEUE, OUTAGE)
-        known[within] = refusals[within] != 1
+        known[within] = refusals[within] != ONE
     for run in doubtful:
         known[run.first : run.last + 1] &= ~lost[run.first : run.last + 1]
     return Attribution(cause, known, odds, outages, delivery.from_flow)
@@ -146,16 +146,20 @@ def _noise_pkts(delivery: Delivery, link: Link, limit: float) -> float:
 
 def _refused(delivery: Delivery, link: Link, gaps: Floats) -> npt.NDArray[np.int8]:
     """Return how many of two queues, a little shorter and a little longer than the limit, refuse each packet: 0, 1 or
-    2. 0 where levels say nothing: gaps contradict them, or the limit is not known."""
+    2. 1, which is not known, where levels say nothing: the link is shared, or gaps contradict them. 0 if the limit is
+    not known, because the queue never filled."""
     refusals = np.zeros(len(delivery), dtype=np.int8)
-    if link.ceiling is None or not link.unshared:
+    if link.ceiling is None:
         return refusals
+    if not link.unshared:
+        return refusals + ONE
     error = KNOWN_LOG_ODDS * _noise_pkts(delivery, link, link.ceiling.limit)
-    for limit in (link.ceiling.limit - error, link.ceiling.limit + error):
+    # A packet that finds nothing waiting always enters.
+    for limit in (max(0.0, link.ceiling.limit - error), link.ceiling.limit + error):
         refusals += ~_queue.replay(link.arrivals, limit, unshared=True).entered
     certain = np.full(len(delivery), MAX_LEVEL_LOG_ODDS)
     trusted = _agreeing(certain * np.where(link.replay.entered, -1.0, 1.0), gaps, link.base.spans)
-    return np.where(np.abs(trusted) >= KNOWN_LOG_ODDS, refusals, 0).astype(np.int8)
+    return np.where(np.abs(trusted) >= KNOWN_LOG_ODDS, refusals, ONE).astype(np.int8)
 
 
 def _gap_odds(link: Link) -> Floats:

@@ -124,3 +124,35 @@ def test_uncertain_losses_of_an_outage_are_not_replayed_by_position(monkeypatch:
     assert {(row["cause"], row["lost"], row["known"]) for row in rows} == {("outage", True, False)}
     assert loss_trace(Trace(found.channel), "it").lost.to_pylist() == []
     assert found.counts["unknown"] == len(rows)
+
+
+LIMIT = Ceiling(limit=1.0, low=0.5, high=1.5, losses_above=9, packets_above=9, gain=30.0)
+
+
+def test_an_empty_queue_refuses_nothing() -> None:
+    link = of_delivery(delivery := _delivery(list(range(200, 250))))
+    found = verdicts(delivery, replace(link, unshared=True, ceiling=LIMIT))
+    assert link.replay.level[200:250].max() == 0.0
+    assert (found.cause[200:250] == OUTAGE).all()
+    assert found.known[200:250].all()
+
+
+def test_what_a_shared_queue_refused_in_an_outage_is_not_known() -> None:
+    link = of_delivery(delivery := _delivery(list(range(200, 250))))
+    found = verdicts(delivery, replace(link, unshared=False, ceiling=LIMIT))
+    assert (found.cause[200:250] == OUTAGE).all()
+    assert not found.known[200:250].any()
+    never_full = verdicts(delivery, replace(link, unshared=False, ceiling=None))
+    assert never_full.known[200:250].all()
+
+
+def test_what_a_queue_refused_is_not_known_where_gaps_contradict_its_level() -> None:
+    lost = list(range(100, 500, 5))
+    link = of_delivery(delivery := _delivery(lost))
+    group = np.full(600, -1)
+    group[lost] = np.arange(len(lost))
+    link = replace(link, unshared=True, ceiling=LIMIT, replay=replace(link.replay, group=group))
+    assert link.replay.entered.all()
+    no_gaps = np.where(delivery.lost, 7.0, 0.0)
+    assert (attribution._refused(delivery, link, no_gaps)[lost] == 1).all()
+    assert (attribution._refused(delivery, link, -no_gaps)[lost] == 0).all()
