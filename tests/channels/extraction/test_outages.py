@@ -13,6 +13,7 @@ from hindflight.channels.extraction.delivery import Delivery
 from hindflight.channels.extraction.extract import extract
 from hindflight.channels.extraction.link import of_delivery
 from hindflight.channels.extraction.queue import Ceiling
+from hindflight.channels.extraction.states import interval_rows
 from hindflight.channels.trace import Trace
 from hindflight.replay.scenario.loss_trace import loss_trace
 from tests.reference.link import LinkModel, bernoulli, fly
@@ -156,3 +157,30 @@ def test_what_a_queue_refused_is_not_known_where_gaps_contradict_its_level() -> 
     no_gaps = np.where(delivery.lost, 7.0, 0.0)
     assert (attribution._refused(delivery, link, no_gaps)[lost] == 1).all()
     assert (attribution._refused(delivery, link, -no_gaps)[lost] == 0).all()
+
+
+def test_what_the_queue_dropped_does_not_time_an_outage() -> None:
+    link = of_delivery(delivery := _delivery(list(range(208, 250))))
+    limit = replace(LIMIT, limit=5.5)
+    # Packets come in bursts of ten; both queues refuse the last two of each, and what precedes 210 is such a pair.
+    arrivals = replace(
+        link.arrivals, t=np.floor(link.arrivals.t / 1e8) * 1e8, service=np.full(600, 1e6), full=np.full(600, 1e6)
+    )
+    link = replace(link, unshared=True, ceiling=limit, arrivals=arrivals)
+    found = verdicts(delivery, link)
+    assert (found.cause[[208, 209, 248, 249]] == QUEUE).all()
+    assert found.outages == ((210, 247, 250),)
+    (sure,) = (row for row in interval_rows(delivery, link, found, 0) if row["cause"] == "outage" and row["known"])
+    assert int(str(sure["t_ns"])) >= delivery.t_ns[210] + 45 * MS
+    assert int(str(sure["end_ns"])) <= delivery.t_ns[247] + link.service_ns[247]
+
+
+def test_a_run_that_the_queue_dropped_is_no_outage(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attribution, "_refused", lambda delivery, *_: 2 * delivery.lost.astype(np.int8))
+    model = LinkModel(2e6, 200_000_000, 50, 20_000_000_000, bernoulli(0.0, 1), outage=(10 * 10**9, 11 * 10**9))
+    flown = fly(model)
+    rows = extract(flown.segments, flown.flows, flown.events, 1).channel.to_pylist()
+    run = [row for row in rows if flown.fate.get(row["record"]) == "outage"]
+    assert {row["cause"] for row in run} == {"queue"}
+    assert all("both refuse it" in row["evidence"] and "log odds" not in row["evidence"] for row in run)
+    assert not [row for row in rows if row["kind"] == "interval" and row["lost"]]
