@@ -77,8 +77,8 @@ class Attribution:
     """The cause of each transmission: code, whether it is known, log odds of queue against channel (lost packets).
 
     `outages` are the first and the last packet that each outage lost, and the packet that ended it (None at the end of
-    the trace). `refusals`: how many of two queues, a little shorter and a little longer than the limit, refuse each loss
-    of these runs; 0 for all other packets.
+    the trace). `refusals`: how many of two queues, a little shorter and a little longer than the limit, refuse each
+    loss of these runs; 0 for all other packets.
     """
 
     cause: npt.NDArray[np.int8]
