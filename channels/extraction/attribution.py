@@ -62,7 +62,7 @@ LEVEL_NOISE_PKTS = 0.2
 SHARED_NOISE_PKTS = 1.5
 """Minimum standard error of the queue level at a packet's arrival, for an unshared and a shared queue."""
 
-BOTH = 2
+ONE, BOTH = np.int8(1), np.int8(2)
 """Queues of two that refuse a packet."""
 
 AROUND_GAPS = 100
@@ -76,8 +76,9 @@ GAP_LIMITS = (0.0, 7.0)
 class Attribution:
     """The cause of each transmission: code, whether it is known, log odds of queue against channel (lost packets).
 
-    `outages` are the first and the last packet of each outage, and the packet that ended it (None at the end of the
-    trace).
+    `outages` are the first and the last packet that each outage lost, and the packet that ended it (None at the end of
+    the trace). `refusals`: how many of two queues, a little shorter and a little longer than the limit, refuse each
+    loss of these runs; 0 for all other packets.
     """
 
     cause: npt.NDArray[np.int8]
@@ -85,6 +86,7 @@ class Attribution:
     odds: Floats
     outages: tuple[tuple[int, int, int | None], ...]
     from_flow: npt.NDArray[np.bool_]
+    refusals: npt.NDArray[np.int8]
 
     def positions(self) -> Ints:
         """Return each packet's index among those that reached the loss stage; -1 if the queue dropped it."""
@@ -103,16 +105,22 @@ def verdicts(delivery: Delivery, link: Link) -> Attribution:
     cause = np.where(lost, np.where(odds > 0, QUEUE, CHANNEL), NONE).astype(np.int8)
     known = delivery.observed & ~delivery.undecided & (~lost | (np.abs(odds) >= KNOWN_LOG_ODDS))
     outages, doubtful = _outages(delivery, link, cause)
-    refusals = _refused(delivery, link, gaps) if outages else np.zeros(len(delivery), dtype=np.int8)
-    for first, last, _ in outages:
+    refused = _refused(delivery, link, gaps) if outages else np.zeros(len(delivery), dtype=np.int8)
+    refusals, by_link = np.zeros_like(refused), []
+    for first, last, following in outages:
         within = np.arange(first, last + 1)
         within = within[lost[within]]
         # A full queue drops packets whether or not the link behind it is broken.
-        cause[within] = np.where(refusals[within] == BOTH, QUEUE, OUTAGE)
-        known[within] = refusals[within] != 1
+        refusals[within] = refused[within]
+        cause[within] = np.where(refused[within] == BOTH, QUEUE, OUTAGE)
+        known[within] = refused[within] != ONE
+        # What the queue dropped never left it, so it does not show when the link was down.
+        left = within[cause[within] == OUTAGE]
+        if len(left):
+            by_link.append((int(left[0]), int(left[-1]), following))
     for run in doubtful:
         known[run.first : run.last + 1] &= ~lost[run.first : run.last + 1]
-    return Attribution(cause, known, odds, outages, delivery.from_flow)
+    return Attribution(cause, known, odds, tuple(by_link), delivery.from_flow, refusals)
 
 
 def _level_odds(delivery: Delivery, link: Link) -> Floats:
@@ -146,16 +154,20 @@ def _noise_pkts(delivery: Delivery, link: Link, limit: float) -> float:
 
 def _refused(delivery: Delivery, link: Link, gaps: Floats) -> npt.NDArray[np.int8]:
     """Return how many of two queues, a little shorter and a little longer than the limit, refuse each packet: 0, 1 or
-    2. 0 where levels say nothing: gaps contradict them, or the limit is not known."""
+    2. 1, which is not known, where levels say nothing: the link is shared, or gaps contradict them. 0 if the limit is
+    not known, because the queue never filled."""
     refusals = np.zeros(len(delivery), dtype=np.int8)
-    if link.ceiling is None or not link.unshared:
+    if link.ceiling is None:
         return refusals
+    if not link.unshared:
+        return refusals + ONE
     error = KNOWN_LOG_ODDS * _noise_pkts(delivery, link, link.ceiling.limit)
-    for limit in (link.ceiling.limit - error, link.ceiling.limit + error):
+    # A packet that finds nothing waiting always enters.
+    for limit in (max(0.0, link.ceiling.limit - error), link.ceiling.limit + error):
         refusals += ~_queue.replay(link.arrivals, limit, unshared=True).entered
     certain = np.full(len(delivery), MAX_LEVEL_LOG_ODDS)
     trusted = _agreeing(certain * np.where(link.replay.entered, -1.0, 1.0), gaps, link.base.spans)
-    return np.where(np.abs(trusted) >= KNOWN_LOG_ODDS, refusals, 0).astype(np.int8)
+    return np.where(np.abs(trusted) >= KNOWN_LOG_ODDS, refusals, ONE).astype(np.int8)
 
 
 def _gap_odds(link: Link) -> Floats:

@@ -18,7 +18,7 @@ from hindflight.channels.extraction import estimates as _estimates
 from hindflight.channels.extraction import link as _link
 from hindflight.channels.extraction import states as _states
 from hindflight.channels.extraction.arrivals import Arrivals
-from hindflight.channels.extraction.attribution import CHANNEL, QUEUE, Attribution
+from hindflight.channels.extraction.attribution import BOTH, CHANNEL, OUTAGE, QUEUE, Attribution
 from hindflight.channels.extraction.companions import companions_of
 from hindflight.channels.extraction.cross_traffic import CrossTraffic, cross_traffic_of
 from hindflight.channels.extraction.delivery import Delivery
@@ -129,7 +129,8 @@ def _channel_table(delivery: Delivery, link: Link, verdicts: Attribution, origin
     position = verdicts.positions()
     lost = delivery.lost & (verdicts.cause != QUEUE)
     names = np.array(CAUSES, dtype=object)[verdicts.cause]
-    names[delivery.lost & ~verdicts.known] = "unknown"
+    # An outage is replayed by its time, whatever the queue did then: its losses keep the cause.
+    names[delivery.lost & ~verdicts.known & (verdicts.cause != OUTAGE)] = "unknown"
     trip = _bottleneck.rtt_ns(delivery)
     packets = pa.table(
         {
@@ -168,8 +169,12 @@ def _evidence(delivery: Delivery, link: Link, verdicts: Attribution) -> list[str
         if link.unshared and not np.isnan(residual) and link.replay.group[k] >= 0:
             served = "used" if link.replay.entered[k] else "did not use"
             words.append(f"it {served} the link, by the next departure ({residual:+.2f} serialisation times off)")
-        if CAUSES[verdicts.cause[k]] == "outage":
+        if verdicts.refusals[k] == BOTH:
+            words.append("in an outage, but queues a little shorter and a little longer both refuse it")
+        elif verdicts.cause[k] == OUTAGE:
             words.insert(0, "one of a long run of losses without a delivery")
+            if verdicts.refusals[k]:
+                words.append("the full queue may have dropped it before")
         else:
             words.append(f"log odds of queue against channel {verdicts.odds[k]:+.1f}")
         text[k] = "; ".join(words)

@@ -10,8 +10,13 @@ import pytest
 from hindflight.channels.extraction import attribution
 from hindflight.channels.extraction.attribution import OUTAGE, QUEUE, verdicts
 from hindflight.channels.extraction.delivery import Delivery
+from hindflight.channels.extraction.extract import extract
 from hindflight.channels.extraction.link import of_delivery
 from hindflight.channels.extraction.queue import Ceiling
+from hindflight.channels.extraction.states import interval_rows
+from hindflight.channels.trace import Trace
+from hindflight.replay.scenario.loss_trace import loss_trace
+from tests.reference.link import LinkModel, bernoulli, fly
 
 MS = 1_000_000
 TRIP_MS = 100.0
@@ -108,3 +113,74 @@ def test_a_link_that_passes_acks_is_not_broken() -> None:
     passing = np.sort(np.concatenate((delivery.ack_t_ns, delivery.t_ns[[210, 220]])))
     few = replace(_delivery(lost[:15], trip_ms=20.0), ack_t_ns=passing)
     assert _outages(few) == []
+
+
+def test_uncertain_losses_of_an_outage_are_not_replayed_by_position(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attribution, "_refused", lambda delivery, *_: delivery.lost.astype(np.int8))
+    model = LinkModel(2e6, 200_000_000, 50, 20_000_000_000, bernoulli(0.0, 1), outage=(10 * 10**9, 11 * 10**9))
+    flown = fly(model)
+    found = extract(flown.segments, flown.flows, flown.events, 1)
+    rows = [row for row in found.channel.to_pylist() if flown.fate.get(row["record"]) == "outage"]
+    assert len(rows) > 10
+    assert {(row["cause"], row["lost"], row["known"]) for row in rows} == {("outage", True, False)}
+    assert loss_trace(Trace(found.channel), "it").lost.to_pylist() == []
+    assert found.counts["unknown"] == len(rows)
+
+
+LIMIT = Ceiling(limit=1.0, low=0.5, high=1.5, losses_above=9, packets_above=9, gain=30.0)
+
+
+def test_an_empty_queue_refuses_nothing() -> None:
+    link = of_delivery(delivery := _delivery(list(range(200, 250))))
+    found = verdicts(delivery, replace(link, unshared=True, ceiling=LIMIT))
+    assert link.replay.level[200:250].max() == 0.0
+    assert (found.cause[200:250] == OUTAGE).all()
+    assert found.known[200:250].all()
+
+
+def test_what_a_shared_queue_refused_in_an_outage_is_not_known() -> None:
+    link = of_delivery(delivery := _delivery(list(range(200, 250))))
+    found = verdicts(delivery, replace(link, unshared=False, ceiling=LIMIT))
+    assert (found.cause[200:250] == OUTAGE).all()
+    assert not found.known[200:250].any()
+    never_full = verdicts(delivery, replace(link, unshared=False, ceiling=None))
+    assert never_full.known[200:250].all()
+
+
+def test_what_a_queue_refused_is_not_known_where_gaps_contradict_its_level() -> None:
+    lost = list(range(100, 500, 5))
+    link = of_delivery(delivery := _delivery(lost))
+    group = np.full(600, -1)
+    group[lost] = np.arange(len(lost))
+    link = replace(link, unshared=True, ceiling=LIMIT, replay=replace(link.replay, group=group))
+    assert link.replay.entered.all()
+    no_gaps = np.where(delivery.lost, 7.0, 0.0)
+    assert (attribution._refused(delivery, link, no_gaps)[lost] == 1).all()
+    assert (attribution._refused(delivery, link, -no_gaps)[lost] == 0).all()
+
+
+def test_what_the_queue_dropped_does_not_time_an_outage() -> None:
+    link = of_delivery(delivery := _delivery(list(range(208, 250))))
+    limit = replace(LIMIT, limit=5.5)
+    # Packets come in bursts of ten; both queues refuse the last two of each, and what precedes 210 is such a pair.
+    arrivals = replace(
+        link.arrivals, t=np.floor(link.arrivals.t / 1e8) * 1e8, service=np.full(600, 1e6), full=np.full(600, 1e6)
+    )
+    link = replace(link, unshared=True, ceiling=limit, arrivals=arrivals)
+    found = verdicts(delivery, link)
+    assert (found.cause[[208, 209, 248, 249]] == QUEUE).all()
+    assert found.outages == ((210, 247, 250),)
+    (sure,) = (row for row in interval_rows(delivery, link, found, 0) if row["cause"] == "outage" and row["known"])
+    assert int(str(sure["t_ns"])) >= delivery.t_ns[210] + 45 * MS
+    assert int(str(sure["end_ns"])) <= delivery.t_ns[247] + link.service_ns[247]
+
+
+def test_a_run_that_the_queue_dropped_is_no_outage(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attribution, "_refused", lambda delivery, *_: 2 * delivery.lost.astype(np.int8))
+    model = LinkModel(2e6, 200_000_000, 50, 20_000_000_000, bernoulli(0.0, 1), outage=(10 * 10**9, 11 * 10**9))
+    flown = fly(model)
+    rows = extract(flown.segments, flown.flows, flown.events, 1).channel.to_pylist()
+    run = [row for row in rows if flown.fate.get(row["record"]) == "outage"]
+    assert {row["cause"] for row in run} == {"queue"}
+    assert all("both refuse it" in row["evidence"] and "log odds" not in row["evidence"] for row in run)
+    assert not [row for row in rows if row["kind"] == "interval" and row["lost"]]
