@@ -180,11 +180,9 @@ def draw(
     first, *rest = config["path"]["links"]
     shifts: dict[int, int] = {}
     drawn = {
-        way: _way(
-            _broken(first[way], open_.breaks, duration_ns),
-            rate,
-            delay,
-            lambda at: _shifted(at, open_.edges, shifts, trip_ns, rng),
+        way: _broken(
+            _way(first[way], rate, delay, lambda at: _shifted(at, open_.edges, shifts, trip_ns, rng), duration_ns),
+            open_.breaks,
             duration_ns,
         )
         for way in ("forward", "reverse")
@@ -221,18 +219,42 @@ def _losses(open_: Open, rng: np.random.Generator) -> list[int]:
     return sorted({int(position) for position in lost if position < length})
 
 
-def _broken(way: Mapping[str, Any], breaks: tuple[tuple[int, int], ...], duration_ns: int) -> Mapping[str, Any]:
-    """Return one direction of a link with its breaks as outages."""
+def _broken(way: Mapping[str, Any], breaks: tuple[tuple[int, int], ...], duration_ns: int) -> dict[str, Any]:
+    """Return one direction of a link with its breaks as outages, one with each outage that they overlap."""
     none = {"rate_bps": None, "delay_ns": None, "hold": None}
+    spans = [(max(0, begin), min(end, duration_ns - 1)) for begin, end in breaks if begin < duration_ns - 1]
+    if not spans:
+        return dict(way)
+    others = []
+    since: int | None = None
+    for change in way["schedule"]:
+        if change["outage"] is True and since is None:
+            since = change["at_ns"]
+        elif change["outage"] is False and since is not None:
+            spans.append((since, change["at_ns"]))
+            since = None
+        if any(value is not None for key, value in change.items() if key not in ("at_ns", "outage")):
+            others.append({**change, "outage": None})
+    if since is not None:
+        spans.append((since, duration_ns))
     edges = [
         {**none, "at_ns": at_ns, "outage": down}
-        for begin, end in breaks
-        if begin >= 0 and end < duration_ns
+        for begin, end in _merged(spans)
         for at_ns, down in ((begin, True), (end, False))
+        if at_ns < duration_ns
     ]
-    if not edges:
-        return way
-    return {**way, "schedule": sorted([*way["schedule"], *edges], key=lambda change: change["at_ns"])}
+    return {**way, "schedule": sorted([*others, *edges], key=lambda change: change["at_ns"])}
+
+
+def _merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the union of spans of time, in order."""
+    kept: list[tuple[int, int]] = []
+    for begin, end in sorted(spans):
+        if kept and begin <= kept[-1][1]:
+            kept[-1] = (kept[-1][0], max(end, kept[-1][1]))
+        elif end > begin:
+            kept.append((begin, end))
+    return kept
 
 
 def _within(estimate: Estimate | None, rng: np.random.Generator) -> float:

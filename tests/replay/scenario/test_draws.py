@@ -136,10 +136,30 @@ def test_bursts_that_explain_one_another_are_drawn() -> None:
 
 
 def test_a_break_is_an_outage_of_both_directions_in_every_draw() -> None:
-    open_ = _open([1], breaks=((3 * SECOND, 3 * SECOND + 40_000_000),), base_rtt=None)
+    satellite = _estimate("base_rtt_ns", 6e8, 5.9e8, 6.1e8)
+    open_ = _open([1], breaks=((3 * SECOND, 3 * SECOND + 40_000_000),), base_rtt=satellite)
     for seed in range(20):
         link = draw(_config(), open_, seed)["path"]["links"][0]
         for way in ("forward", "reverse"):
             schedule = link[way]["schedule"]
             assert [change["outage"] for change in schedule] == [None, True, False]
             assert schedule[2]["at_ns"] - schedule[1]["at_ns"] == 40_000_000
+
+
+def _outages(config: dict[str, Any], breaks: tuple[tuple[int, int], ...]) -> list[tuple[int, bool]]:
+    link = draw(config, _open([1], breaks=breaks, base_rtt=None), 1)["path"]["links"][0]
+    return [(c["at_ns"], c["outage"]) for c in link["forward"]["schedule"] if c["outage"] is not None]
+
+
+def test_a_break_at_the_end_of_the_run_is_clipped() -> None:
+    assert _outages(_config(), ((9 * SECOND, 11 * SECOND),)) == [(9 * SECOND, True), (10 * SECOND - 1, False)]
+
+
+def test_a_break_that_overlaps_an_outage_does_not_end_it_early() -> None:
+    config = _config()
+    none = {"rate_bps": None, "delay_ns": None, "hold": None}
+    schedule = config["path"]["links"][0]["forward"]["schedule"]
+    schedule += [{**none, "at_ns": at * SECOND, "outage": down} for at, down in ((3, True), (6, False))]
+    whole = [(2 * SECOND, True), (6 * SECOND, False)]
+    assert _outages(config, ((2 * SECOND, 4 * SECOND),)) == whole
+    assert _outages(config, ((2 * SECOND, 4 * SECOND), (5 * SECOND, 5 * SECOND + 1))) == whole
