@@ -63,14 +63,12 @@ Key = tuple[str, str]
 @dataclass(frozen=True, slots=True)
 class Forecast:
     """What turns runs of a captured flow into predictions: the time of the captured transfer, the relative difference
-    of the self-check, the circumstances of the flow, whether the rate of the link is a lower bound only, and the
-    largest goodput that the link can carry (bit/s; None: not known)."""
+    of the self-check, the circumstances of the flow, and whether the rate of the link is a lower bound only."""
 
     transfer_ns: int
     misfit: float | None
     circumstance: Circumstance
     bounded: bool = False
-    ceiling_bps: float | None = None
 
 
 Run = dict[str, Any]
@@ -122,7 +120,7 @@ def _forecast(key: Key, goodputs: list[float], forecast: Forecast | None) -> lis
     """Return the row of the goodput: its mean over the seeds, or for a captured flow what one flight would show."""
     if forecast is None:
         return [finding(key, "goodput", "bit/s", mean_interval(goodputs))]
-    predicted = predict(goodputs, forecast.misfit, forecast.circumstance, forecast.ceiling_bps)
+    predicted = predict(goodputs, forecast.misfit, forecast.circumstance)
     if predicted is None:
         return [finding(key, "goodput", "bit/s", mean_interval(goodputs))]
     interval = Interval(predicted.value, predicted.low, predicted.high)
@@ -133,8 +131,6 @@ def _forecast(key: Key, goodputs: list[float], forecast: Forecast | None) -> lis
         f"the engine by {100 * FLOOR:.0f} %; half the interval is {predicted.factor:.1f} times all of them together, "
         f"by recorded flights ({forecast.circumstance})."
     )
-    if predicted.at_ceiling:
-        text += " The high end is what the link carries."
     if forecast.bounded:
         text += (
             " The captured flow never filled the link, so its rate is a lower bound: read it as at least the low end."

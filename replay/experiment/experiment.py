@@ -14,7 +14,7 @@ from hindflight.channels.formats import read_channel
 from hindflight.channels.trace import Trace
 from hindflight.replay.catalogue import catalogue
 from hindflight.replay.experiment.captures import capture_folder, place_captures
-from hindflight.replay.experiment.circumstances import ceiling_of, circumstance_of
+from hindflight.replay.experiment.circumstances import circumstance_of
 from hindflight.replay.experiment.compare import Forecast, compare_runs
 from hindflight.replay.experiment.engine_inputs import Job, plan_comparison, plan_self_check, trace_files
 from hindflight.replay.experiment.run import Recording, check_jobs, measure_jobs, run_jobs
@@ -144,7 +144,6 @@ def _forecast(scenario: Scenario, traces: Mapping[str, LossTrace], ranked: list[
         ranked[0].goodput_difference if ranked else None,
         circumstance_of(scenario, traces),
         any(t.open is not None and t.open.rate is not None and t.open.rate.value is None for t in traces.values()),
-        ceiling_of(scenario, traces),
     )
 
 

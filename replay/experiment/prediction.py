@@ -37,7 +37,7 @@ fewer than 19 pairs takes the largest factor."""
 @dataclass(frozen=True, slots=True)
 class Prediction:
     """The middle of what one flight would show, its 95 % interval, and the deviations that it comes from, all relative
-    but the first three; `at_ceiling`: what the link carries ends the interval."""
+    but the first three."""
 
     value: float
     low: float
@@ -45,16 +45,12 @@ class Prediction:
     drawn: float
     misfit: float
     factor: float
-    at_ceiling: bool = False
 
 
-def predict(
-    draws: Sequence[float], misfit: float | None, circumstance: Circumstance, ceiling: float | None = None
-) -> Prediction | None:
+def predict(draws: Sequence[float], misfit: float | None, circumstance: Circumstance) -> Prediction | None:
     """Return the prediction from the goodputs of the draws; None where nothing was delivered in most of them.
 
-    `misfit` is the relative difference of the self-check. No flight has more than the link carries, `ceiling`, as well
-    as that is known; the interval ends there.
+    `misfit` is the relative difference of the self-check.
     """
     middle = median(draws)
     if middle <= 0:
@@ -63,11 +59,9 @@ def predict(
     off = abs(math.log1p(max(misfit, -0.95))) if misfit is not None else 0.0
     factor = FACTORS[circumstance]
     low, high = (math.hypot(spread, off, FLOOR) * factor for spread in (below, above))
-    most = free = middle * math.exp(high)
-    if ceiling is not None:
-        most = min(free, max(ceiling * math.exp(math.hypot(off, FLOOR) * factor), *draws))
-    drawn = math.hypot(below, above) / math.sqrt(2)
-    return Prediction(middle, middle * math.exp(-low), most, drawn, off, factor, most < free)
+    return Prediction(
+        middle, middle * math.exp(-low), middle * math.exp(high), math.hypot(below, above) / math.sqrt(2), off, factor
+    )  # fmt: skip
 
 
 def _deviation(draws: Sequence[float], middle: float, side: int) -> float:
