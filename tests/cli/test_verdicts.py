@@ -45,7 +45,7 @@ def test_the_command_prints_verdicts_of_one_kind(capsys: pytest.CaptureFixture[s
     assert "Verdicts on flow 1" in shown
     assert f"packet {document['verdicts'][0]['first_packet']}," in shown
     assert main(["verdicts", str(CAPTURE), "--about", "weather"]) == 2
-    assert "allowed: vantage" in capsys.readouterr().err
+    assert "vantage, proxy" in capsys.readouterr().err
 
 
 def test_a_capture_at_the_receiver_says_why_it_has_no_channel() -> None:

@@ -212,7 +212,8 @@ def fly(link: LinkModel) -> Flown:
     flight.fly()
     plain = {"bool": False, "text": "", "list_i64": [], "enum": None}
     blank = {c.name: plain.get(c.type, 0) for c in TABLES["segments"].columns if not c.nullable}
-    segments = table_from_rows("segments", [{**blank, "flow_id": 1, **row} for row in flight.rows])
+    unchecked = {"segments_n": 1, "ip_checksum": "not_checked", "tcp_checksum": "not_checked"}
+    segments = table_from_rows("segments", [{**blank, **unchecked, "flow_id": 1, **row} for row in flight.rows])
     flow_blank = {c.name: plain.get(c.type, 0) for c in TABLES["flows"].columns if not c.nullable}
     flows = table_from_rows("flows", [{**flow_blank, "flow_id": 1, "data_direction": "a2b", "vantage": "sender"}])
     events = table_from_rows(

@@ -29,6 +29,9 @@ DEFAULTS = {
     "frame_bytes": 1514,
     "captured_bytes": 100,
     "dup_ack": False,
+    "segments_n": 1,
+    "ip_checksum": "not_checked",
+    "tcp_checksum": "not_checked",
     "flight_bytes": 0,
 }
 

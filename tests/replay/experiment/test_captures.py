@@ -26,8 +26,8 @@ from hindflight.toolkit.errors import HindflightError, MachineError, ScenarioErr
 
 VARIANTS = ("newreno", "sack", "cubic")
 
-# Run, flow and input number their own way; a capture keeps the headers alone.
-ELSEWHERE = {"run_id", "flow_id", "input_id", "captured_bytes"}
+# Run, flow and input number their own way; a capture keeps the headers alone, and a replay has no checksums.
+ELSEWHERE = {"run_id", "flow_id", "input_id", "captured_bytes", "ip_checksum", "tcp_checksum"}
 
 WRAPPING_SEED = 5797
 """Its initial sequence number lies 0.7 MB before 2^32."""
