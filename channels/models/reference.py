@@ -123,7 +123,7 @@ def _table_of(type_: Any) -> type[Parameters] | None:
 def _allowed(type_: Any) -> str:
     """Return what a key may be, in words."""
     bare, notes = unannotated(type_)
-    quantity = quantity_of(type_)
+    quantity = _quantity_of(type_)
     if quantity is not None:
         return f'a {quantity.name}, as "{quantity.example}"{bounds(notes, quantity)}'
     if type_ == parameters.InputFile:
@@ -137,7 +137,7 @@ def _allowed(type_: Any) -> str:
     return other or f"{PLAIN[bare]}{bounds(notes, None)}"
 
 
-def quantity_of(type_: Any) -> Quantity | None:
+def _quantity_of(type_: Any) -> Quantity | None:
     """Return the kind of quantity that a type reads; a type may have bounds of its own after the common ones."""
     _, notes = unannotated(type_)
     for common, quantity in _QUANTITIES:
@@ -163,7 +163,7 @@ def _written(default: Any, type_: Any) -> str:
     """Return a default as a file would have it; "none" if the key has no value unless it is given."""
     if default is None:
         return "none"
-    quantity = quantity_of(type_)
+    quantity = _quantity_of(type_)
     if quantity is not None:
         return f'"{quantity.write(default)}"'
     if isinstance(default, Parameters):

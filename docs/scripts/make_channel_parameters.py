@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hindflight.channels.models.reference import Key, ModelReference, model_references
+from docs.scripts.key_table import key_table
+from hindflight.channels.models.reference import ModelReference, model_references
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "channels" / "parameters.md"
 
@@ -40,19 +41,8 @@ def page() -> str:
 
 def _section(model: ModelReference) -> str:
     meanings = f"Meanings: [{model.name}]({PAGES.get(model.name, model.name)}.md)."
-    head = [
-        f"## `{model.name}`",
-        "",
-        f"{model.summary} It advances {model.advances}. {meanings}",
-        "",
-        "| key | may be | default |",
-        "|---|---|---|",
-    ]
-    return "\n".join([*head, *(_line(key) for key in model.keys), ""])
-
-
-def _line(key: Key) -> str:
-    return f"| `{key.name}` | {key.allowed} | {'required' if key.default is None else f'`{key.default}`'} |"
+    summary = f"{model.summary} It advances {model.advances}. {meanings}"
+    return "\n".join([f"## `{model.name}`", "", summary, "", *key_table(model.keys), ""])
 
 
 def main() -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hindflight.channels.models.reference import Key
+from docs.scripts.key_table import key_table
 from hindflight.replay.scenario.reference import Table, scenario_tables
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "scenario-keys.md"
@@ -29,12 +29,7 @@ def page() -> str:
 
 def _section(table: Table) -> str:
     more = f" It also has the keys of `{table.base}`." if table.base else ""
-    head = [f"## `{table.heading}`", "", f"{table.summary}{more}", "", "| key | may be | default |", "|---|---|---|"]
-    return "\n".join([*head, *(_line(key) for key in table.keys), ""])
-
-
-def _line(key: Key) -> str:
-    return f"| `{key.name}` | {key.allowed} | {'required' if key.default is None else f'`{key.default}`'} |"
+    return "\n".join([f"## `{table.heading}`", "", f"{table.summary}{more}", "", *key_table(table.keys), ""])
 
 
 def main() -> None:
