@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -100,3 +101,34 @@ def test_interrupted_synth_leaves_nothing(
     _, stderr = running.communicate(timeout=30)
     assert (running.returncode, stderr.strip().splitlines()[-1]) == (code, f"hindflight: {said}")
     assert [path.name for path in tmp_path.iterdir()] == ["scratch"]
+
+
+SWALLOWS = """
+import os, signal, sys, time
+
+import hindflight.__main__
+import hindflight.cli.app as app
+
+def run(words):
+    try:
+        os.kill(os.getpid(), signal.{stop})
+    except BaseException:
+        pass
+    try:
+        time.sleep(20)
+    except BaseException as error:
+        print(type(error).__name__)
+        time.sleep(1.5)  # Cleaning up is not interrupted.
+        print("cleaned")
+    return 7
+
+app.main = run
+sys.exit(hindflight.__main__.main())
+"""
+
+
+@pytest.mark.parametrize(("stop", "raised"), [("SIGINT", "KeyboardInterrupt"), ("SIGTERM", "SystemExit")])
+def test_end_that_a_library_drops_is_asked_for_again(stop: str, raised: str) -> None:
+    program = SWALLOWS.format(stop=stop)
+    ended = subprocess.run((sys.executable, "-c", program), check=False, capture_output=True, text=True, timeout=30)
+    assert (ended.stdout.splitlines(), ended.returncode) == ([raised, "cleaned"], 7)
