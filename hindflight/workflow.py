@@ -42,7 +42,7 @@ def extract_channel(flow: Flow, workspace: Workspace, receiver: Path | None = No
     import pyarrow.compute as pc
 
     from hindflight.channels.extraction.arrivals import arrivals_of
-    from hindflight.channels.extraction.companions import companions_of
+    from hindflight.channels.extraction.parallel_flows import parallel_flows_of
     from hindflight.channels.extraction.cross_traffic import SEGMENT_COLUMNS, cross_traffic_of
     from hindflight.channels.extraction.extract import Context, extract
     from hindflight.toolkit.capture import load_capture
@@ -54,16 +54,16 @@ def extract_channel(flow: Flow, workspace: Workspace, receiver: Path | None = No
     segments = workspace.table("segments", SEGMENT_COLUMNS, same_input & (pc.field("flow_id") != flow.flow_id))
     events = workspace.table("events", ("kind", "record"), same_input & (pc.field("flow_id") != flow.flow_id))
     others = workspace.table("others", where=pc.field("input_id") == input_id)
-    companion_ids = [row["flow_id"] for row in companions_of(flow.row, flows)]
-    cross_traffic = cross_traffic_of(flow.row, segments, flows, events, others, observed=companion_ids)
+    parallel_ids = [row["flow_id"] for row in parallel_flows_of(flow.row, flows)]
+    cross_traffic = cross_traffic_of(flow.row, segments, flows, events, others, observed=parallel_ids)
     arrivals = None
     if receiver is not None:
         there = load_capture(receiver)
         arrivals = arrivals_of(flow.row, flow.tables["segments"], there.flows, there.segments)
-    theirs = (pc.field("run_id") == 0) & pc.field("flow_id").isin(companion_ids)
+    theirs = (pc.field("run_id") == 0) & pc.field("flow_id").isin(parallel_ids)
     segments, flows, events = (
         pa.concat_tables([flow.tables[name], workspace.table(name, where=theirs)])
-        if companion_ids
+        if parallel_ids
         else flow.tables[name]
         for name in ("segments", "flows", "events")
     )

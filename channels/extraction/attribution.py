@@ -78,7 +78,7 @@ class Attribution:
 
     `outages` are the first and the last packet that each outage lost, and the packet that ended it (None at the end of
     the trace). `refusals`: how many of two queues, a little shorter and a little longer than the limit, refuse each
-    loss of these runs; 0 for all other packets.
+    loss of these runs; 0 for all other packets. `gap_odds` is the part of `odds` that the gaps contribute.
     """
 
     cause: npt.NDArray[np.int8]
@@ -87,6 +87,7 @@ class Attribution:
     outages: tuple[tuple[int, int, int | None], ...]
     from_flow: npt.NDArray[np.bool_]
     refusals: npt.NDArray[np.int8]
+    gap_odds: Floats
 
     def positions(self) -> Ints:
         """Return each packet's index among those that reached the loss stage; -1 if the queue dropped it."""
@@ -100,7 +101,7 @@ def verdicts(delivery: Delivery, link: Link) -> Attribution:
     odds = np.zeros(len(delivery))
     lost = delivery.lost
     gaps = _gap_odds(link)
-    odds[lost] = _agreeing(_level_odds(delivery, link), gaps, link.base.spans)[lost]
+    odds[lost] = _agreeing(_level_odds(delivery, link), gaps, link.replay.group, link.base.spans)[lost]
     odds += gaps
     cause = np.where(lost, np.where(odds > 0, QUEUE, CHANNEL), NONE).astype(np.int8)
     known = delivery.observed & ~delivery.undecided & (~lost | (np.abs(odds) >= KNOWN_LOG_ODDS))
@@ -120,7 +121,7 @@ def verdicts(delivery: Delivery, link: Link) -> Attribution:
             by_link.append((int(left[0]), int(left[-1]), following))
     for run in doubtful:
         known[run.first : run.last + 1] &= ~lost[run.first : run.last + 1]
-    return Attribution(cause, known, odds, tuple(by_link), delivery.from_flow, refusals)
+    return Attribution(cause, known, odds, tuple(by_link), delivery.from_flow, refusals, gaps)
 
 
 def _level_odds(delivery: Delivery, link: Link) -> Floats:
@@ -166,7 +167,8 @@ def _refused(delivery: Delivery, link: Link, gaps: Floats) -> npt.NDArray[np.int
     for limit in (max(0.0, link.ceiling.limit - error), link.ceiling.limit + error):
         refusals += ~_queue.replay(link.arrivals, limit, unshared=True).entered
     certain = np.full(len(delivery), MAX_LEVEL_LOG_ODDS)
-    trusted = _agreeing(certain * np.where(link.replay.entered, -1.0, 1.0), gaps, link.base.spans)
+    by_level = certain * np.where(link.replay.entered, -1.0, 1.0)
+    trusted = _agreeing(by_level, gaps, link.replay.group, link.base.spans)
     return np.where(np.abs(trusted) >= KNOWN_LOG_ODDS, refusals, ONE).astype(np.int8)
 
 
@@ -201,14 +203,16 @@ def _clear(off_by: Floats, at: int) -> float:
     return float(np.clip(-np.log((np.sum(near > 0.5) + 1) / (len(near) + 2)), *GAP_LIMITS))
 
 
-def _agreeing(level_odds: Floats, gap_odds: Floats, spans: Sequence[tuple[int, int, float]]) -> Floats:
+def _agreeing(level_odds: Floats, gap_odds: Floats, group: Ints, spans: Sequence[tuple[int, int, float]]) -> Floats:
     """Return the log odds of the levels, no larger than the odds that levels and clear gaps agree on the same path.
 
-    Where they disagree, the limit or the base is wrong there. The share of errors has a Beta prior that leaves levels
+    Where they disagree, the limit or the base is wrong there. Losses in a row share one gap, which is one case. The share of errors has a Beta prior that leaves levels
     their maximum as long as no gap contradicts them.
     """
     odds = level_odds.copy()
-    judged = (np.abs(gap_odds) >= KNOWN_LOG_ODDS) & (level_odds != 0)
+    first_of_gap = np.zeros(len(odds), dtype=np.bool_)
+    first_of_gap[np.unique(group, return_index=True)[1]] = True
+    judged = first_of_gap & (group >= 0) & (np.abs(gap_odds) >= KNOWN_LOG_ODDS) & (level_odds != 0)
     agree = judged & (np.sign(gap_odds) == np.sign(level_odds))
     for first, after, _ in spans:
         within = slice(first, after)

@@ -25,11 +25,15 @@ OPPOSITE = {"a2b": "b2a", "b2a": "a2b"}
 
 @dataclass(frozen=True, slots=True)
 class CrossTraffic:
-    """Packets of other traffic by time: capture time and IP length. `kinds` counts them by protocol."""
+    """Packets of other traffic by time: capture time and IP length. `kinds` counts them by protocol.
+
+    `observed` are the flows (flow_ids) that were left out because their packets are known one by one.
+    """
 
     t_ns: Ints
     size_bytes: Ints
     kinds: dict[str, int]
+    observed: frozenset[int] = frozenset()
 
     def __len__(self) -> int:
         return len(self.t_ns)
@@ -40,9 +44,9 @@ class CrossTraffic:
         return int(self.size_bytes.sum())
 
 
-def no_cross_traffic() -> CrossTraffic:
-    """Return an empty CrossTraffic."""
-    return CrossTraffic(np.zeros(0, np.int64), np.zeros(0, np.int64), {})
+def no_cross_traffic(observed: Sequence[int] = ()) -> CrossTraffic:
+    """Return an empty CrossTraffic, from which the flows `observed` were left out."""
+    return CrossTraffic(np.zeros(0, np.int64), np.zeros(0, np.int64), {}, frozenset(observed))
 
 
 def cross_traffic_of(
@@ -82,10 +86,10 @@ def cross_traffic_of(
         for kind in sorted(set(mine["kind"].to_pylist())):
             add(kind, mine.filter(pc.equal(mine["kind"], kind)))
     if not times:
-        return no_cross_traffic()
+        return no_cross_traffic(observed)
     t_ns, size_bytes = np.concatenate(times), np.concatenate(sizes)
     order = np.argsort(t_ns, kind="stable")
-    return CrossTraffic(t_ns[order], size_bytes[order], kinds)
+    return CrossTraffic(t_ns[order], size_bytes[order], kinds, frozenset(observed))
 
 
 def _of_other_flows(

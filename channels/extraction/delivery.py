@@ -55,7 +55,7 @@ class Delivery:
     acknowledged before the capture ended.
 
     Other traffic is interleaved in the order sent, with `from_flow` false. `observed` marks packets of the flow and of
-    its companions: ACKs show their arrival. Other cross traffic occupies the link, and its arrival is not known.
+    its parallel flows: ACKs show their arrival. Other cross traffic occupies the link, and its arrival is not known.
     """
 
     direction: str
@@ -141,9 +141,9 @@ def with_arrivals(delivery: Delivery, arrivals: Arrivals) -> Delivery:
     return replace(delivery, lost=lost, acked_ns=acked, prompt=_prompt(acked), undecided=undecided)
 
 
-def with_companions(delivery: Delivery, companions: Sequence[Delivery]) -> Delivery:
-    """Interleave the packets of companions up to the last packet, and those that may still queue at the first."""
-    everyone = (delivery, *companions)
+def with_parallel_flows(delivery: Delivery, parallel: Sequence[Delivery]) -> Delivery:
+    """Interleave the packets of parallel flows up to the last packet, and those that may still queue at the first."""
+    everyone = (delivery, *parallel)
     begin, end = delivery.t_ns[0] - BEFORE_NS, delivery.t_ns[-1]
     within = [(one.t_ns >= begin) & (one.t_ns <= end) for one in everyone]
     order = np.argsort(

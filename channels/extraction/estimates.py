@@ -29,7 +29,7 @@ def estimates(
         _rate(delivery, link),
         *_delays(delivery, link),
         _queue_limit(delivery, link),
-        _loss_share(verdicts),
+        _loss_share(delivery, verdicts),
         *(() if arrivals is None else (_ack_loss_share(delivery, verdicts, arrivals),)),
     )
 
@@ -124,16 +124,19 @@ def _wilson(hits: int, trials: int) -> tuple[float, float]:
     return float(max(0.0, middle - half)), float(middle + half)
 
 
-def _loss_share(verdicts: Attribution) -> Estimate:
-    """Share of packets lost by the channel outside outages. Wilson's interval assumes independent losses."""
+def _loss_share(delivery: Delivery, verdicts: Attribution) -> Estimate:
+    """Share of packets lost by the channel outside outages, those of parallel flows included. Wilson's interval assumes
+    independent losses."""
     sure = verdicts.known & (verdicts.cause != QUEUE) & (verdicts.cause != OUTAGE)
     trials, hits = int(sure.sum()), int((sure & (verdicts.cause == CHANNEL)).sum())
     low, high = _wilson(hits, trials)
+    parallel = bool(np.any(delivery.observed & ~delivery.from_flow))
+    packets = "data packets of the flow and of those parallel to it" if parallel else "data packets"
     return Estimate(
         "channel_loss_share", hits / max(trials, 1), low, high, "",
         known=True,
-        how=f"{hits} losses among {trials} data packets that reached the loss stage outside outages. The interval "
-        "assumes independent losses; with bursts it is wider.",
+        how=f"{hits} losses among {trials} {packets} that reached the loss stage outside outages. The interval "
+        "assumes independent losses; with bursts it is too narrow.",
     )  # fmt: skip
 
 

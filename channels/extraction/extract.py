@@ -19,7 +19,7 @@ from hindflight.channels.extraction import link as _link
 from hindflight.channels.extraction import states as _states
 from hindflight.channels.extraction.arrivals import Arrivals
 from hindflight.channels.extraction.attribution import BOTH, CHANNEL, OUTAGE, QUEUE, Attribution
-from hindflight.channels.extraction.companions import companions_of
+from hindflight.channels.extraction.parallel_flows import parallel_flows_of
 from hindflight.channels.extraction.cross_traffic import CrossTraffic, cross_traffic_of
 from hindflight.channels.extraction.delivery import Delivery
 from hindflight.channels.extraction.link import Link
@@ -76,8 +76,8 @@ def extract(
     """Extract the channel that the data of one captured flow met.
 
     `segments`, `flows` and `events` are tables of `hindflight.toolkit.schema` from a capture at or near the sender.
-    Other flows in them between the same two hosts are companions of the flow: their packets are evidence, too.
-    `context` adds cross traffic (without it, that of these tables) and arrivals at the receiver. Raises ChannelError if
+    Other flows in them between the same two hosts are parallel to the flow: their packets are evidence, too, unless
+    they are in the cross traffic. `context` adds that (without it, that of these tables) and arrivals at the receiver. Raises ChannelError if
     the flow does not exist, carries no data or was never acknowledged, or if the capture was taken at the receiver.
     """
     flow = flows.filter((np.asarray(flows["flow_id"]) == flow_id) & (np.asarray(flows["run_id"]) == 0)).to_pylist()
@@ -89,15 +89,15 @@ def extract(
             f"the capture of flow {flow_id} was taken at the receiver, so it lacks the packets that were lost",
             "use a capture taken at the data sender",
         )
-    companions = [(int(row["flow_id"]), str(row["data_direction"])) for row in companions_of(flow[0], flows)]
+    parallel = [(int(row["flow_id"]), str(row["data_direction"])) for row in parallel_flows_of(flow[0], flows)]
     cross_traffic = context.cross_traffic
     if cross_traffic is None:
-        cross_traffic = cross_traffic_of(flow[0], segments, flows, events, observed=[other for other, _ in companions])
+        cross_traffic = cross_traffic_of(flow[0], segments, flows, events, observed=[other for other, _ in parallel])
     delivery = _delivery.of_flow(segments, events, flow_id, direction)
     if context.arrivals is not None:
         delivery = _delivery.with_arrivals(delivery, context.arrivals)
-    others = [_delivery.of_flow(segments, events, *one) for one in companions]
-    delivery = _delivery.with_cross_traffic(_delivery.with_companions(delivery, others), cross_traffic)
+    others = [_delivery.of_flow(segments, events, *one) for one in parallel if one[0] in cross_traffic.observed]
+    delivery = _delivery.with_cross_traffic(_delivery.with_parallel_flows(delivery, others), cross_traffic)
     if not delivery.prompt.any():
         raise ChannelError(f"no data packet of flow {flow_id} was acknowledged, so there is no channel to extract")
     link = _link.of_delivery(delivery)
@@ -165,10 +165,10 @@ def _evidence(delivery: Delivery, link: Link, verdicts: Attribution) -> list[str
     limit = f", whose limit is {link.ceiling.limit:.1f}" if link.ceiling else ", whose limit is not known"
     for k in np.flatnonzero(delivery.lost).tolist():
         words = [f"{link.replay.level[k]:.1f} packets waited in the queue{limit}"]
-        residual = float(link.replay.residual[k])
-        if link.unshared and not np.isnan(residual) and link.replay.group[k] >= 0:
-            served = "used" if link.replay.entered[k] else "did not use"
-            words.append(f"it {served} the link, by the next departure ({residual:+.2f} serialisation times off)")
+        gap = float(verdicts.gap_odds[k])
+        if gap:
+            served = "did not use" if gap > 0 else "used"
+            words.append(f"it {served} the link, by the next departure (weight {abs(gap):.1f})")
         if verdicts.refusals[k] == BOTH:
             words.append("in an outage, but queues a little shorter and a little longer both refuse it")
         elif verdicts.cause[k] == OUTAGE:

@@ -82,9 +82,8 @@ def of_delivery(delivery: Delivery) -> Link:
     limit = _limit(delivery, level, gap)
     final = _queue.replay(arrivals, limit.limit if limit else np.inf, unshared)
     if not unshared:
-        level = _level_of_neighbours(arrivals, final)
-        entered = ~delivery.lost | (level <= (limit.limit if limit else np.inf))
-        final = replace(final, level=level, entered=entered)
+        # Residuals count from the queue that was simulated, so `entered` remains that of the simulation.
+        final = replace(final, level=_level_of_neighbours(arrivals, final))
     return Link(rate, base, unshared, service, full, arrivals.departed, limit, final, arrivals)
 
 

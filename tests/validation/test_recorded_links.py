@@ -93,7 +93,7 @@ def test_the_causes_of_losses_are_right(flows: list[FlowScore], run: str, cause:
     assert counts.wrong + counts.missed <= 0.06 * counts.right
 
 
-def test_the_packets_of_a_companion_show_rate_and_delay(flows: list[FlowScore]) -> None:
+def test_the_packets_of_a_parallel_flow_show_rate_and_delay(flows: list[FlowScore]) -> None:
     links = _links(flows, "L4602.9-cubic")
     assert len(links) == 2
     for link in links:

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from hindflight.channels.extraction import link as link_module
+from hindflight.channels.extraction import queue
+from hindflight.channels.extraction.attribution import verdicts
 from hindflight.channels.extraction.cross_traffic import cross_traffic_of, no_cross_traffic
-from hindflight.channels.extraction.extract import Extraction, extract
+from hindflight.channels.extraction.delivery import of_flow
+from hindflight.channels.extraction.extract import Context, Extraction, extract
+from hindflight.channels.extraction.link import of_delivery
 from hindflight.toolkit.schema import table_from_rows
 from tests.channels.extraction.kernel_table import ALL
 from tests.reference.shared_link import VIDEO, extracted, flown, telemetry
 
-if TYPE_CHECKING:
-    pass
-
 SECOND = 10**9
+CAUSES = Path(__file__).resolve().parents[3] / "fixtures" / "causes"
 
 
 def value(extraction: Extraction, name: str) -> float:
@@ -46,6 +50,48 @@ def test_cross_traffic_counts_in_the_rate() -> None:
     assert counted.counts["other_traffic"] > 11_000
     positions = counted.channel["position"].drop_null().to_pylist()
     assert positions == list(range(len(positions)))
+
+
+def test_gaps_say_on_a_shared_link_what_the_queue_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(link_module, "LATE_SHARE", -1.0)
+    tables = flown({"loss": {"model": "bernoulli", "per": 0.005}}, datagrams=[{**VIDEO, "rate": "6 Mbit/s"}])
+    delivery = of_flow(tables["segments"], tables["events"], 1, "a2b")
+    link = of_delivery(delivery)
+    assert not link.unshared
+    assert link.ceiling is not None
+    # Residuals count from the queue that was simulated.
+    simulated = queue.replay(link.arrivals, link.ceiling.limit, unshared=False)
+    assert np.array_equal(link.replay.entered, simulated.entered)
+    assert np.array_equal(link.replay.residual, simulated.residual, equal_nan=True)
+    found = verdicts(delivery, link)
+    for record, text in _evidence_of(extracted(tables, no_cross_traffic())):
+        gap = found.gap_odds[np.flatnonzero(delivery.record == record)[0]]
+        assert ("used the link" in text) == (gap < 0)
+        assert ("did not use the link" in text) == (gap > 0)
+
+
+def _evidence_of(extraction: Extraction) -> list[tuple[int, str]]:
+    rows = extraction.channel.to_pylist()
+    found = [(row["record"], row["evidence"]) for row in rows if row["kind"] == "packet" and row["evidence"]]
+    assert len(found) > 50
+    return found
+
+
+def test_packets_of_a_parallel_flow_count_once() -> None:
+    from hindflight.toolkit.capture import load_capture
+
+    capture = load_capture(CAUSES / "L4602.9-cubic" / "snd.pcap.xz")
+    tables = capture.segments, capture.flows, capture.events
+    flow = next(row for row in capture.flows.to_pylist() if row["flow_id"] == 1)
+    once = extract(*tables, 1)
+    both = "data packets of the flow and of those parallel to it"
+    assert both in once.estimate("channel_loss_share").how
+    # A caller that did not leave the other flow out has its packets as cross traffic only.
+    everything = cross_traffic_of(flow, *tables)
+    again = extract(*tables, 1, Context(everything))
+    within = everything.t_ns <= max(row["t_ns"] for row in again.channel.to_pylist() if row["kind"] == "packet")
+    assert again.counts["other_traffic"] == within.sum()
+    assert both not in again.estimate("channel_loss_share").how
 
 
 def test_rate_and_delay_changes_become_intervals_despite_cross_traffic() -> None:

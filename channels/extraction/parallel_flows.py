@@ -1,4 +1,4 @@
-"""Companions of a flow: other flows of the capture that carry data from the same sender to the same receiver.
+"""Parallel flows of a flow: others of the capture that carry data from the same sender to the same receiver.
 
 They cross the same links, and their ACKs show when each of their packets arrived. Reads `flows`. See
 docs/channels/extract.md.
@@ -12,22 +12,22 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MIN_SHARE = 0.01
-"""Data of a companion as a share of the flow's, below which it is cross traffic like any other."""
+"""Data of a parallel flow as a share of the flow's, below which it is cross traffic like any other."""
 
 MOST = 8
-"""Maximum number of companions; the time that an extraction takes grows with them."""
+"""Maximum number of parallel flows; the time that an extraction takes grows with them."""
 
 
-def companions_of(flow: dict[str, Any], flows: pa.Table) -> list[dict[str, Any]]:
-    """Return the rows of `flows` of the companions of `flow` (its row), those with most data first.
+def parallel_flows_of(flow: dict[str, Any], flows: pa.Table) -> list[dict[str, Any]]:
+    """Return the rows of `flows` of the parallel flows of `flow` (its row), those with most data first.
 
     Data must have been acknowledged: without an ACK nothing shows when it arrived.
     """
-    found = [row for row in flows.to_pylist() if _accompanies(row, flow)]
+    found = [row for row in flows.to_pylist() if _is_parallel(row, flow)]
     return sorted(found, key=lambda row: (-_data_bytes(row), row["flow_id"]))[:MOST]
 
 
-def _accompanies(row: dict[str, Any], flow: dict[str, Any]) -> bool:
+def _is_parallel(row: dict[str, Any], flow: dict[str, Any]) -> bool:
     return (
         row["flow_id"] != flow["flow_id"]
         and row["run_id"] == flow["run_id"]
