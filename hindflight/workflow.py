@@ -42,9 +42,9 @@ def extract_channel(flow: Flow, workspace: Workspace, receiver: Path | None = No
     import pyarrow.compute as pc
 
     from hindflight.channels.extraction.arrivals import arrivals_of
-    from hindflight.channels.extraction.parallel_flows import parallel_flows_of
     from hindflight.channels.extraction.cross_traffic import SEGMENT_COLUMNS, cross_traffic_of
     from hindflight.channels.extraction.extract import Context, extract
+    from hindflight.channels.extraction.parallel_flows import parallel_flows_of
     from hindflight.toolkit.capture import load_capture
 
     input_id = flow.row["input_id"]

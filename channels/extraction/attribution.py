@@ -206,8 +206,8 @@ def _clear(off_by: Floats, at: int) -> float:
 def _agreeing(level_odds: Floats, gap_odds: Floats, group: Ints, spans: Sequence[tuple[int, int, float]]) -> Floats:
     """Return the log odds of the levels, no larger than the odds that levels and clear gaps agree on the same path.
 
-    Where they disagree, the limit or the base is wrong there. Losses in a row share one gap, which is one case. The share of errors has a Beta prior that leaves levels
-    their maximum as long as no gap contradicts them.
+    Where they disagree, the limit or the base is wrong there. Losses in a row share one gap, which is one case. The
+    share of errors has a Beta prior that leaves levels their maximum as long as no gap contradicts them.
     """
     odds = level_odds.copy()
     first_of_gap = np.zeros(len(odds), dtype=np.bool_)

@@ -142,10 +142,13 @@ def with_arrivals(delivery: Delivery, arrivals: Arrivals) -> Delivery:
 
 
 def with_parallel_flows(delivery: Delivery, parallel: Sequence[Delivery]) -> Delivery:
-    """Interleave the packets of parallel flows up to the last packet, and those that may still queue at the first."""
+    """Interleave the packets of parallel flows up to the last packet.
+
+    Those long before the flow count, too: from when on the queue was never empty, and how full it was at the first
+    packet of the flow, shows only since it was empty for all.
+    """
     everyone = (delivery, *parallel)
-    begin, end = delivery.t_ns[0] - BEFORE_NS, delivery.t_ns[-1]
-    within = [(one.t_ns >= begin) & (one.t_ns <= end) for one in everyone]
+    within = [one.t_ns <= delivery.t_ns[-1] for one in everyone]
     order = np.argsort(
         np.concatenate([one.t_ns[inside] for one, inside in zip(everyone, within, strict=True)]), kind="stable"
     )

@@ -19,10 +19,10 @@ from hindflight.channels.extraction import link as _link
 from hindflight.channels.extraction import states as _states
 from hindflight.channels.extraction.arrivals import Arrivals
 from hindflight.channels.extraction.attribution import BOTH, CHANNEL, OUTAGE, QUEUE, Attribution
-from hindflight.channels.extraction.parallel_flows import parallel_flows_of
 from hindflight.channels.extraction.cross_traffic import CrossTraffic, cross_traffic_of
 from hindflight.channels.extraction.delivery import Delivery
 from hindflight.channels.extraction.link import Link
+from hindflight.channels.extraction.parallel_flows import parallel_flows_of
 from hindflight.channels.extraction.states import HOP
 from hindflight.toolkit.errors import ChannelError
 from hindflight.toolkit.schema import conform, table_from_rows
@@ -77,8 +77,9 @@ def extract(
 
     `segments`, `flows` and `events` are tables of `hindflight.toolkit.schema` from a capture at or near the sender.
     Other flows in them between the same two hosts are parallel to the flow: their packets are evidence, too, unless
-    they are in the cross traffic. `context` adds that (without it, that of these tables) and arrivals at the receiver. Raises ChannelError if
-    the flow does not exist, carries no data or was never acknowledged, or if the capture was taken at the receiver.
+    they are in the cross traffic. `context` adds that (without it, that of these tables) and arrivals at the receiver.
+    Raises ChannelError if the flow does not exist, carries no data or was never acknowledged, or if the capture was
+    taken at the receiver.
     """
     flow = flows.filter((np.asarray(flows["flow_id"]) == flow_id) & (np.asarray(flows["run_id"]) == 0)).to_pylist()
     if not flow:

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from hindflight.channels.extraction import attribution
-from hindflight.channels.extraction.parallel_flows import MOST, parallel_flows_of
 from hindflight.channels.extraction.delivery import BEFORE_NS, with_parallel_flows
+from hindflight.channels.extraction.parallel_flows import MOST, parallel_flows_of
 from hindflight.toolkit.schema import table_from_rows
 from tests.channels.extraction.test_outages import _delivery
 from tests.reference.shared_link import flown
