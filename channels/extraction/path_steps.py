@@ -112,9 +112,13 @@ def _cuts(delivery: Delivery, timed: Ints, trip: Floats) -> list[int]:
             jump = max(MIN_JUMP_NS, MIN_JUMP_SHARE * float(before.min()))
             gap_ns = sent[k] - sent[k - 1]
             idle_ns = float(delivery.t_ns[timed[k]] - delivery.t_ns[timed[k] - 1])
-            # What the channel lost behind the queue waited in it, too.
-            work_ns = (queued[k] - queued[k - 1]) * ns_per_byte
-            rises = after.min() - before.max() > jump + work_ns
+            # What the channel lost behind the queue waited in it, too; the queue was as long as that before, less what
+            # left it in the meantime (Lindley).
+            since = slice(k, k + AROUND)
+            longest = np.maximum(before.max() - (sent[since] - sent[k - 1]), min(floor, float(before.max())))
+            earlier = max(begin, k - 1 - CLOCK)
+            clock = max(ns_per_byte, (acked[k - 1] - acked[earlier]) / max(served[k - 1] - served[earlier], 1.0))
+            rises = np.all(trip[since] > longest + (queued[since] - queued[k - 1]) * clock + jump)
             # Nothing was on the way: the queue had run empty.
             emptied = idle_ns > before.max() and after[:2].min() > floor + jump + 2 * packet_ns
             drop = before.min() - after.max()
