@@ -403,7 +403,7 @@ def _error_ns(wait_ns: Floats, bare_ns: Floats, service_ns: Floats) -> float:
     empty = wait_ns < SPREAD * service_ns
     if not np.any(empty):
         return float(np.inf)
-    above = (bare_ns - bare_ns.min())[empty]
+    above = (bare_ns - bare_ns.min() + wait_ns)[empty]
     nearest = int(np.argmin(above))
     return float(above[nearest]) if above[nearest] <= service_ns[empty][nearest] else float(np.inf)
 
