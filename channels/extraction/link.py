@@ -106,14 +106,12 @@ def _served(delivery: Delivery, paths: Sequence[Stretch]) -> tuple[Rate, Floats,
 def _with_one_limit(delivery: Delivery, base: Base, modelled: Replay, full: Floats) -> Base:
     """Return `base` with the levels corrected whose queue never ran empty: the queue has one limit, which a level shows
     that saw it both empty and full."""
-    usable = ~delivery.undecided & delivery.observed & ~interrupted_losses(delivery)
-    gap = _gap_evidence(modelled)
     limits: list[float | None] = []
     for first, after, _ in base.spans:
-        within = usable.copy()
-        within[:first] = within[after:] = False
-        found = _queue.ceiling(modelled.level, delivery.lost, gap, within)
-        limits.append(found.limit if found is not None and found.losses_above >= MIN_FULL else None)
+        within = np.zeros(len(delivery), dtype=np.bool_)
+        within[first:after] = True
+        found = limit_within(delivery, modelled, within)
+        limits.append(found.limit if found is not None else None)
     known = [limit for limit, empty in zip(limits, base.emptied, strict=True) if empty and limit is not None]
     per_packet, spans, errors = base.per_packet_ns.copy(), list[tuple[int, int, float]](), list[float]()
     for (first, after, held), error, limit, least in zip(base.spans, base.error_ns, limits, base.least_ns, strict=True):
@@ -135,6 +133,13 @@ def _with_one_limit(delivery: Delivery, base: Base, modelled: Replay, full: Floa
         spans.append((first, after, level))
         errors.append(may_be_off)
     return replace(base, per_packet_ns=per_packet, spans=tuple(spans), error_ns=tuple(errors))
+
+
+def limit_within(delivery: Delivery, modelled: Replay, within: Bools) -> Ceiling | None:
+    """Return the limit of the queue as some packets show it, if it was full for MIN_FULL losses."""
+    usable = within & ~delivery.undecided & delivery.observed & ~interrupted_losses(delivery)
+    found = _queue.ceiling(modelled.level, delivery.lost, _gap_evidence(modelled), usable)
+    return found if found is not None and found.losses_above >= MIN_FULL else None
 
 
 def _rises(base: Base, level: int) -> bool:

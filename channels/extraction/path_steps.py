@@ -112,13 +112,12 @@ def _cuts(delivery: Delivery, timed: Ints, trip: Floats) -> list[int]:
             jump = max(MIN_JUMP_NS, MIN_JUMP_SHARE * float(before.min()))
             gap_ns = sent[k] - sent[k - 1]
             idle_ns = float(delivery.t_ns[timed[k]] - delivery.t_ns[timed[k] - 1])
-            # What the channel lost behind the queue waited in it, too; the queue was as long as that before, less what
-            # left it in the meantime (Lindley).
-            since = slice(k, k + AROUND)
-            longest = np.maximum(before.max() - (sent[since] - sent[k - 1]), min(floor, float(before.max())))
+            # What the channel lost behind the queue waited in it, too.
             earlier = max(begin, k - 1 - CLOCK)
             clock = max(ns_per_byte, (acked[k - 1] - acked[earlier]) / max(served[k - 1] - served[earlier], 1.0))
-            rises = np.all(trip[since] > longest + (queued[since] - queued[k - 1]) * clock + jump)
+            since = slice(k - 1, k + AROUND)
+            longest = _longest_trips(float(before.max()), floor, np.diff(sent[since]), np.diff(queued[since]) * clock)
+            rises = np.all(after > longest + jump)
             # Nothing was on the way: the queue had run empty.
             emptied = idle_ns > before.max() and after[:2].min() > floor + jump + 2 * packet_ns
             drop = before.min() - after.max()
@@ -129,6 +128,16 @@ def _cuts(delivery: Delivery, timed: Ints, trip: Floats) -> list[int]:
                 begin, floor, from_empty = k, float(trip[k]), bool(emptied)
         floor = min(floor, float(trip[k]))
     return cuts
+
+
+def _longest_trips(before_ns: float, floor_ns: float, gap_ns: Floats, work_ns: Floats) -> Floats:
+    """Return the longest round trips that a queue makes on the same path: each waits for what is left of the work
+    before it, and for the work that was sent since (Lindley). `floor_ns` is no less than that of an empty queue."""
+    longest, trip_ns = [], before_ns
+    for gap, work in zip(gap_ns.tolist(), work_ns.tolist(), strict=True):
+        trip_ns = max(trip_ns - gap, floor_ns) + work
+        longest.append(trip_ns)
+    return np.array(longest)
 
 
 def _interrupted(delivery: Delivery, timed: Ints) -> Bools:

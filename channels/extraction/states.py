@@ -15,9 +15,7 @@ from hindflight.channels.extraction.attribution import NONE, Attribution
 from hindflight.channels.extraction.change_points import Floats
 from hindflight.channels.extraction.delivery import Delivery
 from hindflight.channels.extraction.link import Link, one_way_ns
-
-KNOWN_SHARE = 0.05
-"""Error of a delay, as a share of it, up to which it counts as known."""
+from hindflight.channels.extraction.shown import shown_delays
 
 HOP = "bottleneck"
 """Name of the link that a capture shows."""
@@ -63,9 +61,11 @@ def interval_rows(delivery: Delivery, link: Link, verdicts: Attribution, origin_
     inner = {cut for cut in rate_cuts + delay_cuts + edges if origin_ns < cut < end}
     rows: list[dict[str, object]] = []
     sure = link.unshared and link.rate.known and link.rate.steady
-    for t, until in pairwise(sorted({origin_ns, end, *inner})):
-        begun_ns, _, rate = link.rate.states[int(np.searchsorted(rate_cuts, t, side="right"))]
-        level = int(np.searchsorted(delay_cuts, t, side="right"))
+    spans = list(pairwise(sorted({origin_ns, end, *inner})))
+    parts = [(_passed(delay_cuts, t), _passed(rate_cuts, t)) for t, _ in spans]
+    shown = shown_delays(delivery, link, parts)
+    for (t, until), (level, state) in zip(spans, parts, strict=True):
+        begun_ns, _, rate = link.rate.states[state]
         first, _, _ = link.base.spans[level]
         passing = not any(outage.last_up_ns <= t < outage.over_ns for outage in outages)
         rows.append(
@@ -73,7 +73,7 @@ def interval_rows(delivery: Delivery, link: Link, verdicts: Attribution, origin_
                 "kind": "interval", "hop": HOP, "direction": delivery.direction, "t_ns": t, "end_ns": until,
                 "lost": False, "cause": "none", "rate_bps": rate if link.rate.known else None,
                 "delay_ns": round(one_way_ns(delivery, link, first)),
-                "known": passing and sure and begun_ns not in link.rate.bounds and _is_shown(delivery, link, level),
+                "known": passing and sure and begun_ns not in link.rate.bounds and (level, state) in shown,
             }
         )  # fmt: skip
     for outage in outages:
@@ -81,13 +81,8 @@ def interval_rows(delivery: Delivery, link: Link, verdicts: Attribution, origin_
     return sorted(rows, key=lambda row: int(str(row["t_ns"])))
 
 
-def _is_shown(delivery: Delivery, link: Link, level: int) -> bool:
-    """Return whether the capture shows a delay, to KNOWN_SHARE of it; with other traffic, which fills the queue, too,
-    only if it is the least of all."""
-    least = min(held for _, _, held in link.base.spans)
-    held = link.base.spans[level][2]
-    shown = link.base.error_ns[level] <= KNOWN_SHARE * max(held, 1.0)
-    return bool(shown and (delivery.observed.all() or held <= (1 + KNOWN_SHARE) * least))
+def _passed(cuts: Sequence[int], t_ns: int) -> int:
+    return int(np.searchsorted(cuts, t_ns, side="right"))
 
 
 def _rate_cuts(delivery: Delivery, link: Link, left_ns: Floats, outages: Sequence[_Outage]) -> list[int]:

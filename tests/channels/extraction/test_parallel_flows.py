@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from hindflight.channels.extraction import attribution
-from hindflight.channels.extraction.delivery import BEFORE_NS, with_parallel_flows
+from hindflight.channels.extraction.delivery import with_parallel_flows
 from hindflight.channels.extraction.parallel_flows import MOST, parallel_flows_of
 from hindflight.toolkit.schema import table_from_rows
 from tests.channels.extraction.test_outages import _delivery
@@ -55,14 +55,15 @@ def test_the_largest_parallel_flows_are_taken() -> None:
 def test_packets_of_parallel_flows_are_interleaved_in_the_order_sent() -> None:
     own = _delivery([5])
     later = replace(_delivery([7]), t_ns=own.t_ns + 1_000_000, record=own.record + 1000)
-    early = replace(_delivery([]), t_ns=own.t_ns - 3 * BEFORE_NS)
+    early = replace(_delivery([]), t_ns=own.t_ns - 15_000_000_000, record=own.record + 2000)
     joined = with_parallel_flows(own, [later, early])
     assert np.array_equal(joined.record[joined.from_flow], own.record)
     assert (np.diff(joined.t_ns) >= 0).all()
     assert joined.observed.all()
     assert joined.record[joined.lost].tolist() == [6, 1008]
-    # The last packet of `later` follows the flow's last; what was sent long before no longer queues.
-    assert len(joined) == 2 * len(own) - 1
+    # The last packet of `later` follows the flow's last; what was sent long before shows when the queue was empty.
+    assert len(joined) == 3 * len(own) - 1
+    assert np.array_equal(joined.record[: len(own)], early.record)
     assert (np.diff(joined.ack_t_ns) >= 0).all()
 
 

@@ -59,13 +59,13 @@ def test_a_longer_path_after_a_pause_is_one() -> None:
 def test_a_path_that_got_shorter_in_an_interruption_is_another_one() -> None:
     # A queue that always holds 150 ms or more: after the break round trips could be those of a shorter queue.
     sent = [10.0 * i for i in range(220)] + [2300.0 + 10 * i for i in range(100)]
-    whole = _delivery(sent, [100.0] + [250.0] * 219 + [180.0] * 100)
+    whole = _delivery(sent, [100.0] + [250.0] * 219 + [150.0] * 100)
     lost = np.zeros(320, dtype=np.bool_)
     lost[100:220] = True
     broken = replace(
         whole, lost=lost, prompt=~lost, acked_ns=np.where(lost, -1, whole.acked_ns), ack_t_ns=whole.acked_ns[~lost]
     )
-    assert _floors(broken) == [(0, 100.0), (220, 180.0)]
+    assert _floors(broken) == [(0, 100.0), (220, 150.0)]
     assert _floors(whole) == [(0, 100.0)]
 
 
@@ -74,3 +74,13 @@ def test_packets_that_met_both_paths_give_no_minimum() -> None:
     sent = [10.0 * i for i in range(200)]
     trips = [50.0] * 100 + [150.0] * 5 + [250.0] * 95
     assert _floors(_delivery(sent, trips)) == [(0, 50.0), (100, 250.0)]
+
+
+def test_a_step_shows_although_as_much_work_entered_the_queue() -> None:
+    # Two packets each 20 ms, 10 ms of service each: the wait is constant, and the path grows by 15 ms at packet 200.
+    sent = [20.0 * (i // 2) for i in range(400)]
+    trips = [(75.0 if i >= 200 else 60.0) + 10.0 * (i % 2) for i in range(400)]
+    assert len(_floors(_delivery(sent, trips))) == 2
+    # A delayed ACK at the end of a burst, behind which ACKs seem to come at once, is no step.
+    late = [60.0 + 10.0 * (i % 2) + (40.0 if i == 201 else 0.0) for i in range(400)]
+    assert _floors(_delivery(sent, late)) == [(0, 60.0)]

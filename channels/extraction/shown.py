@@ -1,0 +1,77 @@
+"""Which delays the capture shows: in each state of the rate, by a queue that ran empty or that filled to its limit.
+
+Reads a fitted link and arrays of `delivery`. See docs/channels/extract.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from hindflight.channels.extraction import queue as _queue
+from hindflight.channels.extraction.delivery import Bools, Delivery
+from hindflight.channels.extraction.link import Link, limit_within
+
+KNOWN_SHARE = 0.05
+"""Error of a delay, as a share of it, up to which it counts as known."""
+
+Part = tuple[int, int]
+"""Indices of a level of the delay and of a state of the rate."""
+
+
+def shown_delays(delivery: Delivery, link: Link, parts: Iterable[Part]) -> frozenset[Part]:
+    """Return those parts whose delay the capture shows, to KNOWN_SHARE of it.
+
+    With other traffic, which fills the queue, too, only the least delay is shown. What changed the rate may have
+    changed the delay, too, so each state of the rate must show it: by a packet that met a queue that was nearly empty,
+    or by a queue that filled to the same limit as where it was seen empty.
+    """
+    least = min(held for _, _, held in link.base.spans)
+    candidates = {part for part in parts if _is_shown_somewhere(delivery, link, part[0], least)}
+    if len(link.rate.states) == 1:
+        return frozenset(candidates)
+    within = {part: _packets(delivery, link, part) for part in candidates}
+    emptied = {part for part in candidates if _ran_empty(delivery, link, part, within[part])}
+    if len(emptied) == len(candidates):
+        return frozenset(emptied)
+    modelled = _queue.replay(link.arrivals, -np.inf, link.unshared)
+    limits = {part: limit_within(delivery, modelled, inside) for part, inside in within.items()}
+    full = [found.limit for part in emptied if (found := limits[part]) is not None]
+    for part in candidates - emptied:
+        found, held = limits[part], link.base.spans[part[0]][2]
+        if found is not None and full:
+            packet_ns = float(np.median(link.full_ns[within[part]]))
+            if abs(max(full) - found.limit) * packet_ns <= KNOWN_SHARE * held:
+                emptied.add(part)
+    return frozenset(emptied)
+
+
+def _is_shown_somewhere(delivery: Delivery, link: Link, level: int, least_ns: float) -> bool:
+    held = link.base.spans[level][2]
+    shown = link.base.error_ns[level] <= KNOWN_SHARE * max(held, 1.0)
+    return bool(shown and (delivery.observed.all() or held <= (1 + KNOWN_SHARE) * least_ns))
+
+
+def _packets(delivery: Delivery, link: Link, part: Part) -> Bools:
+    """Mark the packets of a part, from the first to the last that is timed."""
+    level, state = part
+    first, after, _ = link.base.spans[level]
+    starts = [start for start, _, _ in link.rate.states]
+    begun = starts[state] if state else 0
+    ended = starts[state + 1] if state + 1 < len(starts) else np.iinfo(np.int64).max
+    index = np.arange(len(delivery))
+    inside = delivery.prompt & (index >= first) & (index < after)
+    inside &= (delivery.acked_ns >= begun) & (delivery.acked_ns < ended)
+    timed = np.flatnonzero(inside)
+    return (index >= timed[0]) & (index <= timed[-1]) if len(timed) else inside
+
+
+def _ran_empty(delivery: Delivery, link: Link, part: Part, within: Bools) -> bool:
+    """Return whether a packet of a part met a nearly empty queue, or none is timed, so that nothing tells it from the
+    part before."""
+    prompt = within & delivery.prompt
+    if not prompt.any():
+        return True
+    bare = (delivery.acked_ns - delivery.t_ns - link.service_ns)[prompt]
+    return float(bare.min()) <= (1 + KNOWN_SHARE) * link.base.spans[part[0]][2]
