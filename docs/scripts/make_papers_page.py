@@ -73,10 +73,10 @@ them.
 
 `--full` takes 20 runs per configuration, and more until an interval is narrower than half the tolerance or the 99.9 %
 interval decides, at most 1000. `--quick` takes 10 to 40 runs, and gives a verdict on numbers and orderings only if the
-99.9 % interval says the same. Claims about recorded packets take fewer: at most 12 (quick: 4) runs of hybrid-handover
-and 40 (10) of asran. `--full` takes at least as many runs as the paper: 100 of onboard-split, and 1000 for its claims
-about the street that sweep no cache. The interval of a knee is a bootstrap over the seeds. `claims.json` has the number
-of runs that each claim took.
+99.9 % interval says the same. Claims about recorded packets take fewer: at most 100 (quick: 4) runs of hybrid-handover
+and 40 (10) of asran. Readings and experiments that do not count take 20 to 40 runs. `--full` takes at least as many
+runs as the paper: 100 of onboard-split, and 1000 for its claims about the street that sweep no cache. The interval of a
+knee is a bootstrap over the seeds. `claims.json` has the number of runs that each claim took.
 
 Where a text leaves something open, one set of defaults counts, which was chosen before the first full run. Other
 readings are run and shown, and never counted. One of them takes everything that the text states literally; it is

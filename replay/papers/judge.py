@@ -25,7 +25,8 @@ MAX_SHOWN = 4
 class Effort:
     """How many runs a claim takes: `first` to begin with, more until its intervals are narrow, and `maximum` at most.
 
-    `readings` and `figures` take a fixed number. A `quick` verdict must hold at 99.9 %.
+    A reading that does not count takes at most `readings`, a figure exactly `figures`. A `quick` verdict must hold at
+    99.9 %.
     """
 
     first: int
@@ -36,7 +37,7 @@ class Effort:
 
 
 QUICK = Effort(first=10, maximum=40, readings=0, figures=10, quick=True)
-FULL = Effort(first=20, maximum=1000, readings=10, figures=20, quick=False)
+FULL = Effort(first=20, maximum=1000, readings=40, figures=20, quick=False)
 
 
 @dataclass(slots=True)
@@ -77,19 +78,19 @@ def reproduce_paper(
     if not effort.quick:
         _explain(result, effort, bench, on_step)
         for reading in paper.readings:
-            fixed = _fixed(effort) if not reading.literal else effort
+            shown = effort if reading.literal else _shown(effort)
             for claim in claims:
                 on_step(f"{claim.claim_id}, {reading.name}")
-                result.judged.append(judge_claim(paper, claim, fixed, bench, reading))
+                result.judged.append(judge_claim(paper, claim, shown, bench, reading))
     for figure in (*paper.figures, *(paper.extras if extra else ())):
         on_step(figure.title)
         result.figures.append((figure, figure.draw(Lab(bench, effort.figures, effort.quick))))
     return result
 
 
-def _fixed(effort: Effort) -> Effort:
-    """Return the effort of a reading that is shown and not counted: a fixed number of runs."""
-    return replace(effort, first=effort.readings, maximum=effort.readings)
+def _shown(effort: Effort) -> Effort:
+    """Return the effort of a reading that is shown and not counted."""
+    return replace(effort, maximum=effort.readings)
 
 
 def judge_claim(paper: Paper, claim: Claim, effort: Effort, bench: Bench, reading: Reading = DEFAULT) -> Judged:
@@ -116,7 +117,7 @@ def judge_claim(paper: Paper, claim: Claim, effort: Effort, bench: Bench, readin
 
 def _within_paper(effort: Effort, paper: Paper, claim_id: str) -> Effort:
     """Return `effort` with no more runs than the paper's configurations take, and with full effort no fewer than the
-    paper has. A fixed number stays as it is."""
+    paper has."""
     maximum = min(effort.maximum, paper.max_quick_runs if effort.quick else paper.max_runs)
     own = 0 if effort.quick else paper.min_runs_of.get(claim_id, paper.min_runs)
     return replace(effort, first=min(max(effort.first, own), maximum), maximum=maximum)
@@ -153,7 +154,7 @@ def _explain(result: Result, effort: Effort, bench: Bench, on_step: Callable[[st
         outcomes = []
         for reading in experiment.readings:
             on_step(f"{judged.claim.claim_id}, {experiment.assumption}: {reading.name}")
-            outcomes.append(judge_claim(result.paper, judged.claim, _fixed(effort), bench, reading))
+            outcomes.append(judge_claim(result.paper, judged.claim, _shown(effort), bench, reading))
         result.experiments.append((judged, experiment, outcomes))
         result.judged[at] = replace(judged, reason=_reason(judged, experiment, outcomes))
 
@@ -187,7 +188,7 @@ def _reason(judged: Judged, experiment: Experiment, outcomes: Sequence[Judged]) 
         if names:
             found.append(f"{words} {', '.join(names)}")
     runs = max((each.runs for each in outcomes), default=0)
-    varied = f"Varied ({runs} runs each): {experiment.assumption}; {'; '.join(found)}" if outcomes else ""
+    varied = f"Varied (at most {runs} runs each): {experiment.assumption}; {'; '.join(found)}" if outcomes else ""
     cause = f"Supposed cause: {experiment.text}" if experiment.text and judged.verdict != "too_few_runs" else ""
     return _sentences(judged.reason, varied, cause)
 

@@ -34,8 +34,8 @@ NAMES = {
 }
 FIRST_S, SECOND_S, END_S, LAST_S = 20.0, 40.0, 60.0, 90.0
 """Handovers, end of the writing, end of the run (section 4)."""
-MAX_RUNS, MAX_QUICK_RUNS = 12, 4
-"""Maximum number of runs of a cell: the path is hardly random, so more runs show nothing new."""
+MAX_RUNS, MAX_QUICK_RUNS = 100, 4
+"""Maximum number of runs of a cell: the path is hardly random, and each run keeps its packets."""
 TRANSMITTED = "transmitted"
 """Readings whose names begin so count the highest sequence number sent, and not the highest acknowledged."""
 

@@ -138,7 +138,7 @@ def test_knees_of_many_curves_are_those_of_each() -> None:
     assert knee_of(xs, curves)[4] == xs[0]
 
 
-def test_a_full_verdict_takes_the_runs_of_the_paper_and_a_fixed_number_stays() -> None:
+def test_a_full_verdict_takes_the_runs_of_the_paper_and_a_more_are_not_forced() -> None:
     judge = Judges()
     seen: list[int] = []
 
@@ -207,7 +207,7 @@ def judged_as(verdict: Verdict, reading: str = "") -> Judged:
 def test_a_reason_names_every_outcome_as_it_is() -> None:
     outcomes = [judged_as("reproduced", "a"), judged_as("too_few_runs", "b"), judged_as("partly", "c")]
     experiment = Experiment("the queue", (), "It is short.")
-    text = "it is low. Varied (10 runs each): the queue; reproduced with a; "
+    text = "it is low. Varied (at most 10 runs each): the queue; reproduced with a; "
     text += "not reproduced, or in part, with c; undecided with b. Supposed cause: It is short."
     assert _reason(judged_as("not_reproduced"), experiment, outcomes) == text
     assert "cause" not in _reason(judged_as("too_few_runs"), experiment, outcomes)

@@ -111,7 +111,7 @@ pub enum Reason {
         /// Record of that retransmission.
         record: u64,
     },
-    /// Undecided: a spurious retransmission, and without SACK no ACK reports a duplicate.
+    /// Undecided: without SACK, no ACK reports a duplicate, or which transmission of the octets arrived first.
     NoSack,
     /// Undecided: the capture ends first.
     CaptureEnds,

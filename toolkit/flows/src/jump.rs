@@ -2,7 +2,8 @@
 //!
 //! A receiver answers each segment that arrives out of order with a duplicate ACK (RFC 5681 §4.2). When the hole below
 //! is filled, the ACK jumps over these segments: they had arrived before, so what was sent of them after the segment
-//! that filled the hole is spurious.
+//! that filled the hole is spurious. Where a retransmission of them could have arrived by then, too, as after a timeout,
+//! the ACK does not show which did.
 
 use crate::scoreboard::{Arrival, Transmission};
 
@@ -25,11 +26,12 @@ impl QueuedSegments {
         }
     }
 
-    /// Starts to process an ACK that echoes `ts_ecr`.
-    pub fn jump(&mut self, ts_ecr: Option<u32>) -> Jump<'_> {
+    /// Starts to process an ACK that echoes `ts_ecr`. What was sent after `recent_ns` is not what it acknowledges.
+    pub fn jump(&mut self, ts_ecr: Option<u32>, recent_ns: i64) -> Jump<'_> {
         Jump {
             queued: self,
             ts_ecr,
+            recent_ns,
             filled_by: None,
         }
     }
@@ -45,6 +47,7 @@ impl QueuedSegments {
 pub struct Jump<'a> {
     queued: &'a mut QueuedSegments,
     ts_ecr: Option<u32>,
+    recent_ns: i64,
     filled_by: Option<Transmission>,
 }
 
@@ -55,6 +58,8 @@ pub enum Arrived {
     InOrder,
     /// Out of order, before this transmission filled the hole below.
     Before(Transmission),
+    /// Out of order, and whether the original or a retransmission did is not shown.
+    Unclear,
 }
 
 impl Jump<'_> {
@@ -73,6 +78,12 @@ impl Jump<'_> {
             return Arrived::InOrder;
         }
         self.queued.count -= 1;
+        if arrival
+            .first_retransmission
+            .is_some_and(|first| first.t_ns <= self.recent_ns)
+        {
+            return Arrived::Unclear;
+        }
         if arrival.range.retransmissions.is_some() {
             self.queued.expected_duplicates += 1;
             self.queued.last_spurious = arrival.last.record;

@@ -276,6 +276,10 @@ fn decide_delivered(
     if path.at_receiver {
         return decide_captured(&all, flow, events);
     }
+    if pending.arrived == Arrived::Unclear {
+        decide_unclear(&all, flow, events);
+        return;
+    }
     let (arrived, proof) = first_arrived(pending, &all, path);
     let successful = all.transmission(arrived);
     let retransmitted_as = Reason::RetransmittedAs {
@@ -305,6 +309,26 @@ fn decide_delivered(
             let spurious = number > arrived;
             let proof = if spurious { proof } else { Reason::None };
             events.push(retransmission_event(entry, Some(spurious), proof, flow));
+        }
+    }
+}
+
+/// Decides on a range of which the capture does not show whether the original or a retransmission arrived first.
+fn decide_unclear(all: &Transmissions<'_>, flow: FlowDirection, events: &mut Vec<Event>) {
+    for number in 0..=all.last() {
+        add_fate(
+            EventKind::Undecided,
+            all,
+            number,
+            Reason::NoSack,
+            flow,
+            events,
+        );
+        if let Some(entry) = all.retransmission(number)
+            && entry.primary
+            && !entry.not_captured
+        {
+            events.push(retransmission_event(entry, None, Reason::None, flow));
         }
     }
 }

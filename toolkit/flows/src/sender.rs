@@ -369,7 +369,8 @@ impl Sender {
         let min_age_ns = self.rtt.min_ns().unwrap_or(0) / 10 * 9;
         let retransmit_ts = self.retransmit_ts;
         let (losses, newest) = (&mut self.losses, &mut self.newest_delivered);
-        let mut jump = (!ack.sack_in_use).then(|| self.queued.jump(ack.ts_ecr));
+        let recent_ns = ack.t_ns - min_age_ns;
+        let mut jump = (!ack.sack_in_use).then(|| self.queued.jump(ack.ts_ecr, recent_ns));
         let (mut echoed_ns, mut undo, mut f_rto) = (None, false, false);
         let f_rto_point = match self.ca_state {
             CaState::Loss {
@@ -382,7 +383,7 @@ impl Sender {
             let range = arrival.range;
             let last = match arrived {
                 Arrived::InOrder => arrival.last,
-                Arrived::Before(_) => range.first,
+                Arrived::Before(_) | Arrived::Unclear => range.first,
             };
             let retransmitted = range.retransmissions.is_some();
             let ts_ecr = ts_ecr.filter(|_| retransmitted);

@@ -22,9 +22,9 @@ fn mechanisms(outcome: &Outcome) -> Vec<(Option<u64>, Option<Mechanism>, Option<
     rows
 }
 
-#[test]
-fn a_jump_of_the_ack_shows_what_had_arrived() {
-    let outcome = run(&format!(
+/// Every second segment is lost, and the timeout repeats them all; the last one leaves at `last_ms`.
+fn every_second_lost(last_ms: &str, answered_ms: &str) -> Outcome {
+    run(&format!(
         "{HANDSHAKE}
          110.00 a>b A 1:1001    ack 1           # lost
          110.01 a>b A 1001:2001 ack 1
@@ -35,18 +35,23 @@ fn a_jump_of_the_ack_shows_what_had_arrived() {
          415.00 a>b A 1:1001    ack 1
          515.00 b>a A 1 ack 2001                # jumps over 1001:2001
          515.01 a>b A 2001:3001 ack 1
-         515.02 a>b A 3001:4001 ack 1
+         {last_ms} a>b A 3001:4001 ack 1
          615.01 b>a A 1 ack 4001                # jumps over 3001:4001
-         615.02 b>a A 1 ack 4001"
-    ));
+         {answered_ms} b>a A 1 ack 4001"
+    ))
+}
+
+#[test]
+fn a_jump_of_the_ack_shows_what_had_arrived() {
+    let outcome = every_second_lost("560.00", "660.00");
     outcome.assert_events(
         "110 loss unknown #4 1:1001
          110.02 loss unknown #6 2001:3001
          415 retransmission rto #10 1:1001
          415 rto rto #10 1:1001
          515.01 retransmission rto #12 2001:3001
-         515.02 retransmission spurious #13 3001:4001
-         515.02 undecided unknown #13 3001:4001",
+         560 retransmission spurious #13 3001:4001
+         560 undecided unknown #13 3001:4001",
     );
     assert_eq!(
         mechanisms(&outcome),
@@ -56,6 +61,23 @@ fn a_jump_of_the_ack_shows_what_had_arrived() {
             (Some(13), Some(Mechanism::AfterRto), Some(true)),
         ]
     );
+}
+
+#[test]
+fn a_jump_over_what_may_have_arrived_twice_decides_nothing() {
+    let outcome = every_second_lost("515.02", "615.02");
+    outcome.assert_events(
+        "110 loss unknown #4 1:1001
+         110.02 loss unknown #6 2001:3001
+         110.03 undecided unknown #7 3001:4001
+         415 retransmission rto #10 1:1001
+         415 rto rto #10 1:1001
+         515.01 retransmission rto #12 2001:3001
+         515.02 retransmission rto #13 3001:4001
+         515.02 undecided unknown #13 3001:4001",
+    );
+    let last = (Some(13), Some(Mechanism::AfterRto), None);
+    assert_eq!(mechanisms(&outcome).last(), Some(&last));
 }
 
 #[test]

@@ -11,6 +11,7 @@ mod fast_path;
 mod invariants;
 mod losses;
 mod pieces;
+mod reneging;
 mod send_order;
 
 pub use digest::{Digest, Latest};

@@ -24,6 +24,7 @@ enum Step {
     Retransmit(u8),
     RetransmitNext,
     Forget,
+    ForgetReneged,
     ForgetLosses,
 }
 
@@ -43,6 +44,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => share().prop_map(Step::Retransmit),
         4 => Just(Step::RetransmitNext),
         1 => Just(Step::Forget),
+        1 => Just(Step::ForgetReneged),
         1 => Just(Step::ForgetLosses),
     ]
 }
@@ -110,6 +112,7 @@ fn take(board: &mut Scoreboard, step: &Step, now: Nanos) {
             }
         }
         Step::Forget => board.forget(),
+        Step::ForgetReneged => board.forget_reneged(),
         Step::ForgetLosses => board.forget_losses(),
     }
 }
@@ -160,6 +163,9 @@ proptest! {
             let was_lost = |n: &u64| board.slot(*n).marks & LOST != 0 && !expected.contains(n);
             let back: Vec<u64> = match *step {
                 Step::ForgetLosses => (board.base..end).filter(was_lost).collect(),
+                Step::ForgetReneged if board.outstanding() > 0 && board.is_sacked(board.base) => {
+                    (board.base..end).filter(|n| !expected.contains(n)).collect()
+                }
                 _ => Vec::new(),
             };
             take(&mut board, step, now);

@@ -89,6 +89,7 @@ impl Sender {
         // RFC 6298 §5.5.
         self.rtt.back_off();
         self.counters.rtos += 1;
+        self.board.forget_reneged();
         self.rules.algorithm.on_timeout(self, now);
     }
 
@@ -312,6 +313,33 @@ mod tests {
              0.350 > 5 6 (cwnd 5 slow start)
              0.416 > R2 (cwnd 3 loss)
              0.450 end",
+        );
+    }
+    /// RFC 2018 §8. A receiver discarded what it had reported, or a proxy withholds its ACK.
+    #[test]
+    fn a_timeout_with_the_first_segment_sacked_retransmits_all() {
+        check(
+            sender(Variant::Sack, Profile::Rfc, window(4)),
+            "0.000 > 1 2 3 4 (cwnd 4 slow start)
+             0.100 < ack 1 wnd 4 sack 2-4
+             0.100 > R1 R1 (cwnd 2 recovery)
+             0.200 < ack 2 wnd 3
+             1.200 > R2 (cwnd 1 loss)
+             2.500 < ack 3 wnd 2
+             2.500 > R3 R4 (cwnd 2 loss)
+             3.000 end",
+        );
+        check(
+            linux(window(4)),
+            "0.000 > 1 2 3 4 (cwnd 4 slow start)
+             0.100 < ack 1 wnd 4 sack 2-4
+             0.100 > R1 (cwnd 2 recovery)
+             0.200 < ack 2 wnd 3
+             0.576 > R2 (cwnd 1 loss)
+             1.312 > R2 (cwnd 1 loss)
+             2.500 < ack 3 wnd 2
+             2.500 > R3 R4 (cwnd 2 loss)
+             3.000 end",
         );
     }
 }
