@@ -43,7 +43,10 @@ GAP_EVIDENCE = 3.0
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """The link that the flow met. `unshared`: round trips follow the flow's own queue on top of each packet's base."""
+    """The link that the flow met. `unshared`: round trips follow the flow's own queue on top of each packet's base.
+
+    `replay` is the queue with the limit found, `all_dropped` the queue that drops all that was lost.
+    """
 
     rate: Rate
     base: Base
@@ -53,6 +56,7 @@ class Link:
     departed_ns: Floats
     ceiling: Ceiling | None
     replay: Replay
+    all_dropped: Replay
     arrivals: Arrivals
 
 
@@ -84,7 +88,7 @@ def of_delivery(delivery: Delivery) -> Link:
     if not unshared:
         # Residuals count from the queue that was simulated, so `entered` remains that of the simulation.
         final = replace(final, level=_level_of_neighbours(arrivals, final))
-    return Link(rate, base, unshared, service, full, arrivals.departed, limit, final, arrivals)
+    return Link(rate, base, unshared, service, full, arrivals.departed, limit, final, first, arrivals)
 
 
 def _limit(delivery: Delivery, level: Floats, gap: Floats) -> Ceiling | None:

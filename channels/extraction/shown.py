@@ -9,7 +9,6 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from hindflight.channels.extraction import queue as _queue
 from hindflight.channels.extraction.delivery import Bools, Delivery
 from hindflight.channels.extraction.link import Link, limit_within
 
@@ -35,8 +34,7 @@ def shown_delays(delivery: Delivery, link: Link, parts: Iterable[Part]) -> froze
     emptied = {part for part in candidates if _ran_empty(delivery, link, part, within[part])}
     if len(emptied) == len(candidates):
         return frozenset(emptied)
-    modelled = _queue.replay(link.arrivals, -np.inf, link.unshared)
-    limits = {part: limit_within(delivery, modelled, inside) for part, inside in within.items()}
+    limits = {part: limit_within(delivery, link.all_dropped, inside) for part, inside in within.items()}
     full = [found.limit for part in emptied if (found := limits[part]) is not None]
     for part in candidates - emptied:
         found, held = limits[part], link.base.spans[part[0]][2]

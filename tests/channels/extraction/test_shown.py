@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from hindflight.channels.extraction import bottleneck
+from hindflight.channels.extraction import queue as _queue
 from hindflight.channels.extraction.delivery import Delivery
 from hindflight.channels.extraction.link import Link, of_delivery
 from hindflight.channels.extraction.shown import shown_delays
@@ -38,9 +39,8 @@ def _two_rates(second_trip_ms: float, fills_at: float | None = None) -> tuple[De
         departed=fitted.arrivals.t + np.where(whole.lost, np.nan, (level + 1) * service),
     )
     rate = replace(fitted.rate, states=states, steady=True, known=True)
-    return delivery, replace(
-        fitted, rate=rate, base=base, service_ns=service, full_ns=service, unshared=False, arrivals=arrivals
-    )
+    fitted = replace(fitted, rate=rate, base=base, service_ns=service, full_ns=service, unshared=False)
+    return delivery, replace(fitted, arrivals=arrivals, all_dropped=_queue.replay(arrivals, -np.inf, False))
 
 
 @pytest.mark.parametrize(("trip_ms", "shown"), [(112.0, True), (150.0, False)])
