@@ -200,6 +200,12 @@ impl<'a> Transmissions<'a> {
         self.retransmissions.get(number.checked_sub(1)?).copied()
     }
 
+    /// Retransmission `number`, from 1, if it was captured and this is the range that reports it.
+    fn captured(&self, number: usize) -> Option<&'a Retransmission> {
+        self.retransmission(number)
+            .filter(|entry| entry.primary && !entry.not_captured)
+    }
+
     /// Transmission `number`, from 0.
     fn transmission(&self, number: usize) -> Transmission {
         self.retransmission(number)
@@ -304,8 +310,7 @@ fn decide_delivered(
             let record = pending.dsack_record;
             add_loss(&all, number, Reason::LaterReported { record }, flow, events);
         }
-        let captured = |entry: &&Retransmission| entry.primary && !entry.not_captured;
-        if let Some(entry) = all.retransmission(number).filter(captured) {
+        if let Some(entry) = all.captured(number) {
             let spurious = number > arrived;
             let proof = if spurious { proof } else { Reason::None };
             events.push(retransmission_event(entry, Some(spurious), proof, flow));
@@ -324,10 +329,7 @@ fn decide_unclear(all: &Transmissions<'_>, flow: FlowDirection, events: &mut Vec
             flow,
             events,
         );
-        if let Some(entry) = all.retransmission(number)
-            && entry.primary
-            && !entry.not_captured
-        {
+        if let Some(entry) = all.captured(number) {
             events.push(retransmission_event(entry, None, Reason::None, flow));
         }
     }
@@ -510,7 +512,7 @@ pub fn decide_unacknowledged(
     let mut all_lost = true;
     for number in 0..=all.last() {
         let entry = all.retransmission(number);
-        if let Some(entry) = entry.filter(|entry| entry.primary && !entry.not_captured) {
+        if let Some(entry) = all.captured(number) {
             let (spurious, proof) = if delivered {
                 (Some(true), Reason::AlreadyAcknowledged)
             } else {
