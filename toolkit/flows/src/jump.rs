@@ -4,6 +4,10 @@
 //! is filled, the ACK jumps over these segments: they had arrived before, so what was sent of them after the segment
 //! that filled the hole is spurious. Where a retransmission of them could have arrived by then, too, as after a timeout,
 //! the ACK does not show which did.
+//!
+//! A duplicate ACK that no retransmission of older octets can have caused shows that the oldest outstanding segment is
+//! missing at the receiver. If the ACK of this segment covers fewer segments than wait above it, the next hole follows
+//! (RFC 6582 §3.2: a partial ACK), so the segment was lost, not reordered.
 
 use crate::scoreboard::{Arrival, Transmission};
 
@@ -14,6 +18,11 @@ pub struct QueuedSegments {
     /// Spurious retransmissions that will cause duplicate ACKs too, and the record of the last one.
     expected_duplicates: u32,
     last_spurious: u64,
+    /// Retransmissions that may cause duplicate ACKs, and the record of the last one.
+    possible_duplicates: u32,
+    last_possible: u64,
+    /// A duplicate ACK shows that the oldest outstanding segment is missing.
+    hole_shown: bool,
 }
 
 impl QueuedSegments {
@@ -23,15 +32,21 @@ impl QueuedSegments {
             self.expected_duplicates -= 1;
         } else {
             self.count = self.count.saturating_add(1);
+            self.hole_shown |= self.possible_duplicates == 0;
+            self.possible_duplicates = self.possible_duplicates.saturating_sub(1);
         }
     }
 
-    /// Starts to process an ACK that echoes `ts_ecr`. What was sent after `recent_ns` is not what it acknowledges.
-    pub fn jump(&mut self, ts_ecr: Option<u32>, recent_ns: i64) -> Jump<'_> {
+    /// Starts to process an ACK of `segments_n` more segments that echoes `ts_ecr`. What was sent after `recent_ns` is
+    /// not what it acknowledges.
+    pub fn jump(&mut self, ts_ecr: Option<u32>, recent_ns: i64, segments_n: i64) -> Jump<'_> {
+        let repairs = self.hole_shown && (1..=i64::from(self.count)).contains(&segments_n);
+        self.hole_shown &= segments_n <= 0;
         Jump {
             queued: self,
             ts_ecr,
             recent_ns,
+            repairs,
             filled_by: None,
         }
     }
@@ -48,6 +63,8 @@ pub struct Jump<'a> {
     queued: &'a mut QueuedSegments,
     ts_ecr: Option<u32>,
     recent_ns: i64,
+    /// The first range was missing, and the next hole follows.
+    repairs: bool,
     filled_by: Option<Transmission>,
 }
 
@@ -56,6 +73,8 @@ pub struct Jump<'a> {
 pub enum Arrived {
     /// In order: it moved the left edge of the receiver's window, or it fills a hole.
     InOrder,
+    /// A retransmission of it filled a hole: the original was lost.
+    Repaired,
     /// Out of order, before this transmission filled the hole below.
     Before(Transmission),
     /// Out of order, and whether the original or a retransmission did is not shown.
@@ -67,7 +86,13 @@ impl Jump<'_> {
     pub fn range(&mut self, arrival: &Arrival<'_>) -> Arrived {
         let Some(filled_by) = self.filled_by else {
             self.filled_by = Some(arrival.last);
-            return Arrived::InOrder;
+            let repaired = self.repairs && arrival.retransmissions_n > 0;
+            self.expect(arrival, repaired);
+            return if repaired {
+                Arrived::Repaired
+            } else {
+                Arrived::InOrder
+            };
         };
         // RFC 7323 §4.3: the echo is that of the last segment in order, so it names a later one if an ACK was lost.
         let own_echo = self.ts_ecr.is_some()
@@ -75,6 +100,7 @@ impl Jump<'_> {
             && filled_by.ts_val != self.ts_ecr;
         if own_echo || self.queued.count == 0 {
             self.filled_by = Some(arrival.last);
+            self.expect(arrival, false);
             return Arrived::InOrder;
         }
         self.queued.count -= 1;
@@ -82,6 +108,7 @@ impl Jump<'_> {
             .first_retransmission
             .is_some_and(|first| first.t_ns <= self.recent_ns)
         {
+            self.expect(arrival, false);
             return Arrived::Unclear;
         }
         if arrival.range.retransmissions.is_some() {
@@ -89,6 +116,19 @@ impl Jump<'_> {
             self.queued.last_spurious = arrival.last.record;
         }
         Arrived::Before(filled_by)
+    }
+
+    /// Counts the retransmissions of a range that may still arrive, or have arrived, as duplicates.
+    fn expect(&mut self, arrival: &Arrival<'_>, repaired: bool) {
+        let queued = &mut *self.queued;
+        if arrival.retransmissions_n > 0 {
+            let duplicates = arrival.retransmissions_n - u32::from(repaired);
+            queued.possible_duplicates = queued.possible_duplicates.saturating_add(duplicates);
+            queued.last_possible = arrival.last.record;
+        } else if arrival.last.record > queued.last_possible {
+            // It was sent after them, so they have arrived or were lost.
+            queued.possible_duplicates = 0;
+        }
     }
 }
 

@@ -243,7 +243,8 @@ fn first_arrived(pending: &PendingRange, all: &Transmissions<'_>, path: Path) ->
         }
     }
     if let Some(min_rtt_ns) = path.min_rtt_ns {
-        while arrived > 0 {
+        let oldest = usize::from(pending.arrived == Arrived::Repaired);
+        while arrived > oldest {
             let after_ns = pending.delivered_ns - all.transmission(arrived).t_ns;
             if after_ns >= min_rtt_ns / EARLY_DIVISOR || pending.is_echoed(all, arrived) {
                 break;

@@ -36,6 +36,14 @@ impl RttEstimator {
         self.max_ns = Some(self.max_ns.map_or(rtt_ns, |max| max.max(rtt_ns)));
     }
 
+    /// Lowers the minimum to the time that a retransmission took. It is no sample: the sender cannot tell which
+    /// transmission was acknowledged (Karn), so its estimate does not follow.
+    pub fn shorten(&mut self, rtt_ns: i64) {
+        if rtt_ns >= 0 {
+            self.min_ns = self.min_ns.map(|min| min.min(rtt_ns));
+        }
+    }
+
     fn smooth(&mut self, rtt_ns: i64) {
         match self.srtt_ns {
             None => {

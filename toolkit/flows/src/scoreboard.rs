@@ -122,8 +122,9 @@ pub struct Arrival<'a> {
     pub range: &'a Range,
     /// Its last transmission.
     pub last: Transmission,
-    /// Its first retransmission.
+    /// Its first retransmission, and their number.
     pub first_retransmission: Option<Transmission>,
+    pub retransmissions_n: u32,
 }
 
 impl<'a> Arrival<'a> {
@@ -133,6 +134,7 @@ impl<'a> Arrival<'a> {
             range,
             last: last_transmission(log, range),
             first_retransmission: first.map(|entry| entry.transmission),
+            retransmissions_n: log.iter(range.retransmissions).count() as u32,
         }
     }
 }

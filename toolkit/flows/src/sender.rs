@@ -370,8 +370,11 @@ impl Sender {
         let retransmit_ts = self.retransmit_ts;
         let (losses, newest) = (&mut self.losses, &mut self.newest_delivered);
         let recent_ns = ack.t_ns - min_age_ns;
-        let mut jump = (!ack.sack_in_use).then(|| self.queued.jump(ack.ts_ecr, recent_ns));
+        let segments_n = (ack.seg_ack - before) / self.board.smss_bytes().max(1);
+        let mut jump =
+            (!ack.sack_in_use).then(|| self.queued.jump(ack.ts_ecr, recent_ns, segments_n));
         let (mut echoed_ns, mut undo, mut f_rto) = (None, false, false);
+        let mut repaired_ns = None;
         let f_rto_point = match self.ca_state {
             CaState::Loss {
                 recovery_point,
@@ -382,7 +385,7 @@ impl Sender {
         let mut deliver = |arrival: Arrival<'_>, ts_ecr: Option<u32>, arrived: Arrived| {
             let range = arrival.range;
             let last = match arrived {
-                Arrived::InOrder => arrival.last,
+                Arrived::InOrder | Arrived::Repaired => arrival.last,
                 Arrived::Before(_) | Arrived::Unclear => range.first,
             };
             let retransmitted = range.retransmissions.is_some();
@@ -395,7 +398,9 @@ impl Sender {
             // RFC 8985 §6.2 step 2: a retransmission did not arrive if it is younger than the minimum RTT or than the
             // timestamp echoed.
             let echoed = ts_ecr.is_some() && ts_ecr == last.ts_val && ts_ecr != range.first.ts_val;
-            let too_young = retransmitted && !echoed && ack.t_ns - last.t_ns < min_age_ns;
+            let repaired = arrived == Arrived::Repaired;
+            let too_young =
+                retransmitted && !echoed && !repaired && ack.t_ns - last.t_ns < min_age_ns;
             if !too_young
                 && !echo_precedes(last.ts_val)
                 && range.captured()
@@ -405,6 +410,9 @@ impl Sender {
             }
             if echoed {
                 echoed_ns = Some(last.t_ns);
+            }
+            if repaired && arrival.retransmissions_n == 1 {
+                repaired_ns = Some(last.t_ns);
             }
             // RFC 5682 §3.1 step 3.b: data sent before the timeout and never retransmitted arrived.
             f_rto |= !retransmitted && range.captured() && range.end <= f_rto_point;
@@ -438,6 +446,9 @@ impl Sender {
         if let (None, Some(sent_ns)) = (delivery.sample_sent_ns, echoed_ns) {
             // RFC 7323 §4: the echo names the transmission, so it may be a retransmission.
             self.rtt.sample(ack.t_ns - sent_ns);
+        }
+        if let Some(sent_ns) = repaired_ns {
+            self.rtt.shorten(ack.t_ns - sent_ns);
         }
         delivery
     }

@@ -217,3 +217,42 @@ fn two_retransmissions_without_an_ack_between_are_not_a_timeout() {
             .all(|row| row.1 == Some(Mechanism::Sack))
     );
 }
+
+/// Two of four segments are lost while the path becomes shorter; the ACK at `repaired_ms` follows the retransmission.
+const HOLES_OF_A_SHORTER_PATH: &str = "
+     110.00 a>b A 1:1001    ack 1           # lost
+     110.01 a>b A 1001:2001 ack 1           # lost
+     110.02 a>b A 2001:3001 ack 1
+     110.03 a>b A 3001:4001 ack 1
+     110.04 a>b A 4001:5001 ack 1
+     140.02 b>a A 1 ack 1
+     140.03 b>a A 1 ack 1
+     140.04 b>a A 1 ack 1
+     140.05 a>b A 1:1001    ack 1";
+
+#[test]
+fn a_hole_that_duplicate_acks_show_was_lost_though_the_path_became_shorter() {
+    let outcome = run(&format!(
+        "{HANDSHAKE} {HOLES_OF_A_SHORTER_PATH}
+         170.05 b>a A 1 ack 1001                # RFC 6582: a partial ACK
+         170.06 a>b A 1001:2001 ack 1
+         200.06 b>a A 1 ack 5001"
+    ));
+    assert_eq!(
+        mechanisms(&outcome),
+        [
+            (Some(12), Some(Mechanism::Fast), Some(false)),
+            (Some(14), Some(Mechanism::Fast), Some(false)),
+        ]
+    );
+}
+
+#[test]
+fn an_early_ack_of_all_that_waited_is_reordering() {
+    let outcome = run(&format!(
+        "{HANDSHAKE} {HOLES_OF_A_SHORTER_PATH}
+         140.06 b>a A 1 ack 5001"
+    ));
+    let spurious: Vec<_> = mechanisms(&outcome).iter().map(|row| row.2).collect();
+    assert_eq!(spurious, [Some(true)]);
+}
