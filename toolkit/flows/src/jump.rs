@@ -5,8 +5,8 @@
 //! that filled the hole is spurious. Where a retransmission of them could have arrived by then, too, as after a timeout,
 //! the ACK does not show which did.
 //!
-//! A duplicate ACK that no retransmission of older octets can have caused shows that the oldest outstanding segment is
-//! missing at the receiver. If the ACK of this segment covers fewer segments than wait above it, the next hole follows
+//! Duplicate ACKs that no retransmission of older octets can have caused show that segments wait above the oldest
+//! outstanding one, so this one is missing. If the ACK of it covers fewer segments than wait, the next hole follows
 //! (RFC 6582 §3.2: a partial ACK), so the segment was lost, not reordered.
 
 use crate::scoreboard::{Arrival, Transmission};
@@ -21,8 +21,8 @@ pub struct QueuedSegments {
     /// Retransmissions that may cause duplicate ACKs, and the record of the last one.
     possible_duplicates: u32,
     last_possible: u64,
-    /// A duplicate ACK shows that the oldest outstanding segment is missing.
-    hole_shown: bool,
+    /// Duplicate ACKs counted in `count` that these may have caused.
+    doubtful: u32,
 }
 
 impl QueuedSegments {
@@ -32,16 +32,17 @@ impl QueuedSegments {
             self.expected_duplicates -= 1;
         } else {
             self.count = self.count.saturating_add(1);
-            self.hole_shown |= self.possible_duplicates == 0;
-            self.possible_duplicates = self.possible_duplicates.saturating_sub(1);
+            if self.possible_duplicates > 0 {
+                self.possible_duplicates -= 1;
+                self.doubtful += 1;
+            }
         }
     }
 
     /// Starts to process an ACK of `segments_n` more segments that echoes `ts_ecr`. What was sent after `recent_ns` is
     /// not what it acknowledges.
     pub fn jump(&mut self, ts_ecr: Option<u32>, recent_ns: i64, segments_n: i64) -> Jump<'_> {
-        let repairs = self.hole_shown && (1..=i64::from(self.count)).contains(&segments_n);
-        self.hole_shown &= segments_n <= 0;
+        let repairs = segments_n <= i64::from(self.count.saturating_sub(self.doubtful));
         Jump {
             queued: self,
             ts_ecr,

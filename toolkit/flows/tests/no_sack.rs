@@ -256,3 +256,38 @@ fn an_early_ack_of_all_that_waited_is_reordering() {
     let spurious: Vec<_> = mechanisms(&outcome).iter().map(|row| row.2).collect();
     assert_eq!(spurious, [Some(true)]);
 }
+
+#[test]
+fn what_waits_above_the_next_hole_shows_it_too() {
+    let outcome = run(&format!(
+        "{HANDSHAKE}
+         110.00 a>b A 1:1001    ack 1           # lost
+         110.01 a>b A 1001:2001 ack 1           # lost
+         110.02 a>b A 2001:3001 ack 1           # lost
+         110.03 a>b A 3001:4001 ack 1
+         110.04 a>b A 4001:5001 ack 1
+         110.05 a>b A 5001:6001 ack 1
+         140.03 b>a A 1 ack 1
+         140.04 b>a A 1 ack 1
+         140.05 b>a A 1 ack 1
+         140.06 a>b A 1:1001    ack 1           # lost
+         640.00 a>b A 1:1001    ack 1
+         670.00 b>a A 1 ack 1001
+         670.01 a>b A 1001:2001 ack 1
+         700.01 b>a A 1 ack 2001
+         700.02 a>b A 2001:3001 ack 1
+         730.02 b>a A 1 ack 6001"
+    ));
+    outcome.assert_events(
+        "110 loss unknown #4 1:1001
+         110.01 loss unknown #5 1001:2001
+         110.02 loss unknown #6 2001:3001
+         140.06 loss unknown #13 1:1001
+         140.06 retransmission fast #13 1:1001
+         140.06-640 recovery fast #13 1:6001
+         640 retransmission rto #14 1:1001
+         640 rto rto #14 1:1001
+         670.01 retransmission rto #16 1001:2001
+         700.02 retransmission rto #18 2001:3001",
+    );
+}
