@@ -106,6 +106,11 @@ pub enum Reason {
         /// Record of the segment that filled the gap.
         filled_by: u64,
     },
+    /// Loss before the capture point: a gap that is open at the end of the capture.
+    GapOpen {
+        /// Record of the segment above the gap.
+        revealed_by: u64,
+    },
     /// Loss: a retransmission that was sent later arrived before.
     Passed {
         /// Record of that retransmission.
@@ -278,6 +283,10 @@ impl Reason {
             } => write!(
                 f,
                 "lost before the capture point: gap below record {revealed_by}, filled by record {filled_by}"
+            ),
+            Self::GapOpen { revealed_by } => write!(
+                f,
+                "lost before the capture point: gap below record {revealed_by}, open at the end of the capture"
             ),
             Self::Passed { record } => write!(
                 f,

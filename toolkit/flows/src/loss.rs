@@ -540,3 +540,33 @@ pub fn decide_unacknowledged(
         }
     }
 }
+
+/// Adds the losses of a gap that is open at the end of a capture at the receiver: the original transmissions of its
+/// octets, in segments of `smss_bytes`. Later ones may have been lost as well; nothing shows them.
+pub fn decide_open_gap(
+    range: &Range,
+    smss_bytes: i64,
+    flow: FlowDirection,
+    events: &mut Vec<Event>,
+) {
+    if range.captured() {
+        return;
+    }
+    let revealed_by = range.first.record;
+    let mut start = range.start;
+    while start < range.end {
+        let end = range.end.min(start + smss_bytes.max(1));
+        events.push(Event {
+            seq_start: Some(start),
+            seq_end: Some(end),
+            copy: Some(1),
+            ..flow.event(
+                EventKind::Loss,
+                EventCause::Unknown,
+                range.first.t_ns,
+                Reason::GapOpen { revealed_by },
+            )
+        });
+        start = end;
+    }
+}

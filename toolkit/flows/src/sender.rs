@@ -527,6 +527,13 @@ impl Sender {
                 Transmission::default()
             };
             loss::decide_unacknowledged(range, self.board.log(), newest, path, flow, events);
+            // Reordering fills a gap within a round trip.
+            if path.at_receiver
+                && path.acknowledged
+                && now_ns - range.first.t_ns > self.path_srtt_ns()
+            {
+                loss::decide_open_gap(range, self.board.smss_bytes(), flow, events);
+            }
         }
         // Without an ACK in the capture, nothing shows what is still in flight.
         let acknowledged = self.board.acknowledged();

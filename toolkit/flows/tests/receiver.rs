@@ -128,3 +128,24 @@ fn a_hole_that_is_filled_a_round_trip_late_shows_a_lost_retransmission() {
         "no ID is missing: the sender was late"
     );
 }
+
+#[test]
+fn a_gap_that_is_open_at_the_end_of_the_capture_was_lost() {
+    let flow = "  0.00 a>b S  0 mss 1000 sackok
+           0.05 b>a SA 0 ack 1 mss 1000 sackok
+         100.00 a>b A  1 ack 1
+         110.00 a>b A 1:1001    ack 1           # 1001:3501 were lost
+         110.02 b>a A 1 ack 1001
+         110.10 a>b A 3501:4501 ack 1
+         110.12 b>a A 1 ack 1001 sack 3501-4501";
+    let later = "
+         900.00 a>b A 4501:5501 ack 1
+         900.02 b>a A 1 ack 1001 sack 3501-5501";
+    let expected = [
+        (Some(1001), Some(1), None),
+        (Some(2001), Some(1), None),
+        (Some(3001), Some(1), None),
+    ];
+    assert_eq!(losses(&run(&format!("{flow}{later}"))), expected);
+    assert_eq!(losses(&run(flow)), [], "it may be reordered");
+}
