@@ -130,6 +130,9 @@ impl Sender {
         };
         let (count, round_ns, reason) = self.lost_of_hole(entry, &gap, previous_ns);
         self.missing.explain(count);
+        if self.counts_missing() && self.vantage == Vantage::Receiver && self.sack_in_use {
+            self.expect_lost_flight(now, count);
+        }
         (1..=i64::from(count))
             .rev()
             .map(|rounds| Retransmission {
@@ -150,9 +153,19 @@ impl Sender {
             0
         };
         self.missing.explain(count);
+        self.expect_lost_flight(now_ns, count);
         (1..=i64::from(count))
             .rev()
             .map(move |rounds| now_ns - rounds * rto_ns)
+    }
+
+    /// After a silence, which `repeated` lost retransmissions explain in part, the other missing packets were the end of
+    /// the flight before it. They follow as new data.
+    fn expect_lost_flight(&mut self, now_ns: i64, repeated: u32) {
+        let lost = self.missing.recent().saturating_sub(repeated);
+        if lost > 0 && now_ns - self.last_send_ns >= self.path_srtt_ns() {
+            self.lost_at_end = lost;
+        }
     }
 
     /// Number of retransmissions of the hole `gap` that were lost before the one in `entry`, the time between them, and
@@ -198,7 +211,7 @@ impl Sender {
         if !oldest || !alone || waited_ns < srtt_ns / 4 * 3 {
             // In time: what is missing just before is new data, if no other hole shows them.
             let at_end = oldest && !self.board.has_other_gap(start, entry.seq_end);
-            if at_end && missing.is_some() {
+            if at_end && missing.is_some() && self.missing.recent() > 0 {
                 self.lost_at_end = self.missing.recent();
             }
             return (0, 0, Reason::None);
