@@ -11,11 +11,13 @@ pub struct MissingPackets {
     unexplained: u32,
     /// Those between the last two packets, or at the end of a flight that is being repeated.
     recent: u32,
+    /// Time of the packet that showed the last of them.
+    last_ns: i64,
 }
 
 impl MissingPackets {
-    /// Processes the ID of the next packet.
-    pub fn observe(&mut self, ip_id: Option<u16>) {
+    /// Processes the ID of the next packet, captured at `t_ns`.
+    pub fn observe(&mut self, ip_id: Option<u16>, t_ns: i64) {
         let (Some(id), Some(last)) = (ip_id, self.last_id) else {
             self.last_id = ip_id;
             return;
@@ -25,6 +27,9 @@ impl MissingPackets {
             self.unexplained += u32::from(step - 1);
             self.recent = u32::from(step - 1);
             self.last_id = ip_id;
+            if step > 1 {
+                self.last_ns = t_ns;
+            }
         } else if last.wrapping_sub(id) <= MAX_MISSING {
             // Reordered: it was counted as missing.
             self.unexplained = self.unexplained.saturating_sub(u32::from(id != last));
@@ -35,6 +40,14 @@ impl MissingPackets {
 
     /// Number of packets that are missing and not explained.
     pub fn unexplained(self) -> u32 {
+        self.unexplained
+    }
+
+    /// Number of those that are missing and not explained, if any of all that are missing was sent after `t_ns`.
+    pub fn unexplained_since(self, t_ns: i64) -> u32 {
+        if self.last_ns < t_ns {
+            return 0;
+        }
         self.unexplained
     }
 
@@ -68,13 +81,15 @@ mod tests {
     fn steps_of_the_id_count_missing_packets() {
         let mut missing = MissingPackets::default();
         for id in [65_534, 65_535, 0, 3, 4, 2] {
-            missing.observe(Some(id));
+            missing.observe(Some(id), 0);
         }
         assert_eq!(missing.unexplained(), 1, "1 is missing, 2 was reordered");
         missing.explain(1);
-        missing.observe(Some(30_000));
-        missing.observe(Some(30_002));
+        missing.observe(Some(30_000), 1);
+        missing.observe(Some(30_002), 2);
         assert_eq!(missing.unexplained(), 1);
+        assert_eq!(missing.unexplained_since(2), 1);
+        assert_eq!(missing.unexplained_since(3), 0);
     }
 
     #[test]

@@ -181,7 +181,7 @@ impl Sender {
         let srtt_ns = self.path_srtt_ns();
         let rto_ns = self.rtt.rto_ns().saturating_add(self.upstream_rtt_ns());
         let missing = self.counts_missing().then(|| self.missing.unexplained());
-        let most = missing.unwrap_or(u32::MAX);
+        let mut most = missing.unwrap_or(u32::MAX);
         if gap.first.record == record {
             // In order, but the ID shows that the octets had been sent: they were at the end of a flight.
             let repeated = timeouts(now - revealed_ns, rto_ns).saturating_sub(1);
@@ -217,6 +217,10 @@ impl Sender {
             return (0, 0, Reason::None);
         }
         let count = timeouts(waited_ns, rto_ns).max(1);
+        if missing.is_some() {
+            // The retransmission could not come before.
+            most = self.missing.unexplained_since(revealed_ns + srtt_ns / 4 * 3);
+        }
         let reason = Reason::RepairedLate {
             after_ns: now - revealed_ns,
             rtt_ns: srtt_ns,
