@@ -130,6 +130,55 @@ fn a_hole_that_is_filled_a_round_trip_late_shows_a_lost_retransmission() {
 }
 
 #[test]
+fn packets_missing_before_a_retransmission_could_come_were_not_that_retransmission() {
+    let outcome = run(&format!(
+        "{}
+         120.0 a>b A 11001:12001 ack 1 id 14    # 10001:11001 was lost
+         120.1 b>a A 1 ack 10001 sack 11001-12001
+         121.0 a>b A 12001:13001 ack 1 id 17    # two packets are missing, a round trip too early
+         121.1 b>a A 1 ack 10001 sack 11001-13001
+         320.1 a>b A 10001:11001 ack 1 id 18
+         320.2 b>a A 1 ack 13001",
+        ten_segments()
+    ));
+    assert_eq!(losses(&outcome), [(Some(10_001), Some(1), None)]);
+}
+
+#[test]
+fn the_end_of_a_flight_before_a_silence_was_lost_though_holes_are_filled_first() {
+    let outcome = run(&format!(
+        "{}
+         120.0 a>b A 11001:12001 ack 1 id 14    # 10001:11001 was lost
+         120.1 b>a A 1 ack 10001 sack 11001-12001
+         121.0 a>b A 13001:14001 ack 1 id 16    # 12001:13001 was lost
+         121.1 b>a A 1 ack 10001 sack 13001-14001 11001-12001
+         519.0 a>b A 10001:11001 ack 1 id 21    # 17, 18: the end of the flight, 19, 20: retransmissions
+         519.1 b>a A 1 ack 12001 sack 13001-14001
+         520.0 a>b A 12001:13001 ack 1 id 22
+         520.1 b>a A 1 ack 14001
+         719.0 a>b A 14001:15001 ack 1 id 23
+         720.0 a>b A 15001:16001 ack 1 id 24
+         720.1 b>a A 1 ack 16001
+         721.0 a>b A 16001:17001 ack 1 id 25
+         721.1 b>a A 1 ack 17001",
+        ten_segments()
+    ));
+    let mut found = losses(&outcome);
+    found.sort_unstable();
+    assert_eq!(
+        found,
+        [
+            (Some(10_001), Some(1), None),
+            (Some(10_001), Some(2), None),
+            (Some(12_001), Some(1), None),
+            (Some(12_001), Some(2), None),
+            (Some(14_001), Some(1), None),
+            (Some(15_001), Some(1), None),
+        ]
+    );
+}
+
+#[test]
 fn a_gap_that_is_open_at_the_end_of_the_capture_was_lost() {
     let flow = "  0.00 a>b S  0 mss 1000 sackok
            0.05 b>a SA 0 ack 1 mss 1000 sackok

@@ -219,7 +219,9 @@ impl Sender {
         let count = timeouts(waited_ns, rto_ns).max(1);
         if missing.is_some() {
             // The retransmission could not come before.
-            most = self.missing.unexplained_since(revealed_ns + srtt_ns / 4 * 3);
+            most = self
+                .missing
+                .unexplained_since(revealed_ns + srtt_ns / 4 * 3);
         }
         let reason = Reason::RepairedLate {
             after_ns: now - revealed_ns,
