@@ -9,7 +9,7 @@ use crate::artefacts::copies::Copies;
 use crate::artefacts::offload::{self, Integrity, Verdict};
 use crate::artefacts::stray::Stray;
 use crate::cwnd::CwndEstimator;
-use crate::handshake::{Handshake, SplitRtt};
+use crate::handshake::{Handshake, SplitRtt, WindowScale};
 use crate::loss::FlowDirection;
 use crate::remote::RemoteSender;
 use crate::rows::{
@@ -21,18 +21,6 @@ use crate::sequence::SequenceSpace;
 
 /// Minimum number of samples to determine the capture point from timestamps.
 const MIN_UPSTREAM_SAMPLES: u64 = 8;
-
-/// The window scale option of a SYN (RFC 7323 §2).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum WindowScale {
-    /// The SYN was not captured.
-    #[default]
-    Unknown,
-    /// The SYN has no such option.
-    Absent,
-    /// Shift count.
-    Shift(u8),
-}
 
 /// SEG.LEN: the sequence space that a segment occupies (RFC 9293 §3.4).
 fn seg_len(segment: &Segment) -> i64 {
@@ -363,9 +351,7 @@ impl Connection {
     /// Processes the options and the time of a SYN.
     fn on_syn(&mut self, index: usize, segment: &Segment) {
         let options = &segment.options;
-        self.scales[index] = options
-            .wscale
-            .map_or(WindowScale::Absent, WindowScale::Shift);
+        self.scales[index] = WindowScale::of_syn(options.wscale);
         self.sack_permitted[index] = options.sack_permitted;
         self.sack_in_use = self.sack_permitted == [true; 2];
         let row = &mut self.senders[index].row;
@@ -385,12 +371,7 @@ impl Connection {
             // RFC 7323 §2.2: the window of a SYN is not scaled.
             return Some(field);
         }
-        match (self.scales[index], self.scales[1 - index]) {
-            (WindowScale::Unknown, _) | (_, WindowScale::Unknown) => None,
-            // RFC 7323 §2.3: the maximum shift count is 14.
-            (WindowScale::Shift(shift), WindowScale::Shift(_)) => Some(field << shift.min(14)),
-            _ => Some(field),
-        }
+        self.scales[index].scaled(field, self.scales[1 - index])
     }
 
     fn unwrap_sack(&self, reverse: usize, ack: i64, segment: &Segment) -> Edges {

@@ -1,4 +1,4 @@
-//! The three-way handshake: its times, its round-trip time, and where on the path the capture was taken.
+//! The three-way handshake: its times, its round-trip time, where on the path the capture was taken, and the window scale.
 
 use hindflight_decoder::{Segment, flags};
 
@@ -31,6 +31,35 @@ impl SplitRtt {
             Vantage::Receiver
         } else {
             Vantage::Middle
+        }
+    }
+}
+
+/// The window scale option of a SYN (RFC 7323 §2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WindowScale {
+    /// The SYN was not captured.
+    #[default]
+    Unknown,
+    /// The SYN has no such option.
+    Absent,
+    /// Shift count.
+    Shift(u8),
+}
+
+impl WindowScale {
+    /// The option of a SYN, if any.
+    pub fn of_syn(shift: Option<u8>) -> Self {
+        shift.map_or(Self::Absent, Self::Shift)
+    }
+
+    /// The window in bytes for the `field` of the end with this option; `None` if one of the two SYNs was not captured.
+    pub fn scaled(self, field: i64, peer: Self) -> Option<i64> {
+        match (self, peer) {
+            (Self::Unknown, _) | (_, Self::Unknown) => None,
+            // RFC 7323 §2.3: the maximum shift count is 14.
+            (Self::Shift(shift), Self::Shift(_)) => Some(field << shift.min(14)),
+            _ => Some(field),
         }
     }
 }
