@@ -32,8 +32,15 @@ impl Aggregation {
     }
 
     /// An ACK at `now` delivered `acked` segments where `bw` was expected; at most `cwnd` can be excess. `round` is there
-    /// if a round begins with it: the rounds that a slot covers now.
-    pub fn update(&mut self, now: Nanos, acked: u64, bw: u64, round: Option<u32>, cwnd: u64) {
+    /// if a round begins with it: the rounds that a slot covers now. Returns whether the excess may be another one now.
+    pub fn update(
+        &mut self,
+        now: Nanos,
+        acked: u64,
+        bw: u64,
+        round: Option<u32>,
+        cwnd: u64,
+    ) -> bool {
         if let Some(slot_rounds) = round {
             self.rounds += 1;
             if self.rounds >= slot_rounds {
@@ -48,7 +55,11 @@ impl Aggregation {
         }
         self.epoch_acked += acked;
         let excess = (self.epoch_acked - expected).min(cwnd);
-        self.max = self.max.max(excess);
+        let grows = excess > self.max;
+        if grows {
+            self.max = excess;
+        }
+        grows || round.is_some()
     }
 
     /// The most excess of the last five to ten rounds, in segments.

@@ -18,6 +18,12 @@ pub fn bandwidth(segments: u64, interval: Nanos) -> u64 {
     (segments * BW_UNIT).checked_div(micros).unwrap_or(0)
 }
 
+/// Whether the bandwidth of segments delivered over an interval is below `bw`. Without a division; an interval of zero is not.
+#[inline]
+pub fn is_below(segments: u64, interval: Nanos, bw: u64) -> bool {
+    segments * BW_UNIT < bw.saturating_mul(interval / MICROSECOND)
+}
+
 /// The same, rounded up (version 3), so that it can grow where it is small.
 pub fn bandwidth_rounded_up(segments: u64, interval: Nanos) -> u64 {
     let micros = interval / MICROSECOND;
@@ -29,7 +35,11 @@ pub fn bandwidth_rounded_up(segments: u64, interval: Nanos) -> u64 {
 
 /// Segments that `bw` delivers in `interval`, rounded down.
 pub fn delivered_in(bw: u64, interval: Nanos) -> u64 {
-    (u128::from(bw) * u128::from(interval / MICROSECOND) / u128::from(BW_UNIT)) as u64
+    let micros = interval / MICROSECOND;
+    if let Some(product) = bw.checked_mul(micros) {
+        return product / BW_UNIT;
+    }
+    (u128::from(bw) * u128::from(micros) / u128::from(BW_UNIT)) as u64
 }
 
 /// Segments of `flight` that are still in it after `wait` at `bw`.
@@ -83,6 +93,17 @@ mod tests {
         assert_eq!(bandwidth(10, 999), 0, "no interval");
         assert_eq!(bandwidth_rounded_up(10, 500 * MILLISECOND), 336);
         assert_eq!(bandwidth_rounded_up(10, 999), 0);
+    }
+
+    #[test]
+    fn a_bandwidth_is_compared_as_if_it_were_divided() {
+        let interval = 500 * MILLISECOND + 999;
+        for segments in [0, 9, 10, 11] {
+            let bw = bandwidth(segments, interval);
+            assert!(!is_below(segments, interval, bw) && is_below(segments, interval, bw + 1));
+        }
+        assert!(is_below(10, interval, u64::MAX), "beyond 64 bits");
+        assert!(!is_below(10, 999, u64::MAX), "no interval");
     }
 
     #[test]

@@ -14,6 +14,8 @@ struct Sample {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MaxFilter {
     best: [Sample; 3],
+    /// In this round no value below this changes anything.
+    news: Sample,
 }
 
 impl MaxFilter {
@@ -23,23 +25,48 @@ impl MaxFilter {
         self.best[0].value
     }
 
-    /// Takes `value` of `round`; values older than `window` rounds no longer count.
-    pub fn update(&mut self, window: u64, round: u64, value: u64) {
-        let new = Sample { round, value };
+    /// No value below this changes anything in `round`.
+    #[inline]
+    pub fn least_news(&self, round: u64) -> u64 {
+        if self.news.round == round {
+            self.news.value
+        } else {
+            0
+        }
+    }
+
+    /// Takes `value` of `round`; values older than `window` rounds no longer count. Returns whether the maximum changes.
+    #[inline(never)]
+    pub fn update(&mut self, window: u64, round: u64, value: u64) -> bool {
+        let before = self.value();
+        let aged = self.take(window, Sample { round, value });
+        let least = self.best[2].value;
+        // What equals samples that are all of this round changes nothing either.
+        let first = self.best.iter().find(|sample| sample.value == least);
+        let repeats = first.is_some_and(|sample| sample.round == round);
+        let value = if aged { 0 } else { least + u64::from(repeats) };
+        self.news = Sample { round, value };
+        self.value() != before
+    }
+
+    /// Returns whether a sample was too old.
+    fn take(&mut self, window: u64, new: Sample) -> bool {
+        let Sample { round, value } = new;
         if value >= self.best[0].value || round - self.best[2].round > window {
             self.best = [new; 3];
-            return;
+            return false;
         }
         if value >= self.best[1].value {
             (self.best[1], self.best[2]) = (new, new);
         } else if value >= self.best[2].value {
             self.best[2] = new;
         }
-        self.age(window, new);
+        self.age(window, new)
     }
 
-    /// Drops what is too old, and where one sample has stood alone for long takes a fresh one as the next best.
-    fn age(&mut self, window: u64, new: Sample) {
+    /// Drops what is too old, and where one sample has stood alone for long takes a fresh one as the next best. Returns whether
+    /// it did.
+    fn age(&mut self, window: u64, new: Sample) -> bool {
         let age = new.round - self.best[0].round;
         if age > window {
             self.best = [self.best[1], self.best[2], new];
@@ -50,12 +77,17 @@ impl MaxFilter {
             (self.best[1], self.best[2]) = (new, new);
         } else if self.best[2].round == self.best[1].round && age > window / 2 {
             self.best[2] = new;
+        } else {
+            return false;
         }
+        true
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -90,5 +122,24 @@ mod tests {
         filter.update(10, 0, 100);
         filter.update(10, 100, 3);
         assert_eq!(filter.value(), 3);
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_no_news_changes_nothing(
+            window in 1_u64..20,
+            values in prop::collection::vec((prop_oneof![3 => Just(0_u64), 1 => 1_u64..4], 0_u64..6), 1..100),
+        ) {
+            let (mut filter, mut thorough) = (MaxFilter::default(), MaxFilter::default());
+            let mut round = 0;
+            for (rounds, value) in values {
+                round += rounds;
+                if value >= filter.least_news(round) {
+                    filter.update(window, round, value);
+                }
+                thorough.update(window, round, value);
+                prop_assert_eq!(filter.best, thorough.best);
+            }
+        }
     }
 }

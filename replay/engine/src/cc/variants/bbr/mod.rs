@@ -8,12 +8,14 @@
 pub(super) mod aggregation;
 pub(super) mod fixed;
 pub(super) mod gains;
+mod inflight;
 mod long_term;
 mod max_filter;
 pub(super) mod output;
 pub(super) mod pacer;
 mod probe_bw_phase;
 pub(super) mod round;
+mod standing;
 #[cfg(test)]
 mod tests;
 
@@ -23,10 +25,10 @@ use std::cmp::Ordering;
 use hindflight_kernels::StreamRng;
 
 use crate::cc::definition::{ControllerParts, Definition};
-use crate::cc::evidence::{AckEvidence, RateSample, RecoveryPhase, Signal, SignalEvidence};
+use crate::cc::evidence::{AckEvidence, RecoveryPhase, Signal, SignalEvidence};
 use crate::cc::params::parameters;
 use crate::sim::time::{MILLISECOND, Nanos, SECOND};
-use aggregation::{Aggregation, MAX_EXTRA, SLOT_ROUNDS};
+use aggregation::{Aggregation, SLOT_ROUNDS};
 use fixed::UNIT;
 use gains::Gains;
 use long_term::{Counts, LongTerm, Step, Verdict};
@@ -35,6 +37,7 @@ use output::Output;
 use pacer::Pacer;
 use probe_bw_phase::{CYCLE_LENGTH, FirstPhases};
 use round::Round;
+use standing::Standing;
 
 parameters! {
     /// Parameters of BBR.
@@ -152,6 +155,8 @@ pub struct Bbr {
     conserving: bool,
     idle_restart: bool,
     counts: Counts,
+    /// None where the model has changed, or may change with any ACK.
+    standing: Option<Standing>,
 }
 
 impl Bbr {
@@ -178,6 +183,7 @@ impl Bbr {
             conserving: false,
             idle_restart: false,
             counts: Counts::default(),
+            standing: None,
         }
     }
 
@@ -220,6 +226,7 @@ impl Bbr {
         };
         self.long_term.reset(self.counts);
         self.aggregation.restart_epoch(now);
+        self.standing = None;
         self.begin_pacing(rtt);
     }
 
@@ -228,7 +235,9 @@ impl Bbr {
         self.output.pacer.begin(self.output.cwnd, rtt, gain);
     }
 
-    /// Every ACK, after the sender has reacted to it.
+    /// Every ACK, after the sender has reacted to it. Inline with all its steps, so that evidence that none of them reads need
+    /// not even be written.
+    #[inline(always)]
     pub fn on_ack(&mut self, ack: &AckEvidence) {
         if ack.delivered > 0 {
             self.counts.delivered_at = ack.now;
@@ -237,12 +246,20 @@ impl Bbr {
         self.counts.lost = ack.lost_total;
         self.update_bandwidth(ack);
         self.update_aggregation(ack);
+        if !self.stands(ack) {
+            self.update_model(ack);
+        }
+        self.set_cwnd(ack);
+    }
+
+    #[inline(always)]
+    fn update_model(&mut self, ack: &AckEvidence) {
         self.update_cycle(ack);
         self.check_full_pipe(ack);
         self.check_drain(ack);
         self.update_min_rtt(ack);
         self.set_pacing(ack.srtt);
-        self.set_cwnd(ack);
+        self.standing = self.standing();
     }
 
     /// A loss: the window does not decrease, but it is saved to return to.
@@ -261,6 +278,7 @@ impl Bbr {
             self.save_cwnd();
         }
         self.recovery_phase = RecoveryPhase::Loss;
+        self.standing = None;
         self.full_pipe.bw = 0;
         self.round.starts = true;
         self.output.cwnd = 1;
@@ -273,11 +291,13 @@ impl Bbr {
         self.full_pipe.bw = 0;
         self.full_pipe.rounds = 0;
         self.long_term.reset(self.counts);
+        self.standing = None;
     }
 
     /// Data is sent again with nothing in flight, after the application had none.
     fn on_restart(&mut self, now: Nanos) {
         self.idle_restart = true;
+        self.standing = None;
         self.aggregation.restart_epoch(now);
         match self.mode {
             Mode::ProbeBw { .. } => self.apply_pacing(UNIT),
@@ -291,8 +311,10 @@ impl Bbr {
         self.long_term.bw().unwrap_or(self.bw.value())
     }
 
+    #[inline(never)]
     fn enter(&mut self, mode: Mode) {
         self.mode = mode;
+        self.standing = None;
         self.gains = Gains::of(mode, &self.params);
     }
 
@@ -306,6 +328,7 @@ impl Bbr {
         }
     }
 
+    #[inline(always)]
     fn update_bandwidth(&mut self, ack: &AckEvidence) {
         self.round.starts = false;
         let Some(sample) = &ack.rate else {
@@ -320,15 +343,24 @@ impl Bbr {
         {
             self.enter_probe_bw();
         }
-        let bw = fixed::bandwidth(sample.delivered, sample.interval);
         // A rate that the application limited says nothing, unless it is greater than all.
-        if !sample.app_limited || bw >= self.bw.value() {
+        let least = if sample.app_limited {
+            self.bw.value()
+        } else {
+            self.bw.least_news(self.round.count)
+        };
+        if !fixed::is_below(sample.delivered, sample.interval, least) {
+            let bw = fixed::bandwidth(sample.delivered, sample.interval);
             let window = self.params.bw_window_rounds.into();
-            self.bw.update(window, self.round.count, bw);
+            if self.bw.update(window, self.round.count, bw) {
+                self.standing = None;
+            }
         }
     }
 
+    #[inline(never)]
     fn sample_long_term(&mut self, losses: bool, app_limited: bool) -> Verdict {
+        self.standing = None;
         if !self.params.long_term {
             return Verdict::None;
         }
@@ -342,22 +374,25 @@ impl Bbr {
         })
     }
 
+    #[inline(always)]
     fn update_aggregation(&mut self, ack: &AckEvidence) {
         if self.params.aggregation && ack.delivered > 0 && ack.rate.is_some() {
             let (acked, bw) = (u64::from(ack.delivered), self.model_bw());
             let round = self.round.starts.then_some(SLOT_ROUNDS);
-            self.aggregation
-                .update(ack.now, acked, bw, round, self.output.cwnd);
+            let cwnd = self.output.cwnd;
+            if (self.aggregation).update(ack.now, acked, bw, round, cwnd) {
+                self.standing = None;
+            }
         }
     }
 
+    #[inline(always)]
     fn update_cycle(&mut self, ack: &AckEvidence) {
         let Mode::ProbeBw { phase, since } = self.mode else {
             return;
         };
         let lasted = self.counts.delivered_at.saturating_sub(since);
-        let flight = (ack.prior_flight, ack.paced_for());
-        if self.phase_is_over(lasted, ack.newly_lost > 0, flight) {
+        if self.phase_is_over(lasted, ack) {
             self.enter(Mode::ProbeBw {
                 phase: (phase + 1) % CYCLE_LENGTH,
                 since: self.counts.delivered_at,
@@ -367,10 +402,12 @@ impl Bbr {
 
     /// A phase lasts a minimum round-trip time. Probing goes on until the flight has grown or something was lost;
     /// draining ends as soon as the flight fits.
-    fn phase_is_over(&self, lasted: Nanos, lost: bool, flight: (u32, Nanos)) -> bool {
+    #[inline(always)]
+    fn phase_is_over(&self, lasted: Nanos, ack: &AckEvidence) -> bool {
         let whole = self.min_rtt.value.is_some_and(|min| lasted > min);
         let gain = self.pacing_gain();
-        let flight = || self.flight_when_sent(flight);
+        let lost = ack.newly_lost > 0;
+        let flight = || self.flight_when_sent(ack.prior_flight, ack);
         match gain.cmp(&UNIT) {
             Ordering::Equal => whole,
             Ordering::Greater => whole && (lost || flight() >= self.inflight(gain)),
@@ -378,38 +415,10 @@ impl Bbr {
         }
     }
 
-    /// What will be in flight when pacing lets the next segment leave, after a wait.
-    fn flight_when_sent(&self, (flight, wait): (u32, Nanos)) -> u64 {
-        let own = if self.pacing_gain() > UNIT {
-            self.output.pacer.burst_goal()
-        } else {
-            0
-        };
-        fixed::left_after(u64::from(flight) + own, self.model_bw(), wait)
-    }
-
-    /// Segments to have in flight for a gain, with allowance for bursts at both ends.
-    fn inflight(&self, gain: u64) -> u64 {
-        self.with_bursts(self.bdp(self.bw.value(), gain))
-    }
-
-    fn bdp(&self, bw: u64, gain: u64) -> u64 {
-        match self.min_rtt.value {
-            Some(min) => fixed::bdp(bw, min, gain),
-            None => INITIAL_WINDOW,
-        }
-    }
-
-    /// With three bursts more, an even number, and room to probe.
-    fn with_bursts(&self, segments: u64) -> u64 {
-        let even = (self.output.pacer.with_bursts(segments) + 1) & !1;
-        let probing = matches!(self.mode, Mode::ProbeBw { phase: 0, .. });
-        even + if probing { 2 } else { 0 }
-    }
-
+    #[inline(always)]
     fn check_full_pipe(&mut self, ack: &AckEvidence) {
-        let limited = |sample: RateSample| sample.app_limited;
-        if self.full_pipe.reached || !self.round.starts || ack.rate.is_some_and(limited) {
+        let limited = ack.rate.as_ref().is_some_and(|sample| sample.app_limited);
+        if self.full_pipe.reached || !self.round.starts || limited {
             return;
         }
         let increase = fixed::gain(self.params.full_bw_growth);
@@ -423,13 +432,14 @@ impl Bbr {
         pipe.reached = pipe.rounds >= self.params.full_bw_rounds;
     }
 
+    #[inline(always)]
     fn check_drain(&mut self, ack: &AckEvidence) {
         if self.in_startup() && self.full_pipe.reached {
             self.enter(Mode::Drain);
             self.output.ssthresh = self.inflight(UNIT) as f64;
         }
         if matches!(self.mode, Mode::Drain)
-            && self.flight_when_sent((ack.flight, ack.paced_for())) <= self.inflight(UNIT)
+            && self.flight_when_sent(ack.flight, ack) <= self.inflight(UNIT)
         {
             self.enter_probe_bw();
         }
@@ -443,6 +453,7 @@ impl Bbr {
         });
     }
 
+    #[inline(always)]
     fn update_min_rtt(&mut self, ack: &AckEvidence) {
         let expired = self.min_rtt_has_expired(ack);
         if let Some(rtt) = ack.rtt
@@ -468,18 +479,19 @@ impl Bbr {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn min_rtt_has_expired(&self, ack: &AckEvidence) -> bool {
         ack.now > self.min_rtt.seen_at + self.min_rtt_window
     }
 
-    #[inline]
+    #[inline(always)]
     fn is_new_min_rtt(&self, ack: &AckEvidence) -> bool {
         let lessens = |rtt| self.min_rtt.value.is_none_or(|min| rtt < min);
         ack.rtt.is_some_and(lessens)
     }
 
     /// `PROBE_RTT` lasts 200 ms and a round from when the flight has fallen.
+    #[inline(always)]
     fn stay_in_probe_rtt(&mut self, ack: &AckEvidence) {
         let round_start = self.round.starts;
         let Mode::ProbeRtt { until, round_done } = &mut self.mode else {
@@ -498,6 +510,7 @@ impl Bbr {
         }
     }
 
+    #[inline(never)]
     fn leave_probe_rtt_if_done(&mut self, now: Nanos) {
         let Mode::ProbeRtt {
             until: Some(until), ..
@@ -523,6 +536,7 @@ impl Bbr {
         self.output.save_cwnd(whole);
     }
 
+    #[inline(never)]
     fn set_pacing(&mut self, srtt: Option<Nanos>) {
         if self.output.pacer.lacks_rtt() && srtt.is_some() {
             self.begin_pacing(srtt);
@@ -536,11 +550,18 @@ impl Bbr {
         self.output.pacer.set(bw, gain, self.full_pipe.reached);
     }
 
+    #[inline(always)]
     fn set_cwnd(&mut self, ack: &AckEvidence) {
         let acked = u64::from(ack.delivered);
-        if acked > 0 && !self.recover_or_restore(ack, acked) {
-            let target = self.bdp(self.model_bw(), self.gains.cwnd) + self.aggregation_allowance();
-            let target = self.with_bursts(target);
+        let recovers = ack.newly_lost > 0
+            || ack.recovery_phase != RecoveryPhase::None
+            || self.recovery_phase != RecoveryPhase::None
+            || self.conserving;
+        if acked > 0 && !(recovers && self.recover_or_restore(ack, acked)) {
+            let target = self
+                .standing
+                .map_or_else(|| self.target(), |now| now.target);
+            debug_assert_eq!(target, self.target());
             if self.full_pipe.reached {
                 self.output.cwnd = (self.output.cwnd + acked).min(target);
             } else if self.output.cwnd < target || ack.delivered_total < INITIAL_WINDOW {
@@ -553,15 +574,8 @@ impl Bbr {
         }
     }
 
-    fn aggregation_allowance(&self) -> u64 {
-        if !self.full_pipe.reached {
-            return 0;
-        }
-        let max = fixed::delivered_in(self.model_bw(), MAX_EXTRA);
-        self.aggregation.extra_acked().min(max)
-    }
-
     /// Packet conservation in the first round of recovery, and the old window after it; returns whether it governs.
+    #[inline(always)]
     fn recover_or_restore(&mut self, ack: &AckEvidence, acked: u64) -> bool {
         let delivering = u64::from(ack.flight) + acked;
         self.output.cwnd = self.output.cwnd.saturating_sub(ack.newly_lost).max(1);

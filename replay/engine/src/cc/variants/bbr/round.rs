@@ -17,7 +17,7 @@ pub struct Round {
 
 impl Round {
     /// Takes the sample of an ACK; returns whether a round begins with it.
-    #[inline]
+    #[inline(always)]
     pub fn take(&mut self, sample: &RateSample, ack: &AckEvidence) -> bool {
         self.starts = sample.prior_delivered >= self.end;
         if self.starts {
@@ -28,6 +28,7 @@ impl Round {
     }
 
     /// The round under way ends no sooner than with what leaves from now on.
+    #[inline(always)]
     pub fn restart(&mut self, ack: &AckEvidence) {
         self.end = ack.delivered_total;
     }

@@ -1,6 +1,7 @@
 //! Every state change of BBR, by evidence made by hand: a path of 100 segments a second and 500 ms.
 
 use hindflight_kernels::{Purpose, StreamKey, StreamRng};
+use proptest::prelude::*;
 
 use super::fixed::{UNIT, bandwidth};
 use super::*;
@@ -267,7 +268,7 @@ fn draining_ends_early_when_the_flight_fits() {
 #[test]
 fn the_window_of_probing_is_twice_the_product_with_bursts_and_aggregates() {
     let mut path = Path::probing(&[("first_phases", 2.0)]);
-    path.bbr.aggregation = Aggregation::default();
+    (path.bbr.aggregation, path.bbr.standing) = (Aggregation::default(), None);
     path.bbr.params.aggregation = false;
     path.bbr.output.cwnd = 500;
     path.ack(MILLISECOND, 1, 100, |_| {});
@@ -468,4 +469,108 @@ fn a_policer_sets_the_rate_and_stops_the_cycle() {
         });
     }
     assert!(blind.bbr.output.pace().pkts_per_s > 70.0);
+}
+
+/// What a connection shows BBR next.
+#[derive(Clone, Debug)]
+enum Shown {
+    /// An ACK after so many milliseconds: segments and their rate, the round-trip time, what is in flight, whether a round
+    /// begins with it.
+    Ack(u64, u32, u64, u64, u32, bool),
+    /// The same of a rate that the application limited; of no rate at all; with losses, in recovery or not.
+    Limited(u64),
+    NoRate,
+    Lost(u64, RecoveryPhase),
+    /// An idle time of so many milliseconds ends.
+    Restart(u64),
+    Timeout,
+    Undo,
+}
+
+fn shown() -> impl Strategy<Value = Shown> {
+    let phase = prop::sample::select(vec![
+        RecoveryPhase::None,
+        RecoveryPhase::Recovery,
+        RecoveryPhase::Loss,
+    ]);
+    prop_oneof![
+        20 => (0_u64..60, 0_u32..20, 90_u64..104, 490_u64..530, 0_u32..80, prop::bool::weighted(0.1))
+            .prop_map(|(wait, delivered, per_s, rtt, flight, round)| {
+                Shown::Ack(wait, delivered, per_s, rtt, flight, round)
+            }),
+        1 => (500_u64..12_000).prop_map(|wait| Shown::Ack(wait, 1, 100, 500, 0, true)),
+        1 => (50_u64..120).prop_map(Shown::Limited),
+        1 => Just(Shown::NoRate),
+        1 => (1_u64..9, phase).prop_map(|(lost, phase)| Shown::Lost(lost, phase)),
+        1 => (1_u64..20_000).prop_map(Shown::Restart),
+        1 => Just(Shown::Timeout),
+        1 => Just(Shown::Undo),
+    ]
+}
+
+impl Path {
+    fn show(&mut self, shown: &Shown) {
+        let prior = self.bbr.round.end;
+        match *shown {
+            Shown::Ack(wait, delivered, per_s, rtt, flight, round) => {
+                self.ack.flight = flight;
+                self.ack.prior_flight = flight + delivered;
+                self.ack(wait * MILLISECOND, delivered, per_s, |ack| {
+                    ack.rtt = Some(rtt * MILLISECOND);
+                    if round {
+                        start_round(ack, prior);
+                    }
+                });
+            }
+            Shown::Limited(per_s) => self.ack(MILLISECOND, 1, per_s, |ack| {
+                if let Some(sample) = &mut ack.rate {
+                    sample.app_limited = true;
+                }
+            }),
+            Shown::NoRate => self.ack(MILLISECOND, 1, 1, |ack| ack.rate = None),
+            Shown::Lost(lost, phase) => self.ack(MILLISECOND, 1, 100, |ack| {
+                (ack.newly_lost, ack.recovery_phase) = (lost, phase);
+                start_round(ack, prior);
+            }),
+            Shown::Restart(wait) => {
+                self.ack.now += wait * MILLISECOND;
+                self.bbr.on_restart(self.ack.now);
+            }
+            Shown::Timeout => self.bbr.on_timeout(&SignalEvidence {
+                now: self.ack.now,
+                flight: 10.0,
+                lost_total: self.ack.lost_total,
+                signal: Signal::Timeout,
+            }),
+            Shown::Undo => self.bbr.undo(),
+        }
+    }
+
+    fn state(&self) -> String {
+        let standing = None;
+        format!(
+            "{:?}",
+            Bbr {
+                standing,
+                ..self.bbr.clone()
+            }
+        )
+    }
+}
+
+proptest! {
+    #[test]
+    fn steps_are_skipped_only_where_they_would_do_nothing(
+        first in 0_u32..9,
+        steps in prop::collection::vec(shown(), 1..200),
+    ) {
+        let values = [("first_phases", f64::from(first))];
+        let (mut path, mut thorough) = (Path::probing(&values), Path::probing(&values));
+        for step in &steps {
+            thorough.bbr.standing = None;
+            path.show(step);
+            thorough.show(step);
+            prop_assert_eq!(path.state(), thorough.state(), "{:?}", step);
+        }
+    }
 }
