@@ -63,8 +63,8 @@ pub struct Window {
     pub ssthresh: f64,
 }
 
-/// How fast segments may leave.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// How fast segments may leave. By default none leaves.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Pace {
     /// Segments per second; infinite for at once.
     pub pkts_per_s: f64,
@@ -217,7 +217,7 @@ impl Controller {
     }
 
     /// Congestion window and slow start threshold.
-    #[inline]
+    #[inline(always)]
     pub fn window(&self) -> Window {
         match self {
             Self::Windowed(windowed) => windowed.window(),
@@ -266,14 +266,37 @@ impl Controller {
         }
     }
 
-    /// An ACK, after the sender has reacted to it: outside fast recovery, and for a model of the path in it too.
-    #[inline]
-    pub fn on_ack(&mut self, ack: &AckEvidence) {
+    /// An ACK, after the sender has reacted to it: outside fast recovery, and for a model of the path in it too. Returns whether
+    /// the controller now holds back by itself: rates sampled meanwhile count as limited by the application.
+    pub fn on_ack(&mut self, ack: &AckEvidence) -> bool {
+        self.on_ack_by(|_, _| *ack)
+    }
+
+    /// The same, of evidence that is made of cwnd and of whether the window still opens: only as far as the controller reads it.
+    #[inline(always)]
+    pub fn on_ack_by(&mut self, evidence: impl FnOnce(f64, bool) -> AckEvidence) -> bool {
         match self {
-            Self::Windowed(windowed) => windowed.on_ack(ack),
-            Self::Bbr(bbr) => bbr.on_ack(ack),
-            Self::Bbr3(bbr) => bbr.on_ack(ack),
-            Self::External(external) => external.notify(&ControllerEvent::Ack(*ack)),
+            Self::Windowed(windowed) => {
+                let cwnd = windowed.window().cwnd;
+                windowed.on_ack(&evidence(cwnd, windowed.in_slow_start()));
+                false
+            }
+            Self::Bbr(bbr) => {
+                let cwnd = bbr.output.window().cwnd;
+                bbr.on_ack(&evidence(cwnd, bbr.in_startup()));
+                bbr.holds_back()
+            }
+            Self::Bbr3(bbr) => {
+                let cwnd = bbr.output.window().cwnd;
+                bbr.on_ack(&evidence(cwnd, bbr.in_startup()));
+                bbr.holds_back()
+            }
+            Self::External(external) => {
+                let window = *external.window();
+                let ack = evidence(window.cwnd, window.in_slow_start());
+                external.notify(&ControllerEvent::Ack(ack));
+                false
+            }
         }
     }
 
@@ -352,23 +375,13 @@ impl Controller {
     }
 
     /// How segments may leave with `outstanding` of them in flight.
-    #[inline]
+    #[inline(always)]
     pub fn pace(&self, srtt: Option<Nanos>, outstanding: u32) -> Pace {
         match self {
             Self::Windowed(windowed) => windowed.pace(srtt, outstanding),
             Self::Bbr(bbr) => bbr.output.pace(),
             Self::Bbr3(bbr) => bbr.output.pace(),
             Self::External(external) => external.pace(),
-        }
-    }
-
-    /// Whether it holds back by itself: rates sampled meanwhile count as limited by the application.
-    #[inline]
-    pub fn holds_back(&self) -> bool {
-        match self {
-            Self::Windowed(_) | Self::External(_) => false,
-            Self::Bbr(bbr) => bbr.holds_back(),
-            Self::Bbr3(bbr) => bbr.holds_back(),
         }
     }
 }

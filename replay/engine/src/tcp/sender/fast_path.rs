@@ -169,33 +169,23 @@ impl Sender {
         true
     }
 
-    #[inline(always)]
-    fn sample_rate_fast(&mut self, covered: Covered, now: Nanos) -> Option<RateSample> {
-        let rates = self.rates.as_mut()?;
+    /// A model of the path sees every ACK.
+    #[inline(never)]
+    fn notify_model_fast(&mut self, news: News) {
+        let Some(rates) = &mut self.rates else {
+            return;
+        };
+        let News { covered, now, .. } = news;
         let newest = Newest {
             number: covered.newest,
             sent_at: covered.newest_sent_at,
         };
-        rates.on_ack(now, covered.segments, Some(newest), self.rtt.min_rtt())
-    }
-
-    /// A model of the path sees every ACK.
-    #[inline(never)]
-    fn notify_model_fast(&mut self, news: News) {
-        let rate = self.sample_rate_fast(news.covered, news.now);
-        let mut evidence = AckEvidence {
-            delivered_total: self.rates.as_ref().map_or(0, |rates| rates.delivered()),
-            rate,
-            ..self.fast_evidence(news)
-        };
-        self.observe_fast(&mut evidence);
-        self.controller.on_ack(&evidence);
-        self.update_pacing();
-        if self.controller.holds_back()
-            && let Some(rates) = &mut self.rates
-        {
-            rates.limit_by_application(self.board.pipe());
+        let rate = rates.on_ack(now, covered.segments, Some(newest), self.rtt.min_rtt());
+        let delivered_total = rates.delivered();
+        if self.show_fast(news, rate, delivered_total) {
+            self.limit_rates();
         }
+        self.update_pacing();
     }
 
     /// Whether the controller must see an ACK. Not if the ACK cannot change it, nor if what it counts is all that the
@@ -224,37 +214,21 @@ impl Sender {
 
     #[inline(never)]
     fn notify_fast(&mut self, news: News) {
-        let mut evidence = self.fast_evidence(news);
-        self.observe_fast(&mut evidence);
-        self.controller.on_ack(&evidence);
+        self.show_fast(news, None, 0);
     }
 
-    /// Shows the evidence to a controller that observes every ACK, which may change the window by it.
+    /// Shows an ACK to the controller. Returns what its `on_ack` does.
     #[inline(always)]
-    fn observe_fast(&mut self, evidence: &mut AckEvidence) {
-        if !self.capabilities.observes {
-            return;
-        }
-        let delivered = self.newly_reported(evidence.delivered, false);
-        self.controller.observe(&AckEvidence {
-            delivered,
-            ..*evidence
-        });
-        evidence.window_pkts = self.controller.window().cwnd;
-        evidence.cwnd_limited = self.is_cwnd_limited();
-    }
-
-    /// What the ACK means to a controller, but for rates.
-    #[inline(always)]
-    fn fast_evidence(&self, news: News) -> AckEvidence {
+    fn show_fast(&mut self, news: News, rate: Option<RateSample>, delivered_total: u64) -> bool {
         let News {
             covered,
             acked_bytes,
             prior_flight,
             now,
         } = news;
-        let cwnd = self.controller.window().cwnd;
-        AckEvidence {
+        let observed =
+            (self.capabilities.observes).then(|| self.newly_reported(covered.segments, false));
+        let evidence = |cwnd: f64, in_slow_start: bool| AckEvidence {
             now,
             delivered: covered.segments,
             acked_bytes,
@@ -265,16 +239,22 @@ impl Sender {
             prior_flight,
             newly_lost: 0,
             lost_total: self.board.lost_total(),
-            delivered_total: 0,
-            rate: None,
+            delivered_total,
+            rate,
             paced_until: self.pacer.as_ref().map_or(0, Pacer::release),
             recovery_phase: RecoveryPhase::None,
             ecn_echo: false,
             snd_una: self.snd_una,
             snd_nxt: self.snd_nxt,
             window_pkts: cwnd,
-            cwnd_limited: (self.usage).is_limited(cwnd, self.controller.in_slow_start()),
+            cwnd_limited: self.usage.is_limited(cwnd, || in_slow_start),
+        };
+        if let Some(delivered) = observed {
+            let cwnd = self.controller.window().cwnd;
+            let seen = evidence(cwnd, self.controller.in_slow_start());
+            self.controller.observe(&AckEvidence { delivered, ..seen });
         }
+        self.controller.on_ack_by(evidence)
     }
 
     /// Whether the connection is on the fast path and has data in flight, so that nothing restarts after an idle time.

@@ -400,10 +400,15 @@ impl Sender {
     pub(in crate::tcp) fn follow_model(&mut self, ack: &Ack) {
         self.notify_losses();
         let evidence = self.evidence(ack);
-        self.controller.on_ack(&evidence);
-        if self.controller.holds_back()
-            && let Some(rates) = &mut self.rates
-        {
+        if self.controller.on_ack(&evidence) {
+            self.limit_rates();
+        }
+    }
+
+    /// What is in the network now counts as limited by the application, for lack of data or of a window.
+    #[inline]
+    pub(in crate::tcp) fn limit_rates(&mut self) {
+        if let Some(rates) = &mut self.rates {
             rates.limit_by_application(self.board.pipe());
         }
     }
@@ -580,9 +585,7 @@ impl Sender {
     /// The last round was limited by cwnd, not by the application or the receiver's window.
     #[inline(always)]
     pub(in crate::tcp) fn is_cwnd_limited(&self) -> bool {
-        self.usage.is_limited(
-            self.controller.window().cwnd,
-            self.controller.in_slow_start(),
-        )
+        let cwnd = self.controller.window().cwnd;
+        (self.usage).is_limited(cwnd, || self.controller.in_slow_start())
     }
 }

@@ -36,7 +36,7 @@ pub struct Pacer {
     /// What a full segment takes, and its octets.
     full: (Nanos, u32),
     /// What these were worked out from last.
-    set_for: Option<(Pace, Option<Nanos>)>,
+    set_for: (Pace, Option<Nanos>),
     /// The next burst may leave from here on.
     release: Nanos,
     /// What the last burst left later than it might have: it may shorten the wait by half at most.
@@ -66,19 +66,19 @@ impl Pacer {
     }
 
     /// Sets the pace of segments of `smss_bytes`.
-    #[inline]
+    #[inline(always)]
     pub fn set_pace(&mut self, pace: Pace, smss_bytes: u32, min_rtt: Option<Nanos>) {
-        let given = Some((pace, min_rtt));
+        let given = (pace, min_rtt);
         if given != self.set_for {
             self.set_for = given;
-            self.bytes_per_s = pace.pkts_per_s * f64::from(smss_bytes);
-            self.keeps_rate = self.bytes_per_s.is_finite() && self.bytes_per_s > 0.0;
             self.work_out(pace, smss_bytes, min_rtt);
         }
     }
 
     #[inline(never)]
     fn work_out(&mut self, pace: Pace, smss_bytes: u32, min_rtt: Option<Nanos>) {
+        self.bytes_per_s = pace.pkts_per_s * f64::from(smss_bytes);
+        self.keeps_rate = self.bytes_per_s.is_finite() && self.bytes_per_s > 0.0;
         self.full = (self.duration(smss_bytes), smss_bytes);
         let halvings = min_rtt.unwrap_or(Nanos::MAX) / BURST_HALVING;
         let near = if halvings < BURST_HALVINGS {
@@ -140,7 +140,7 @@ impl Pacer {
 
 impl Sender {
     /// Takes over the pace of the controller.
-    #[inline]
+    #[inline(always)]
     pub(in crate::tcp) fn update_pacing(&mut self) {
         if self.pacer.is_none() {
             return;

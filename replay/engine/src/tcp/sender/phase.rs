@@ -64,8 +64,8 @@ impl CwndUsage {
 
     /// Whether cwnd counts as used: in slow start half of it is enough.
     #[inline(always)]
-    pub fn is_limited(&self, cwnd: f64, in_slow_start: bool) -> bool {
-        self.limited || in_slow_start && cwnd < 2.0 * f64::from(self.max_outstanding)
+    pub fn is_limited(&self, cwnd: f64, in_slow_start: impl FnOnce() -> bool) -> bool {
+        self.limited || cwnd < 2.0 * f64::from(self.max_outstanding) && in_slow_start()
     }
 
     /// Something other than cwnd stopped transmission last.

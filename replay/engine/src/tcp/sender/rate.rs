@@ -141,7 +141,7 @@ impl RateSampler {
 
     /// Draft §3.3: an ACK delivers `delivered` segments, the newest of them `newest`. There is no sample above one flight per
     /// `min_rtt`.
-    #[inline]
+    #[inline(always)]
     pub fn on_ack(
         &mut self,
         now: Nanos,

@@ -172,10 +172,8 @@ impl Sender {
     #[inline]
     fn note_no_data(&mut self, now: Nanos) {
         self.note_usage(false, now);
-        if let Some(rates) = &mut self.rates
-            && self.write_end - self.snd_nxt < u64::from(self.params.smss_bytes)
-        {
-            rates.limit_by_application(self.board.pipe());
+        if self.write_end - self.snd_nxt < u64::from(self.params.smss_bytes) {
+            self.limit_rates();
         }
     }
 
@@ -300,7 +298,7 @@ impl Sender {
         }
         self.board.push(seq, len, now);
         if self.rates.is_some() {
-            self.note_departure(self.board.last(), idle, now);
+            self.note_departure(fast, self.board.last(), idle, now);
         }
         self.snd_nxt += u64::from(len);
         if u32::from(len) < self.params.smss_bytes {
@@ -347,7 +345,7 @@ impl Sender {
         self.board.retransmit(number, now);
         self.undo_state.note_retransmission(now);
         if self.rates.is_some() {
-            self.note_departure(Some(number), idle, now);
+            self.note_departure(false, Some(number), idle, now);
         }
         self.counters.retransmissions += 1;
         let (seq, len) = self.board.span(number);
@@ -361,15 +359,17 @@ impl Sender {
     }
 
     /// Notes what segment `number` knows of the rate so far; `idle`: no other segment is in flight.
-    fn note_departure(&mut self, number: Option<u64>, idle: bool, now: Nanos) {
+    #[inline(always)]
+    fn note_departure(&mut self, fast: bool, number: Option<u64>, idle: bool, now: Nanos) {
         let (Some(rates), Some(number), Some(first)) =
             (&mut self.rates, number, self.board.first())
         else {
             return;
         };
+        let outstanding = self.board.outstanding();
         let network = Network {
-            outstanding: self.board.outstanding(),
-            flight: self.board.pipe(),
+            outstanding,
+            flight: if fast { outstanding } else { self.board.pipe() },
             lost_total: self.board.lost_total(),
         };
         rates.on_send(number, first, network, now);

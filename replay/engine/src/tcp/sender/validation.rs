@@ -91,7 +91,7 @@ impl Sender {
         }
         self.window_use.snd_nxt = self.snd_nxt;
         let cwnd = self.controller.window().cwnd;
-        if self.usage.is_limited(cwnd, self.controller.in_slow_start()) {
+        if (self.usage).is_limited(cwnd, || self.controller.in_slow_start()) {
             self.window_use.restart(now);
         } else {
             self.note_unused_window(now);
