@@ -47,15 +47,14 @@ impl Histogram {
         if let Some(count) = self.counts.get_mut(index.wrapping_sub(self.first)) {
             *count += repeats;
         } else {
-            self.add_buckets(index);
-            self.counts[index - self.first] = repeats;
+            self.add_bucket(index, repeats);
         }
     }
 
-    /// Adds empty buckets as far as number `index`.
+    /// Adds bucket number `index`, of `count` values, and empty ones as far as that.
     #[cold]
     #[inline(never)]
-    fn add_buckets(&mut self, index: usize) {
+    fn add_bucket(&mut self, index: usize, count: u64) {
         if self.counts.is_empty() {
             self.first = index;
         }
@@ -65,6 +64,7 @@ impl Histogram {
         if self.counts.len() <= index - self.first {
             self.counts.resize(index - self.first + 1, 0);
         }
+        self.counts[index - self.first] = count;
     }
 
     /// The same histogram with every value in its bucket.

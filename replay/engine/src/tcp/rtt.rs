@@ -16,6 +16,8 @@ pub struct RttEstimator {
     granularity: Nanos,
     base_rto: Nanos,
     backoff: u32,
+    /// The timeout, backed off and bounded.
+    rto: Nanos,
     srtt: Option<Nanos>,
     rttvar: Nanos,
     min_rtt: Nanos,
@@ -48,6 +50,7 @@ impl RttEstimator {
             granularity: params.clock_granularity_ns,
             base_rto: params.initial_rto_ns,
             backoff: 0,
+            rto: params.initial_rto_ns.min(params.max_rto_ns),
             srtt: None,
             rttvar: 0,
             min_rtt: Nanos::MAX,
@@ -72,7 +75,7 @@ impl RttEstimator {
             }
         }
         // RFC 6298 §5 (5.7) with Karn: a fresh sample ends the backoff.
-        self.backoff = 0;
+        self.end_backoff();
     }
 
     /// Restarts with `rtt`, that of another path.
@@ -116,7 +119,8 @@ impl RttEstimator {
                 // A path that got faster must not raise the timeout: an eighth of the step.
                 step /= 8;
             }
-            v.deviation = v.deviation.saturating_add_signed(step);
+            // By at most a quarter less than the deviation itself.
+            v.deviation = v.deviation.wrapping_add_signed(step);
             self.srtt = Some((7 * srtt + rtt) / 8);
             v.round_max = v.round_max.max(v.deviation);
             self.rttvar = self.rttvar.max(v.round_max);
@@ -193,13 +197,16 @@ impl RttEstimator {
     }
 
     /// The next timeout is not backed off.
+    #[inline]
     pub fn end_backoff(&mut self) {
         self.backoff = 0;
+        self.rto = self.base_rto.min(self.max_rto);
     }
 
     /// RFC 6298 §5.5: doubles the timeout.
     pub fn back_off(&mut self) {
         self.backoff += 1;
+        self.rto = (self.base_rto.saturating_mul(1 << self.backoff.min(30))).min(self.max_rto);
         if self.rule == RtoRule::Ns2 && self.backoff > NS2_BACKOFFS {
             self.ticks.distrust();
         }
@@ -208,12 +215,7 @@ impl RttEstimator {
     /// The timeout, backed off and bounded (RFC 6298 §2.5).
     #[inline]
     pub fn rto(&self) -> Nanos {
-        if self.backoff == 0 {
-            return self.base_rto.min(self.max_rto);
-        }
-        self.base_rto
-            .saturating_mul(1 << self.backoff.min(30))
-            .min(self.max_rto)
+        self.rto
     }
 
     /// Smoothed round-trip time; none before the first sample.

@@ -40,8 +40,14 @@ impl Timer {
     pub fn set_ticks(&mut self, now: Nanos, delay: Nanos) {
         (self.set_at, self.delay, self.in_ticks) = (now, delay, true);
         if now + delay < self.armed {
-            self.armed = self.armed.min(self.deadline());
+            self.arm();
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn arm(&mut self) {
+        self.armed = self.armed.min(self.deadline());
     }
 
     /// Stops the timer.

@@ -16,7 +16,6 @@ use crate::sim::node::{Endpoint, Node};
 use crate::sim::packet_pool::PacketHandle;
 use crate::sim::time::{NEVER, Nanos};
 use crate::sim::trace::Tap;
-use crate::tcp::sender::Sender;
 
 /// Numbers of the node that sends and of the one that receives.
 const SOURCE: usize = 0;
@@ -44,6 +43,15 @@ pub fn is_possible<T: Tap>(
         && network.is_foreseeable(way)
 }
 
+/// What a visit of the sending end comes to.
+#[derive(Clone, Copy, Debug, Default)]
+struct Visit {
+    /// Its deadline is another one now.
+    moves: bool,
+    /// The connection is over: then the run closes its books before anything else.
+    over: bool,
+}
+
 impl<T: Tap> World<'_, T> {
     /// Visits one of the ends, and lets the receiving one process what has been sent to it.
     #[inline]
@@ -64,13 +72,14 @@ impl<T: Tap> World<'_, T> {
         let mut more = if self.unobserved { MAX_CALLS } else { 0 };
         let (mut came, mut now) = (came, now);
         loop {
-            if self.let_source_send(came, now) {
+            let Visit { moves, over } = self.let_source_send(came, now);
+            if moves {
                 self.call_source();
             }
             if !self.network.lane_is_clear() {
                 return self.work_ahead(now);
             }
-            if more == 0 || self.may_end && self.source_has_ended() {
+            if more == 0 || over {
                 return;
             }
             more -= 1;
@@ -89,8 +98,7 @@ impl<T: Tap> World<'_, T> {
         let mut more = MAX_CALLS;
         let (mut came, mut now) = (came, now);
         loop {
-            self.let_source_send(came, now);
-            let over = self.may_end && self.source_has_ended();
+            let Visit { over, .. } = self.let_source_send(came, now);
             if more == 0 || over || !self.network.lane_is_clear() {
                 break;
             }
@@ -112,23 +120,16 @@ impl<T: Tap> World<'_, T> {
         }
     }
 
-    /// Whether the connection is over: then the run closes its books before anything else.
-    fn source_has_ended(&self) -> bool {
-        let sender = self.nodes.first().and_then(Node::sender);
-        sender.is_some_and(Sender::has_ended)
-    }
-
     #[inline]
     fn call_source(&mut self) {
         self.network.call(SOURCE, self.source_deadline);
     }
 
-    /// Lets the sending end take what has come, and the receiving end what it sends. Returns whether the deadline of the
-    /// former is another one now.
+    /// Lets the sending end take what has come, and the receiving end what it sends.
     #[inline(always)]
-    fn let_source_send(&mut self, came: Option<PacketHandle>, now: Nanos) -> bool {
+    fn let_source_send(&mut self, came: Option<PacketHandle>, now: Nanos) -> Visit {
         let [Node::Source(source), Node::Sink(sink)] = &mut self.nodes[..] else {
-            return false;
+            return Visit::default();
         };
         let (network, mut free) = (&mut self.network, came);
         network.hand(&mut **source, came, now);
@@ -160,7 +161,8 @@ impl<T: Tap> World<'_, T> {
         let deadline = source.next_deadline();
         let moves = deadline != self.source_deadline;
         self.source_deadline = deadline;
-        moves
+        let over = self.may_end && source.sender().has_ended();
+        Visit { moves, over }
     }
 
     /// Lets the receiving end take what is on the lane, and do what it has to do in between.

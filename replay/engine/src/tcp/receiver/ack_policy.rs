@@ -125,15 +125,19 @@ impl AckPolicy {
     /// Payload came in order; `window_bytes` is the window promised when it did.
     #[inline(always)]
     pub fn note_arrival(&mut self, window_bytes: u64, now: Nanos) {
-        let Some(last) = self.last_data_at.replace(now) else {
+        if !self.rules.adapts_delay {
+            if self.last_data_at.replace(now).is_none() {
+                self.refill_quick(window_bytes);
+            }
+            return;
+        }
+        let tick = jiffies::down(now);
+        let Some(last) = self.last_data_at.replace(tick) else {
             self.refill_quick(window_bytes);
             return;
         };
-        if !self.rules.adapts_delay {
-            return;
-        }
         // Deviation: as Linux, the delay follows the spacing of segments (RFC 5681 §4.2 asks for 500 ms at most).
-        let pause = jiffies::down(now) - jiffies::down(last);
+        let pause = tick - last;
         let half = jiffies::down(self.delay / 2);
         if pause <= self.shortest_delay / 2 {
             self.delay = half + self.shortest_delay / 2;

@@ -85,13 +85,13 @@ impl Receiver {
         })
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn move_edge(&mut self) {
         let max = 0xFFFF << self.wscale;
         let (window, promised) = (self.free_window(), self.edge.saturating_sub(self.rcv_nxt));
         let window = if self.growing.is_some() {
             // Linux (`tcp_select_window`): an advertised right edge does not move back, to the unit.
-            window.max(self.scale_up(promised)).min(max)
+            self.scale_up(window.max(promised)).min(max)
         } else {
             (window.min(max) >> self.wscale << self.wscale).max(promised)
         };

@@ -24,8 +24,9 @@ use autotuning::{GrowingWindow, linux_window_scale};
 use closing::Ending;
 pub use freeze::Forecast;
 
-/// Where the free space of the receive buffer is decided.
+/// Where the free space of the receive buffer is decided; with a separate tag, which is read several times per segment.
 #[derive(Clone, Copy, Debug)]
+#[repr(u8)]
 pub enum Space {
     /// An application reads from a buffer of this many octets, at once or at a rate (octets per ns).
     Application {

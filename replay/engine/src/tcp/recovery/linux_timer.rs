@@ -24,6 +24,7 @@ const AT_ONCE: Nanos = 1000;
 impl Sender {
     /// Sets the retransmission timer, for as long as a timeout takes from now; where the timer served another purpose
     /// till now, from when the oldest segment left.
+    #[inline(never)]
     pub(super) fn rearm_timeout(&mut self, now: Nanos) {
         if self.rack.probe_timer.is_set() || self.rack.reordering_timer.is_set() {
             self.rearm_timeout_of_oldest(now);

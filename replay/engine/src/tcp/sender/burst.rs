@@ -42,13 +42,23 @@ impl Room {
 impl Sender {
     /// The size of a burst that begins now; none where it waits for the next ACK, to leave with more. The window then counts
     /// as what stops it.
-    #[inline(never)]
+    #[inline(always)]
     pub(super) fn plan_burst(&mut self, room: Room, now: Nanos) -> Option<u32> {
         let pushed = std::mem::take(&mut self.send_queue.pushed);
         let waits = !pushed && self.deferred;
         if !waits && self.is_in_burst(now) {
             return Some(self.burst.size);
         }
+        self.plan_next_burst((pushed, waits), room, now)
+    }
+
+    #[inline(never)]
+    fn plan_next_burst(
+        &mut self,
+        (pushed, waits): (bool, bool),
+        room: Room,
+        now: Nanos,
+    ) -> Option<u32> {
         let size = self.max_of_burst(room);
         if waits || !pushed && self.waits_for_a_burst(room, size, now) {
             self.deferred = true;

@@ -13,8 +13,9 @@ use crate::cc::ConnectionEvent;
 use crate::sim::time::{Nanos, timestamp};
 use crate::tcp::segment::{Direction, Purpose, Segment, flags};
 
-/// The state of the connection.
+/// The state of the connection; with a separate tag, as [`Controller`](crate::cc::Controller) has one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
 pub(in crate::tcp) enum ConnectionState {
     /// Nothing sent yet.
     Closed,
