@@ -3,6 +3,7 @@
 //!
 //! Each range is inserted, delivered and removed once, so the cost per segment does not depend on the window.
 
+mod arrival;
 mod window_probe;
 
 use std::collections::VecDeque;
@@ -11,6 +12,8 @@ use crate::artefacts::unseen::AckedUnseen;
 use crate::intervals::Intervals;
 use crate::retransmissions::{Retransmission, Retransmissions};
 use crate::sequence::MAX_STEP;
+
+pub use arrival::Arrival;
 
 /// Maximum number of ranges. A window of 2^18 segments of 1448 octets is 380 MB.
 const MAX_RANGES: usize = 1 << 18;
@@ -111,30 +114,6 @@ impl Delivery {
     fn sample(&mut self, range: &Range) {
         if range.retransmissions.is_none() && range.captured() {
             self.sample_sent_ns = self.sample_sent_ns.max(Some(range.first.t_ns));
-        }
-    }
-}
-
-/// A range that is delivered, with its transmissions.
-#[derive(Clone, Copy, Debug)]
-pub struct Arrival<'a> {
-    /// The range in its previous state.
-    pub range: &'a Range,
-    /// Its last transmission.
-    pub last: Transmission,
-    /// Its first retransmission, and their number.
-    pub first_retransmission: Option<Transmission>,
-    pub retransmissions_n: u32,
-}
-
-impl<'a> Arrival<'a> {
-    fn new(log: &Retransmissions, range: &'a Range) -> Self {
-        let first = log.iter(range.retransmissions).last();
-        Self {
-            range,
-            last: last_transmission(log, range),
-            first_retransmission: first.map(|entry| entry.transmission),
-            retransmissions_n: log.iter(range.retransmissions).count() as u32,
         }
     }
 }

@@ -327,7 +327,7 @@ impl Sender {
             tiny: sent.payload_bytes <= 1 && sent.end - sent.start == i64::from(sent.payload_bytes),
             acknowledged: sent.end <= una,
             zero_window: self.snd_wnd_bytes == Some(0),
-            dup_acks: self.dup_acks,
+            dup_acks: self.dup_acks.max(self.waiting_segments()),
             sacked_bytes: if sacked.highest().is_some_and(|highest| highest > sent.start) {
                 sacked.octets()
             } else {
@@ -348,6 +348,15 @@ impl Sender {
             rto_ns: self.rtt.rto_ns().saturating_add(upstream_ns),
             min_rto_ns: self.rtt.min_rto_ns().saturating_add(upstream_ns),
         }
+    }
+
+    /// Without SACK, the segments that wait above the oldest hole after an undo, as duplicate ACKs have shown.
+    fn waiting_segments(&self) -> u32 {
+        if self.sack_in_use || self.ca_state != CaState::Open {
+            return 0;
+        }
+        let segments_n = self.dup_acked_bytes / self.board.smss_bytes().max(1);
+        u32::try_from(segments_n).unwrap_or(u32::MAX)
     }
 
     /// Updates the recovery state after a retransmission.
@@ -407,9 +416,10 @@ impl Sender {
         }
     }
 
-    /// Processes a segment after what appeared to be a timeout, before any ACK. RFC 5681 §3.1: after a timeout, the
-    /// window is one segment. If the sender sends a second one, the reordering timer started loss recovery (RFC 8985
-    /// §6.3), or pacing delayed it.
+    /// Processes a segment after what appeared to be a timeout, before any ACK, or without SACK any ACK of new data. RFC
+    /// 5681 §3.1: after a timeout, the window is one segment. If the sender sends a second one, the reordering timer
+    /// started loss recovery (RFC 8985 §6.3), pacing delayed it, or more duplicate ACKs than usual did, after
+    /// reordering.
     pub(super) fn revise_timeout(&mut self, sent: &Sent) {
         let second = |timeout: &mut Event| {
             let wait_ns = sent.transmission.t_ns - timeout.t_ns;
