@@ -1,9 +1,11 @@
 //! The state of one direction of a connection as a data sender: scoreboard, RTT, recovery state and counters.
 //!
-//! [`retransmission`] processes retransmissions, [`cwnd`] feeds the estimator of the congestion window.
+//! [`retransmission`] processes retransmissions, [`walk`] those lost before the capture point without SACK, and [`cwnd`]
+//! feeds the estimator of the congestion window.
 
 mod cwnd;
 mod retransmission;
+mod walk;
 
 use crate::cause::CaState;
 use crate::cwnd::CwndEstimator;
@@ -111,6 +113,7 @@ pub struct Sender {
     dup_acked_bytes: i64,
     queued: QueuedSegments,
     passes: Passes,
+    repeated: walk::Repeated,
     /// First octet and end of the last retransmission, if no new data came after it.
     last_resent: Option<(i64, i64)>,
     /// Time of the last retransmission captured.
@@ -179,6 +182,7 @@ impl Sender {
         if !probes {
             self.end_window_probes(sent.start, flow, events);
         }
+        self.lost_in_walk(sent, flow, events);
         let mut overlap = self.board.overlap(sent.start, sent.end);
         if overlap.repeated_bytes == 0 && overlap.filled_bytes == 0 && self.was_sent_before(sent) {
             let earlier = Transmission {
@@ -373,6 +377,7 @@ impl Sender {
         let retransmit_ts = self.retransmit_ts;
         let (delivered, reordering_ns) = (self.newest_delivered, self.path_srtt_ns());
         let (losses, newest) = (&mut self.losses, &mut self.newest_delivered);
+        let mut repeated = (self.vantage == Vantage::Receiver).then_some(&mut self.repeated);
         let recent_ns = ack.t_ns - min_age_ns;
         let segments_n = (ack.seg_ack - before) / self.board.smss_bytes().max(1);
         let mut jump =
@@ -437,6 +442,9 @@ impl Sender {
             } else {
                 0
             };
+            if let Some(repeated) = repeated.as_mut().filter(|_| arrival.retransmissions_n > 0) {
+                repeated.set(arrival.range.start, arrival.retransmissions_n + 1);
+            }
             let arrived = match arrived {
                 Arrived::InOrder if lost > 0 => Arrived::Repaired(lost),
                 Arrived::Repaired(known) => Arrived::Repaired(known.max(lost)),
@@ -548,11 +556,7 @@ impl Sender {
                 Transmission::default()
             };
             loss::decide_unacknowledged(range, self.board.log(), newest, path, flow, events);
-            // Reordering fills a gap within a round trip.
-            if path.at_receiver
-                && path.acknowledged
-                && now_ns - range.first.t_ns > self.path_srtt_ns()
-            {
+            if path.acknowledged && self.is_lost_gap(range, now_ns) {
                 loss::decide_open_gap(range, self.board.smss_bytes(), flow, events);
             }
         }

@@ -62,9 +62,11 @@ impl Sender {
             self.row.retransmitted_bytes += repeated;
         }
         if !kept {
-            for (copy, lost) in (2..).zip(&not_captured) {
+            for lost in &not_captured {
+                let copy = self.repeated.add(sent.start);
                 events.push(loss::missing_event(lost, copy, flow));
             }
+            self.repeated.add(sent.start);
             let spurious = cause != EventCause::Probe;
             let proof = if spurious {
                 Reason::AlreadyAcknowledged
@@ -121,7 +123,7 @@ impl Sender {
                     .push(start, now, entry.transmission.record, None);
             }
             return self
-                .lost_of_duplicate(now)
+                .lost_of_duplicate(entry)
                 .map(|t_ns| Retransmission {
                     reason: Reason::MissingId,
                     ..lost(t_ns)
@@ -131,7 +133,7 @@ impl Sender {
         let (count, round_ns, reason) = self.lost_of_hole(entry, &gap, previous_ns);
         self.missing.explain(count);
         if self.counts_missing() && self.vantage == Vantage::Receiver && self.sack_in_use {
-            self.expect_lost_flight(now, count);
+            self.expect_lost_flight(entry);
         }
         (1..=i64::from(count))
             .rev()
@@ -144,7 +146,8 @@ impl Sender {
 
     /// Times of the retransmissions lost before one that repeats octets captured before. It comes after a timeout, of
     /// which the ACK was lost, and the ones before are missing.
-    fn lost_of_duplicate(&mut self, now_ns: i64) -> impl Iterator<Item = i64> + use<> {
+    fn lost_of_duplicate(&mut self, entry: &Retransmission) -> impl Iterator<Item = i64> + use<> {
+        let now_ns = entry.transmission.t_ns;
         let rto_ns = self.rtt.rto_ns().saturating_add(self.upstream_rtt_ns());
         let count = if self.counts_missing() && self.vantage == Vantage::Receiver {
             let repeated = timeouts(now_ns - self.last_send_ns, rto_ns).saturating_sub(1);
@@ -153,19 +156,32 @@ impl Sender {
             0
         };
         self.missing.explain(count);
-        self.expect_lost_flight(now_ns, count);
+        self.expect_lost_flight(entry);
         (1..=i64::from(count))
             .rev()
             .map(move |rounds| now_ns - rounds * rto_ns)
     }
 
-    /// After a silence, which `repeated` lost retransmissions explain in part, the other missing packets were the end of
-    /// the flight before it. They follow as new data.
-    fn expect_lost_flight(&mut self, now_ns: i64, repeated: u32) {
-        let lost = self.missing.recent().saturating_sub(repeated);
-        if lost > 0 && now_ns - self.last_send_ns >= self.path_srtt_ns() {
-            self.lost_at_end = lost;
+    /// After a silence, the missing packets that no timeout explains were, with SACK, a retransmission of each hole known
+    /// before (RFC 6675 §5: the oldest first, and before new data), and the end of the flight. The latter follow as new
+    /// data.
+    fn expect_lost_flight(&mut self, entry: &Retransmission) {
+        let lost = self.missing.recent();
+        let silence_ns = entry.transmission.t_ns - self.last_send_ns;
+        if lost == 0 || silence_ns < self.path_srtt_ns() {
+            return;
         }
+        let mut of_holes = 0;
+        if self.sack_in_use {
+            let entry = Retransmission {
+                reason: Reason::MissingId,
+                not_captured: true,
+                ..*entry
+            };
+            of_holes = self.board.add_lost_to_gaps(entry.seq_end, lost, &entry);
+            self.missing.explain(of_holes);
+        }
+        self.lost_at_end = lost - of_holes;
     }
 
     /// Number of retransmissions of the hole `gap` that were lost before the one in `entry`, the time between them, and
@@ -177,7 +193,9 @@ impl Sender {
         previous_ns: i64,
     ) -> (u32, i64, Reason) {
         let (start, now) = (entry.seq_start, entry.transmission.t_ns);
-        let (record, revealed_ns) = (entry.transmission.record, gap.first.t_ns);
+        let record = entry.transmission.record;
+        // A retransmission that is known to be lost was sent after the hole was revealed.
+        let revealed_ns = self.board.last_transmission(gap).t_ns.max(gap.first.t_ns);
         let srtt_ns = self.path_srtt_ns();
         let rto_ns = self.rtt.rto_ns().saturating_add(self.upstream_rtt_ns());
         let missing = self.counts_missing().then(|| self.missing.unexplained());
@@ -208,7 +226,9 @@ impl Sender {
         let alone = previous_ns < revealed_ns
             || (missing.is_some() && !self.board.has_other_gap(start, entry.seq_end));
         let oldest = start <= self.board.snd_una() && self.sack_in_use && srtt_ns > 0;
-        if !oldest || !alone || waited_ns < srtt_ns / 4 * 3 {
+        // Without timestamps, nothing shows how long a queue before the capture point makes the round trip.
+        let measured = self.upstream.rtt.srtt_ns().is_some() || now - self.last_send_ns >= rto_ns;
+        if !oldest || !alone || !measured || waited_ns < srtt_ns / 4 * 3 {
             // In time: what is missing just before is new data, if no other hole shows them.
             let at_end = oldest && !self.board.has_other_gap(start, entry.seq_end);
             if at_end && missing.is_some() && self.missing.recent() > 0 {
@@ -231,7 +251,7 @@ impl Sender {
     }
 
     /// Whether missing IDs count the lost packets of this sender.
-    fn counts_missing(&self) -> bool {
+    pub(super) fn counts_missing(&self) -> bool {
         self.one_way && self.order.ids_increment()
     }
 
