@@ -174,6 +174,10 @@ impl RetransmissionContext {
             Some(_) if ack_clocked => false,
             // Fast retransmit follows the evidence at once or after the reordering window (RFC 8985 §6.2).
             Some(since_ns) if since_ns <= self.srtt_ns / REO_WND_DIVISOR => false,
+            // Without SACK there is no timer for reordering: after a silence, only a timeout can be the trigger.
+            Some(_) if !self.sack && self.since_send_ns >= self.silence_ns() => {
+                self.timer_ns() >= self.silence_ns()
+            }
             Some(_) => self.timer_due(),
             // Fast retransmit would have come with the duplicate ACK that reached the threshold.
             None if ack_clocked && self.dup_acks > DUP_THRESH => self.timer_due(),
@@ -181,10 +185,15 @@ impl RetransmissionContext {
             // Without any evidence of a loss, only a timer can be the trigger, perhaps of a stack with another minimum
             // RTO. At the tail, it can be that of a probe.
             None if !ack_clocked && !self.tail && self.dup_acks == 0 && self.sacked_bytes == 0 => {
-                self.timer_ns() >= self.srtt_ns.max(self.rto_ns / 2)
+                self.timer_ns() >= self.silence_ns()
             }
             None => self.timer_ns() >= self.min_rto_ns / 20 * 19,
         }
+    }
+
+    /// Longer than the ACK clock and pacing let a sender with data wait.
+    fn silence_ns(&self) -> i64 {
+        self.srtt_ns.max(self.rto_ns / 2)
     }
 
     fn timer_due(&self) -> bool {
@@ -195,12 +204,12 @@ impl RetransmissionContext {
     /// been started then.
     ///
     /// Deviation: RFC 6298 §5.3 restarts the timer at each ACK of new data. Linux counts from the transmission of the
-    /// oldest segment if the timer for a tail loss probe or for reordering was pending. After a timeout, ACKs trigger
-    /// the retransmission of segments, whatever the time since they were sent.
+    /// oldest segment if the timer for a tail loss probe or for reordering was pending; both need SACK. After a timeout,
+    /// ACKs trigger the retransmission of segments, whatever the time since they were sent.
     fn timer_ns(&self) -> i64 {
         let after_timeout =
             matches!(self.ca_state, CaState::Loss { .. }) || self.spurious_rto_point.is_some();
-        let since_sent_ns = if after_timeout {
+        let since_sent_ns = if after_timeout || !self.sack {
             0
         } else {
             self.since_last_transmission_ns

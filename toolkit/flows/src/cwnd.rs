@@ -17,12 +17,20 @@ const ROWS_PER_RTT: i64 = 32;
 /// A change of the window by more than this fraction adds a row at once.
 const ROW_STEP_DIVISOR: i64 = 64;
 
-/// The 95 % interval of a window estimated as `cwnd_bytes`: the sender sends whole segments, and rows leave out smaller
-/// changes. A remote sender, of which retransmissions may be lost unseen, adds a segment on both sides.
-pub fn interval(cwnd_bytes: i64, smss_bytes: i64, remote: bool) -> (i64, i64) {
-    let margin = cwnd_bytes / ROW_STEP_DIVISOR + if remote { smss_bytes } else { 0 };
-    let whole = (smss_bytes - 1).max(0);
-    ((cwnd_bytes - margin).max(0), cwnd_bytes + whole + margin)
+/// The 95 % interval of a window estimated as `cwnd_bytes`, counted in whole segments, as the sender sends them. Rows
+/// leave out smaller changes. While recovery or a timeout holds the window, the pipe rounds it to a segment (RFC 6937
+/// §3). Of a `remote` sender, a segment may be lost unseen, so that the pipe is larger than it appears.
+pub fn interval(cwnd_bytes: i64, smss_bytes: i64, phase: Phase, remote: bool) -> (i64, i64) {
+    let margin = cwnd_bytes / ROW_STEP_DIVISOR;
+    let rounding = match phase {
+        Phase::Recovery | Phase::Loss => smss_bytes,
+        _ => 0,
+    };
+    let unseen = if remote { smss_bytes } else { 0 };
+    (
+        (cwnd_bytes - margin - rounding).max(0),
+        cwnd_bytes + margin + rounding + unseen,
+    )
 }
 
 /// Number of rows held back until the direction of the data is known.

@@ -74,8 +74,8 @@ pub struct Jump<'a> {
 pub enum Arrived {
     /// In order: it moved the left edge of the receiver's window, or it fills a hole.
     InOrder,
-    /// A retransmission of it filled a hole: the original was lost.
-    Repaired,
+    /// A retransmission of it filled a hole: this many transmissions before were lost.
+    Repaired(u32),
     /// Out of order, before this transmission filled the hole below.
     Before(Transmission),
     /// Out of order, and whether the original or a retransmission did is not shown.
@@ -90,7 +90,7 @@ impl Jump<'_> {
             let repaired = self.repairs && arrival.retransmissions_n > 0;
             self.expect(arrival, repaired);
             return if repaired {
-                Arrived::Repaired
+                Arrived::Repaired(1)
             } else {
                 Arrived::InOrder
             };

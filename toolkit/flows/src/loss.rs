@@ -243,7 +243,10 @@ fn first_arrived(pending: &PendingRange, all: &Transmissions<'_>, path: Path) ->
         }
     }
     if let Some(min_rtt_ns) = path.min_rtt_ns {
-        let oldest = usize::from(pending.arrived == Arrived::Repaired);
+        let oldest = match pending.arrived {
+            Arrived::Repaired(lost) => lost as usize,
+            _ => 0,
+        };
         while arrived > oldest {
             let after_ns = pending.delivered_ns - all.transmission(arrived).t_ns;
             if after_ns >= min_rtt_ns / EARLY_DIVISOR || pending.is_echoed(all, arrived) {

@@ -56,9 +56,10 @@ impl MissingPackets {
         self.recent.min(self.unexplained)
     }
 
-    /// Explains `count` of them.
+    /// Explains `count` of them, the last ones first.
     pub fn explain(&mut self, count: u32) {
         self.unexplained = self.unexplained.saturating_sub(count);
+        self.recent = self.recent.saturating_sub(count);
     }
 
     /// All are explained: new data arrive in order.

@@ -3,6 +3,8 @@
 //!
 //! Each range is inserted, delivered and removed once, so the cost per segment does not depend on the window.
 
+mod arrival;
+mod gaps;
 mod window_probe;
 
 use std::collections::VecDeque;
@@ -11,6 +13,8 @@ use crate::artefacts::unseen::AckedUnseen;
 use crate::intervals::Intervals;
 use crate::retransmissions::{Retransmission, Retransmissions};
 use crate::sequence::MAX_STEP;
+
+pub use arrival::Arrival;
 
 /// Maximum number of ranges. A window of 2^18 segments of 1448 octets is 380 MB.
 const MAX_RANGES: usize = 1 << 18;
@@ -111,30 +115,6 @@ impl Delivery {
     fn sample(&mut self, range: &Range) {
         if range.retransmissions.is_none() && range.captured() {
             self.sample_sent_ns = self.sample_sent_ns.max(Some(range.first.t_ns));
-        }
-    }
-}
-
-/// A range that is delivered, with its transmissions.
-#[derive(Clone, Copy, Debug)]
-pub struct Arrival<'a> {
-    /// The range in its previous state.
-    pub range: &'a Range,
-    /// Its last transmission.
-    pub last: Transmission,
-    /// Its first retransmission, and their number.
-    pub first_retransmission: Option<Transmission>,
-    pub retransmissions_n: u32,
-}
-
-impl<'a> Arrival<'a> {
-    fn new(log: &Retransmissions, range: &'a Range) -> Self {
-        let first = log.iter(range.retransmissions).last();
-        Self {
-            range,
-            last: last_transmission(log, range),
-            first_retransmission: first.map(|entry| entry.transmission),
-            retransmissions_n: log.iter(range.retransmissions).count() as u32,
         }
     }
 }
@@ -354,29 +334,6 @@ impl Scoreboard {
         self.snd_nxt = end;
     }
 
-    /// Adds a gap of new octets at SND.NXT. A transmission of them was lost before the one that `revealed` it.
-    pub fn open_gap(&mut self, start: i64, end: i64, revealed: Transmission) {
-        self.ranges.push_back(Range {
-            start,
-            end,
-            first: revealed,
-            retransmissions: None,
-            state: State::Gap,
-            first_not_captured: false,
-            window_probe: false,
-            primary: true,
-        });
-        self.snd_nxt = end;
-    }
-
-    /// Whether there is a gap outside of `start..end`.
-    pub fn has_other_gap(&self, start: i64, end: i64) -> bool {
-        let other = |range: &Range| range.end <= start || range.start >= end;
-        self.ranges
-            .iter()
-            .any(|range| !range.captured() && other(range))
-    }
-
     /// Removes the oldest range if there are too many, to bound the memory of a direction without ACKs.
     pub fn pop_excess(&mut self) -> Option<Range> {
         let max_ranges = if self.acknowledged {
@@ -460,22 +417,6 @@ impl Scoreboard {
             self.send_new(self.snd_nxt, end, entry.transmission);
         }
         !primary
-    }
-
-    /// Adds a retransmission that was lost before the capture point to each captured range of `start..end`.
-    pub fn add_not_captured(&mut self, start: i64, end: i64, entry: &Retransmission) {
-        let (from, to) = (self.index_of(start), self.index_of(end));
-        for range in self.ranges.range_mut(from..to) {
-            if range.start >= start && range.state == State::Outstanding {
-                let entry = Retransmission {
-                    seq_start: range.start,
-                    seq_end: range.end,
-                    ..*entry
-                };
-                let list = self.log.push(entry, range.retransmissions);
-                range.retransmissions = list.or(range.retransmissions);
-            }
-        }
     }
 
     /// Splits the range that contains `at`. The cost is proportional to the number of ranges, but nearly all

@@ -1,9 +1,11 @@
 //! The state of one direction of a connection as a data sender: scoreboard, RTT, recovery state and counters.
 //!
-//! [`retransmission`] processes retransmissions, [`cwnd`] feeds the estimator of the congestion window.
+//! [`retransmission`] processes retransmissions, [`walk`] those lost before the capture point without SACK, and [`cwnd`]
+//! feeds the estimator of the congestion window.
 
 mod cwnd;
 mod retransmission;
+mod walk;
 
 use crate::cause::CaState;
 use crate::cwnd::CwndEstimator;
@@ -92,7 +94,8 @@ pub struct Sender {
     pub row: DirectionRow,
     flight_max_bytes: i64,
     ca_state: CaState,
-    /// The event of a timeout that may turn out to be loss recovery, until the next ACK.
+    /// The event of a timeout that may turn out to be loss recovery, until the next ACK; without SACK, until the next
+    /// ACK of new data.
     pending_rto: Option<Event>,
     /// Recovery point of a spurious timeout, until it is acknowledged.
     spurious_rto_point: Option<i64>,
@@ -110,6 +113,7 @@ pub struct Sender {
     dup_acked_bytes: i64,
     queued: QueuedSegments,
     passes: Passes,
+    repeated: walk::Repeated,
     /// First octet and end of the last retransmission, if no new data came after it.
     last_resent: Option<(i64, i64)>,
     /// Time of the last retransmission captured.
@@ -178,6 +182,7 @@ impl Sender {
         if !probes {
             self.end_window_probes(sent.start, flow, events);
         }
+        self.lost_in_walk(sent, flow, events);
         let mut overlap = self.board.overlap(sent.start, sent.end);
         if overlap.repeated_bytes == 0 && overlap.filled_bytes == 0 && self.was_sent_before(sent) {
             let earlier = Transmission {
@@ -293,10 +298,12 @@ impl Sender {
         flow: FlowDirection,
         events: &mut Vec<Event>,
     ) -> AckNote {
-        events.extend(self.pending_rto.take());
         self.sack_in_use = ack.sack_in_use;
         let before = self.board.snd_una();
         let advances = ack.seg_ack > before;
+        if advances || ack.sack_in_use {
+            events.extend(self.pending_rto.take());
+        }
         self.sample_cwnd(flow.flow_id, |cwnd| cwnd.before_ack(ack.t_ns, advances));
         let outstanding = self.board.started() && self.board.snd_nxt() > before;
         if self.board.started() {
@@ -368,7 +375,9 @@ impl Sender {
             .saturating_mul(2);
         let min_age_ns = self.rtt.min_ns().unwrap_or(0) / 10 * 9;
         let retransmit_ts = self.retransmit_ts;
+        let (delivered, reordering_ns) = (self.newest_delivered, self.path_srtt_ns());
         let (losses, newest) = (&mut self.losses, &mut self.newest_delivered);
+        let mut repeated = (self.vantage == Vantage::Receiver).then_some(&mut self.repeated);
         let recent_ns = ack.t_ns - min_age_ns;
         let segments_n = (ack.seg_ack - before) / self.board.smss_bytes().max(1);
         let mut jump =
@@ -385,7 +394,7 @@ impl Sender {
         let mut deliver = |arrival: Arrival<'_>, ts_ecr: Option<u32>, arrived: Arrived| {
             let range = arrival.range;
             let last = match arrived {
-                Arrived::InOrder | Arrived::Repaired => arrival.last,
+                Arrived::InOrder | Arrived::Repaired(_) => arrival.last,
                 Arrived::Before(_) | Arrived::Unclear => range.first,
             };
             let retransmitted = range.retransmissions.is_some();
@@ -398,7 +407,7 @@ impl Sender {
             // RFC 8985 §6.2 step 2: a retransmission did not arrive if it is younger than the minimum RTT or than the
             // timestamp echoed.
             let echoed = ts_ecr.is_some() && ts_ecr == last.ts_val && ts_ecr != range.first.ts_val;
-            let repaired = arrived == Arrived::Repaired;
+            let repaired = matches!(arrived, Arrived::Repaired(_));
             let too_young =
                 retransmitted && !echoed && !repaired && ack.t_ns - last.t_ns < min_age_ns;
             if !too_young
@@ -411,7 +420,7 @@ impl Sender {
             if echoed {
                 echoed_ns = Some(last.t_ns);
             }
-            if repaired && arrival.retransmissions_n == 1 {
+            if arrived == Arrived::Repaired(arrival.retransmissions_n) {
                 repaired_ns = Some(last.t_ns);
             }
             // RFC 5682 §3.1 step 3.b: data sent before the timeout and never retransmitted arrived.
@@ -427,6 +436,20 @@ impl Sender {
             let arrived = jump
                 .as_mut()
                 .map_or(Arrived::InOrder, |jump| jump.range(&arrival));
+            // The ACK before named the first range as missing, although a segment sent later had arrived.
+            let lost = if first && arrival.retransmissions_n > 0 {
+                arrival.sent_before(&delivered, reordering_ns)
+            } else {
+                0
+            };
+            if let Some(repeated) = repeated.as_mut().filter(|_| arrival.retransmissions_n > 0) {
+                repeated.set(arrival.range.start, arrival.retransmissions_n + 1);
+            }
+            let arrived = match arrived {
+                Arrived::InOrder if lost > 0 => Arrived::Repaired(lost),
+                Arrived::Repaired(known) => Arrived::Repaired(known.max(lost)),
+                other => other,
+            };
             deliver(arrival, ack.ts_ecr.filter(|_| first), arrived);
         });
         drop(jump);
@@ -493,7 +516,13 @@ impl Sender {
         self.spurious_rto_point = self.spurious_rto_point.filter(|&point| una < point);
         if ends || delivery.undo {
             let end = if ends { End::Acknowledged } else { End::Undone };
+            let left_bytes = self.dup_acked_bytes;
             self.exit_recovery(ack.t_ns, end, flow, events);
+            if !ends && !ack.sack_in_use {
+                // The segments counted by duplicate ACKs still wait for the hole. Enough of them start another
+                // recovery (Linux: `sacked_out`).
+                self.dup_acked_bytes = left_bytes;
+            }
         }
     }
 
@@ -527,11 +556,7 @@ impl Sender {
                 Transmission::default()
             };
             loss::decide_unacknowledged(range, self.board.log(), newest, path, flow, events);
-            // Reordering fills a gap within a round trip.
-            if path.at_receiver
-                && path.acknowledged
-                && now_ns - range.first.t_ns > self.path_srtt_ns()
-            {
+            if path.acknowledged && self.is_lost_gap(range, now_ns) {
                 loss::decide_open_gap(range, self.board.smss_bytes(), flow, events);
             }
         }

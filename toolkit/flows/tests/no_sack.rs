@@ -291,3 +291,107 @@ fn what_waits_above_the_next_hole_shows_it_too() {
          700.02 retransmission rto #18 2001:3001",
     );
 }
+
+/// The mechanism of the retransmission in `record`.
+fn mechanism_of(outcome: &Outcome, record: u64) -> Option<Mechanism> {
+    let found = mechanisms(outcome)
+        .into_iter()
+        .find(|row| row.0 == Some(record));
+    found.and_then(|row| row.1)
+}
+
+#[test]
+fn duplicate_acks_that_remain_after_an_undo_start_another_recovery() {
+    let outcome = run(&format!(
+        "{HANDSHAKE}
+         110.00 a>b A 1:1001    ack 1 ts 10/1
+         110.01 a>b A 1001:2001 ack 1 ts 10/1
+         110.02 a>b A 2001:3001 ack 1 ts 10/1
+         210.00 b>a A 1 ack 1 ts 2/1            # of segments that had been repeated before
+         210.01 b>a A 1 ack 1 ts 2/1
+         210.02 b>a A 1 ack 1 ts 2/1
+         210.03 a>b A 1:1001    ack 1 ts 20/2
+         210.04 b>a A 1 ack 1 ts 2/1
+         210.05 b>a A 1 ack 1 ts 2/1
+         215.00 b>a A 1 ack 1001 ts 3/10        # the original: undone
+         215.01 a>b A 1001:2001 ack 1 ts 25/3"
+    ));
+    assert_eq!(mechanism_of(&outcome, 14), Some(Mechanism::Fast));
+}
+
+#[test]
+fn a_sender_that_goes_on_with_new_data_had_no_timeout() {
+    let late_duplicates = |then: &str| {
+        run(&format!(
+            "{HANDSHAKE}
+             110.00 a>b A 1:1001    ack 1
+             110.01 a>b A 1001:2001 ack 1           # lost
+             110.02 a>b A 2001:3001 ack 1
+             210.00 b>a A 1 ack 1001
+             210.02 b>a A 1 ack 1001
+             210.03 a>b A 3001:4001 ack 1
+             310.03 b>a A 1 ack 1001
+             310.04 a>b A 4001:5001 ack 1
+             410.04 b>a A 1 ack 1001
+             410.05 a>b A 5001:6001 ack 1
+             510.05 b>a A 1 ack 1001
+             510.06 a>b A 1001:2001 ack 1           # after an RTO, or after more duplicate ACKs than usual
+             511.00 b>a A 1 ack 1001
+             {then}
+             610.06 b>a A 1 ack 6001"
+        ))
+    };
+    let new_data = late_duplicates("511.01 a>b A 6001:7001 ack 1");
+    assert_eq!(mechanism_of(&new_data, 15), Some(Mechanism::Fast));
+    assert_eq!(new_data.flows[0].directions[0].rtos, 0);
+    let silent = late_duplicates("511.01 b>a A 1 ack 1001");
+    assert_eq!(mechanism_of(&silent, 15), Some(Mechanism::Rto));
+    assert_eq!(silent.flows[0].directions[0].rtos, 1);
+}
+
+#[test]
+fn after_a_silence_without_sack_only_a_timeout_retransmits() {
+    let outcome = run(&format!(
+        "{HANDSHAKE}
+          110.00 a>b A 1:1001    ack 1
+          610.00 b>a A 1 ack 1001                # RTT 500 ms: the RTO is about 700 ms
+          610.01 a>b A 1001:2001 ack 1           # lost
+          610.02 a>b A 2001:3001 ack 1           # lost
+         1310.01 a>b A 1001:2001 ack 1
+         1460.00 b>a A 1 ack 2001                # sent later than 2001:3001
+         1860.00 a>b A 2001:3001 ack 1"
+    ));
+    assert_eq!(mechanism_of(&outcome, 10), Some(Mechanism::Rto));
+}
+
+#[test]
+fn what_a_later_segment_overtook_is_lost_on_a_path_that_became_shorter() {
+    let outcome = run(&format!(
+        "{HANDSHAKE}
+         110.00 a>b A 1:1001    ack 1           # all lost
+         110.01 a>b A 1001:2001 ack 1
+         110.02 a>b A 2001:3001 ack 1
+         410.00 a>b A 1:1001    ack 1
+         510.00 b>a A 1 ack 1001
+         510.01 a>b A 1001:2001 ack 1           # lost
+         510.02 a>b A 2001:3001 ack 1           # lost
+         810.00 a>b A 1001:2001 ack 1
+         910.00 b>a A 1 ack 2001                # without the retransmission sent 300 ms earlier
+         910.01 a>b A 2001:3001 ack 1
+         940.00 b>a A 1 ack 3001                # sooner than half of the RTT before"
+    ));
+    outcome.assert_events(
+        "110 loss unknown #4 1:1001
+         110.01 loss unknown #5 1001:2001
+         110.02 loss unknown #6 2001:3001
+         410 retransmission rto #7 1:1001
+         410 rto rto #7 1:1001
+         510.01 loss unknown #9 1001:2001
+         510.01 retransmission rto #9 1001:2001
+         510.02 loss unknown #10 2001:3001
+         510.02 retransmission rto #10 2001:3001
+         810 retransmission rto #11 1001:2001
+         810 rto rto #11 1001:2001
+         910.01 retransmission rto #13 2001:3001",
+    );
+}

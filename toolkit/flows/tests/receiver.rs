@@ -107,25 +107,33 @@ fn a_missing_id_shows_a_loss_at_the_end_of_a_flight() {
 
 #[test]
 fn a_hole_that_is_filled_a_round_trip_late_shows_a_lost_retransmission() {
-    let late = |t_ms: f64, id: u16| {
+    let late_with = |ecr: u32, t_ms: f64, id: u16| {
+        let flow = ten_segments().replace("b>a A 1 ack 1001\n", "b>a A 1 ack 1001 ts 7/0\n");
         run(&format!(
-            "{}
-             120.0 a>b A 11001:12001 ack 1 id 14    # 10001:11001 was lost
-             120.1 b>a A 1 ack 10001 sack 11001-12001
-             {t_ms} a>b A 10001:11001 ack 1 id {id}
-             {t_ms}1 b>a A 1 ack 12001",
-            ten_segments()
+            "{flow}
+             210.1 a>b A 10001:11001 ack 1 id 13 ts 60/{ecr}
+             210.2 b>a A 1 ack 11001
+             220.0 a>b A 12001:13001 ack 1 id 15    # 11001:12001 was lost
+             220.1 b>a A 1 ack 11001 sack 12001-13001
+             {t_ms} a>b A 11001:12001 ack 1 id {id}
+             {t_ms}1 b>a A 1 ack 13001"
         ))
     };
-    assert_eq!(losses(&late(220.1, 15)), [(Some(10_001), Some(1), None)]);
+    let late = |t_ms: f64, id: u16| late_with(7, t_ms, id);
+    assert_eq!(losses(&late(320.1, 16)), [(Some(11_001), Some(1), None)]);
     assert_eq!(
-        losses(&late(320.1, 16)),
-        [(Some(10_001), Some(1), None), (Some(10_001), Some(2), None)]
+        losses(&late(420.1, 17)),
+        [(Some(11_001), Some(1), None), (Some(11_001), Some(2), None)]
     );
     assert_eq!(
-        losses(&late(320.1, 15)).len(),
+        losses(&late(420.1, 16)).len(),
         1,
         "no ID is missing: the sender was late"
+    );
+    assert_eq!(
+        losses(&late_with(0, 420.1, 17)).len(),
+        1,
+        "without an echo, a queue before the capture point may delay it"
     );
 }
 
@@ -197,4 +205,84 @@ fn a_gap_that_is_open_at_the_end_of_the_capture_was_lost() {
     ];
     assert_eq!(losses(&run(&format!("{flow}{later}"))), expected);
     assert_eq!(losses(&run(flow)), [], "it may be reordered");
+    let dup_thresh = "
+         110.20 a>b A 4501:5501 ack 1
+         110.30 a>b A 5501:6501 ack 1
+         110.32 b>a A 1 ack 1001 sack 3501-6501";
+    assert_eq!(losses(&run(&format!("{flow}{dup_thresh}"))), expected);
+}
+
+#[test]
+fn without_sack_a_lost_repetition_of_what_had_arrived_shows_by_its_id() {
+    let mut ladder = String::from(
+        "  0.00 a>b S  0 mss 1000 id 1
+           0.05 b>a SA 0 ack 1 mss 1000
+         100.00 a>b A  1 ack 1 id 2
+         110.00 a>b A 1:1001 ack 1 id 3
+         110.01 b>a A 1 ack 1001
+        ",
+    );
+    for number in 2..12 {
+        // 1001:2001 was lost.
+        let (t_ms, start, id) = (110 + number, 1 + number * 1000, 3 + number);
+        writeln!(
+            ladder,
+            "{t_ms}.0 a>b A {start}:{} ack 1 id {id}",
+            start + 1000
+        )
+        .expect("text");
+        writeln!(ladder, "{t_ms}.1 b>a A 1 ack 1001").expect("text");
+    }
+    ladder.push_str(
+        " 520.0 a>b A 1001:2001 ack 1 id 15      # all is repeated after a timeout
+          520.1 b>a A 1 ack 12001
+          620.0 a>b A 2001:3001 ack 1 id 16
+          620.1 b>a A 1 ack 12001
+          622.0 a>b A 5001:6001 ack 1 id 19      # 3001:5001 is lost
+          622.1 b>a A 1 ack 12001
+          625.0 a>b A 8001:9001 ack 1 id 21      # two segments, one packet: not known
+          625.1 b>a A 1 ack 12001
+          628.0 a>b A 12001:13001 ack 1 id 25    # 9001:12001 is lost
+          628.1 b>a A 1 ack 13001",
+    );
+    let repeated: Vec<_> = losses(&run(&ladder))
+        .into_iter()
+        .filter(|row| row.1 != Some(1))
+        .collect();
+    assert_eq!(
+        repeated,
+        [3001, 4001, 9001, 10_001, 11_001].map(|start| (Some(start), Some(2), None))
+    );
+}
+
+#[test]
+fn after_an_outage_each_known_hole_had_been_repeated_in_vain() {
+    let outcome = run(&format!(
+        "{}
+         121.0 a>b A 11001:12001 ack 1 id 14    # 10001:11001 was lost
+         121.1 b>a A 1 ack 10001 sack 11001-12001
+         123.0 a>b A 13001:14001 ack 1 id 16    # 12001:13001 was lost
+         123.1 b>a A 1 ack 10001 sack 13001-14001 11001-12001
+         125.0 a>b A 15001:16001 ack 1 id 18    # 14001:15001 was lost
+         125.1 b>a A 1 ack 10001 sack 15001-16001 13001-14001 11001-12001
+        1122.0 a>b A 10001:11001 ack 1 id 23    # 19 to 21: retransmissions, 22: the first timeout
+        1122.1 b>a A 1 ack 12001 sack 15001-16001 13001-14001
+        1222.0 a>b A 12001:13001 ack 1 id 24
+        1222.1 b>a A 1 ack 14001 sack 15001-16001
+        1222.2 a>b A 14001:15001 ack 1 id 25
+        1222.3 b>a A 1 ack 16001
+        1323.0 a>b A 16001:17001 ack 1 id 26
+        1323.1 b>a A 1 ack 17001
+        1324.0 a>b A 17001:18001 ack 1 id 27
+        1324.1 b>a A 1 ack 18001",
+        ten_segments()
+    ));
+    let copies = |start: i64| {
+        losses(&outcome)
+            .iter()
+            .filter(|row| row.0 == Some(start))
+            .count()
+    };
+    assert_eq!([10_001, 12_001, 14_001].map(copies), [3, 2, 2]);
+    assert_eq!([16_001, 17_001].map(copies), [0, 0], "new data");
 }

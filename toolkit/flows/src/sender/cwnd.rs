@@ -58,7 +58,7 @@ impl Sender {
         let smss_bytes = self.board.smss_bytes();
         let interval = estimate
             .cwnd_bytes
-            .map(|cwnd| interval(cwnd, smss_bytes, self.remote));
+            .map(|cwnd| interval(cwnd, smss_bytes, estimate.phase, self.remote));
         let row = Sample {
             flow_id,
             t_ns: estimate.t_ns,

@@ -62,9 +62,11 @@ impl Sender {
             self.row.retransmitted_bytes += repeated;
         }
         if !kept {
-            for (copy, lost) in (2..).zip(&not_captured) {
+            for lost in &not_captured {
+                let copy = self.repeated.add(sent.start);
                 events.push(loss::missing_event(lost, copy, flow));
             }
+            self.repeated.add(sent.start);
             let spurious = cause != EventCause::Probe;
             let proof = if spurious {
                 Reason::AlreadyAcknowledged
@@ -121,7 +123,7 @@ impl Sender {
                     .push(start, now, entry.transmission.record, None);
             }
             return self
-                .lost_of_duplicate(now)
+                .lost_of_duplicate(entry)
                 .map(|t_ns| Retransmission {
                     reason: Reason::MissingId,
                     ..lost(t_ns)
@@ -131,7 +133,7 @@ impl Sender {
         let (count, round_ns, reason) = self.lost_of_hole(entry, &gap, previous_ns);
         self.missing.explain(count);
         if self.counts_missing() && self.vantage == Vantage::Receiver && self.sack_in_use {
-            self.expect_lost_flight(now, count);
+            self.expect_lost_flight(entry);
         }
         (1..=i64::from(count))
             .rev()
@@ -144,7 +146,8 @@ impl Sender {
 
     /// Times of the retransmissions lost before one that repeats octets captured before. It comes after a timeout, of
     /// which the ACK was lost, and the ones before are missing.
-    fn lost_of_duplicate(&mut self, now_ns: i64) -> impl Iterator<Item = i64> + use<> {
+    fn lost_of_duplicate(&mut self, entry: &Retransmission) -> impl Iterator<Item = i64> + use<> {
+        let now_ns = entry.transmission.t_ns;
         let rto_ns = self.rtt.rto_ns().saturating_add(self.upstream_rtt_ns());
         let count = if self.counts_missing() && self.vantage == Vantage::Receiver {
             let repeated = timeouts(now_ns - self.last_send_ns, rto_ns).saturating_sub(1);
@@ -153,19 +156,32 @@ impl Sender {
             0
         };
         self.missing.explain(count);
-        self.expect_lost_flight(now_ns, count);
+        self.expect_lost_flight(entry);
         (1..=i64::from(count))
             .rev()
             .map(move |rounds| now_ns - rounds * rto_ns)
     }
 
-    /// After a silence, which `repeated` lost retransmissions explain in part, the other missing packets were the end of
-    /// the flight before it. They follow as new data.
-    fn expect_lost_flight(&mut self, now_ns: i64, repeated: u32) {
-        let lost = self.missing.recent().saturating_sub(repeated);
-        if lost > 0 && now_ns - self.last_send_ns >= self.path_srtt_ns() {
-            self.lost_at_end = lost;
+    /// After a silence, the missing packets that no timeout explains were, with SACK, a retransmission of each hole known
+    /// before (RFC 6675 §5: the oldest first, and before new data), and the end of the flight. The latter follow as new
+    /// data.
+    fn expect_lost_flight(&mut self, entry: &Retransmission) {
+        let lost = self.missing.recent();
+        let silence_ns = entry.transmission.t_ns - self.last_send_ns;
+        if lost == 0 || silence_ns < self.path_srtt_ns() {
+            return;
         }
+        let mut of_holes = 0;
+        if self.sack_in_use {
+            let entry = Retransmission {
+                reason: Reason::MissingId,
+                not_captured: true,
+                ..*entry
+            };
+            of_holes = self.board.add_lost_to_gaps(entry.seq_end, lost, &entry);
+            self.missing.explain(of_holes);
+        }
+        self.lost_at_end = lost - of_holes;
     }
 
     /// Number of retransmissions of the hole `gap` that were lost before the one in `entry`, the time between them, and
@@ -177,7 +193,9 @@ impl Sender {
         previous_ns: i64,
     ) -> (u32, i64, Reason) {
         let (start, now) = (entry.seq_start, entry.transmission.t_ns);
-        let (record, revealed_ns) = (entry.transmission.record, gap.first.t_ns);
+        let record = entry.transmission.record;
+        // A retransmission that is known to be lost was sent after the hole was revealed.
+        let revealed_ns = self.board.last_transmission(gap).t_ns.max(gap.first.t_ns);
         let srtt_ns = self.path_srtt_ns();
         let rto_ns = self.rtt.rto_ns().saturating_add(self.upstream_rtt_ns());
         let missing = self.counts_missing().then(|| self.missing.unexplained());
@@ -208,7 +226,9 @@ impl Sender {
         let alone = previous_ns < revealed_ns
             || (missing.is_some() && !self.board.has_other_gap(start, entry.seq_end));
         let oldest = start <= self.board.snd_una() && self.sack_in_use && srtt_ns > 0;
-        if !oldest || !alone || waited_ns < srtt_ns / 4 * 3 {
+        // Without timestamps, nothing shows how long a queue before the capture point makes the round trip.
+        let measured = self.upstream.rtt.srtt_ns().is_some() || now - self.last_send_ns >= rto_ns;
+        if !oldest || !alone || !measured || waited_ns < srtt_ns / 4 * 3 {
             // In time: what is missing just before is new data, if no other hole shows them.
             let at_end = oldest && !self.board.has_other_gap(start, entry.seq_end);
             if at_end && missing.is_some() && self.missing.recent() > 0 {
@@ -231,7 +251,7 @@ impl Sender {
     }
 
     /// Whether missing IDs count the lost packets of this sender.
-    fn counts_missing(&self) -> bool {
+    pub(super) fn counts_missing(&self) -> bool {
         self.one_way && self.order.ids_increment()
     }
 
@@ -327,7 +347,7 @@ impl Sender {
             tiny: sent.payload_bytes <= 1 && sent.end - sent.start == i64::from(sent.payload_bytes),
             acknowledged: sent.end <= una,
             zero_window: self.snd_wnd_bytes == Some(0),
-            dup_acks: self.dup_acks,
+            dup_acks: self.dup_acks.max(self.waiting_segments()),
             sacked_bytes: if sacked.highest().is_some_and(|highest| highest > sent.start) {
                 sacked.octets()
             } else {
@@ -348,6 +368,15 @@ impl Sender {
             rto_ns: self.rtt.rto_ns().saturating_add(upstream_ns),
             min_rto_ns: self.rtt.min_rto_ns().saturating_add(upstream_ns),
         }
+    }
+
+    /// Without SACK, the segments that wait above the oldest hole after an undo, as duplicate ACKs have shown.
+    fn waiting_segments(&self) -> u32 {
+        if self.sack_in_use || self.ca_state != CaState::Open {
+            return 0;
+        }
+        let segments_n = self.dup_acked_bytes / self.board.smss_bytes().max(1);
+        u32::try_from(segments_n).unwrap_or(u32::MAX)
     }
 
     /// Updates the recovery state after a retransmission.
@@ -407,9 +436,10 @@ impl Sender {
         }
     }
 
-    /// Processes a segment after what appeared to be a timeout, before any ACK. RFC 5681 §3.1: after a timeout, the
-    /// window is one segment. If the sender sends a second one, the reordering timer started loss recovery (RFC 8985
-    /// §6.3), or pacing delayed it.
+    /// Processes a segment after what appeared to be a timeout, before any ACK, or without SACK any ACK of new data. RFC
+    /// 5681 §3.1: after a timeout, the window is one segment. If the sender sends a second one, the reordering timer
+    /// started loss recovery (RFC 8985 §6.3), pacing delayed it, or more duplicate ACKs than usual did, after
+    /// reordering.
     pub(super) fn revise_timeout(&mut self, sent: &Sent) {
         let second = |timeout: &mut Event| {
             let wait_ns = sent.transmission.t_ns - timeout.t_ns;

@@ -1,0 +1,111 @@
+//! Without SACK, a sender repeats segment after segment from the first hole on, also those that have arrived (RFC 5681
+//! §3.1, RFC 6582 §3.2). Downstream of a loss, missing IPv4 IDs show which of these retransmissions were lost.
+
+use std::collections::BTreeMap;
+
+use super::{Sender, Sent};
+use crate::cause::{DUP_THRESH, mechanism};
+use crate::evidence::Reason;
+use crate::loss::{self, FlowDirection};
+use crate::retransmissions::Retransmission;
+use crate::rows::{Event, EventCause, Vantage};
+use crate::scoreboard::Range;
+
+/// Maximum number of acknowledged segments of which the number of transmissions is kept.
+const MAX_KEPT: usize = 1 << 12;
+
+/// The number of transmissions of segments that were acknowledged and sent more than once, by their first octet.
+#[derive(Debug, Default)]
+pub(super) struct Repeated {
+    counts: BTreeMap<i64, u32>,
+}
+
+impl Repeated {
+    /// Transmissions of the acknowledged segment at `start`.
+    pub(super) fn count(&self, start: i64) -> u32 {
+        self.counts.get(&start).copied().unwrap_or(1)
+    }
+
+    /// Sets the number of transmissions of the segment at `start`.
+    pub(super) fn set(&mut self, start: i64, count: u32) {
+        if self.counts.len() >= MAX_KEPT {
+            self.counts.pop_first();
+        }
+        self.counts.insert(start, count);
+    }
+
+    /// Adds a transmission of the segment at `start`. Returns its number.
+    pub(super) fn add(&mut self, start: i64) -> u32 {
+        let count = self.count(start) + 1;
+        self.set(start, count);
+        count
+    }
+}
+
+impl Sender {
+    /// Adds the retransmissions that were lost between the last one captured and `sent`: the sender repeats segments in
+    /// order, and as many packets are missing as there are segments between the two.
+    pub(super) fn lost_in_walk(
+        &mut self,
+        sent: &Sent,
+        flow: FlowDirection,
+        events: &mut Vec<Event>,
+    ) {
+        let Some((_, walked)) = self.last_resent else {
+            return;
+        };
+        let smss = self.board.smss_bytes().max(1);
+        let segments_n = (sent.start - walked + smss - 1) / smss;
+        let counted = self.vantage == Vantage::Receiver
+            && !self.sack_in_use
+            && self.counts_missing()
+            && sent.start <= self.board.snd_nxt();
+        if !counted || segments_n <= 0 || i64::from(self.missing.recent()) != segments_n {
+            return;
+        }
+        let una = self.board.snd_una();
+        let mut start = walked;
+        while start < sent.start {
+            let end = sent.start.min(start + smss);
+            let entry = lost_entry(sent, start, end);
+            if end <= una {
+                let copy = self.repeated.add(start);
+                events.push(loss::missing_event(&entry, copy, flow));
+                self.missing.explain(1);
+            } else {
+                let added = self.board.add_not_captured(start, end, &entry);
+                self.missing.explain(added);
+            }
+            start = end;
+        }
+        self.last_resent = None;
+    }
+}
+
+impl Sender {
+    /// Whether a gap that is open at the end, at `now_ns`, of a capture at the receiver was lost. Reordering fills it within
+    /// a round trip; a sender that never saw any waits for DupThresh segments (RFC 8985 §6.2).
+    pub(super) fn is_lost_gap(&self, gap: &Range, now_ns: i64) -> bool {
+        let above_bytes = self.board.snd_nxt() - gap.end;
+        let reordered = self.row.out_of_order_segments > 0;
+        let dup_thresh_bytes = i64::from(DUP_THRESH) * self.board.smss_bytes();
+        self.vantage == Vantage::Receiver
+            && (now_ns - gap.first.t_ns > self.path_srtt_ns()
+                || (!reordered && above_bytes >= dup_thresh_bytes))
+    }
+}
+
+/// A retransmission of `start..end` that was lost just before `sent`.
+fn lost_entry(sent: &Sent, start: i64, end: i64) -> Retransmission {
+    let (cause, reason) = (EventCause::Unknown, Reason::MissingId);
+    Retransmission {
+        transmission: sent.transmission,
+        seq_start: start,
+        seq_end: end,
+        cause,
+        reason,
+        mechanism: mechanism(cause, reason, false),
+        primary: true,
+        not_captured: true,
+    }
+}
