@@ -1,7 +1,8 @@
-"""An estimate of one property of a link, with its interval and method."""
+"""Estimates of the properties of a link, each with its interval and method."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 
@@ -19,3 +20,28 @@ class Estimate:
     unit: str
     known: bool
     how: str
+
+
+@dataclass(frozen=True, slots=True)
+class LinkStretch:
+    """A link between two steps of its rate or delay, as one flow shows it.
+
+    Times are those at the link, as in the interval rows of a channel table; `packets` are those that were served then.
+    """
+
+    start_ns: int
+    end_ns: int
+    packets: int
+    estimates: tuple[Estimate, ...]
+
+    def estimate(self, name: str) -> Estimate:
+        """Return the estimate called `name`. Raises KeyError if there is none."""
+        return named(self.estimates, name)
+
+
+def named(estimates: Iterable[Estimate], name: str) -> Estimate:
+    """Return the estimate called `name`. Raises KeyError if there is none."""
+    for estimate in estimates:
+        if estimate.name == name:
+            return estimate
+    raise KeyError(name)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hindflight.channels.estimate import Estimate
+from hindflight.channels.estimate import Estimate, LinkStretch
 from hindflight.toolkit.errors import ChannelError, MachineError
 from hindflight.toolkit.files import write_whole
 from hindflight.toolkit.schema import SCHEMA_VERSION, conform
@@ -37,13 +37,17 @@ METADATA_KEY = b"hindflight.channel"
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """A channel table with estimates, unknowns and counts; `source` describes its input (file, sha256, flow)."""
+    """A channel table with estimates, unknowns and counts; `source` describes its input (file, sha256, flow).
+
+    `stretches` are the link between two of its steps, as a capture shows them; none where it was not captured.
+    """
 
     channel: pa.Table
     estimates: Sequence[Estimate] = ()
     unknowns: Sequence[str] = ()
     counts: dict[str, int] = field(default_factory=dict)
     source: dict[str, str] = field(default_factory=dict)
+    stretches: Sequence[LinkStretch] = ()
 
     def estimate(self, name: str) -> Estimate | None:
         """Return the estimate called `name`; None if there is none."""
@@ -92,6 +96,7 @@ def write_trace(trace: Trace, path: Path | str, *, force: bool = True) -> None:
         "unknowns": list(trace.unknowns),
         "counts": trace.counts,
         "source": trace.source,
+        "stretches": [dataclasses.asdict(stretch) for stretch in trace.stretches],
     }
     metadata = {**(channel.schema.metadata or {}), METADATA_KEY: json.dumps(note, allow_nan=False).encode()}
     metadata[PARQUET_KEY] = EMPTY_SEAL.encode()
@@ -111,24 +116,37 @@ def read_trace(path: Path | str) -> Trace:
     channel = _checked(table, str(path))
     try:
         return Trace(channel, **_note(metadata.get(METADATA_KEY, b"{}")))
-    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise ChannelError(f"{path}: its metadata cannot be read ({_reason(error)})") from None
 
 
 def _note(text: bytes) -> dict[str, Any]:
     """Return the metadata as arguments of Trace. Raises ValueError, TypeError or AttributeError if it is damaged."""
     note = json.loads(text)
-    estimates = tuple(Estimate(**estimate) for estimate in note.get("estimates", ()))
-    for estimate in estimates:
-        numbers = (estimate.value, estimate.low, estimate.high)
-        if not all(number is None or (type(number) in (int, float) and math.isfinite(number)) for number in numbers):
-            raise ValueError(f"the estimate {estimate.name!r} has a value that is not a number")
+    estimates = _estimates(note.get("estimates", ()))
+    stretches = tuple(
+        LinkStretch(int(one["start_ns"]), int(one["end_ns"]), int(one["packets"]), _estimates(one["estimates"]))
+        for one in note.get("stretches", ())
+    )
     unknowns, counts, source = tuple(note.get("unknowns", ())), note.get("counts", {}), note.get("source", {})
     if not all(type(text) is str for text in (*unknowns, *source.values())):
         raise ValueError("a text is missing")
     if not all(type(count) is int for count in counts.values()):
         raise ValueError("a count is not a whole number")
-    return {"estimates": estimates, "unknowns": unknowns, "counts": dict(counts), "source": dict(source)}
+    return {
+        "estimates": estimates, "unknowns": unknowns, "counts": dict(counts), "source": dict(source),
+        "stretches": stretches,
+    }  # fmt: skip
+
+
+def _estimates(rows: Sequence[dict[str, Any]]) -> tuple[Estimate, ...]:
+    """Return estimates of the metadata. Raises ValueError or TypeError if one is damaged."""
+    estimates = tuple(Estimate(**row) for row in rows)
+    for estimate in estimates:
+        numbers = (estimate.value, estimate.low, estimate.high)
+        if not all(number is None or (type(number) in (int, float) and math.isfinite(number)) for number in numbers):
+            raise ValueError(f"the estimate {estimate.name!r} has a value that is not a number")
+    return estimates
 
 
 def _read_parquet(path: Path) -> pa.Table:

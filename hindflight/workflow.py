@@ -82,6 +82,7 @@ def trace_of(extraction: Extraction, workspace: Workspace, flow: Flow) -> Trace:
         unknowns=extraction.unknowns,
         counts=extraction.counts,
         source={"name": source.name, "sha256": source.sha256, "flow_id": str(flow.flow_id)},
+        stretches=extraction.stretches,
     )
 
 

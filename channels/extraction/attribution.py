@@ -49,9 +49,6 @@ UNLIKELY = 0.02
 KNOWN_LOG_ODDS = 2.2
 """Log odds above which a cause counts as known: 9 to 1."""
 
-LATE_ACK_NS = 50_000_000
-"""Time that a receiver may wait with an ACK (40 ms in Linux), and some of its host."""
-
 BURST_PKTS = 8
 """Distance within which a loss by the channel makes another one more likely."""
 
@@ -361,7 +358,7 @@ def _silent(delivery: Delivery, before: Ints, timing: tuple[Floats, float]) -> i
     left_ns, way_ns = timing
     count = 0
     for k in before[::-1].tolist():
-        if delivery.lost[k] or delivery.covered_ns[k] < left_ns[k] + 3 * way_ns + LATE_ACK_NS:
+        if delivery.lost[k] or delivery.covered_ns[k] < left_ns[k] + 3 * way_ns + _queue.LATE_ACK_NS:
             break
         count += 1
     return count

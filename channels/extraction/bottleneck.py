@@ -30,6 +30,9 @@ SPREAD = 0.5
 AROUND_PAIRS = 48
 """Busy intervals around one whose median tells its rate apart from that of other times."""
 
+EXACT_SHARE = 0.95
+"""Share of busy intervals within RATE_TOLERANCE of those around them, from which they are long enough."""
+
 MIN_PAIRS = 24
 """Minimum number of busy intervals for an estimate of the rate."""
 
@@ -40,6 +43,9 @@ WAIT_ERROR = 2.5
 """Error of the wait in a modelled queue that never ran empty, in packets: what was lost, and a rate that is not exact,
 add up."""
 
+CLOCK_SHARE = 5e-4
+"""Relative error of a rate that clocks and the timestamps of hosts may cause."""
+
 TRANSITION_NS = 1e9
 """Maximum time after a change of path in which packets may have met both."""
 
@@ -48,11 +54,27 @@ LOCAL_NS = 10_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
+class BusySpans:
+    """Intervals between two ACKs in which the link served packets all the time: end and length [ns], bytes served."""
+
+    at_ns: Ints
+    span_ns: Ints
+    served_bytes: Ints
+
+    def where(self, chosen: Bools) -> BusySpans:
+        """Return those that are chosen."""
+        return BusySpans(self.at_ns[chosen], self.span_ns[chosen], self.served_bytes[chosen])
+
+
+NO_SPANS = BusySpans(*np.zeros((3, 0), dtype=np.int64))
+
+
+@dataclass(frozen=True, slots=True)
 class Rate:
     """Estimate of the bottleneck's rate: `bps` with its 95 % interval [bit/s].
 
     `states` are (start_ns, end_ns, bps) at the times of the ACKs; `bounds` are the starts of those that are lower
-    bounds only.
+    bounds only. `busy` are the intervals that were measured.
     """
 
     bps: float
@@ -63,6 +85,7 @@ class Rate:
     steady: bool
     states: tuple[tuple[int, int, float], ...]
     bounds: frozenset[int] = frozenset()
+    busy: BusySpans = NO_SPANS
 
     def service_ns(self, size_bytes: Ints, t_ns: Ints) -> Floats:
         """Return the serialisation times of packets whose ACK came, or would have come, at `t_ns`."""
@@ -146,7 +169,16 @@ def rate(delivery: Delivery, paths: Sequence[Stretch]) -> Rate | None:
     return Rate(
         best.bps, best.low, best.high, sum(rate.pairs for rate in measured), known=True, steady=steady, states=begun,
         bounds=frozenset(new[0] for old, new in zip(joined, begun, strict=True) if old[0] in bounds),
+        busy=_together([rate.busy for rate in measured]),
     )  # fmt: skip
+
+
+def _together(spans: Sequence[BusySpans]) -> BusySpans:
+    return BusySpans(
+        np.concatenate([one.at_ns for one in spans]),
+        np.concatenate([one.span_ns for one in spans]),
+        np.concatenate([one.served_bytes for one in spans]),
+    )
 
 
 def _joined(states: list[tuple[int, int, float]]) -> tuple[tuple[int, int, float], ...]:
@@ -213,20 +245,64 @@ def _rate_within(delivery: Delivery, stretch: Stretch) -> Rate | None:
     whole = (broken[last] == broken[first]) & (span > 0)
     ns_per_byte = np.where(whole, span, 1) / (served[last] - served[first])
     queued = _queued(delivery, prompt, whole, ns_per_byte)
+    pairs = BusySpans(delivery.acked_ns[last], span, served[last] - served[first])
     if queued.sum() >= MIN_PAIRS:
-        return _states(delivery.acked_ns[last[queued]], span[queued], (served[last] - served[first])[queued])
+        return _states(_joined_until_exact(pairs, queued))
     # Packets that left closer together than their ACKs came back queued behind each other, if nowhere else; a sender
     # that paces below the rate has none, and then the few that jitter spread disagree.
     spread = whole & (delivery.t_ns[last] - delivery.t_ns[first] < SPREAD * span)
     if spread.sum() < MIN_PAIRS:
         return None
-    rate = _states(delivery.acked_ns[last[spread]], span[spread], (served[last] - served[first])[spread])
+    rate = _states(pairs.where(spread))
     return rate if rate.steady else None
 
 
+def _joined_until_exact(pairs: BusySpans, usable: Bools) -> BusySpans:
+    """Return the usable spans, as many in a row joined as needed for EXACT_SHARE of them to agree with those around.
+
+    Hosts deliver and ACKs come late by about the same time whatever the rate is, which the next span makes up for: the
+    longer a span, the smaller its share. What is left over of a row is left out. Changes of the rate need spans enough
+    to be found.
+    """
+    chosen = pairs.where(usable)
+    number, best, joined = 1, _agreeing(chosen), chosen
+    while best < EXACT_SHARE:
+        number *= 2
+        candidate = _in_groups(pairs, usable, number)
+        if len(candidate.at_ns) < 2 * _change_points.MIN_BLOCKS * _change_points.BLOCK:
+            break
+        share = _agreeing(candidate)
+        if share > best:
+            best, joined = share, candidate
+    return joined
+
+
+def _in_groups(pairs: BusySpans, usable: Bools, number: int) -> BusySpans:
+    """Join each `number` usable spans in a row."""
+    index = np.flatnonzero(usable)
+    begins = np.concatenate(([True], np.diff(index) > 1))
+    row = np.cumsum(begins) - 1
+    place = np.arange(len(index)) - np.flatnonzero(begins)[row]
+    group = np.cumsum(place % number == 0) - 1
+    whole = np.bincount(group) == number
+    last = index[np.append(np.flatnonzero(np.diff(group)), len(index) - 1)]
+    span = np.bincount(group, pairs.span_ns[index]).astype(np.int64)
+    served = np.bincount(group, pairs.served_bytes[index]).astype(np.int64)
+    return BusySpans(pairs.at_ns[last][whole], span[whole], served[whole])
+
+
+def _agreeing(spans: BusySpans) -> float:
+    """Return the share of spans whose rate is that of the time around them."""
+    around = _median_around(spans.span_ns / spans.served_bytes, np.ones(len(spans.at_ns), dtype=np.bool_))
+    ratio = spans.span_ns / (spans.served_bytes * around)
+    return float(np.mean((ratio >= np.exp(-RATE_TOLERANCE)) & (ratio <= np.exp(RATE_TOLERANCE))))
+
+
 def _queued(delivery: Delivery, prompt: Ints, whole: Bools, ns_per_byte: Floats) -> Bools:
-    """Mark the pairs of successive ACKs at both of which packets queued."""
+    """Mark the pairs of successive ACKs at both of which packets queued, and the second before the first left."""
     above = _above_local_floor(delivery, prompt)
+    left_ns = delivery.t_ns[prompt] + above
+    whole = whole & (delivery.t_ns[prompt[1:]] <= left_ns[:-1])
     span_above = np.quantile(above, 0.95)
     chosen = whole & (above[:-1] > 0.25 * span_above) & (above[1:] > 0.25 * span_above)
     for _ in range(3):
@@ -274,8 +350,9 @@ def _above_local_floor(delivery: Delivery, prompt: Ints) -> Floats:
     return np.asarray(trip - around[cell])
 
 
-def _states(at_ns: Ints, span_ns: Ints, served_bytes: Ints) -> Rate:
-    """Return the rate and its states from single intervals (end, length, bytes), with a 95 % interval."""
+def _states(busy: BusySpans) -> Rate:
+    """Return the rate and its states from single intervals, with a 95 % interval."""
+    at_ns, span_ns, served_bytes = busy.at_ns, busy.span_ns, busy.served_bytes
     bps = NS_BIT * served_bytes / span_ns
     levels = _change_points.fit(np.log(bps), RATE_TOLERANCE)
     overall = float(np.median(bps))
@@ -283,7 +360,7 @@ def _states(at_ns: Ints, span_ns: Ints, served_bytes: Ints) -> Rate:
     if not steady:
         low, high = (float(q) for q in np.quantile(bps, (0.025, 0.975)))
         whole = ((int(at_ns[0]), int(at_ns[-1]), overall),)
-        return Rate(overall, low, high, len(bps), known=True, steady=False, states=whole)
+        return Rate(overall, low, high, len(bps), known=True, steady=False, states=whole, busy=busy)
     states = tuple(
         (int(at_ns[a]), int(at_ns[b - 1]), _quotient(bps[a:b], span_ns[a:b], served_bytes[a:b]))
         for a, b, _ in levels.spans
@@ -291,10 +368,9 @@ def _states(at_ns: Ints, span_ns: Ints, served_bytes: Ints) -> Rate:
     overall = max(states, key=lambda state: state[1] - state[0])[2]
     near = bps[np.abs(np.log(bps / overall)) <= RATE_TOLERANCE]
     # Interval of a median: 1.2533 standard errors of the mean; scale from the median absolute deviation.
-    # The floor of 0.05 % allows for errors of the clock and of the host's timestamps.
     scale = 1.4826 * float(np.median(np.abs(near - overall)))
-    half = 1.96 * 1.2533 * scale / np.sqrt(len(near)) + 5e-4 * overall
-    return Rate(overall, overall - half, overall + half, len(bps), known=True, steady=True, states=states)
+    half = 1.96 * 1.2533 * scale / np.sqrt(len(near)) + CLOCK_SHARE * overall
+    return Rate(overall, overall - half, overall + half, len(bps), known=True, steady=True, states=states, busy=busy)
 
 
 def _quotient(bps: Floats, span_ns: Ints, served_bytes: Ints) -> float:

@@ -106,8 +106,9 @@ def of_flow(segments: pa.Table, events: pa.Table, flow_id: int, direction: str) 
     record, t_ns = _column(data, "record"), _column(data, "t_ns")
     lost = np.isin(record, _lost_records(events, flow_id, direction))
     covered = _first_cover(seq, seq_end, acks)
-    acked = _assign_copies(seq_end, t_ns, lost, covered)
-    prompt = _prompt(acked)
+    answered = _answered(t_ns, lost, covered)
+    acked = _assign_copies(seq_end, answered)
+    prompt = _prompt(acked, answered)
     if not _has_sack(acks):
         # Without SACK a loss is inferred from the retransmission, so it cannot show which copy an ACK answers.
         prompt &= ~_sent_again(seq_end)
@@ -136,9 +137,10 @@ def with_arrivals(delivery: Delivery, arrivals: Arrivals) -> Delivery:
     """Mark as lost the packets that the receiver's capture lacks, up to the last packet that it contains."""
     lost = ~np.isin(delivery.record, arrivals.arrived) & (delivery.record <= arrivals.last_sent)
     covered = np.where(delivery.covered_ns < 0, NEVER, delivery.covered_ns)
-    acked = _assign_copies(delivery.seq_end, delivery.t_ns, lost, covered)
+    answered = _answered(delivery.t_ns, lost, covered)
+    acked = _assign_copies(delivery.seq_end, answered)
     undecided = ~lost & (covered == NEVER) & (delivery.record > arrivals.last_sent)
-    return replace(delivery, lost=lost, acked_ns=acked, prompt=_prompt(acked), undecided=undecided)
+    return replace(delivery, lost=lost, acked_ns=acked, prompt=_prompt(acked, answered), undecided=undecided)
 
 
 def with_parallel_flows(delivery: Delivery, parallel: Sequence[Delivery]) -> Delivery:
@@ -246,12 +248,17 @@ def _new_blocks(acks: pa.Table, t_ack: Ints, una: Ints) -> tuple[Ints, Ints, Int
     return left[keep], right[keep], t_ack[row[keep]]
 
 
-def _assign_copies(seq_end: Ints, t_ns: Ints, lost: Bools, covered: Ints) -> Ints:
+def _answered(t_ns: Ints, lost: Bools, covered: Ints) -> Ints:
+    """Return when each transmission that was not lost was first acknowledged after it was sent; -1 if never."""
+    return np.where(lost | (covered == NEVER) | (covered <= t_ns), -1, covered)
+
+
+def _assign_copies(seq_end: Ints, answered: Ints) -> Ints:
     """Give each ACK to the one copy that was not lost; if several were sent before it, to none.
 
     RFC 6298 §3 (Karn): the copy that an ACK answers is ambiguous.
     """
-    acked = np.where(lost | (covered == NEVER) | (covered <= t_ns), -1, covered)
+    acked = answered.copy()
     candidates = np.flatnonzero(acked >= 0)
     order = candidates[np.argsort(seq_end[candidates], kind="stable")]
     same = np.diff(seq_end[order]) == 0
@@ -275,15 +282,19 @@ def _sent_again(seq_end: Ints) -> Bools:
     return np.asarray(counts[number] > 1)
 
 
-def _prompt(acked: Ints) -> Bools:
-    """Mark the last packet sent of all that one ACK reported: its arrival triggered the ACK."""
+def _prompt(acked: Ints, answered: Ints) -> Bools:
+    """Mark the last packet sent of all that one ACK reported: its arrival triggered the ACK.
+
+    `answered` is when each transmission was first acknowledged, also where another copy may have been the one that
+    arrived: if such a one was the last, it is not known which arrival triggered the ACK.
+    """
     prompt = np.zeros(len(acked), dtype=np.bool_)
-    index = np.flatnonzero(acked >= 0)
-    order = index[np.lexsort((index, acked[index]))]
+    index = np.flatnonzero(answered >= 0)
+    order = index[np.lexsort((index, answered[index]))]
     last = np.ones(len(order), dtype=np.bool_)
-    last[:-1] = np.diff(acked[order]) != 0
+    last[:-1] = np.diff(answered[order]) != 0
     prompt[order[last]] = True
-    return prompt
+    return prompt & (acked >= 0)
 
 
 def _handshake(rows: pa.Table, forward: Bools) -> Handshake | None:

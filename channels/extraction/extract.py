@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hindflight.channels.estimate import Estimate
+from hindflight.channels.estimate import Estimate, LinkStretch, named
 from hindflight.channels.extraction import attribution as _attribution
 from hindflight.channels.extraction import bottleneck as _bottleneck
 from hindflight.channels.extraction import delivery as _delivery
@@ -22,6 +22,7 @@ from hindflight.channels.extraction.attribution import BOTH, CHANNEL, OUTAGE, QU
 from hindflight.channels.extraction.cross_traffic import CrossTraffic, cross_traffic_of
 from hindflight.channels.extraction.delivery import Delivery
 from hindflight.channels.extraction.link import Link
+from hindflight.channels.extraction.link_stretches import link_stretches
 from hindflight.channels.extraction.parallel_flows import parallel_flows_of
 from hindflight.channels.extraction.states import HOP
 from hindflight.toolkit.errors import ChannelError
@@ -49,7 +50,7 @@ class Extraction:
     """The link as one flow shows it.
 
     `channel` and `findings` are tables of hindflight.toolkit.schema; `counts` numbers data packets by cause; `unknowns`
-    has one sentence per property that the capture does not show.
+    has one sentence per property that the capture does not show. `stretches` are the link between its steps.
     """
 
     channel: pa.Table
@@ -57,13 +58,11 @@ class Extraction:
     unknowns: tuple[str, ...]
     findings: pa.Table
     counts: dict[str, int]
+    stretches: tuple[LinkStretch, ...] = ()
 
     def estimate(self, name: str) -> Estimate:
         """Return the estimate called `name`. Raises KeyError if there is none."""
-        for estimate in self.estimates:
-            if estimate.name == name:
-                return estimate
-        raise KeyError(name)
+        return named(self.estimates, name)
 
 
 def extract(
@@ -105,12 +104,14 @@ def extract(
     verdicts = _attribution.verdicts(delivery, link)
     estimates = _estimates.estimates(delivery, link, verdicts, context.arrivals)
     counts = _counts(delivery, verdicts)
+    origin_ns = _origin_ns(flow[0], delivery, link)
     return Extraction(
-        channel=_channel_table(delivery, link, verdicts, _origin_ns(flow[0], delivery, link)),
+        channel=_channel_table(delivery, link, verdicts, origin_ns),
         estimates=estimates,
         unknowns=_estimates.unknowns(delivery, link, verdicts, (vantage, context.arrivals)),
         findings=_findings(flow_id, estimates, counts),
         counts=counts,
+        stretches=link_stretches(delivery, link, verdicts, origin_ns),
     )
 
 

@@ -20,6 +20,10 @@ FOLLOWERS = 8
 """Number of later observations that bound a departure from above; hosts delay shorter runs of ACKs."""
 
 
+LATE_ACK_NS = 50_000_000
+"""Time that a receiver may wait with an ACK (40 ms in Linux), and some of its host."""
+
+
 @dataclass(frozen=True, slots=True)
 class Replay:
     """State of the modelled queue, one element per transmission.
@@ -77,8 +81,10 @@ def replay(arrivals: Arrivals, limit: float, unshared: bool) -> Replay:
     """Simulate the FIFO. A lost packet enters if at most `limit` full-sized packets wait; a delivered one always
     entered.
 
-    An observed departure corrects the model downwards at any time, and upwards only by the service of losses that may
-    have entered: a later one is due to a delayed ACK, unless the queue is shared (`unshared` is false).
+    Behind a packet that nothing follows while the link is busy, the receiver may have waited with its ACK: nothing
+    after it shows when it really left. An observed departure corrects the model downwards at any time, and upwards only
+    by the service of losses that may have entered: a later one is due to a delayed ACK, unless the queue is shared
+    (`unshared` is false).
     """
     n = len(arrivals.t)
     level, entered, residual, group = [0.0] * n, [True] * n, [np.nan] * n, [-1] * n
@@ -108,7 +114,8 @@ def replay(arrivals: Arrivals, limit: float, unshared: bool) -> Replay:
             groups, members = groups + 1, []
         latest = modelled + (refused + arrivals.leeway) * full
         seen += 1
-        late += not anchor and departed > latest + arrivals.slack
+        followed = k + 1 < n and arrivals.t[k + 1] <= modelled
+        late += not anchor and departed > latest + arrivals.slack + (0.0 if followed else LATE_ACK_NS)
         if anchor or not unshared:
             latest = departed
         busy_until = departed if departed < latest else latest

@@ -15,7 +15,7 @@ from hindflight.channels.extraction.attribution import NONE, Attribution
 from hindflight.channels.extraction.change_points import Floats
 from hindflight.channels.extraction.delivery import Delivery
 from hindflight.channels.extraction.link import Link, one_way_ns
-from hindflight.channels.extraction.shown import shown_delays
+from hindflight.channels.extraction.shown import Part, shown_delays
 
 HOP = "bottleneck"
 """Name of the link that a capture shows."""
@@ -49,34 +49,65 @@ class _Outage:
         return self.last_ns if self.next_up_ns is None else self.next_up_ns
 
 
-def interval_rows(delivery: Delivery, link: Link, verdicts: Attribution, origin_ns: int) -> list[dict[str, object]]:
-    """Return rows of kind interval in order of time from `origin_ns` on: one per state, plus outages."""
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """When the rate and the delay of the link changed, and its outages, in order of time at the link.
+
+    `left_ns` is when each packet left the queue; `end_ns` ends the last state.
+    """
+
+    left_ns: Floats
+    rate_cuts: Sequence[int]
+    delay_cuts: Sequence[int]
+    outages: Sequence[_Outage]
+    end_ns: int
+
+    def spans(self, origin_ns: int, edges: Sequence[int] = ()) -> list[tuple[int, int]]:
+        """Return the times (start, end) between changes, from `origin_ns` on, divided at `edges`, too."""
+        inner = {cut for cut in (*self.rate_cuts, *self.delay_cuts, *edges) if origin_ns < cut < self.end_ns}
+        return list(pairwise(sorted({origin_ns, self.end_ns, *inner})))
+
+    def part(self, t_ns: int) -> Part:
+        """Return the level of the delay and the state of the rate at a time."""
+        return _passed(self.delay_cuts, t_ns), _passed(self.rate_cuts, t_ns)
+
+
+def steps_of(delivery: Delivery, link: Link, verdicts: Attribution) -> Steps:
+    """Return the changes of the link at its own clock."""
     left_ns = delivery.t_ns + link.replay.level * link.full_ns + link.service_ns
     outages = _outages(delivery, link, verdicts, left_ns)
-    rate_cuts = _rate_cuts(delivery, link, left_ns, outages)
-    delay_cuts = _delay_cuts(delivery, link, left_ns, outages)
     # The last loss may have left the queue after the last packet was sent.
     end = max([int(delivery.t_ns[-1]) + 1, *(outage.over_ns for outage in outages)])
-    edges = [edge for outage in outages for edge in (outage.last_up_ns, outage.over_ns)]
-    inner = {cut for cut in rate_cuts + delay_cuts + edges if origin_ns < cut < end}
+    rate_cuts = _rate_cuts(delivery, link, left_ns, outages)
+    return Steps(left_ns, rate_cuts, _delay_cuts(delivery, link, left_ns, outages), outages, end)
+
+
+def is_sure(link: Link) -> bool:
+    """Return whether rate and delay are those of the link, and not of what else may have used it."""
+    return link.unshared and link.rate.known and link.rate.steady
+
+
+def interval_rows(delivery: Delivery, link: Link, verdicts: Attribution, origin_ns: int) -> list[dict[str, object]]:
+    """Return rows of kind interval in order of time from `origin_ns` on: one per state, plus outages."""
+    steps = steps_of(delivery, link, verdicts)
+    edges = [edge for outage in steps.outages for edge in (outage.last_up_ns, outage.over_ns)]
     rows: list[dict[str, object]] = []
-    sure = link.unshared and link.rate.known and link.rate.steady
-    spans = list(pairwise(sorted({origin_ns, end, *inner})))
-    parts = [(_passed(delay_cuts, t), _passed(rate_cuts, t)) for t, _ in spans]
+    spans = steps.spans(origin_ns, edges)
+    parts = [steps.part(t) for t, _ in spans]
     shown = shown_delays(delivery, link, parts)
     for (t, until), (level, state) in zip(spans, parts, strict=True):
         begun_ns, _, rate = link.rate.states[state]
         first, _, _ = link.base.spans[level]
-        passing = not any(outage.last_up_ns <= t < outage.over_ns for outage in outages)
+        passing = not any(outage.last_up_ns <= t < outage.over_ns for outage in steps.outages)
         rows.append(
             {
                 "kind": "interval", "hop": HOP, "direction": delivery.direction, "t_ns": t, "end_ns": until,
                 "lost": False, "cause": "none", "rate_bps": rate if link.rate.known else None,
                 "delay_ns": round(one_way_ns(delivery, link, first)),
-                "known": passing and sure and begun_ns not in link.rate.bounds and (level, state) in shown,
+                "known": passing and is_sure(link) and begun_ns not in link.rate.bounds and (level, state) in shown,
             }
         )  # fmt: skip
-    for outage in outages:
+    for outage in steps.outages:
         rows.extend(_outage_rows(delivery.direction, outage))
     return sorted(rows, key=lambda row: int(str(row["t_ns"])))
 

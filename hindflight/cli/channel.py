@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,6 +13,7 @@ from hindflight.cli.fit import fit
 from hindflight.cli.layout import paragraph
 from hindflight.cli.models import models
 from hindflight.cli.output import AsJson, Force, echo, print_json, print_table, say
+from hindflight.cli.quantities import quantity, stretch_rows
 from hindflight.cli.sensitivity import sensitivity
 from hindflight.cli.synth import synth
 from hindflight.cli.times import From, To, capture_span
@@ -76,18 +78,8 @@ def extract(
 def _document(flow_id: int, extraction: Extraction) -> dict[str, Any]:
     return {
         "flow_id": flow_id,
-        "estimates": [
-            {
-                "name": e.name,
-                "value": e.value,
-                "low": e.low,
-                "high": e.high,
-                "unit": e.unit,
-                "known": e.known,
-                "how": e.how,
-            }
-            for e in extraction.estimates
-        ],
+        "estimates": [asdict(e) for e in extraction.estimates],
+        "stretches": [asdict(one) for one in extraction.stretches],
         "counts": extraction.counts,
         "unknowns": list(extraction.unknowns),
     }
@@ -97,10 +89,12 @@ def _print(flow_id: int, extraction: Extraction) -> None:
     names = ("estimate", "value", "95 % interval", "known")
     rows = []
     for e in extraction.estimates:
-        value, low, high = (_quantity(number, e.unit) for number in (e.value, e.low, e.high))
+        value, low, high = (quantity(number, e.unit) for number in (e.value, e.low, e.high))
         interval = "-" if e.low is None and e.high is None else f"{low} to {high}"
         rows.append(dict(zip(names, (e.name, value, interval, "yes" if e.known else "no"), strict=True)))
     print_table(names, rows, title=f"Link of flow {flow_id}")
+    columns, listed = stretch_rows(extraction.stretches)
+    print_table(columns, listed, title="The link between its steps (95 % intervals in brackets)")
     counted = {name: count for name, count in extraction.counts.items() if count or name == "lost"}
     print_table(("packets", "count"), [{"packets": n, "count": c} for n, c in counted.items()])
     echo("How it was found:")
@@ -109,20 +103,3 @@ def _print(flow_id: int, extraction: Extraction) -> None:
     echo("Not known:")
     for sentence in extraction.unknowns:
         paragraph(f"  {sentence}", "    ")
-
-
-def _quantity(value: float | None, unit: str) -> str:
-    """Return an estimate as people write it, with the unit that keeps it readable."""
-    from hindflight.toolkit.units import format_rate, format_time
-
-    if value is None:
-        return "-"
-    match unit:
-        case "bit/s":
-            return format_rate(value)
-        case "ns":
-            return format_time(value)
-        case "":
-            return f"{100 * value:.3g} %"
-        case _:
-            return f"{value:.4g} {unit}"

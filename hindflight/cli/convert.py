@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +11,7 @@ import typer
 from hindflight.cli.fit import Charts, FromFormat, check_charts, draw
 from hindflight.cli.layout import paragraph
 from hindflight.cli.output import AsJson, Force, print_json, print_table, say
+from hindflight.cli.quantities import stretch_rows
 from hindflight.cli.synth import Packets, Seed, Settings, Span
 
 if TYPE_CHECKING:
@@ -72,6 +73,7 @@ def show(
                 "statistics": [
                     {"section": row.section, "name": row.name, "value": row.value, "unit": row.unit} for row in rows
                 ],
+                "stretches": [asdict(one) for one in trace.stretches],
                 "unknowns": list(trace.unknowns),
             }
         )
@@ -79,6 +81,9 @@ def show(
         for section in dict.fromkeys(row.section for row in rows):
             mine = [{"what": row.name, "value": _quantity(row)} for row in rows if row.section == section]
             print_table(("what", "value"), mine, title=section)
+        if trace.stretches:
+            names, listed = stretch_rows(trace.stretches)
+            print_table(names, listed, title="The link between its steps (95 % intervals in brackets)")
         for sentence in trace.unknowns:
             paragraph(sentence)
     if charts is not None:

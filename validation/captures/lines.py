@@ -13,6 +13,7 @@ from validation.captures.links import LinkScore
 from validation.captures.report import SIDES, FlowScore
 from validation.captures.scores import CauseScore, Counts, WindowScore, quantile
 from validation.captures.spread import Spread
+from validation.captures.stretches import Given
 from validation.captures.whatif import FAMILIES, SELF_CHECK_PERCENT, Asked, Pair, summarise
 from validation.judge import Check
 from validation.linux import FlowResult, RunResult
@@ -157,6 +158,7 @@ def link_lines(flows: Sequence[FlowScore]) -> Iterator[Line]:
         ("time with rate not known", score.rate_unknown_ns, 0.20),
     ):
         yield _at_most("channel", f"{metric} (of s)", part / judged if judged else None, bound, seconds)
+    yield from _stretch_lines(score)
     yield _at_least(
         "channel", "outages: precision", score.outages.precision, None, score.outages.right + score.outages.wrong
     )
@@ -166,6 +168,19 @@ def link_lines(flows: Sequence[FlowScore]) -> Iterator[Line]:
     edges = len(near) + score.edges_unknown
     unknown = score.edges_unknown / edges if edges else None
     yield _at_most("channel", "outage edges said to be uncertain by more", unknown, 0.20, edges)
+
+
+def _stretch_lines(score: LinkScore) -> Iterator[Line]:
+    """RTT, rate and queue of each stretch between two changes of the link."""
+    for name, width in (("rtt", 0.05), ("rate", 0.05), ("queue", 0.20)):
+        given = score.stretches.get(name, Given())
+        shown = "RTT" if name == "rtt" else name
+        share = given.given / given.asked if given.asked else None
+        held = given.inside / given.given if given.given else None
+        yield _at_least("channel", f"stretches with {shown} given", share, 0.80, given.asked)
+        yield _at_least("channel", f"95 % interval of their {shown} holds the truth", held, 0.90, given.given)
+        middle = quantile(given.widths, 0.5)
+        yield _at_most("channel", f"median width of the interval of their {shown}", middle, width, given.given)
 
 
 def whatif_lines(asked: Sequence[Asked], pairs: Sequence[Pair]) -> Iterator[Line]:

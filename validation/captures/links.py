@@ -11,10 +11,11 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from validation.captures.scores import Counts
+from validation.captures.stretches import Given, Stretch, pooled, score_stretch
 from validation.captures.truth import FlowTruth, RunTruth
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    from hindflight.channels.extraction.extract import Extraction
 
 CAUSES = {"dropped_loss": "channel", "dropped_queue": "queue", "dropped_outage": "outage"}
 """The link log's word, and the table's."""
@@ -30,20 +31,10 @@ MIN_PACKETS = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
-    """The link between two changes; times since 1970."""
-
-    start_ns: int
-    end_ns: int
-    rate_bps: float
-    rtt_ns: float
-    outage: bool
-
-
-@dataclass(frozen=True, slots=True)
 class LinkScore:
     """Losses by cause; time judged, and time with delay or rate off by more than TOLERANCE or not known, in ns.
 
+    `stretches` are the scores of RTT, rate and queue between two changes.
     `outage_edges` are the errors of the start and of the end of each outage that was found, in round trips of the link;
     `edges_unknown` counts those that the extraction says to be uncertain by more than one.
     """
@@ -57,6 +48,7 @@ class LinkScore:
     outages: Counts = field(default_factory=Counts)
     outage_edges: list[float] = field(default_factory=list)
     edges_unknown: int = 0
+    stretches: Mapping[str, Given] = field(default_factory=dict)
 
     def __add__(self, other: LinkScore) -> LinkScore:
         """Pool two flows."""
@@ -71,12 +63,13 @@ class LinkScore:
             self.outages + other.outages,
             self.outage_edges + other.outage_edges,
             self.edges_unknown + other.edges_unknown,
+            pooled(self.stretches, other.stretches),
         )
 
 
-def score_link(run: RunTruth, flow: FlowTruth, channel: pa.Table) -> LinkScore:
-    """Compare the channel table of one flow with the run's link."""
-    rows = channel.to_pylist()
+def score_link(run: RunTruth, flow: FlowTruth, extraction: Extraction) -> LinkScore:
+    """Compare the channel that one flow shows with the run's link."""
+    rows = extraction.channel.to_pylist()
     stretches = stretches_of(run, flow.transmissions[-1].t_ns)
     intervals = [row for row in rows if row["kind"] == "interval"]
     score = LinkScore(causes=_causes(flow, [row for row in rows if row["kind"] == "packet"], stretches))
@@ -84,6 +77,8 @@ def score_link(run: RunTruth, flow: FlowTruth, channel: pa.Table) -> LinkScore:
         sent = sum(stretch.start_ns <= packet.t_ns < stretch.end_ns for packet in flow.transmissions)
         if not stretch.outage and sent >= MIN_PACKETS:
             score += _stretch_score(stretch, intervals)
+            shown = score_stretch(stretch, run.params["queue"], run.queued, extraction.stretches)
+            score += LinkScore(stretches=shown)
     return score + _outages(stretches, [row for row in intervals if row["lost"]])
 
 

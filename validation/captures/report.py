@@ -95,8 +95,8 @@ def _judge_flow(run: RunTruth, flow: FlowTruth, claims: FlowClaims, seen: tuple[
         from hindflight.channels.extraction.extract import extract
 
         try:
-            channel = extract(capture.segments, capture.flows, capture.events, claims.flow_id).channel
-            link = score_link(run, flow, channel)
+            extraction = extract(capture.segments, capture.flows, capture.events, claims.flow_id)
+            link = score_link(run, flow, extraction)
         except ChannelError as error:
             notes.append(f"no channel: {error}")
     return FlowScore(

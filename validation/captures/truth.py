@@ -98,7 +98,8 @@ class FlowTruth:
 
 @dataclass(frozen=True, slots=True)
 class RunTruth:
-    """One run: `params` is the link as it was drawn, `sack` whether the hosts used SACK."""
+    """One run: `params` is the link as it was drawn, `sack` whether the hosts used SACK. `queued` are the arrival time
+    and the length (the packet in service included) of the queue that each packet entered, of all flows."""
 
     name: str
     folder: Path
@@ -106,6 +107,7 @@ class RunTruth:
     t0_ns: int
     sack: bool
     flows: Sequence[FlowTruth]
+    queued: Sequence[tuple[int, int]] = ()
 
 
 @dataclass(slots=True)
@@ -170,7 +172,9 @@ def read_truth(folder: Path, segments: pa.Table, received: pa.Table) -> RunTruth
     link = read_csv(folder / "link.csv.xz").to_pylist()
     sack = scenario["params"].get("sack", 1) != 0
     flows = tuple(_flow(folder, one, link, (segments, received), sack) for one in scenario["flows"])
-    return RunTruth(folder.name, folder, scenario["params"], scenario["t0_ns"], sack, flows)
+    entered = [row for row in link if row["dir"] == "data" and row["fate"] != "dropped_queue"]
+    queued = [(row["t_arr_ns"], row["qlen"]) for row in entered]
+    return RunTruth(folder.name, folder, scenario["params"], scenario["t0_ns"], sack, flows, queued)
 
 
 def _flow(

@@ -63,8 +63,14 @@ def test_queue_replay_applies_the_limit_and_measures_gaps() -> None:
 
 
 def test_late_departures_are_ack_delay_unless_the_queue_is_shared() -> None:
-    arrivals = _arrivals([0.0, 0.0], [10.0, 90.0], [False, False])
+    # The third, which came while the second was waiting, shows that the link was not idle.
+    arrivals = _arrivals([0.0, 0.0, 1.0], [10.0, 90.0, np.nan], [False, False, False])
     assert _queue.replay(arrivals, np.inf, unshared=True).late == 0.5
+    # Behind the last one the receiver may have waited with its ACK, but not longer than it may.
+    alone = _arrivals([0.0, 0.0], [10.0, 90.0], [False, False])
+    assert _queue.replay(alone, np.inf, unshared=True).late == 0.0
+    long = _arrivals([0.0, 0.0], [10.0, 90.0 + _queue.LATE_ACK_NS], [False, False])
+    assert _queue.replay(long, np.inf, unshared=True).late == 0.5
     after = _arrivals([0.0, 0.0, 50.0], [10.0, 90.0, np.nan], [False, False, False])
     assert _queue.replay(after, np.inf, unshared=True).level[2] == 0.0
     assert _queue.replay(after, np.inf, unshared=False).level[2] == pytest.approx(4.0)

@@ -1,0 +1,153 @@
+"""The link between its steps: round-trip time, rate and limit of the queue of each stretch, with 95 % intervals.
+
+Reads a fitted link and arrays of `delivery`, not tables. See docs/channels/extract.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hindflight.channels.estimate import Estimate, LinkStretch
+from hindflight.channels.extraction.attribution import QUEUE, Attribution
+from hindflight.channels.extraction.bottleneck import CLOCK_SHARE, MIN_PAIRS, NS_BIT, RATE_TOLERANCE, rtt_ns
+from hindflight.channels.extraction.change_points import Floats
+from hindflight.channels.extraction.delivery import Bools, Delivery
+from hindflight.channels.extraction.link import Link, base_rtt_ns, limit_within
+from hindflight.channels.extraction.shown import Part, shown_delays
+from hindflight.channels.extraction.states import is_sure, steps_of
+
+BLOCKS = 10
+"""Parts of a stretch whose rates show how exact their mean is: in each, errors of adjacent intervals have cancelled."""
+
+T_QUANTILE = 2.262
+"""97.5 % quantile of Student's t distribution with BLOCKS - 1 degrees of freedom."""
+
+AGREEING_PAIRS = 0.6
+"""Share of the intervals that must agree with the rate."""
+
+LOWEST = 4
+"""Round trips above the minimum whose distance shows how exact the minimum is."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """A rate with half the width of its interval; `pairs` intervals between ACKs agree on it."""
+
+    bps: float
+    half_bps: float
+    pairs: int
+
+
+def link_stretches(delivery: Delivery, link: Link, verdicts: Attribution, origin_ns: int) -> tuple[LinkStretch, ...]:
+    """Return the stretches in order of time from `origin_ns` on. An outage ends none: the link may be the same
+    behind it."""
+    steps = steps_of(delivery, link, verdicts)
+    spans = steps.spans(origin_ns)
+    parts = [steps.part(t_ns) for t_ns, _ in spans]
+    shown = shown_delays(delivery, link, parts)
+    served = delivery.from_flow & (verdicts.cause != QUEUE)
+    found = []
+    for (start_ns, end_ns), part in zip(spans, parts, strict=True):
+        # The last packets leave the queue after the last one was sent.
+        within = (steps.left_ns >= start_ns) & ((steps.left_ns < end_ns) | (end_ns == steps.end_ns))
+        rate = _measured(link, part, (start_ns, end_ns))
+        estimates = (
+            _base_rtt(delivery, link, part, within, known=part in shown),
+            _rate(link, part, rate),
+            _queue_limit(delivery, link, within, rate),
+        )
+        found.append(LinkStretch(start_ns, end_ns, int(np.sum(within & served)), estimates))
+    return tuple(found)
+
+
+def _measured(link: Link, part: Part, span_ns: tuple[int, int]) -> _Measured | None:
+    """Return the rate that the busy intervals of one stretch show; None if too few of them agree.
+
+    Bytes over time; the interval is that of the mean over BLOCKS parts of the stretch, and no narrower than the clocks
+    are exact.
+    """
+    busy = link.rate.busy
+    ended_ns = busy.at_ns - link.base.spans[part[0]][2]
+    within = np.flatnonzero((ended_ns - busy.span_ns >= span_ns[0]) & (ended_ns < span_ns[1]))
+    if len(within) < MIN_PAIRS:
+        return None
+    bps = busy.served_bytes[within] * NS_BIT / busy.span_ns[within]
+    near = within[np.abs(np.log(bps / np.median(bps))) <= RATE_TOLERANCE]
+    if len(near) < max(MIN_PAIRS, AGREEING_PAIRS * len(within)):
+        return None
+    octets, lasted_ns = busy.served_bytes[near].astype(np.float64), busy.span_ns[near].astype(np.float64)
+    mean = NS_BIT * float(octets.sum() / lasted_ns.sum())
+    blocks = [
+        NS_BIT * float(octets[k].sum() / lasted_ns[k].sum()) for k in np.array_split(np.arange(len(near)), BLOCKS)
+    ]
+    half = T_QUANTILE * float(np.std(blocks, ddof=1)) / BLOCKS**0.5 + CLOCK_SHARE * mean
+    return _Measured(mean, half, len(near))
+
+
+def _rate(link: Link, part: Part, rate: _Measured | None) -> Estimate:
+    if rate is not None:
+        how = (
+            f"IP bytes over time in {rate.pairs} intervals between ACKs during which packets queued at the bottleneck "
+            "and none was lost."
+        )
+        low, high = rate.bps - rate.half_bps, rate.bps + rate.half_bps
+        return Estimate("rate_bps", rate.bps, low, high, "bit/s", known=is_sure(link), how=how)
+    begun_ns, _, bps = link.rate.states[part[1]]
+    if not link.rate.known or begun_ns in link.rate.bounds:
+        how = "Lower bound: the maximum that was acknowledged within one minimum round-trip time."
+        return Estimate("rate_bps", None, bps, None, "bit/s", known=False, how=how)
+    how = "Assumed to be as before or behind: too few packets queued at the bottleneck for a measurement."
+    return Estimate("rate_bps", bps, None, None, "bit/s", known=False, how=how)
+
+
+def _base_rtt(delivery: Delivery, link: Link, part: Part, within: Bools, *, known: bool) -> Estimate:
+    """Return the propagation delay of both directions.
+
+    The minimum is too high by what all packets waited, which the next larger round trips and the error of the modelled
+    queue bound, and wrong by what was subtracted: the serialisation of the packet, whose rate is inexact, and of its
+    ACK, whose rate was not measured at all.
+    """
+    first, after, held = link.base.spans[part[0]]
+    middle = (first + after) // 2
+    base = base_rtt_ns(delivery, link, middle)
+    ack_ns, error_ns = held - base, link.base.error_ns[part[0]]
+    if not np.isfinite(error_ns):
+        how = "What is left of the round trips without the modelled wait: no packet met an empty queue."
+        return Estimate("base_rtt_ns", base, None, None, "ns", known=False, how=how)
+    timed = within & delivery.prompt
+    bare: Floats = np.sort((rtt_ns(delivery) - link.service_ns)[timed])
+    packet_ns = float(np.median(link.full_ns[first:after]))
+    scatter_ns = float(bare[min(LOWEST, len(bare) - 1)] - bare[0]) if len(bare) else packet_ns
+    rate_ns = packet_ns * (link.rate.high - link.rate.low) / (2 * link.rate.bps) if link.rate.known else packet_ns
+    low = base - rate_ns - min(scatter_ns, packet_ns) - ack_ns - error_ns
+    how = (
+        "Propagation delay of both directions: the minimum round-trip time minus the serialisation of its data packet "
+        "and, at the same rate, of its ACK."
+        if error_ns == 0
+        else "Propagation delay of both directions, with a queue that may never have run empty."
+    )
+    high = base + ack_ns + error_ns
+    return Estimate("base_rtt_ns", base, max(0.0, low), high, "ns", known=known and is_sure(link), how=how)
+
+
+def _queue_limit(delivery: Delivery, link: Link, within: Bools, rate: _Measured | None) -> Estimate:
+    """Return the limit of the queue, which has one: that of the whole flow."""
+    ceiling = link.ceiling
+    if ceiling is None:
+        maximum = float(np.max(link.replay.level[delivery.from_flow & within], initial=0.0))
+        how = f"The queue never filled in the capture; here it held at most {maximum:.0f} packets."
+        return Estimate("queue_limit_pkts", None, float(np.floor(maximum)), None, "pkts", known=False, how=how)
+    value = float(round(ceiling.limit))
+    share = rate.half_bps / rate.bps if rate is not None else (link.rate.high - link.rate.low) / (2 * link.rate.bps)
+    half = 1.0 + value * share + abs(ceiling.limit - ceiling.low)
+    here = limit_within(delivery, link.all_dropped, within)
+    how = (
+        f"Queue length above which losses start, over the whole flow; here it was full for {here.losses_above} packets."
+        if here is not None
+        else "Queue length above which losses start, over the whole flow; here it did not fill, or too seldom."
+    )
+    return Estimate(
+        "queue_limit_pkts", value, max(0.0, value - half), value + half, "pkts", known=is_sure(link), how=how
+    )

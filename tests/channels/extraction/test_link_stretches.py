@@ -1,0 +1,109 @@
+"""What the extraction says about each stretch of a link, and how exact a rate is with hosts that jitter."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from hindflight.channels.estimate import LinkStretch
+from hindflight.channels.extraction import attribution, bottleneck
+from hindflight.channels.extraction import delivery as _delivery
+from hindflight.channels.extraction.delivery import Delivery
+from hindflight.channels.extraction.link import of_delivery
+from hindflight.channels.extraction.link_stretches import link_stretches
+from hindflight.channels.extraction.path_steps import stretches
+
+MS = 1_000_000
+BASE_NS = 40 * MS
+OCTETS = 1500
+
+
+def _busy(services_ms: list[float], jitter_ms: float = 0.0) -> Delivery:
+    """A window of 60 packets, each served for its time, with pauses in which the queue runs empty; every second packet
+    is acknowledged, late by up to `jitter_ms`."""
+    n, rng = len(services_ms), np.random.default_rng(5)
+    t, left = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
+    busy = 0.0
+    for k, service in enumerate(services_ms):
+        t[k] = 0 if k < 60 else left[k - 60] + BASE_NS + (300 * MS if k % 400 == 1 else 0)
+        t[k] = max(t[k], t[k - 1]) if k else 0
+        busy = max(busy, float(t[k])) + service * MS
+        left[k] = busy
+    late = (rng.uniform(0, jitter_ms, n) * MS).astype(np.int64)
+    answered = np.maximum.accumulate((left + BASE_NS + late)[np.minimum(np.arange(n) | 1, n - 1)])
+    prompt = _delivery._prompt(answered, answered)
+    return Delivery(
+        direction="a2b", record=np.arange(1, n + 1), t_ns=t, size_bytes=np.full(n, OCTETS), seq=np.arange(n),
+        seq_end=np.arange(n) + 1, lost=np.zeros(n, dtype=np.bool_), acked_ns=answered, prompt=prompt,
+        undecided=np.zeros(n, dtype=np.bool_), covered_ns=answered, from_flow=np.ones(n, dtype=np.bool_),
+        observed=np.ones(n, dtype=np.bool_), ack_t_ns=np.unique(answered), ack_bytes=40, handshake=None,
+    )  # fmt: skip
+
+
+def _stretches(delivery: Delivery) -> tuple[LinkStretch, ...]:
+    link = of_delivery(delivery)
+    return link_stretches(delivery, link, attribution.verdicts(delivery, link), 0)
+
+
+def test_each_stretch_has_its_rate_and_the_rtt_with_intervals_that_hold_them() -> None:
+    whole = _busy([2.0] * 3200)
+    later = np.arange(3200) > 1600
+    moved = np.where(later, 50 * MS, 0)  # While nothing was on the way.
+    acked, t_ns = whole.acked_ns + 2 * moved, whole.t_ns + moved
+    longer = replace(whole, t_ns=t_ns, acked_ns=acked, covered_ns=acked, ack_t_ns=np.unique(acked))
+    found = _stretches(longer)
+    assert [one.packets for one in found] == [pytest.approx(1600, abs=2), pytest.approx(1600, abs=2)]
+    for one, base_ns in zip(found, (BASE_NS, BASE_NS + 50 * MS), strict=True):
+        rate, rtt = one.estimate("rate_bps"), one.estimate("base_rtt_ns")
+        assert rate.known
+        assert rtt.known
+        assert rate.low is not None
+        assert rate.high is not None
+        assert rate.low <= 6e6 <= rate.high
+        assert rate.high - rate.low <= 0.01 * 6e6
+        assert rtt.low is not None
+        assert rtt.high is not None
+        assert rtt.low <= base_ns <= rtt.high
+        assert rtt.high - rtt.low <= 0.06 * base_ns
+        # It never filled, so its limit is not given.
+        assert not one.estimate("queue_limit_pkts").known
+
+
+def test_hosts_that_jitter_by_a_fifth_of_a_service_time_leave_the_rate_exact() -> None:
+    delivery = _busy([1.0] * 4000, jitter_ms=0.8)
+    rate = bottleneck.rate(delivery, stretches(delivery))
+    assert rate is not None
+    assert rate.steady
+    assert rate.bps == pytest.approx(12e6, rel=0.002)
+    (only,) = _stretches(delivery)
+    shown = only.estimate("rate_bps")
+    assert shown.low is not None
+    assert shown.high is not None
+    assert shown.low <= 12e6 <= shown.high
+
+
+def test_a_stretch_without_a_queue_has_no_rate() -> None:
+    delivery = _busy([2.0] * 1600)
+    # A second half in which each packet leaves alone, over another path.
+    spaced = replace(
+        delivery,
+        t_ns=np.where(np.arange(1600) < 800, delivery.t_ns, delivery.t_ns[799] + (np.arange(1600) - 798) * 300 * MS),
+    )
+    trip = np.where(np.arange(1600) < 800, delivery.acked_ns - delivery.t_ns, 2 * MS + 3 * BASE_NS)
+    acked = np.maximum.accumulate(spaced.t_ns + trip)
+    alone = replace(spaced, acked_ns=acked, covered_ns=acked, ack_t_ns=np.unique(acked))
+    alone = replace(alone, prompt=_delivery._prompt(acked, acked))
+    first, second = _stretches(alone)
+    assert first.estimate("rate_bps").known
+    assert not second.estimate("rate_bps").known
+    assert second.estimate("rate_bps").low is None
+
+
+def test_the_last_arrival_that_an_ack_reports_triggered_it_unless_it_was_perhaps_a_copy() -> None:
+    # The ACK of the fourth transmission, a copy of the first, reports three that had arrived: their ACKs were lost.
+    answered = np.array([900, 900, 900, 900, 950])
+    acked = np.array([-1, 900, 900, -1, 950])
+    assert _delivery._prompt(acked, answered).tolist() == [False, False, False, False, True]
+    assert _delivery._prompt(answered, answered).tolist() == [False, False, False, True, True]

@@ -1,0 +1,55 @@
+"""How stretches of an extracted link are judged."""
+
+from __future__ import annotations
+
+import pytest
+
+from hindflight.channels.estimate import Estimate, LinkStretch
+from validation.captures.stretches import Given, Stretch, in_use_ns, pooled, score_stretch
+
+S = 1_000_000_000
+TRUE = Stretch(10 * S, 20 * S, 1.2e6, 5e7, outage=False)
+
+
+def _claimed(start: int, end: int, rate: tuple[float, float] | None) -> LinkStretch:
+    low, high = rate if rate is not None else (None, None)
+    return LinkStretch(
+        start,
+        end,
+        500,
+        (
+            Estimate("base_rtt_ns", 5e7, 4.9e7, 5.05e7, "ns", known=True, how=""),
+            Estimate("rate_bps", 1.2e6, low, high, "bit/s", known=rate is not None, how=""),
+            Estimate("queue_limit_pkts", 4.0, 3.0, 5.0, "pkts", known=True, how=""),
+        ),
+    )
+
+
+def test_the_queue_is_in_use_while_packets_wait() -> None:
+    # 10 ms a packet; the second enters behind one, the third behind two, much later one that finds nothing.
+    queued = [(10 * S, 0), (10 * S, 1), (10 * S, 2), (15 * S, 0), (25 * S, 9)]
+    assert in_use_ns(TRUE, queued) == 15_000_000
+    assert in_use_ns(TRUE, [(20 * S - 1, 50)]) == 1
+
+
+def test_a_stretch_is_compared_with_the_one_it_shares_most_time_with() -> None:
+    busy = [(10 * S + k * S // 100, 2) for k in range(1000)]
+    near, far = _claimed(9 * S, 19 * S, (1.1e6, 1.3e6)), _claimed(19 * S, 30 * S, (2e6, 3e6))
+    found = score_stretch(TRUE, 4, busy, [near, far])
+    assert (found["rate"].asked, found["rate"].given, found["rate"].inside) == (1, 1, 1)
+    assert found["rate"].widths == pytest.approx([0.2 / 1.2])
+    assert found["rtt"].widths == pytest.approx([0.03])
+    # Of a short queue, 2 packets are as good as 20 % of a longer one.
+    assert found["queue"].widths == pytest.approx([0.2])
+    wrong = score_stretch(TRUE, 6, busy, [_claimed(9 * S, 19 * S, (1.3e6, 1.4e6))])
+    assert (wrong["rate"].inside, wrong["queue"].inside) == (0, 0)
+    both = pooled(found, wrong)
+    assert (both["rate"].asked, both["rate"].given, both["rate"].inside) == (2, 2, 1)
+
+
+def test_rate_and_queue_are_asked_for_only_where_the_queue_was_in_use() -> None:
+    assert set(score_stretch(TRUE, 4, [(10 * S, 3)], [_claimed(9 * S, 19 * S, None)])) == {"rtt"}
+    busy = [(10 * S + k * S // 100, 2) for k in range(1000)]
+    assert score_stretch(TRUE, 4, busy, [_claimed(9 * S, 19 * S, None)])["rate"] == Given(asked=1)
+    assert score_stretch(TRUE, 4, busy, [])["rtt"] == Given(asked=1)
+    assert score_stretch(TRUE, 4, busy, [_claimed(30 * S, 39 * S, (1.0, 2.0))])["rate"] == Given(asked=1)
