@@ -99,14 +99,16 @@ _DEFINED_IN = {
 """Module of each public name that is imported when it is first used."""
 
 
-def open(path: Path | str) -> Tables:  # noqa: A001 - hf.open reads as it should
+def open(path: Path | str, *, fix_clock: bool = False) -> Tables:  # noqa: A001 - hf.open reads as it should
     """Open a capture or a workspace; see `hindflight.toolkit.source.Tables` for what comes back.
+
+    `fix_clock` corrects the times of a capture whose clock was set, or that has two clocks, as `ingest --fix-clock`.
 
     CaptureError, WorkspaceError: it is neither, or is damaged. MachineError: disk, permission or memory.
     """
     from hindflight.toolkit.source import open_source
 
-    return open_source(path)
+    return open_source(path, fix_clock=fix_clock)
 
 
 def replay(scenario: Path | str, *captures: Path | str, threads: int | None = None) -> Tables:

@@ -37,6 +37,7 @@ class Request:
     asymmetry: str = ""
     clock_offset_s: float | None = None
     outer: bool = False
+    fix_clock: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +84,7 @@ def ingest_into(folder: Path, request: Request, progress: Progress) -> Outcome:
         merge=request.merge,
         clock_offset_ns=None if request.clock_offset_s is None else round(request.clock_offset_s * 1e9),
         outer=request.outer,
+        fix_clock=request.fix_clock,
     )
     done = read(request.inputs)
     captures = [one for one in done if one.kind == "capture"]

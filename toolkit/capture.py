@@ -66,7 +66,7 @@ class CaptureStream:
     batch all rows are there.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - named ones, each with its default
         self,
         path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
         *,
@@ -75,17 +75,21 @@ class CaptureStream:
         from_ns: int | None = None,
         to_ns: int | None = None,
         outer: bool = False,
+        fix_clock: bool = False,
     ) -> None:
         """Open `path`, recognised by its contents: pcap, pcapng, snoop or ERF; plain, xz, gzip, zstd, bzip2 or lz4.
 
         `-` is standard input; named pipes are read too. Several paths, each with its `input_id`, are the files of one
         capture, merged in the order of time; their order does not matter, and records are counted through. Times are
         since 1970-01-01 UTC; packets before `from_ns` or not before `to_ns` are skipped. With `outer`, tunnels are
-        not opened and their packets are rows of `others`. CaptureError if a file is missing or not a capture that can
-        be read, MachineError if the system refuses to read it.
+        not opened and their packets are rows of `others`. With `fix_clock`, the times of a clock that was set, or of
+        two clocks, are corrected; the files are then read several times. CaptureError if a file is missing or not a
+        capture that can be read, MachineError if the system refuses to read it.
         """
         paths = [path] if isinstance(path, str | os.PathLike) else list(path)
         self.paths = [Path(one) for one in paths]
+        if fix_clock:
+            _check_clock_can_be_fixed(self.paths, from_ns, to_ns)
         self.path = self.paths[0]
         input_ids = [input_id] if isinstance(input_id, int) else list(input_id)
         with _refusals(self.paths):
@@ -96,6 +100,7 @@ class CaptureStream:
                 from_ns=from_ns,
                 to_ns=to_ns,
                 outer=outer,
+                fix_clock=fix_clock,
             )
 
     def first_time_ns(self) -> int | None:
@@ -248,7 +253,7 @@ class Capture:
     summary: Summary
 
 
-def load_capture(
+def load_capture(  # noqa: PLR0913 - as those of `CaptureStream`
     path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     *,
     first_flow_id: int = 1,
@@ -256,12 +261,19 @@ def load_capture(
     from_ns: int | None = None,
     to_ns: int | None = None,
     outer: bool = False,
+    fix_clock: bool = False,
 ) -> Capture:
     """Read all of `path` into memory; parameters and errors as those of `CaptureStream`."""
     import pyarrow as pa
 
     stream = CaptureStream(
-        path, first_flow_id=first_flow_id, input_id=input_id, from_ns=from_ns, to_ns=to_ns, outer=outer
+        path,
+        first_flow_id=first_flow_id,
+        input_id=input_id,
+        from_ns=from_ns,
+        to_ns=to_ns,
+        outer=outer,
+        fix_clock=fix_clock,
     )
     segments = pa.Table.from_batches(stream.batches(), arrow_schema("segments"))
     return Capture(
@@ -305,6 +317,20 @@ def _table(name: str, read: Callable[[], _native.Columns]) -> pa.Table:
     import pyarrow as pa
 
     return pa.Table.from_batches([_typed(name, read())])
+
+
+def _check_clock_can_be_fixed(paths: Sequence[Path], from_ns: int | None, to_ns: int | None) -> None:
+    """CaptureError if a file cannot be read twice, or a part is to be cut out by times that are about to change."""
+    for path in paths:
+        if is_stream(path):
+            raise CaptureError(
+                f"{shown(path)} can be read only once, --fix-clock takes more", "save it to a file first"
+            )
+    if (from_ns, to_ns) != (None, None):
+        raise CaptureError(
+            "--from and --to are times of the capture, which --fix-clock changes",
+            "ingest all of it, and give --from and --to to the commands that read the workspace",
+        )
 
 
 @contextmanager

@@ -48,7 +48,7 @@ class Ingest:
     """How inputs are read into `workspace`: for which `command`, and which flow the logs belong to, if given.
 
     With `merge`, all captures are the files of one, for example a ring buffer. `clock_offset_ns` is added to the times
-    of the logs. With `outer`, tunnels are not opened.
+    of the logs. With `outer`, tunnels are not opened; with `fix_clock`, the times of captures are corrected.
     """
 
     workspace: Workspace
@@ -59,6 +59,7 @@ class Ingest:
     merge: bool = False
     clock_offset_ns: int | None = None
     outer: bool = False
+    fix_clock: bool = False
 
     def __call__(self, paths: Iterable[Path]) -> list[Ingested]:
         """Read `paths`. All are checked before the first is read.
@@ -103,7 +104,8 @@ class Ingest:
         """The options on which the rows of a capture depend, times in ns since 1970."""
         named = {"--from": limits[0], "--to": limits[1]}
         times = [f"{name} {ns}" for name, ns in named.items() if ns is not None]
-        return " ".join([*(["--outer"] if self.outer else []), *times])
+        given = {"--outer": self.outer, "--fix-clock": self.fix_clock}
+        return " ".join([*(name for name, is_given in given.items() if is_given), *times])
 
     def _log_options(self) -> str:
         """The options on which the rows of a log depend."""
@@ -129,6 +131,7 @@ class Ingest:
             from_ns=from_ns,
             to_ns=to_ns,
             outer=self.outer,
+            fix_clock=self.fix_clock,
         )
         rows = write_capture(stream, transaction, CAPTURE_TABLES, self.progress)
         if not all(digests.values()):
@@ -183,7 +186,8 @@ class Ingest:
         here = f"already here as input {entry.input_id}"
         if entry.options != options:
             read, asked = (
-                text or "none of --from, --to, --outer, --flow, --clock-offset" for text in (entry.options, options)
+                text or "none of --from, --to, --outer, --fix-clock, --flow, --clock-offset"
+                for text in (entry.options, options)
             )
             raise WorkspaceError(
                 f"{shown(path)} is {here}, read with other options: {read}; now {asked}",

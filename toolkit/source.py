@@ -106,9 +106,15 @@ class Tables(Mapping[str, "pl.LazyFrame"]):
 
 
 def open_source(
-    path: Path | str, tables: Collection[str] | None = None, span: tuple[int | None, int | None] = (None, None)
+    path: Path | str,
+    tables: Collection[str] | None = None,
+    span: tuple[int | None, int | None] = (None, None),
+    *,
+    fix_clock: bool = False,
 ) -> Tables:
     """Open the capture or workspace at `path`; of a capture keep only `tables`, if given, in `span`.
+
+    With `fix_clock`, the times of the capture are corrected (docs/captures.md).
 
     CaptureError, WorkspaceError: it is neither a capture nor a workspace, or cannot be read. MachineError: no space for
     temporary tables.
@@ -119,6 +125,8 @@ def open_source(
             raise HindflightError(
                 "a workspace is read as a whole", "select a part of a capture with ingest --from --to"
             )
+        if fix_clock:
+            raise HindflightError("times are corrected when a capture is read", "ingest it with --fix-clock")
         return Tables(Workspace.open(source))
     from hindflight.toolkit.capture import CaptureStream, is_stream
 
@@ -126,7 +134,7 @@ def open_source(
         raise HindflightError(f"{source} does not exist", "give a capture or a workspace")
     from hindflight.toolkit.capture_writer import CAPTURE_TABLES, write_capture
 
-    stream = CaptureStream(source, input_id=1, from_ns=span[0], to_ns=span[1])
+    stream = CaptureStream(source, input_id=1, from_ns=span[0], to_ns=span[1], fix_clock=fix_clock)
     opened = temporary_tables()
     try:
         with opened.workspace.transaction(f"open {name_to_text(source)}") as transaction:
@@ -136,7 +144,7 @@ def open_source(
                 write_capture(stream, transaction, wanted)
                 transaction.complete_stream(input_id, stream.progress()[0], stream.sha256() or "")
             else:
-                transaction.add_input(source, "capture")
+                transaction.add_input(source, "capture", options="--fix-clock" if fix_clock else "")
                 write_capture(stream, transaction, wanted)
     except BaseException:
         opened.close()

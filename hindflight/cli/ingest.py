@@ -37,6 +37,9 @@ def ingest(
         typer.Option("--clock-offset", help="Seconds to add to the times of the logs; estimated where they need it."),
     ] = None,
     outer: Outer = False,
+    fix_clock: Annotated[
+        bool, typer.Option("--fix-clock", help="Correct times of a clock that was set, or of two clocks in a capture.")
+    ] = False,
     from_: From = "",
     to: To = "",
     as_json: AsJson = False,
@@ -45,7 +48,7 @@ def ingest(
     from hindflight.ingesting import Request, ingest_into
 
     span_of = partial(capture_span, from_text=from_, to_text=to, outer=outer)
-    request = Request(inputs, command_line(), span_of, flow, merge, pair, asymmetry, clock_offset, outer)
+    request = Request(inputs, command_line(), span_of, flow, merge, pair, asymmetry, clock_offset, outer, fix_clock)
     with progress_on_stderr() as progress:
         outcome = ingest_into(workspace, request, progress)
     for one in outcome.inputs:

@@ -138,6 +138,13 @@ SEGMENTS = Table(
             "Checksum of the segment, checked where the capture holds all of it; `offload`: the field is 0 or holds the sum of the pseudo-header",
             values=CHECKSUMS,
         ),
+        Column(
+            "clock_fix_ns",
+            "i64",
+            "ns",
+            "What `--fix-clock` added to the time of the capture to give `t_ns`; null where nothing was added",
+            nullable=True,
+        ),
     ),
 )
 

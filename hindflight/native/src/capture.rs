@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use hindflight_decoder::{DecodeError, Issue, Other, Part, Reader, Window};
-use hindflight_flows::Tracker;
+use hindflight_flows::{ClockFix, Corrected, Tracker};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -31,9 +31,8 @@ pub struct CaptureReader {
 }
 
 struct State {
-    reader: Reader<Input>,
+    reader: Corrected<Input>,
     tracker: Tracker,
-    issues_given: usize,
     artefacts_given: bool,
     done: bool,
 }
@@ -41,10 +40,11 @@ struct State {
 #[pymethods]
 impl CaptureReader {
     /// Opens a capture, `-` for standard input; several files are merged in the order of time. The times cut out a
-    /// part, `from_ns` included and `to_ns` not. With `outer`, tunnels are not opened.
+    /// part, `from_ns` included and `to_ns` not. With `outer`, tunnels are not opened; with `fix_clock`, the times are
+    /// corrected, for which files are read several times.
     #[new]
     #[allow(clippy::too_many_arguments, reason = "keyword arguments in Python")]
-    #[pyo3(signature = (paths, *, first_flow_id, input_ids, from_ns=None, to_ns=None, outer=false))]
+    #[pyo3(signature = (paths, *, first_flow_id, input_ids, from_ns=None, to_ns=None, outer=false, fix_clock=false))]
     fn open(
         py: Python<'_>,
         paths: Vec<PathBuf>,
@@ -53,6 +53,7 @@ impl CaptureReader {
         from_ns: Option<i64>,
         to_ns: Option<i64>,
         outer: bool,
+        fix_clock: bool,
     ) -> PyResult<Self> {
         if paths.is_empty() || paths.len() != input_ids.len() {
             return Err(PyValueError::new_err(
@@ -62,13 +63,14 @@ impl CaptureReader {
         py.detach(|| {
             let progress = Progress::default();
             let bytes_total = paths.iter().map(|path| input::length(path)).sum();
-            let opened = open_reader(&paths, &progress);
+            let window = Window { from_ns, to_ns };
+            let opened = open_corrected(&paths, &progress, fix_clock, |reader| {
+                reader.within(window).outer(outer)
+            });
             progress.interrupted()?;
-            let reader = opened?.within(Window { from_ns, to_ns }).outer(outer);
             let state = Mutex::new(State {
-                reader,
+                reader: opened?,
                 tracker: Tracker::new(first_flow_id),
-                issues_given: 0,
                 artefacts_given: false,
                 done: false,
             });
@@ -177,8 +179,7 @@ impl CaptureReader {
 impl State {
     /// The issues since the last call. Those about the capture as a whole come at its end.
     fn take_issues(&mut self) -> Vec<Issue> {
-        let mut rows = self.reader.issues()[self.issues_given..].to_vec();
-        self.issues_given += rows.len();
+        let mut rows = self.reader.take_issues();
         if self.done && !std::mem::replace(&mut self.artefacts_given, true) {
             rows.extend(self.tracker.issues());
         }
@@ -196,18 +197,38 @@ impl State {
             } else {
                 self.reader.next_segment()
             };
-            let Some(captured) = next else {
+            let Some((captured, fix_ns)) = next else {
                 self.done = self.reader.ended() && !self.tracker.finish_next(ROOM);
                 break;
             };
             let note = self.tracker.push(&captured.segment);
-            columns.push(&captured, &note);
+            columns.push(&captured, &note, fix_ns);
         }
         if columns.rows() == 0 && self.done {
             return Ok(None);
         }
         columns.finish().map(Some)
     }
+}
+
+/// Opens the reader of a capture, with its times corrected if asked for; `with` sets its options.
+fn open_corrected(
+    paths: &[PathBuf],
+    progress: &Progress,
+    fix_clock: bool,
+    with: impl Fn(Reader<Input>) -> Reader<Input>,
+) -> PyResult<Corrected<Input>> {
+    let aside = progress.aside();
+    let fix = if fix_clock {
+        ClockFix::survey(|| Ok::<_, PyErr>(with(open_reader(paths, &aside)?).without_checksums()))?
+    } else {
+        ClockFix::default()
+    };
+    let mut readers = vec![with(open_reader(paths, progress)?)];
+    while readers.len() < fix.cursors() {
+        readers.push(with(open_reader(paths, &aside)?).without_checksums());
+    }
+    Ok(Corrected::new(readers, fix))
 }
 
 /// Opens the reader of one file, or of several merged.

@@ -32,6 +32,14 @@ pub struct Progress {
 }
 
 impl Progress {
+    /// That of another pass over the same inputs, which is not counted; an interrupt ends both.
+    pub fn aside(&self) -> Self {
+        Self {
+            interrupt: Arc::clone(&self.interrupt),
+            ..Self::default()
+        }
+    }
+
     /// Octets read so far.
     pub fn bytes_read(&self) -> u64 {
         self.bytes_read.load(Ordering::Relaxed)

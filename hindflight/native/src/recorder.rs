@@ -158,6 +158,7 @@ impl LegRecorder {
                 options_other: &[],
             },
             &note,
+            0,
         );
     }
 

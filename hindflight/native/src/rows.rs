@@ -58,6 +58,7 @@ pub struct SegmentColumns {
     segments_n: Vec<u16>,
     ip_checksum: Vec<i8>,
     tcp_checksum: Vec<i8>,
+    clock_fix_ns: Nullable<Int64Type>,
 }
 
 impl SegmentColumns {
@@ -98,6 +99,7 @@ impl SegmentColumns {
             segments_n: Vec::with_capacity(rows),
             ip_checksum: Vec::with_capacity(rows),
             tcp_checksum: Vec::with_capacity(rows),
+            clock_fix_ns: Nullable::with_capacity(rows),
         }
     }
 
@@ -106,9 +108,9 @@ impl SegmentColumns {
         self.record.len()
     }
 
-    /// Adds a row.
+    /// Adds a row, to whose time `fix_ns` was added.
     #[inline]
-    pub fn push(&mut self, captured: &Captured<'_>, note: &Note) {
+    pub fn push(&mut self, captured: &Captured<'_>, note: &Note, fix_ns: i64) {
         let segment = &captured.segment;
         self.flow_id.push(note.flow_id);
         self.record.push(segment.record);
@@ -146,6 +148,7 @@ impl SegmentColumns {
         self.segments_n.push(note.segments_n);
         self.ip_checksum.push(segment.ip_checksum.index());
         self.tcp_checksum.push(segment.tcp_checksum.index());
+        self.clock_fix_ns.push((fix_ns != 0).then_some(fix_ns));
     }
 
     /// The rows as a batch.
@@ -187,6 +190,7 @@ impl SegmentColumns {
             .number::<UInt16Type>("segments_n", self.segments_n)
             .choice("ip_checksum", self.ip_checksum, Checksum::NAMES)
             .choice("tcp_checksum", self.tcp_checksum, Checksum::NAMES)
+            .nullable("clock_fix_ns", self.clock_fix_ns)
             .finish()
     }
 }

@@ -4,7 +4,7 @@
 use std::io::Read;
 
 use hindflight_decoder::{Other, Reader};
-use hindflight_flows::Tracker;
+use hindflight_flows::{ClockFix, Corrected, Tracker};
 
 /// Link types of a family, by name of the target.
 #[allow(dead_code, reason = "some targets are containers")]
@@ -22,14 +22,30 @@ pub const FAMILIES: &[(&str, &[u16])] = &[
 #[allow(dead_code, reason = "some targets are frames")]
 pub fn container(file: &[u8]) {
     if let Ok(reader) = Reader::new(file) {
-        drain(reader, Some(file.len() as u64));
+        let segments = drain(reader, Some(file.len() as u64));
+        corrected(file, segments);
     }
+}
+
+/// Reads a file of so many segments with its times corrected: none is lost, none comes twice.
+fn corrected(file: &[u8], segments: u64) {
+    let Ok(fix) = ClockFix::survey(|| Reader::new(file)) else {
+        return;
+    };
+    let readers = (0..fix.cursors()).filter_map(|_| Reader::new(file).ok());
+    let mut reader = Corrected::new(readers.collect(), fix);
+    let mut found = 0;
+    while !reader.ended() {
+        found += u64::from(reader.next_segment().is_some());
+        reader.take_others();
+    }
+    assert!(found == segments || reader.tally().packets > MOST_PACKETS);
 }
 
 /// Reads a compressed file, of which no more than a megabyte once it is unpacked.
 pub fn compressed(file: &[u8]) {
     if let Ok(reader) = Reader::new(file) {
-        drain(reader, None);
+        let _ = drain(reader, None);
     }
 }
 
@@ -74,7 +90,7 @@ fn frames(links: &[u16], input: &[u8]) {
 /// Most packets that are read of one input: a short archive can hold very many.
 const MOST_PACKETS: u64 = 1 << 14;
 
-fn drain<R: Read>(mut reader: Reader<R>, length: Option<u64>) {
+fn drain<R: Read>(mut reader: Reader<R>, length: Option<u64>) -> u64 {
     let mut tracker = Tracker::new(1);
     let (mut segments, mut pieces) = (0, 0);
     while !reader.ended() {
@@ -86,11 +102,11 @@ fn drain<R: Read>(mut reader: Reader<R>, length: Option<u64>) {
             // A record of more than the MSS counts as several segments.
             pieces += u64::from(tracker.push(segment).segments_n);
             if reader.tally().packets > MOST_PACKETS {
-                return;
+                return segments;
             }
         }
         if reader.tally().packets > MOST_PACKETS {
-            return;
+            return segments;
         }
     }
     tracker.finish();
@@ -109,4 +125,5 @@ fn drain<R: Read>(mut reader: Reader<R>, length: Option<u64>) {
     }
     // An aggregate of wireless LAN is one record with several packets.
     assert!(tally.packets <= segments + others);
+    segments
 }

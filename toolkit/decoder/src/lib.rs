@@ -38,6 +38,6 @@ pub use encode_pcapng::{encode_packet, pcapng_header};
 pub use issue::{DecodeError, Issue, IssueKind};
 pub use link::LinkType;
 pub use merge::Part;
-pub use reader::{Captured, Reader, Window};
+pub use reader::{CLOCK_STEP_NS, Captured, Reader, Window};
 pub use segment::{SackBlocks, Segment, TcpOptions, flags};
 pub use tally::{Count, Other, OtherPacket, Tally};

@@ -211,7 +211,7 @@ mod report;
 
 /// Steps of the time from one packet to the next that are not an issue. Interfaces with several queues deliver packets
 /// a little out of order; a day without a packet is more likely a clock that was set.
-const CLOCK_STEP_NS: std::ops::Range<i64> = -1_000_000_000..86_400_000_000_000;
+pub const CLOCK_STEP_NS: std::ops::Range<i64> = -1_000_000_000..86_400_000_000_000;
 
 /// Maximum number of IP headers inside one another.
 const MAX_NESTING: usize = 8;

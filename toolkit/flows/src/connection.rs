@@ -23,7 +23,7 @@ use crate::sequence::SequenceSpace;
 const MIN_UPSTREAM_SAMPLES: u64 = 8;
 
 /// SEG.LEN: the sequence space that a segment occupies (RFC 9293 §3.4).
-fn seg_len(segment: &Segment) -> i64 {
+pub(crate) fn seg_len(segment: &Segment) -> i64 {
     let flag = |flag: u16| i64::from(segment.flags & flag != 0);
     i64::from(segment.payload_bytes) + flag(flags::SYN) + flag(flags::FIN)
 }

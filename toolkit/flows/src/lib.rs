@@ -6,6 +6,7 @@
 
 mod artefacts;
 mod cause;
+mod clock_fix;
 mod connection;
 mod cwnd;
 mod evidence;
@@ -27,6 +28,7 @@ mod sequence;
 mod tracker;
 mod upstream_rtt;
 
+pub use clock_fix::{ClockFix, Corrected};
 pub use evidence::{End, Evidence, Reason};
 pub use rows::{
     Direction, DirectionRow, Edges, Event, EventCause, EventKind, FlowRow, Mechanism, Note, Phase,

@@ -8,10 +8,10 @@ use hindflight_decoder::{Segment, flags};
 use crate::rows::{Direction, Note};
 
 /// Differences that are not counted: interfaces with several queues stamp packets a little out of order.
-const TOLERANCE_NS: i64 = 1_000_000;
+pub const TOLERANCE_NS: i64 = 1_000_000;
 
 /// Answers before the question until they are reported. A clock that was set back once shows one.
-const MIN_COUNT: u64 = 3;
+pub const MIN_COUNT: u64 = 3;
 
 /// What one direction sent, and the other answered.
 #[derive(Clone, Copy, Debug, Default)]
