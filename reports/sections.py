@@ -205,9 +205,10 @@ def combined(
     `changes` holds a caption and rows of `findings`, whose metrics become columns, for each workspace but the first.
     """
     changed = Section("changes", "What changed")
-    for caption, rows in changes:
+    for name, (caption, rows) in zip(names[1:], changes, strict=True):
         grid = findings.by_subject(rows, caption, "Subject")
-        changed.parts.append(grid or f"{caption}: nothing to compare.")
+        head = ("Subject", names[0], name, "Change")  # Names of folders, which are no names of quantities.
+        changed.parts.append(replace(grid, head=head) if grid else f"{caption}: nothing to compare.")
     each = [
         Section(f"w{number}", name, parts=[_renamed(section, f"w{number}-") for section in found])
         for number, (name, found) in enumerate(zip(names, parts, strict=True), 1)
