@@ -121,6 +121,12 @@ class Browser:
             raise RuntimeError(str(answer["exceptionDetails"]))
         return answer["result"].get("value")
 
+    def processor_s(self) -> float:
+        """Return the processor time that the thread of the page has taken, in seconds."""
+        self.call("Performance.enable", timeDomain="threadTicks")
+        metrics = self.call("Performance.getMetrics")["metrics"]
+        return float(next(each["value"] for each in metrics if each["name"] == "TaskDuration"))
+
     def wait(self, condition: str, seconds: float = 60) -> None:
         """Wait until an expression is true. TimeoutError."""
         end = time.monotonic() + seconds

@@ -81,7 +81,6 @@ def _content(workspaces: Sequence[Workspace], wanted: Wanted) -> tuple[ReportMet
     from hindflight.reports.document import sections_of
     from hindflight.reports.sections import combined
     from hindflight.toolkit.schema import TABLES
-    from hindflight.toolkit.text import name_to_text
 
     metas = [_meta(workspace, wanted) for workspace in workspaces]
     parts = [
@@ -90,9 +89,29 @@ def _content(workspaces: Sequence[Workspace], wanted: Wanted) -> tuple[ReportMet
     ]
     if len(workspaces) == 1:
         return metas[0], parts[0]
-    names = [name_to_text(workspace.path.name) for workspace in workspaces]
+    names = names_of([workspace.path for workspace in workspaces])
     title = wanted.title or f"Hindflight report: {', '.join(names)}"
     return replace(metas[0], title=title), combined(_changes(workspaces, names), names, parts)
+
+
+_USUAL = "workspace"
+"""Folder of the workspace that `whatif`, `demo` and `batch` write: the folder above it says which one it is."""
+
+
+def names_of(folders: Sequence[Path]) -> list[str]:
+    """Return a short name of each workspace, different from all others: the end of its path, without what all have in
+    common at their ends; the same folder again is numbered."""
+    from hindflight.toolkit.text import name_to_text
+
+    ways = [folder.resolve().parts for folder in folders]
+    if all(len(way) > 2 and way[-1] == _USUAL for way in ways):
+        ways = [way[:-1] for way in ways]
+    length = 1
+    while len({way[-length:] for way in ways}) < len(set(ways)):
+        length += 1
+    names = [name_to_text("/".join(way[-length:])) for way in ways]
+    again = [names[:at].count(name) for at, name in enumerate(names)]
+    return [f"{name} ({times + 1})" if times else name for name, times in zip(names, again, strict=True)]
 
 
 def _meta(workspace: Workspace, wanted: Wanted) -> ReportMeta:
@@ -103,7 +122,7 @@ def _meta(workspace: Workspace, wanted: Wanted) -> ReportMeta:
     newest = manifest.commands[-1].versions if manifest.commands else {}
     commands = {c.command: c for c in manifest.commands}  # one that read several inputs is there once for each
     return ReportMeta(
-        title=wanted.title or f"Hindflight report: {name_to_text(workspace.path.name)}",
+        title=wanted.title or f"Hindflight report: {names_of([workspace.path])[0]}",
         generated=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         manifest={
             "inputs": [
@@ -121,6 +140,7 @@ def _meta(workspace: Workspace, wanted: Wanted) -> ReportMeta:
 def _changes(workspaces: Sequence[Workspace], names: Sequence[str]) -> list[tuple[str, list[dict[str, object]]]]:
     """Return what changed from the first workspace to each other, as a caption and rows of `findings`."""
     from hindflight.comparison import changes_between
+    from hindflight.reports.findings import heading
 
     found = []
     for name, other in zip(names[1:], workspaces[1:], strict=True):
@@ -128,7 +148,7 @@ def _changes(workspaces: Sequence[Workspace], names: Sequence[str]) -> list[tupl
         for change in changes_between(workspaces[0], other):
             shared = {
                 "section": "change",
-                "subject": f"{change.subject}: {change.metric}",
+                "subject": f"{change.subject}: {heading(change.metric)}",
                 "verdict": "info",
                 "text": "",
             }

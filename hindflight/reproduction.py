@@ -159,8 +159,15 @@ def _page(result: Result, request: Request) -> Any:
             Experiment(experiment_key(each.claim.claim_id), each.claim.claim_id, experiment.assumption)
             for each, experiment, _ in result.experiments
         ],
+        command=_command(paper.name, request),
         scenarios=[f"scenarios/{name}.toml" for name in paper.scenarios],
     )
+
+
+def _command(name: str, request: Request) -> str:
+    """Return the command that makes the report of a paper; its claims.json has the points of all charts."""
+    effort = "--full" if request.full else "--quick"
+    return " ".join(["hindflight reproduce", name, effort, *(["--extra"] if request.extra else []), "-o DIR"])
 
 
 def _effort(paper: Paper, *, full: bool) -> str:
@@ -189,6 +196,7 @@ def _write_document(done: Reproduction, out: Path, request: Request) -> Path:
         "full": request.full,
         "seconds": {name: round(seconds, 1) for name, seconds in done.seconds.items()},
         "claims": done.claims,
+        "points": done.points,
         "seal": EMPTY_SEAL,
     }
     text = escape_json(json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)) + "\n"

@@ -197,6 +197,14 @@ def uses_channel_model(tables: Tables, purpose: str) -> bool:
     return not runs.is_empty() and bool((runs["channel_mode"] == "model").all())
 
 
+def predicts_flights(tables: Tables) -> bool:
+    """Return whether the goodputs of section `what_if` are predictions for one flight, whose texts say how, and not
+    means over the seeds."""
+    rows = read(tables, "findings", ["section", "metric", "text"])
+    goodputs = rows.filter((pl.col("section") == "what_if") & (pl.col("metric") == "goodput"))
+    return bool((goodputs["text"].fill_null("") != "").any())
+
+
 def uses_proxies(tables: Tables) -> bool:
     """Return whether a split proxy stands on the path of a run."""
     return bool((read(tables, "runs", ["proxy"])["proxy"] != "none").any())

@@ -78,6 +78,11 @@ def with_minus_signs(text: str) -> str:
     return re.sub(r"(?<![^\s(])-(?=\d)", "\N{MINUS SIGN}", text)
 
 
+def short_exponents(text: str) -> str:
+    """Return a text in which powers of ten have no leading zeros: "1e-6" for "1e-06"."""
+    return re.sub(r"(?<=\de)(-?)0+(?=\d)", r"\1", text)
+
+
 def _is_positive(value: float) -> bool:
     return math.isfinite(value) and value > 0
 

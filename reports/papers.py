@@ -13,7 +13,7 @@ import polars as pl
 
 from hindflight.reports.charts.paper import experiment_chart, figure_chart
 from hindflight.reports.findings import Cell, Grid
-from hindflight.reports.numbers import with_minus_signs
+from hindflight.reports.numbers import short_exponents, with_minus_signs
 from hindflight.reports.sections import Figure, Section
 
 VERDICTS = {
@@ -55,7 +55,8 @@ class PaperPage:
     """What a report on a paper says besides its tables.
 
     `literal` names the reading that takes everything stated literally; empty if it was not run. `choices` are name,
-    value and reason of each default, `readings` name and text. `effort` says how many runs were made.
+    value and reason of each default, `readings` name and text. `effort` says how many runs were made, `command` makes
+    them, and writes the points of all charts.
     """
 
     citation: str
@@ -65,7 +66,13 @@ class PaperPage:
     readings: Sequence[tuple[str, str]]
     figures: Sequence[DrawnFigure]
     experiments: Sequence[Experiment]
+    command: str
     scenarios: Sequence[str] = ()
+
+
+def _said(text: str) -> str:
+    """Return a text with the numbers as a report writes them."""
+    return with_minus_signs(short_exponents(text))
 
 
 def paper_sections(claims: Sequence[Row], points: pl.DataFrame, page: PaperPage) -> list[Section]:
@@ -120,22 +127,22 @@ def _figures(points: pl.DataFrame, page: PaperPage) -> Section:
         mine = points.filter(pl.col("figure") == figure.key)
         if mine.height:
             chart = figure_chart(mine, figure.title, figure.x, figure.y, figure.mark)
-            section.parts.append(Figure(chart, figure.key))
+            section.parts.append(Figure(chart, figure.key, commands=(page.command,)))
     return section
 
 
 def _claims(rows: Sequence[Row]) -> Grid:
     grid = Grid("All claims", ("Claim", "What the paper says", "Expected", "Measured", "Verdict"))
     for row in rows:
-        expected = with_minus_signs(f"{row['expected']}")
-        tolerance = "" if row["tolerance"] in {"strict", "exact"} else with_minus_signs(row["tolerance"])
+        expected = _said(f"{row['expected']}")
+        tolerance = "" if row["tolerance"] in {"strict", "exact"} else _said(row["tolerance"])
         grid.rows.append(
             (
                 Cell(row["claim_id"], small=row["figure"]),
-                Cell(row["text"], small=f"{row['scenario']}: {row['metric']}; {row['origin']}, by {row['by']}"),
+                Cell(row["text"], small=_said(f"{row['scenario']}: {row['metric']}; {row['origin']}, by {row['by']}")),
                 Cell(expected, small=tolerance),
                 Cell(_measured(row), small=f"{row['runs']} runs" if row["runs"] else ""),
-                Cell(VERDICTS[row["verdict"]]),
+                Cell("", verdict=VERDICTS[row["verdict"]]),
             )
         )
     return grid
@@ -147,7 +154,7 @@ def _measured(row: Row) -> str:
     if len(parts) > 1:
         return f"{sum(part.endswith(HOLDS) for part in parts)} of {len(parts)} parts hold"
     if row["value"] is None:
-        return with_minus_signs(parts[0]) if parts else "–"
+        return _said(parts[0]) if parts else "–"
     return quantity_with_interval(row)
 
 
@@ -157,7 +164,7 @@ def quantity_with_interval(row: Row) -> str:
     text = f"{row['value']:.4g}{unit}"
     if row["low"] != row["high"]:
         text += f" ({row['low']:.4g} to {row['high']:.4g})"
-    return with_minus_signs(text)
+    return _said(text)
 
 
 def _parts(row: Row) -> list[str]:
@@ -165,11 +172,11 @@ def _parts(row: Row) -> list[str]:
 
 
 def _all_parts(rows: Sequence[Row]) -> Grid:
-    grid = Grid("Every number of the claims about several", ("Claim", "Part"), folded=True)
+    grid = Grid("Every part of the claims that have several", ("Claim", "Part"), folded=True)
     for row in rows:
         parts = _parts(row)
         if len(parts) > 1:
-            grid.rows.extend((Cell(row["claim_id"]), Cell(with_minus_signs(part))) for part in parts)
+            grid.rows.extend((Cell(row["claim_id"]), Cell(_said(part))) for part in parts)
     return grid
 
 
@@ -181,13 +188,14 @@ def _why_not(rows: Sequence[Row], points: pl.DataFrame, page: PaperPage) -> Sect
         if not row["reason"]:
             continue
         part = Section(f"why-{row['claim_id']}", f"{row['claim_id']}: {VERDICTS[row['verdict']]}")
-        part.sentences += [row["text"], with_minus_signs(row["reason"])]
+        part.sentences += [row["text"], _said(row["reason"])]
         experiment = experiments.get(row["claim_id"])
         if experiment is not None:
             mine = points.filter(pl.col("figure") == experiment.key)
             title = f"{row['claim_id']}: what varying the assumption does"
-            part.parts.append(with_minus_signs(f"Varied: {experiment.assumption}."))
-            part.parts.append(Figure(experiment_chart(mine, title, row["metric"]), f"chart-{experiment.key}"))
+            part.parts.append(_said(f"Varied: {experiment.assumption}."))
+            chart = experiment_chart(mine, title, row["metric"])
+            part.parts.append(Figure(chart, f"chart-{experiment.key}", commands=(page.command,)))
         section.parts.append(part)
     return section
 
@@ -202,7 +210,9 @@ def _readings(claims: Sequence[Row], page: PaperPage) -> Section:
     for row in claims:
         if row["reading"] == DEFAULT:
             keys = [found.get((row["claim_id"], name)) for name in (DEFAULT, *names)]
-            grid.rows.append((Cell(row["claim_id"]), *(Cell(VERDICTS[key] if key else "–") for key in keys)))
+            grid.rows.append(
+                (Cell(row["claim_id"]), *(Cell("", verdict=VERDICTS[key]) if key else Cell("–") for key in keys))
+            )
     section.parts += [listed, grid]
     return section
 

@@ -21,6 +21,7 @@ from hindflight.reports.frames import (
     captured_flows,
     column_names,
     flow_of,
+    predicts_flights,
     uses_channel_model,
     uses_proxies,
 )
@@ -143,7 +144,7 @@ _SELF_CHECK = (
 _RUNS = {"runs": "*"}
 _COMPARED = {"findings": "*"}
 _WHAT_IF = (
-    Recipe(lambda tables, _: charts.what_if_goodput(tables), "what_if_goodput", _RUNS),
+    Recipe(lambda tables, _: charts.what_if_goodput(tables), "what_if_goodput", {**_RUNS, **_COMPARED}),
     Recipe(lambda tables, _: charts.what_if_difference(tables), "what_if_difference", _COMPARED),
     Recipe(lambda tables, _: charts.goodput_and_delay(tables), "goodput_and_delay", {**_RUNS, **_COMPARED}),
     Recipe(charts.what_if_throughput, "what_if_throughput", {"segments": "*"}),
@@ -204,9 +205,10 @@ def combined(
     `changes` holds a caption and rows of `findings`, whose metrics become columns, for each workspace but the first.
     """
     changed = Section("changes", "What changed")
-    for caption, rows in changes:
+    for name, (caption, rows) in zip(names[1:], changes, strict=True):
         grid = findings.by_subject(rows, caption, "Subject")
-        changed.parts.append(grid or f"{caption}: nothing to compare.")
+        head = ("Subject", names[0], name, "Change")  # Names of folders, which are no names of quantities.
+        changed.parts.append(replace(grid, head=head) if grid else f"{caption}: nothing to compare.")
     each = [
         Section(f"w{number}", name, parts=[_renamed(section, f"w{number}-") for section in found])
         for number, (name, found) in enumerate(zip(names, parts, strict=True), 1)
@@ -359,9 +361,10 @@ def _what_if(source: Source, views: list[View]) -> Section:
     if findings.self_check_failed(tables):
         section.parts.append(Notice(NOT_TO_BE_RELIED_ON))
     modelled = uses_channel_model(tables, "what_if")
-    recipes = (*(_WHAT_IF_MODEL if modelled else _WHAT_IF), *_where_they_apply(tables))
+    recipes = (*_what_if_charts(tables, modelled=modelled), *_where_they_apply(tables))
     _add_figures(section, source, views[0] if views else View(), (recipes, ""), "")
     mean = "Mean over the seeds" if modelled else "Mean over the resampled channel"
+    mean = "Goodput of one flight, and the mean of the rest over the seeds" if predicts_flights(tables) else mean
     runs = "Each run, over the channel of its seed" if modelled else "The captured channel, replayed unchanged"
     grids = (
         findings.by_subject(rows, f"{mean}, with its 95 % interval", "Variant", folded=True),
@@ -371,6 +374,15 @@ def _what_if(source: Source, views: list[View]) -> Section:
     )
     section.parts += [grid for grid in grids if grid]
     return section
+
+
+def _what_if_charts(tables: Tables, *, modelled: bool) -> tuple[Recipe, ...]:
+    """Return the charts of the what-if runs; the caption of the first says what its bars are."""
+    if modelled:
+        return _WHAT_IF_MODEL
+    if predicts_flights(tables):
+        return _WHAT_IF
+    return (replace(_WHAT_IF[0], caption="what_if_goodput_mean"), *_WHAT_IF[1:])
 
 
 def _where_they_apply(tables: Tables) -> tuple[Recipe, ...]:

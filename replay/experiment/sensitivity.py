@@ -20,7 +20,7 @@ from hindflight.channels.fitting.loss_sequence import loss_sequence_of
 from hindflight.channels.models.losses import Bernoulli, FourState, GilbertElliott, Markov
 from hindflight.channels.trace import Trace
 from hindflight.replay.experiment.compare import t_quantile_975
-from hindflight.replay.experiment.engine_inputs import Job, engine_config
+from hindflight.replay.experiment.engine_inputs import Job, Mode, engine_config
 from hindflight.replay.experiment.experiment import load_traces
 from hindflight.replay.experiment.run import Configuration, run_configurations
 from hindflight.replay.scenario.loss_trace import loss_trace
@@ -109,11 +109,11 @@ def measure_sensitivity(scenario: Scenario, folder: Path, *, threads: int | None
     for variant in scenario.compare.variants:
         for proxy in scenario.compare.proxies:
             for way in WAYS:
-                job = Job(variant, proxy, "what_if", "resampled" if way == "resampled" else "replayed", first, False)
-                config = engine_config(scenario, job, losses)
-                if way in {"time", "model"}:
-                    _replace(config, scenario, timed if way == "time" else modelled)
+                mode: Mode = "resampled" if way == "resampled" else "replayed"
                 for seed in seeds if way in {"resampled", "model"} else (first,):
+                    config = engine_config(scenario, Job(variant, proxy, "what_if", mode, seed, False), losses)
+                    if way in {"time", "model"}:
+                        _replace(config, scenario, timed if way == "time" else modelled)
                     plan.append((variant, proxy, way))
                     configurations.append(Configuration(config, seed, recorded=False))
     runs = [

@@ -183,8 +183,8 @@ def _what_if(findings: Sequence[Mapping[str, Any]], runs: Sequence[Mapping[str, 
     beyond = _share_beyond(best["subject"], runs)
     if beyond > MIN_SHARE_REPORTED:
         sentences.append(
-            f"It sent more than was captured: {100 * beyond:.0f} % of its packets met a repetition of the captured "
-            "channel."
+            f"{best['subject']} sent more than was captured: {100 * beyond:.0f} % of its packets met a repetition "
+            "of the captured channel."
         )
     return sentences
 

@@ -280,11 +280,34 @@
     if ((domains.get(group) || {}).time) await apply(number);
   };
 
-  const drawAll = async (mode) => {
+  const task = () => new Promise((resume) => {
+    const { port1, port2 } = new MessageChannel();
+    port1.onmessage = resume;
+    port2.postMessage(0);
+  });
+  const HIDDEN_MS = 200; // a page in the background has no frames
+  const frame = () => Promise.race([
+    new Promise((resume) => { requestAnimationFrame(resume); }), new Promise((resume) => { setTimeout(resume, HIDDEN_MS); }),
+  ]);
+
+  // Charts in sight first, then the others from the top.
+  const inOrder = () => {
+    const near = containers.map((container) => {
+      const { top, bottom } = container.getBoundingClientRect();
+      return bottom > 0 && top < window.innerHeight;
+    });
+    return [...near.keys()].sort((a, b) => near[b] - near[a] || a - b);
+  };
+
+  // The page shows its text, and answers the reader, between one chart and the next; `atOnce` is for a printer, which does not wait.
+  const drawAll = async (mode, atOnce = false) => {
     const current = ++generation;
     document.documentElement.removeAttribute("data-drawn");
     let failed = 0;
-    for (let number = 0; number < containers.length && current === generation; number++) {
+    if (!atOnce) await frame();
+    for (const number of inOrder()) {
+      if (!atOnce) await task();
+      if (current !== generation) break;
       try {
         await draw(number, mode);
       } catch (error) {
@@ -311,7 +334,7 @@
   dark.addEventListener("change", () => drawAll(mode()));
   window.addEventListener("beforeprint", () => {
     stale.forEach(apply);
-    if (dark.matches) drawAll("light");
+    if (dark.matches || views.size < containers.length) drawAll("light", true);
   });
   window.addEventListener("afterprint", () => { if (dark.matches) drawAll("dark"); });
   let width = document.body.clientWidth, pending = 0;

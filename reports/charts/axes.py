@@ -21,7 +21,7 @@ from hindflight.reports.style import WIDTH
 ZOOM = "time"
 """Name of the selection that zooms the charts over time."""
 
-CANVAS_MARKS = 4000
+CANVAS_MARKS = 1000
 """Maximum number of marks of a chart drawn as SVG; more are drawn on a canvas, because SVG slows the browser down."""
 
 LABEL_WIDTH_PX = 44

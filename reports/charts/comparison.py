@@ -31,6 +31,7 @@ from hindflight.reports.frames import (
     View,
     flow_of,
     maximum,
+    predicts_flights,
     read,
     runs_with_rows,
     runs_with_subject,
@@ -42,6 +43,7 @@ from hindflight.toolkit.errors import ReportError
 REPLAYED, SEED = "captured channel", "resampled channel, one seed"
 MODEL_SEED = "one seed"
 MEAN = "mean over the seeds and its 95 % interval"
+FORECAST = "one flight, as predicted, and its 95 % interval"
 PAIRED = "mean of the paired differences over the seeds and its 95 % interval"
 _NO_RUNS = "No variant was replayed, so there is nothing to compare."
 _STEP = 34
@@ -66,7 +68,8 @@ _PANEL_NOTE = "Grey: the captured flow. All panels have the same scales."
 
 
 def what_if_goodput(tables: Tables) -> alt.LayerChart:
-    """Draw the goodput of each variant and proxy: captured channel, each seed, mean and 95 % interval.
+    """Draw the goodput of each variant and proxy: captured channel, each seed, and what one flight would show with its
+    95 % interval; without a captured flow the mean over the seeds with its interval.
 
     Reads `runs` and `findings`. Raises ReportError without what-if runs.
     """
@@ -78,7 +81,8 @@ def what_if_goodput(tables: Tables) -> alt.LayerChart:
     replayed = runs.filter(pl.col("channel_mode") == "replayed").select("subject", "mbps", "retransmissions", "rtos")
     modelled = uses_channel_model(tables, "what_if")
     one = MODEL_SEED if modelled else SEED
-    marks = (((REPLAYED, BLUE), replayed), ((MEAN, INK), means), ((one, GREY), seeds))
+    middle = FORECAST if predicts_flights(tables) else MEAN
+    marks = (((REPLAYED, BLUE), replayed), ((middle, INK), means), ((one, GREY), seeds))
     legend = Legend([entry for entry, rows in marks if rows.height])
     tips = [_subject_tip(), alt.Tooltip("mbps", type="quantitative", format=",.3f", title="Goodput [Mbit/s]")]
     counts = [
@@ -90,7 +94,7 @@ def what_if_goodput(tables: Tables) -> alt.LayerChart:
     diamond = alt.Chart(inline(replayed)).mark_point(shape="diamond", size=90, filled=True, opacity=1, yOffset=-6)
     layers = [
         *([legend.encode(tick, one, x, y, tooltip=[*tips, seed])] if seeds.height else []),
-        *_intervals(means, (x, y), (legend, MEAN), tips),
+        *_intervals(means, (x, y), (legend, middle), tips),
         *([legend.encode(diamond, REPLAYED, x, y, tooltip=[*tips, *counts])] if replayed.height else []),
     ]
     listed = means if modelled else replayed
@@ -350,7 +354,7 @@ def _intervals(
         alt.Tooltip("low", type="quantitative", format=",.3f", title="from"),
         alt.Tooltip("high", type="quantitative", format=",.3f", title="to"),
     ]
-    dy = 5 if label == MEAN else 0
+    dy = 0 if label == PAIRED else 5
     bounded = rows.drop_nulls(["low", "high"])
     whole = alt.Chart(inline(bounded))
     low, high = alt.X("low", type="quantitative"), alt.X("high", type="quantitative")

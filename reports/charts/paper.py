@@ -11,6 +11,7 @@ import altair as alt
 import polars as pl
 
 from hindflight.reports.charts.axes import ChartText, inline, layered_chart, x_axis, y_axis
+from hindflight.reports.numbers import short_exponents
 from hindflight.reports.style import category_colours
 
 HEIGHT = 300
@@ -23,7 +24,7 @@ def figure_chart(
 ) -> alt.LayerChart:
     """Draw the `points` of one figure: a curve per series with intervals, or a bar per category and series."""
     if mark == "bar":
-        return _bars(points, title, y)
+        return _bars(points, title, (x, y))
     across = alt.X("x", type="quantitative", axis=x_axis(x), scale=alt.Scale(zero=True))
     up = alt.Y("y", type="quantitative", axis=y_axis(y), scale=alt.Scale(zero=True))
     colour = _colour(points)
@@ -42,19 +43,22 @@ def figure_chart(
 
 
 def experiment_chart(points: pl.DataFrame, title: str, x: str) -> alt.LayerChart:
-    """Draw what a claim measures under each reading of an experiment, with intervals; `x` says what is varied."""
-    return _bars(points, title, x, dots=True)
+    """Draw what a claim measures, which `x` says, under each reading of an experiment, with intervals."""
+    return _bars(points, title, ("", x), dots=True)
 
 
-def _bars(points: pl.DataFrame, title: str, value: str, *, dots: bool = False) -> alt.LayerChart:
+def _bars(points: pl.DataFrame, title: str, names: tuple[str, str], *, dots: bool = False) -> alt.LayerChart:
+    """Draw a bar or dot per category and series; `names` are those of the categories and of the values."""
+    category, value = names
+    points = points.with_columns(pl.col("label").map_elements(short_exponents, return_dtype=pl.String))
     labels = points["label"].unique(maintain_order=True).to_list()
     series = points["series"].unique(maintain_order=True).to_list()
-    down = alt.Y("label", type="nominal", sort=labels, title=None, axis=alt.Axis(labelLimit=260))
+    down = alt.Y("label", type="nominal", sort=labels, title=category or None, axis=alt.Axis(labelLimit=260))
     lanes = alt.YOffset("series", type="nominal", sort=series)
     across = alt.X("y", type="quantitative", axis=x_axis(value), scale=alt.Scale(zero=not dots))
     colour = _colour(points)
     base = alt.Chart(inline(points.drop("paper", "figure", "x")))
-    tips = [alt.Tooltip("label", type="nominal", title="Case"), *_tips("", value)]
+    tips = [alt.Tooltip("label", type="nominal", title=category or "Case"), *_tips("", value)]
     mark = base.mark_point(size=60, filled=True, opacity=1) if dots else base.mark_bar(opacity=0.85)
     interval = base.mark_rule(strokeWidth=1.5).encode(alt.X("low", type="quantitative"), alt.X2("high"), down, lanes)
     layers = [mark.encode(across, down, lanes, colour, tooltip=tips), interval]

@@ -92,7 +92,7 @@ def _panel(title: str, lines: dict[str, Decimated], largest: tuple[float, float]
     for label, part in lines.items():
         if part.rows:
             line = alt.Chart(inline(part.frame)).mark_line(
-                interpolate="step-after", strokeWidth=1.5 if label == STORED else 1.2, clip=True
+                interpolate="step-after", strokeWidth=3.5 if label == STORED else 1, clip=True
             )
             layers.append(_LEGEND.encode(line, label, x, y))
     heading = alt.Title(title, fontSize=13, offset=4)

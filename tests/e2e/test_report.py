@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from hindflight.documents import names_of
 from hindflight.toolkit.schema import FINDING_SECTIONS
 from hindflight.toolkit.workspace import Workspace
 from tests.e2e.conftest import FLOW, ROOT, Command, error_line, words
@@ -108,7 +109,15 @@ def test_report_on_two_workspaces_says_what_changed(hindflight: Command, workspa
     assert ended.returncode == 0, ended.stderr
     page = (tmp_path / "two.html").read_text(encoding="utf-8")
     assert "From ws to other: change with its 95 % interval" in page
+    assert re.search(r">Subject<.*>ws<.*>other<.*>Change<", page)
     ids = re.findall(r' id="([^"]+)"', page.split("<script", 1)[0])
     assert len(ids) == len(set(ids))
     links = re.findall(r'href="#([^"]+)"', page.split("<script", 1)[0])
     assert set(links) <= set(ids)
+
+
+def test_workspaces_are_named_by_what_sets_them_apart() -> None:
+    usual = [Path("/a/whatif/workspace"), Path("/a/b/workspace"), Path("/c/b/workspace")]
+    assert names_of(usual) == ["a/whatif", "a/b", "c/b"]
+    assert names_of([Path("/a/demo/workspace")]) == ["demo"]
+    assert names_of([Path("/x/ws"), Path("/x/ws")]) == ["ws", "ws (2)"], "a name twice would hide a column"

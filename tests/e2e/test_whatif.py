@@ -49,6 +49,9 @@ def test_whatif_writes_scenario_tables_and_report(hindflight: Command, tmp_path:
     assert best == "linux-reno"
     assert checks[best, "goodput_difference"]["verdict"] == "pass"
     assert abs(checks[best, "goodput_difference"]["value"]) <= 5
+    resampled = [row for row in document["findings"] if row["metric"] == "by_resampled"]
+    assert resampled
+    assert all(row["low"] < row["value"] < row["high"] for row in resampled), "each seed draws another channel"
     what_if = [run for run in document["runs"] if run["purpose"] == "what_if"]
     assert {run["proxy"] for run in what_if} == {"none", "relay"}
     assert {run["channel_mode"] for run in what_if} == {"replayed", "resampled"}

@@ -85,6 +85,22 @@ def test_every_chart_is_drawn_with_marks_and_is_accessible(browser: Browser, rep
     assert serious == []
 
 
+BEFORE = "addEventListener('DOMContentLoaded', () => { window.early = document.querySelectorAll('.marks').length; });"
+"""Counts the charts that are drawn when the text of the page is complete."""
+
+
+def test_text_comes_before_the_charts_and_a_printer_gets_all_of_them(browser: Browser, report: Path) -> None:
+    script = browser.call("Page.addScriptToEvaluateOnNewDocument", source=BEFORE)["identifier"]
+    browser.open(report)
+    browser.call("Page.removeScriptToEvaluateOnNewDocument", identifier=script)
+    assert browser.run("window.early") == 0
+    browser.call("Page.navigate", url="about:blank")
+    browser.call("Page.navigate", url=report.as_uri())
+    browser.wait("document.readyState !== 'loading' && 'charts' in window")
+    browser.run("dispatchEvent(new Event('beforeprint'))")
+    assert drawn(browser) == CHARTS, "a printer does not wait for what a page does later"
+
+
 @pytest.mark.parametrize("width", [390, 1000, 1600])
 def test_nothing_is_wider_than_its_place(browser: Browser, report: Path, width: int) -> None:
     browser.resize(width, 900)

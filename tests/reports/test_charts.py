@@ -234,6 +234,15 @@ def test_what_if_draws_runs_and_findings_unchanged(tables: Tables) -> None:
     assert "from reno for the same channel" in difference["description"]
 
 
+def test_a_prediction_for_one_flight_is_not_called_a_mean(tables: Tables) -> None:
+    said = "reno: one flight would show 0.14 Mbit/s, with 95 % probability 0.05 Mbit/s to 0.4 Mbit/s."
+    rows = [finding("what_if", "reno", "goodput", value=1.4e5, low=5e4, high=4e5, unit="bit/s", text=said)]
+    spec = charts.what_if_goodput({**tables, "findings": table_from_rows("findings", rows)}).to_dict()
+    (row,) = layer_rows(spec, charts.comparison.FORECAST)
+    assert (row["mbps"], row["low"], row["high"]) == ("0.14", "0.05", "0.4")
+    assert charts.comparison.MEAN not in spec["layer"][0]["encoding"]["color"]["scale"]["domain"]
+
+
 def test_runs_over_a_channel_model_have_a_separate_legend() -> None:
     runs = [run_row(n, "reno", "none", channel_mode="model", seed=n, goodput_bps=1e5 * n) for n in (1, 2)]
     tables = {"runs": table_from_rows("runs", runs)}

@@ -27,7 +27,8 @@ PAPER = Paper(
     experiments=EXPERIMENTS,
     extras=EXTRAS,
     not_built=(
-        "several HAPS or UAVs and links between them, handoff, path diversity: the engine has one path",
+        "several HAPS or UAVs and links between them: more links in series, on which the text gives no loss or delay",
+        "path diversity: the engine sends each flow over one path",
         "multicast behind a splitter: the engine has no multicast",
     ),
 )

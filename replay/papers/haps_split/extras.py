@@ -1,5 +1,5 @@
-"""Beyond the figures of Palazzi et al. 2005: other places of the proxy, variants per connection, several flows, and
-what came later. `hindflight reproduce haps-split --extra` draws them."""
+"""Beyond the figures of Palazzi et al. 2005: other places of the proxy, variants per connection, several flows, a
+handoff, and what came later. `hindflight reproduce haps-split --extra` draws them."""
 
 from __future__ import annotations
 
@@ -25,6 +25,8 @@ from hindflight.replay.papers.model import Cell, Change, Figure, Point, table
 
 HAPS, SATELLITE = "haps", "satellite"
 FLOWS = (1, 2, 5, 10)
+BREAKS_S = (0.0, 0.5, 1.0, 2.0, 5.0, 10.0)
+"""Time that the user behind a building has no link, before another HAPS serves."""
 LATER = ("cubic", "bbr", "bbr3", "westwood-plus", "hybla")
 _NAMES = {NEWRENO: "NewReno", WESTWOOD: "Westwood"}
 _PLACES = {NONE: "none", HAPS: "U", TRUCK: "T", SATELLITE: "S", DOUBLE: "T and S"}
@@ -75,6 +77,16 @@ def _flows(lab: Lab) -> list[Point]:
     return points
 
 
+def _handoffs(lab: Lab) -> list[Point]:
+    points = []
+    for variant, proxy, break_s in product(VARIANTS, (NONE, TRUCK), BREAKS_S):
+        base = cell(variant, proxy, HIGH, TRANSFER)
+        events = (table(at="20 s", outage=True), table(at=f"{20 + break_s:g} s", outage=False)) if break_s else ()
+        each = base.but(("links.W-U.changes", events)) if events else base
+        points.append(mean_point(describe(base), break_s, lab.sample(each, time_s)))
+    return points
+
+
 def _later(lab: Lab) -> list[Point]:
     points = []
     for variant, proxy in product((NEWRENO, WESTWOOD, *LATER), (NONE, TRUCK)):
@@ -91,5 +103,13 @@ EXTRAS = (
     ),
     Figure("extra-legs", "A variant per connection: time for 5 MB, PER 1 %", "", "Time for 5 MB [s]", "bar", _legs),
     Figure("extra-flows", "Several flows, PER 1 %", "Flows", "Sum of goodputs [kbit/s]", "line", _flows),
+    Figure(
+        "extra-handoff",
+        "Handoff behind a building: time for 5 MB, PER 1 %",
+        "Time without a link [s]",
+        "Time for 5 MB [s]",
+        "line",
+        _handoffs,
+    ),
     Figure("extra-later", "What came later, PER 1 %", "", "Goodput [kbit/s]", "bar", _later),
 )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from hindflight.replay.papers.model import Paper
 from hindflight.replay.papers.onboard_split.cells import SCENARIOS
+from hindflight.replay.papers.onboard_split.extras import EXTRAS
 from hindflight.replay.papers.onboard_split.figures import FIGURES
 from hindflight.replay.papers.onboard_split.judges import judge
 from hindflight.replay.papers.onboard_split.readings import CHOICES, EXPERIMENTS, READINGS
@@ -26,8 +27,5 @@ PAPER = Paper(
     experiments=EXPERIMENTS,
     min_runs=100,
     min_runs_of=dict.fromkeys(("003-C23", "003-C24", "003-C26", "003-C27", "003-C35", "003-C36"), 1000),
-    not_built=(
-        "the proxy on board against one in a ground gateway",
-        "what came later (cubic, bbr): haps-split has it, with the same satellite links",
-    ),
+    extras=EXTRAS,
 )

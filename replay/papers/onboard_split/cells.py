@@ -11,7 +11,9 @@ from hindflight.replay.papers.statistics import Samples
 
 SINGLE, SECOND = "onboard-split", "onboard-double"
 SHADOWED, BOTH_SHADOWED, SHARING = "onboard-shadowed", "onboard-both-shadowed", "onboard-sharing"
-SCENARIOS = (SINGLE, SECOND, SHADOWED, BOTH_SHADOWED, SHARING)
+GATEWAY = "onboard-gateway"
+"""Beyond the paper."""
+SCENARIOS = (SINGLE, SECOND, SHADOWED, BOTH_SHADOWED, SHARING, GATEWAY)
 NEWRENO, WESTWOOD = "newreno", "westwood"
 VARIANTS = (NEWRENO, WESTWOOD)
 NONE, SPLIT = "none", "on-board"

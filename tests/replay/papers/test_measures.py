@@ -23,6 +23,7 @@ from hindflight.replay.papers.hybrid_handover.cells import (
     handovers,
     trace,
 )
+from hindflight.replay.papers.hybrid_handover.readings import LONGER
 from hindflight.replay.papers.lab import Bench, Lab, config_of
 from hindflight.replay.papers.losses import duplicate_acks_ms, run_with_losses, sent_by, timeouts_of
 from hindflight.replay.papers.memory import beyond_window
@@ -132,3 +133,11 @@ def test_what_a_proxy_refuses_is_beyond_its_window_or_withdrawn_from_it() -> Non
     assert beyond_window(states([1, 101], [201, 301], [200, 200])) == 0
     assert beyond_window(states([1, 101], [201, 311], [200, 200])) == 10
     assert beyond_window(states([1, 101], [101, 101], [200, 80])) == 20
+
+
+def test_longer_breaks_end_a_second_later_and_other_paths_stay() -> None:
+    events = dict(LONGER.of(cell(HYBLA, handovers(DELAYS, SHORT_BREAK_S))))["links.emulator.changes"]
+    assert [(dict(event)["at"], dict(event)["outage"]) for event in events] == [
+        ("20 s", True), ("21.5 s", False), ("40 s", True), ("41.5 s", False),
+    ]  # fmt: skip
+    assert LONGER.of(cell(HYBLA)) == ()

@@ -1,0 +1,65 @@
+"""The report on a reproduced paper: verdicts, axes, and the command behind each chart."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from hindflight.reports.numbers import short_exponents
+from hindflight.reports.page import render
+from hindflight.reports.papers import DrawnFigure, Experiment, PaperPage, paper_sections
+from hindflight.toolkit.schema import table_from_rows
+
+COMMAND = "hindflight reproduce aerotcp --full -o DIR"
+PAGE = PaperPage(
+    citation="A. Author, 2005",
+    effort="Runs per configuration: 20.",
+    literal="",
+    choices=[("packet", "1500 B", "not given")],
+    readings=[],
+    figures=[DrawnFigure("fig5", "Figure 5: utilisation", "Bit error rate", "Utilisation", "bar")],
+    experiments=[Experiment("why:004-C26", "004-C26", "the share of a connection")],
+    command=COMMAND,
+)
+
+
+def claim(claim_id: str, verdict: str, reason: str = "") -> dict[str, Any]:
+    return {
+        "paper": "aerotcp", "claim_id": claim_id, "figure": "5", "scenario": "ten connections, BER 1e-06",
+        "metric": "utilisation", "kind": "value", "expected": "1", "tolerance": "", "unit": "", "origin": "stated",
+        "by": "engine", "text": "It fills the link.", "reading": "default", "verdict": verdict, "runs": 20,
+        "value": 1.0, "low": 0.9, "high": 1.1, "parts": "", "reason": reason,
+    }  # fmt: skip
+
+
+def points() -> pl.DataFrame:
+    rows = [
+        {"paper": "aerotcp", "figure": figure, "series": "AeroTCP", "label": label, "x": None, "y": 0.9, "low": 0.8}
+        | {"high": 1.0}
+        for figure in ("fig5", "why:004-C26")
+        for label in ("1e-08", "1e-06")
+    ]
+    return pl.DataFrame(table_from_rows("points", rows))
+
+
+def test_every_verdict_has_its_colour_and_every_chart_its_command() -> None:
+    claims = [claim("004-C18", "reproduced"), claim("004-C26", "not_reproduced", "0.957 (0.9 to 0.98), BER 1e-06")]
+    html = render("A paper", "", paper_sections(claims, points(), PAGE))
+    assert '<span class="verdict reproduced">reproduced</span>' in html
+    assert '<span class="verdict not reproduced">not reproduced</span>' in html
+    assert html.count(f'<pre tabindex="0">{COMMAND}</pre>') == 2
+    assert "BER 1e-6" in html
+    assert "1e-0" not in html.split('<script type="application/json"')[0]
+
+
+def test_the_categories_of_a_bar_chart_are_named() -> None:
+    figures = paper_sections([claim("004-C18", "reproduced")], points(), PAGE)[1]
+    (figure,) = (part for part in figures.parts if not isinstance(part, str))
+    down = figure.chart.to_dict()["layer"][0]["encoding"]["y"]  # type: ignore[union-attr]
+    assert down["title"] == "Bit error rate"
+    assert down["sort"] == ["1e-8", "1e-6"]
+
+
+def test_exponents_have_no_leading_zeros() -> None:
+    assert short_exponents("1e-06, 2e+10, 1e-10, 0.05, 1e-100") == "1e-6, 2e+10, 1e-10, 0.05, 1e-100"
