@@ -34,11 +34,9 @@ def claim(claim_id: str, verdict: str, reason: str = "") -> dict[str, Any]:
 
 
 def points() -> pl.DataFrame:
+    same: dict[str, object] = {"paper": "aerotcp", "series": "AeroTCP", "x": None, "y": 0.9, "low": 0.8, "high": 1.0}
     rows = [
-        {"paper": "aerotcp", "figure": figure, "series": "AeroTCP", "label": label, "x": None, "y": 0.9, "low": 0.8}
-        | {"high": 1.0}
-        for figure in ("fig5", "why:004-C26")
-        for label in ("1e-08", "1e-06")
+        {**same, "figure": figure, "label": label} for figure in ("fig5", "why:004-C26") for label in ("1e-08", "1e-06")
     ]
     return pl.DataFrame(table_from_rows("points", rows))
 
