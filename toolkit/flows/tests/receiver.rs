@@ -242,8 +242,8 @@ fn without_sack_a_lost_repetition_of_what_had_arrived_shows_by_its_id() {
           622.1 b>a A 1 ack 12001
           625.0 a>b A 8001:9001 ack 1 id 21      # two segments, one packet: not known
           625.1 b>a A 1 ack 12001
-          628.0 a>b A 12001:13001 ack 1 id 25    # 9001:12001 is lost
-          628.1 b>a A 1 ack 13001",
+          628.0 a>b A 13001:14001 ack 1 id 26    # 9001:13001 is lost, the end of it for the first time
+          628.1 b>a A 1 ack 12001",
     );
     let repeated: Vec<_> = losses(&run(&ladder))
         .into_iter()
