@@ -242,8 +242,8 @@ fn without_sack_a_lost_repetition_of_what_had_arrived_shows_by_its_id() {
           622.1 b>a A 1 ack 12001
           625.0 a>b A 8001:9001 ack 1 id 21      # two segments, one packet: not known
           625.1 b>a A 1 ack 12001
-          628.0 a>b A 12001:13001 ack 1 id 25    # 9001:12001 is lost
-          628.1 b>a A 1 ack 13001",
+          628.0 a>b A 13001:14001 ack 1 id 26    # 9001:13001 is lost, the end of it for the first time
+          628.1 b>a A 1 ack 12001",
     );
     let repeated: Vec<_> = losses(&run(&ladder))
         .into_iter()
@@ -285,4 +285,28 @@ fn after_an_outage_each_known_hole_had_been_repeated_in_vain() {
     };
     assert_eq!([10_001, 12_001, 14_001].map(copies), [3, 2, 2]);
     assert_eq!([16_001, 17_001].map(copies), [0, 0], "new data");
+}
+
+#[test]
+fn a_hole_without_sack_that_waits_for_a_timeout_shows_a_lost_fast_retransmission() {
+    let late = |ids: [u16; 2]| {
+        let flow = ten_segments().replace(" sackok", "");
+        let [above, filled] = ids;
+        run(&format!(
+            "{flow}
+             120.0 a>b A 11001:12001 ack 1 id 14    # 10001:11001 was lost
+             120.1 b>a A 1 ack 10001
+             121.0 a>b A 12001:13001 ack 1 id 15
+             121.1 b>a A 1 ack 10001
+             122.0 a>b A 13001:14001 ack 1 id 16
+             122.1 b>a A 1 ack 10001                # the third duplicate ACK
+             240.0 a>b A 14001:15001 ack 1 id {above}
+             240.1 b>a A 1 ack 10001
+             640.0 a>b A 10001:11001 ack 1 id {filled}
+             640.1 b>a A 1 ack 15001"
+        ))
+    };
+    let both = [(Some(10_001), Some(1), None), (Some(10_001), Some(2), None)];
+    assert_eq!(losses(&late([18, 19])), both);
+    assert_eq!(losses(&late([17, 18])), both[..1], "no ID is missing");
 }

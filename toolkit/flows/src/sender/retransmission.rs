@@ -1,7 +1,7 @@
 //! Retransmissions: whether a segment is one, its cause, and the recovery that it starts.
 
 use super::{Sender, Sent};
-use crate::cause::{CaState, F_RTO_ACKS, RetransmissionContext, mechanism};
+use crate::cause::{CaState, DUP_THRESH, F_RTO_ACKS, RetransmissionContext, mechanism};
 use crate::evidence::{End, Reason};
 use crate::loss::{self, FlowDirection};
 use crate::missing::timeouts;
@@ -222,10 +222,17 @@ impl Sender {
         }
         // The oldest hole is filled first, within a round trip, unless the retransmission was lost. Then it is repeated
         // after another round trip (RFC 8985 §6.2), or after a timeout if no ACK came back.
+        // Without SACK, it is the oldest one only when all below are acknowledged (RFC 6582 §3.2: a partial ACK).
+        let revealed_ns = if self.sack_in_use {
+            revealed_ns
+        } else {
+            revealed_ns.max(self.timer_restart_ns)
+        };
         let waited_ns = now - revealed_ns - srtt_ns;
         let alone = previous_ns < revealed_ns
             || (missing.is_some() && !self.board.has_other_gap(start, entry.seq_end));
-        let oldest = start <= self.board.snd_una() && self.sack_in_use && srtt_ns > 0;
+        let known = self.sack_in_use || (missing.is_some() && self.dup_acks >= DUP_THRESH);
+        let oldest = start <= self.board.snd_una() && known && srtt_ns > 0;
         // Without timestamps, nothing shows how long a queue before the capture point makes the round trip.
         let measured = self.upstream.rtt.srtt_ns().is_some() || now - self.last_send_ns >= rto_ns;
         if !oldest || !alone || !measured || waited_ns < srtt_ns / 4 * 3 {

@@ -43,8 +43,8 @@ impl Repeated {
 }
 
 impl Sender {
-    /// Adds the retransmissions that were lost between the last one captured and `sent`: the sender repeats segments in
-    /// order, and as many packets are missing as there are segments between the two.
+    /// Adds the retransmissions that were lost between the last one captured and `sent`, which may be new data: the sender
+    /// repeats segments in order, and as many packets are missing as there are segments between the two.
     pub(super) fn lost_in_walk(
         &mut self,
         sent: &Sent,
@@ -56,17 +56,17 @@ impl Sender {
         };
         let smss = self.board.smss_bytes().max(1);
         let segments_n = (sent.start - walked + smss - 1) / smss;
-        let counted = self.vantage == Vantage::Receiver
-            && !self.sack_in_use
-            && self.counts_missing()
-            && sent.start <= self.board.snd_nxt();
+        let counted =
+            self.vantage == Vantage::Receiver && !self.sack_in_use && self.counts_missing();
         if !counted || segments_n <= 0 || i64::from(self.missing.recent()) != segments_n {
             return;
         }
         let una = self.board.snd_una();
+        // New data follow the last repetition, so that those lost leave a gap.
+        let walk_end = sent.start.min(self.board.snd_nxt());
         let mut start = walked;
-        while start < sent.start {
-            let end = sent.start.min(start + smss);
+        while start < walk_end {
+            let end = walk_end.min(start + smss);
             let entry = lost_entry(sent, start, end);
             if end <= una {
                 let copy = self.repeated.add(start);
