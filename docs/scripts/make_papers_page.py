@@ -81,6 +81,9 @@ knee is a bootstrap over the seeds. `claims.json` has the number of runs that ea
 Where a text leaves something open, one set of defaults counts, which was chosen before the first full run. Other
 readings are run and shown, and never counted. One of them takes everything that the text states literally; it is
 counted separately. Claims are *stated* by the paper or *inferred* from it.
+
+A reading that was *chosen after the first runs* is one of about thirty that were tried with a few runs each, and was
+kept because it moves a verdict. It shows what could explain a claim, not what does.
 """
 
 

@@ -101,7 +101,11 @@ LONGER = Reading(
     _later_ends,
 )
 QUEUE_1100 = replace(_queue(1100), text="the queue of the emulator holds 1100 packets; chosen after the first runs")
-SENT_EARLY_200 = Reading(f"{TRANSMITTED}, ssthresh 20, queue 200", "all three", (*_of_ssthresh(20), *_of_queue(200)))
+SENT_EARLY_200 = Reading(
+    f"{TRANSMITTED}, ssthresh 20, queue 200",
+    "all three; chosen after the first runs",
+    (*_of_ssthresh(20), *_of_queue(200)),
+)
 
 
 def _varied(text: str, *more: Reading, also: str = "") -> Experiment:
