@@ -118,6 +118,7 @@ def _with_one_limit(delivery: Delivery, base: Base, modelled: Replay, full: Floa
         limits.append(found.limit if found is not None else None)
     known = [limit for limit, empty in zip(limits, base.emptied, strict=True) if empty and limit is not None]
     per_packet, spans, errors = base.per_packet_ns.copy(), list[tuple[int, int, float]](), list[float]()
+    carried = base.carried or (False,) * len(base.spans)
     for (first, after, held), error, limit, least in zip(base.spans, base.error_ns, limits, base.least_ns, strict=True):
         level, may_be_off = held, error
         empty, packet_ns = np.isfinite(error), float(np.median(full[first:after]))
@@ -133,6 +134,9 @@ def _with_one_limit(delivery: Delivery, base: Base, modelled: Replay, full: Floa
             may_be_off = (max(known) - limit) * packet_ns
             if spans and abs(held - may_be_off - spans[-1][2]) <= LIMIT_ERROR * packet_ns and spans[-1][2] <= least:
                 level, may_be_off = spans[-1][2], errors[-1]
+        elif not empty and carried[len(spans)]:
+            # A path that changes does not empty the queue.
+            may_be_off = _bottleneck.WAIT_ERROR * packet_ns
         per_packet[first:after] = level
         spans.append((first, after, level))
         errors.append(may_be_off)
