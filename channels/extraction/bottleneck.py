@@ -30,6 +30,9 @@ SPREAD = 0.5
 AROUND_PAIRS = 48
 """Busy intervals around one whose median tells its rate apart from that of other times."""
 
+ACKED_AT_ONCE = 2
+"""Full-sized segments of which a receiver acknowledges at least the last (RFC 5681 §4.2)."""
+
 EXACT_SHARE = 0.95
 """Share of busy intervals within RATE_TOLERANCE of those around them, from which they are long enough."""
 
@@ -218,11 +221,17 @@ def _acked_span(delivery: Delivery, stretch: Stretch) -> tuple[int, int] | None:
 
 
 def _most_carried(delivery: Delivery, stretch: Stretch) -> float:
-    """Return the most that was acknowledged within one minimum round trip of a stretch, in bit/s."""
+    """Return the most that was acknowledged within one minimum round trip of a stretch, in bit/s.
+
+    Of what one ACK reports only the last ACKED_AT_ONCE packets count: one that fills a hole reports, without SACK, all
+    that had arrived behind it long before.
+    """
     within = np.arange(stretch.first, stretch.after)
     index = within[delivery.acked_ns[within] >= 0]
-    at = np.sort(delivery.acked_ns[index])
-    served = np.cumsum(delivery.size_bytes[index[np.argsort(delivery.acked_ns[index], kind="stable")]])
+    order = np.argsort(delivery.acked_ns[index], kind="stable")
+    at, sizes = delivery.acked_ns[index][order], delivery.size_bytes[index][order]
+    last = np.searchsorted(at, at, side="right") - 1
+    served = np.cumsum(np.where(last - np.arange(len(at)) < ACKED_AT_ONCE, sizes, 0))
     before = np.searchsorted(at, at - int(stretch.floor_ns), side="right") - 1
     carried = served - np.where(before >= 0, served[before], 0)
     return float(carried.max()) * NS_BIT / stretch.floor_ns

@@ -111,11 +111,13 @@ def _with_one_limit(delivery: Delivery, base: Base, modelled: Replay, full: Floa
     """Return `base` with the levels corrected whose queue never ran empty: the queue has one limit, which a level shows
     that saw it both empty and full."""
     limits: list[float | None] = []
+    exact: list[float] = []
     for first, after, _ in base.spans:
         within = np.zeros(len(delivery), dtype=np.bool_)
         within[first:after] = True
         found = limit_within(delivery, modelled, within)
         limits.append(found.limit if found is not None else None)
+        exact.append(found.limit - found.low if found is not None else np.inf)
     known = [limit for limit, empty in zip(limits, base.emptied, strict=True) if empty and limit is not None]
     per_packet, spans, errors = base.per_packet_ns.copy(), list[tuple[int, int, float]](), list[float]()
     carried = base.carried or (False,) * len(base.spans)
@@ -124,8 +126,12 @@ def _with_one_limit(delivery: Delivery, base: Base, modelled: Replay, full: Floa
         empty, packet_ns = np.isfinite(error), float(np.median(full[first:after]))
         if not empty and limit is not None and known:
             off = max(known) - limit
-            level, may_be_off = float(np.clip(held - off * packet_ns, 0.0, least)), packet_ns
-            level = held if abs(off) <= LIMIT_ERROR else level
+            # Between the fullest queue that took a packet and the emptiest that did not lies the limit, in both.
+            between = exact[len(spans)] + exact[limits.index(max(known))]
+            level = float(np.clip(held - off * packet_ns, 0.0, least))
+            if abs(off) <= LIMIT_ERROR:
+                level, between = held, max(between, abs(off))
+            may_be_off = packet_ns * min(1.0, between)
         elif not empty and spans and np.isfinite(errors[-1]) and spans[-1][2] <= least and not _rises(base, len(spans)):
             # Nothing shows another path than that before.
             level, may_be_off = spans[-1][2], errors[-1]

@@ -16,7 +16,7 @@ from hindflight.channels.extraction.change_points import Floats
 from hindflight.channels.extraction.delivery import Bools, Delivery
 from hindflight.channels.extraction.link import Link, base_rtt_ns, limit_within
 from hindflight.channels.extraction.shown import Part, shown_delays
-from hindflight.channels.extraction.states import is_sure, steps_of
+from hindflight.channels.extraction.states import steps_of
 
 BLOCKS = 10
 """Parts of a stretch whose rates show how exact their mean is: in each, errors of adjacent intervals have cancelled."""

@@ -11,10 +11,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from hindflight.channels.extraction.attribution import NONE, Attribution
+from hindflight.channels.extraction.attribution import NONE, QUEUE, Attribution
 from hindflight.channels.extraction.bottleneck import full_size
 from hindflight.channels.extraction.change_points import Floats
-from hindflight.channels.extraction.delivery import Delivery, Ints
+from hindflight.channels.extraction.delivery import Delivery
 from hindflight.channels.extraction.link import Link, one_way_ns
 from hindflight.channels.extraction.shown import Part, shown_delays
 
@@ -150,7 +150,7 @@ def _outages(delivery: Delivery, link: Link, verdicts: Attribution, left_ns: Flo
         before = delivered[delivered < first]
         # The queue level is an estimate, but outages cannot overlap.
         earlier = found[-1].over_ns if found else 0
-        first_ns = max(earlier, int(_first_left_ns(delivery, link, left_ns, first, before) + delay))
+        first_ns = max(earlier, int(_first_left_ns(delivery, link, (left_ns, verdicts), first) + delay))
         last_up_ns = min(first_ns, max(earlier, int(left_ns[before[-1]] + delay))) if len(before) else first_ns
         # What left it in a shorter time than the way takes was lost on the way: the outage ended with its arrival.
         arrives = delay if left_ns[last] < first_ns else 0
@@ -160,12 +160,14 @@ def _outages(delivery: Delivery, link: Link, verdicts: Attribution, left_ns: Flo
     return found
 
 
-def _first_left_ns(delivery: Delivery, link: Link, left_ns: Floats, first: int, delivered: Ints) -> float:
-    """Return when the first packet that an outage lost left the queue: behind the last one that was delivered before,
+def _first_left_ns(delivery: Delivery, link: Link, seen: tuple[Floats, Attribution], first: int) -> float:
+    """Return when the first packet that an outage lost left the queue: behind the one before it, if that was delivered,
     at the rate of that time. Behind the outage the rate may be another one."""
-    if not len(delivered):
+    left_ns, verdicts = seen
+    entered = np.flatnonzero(verdicts.cause[:first] != QUEUE)
+    if not len(entered) or verdicts.cause[entered[-1]] != NONE or not delivery.observed[entered[-1]]:
         return float(left_ns[first])
-    last = int(delivered[-1])
+    last = int(entered[-1])
     service_ns = link.full_ns[last] * delivery.size_bytes[first] / full_size(delivery)
     return float(max(left_ns[last], delivery.t_ns[first]) + service_ns)
 
