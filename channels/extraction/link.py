@@ -128,10 +128,12 @@ def _with_one_limit(delivery: Delivery, base: Base, modelled: Replay, full: Floa
             off = max(known) - limit
             # Between the fullest queue that took a packet and the emptiest that did not lies the limit, in both.
             between = exact[len(spans)] + exact[limits.index(max(known))]
-            level = float(np.clip(held - off * packet_ns, 0.0, least))
+            wanted = held - off * packet_ns
+            level = float(np.clip(wanted, 0.0, least))
             if abs(off) <= LIMIT_ERROR:
-                level, between = held, max(between, abs(off))
-            may_be_off = packet_ns * min(1.0, between)
+                level, wanted, between = held, held, max(between, abs(off))
+            # Where the round trips contradict it, one of the limits is wrong.
+            may_be_off = packet_ns * min(1.0, between) + abs(wanted - level)
         elif not empty and spans and np.isfinite(errors[-1]) and spans[-1][2] <= least and not _rises(base, len(spans)):
             # Nothing shows another path than that before.
             level, may_be_off = spans[-1][2], errors[-1]
