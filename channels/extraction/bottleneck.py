@@ -30,6 +30,9 @@ SPREAD = 0.5
 AROUND_PAIRS = 48
 """Busy intervals around one whose median tells its rate apart from that of other times."""
 
+ACKED_AT_ONCE = 2
+"""Full-sized segments of which a receiver acknowledges at least the last (RFC 5681 §4.2)."""
+
 EXACT_SHARE = 0.95
 """Share of busy intervals within RATE_TOLERANCE of those around them, from which they are long enough."""
 
@@ -106,7 +109,8 @@ class Base:
     (first packet, one past the last, ns). `sure` marks levels whose steps no queue makes: each is a minimum.
     `error_ns` says for each level by how much it may be off: by nothing where a packet met an empty queue, infinite
     where the queue never ran empty and nothing else shows the level; `least_ns` is the minimum round trip without
-    serialisation.
+    serialisation. `carried` marks levels at whose beginning nothing was lost, so that the queue went on as it was, and
+    whose round trips agree on what is left without its modelled wait.
     """
 
     per_packet_ns: Floats
@@ -115,6 +119,7 @@ class Base:
     error_ns: tuple[float, ...]
     least_ns: tuple[float, ...]
     sure: bool = False
+    carried: tuple[bool, ...] = ()
 
     @property
     def emptied(self) -> tuple[bool, ...]:
@@ -216,11 +221,17 @@ def _acked_span(delivery: Delivery, stretch: Stretch) -> tuple[int, int] | None:
 
 
 def _most_carried(delivery: Delivery, stretch: Stretch) -> float:
-    """Return the most that was acknowledged within one minimum round trip of a stretch, in bit/s."""
+    """Return the most that was acknowledged within one minimum round trip of a stretch, in bit/s.
+
+    Of what one ACK reports only the last ACKED_AT_ONCE packets count: one that fills a hole reports, without SACK, all
+    that had arrived behind it long before.
+    """
     within = np.arange(stretch.first, stretch.after)
     index = within[delivery.acked_ns[within] >= 0]
-    at = np.sort(delivery.acked_ns[index])
-    served = np.cumsum(delivery.size_bytes[index[np.argsort(delivery.acked_ns[index], kind="stable")]])
+    order = np.argsort(delivery.acked_ns[index], kind="stable")
+    at, sizes = delivery.acked_ns[index][order], delivery.size_bytes[index][order]
+    last = np.searchsorted(at, at, side="right") - 1
+    served = np.cumsum(np.where(last - np.arange(len(at)) < ACKED_AT_ONCE, sizes, 0))
     before = np.searchsorted(at, at - int(stretch.floor_ns), side="right") - 1
     carried = served - np.where(before >= 0, served[before], 0)
     return float(carried.max()) * NS_BIT / stretch.floor_ns
@@ -261,12 +272,11 @@ def _joined_until_exact(pairs: BusySpans, usable: Bools) -> BusySpans:
     """Return the usable spans, as many in a row joined as needed for EXACT_SHARE of them to agree with those around.
 
     Hosts deliver and ACKs come late by about the same time whatever the rate is, which the next span makes up for: the
-    longer a span, the smaller its share. What is left over of a row is left out. Changes of the rate need spans enough
-    to be found.
+    longer a span, the smaller its share. Changes of the rate need spans enough to be found.
     """
     chosen = pairs.where(usable)
     number, best, joined = 1, _agreeing(chosen), chosen
-    while best < EXACT_SHARE:
+    while best < EXACT_SHARE and 2 * number <= len(chosen.at_ns):
         number *= 2
         candidate = _in_groups(pairs, usable, number)
         if len(candidate.at_ns) < 2 * _change_points.MIN_BLOCKS * _change_points.BLOCK:
@@ -278,17 +288,17 @@ def _joined_until_exact(pairs: BusySpans, usable: Bools) -> BusySpans:
 
 
 def _in_groups(pairs: BusySpans, usable: Bools, number: int) -> BusySpans:
-    """Join each `number` usable spans in a row."""
+    """Join each `number` usable spans in a row, with what is left over at its end; a shorter row is one span."""
     index = np.flatnonzero(usable)
     begins = np.concatenate(([True], np.diff(index) > 1))
     row = np.cumsum(begins) - 1
     place = np.arange(len(index)) - np.flatnonzero(begins)[row]
-    group = np.cumsum(place % number == 0) - 1
-    whole = np.bincount(group) == number
+    starts = (place % number == 0) & ((place == 0) | (place + number <= np.bincount(row)[row]))
+    group = np.cumsum(starts) - 1
     last = index[np.append(np.flatnonzero(np.diff(group)), len(index) - 1)]
     span = np.bincount(group, pairs.span_ns[index]).astype(np.int64)
     served = np.bincount(group, pairs.served_bytes[index]).astype(np.int64)
-    return BusySpans(pairs.at_ns[last][whole], span[whole], served[whole])
+    return BusySpans(pairs.at_ns[last], span, served)
 
 
 def _agreeing(spans: BusySpans) -> float:
@@ -438,6 +448,7 @@ def stretch_base(delivery: Delivery, paths: Sequence[Stretch], service_ns: Float
     spans: list[tuple[int, int, float]] = []
     errors: list[float] = []
     seen: list[float] = []
+    carried: list[bool] = []
     trusted = np.ones(len(delivery), dtype=np.bool_)
     wait = lindley_wait(delivery, service_ns, entered)
     trip = rtt_ns(delivery) - service_ns
@@ -445,32 +456,59 @@ def stretch_base(delivery: Delivery, paths: Sequence[Stretch], service_ns: Float
         within = slice(stretch.first, stretch.after)
         index = stretch.first + np.flatnonzero(delivery.prompt[within])
         before_ns = spans[-1][2] if spans else 0.0
-        settled_ns = delivery.t_ns[stretch.first] + (before_ns if stretch.first else 0.0)
+        settled_ns = _settled_ns(delivery, stretch, before_ns)
         if len(index):
             index = index[on_one_path(delivery, index, (stretch.first, stretch.after), before_ns)]
         bare, waited = trip[index], wait[index]
         floor = max(0.0, float(bare.min())) if len(bare) else (spans[-1][2] if spans else stretch.floor_ns)
-        settled = delivery.t_ns[index] >= settled_ns
+        settled = _settled(delivery.t_ns[index] >= settled_ns, bare - waited, service_ns[index])
         error = _error_ns(waited[settled], bare[settled], service_ns[index][settled]) if settled.any() else np.inf
         empty = bool(np.isfinite(error))
         least = floor
+        rest = _without_wait(bare - waited, service_ns[within], floor) if not empty and len(bare) else np.inf
         if not empty and len(bare):
-            floor = max(0.0, _less_wait(floor, _without_wait(bare - waited, service_ns[within], floor), service_ns))
+            floor = max(0.0, _less_wait(floor, rest, service_ns))
         if spans and not is_jump(floor, spans[-1][2]) and empty and np.isfinite(errors[-1]):
             # The round trips differed by the serialisation at another rate.
             first, _, held = spans.pop()
             floor, error, least = min(floor, held), min(errors.pop(), error), min(least, seen.pop())
+            carried.pop()
         else:
             first = stretch.first
         base[first : stretch.after] = floor
         spans.append((first, stretch.after, floor))
         errors.append(error)
         seen.append(least)
+        carried.append(bool(np.isfinite(rest)) and not delivery.lost[_timed_before(delivery, first) : first].any())
         # Packets on the way when the path changed met both.
         trusted[:first] &= delivery.acked_ns[:first] <= delivery.t_ns[first]
         if len(spans) > 1 and first == stretch.first:
             trusted[first:] &= delivery.t_ns[first:] >= delivery.t_ns[first] + min(spans[-2][2], TRANSITION_NS)
-    return Base(base, trusted, tuple(spans), tuple(errors), tuple(seen), sure=True)
+    return Base(base, trusted, tuple(spans), tuple(errors), tuple(seen), sure=True, carried=tuple(carried))
+
+
+def _timed_before(delivery: Delivery, packet: int) -> int:
+    """Return the last timed packet before one; the first packet if there is none."""
+    before = np.flatnonzero(delivery.prompt[:packet])
+    return int(before[-1]) if len(before) else 0
+
+
+def _settled(late: Bools, rest_ns: Floats, service_ns: Floats) -> Bools:
+    """Mark the packets that met one path only: those sent late enough, and those whose round trip without wait and
+    serialisation is that of these."""
+    if not late.any():
+        return late
+    return np.asarray(late | (np.abs(rest_ns - np.median(rest_ns[late])) <= SPREAD * service_ns))
+
+
+def _settled_ns(delivery: Delivery, stretch: Stretch, before_ns: float) -> float:
+    """Return from when on packets meet the path of a stretch only: when its first packet, which shows the change, was
+    acknowledged, or by when its ACK would have come over the path before, whose round trip is `before_ns`."""
+    sent_ns = float(delivery.t_ns[stretch.first])
+    if not stretch.first:
+        return sent_ns
+    answered_ns = delivery.acked_ns[stretch.first]
+    return min(sent_ns + before_ns, float(answered_ns)) if answered_ns >= 0 else sent_ns + before_ns
 
 
 def _error_ns(wait_ns: Floats, bare_ns: Floats, service_ns: Floats) -> float:

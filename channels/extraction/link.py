@@ -111,20 +111,29 @@ def _with_one_limit(delivery: Delivery, base: Base, modelled: Replay, full: Floa
     """Return `base` with the levels corrected whose queue never ran empty: the queue has one limit, which a level shows
     that saw it both empty and full."""
     limits: list[float | None] = []
+    exact: list[float] = []
     for first, after, _ in base.spans:
         within = np.zeros(len(delivery), dtype=np.bool_)
         within[first:after] = True
         found = limit_within(delivery, modelled, within)
         limits.append(found.limit if found is not None else None)
+        exact.append(found.limit - found.low if found is not None else np.inf)
     known = [limit for limit, empty in zip(limits, base.emptied, strict=True) if empty and limit is not None]
     per_packet, spans, errors = base.per_packet_ns.copy(), list[tuple[int, int, float]](), list[float]()
+    carried = base.carried or (False,) * len(base.spans)
     for (first, after, held), error, limit, least in zip(base.spans, base.error_ns, limits, base.least_ns, strict=True):
         level, may_be_off = held, error
         empty, packet_ns = np.isfinite(error), float(np.median(full[first:after]))
         if not empty and limit is not None and known:
             off = max(known) - limit
-            level, may_be_off = float(np.clip(held - off * packet_ns, 0.0, least)), packet_ns
-            level = held if abs(off) <= LIMIT_ERROR else level
+            # Between the fullest queue that took a packet and the emptiest that did not lies the limit, in both.
+            between = exact[len(spans)] + exact[limits.index(max(known))]
+            wanted = held - off * packet_ns
+            level = float(np.clip(wanted, 0.0, least))
+            if abs(off) <= LIMIT_ERROR:
+                level, wanted, between = held, held, max(between, abs(off))
+            # Where the round trips contradict it, one of the limits is wrong.
+            may_be_off = packet_ns * min(1.0, between) + abs(wanted - level)
         elif not empty and spans and np.isfinite(errors[-1]) and spans[-1][2] <= least and not _rises(base, len(spans)):
             # Nothing shows another path than that before.
             level, may_be_off = spans[-1][2], errors[-1]
@@ -133,6 +142,9 @@ def _with_one_limit(delivery: Delivery, base: Base, modelled: Replay, full: Floa
             may_be_off = (max(known) - limit) * packet_ns
             if spans and abs(held - may_be_off - spans[-1][2]) <= LIMIT_ERROR * packet_ns and spans[-1][2] <= least:
                 level, may_be_off = spans[-1][2], errors[-1]
+        elif not empty and carried[len(spans)]:
+            # A path that changes does not empty the queue.
+            may_be_off = _bottleneck.WAIT_ERROR * packet_ns
         per_packet[first:after] = level
         spans.append((first, after, level))
         errors.append(may_be_off)

@@ -16,7 +16,7 @@ from hindflight.channels.extraction.change_points import Floats
 from hindflight.channels.extraction.delivery import Bools, Delivery
 from hindflight.channels.extraction.link import Link, base_rtt_ns, limit_within
 from hindflight.channels.extraction.shown import Part, shown_delays
-from hindflight.channels.extraction.states import is_sure, steps_of
+from hindflight.channels.extraction.states import steps_of
 
 BLOCKS = 10
 """Parts of a stretch whose rates show how exact their mean is: in each, errors of adjacent intervals have cancelled."""
@@ -26,6 +26,10 @@ T_QUANTILE = 2.262
 
 AGREEING_PAIRS = 0.6
 """Share of the intervals that must agree with the rate."""
+
+HOSTS_NS = 100_000
+"""Time that two hosts take at least to receive a packet, to answer it and to receive the answer: some interrupts, which
+no packet avoids. Assumed: a capture at the sender does not divide the round trip."""
 
 LOWEST = 4
 """Round trips above the minimum whose distance shows how exact the minimum is."""
@@ -46,7 +50,8 @@ def link_stretches(delivery: Delivery, link: Link, verdicts: Attribution, origin
     steps = steps_of(delivery, link, verdicts)
     spans = steps.spans(origin_ns)
     parts = [steps.part(t_ns) for t_ns, _ in spans]
-    shown = shown_delays(delivery, link, parts)
+    # The interval says how exact a delay is.
+    shown = shown_delays(delivery, link, parts, share=None)
     served = delivery.from_flow & (verdicts.cause != QUEUE)
     found = []
     for (start_ns, end_ns), part in zip(spans, parts, strict=True):
@@ -54,7 +59,7 @@ def link_stretches(delivery: Delivery, link: Link, verdicts: Attribution, origin
         within = (steps.left_ns >= start_ns) & ((steps.left_ns < end_ns) | (end_ns == steps.end_ns))
         rate = _measured(link, part, (start_ns, end_ns))
         estimates = (
-            _base_rtt(delivery, link, part, within, known=part in shown),
+            _base_rtt(delivery, link, part, within, rate, known=part in shown),
             _rate(link, part, rate),
             _queue_limit(delivery, link, within, rate),
         )
@@ -65,8 +70,9 @@ def link_stretches(delivery: Delivery, link: Link, verdicts: Attribution, origin
 def _measured(link: Link, part: Part, span_ns: tuple[int, int]) -> _Measured | None:
     """Return the rate that the busy intervals of one stretch show; None if too few of them agree.
 
-    Bytes over time; the interval is that of the mean over BLOCKS parts of the stretch, and no narrower than the clocks
-    are exact.
+    The median of the rates, which intervals that a timer stretched do not move. The interval is that of the mean over
+    BLOCKS parts of the stretch, no narrower than the clocks are exact, and holds bytes over time of all that agree:
+    what is wrong with the one is not wrong with the other.
     """
     busy = link.rate.busy
     ended_ns = busy.at_ns - link.base.spans[part[0]][2]
@@ -74,16 +80,14 @@ def _measured(link: Link, part: Part, span_ns: tuple[int, int]) -> _Measured | N
     if len(within) < MIN_PAIRS:
         return None
     bps = busy.served_bytes[within] * NS_BIT / busy.span_ns[within]
-    near = within[np.abs(np.log(bps / np.median(bps))) <= RATE_TOLERANCE]
+    middle = float(np.median(bps))
+    near = within[np.abs(np.log(bps / middle)) <= RATE_TOLERANCE]
     if len(near) < max(MIN_PAIRS, AGREEING_PAIRS * len(within)):
         return None
-    octets, lasted_ns = busy.served_bytes[near].astype(np.float64), busy.span_ns[near].astype(np.float64)
-    mean = NS_BIT * float(octets.sum() / lasted_ns.sum())
-    blocks = [
-        NS_BIT * float(octets[k].sum() / lasted_ns[k].sum()) for k in np.array_split(np.arange(len(near)), BLOCKS)
-    ]
-    half = T_QUANTILE * float(np.std(blocks, ddof=1)) / BLOCKS**0.5 + CLOCK_SHARE * mean
-    return _Measured(mean, half, len(near))
+    total = NS_BIT * float(busy.served_bytes[near].sum() / busy.span_ns[near].sum())
+    blocks = [float(np.median(block)) for block in np.array_split(bps, BLOCKS)]
+    half = T_QUANTILE * float(np.std(blocks, ddof=1)) / BLOCKS**0.5 + CLOCK_SHARE * middle
+    return _Measured(middle, max(half, abs(middle - total)), len(near))
 
 
 def _rate(link: Link, part: Part, rate: _Measured | None) -> Estimate:
@@ -93,7 +97,7 @@ def _rate(link: Link, part: Part, rate: _Measured | None) -> Estimate:
             "and none was lost."
         )
         low, high = rate.bps - rate.half_bps, rate.bps + rate.half_bps
-        return Estimate("rate_bps", rate.bps, low, high, "bit/s", known=is_sure(link), how=how)
+        return Estimate("rate_bps", rate.bps, low, high, "bit/s", known=link.unshared, how=how)
     begun_ns, _, bps = link.rate.states[part[1]]
     if not link.rate.known or begun_ns in link.rate.bounds:
         how = "Lower bound: the maximum that was acknowledged within one minimum round-trip time."
@@ -102,12 +106,14 @@ def _rate(link: Link, part: Part, rate: _Measured | None) -> Estimate:
     return Estimate("rate_bps", bps, None, None, "bit/s", known=False, how=how)
 
 
-def _base_rtt(delivery: Delivery, link: Link, part: Part, within: Bools, *, known: bool) -> Estimate:
+def _base_rtt(
+    delivery: Delivery, link: Link, part: Part, within: Bools, rate: _Measured | None, *, known: bool
+) -> Estimate:
     """Return the propagation delay of both directions.
 
     The minimum is too high by what all packets waited, which the next larger round trips and the error of the modelled
-    queue bound, and wrong by what was subtracted: the serialisation of the packet, whose rate is inexact, and of its
-    ACK, whose rate was not measured at all.
+    queue bound, by what hosts take, and wrong by what was subtracted: the serialisation of the packet, whose rate is
+    inexact, and of its ACK, whose rate was not measured at all.
     """
     first, after, held = link.base.spans[part[0]]
     middle = (first + after) // 2
@@ -120,16 +126,17 @@ def _base_rtt(delivery: Delivery, link: Link, part: Part, within: Bools, *, know
     bare: Floats = np.sort((rtt_ns(delivery) - link.service_ns)[timed])
     packet_ns = float(np.median(link.full_ns[first:after]))
     scatter_ns = float(bare[min(LOWEST, len(bare) - 1)] - bare[0]) if len(bare) else packet_ns
-    rate_ns = packet_ns * (link.rate.high - link.rate.low) / (2 * link.rate.bps) if link.rate.known else packet_ns
-    low = base - rate_ns - min(scatter_ns, packet_ns) - ack_ns - error_ns
+    # Without a measured rate, the serialisation that was subtracted may be wrong by all of itself.
+    rate_ns = packet_ns * min(rate.half_bps / rate.bps, 1.0) if rate is not None else packet_ns
+    low = max(0.0, base - rate_ns - min(scatter_ns, packet_ns) - ack_ns - error_ns - HOSTS_NS)
+    high = base + rate_ns + ack_ns + error_ns
     how = (
         "Propagation delay of both directions: the minimum round-trip time minus the serialisation of its data packet "
         "and, at the same rate, of its ACK."
         if error_ns == 0
         else "Propagation delay of both directions, with a queue that may never have run empty."
     )
-    high = base + ack_ns + error_ns
-    return Estimate("base_rtt_ns", base, max(0.0, low), high, "ns", known=known and is_sure(link), how=how)
+    return Estimate("base_rtt_ns", base, low, high, "ns", known=known and link.unshared, how=how)
 
 
 def _queue_limit(delivery: Delivery, link: Link, within: Bools, rate: _Measured | None) -> Estimate:
@@ -148,6 +155,5 @@ def _queue_limit(delivery: Delivery, link: Link, within: Bools, rate: _Measured 
         if here is not None
         else "Queue length above which losses start, over the whole flow; here it did not fill, or too seldom."
     )
-    return Estimate(
-        "queue_limit_pkts", value, max(0.0, value - half), value + half, "pkts", known=is_sure(link), how=how
-    )
+    known = link.unshared and link.rate.known
+    return Estimate("queue_limit_pkts", value, max(0.0, value - half), value + half, "pkts", known=known, how=how)

@@ -19,15 +19,17 @@ Part = tuple[int, int]
 """Indices of a level of the delay and of a state of the rate."""
 
 
-def shown_delays(delivery: Delivery, link: Link, parts: Iterable[Part]) -> frozenset[Part]:
-    """Return those parts whose delay the capture shows, to KNOWN_SHARE of it.
+def shown_delays(
+    delivery: Delivery, link: Link, parts: Iterable[Part], share: float | None = KNOWN_SHARE
+) -> frozenset[Part]:
+    """Return those parts whose delay the capture shows, to `share` of it; with None, to whatever its error is.
 
     With other traffic, which fills the queue, too, only the least delay is shown. What changed the rate may have
     changed the delay, too, so each state of the rate must show it: by a packet that met a queue that was nearly empty,
     or by a queue that filled to the same limit as where it was seen empty.
     """
     least = min(held for _, _, held in link.base.spans)
-    candidates = {part for part in parts if _is_shown_somewhere(delivery, link, part[0], least)}
+    candidates = {part for part in parts if _is_shown_somewhere(delivery, link, part[0], least, share)}
     if len(link.rate.states) == 1:
         return frozenset(candidates)
     within = {part: _packets(delivery, link, part) for part in candidates}
@@ -45,9 +47,9 @@ def shown_delays(delivery: Delivery, link: Link, parts: Iterable[Part]) -> froze
     return frozenset(emptied)
 
 
-def _is_shown_somewhere(delivery: Delivery, link: Link, level: int, least_ns: float) -> bool:
-    held = link.base.spans[level][2]
-    shown = link.base.error_ns[level] <= KNOWN_SHARE * max(held, 1.0)
+def _is_shown_somewhere(delivery: Delivery, link: Link, level: int, least_ns: float, share: float | None) -> bool:
+    held, error_ns = link.base.spans[level][2], link.base.error_ns[level]
+    shown = np.isfinite(error_ns) if share is None else error_ns <= share * max(held, 1.0)
     return bool(shown and (delivery.observed.all() or held <= (1 + KNOWN_SHARE) * least_ns))
 
 

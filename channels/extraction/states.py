@@ -11,7 +11,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from hindflight.channels.extraction.attribution import NONE, Attribution
+from hindflight.channels.extraction.attribution import NONE, QUEUE, Attribution
+from hindflight.channels.extraction.bottleneck import full_size
 from hindflight.channels.extraction.change_points import Floats
 from hindflight.channels.extraction.delivery import Delivery
 from hindflight.channels.extraction.link import Link, one_way_ns
@@ -149,7 +150,7 @@ def _outages(delivery: Delivery, link: Link, verdicts: Attribution, left_ns: Flo
         before = delivered[delivered < first]
         # The queue level is an estimate, but outages cannot overlap.
         earlier = found[-1].over_ns if found else 0
-        first_ns = max(earlier, int(left_ns[first] + delay))
+        first_ns = max(earlier, int(_first_left_ns(delivery, link, (left_ns, verdicts), first) + delay))
         last_up_ns = min(first_ns, max(earlier, int(left_ns[before[-1]] + delay))) if len(before) else first_ns
         # What left it in a shorter time than the way takes was lost on the way: the outage ended with its arrival.
         arrives = delay if left_ns[last] < first_ns else 0
@@ -157,6 +158,18 @@ def _outages(delivery: Delivery, link: Link, verdicts: Attribution, left_ns: Flo
         next_up_ns = None if following is None else max(last_ns, int(left_ns[following] + arrives))
         found.append(_Outage(last_up_ns, first_ns, last_ns, next_up_ns))
     return found
+
+
+def _first_left_ns(delivery: Delivery, link: Link, seen: tuple[Floats, Attribution], first: int) -> float:
+    """Return when the first packet that an outage lost left the queue: behind the one before it, if that was delivered,
+    at the rate of that time. Behind the outage the rate may be another one."""
+    left_ns, verdicts = seen
+    entered = np.flatnonzero(verdicts.cause[:first] != QUEUE)
+    if not len(entered) or verdicts.cause[entered[-1]] != NONE or not delivery.observed[entered[-1]]:
+        return float(left_ns[first])
+    last = int(entered[-1])
+    service_ns = link.full_ns[last] * delivery.size_bytes[first] / full_size(delivery)
+    return float(max(left_ns[last], delivery.t_ns[first]) + service_ns)
 
 
 def _outage_rows(direction: str, outage: _Outage) -> Iterator[dict[str, object]]:

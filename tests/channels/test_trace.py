@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hindflight.channels.estimate import Estimate
-from hindflight.channels.trace import Trace, read_trace, write_trace
+from hindflight.channels.estimate import Estimate, LinkStretch
+from hindflight.channels.trace import METADATA_KEY, Trace, read_trace, write_trace
 from hindflight.toolkit.errors import ChannelError, HindflightError
 from hindflight.toolkit.schema import SCHEMA_VERSION, arrow_schema, empty_table, table_from_rows
 
@@ -64,6 +65,19 @@ def test_trace_round_trips_through_parquet(tmp_path: Path) -> None:
     assert back.packets().num_rows == 3
     assert back.intervals().num_rows == 1
     assert os.listdir(tmp_path) == ["trace.parquet"]
+
+
+def test_stretches_round_trip_and_damaged_ones_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "trace.parquet"
+    stretch = LinkStretch(10, 12, 3, (RATE, QUEUE))
+    write_trace(replace(_trace(list(SOUND)), stretches=(stretch,)), path)
+    assert read_trace(path).stretches == (stretch,)
+    assert read_trace(path).stretches[0].estimate("rate_bps") == RATE
+    table = pq.read_table(path)
+    note = table.schema.metadata[METADATA_KEY].replace(b'"packets": 3, ', b"")
+    pq.write_table(table.replace_schema_metadata({**table.schema.metadata, METADATA_KEY: note}), path)
+    with pytest.raises(ChannelError, match="metadata cannot be read"):
+        read_trace(path)
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
 from hindflight.channels.estimate import Estimate, LinkStretch
+from validation.captures.links import _edge_gaps_ns
 from validation.captures.stretches import Given, Stretch, in_use_ns, pooled, score_stretch
+from validation.captures.truth import FlowTruth, RunTruth, Transmission
 
 S = 1_000_000_000
 TRUE = Stretch(10 * S, 20 * S, 1.2e6, 5e7, outage=False)
@@ -53,3 +58,22 @@ def test_rate_and_queue_are_asked_for_only_where_the_queue_was_in_use() -> None:
     assert score_stretch(TRUE, 4, busy, [_claimed(9 * S, 19 * S, None)])["rate"] == Given(asked=1)
     assert score_stretch(TRUE, 4, busy, [])["rtt"] == Given(asked=1)
     assert score_stretch(TRUE, 4, busy, [_claimed(30 * S, 39 * S, (1.0, 2.0))])["rate"] == Given(asked=1)
+
+
+def test_an_edge_of_an_outage_is_marked_by_what_was_lost_and_delivered_around_it() -> None:
+    outage = replace(TRUE, rtt_ns=2e8, outage=True)
+    fates = [
+        ("delivered", 99),
+        ("dropped_outage", 105),
+        ("dropped_outage", 140),
+        ("dropped_loss", 190),
+        ("delivered", 231),
+    ]
+    sent = [
+        Transmission(k, at * S // 10 - S, k, k + 1, 1, fate, at * S // 10, None) for k, (fate, at) in enumerate(fates)
+    ]
+    flow = FlowTruth("reno", 1, 2, 1448, 0, 30 * S, 1e6, sent, [])
+    run = RunTruth("run", Path(), {}, 0, sack=True, flows=[flow])
+    # Delivered at 9.9 s, lost at 10.5 s; lost at 14 s, delivered at 23.1 s: that one left the queue at 23 s.
+    assert _edge_gaps_ns(run, outage) == pytest.approx((0.6 * S, 9.0 * S))
+    assert _edge_gaps_ns(replace(run, flows=[replace(flow, transmissions=sent[3:])]), outage) is None

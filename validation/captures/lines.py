@@ -168,6 +168,8 @@ def link_lines(flows: Sequence[FlowScore]) -> Iterator[Line]:
     edges = len(near) + score.edges_unknown
     unknown = score.edges_unknown / edges if edges else None
     yield _at_most("channel", "outage edges said to be uncertain by more", unknown, 0.20, edges)
+    unmarked = score.edges_unmarked / edges if edges else None
+    yield _at_most("channel", "outage edges that no packet marks to one RTT", unmarked, None, edges)
 
 
 def _stretch_lines(score: LinkScore) -> Iterator[Line]:

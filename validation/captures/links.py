@@ -36,7 +36,8 @@ class LinkScore:
 
     `stretches` are the scores of RTT, rate and queue between two changes.
     `outage_edges` are the errors of the start and of the end of each outage that was found, in round trips of the link;
-    `edges_unknown` counts those that the extraction says to be uncertain by more than one.
+    `edges_unknown` counts those that the extraction says to be uncertain by more than one, `edges_unmarked` those of
+    the same outages that no packet marks to one: none was lost and none delivered so near to them.
     """
 
     causes: Mapping[str, Counts] = field(default_factory=dict)
@@ -48,6 +49,7 @@ class LinkScore:
     outages: Counts = field(default_factory=Counts)
     outage_edges: list[float] = field(default_factory=list)
     edges_unknown: int = 0
+    edges_unmarked: int = 0
     stretches: Mapping[str, Given] = field(default_factory=dict)
 
     def __add__(self, other: LinkScore) -> LinkScore:
@@ -63,6 +65,7 @@ class LinkScore:
             self.outages + other.outages,
             self.outage_edges + other.outage_edges,
             self.edges_unknown + other.edges_unknown,
+            self.edges_unmarked + other.edges_unmarked,
             pooled(self.stretches, other.stretches),
         )
 
@@ -79,7 +82,7 @@ def score_link(run: RunTruth, flow: FlowTruth, extraction: Extraction) -> LinkSc
             score += _stretch_score(stretch, intervals)
             shown = score_stretch(stretch, run.params["queue"], run.queued, extraction.stretches)
             score += LinkScore(stretches=shown)
-    return score + _outages(stretches, [row for row in intervals if row["lost"]])
+    return score + _outages(run, stretches, [row for row in intervals if row["lost"]])
 
 
 def stretches_of(run: RunTruth, end_ns: int) -> list[Stretch]:
@@ -144,7 +147,7 @@ def _stretch_score(stretch: Stretch, intervals: Sequence[Mapping[str, Any]]) -> 
     return LinkScore({}, judged, delay_off, delay_unknown, rate_off, rate_unknown)
 
 
-def _outages(stretches: Sequence[Stretch], claimed: Sequence[Mapping[str, Any]]) -> LinkScore:
+def _outages(run: RunTruth, stretches: Sequence[Stretch], claimed: Sequence[Mapping[str, Any]]) -> LinkScore:
     """Match outages that overlap; one that no packet met may be missed without being counted."""
     merged: list[_Claimed] = []
     for row in claimed:
@@ -153,10 +156,11 @@ def _outages(stretches: Sequence[Stretch], claimed: Sequence[Mapping[str, Any]])
             merged[-1] = replace(merged[-1], end_ns=row["end_ns"], end_within_ns=width_ns)
         else:
             merged.append(_Claimed(row["t_ns"], row["end_ns"], width_ns, width_ns))
-    edges, unknown, matched, right, missed = [], 0, set(), 0, 0
+    edges, unknown, unmarked, matched, right, missed = [], 0, 0, set(), 0, 0
     for stretch in stretches:
         if not stretch.outage:
             continue
+        gaps_ns = _edge_gaps_ns(run, stretch)
         slack = round(stretch.rtt_ns)
         hit = next(
             (
@@ -169,6 +173,7 @@ def _outages(stretches: Sequence[Stretch], claimed: Sequence[Mapping[str, Any]])
         if hit is not None:
             right += 1
             matched.add(hit)
+            unmarked += sum(gap_ns > slack for gap_ns in gaps_ns or ())
             one = merged[hit]
             for said, within, true in (
                 (one.start_ns, one.start_within_ns, stretch.start_ns),
@@ -178,10 +183,26 @@ def _outages(stretches: Sequence[Stretch], claimed: Sequence[Mapping[str, Any]])
                     unknown += 1
                 else:
                     edges.append(abs(said - true) / slack)
-        elif stretch.end_ns - stretch.start_ns >= max(SHORT_OUTAGE_NS, slack):
+        elif gaps_ns and stretch.end_ns - stretch.start_ns >= max(SHORT_OUTAGE_NS, slack):
             missed += 1
     counts = Counts(right, len(merged) - len(matched), missed)
-    return LinkScore(outages=counts, outage_edges=edges, edges_unknown=unknown)
+    return LinkScore(outages=counts, outage_edges=edges, edges_unknown=unknown, edges_unmarked=unmarked)
+
+
+def _edge_gaps_ns(run: RunTruth, outage: Stretch) -> tuple[float, float] | None:
+    """Return the times around the start and the end of an outage in which the link neither lost nor delivered a packet;
+    None if it lost none. A packet that arrived found the link up from when it left the queue, half a round trip before.
+    """
+    sent = [packet for flow in run.flows for packet in flow.transmissions]
+    down = [
+        p.arrived_ns for p in sent if p.fate == "dropped_outage" and outage.start_ns <= p.arrived_ns <= outage.end_ns
+    ]
+    if not down:
+        return None
+    arrived = [p.arrived_ns for p in sent if p.fate == "delivered"]
+    before = max((t_ns for t_ns in arrived if t_ns <= outage.start_ns), default=run.t0_ns)
+    after = min((t_ns - outage.rtt_ns / 2 for t_ns in arrived if t_ns > outage.end_ns), default=float("inf"))
+    return float(min(down) - before), after - max(down)
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,3 +107,16 @@ def test_the_last_arrival_that_an_ack_reports_triggered_it_unless_it_was_perhaps
     acked = np.array([-1, 900, 900, -1, 950])
     assert _delivery._prompt(acked, answered).tolist() == [False, False, False, False, True]
     assert _delivery._prompt(answered, answered).tolist() == [False, False, False, True, True]
+
+
+def test_what_an_ack_that_fills_a_hole_reports_did_not_arrive_at_once() -> None:
+    # One packet in 10 ms, acknowledged one by one, but for 60 that one ACK reports behind a hole.
+    t_ns = np.arange(200) * 10 * MS
+    acked = t_ns + BASE_NS
+    acked[70:130] = acked[130]
+    whole = _busy([10.0] * 200)
+    delivery = replace(whole, t_ns=t_ns, acked_ns=acked, covered_ns=acked, ack_t_ns=np.unique(acked))
+    delivery = replace(delivery, prompt=_delivery._prompt(acked, acked))
+    (only,) = stretches(delivery)
+    # The link carried one packet in 10 ms: four in a round trip, and one more that the ACK reports with the last.
+    assert bottleneck._most_carried(delivery, only) == pytest.approx(5 * OCTETS * 8 / 0.04)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hindflight.channels.extraction import attribution
+from hindflight.channels.extraction import attribution, states
 from hindflight.channels.extraction.attribution import OUTAGE, QUEUE, verdicts
 from hindflight.channels.extraction.delivery import Delivery
 from hindflight.channels.extraction.extract import extract
@@ -184,3 +184,15 @@ def test_a_run_that_the_queue_dropped_is_no_outage(monkeypatch: pytest.MonkeyPat
     assert {row["cause"] for row in run} == {"queue"}
     assert all("both refuse it" in row["evidence"] and "log odds" not in row["evidence"] for row in run)
     assert not [row for row in rows if row["kind"] == "interval" and row["lost"]]
+
+
+def test_the_first_packet_lost_left_at_the_rate_before_the_outage() -> None:
+    delivery = _delivery(list(range(200, 250)))
+    link, found = of_delivery(delivery), verdicts(delivery, of_delivery(delivery))
+    # What follows the outage is served ten times slower, which the packets lost in it would seem to have been, too.
+    slower = np.where(np.arange(600) >= 200, 10.0, 1.0) * link.full_ns
+    changed = replace(link, full_ns=slower)
+    left_ns = delivery.t_ns + slower
+    assert states._first_left_ns(delivery, changed, (left_ns, found), 200) == delivery.t_ns[200] + link.full_ns[199]
+    # Behind another loss the queue is all that shows it.
+    assert states._first_left_ns(delivery, changed, (left_ns, found), 201) == left_ns[201]

@@ -8,9 +8,13 @@ import numpy as np
 import pytest
 
 from hindflight.channels.extraction import bottleneck
+from hindflight.channels.extraction import link as link_module
 from hindflight.channels.extraction import queue as _queue
+from hindflight.channels.extraction.bottleneck import Base
 from hindflight.channels.extraction.delivery import Delivery
 from hindflight.channels.extraction.link import Link, of_delivery
+from hindflight.channels.extraction.path_steps import Stretch
+from hindflight.channels.extraction.queue import Ceiling
 from hindflight.channels.extraction.shown import shown_delays
 from tests.channels.extraction.test_outages import _delivery
 
@@ -64,3 +68,60 @@ def test_the_modelled_wait_is_part_of_the_error_of_a_minimum() -> None:
     assert bottleneck._error_ns(np.array([4.0, 0.0, 0.0]) * MS, bare, service) == 1 * MS
     assert bottleneck._error_ns(np.array([4.0, 4.5, 4.9]) * MS, bare, service) == 4 * MS
     assert bottleneck._error_ns(np.array([6.0, 7.0, 0.0]) * MS, bare, service) == np.inf
+
+
+def test_a_packet_that_agrees_with_those_on_one_path_met_it_too() -> None:
+    rest, service = np.array([50.1, 70.0, 50.0, 50.2]) * MS, np.full(4, 6.0 * MS)
+    late = np.array([False, False, True, True])
+    assert bottleneck._settled(late, rest, service).tolist() == [True, False, True, True]
+    assert not bottleneck._settled(np.zeros(4, dtype=bool), rest, service).any()
+
+
+def test_a_path_is_settled_once_its_first_packet_is_acknowledged() -> None:
+    delivery = _delivery([])
+    # Sent at 3 s and acknowledged 100 ms later, where the path before took 40 ms or 500 ms.
+    assert bottleneck._settled_ns(delivery, Stretch(300, 600, 1e8), 500.0 * MS) == 3100 * MS
+    assert bottleneck._settled_ns(delivery, Stretch(300, 600, 1e8), 40.0 * MS) == 3040 * MS
+    assert bottleneck._settled_ns(delivery, Stretch(0, 600, 1e8), 500.0 * MS) == 0
+
+
+def test_a_queue_that_goes_on_over_a_change_of_path_shows_the_delay_to_its_error() -> None:
+    whole = _delivery([])
+    link = of_delivery(whole)
+    full = np.full(600, SERVICE_MS * MS, dtype=np.float64)
+    levels = ((0, 300, 100.0 * MS), (300, 600, 200.0 * MS))
+    base = Base(
+        np.full(600, 100.0 * MS), np.ones(600, dtype=bool), levels, (0.0, np.inf), (100.0 * MS, 230.0 * MS), sure=True,
+        carried=(False, True),
+    )  # fmt: skip
+    found = link_module._with_one_limit(whole, base, link.all_dropped, full)
+    assert found.error_ns == (0.0, bottleneck.WAIT_ERROR * SERVICE_MS * MS)
+    lost = link_module._with_one_limit(whole, replace(base, carried=(False, False)), link.all_dropped, full)
+    assert lost.error_ns == (0.0, np.inf)
+
+
+def test_an_interval_may_be_wider_than_a_delay_that_counts_as_known() -> None:
+    delivery, link = _two_rates(112.0)
+    rough = replace(link, base=replace(link.base, error_ns=(20.0 * MS,)))
+    assert shown_delays(delivery, rough, [(0, 0)]) == frozenset()
+    assert shown_delays(delivery, rough, [(0, 0)], share=None) == {(0, 0)}
+    never = replace(link, base=replace(link.base, error_ns=(np.inf,)))
+    assert shown_delays(delivery, never, [(0, 0)], share=None) == frozenset()
+
+
+@pytest.mark.parametrize(("second", "error_ms"), [(7.0, 10.0), (8.0, 3.0), (20.0, 175.0)])
+def test_a_delay_from_the_limit_is_as_exact_as_the_limits(
+    second: float, error_ms: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The limit in the first level is 8 packets of 10 ms. No round trip of the second was longer than 98 ms.
+    limits = {0: Ceiling(8.0, 7.9, 9.0, 5, 5, 9.0), 300: Ceiling(second, second - 0.2, 9.0, 5, 5, 9.0)}
+    monkeypatch.setattr(
+        link_module, "limit_within", lambda _delivery, _modelled, within: limits[int(np.argmax(within))]
+    )
+    whole = _delivery([])
+    levels, errors, least = ((0, 300, 100.0 * MS), (300, 600, 150.0 * MS)), (0.0, np.inf), (100.0 * MS, 98.0 * MS)
+    base = Base(np.full(600, 1e8), np.ones(600, dtype=bool), levels, errors, least, sure=True)
+    full = np.full(600, SERVICE_MS * MS, dtype=np.float64)
+    found = link_module._with_one_limit(whole, base, of_delivery(whole).all_dropped, full)
+    # Where the round trips contradict the limits, it is off by as much.
+    assert found.error_ns[1] == pytest.approx(error_ms * MS)
