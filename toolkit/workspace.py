@@ -43,6 +43,9 @@ if TYPE_CHECKING:
 LOCK_NAME = ".lock"
 ROWS_PER_GROUP = 1 << 16
 """Rows of a Parquet row group, and so what a writer keeps in memory per table."""
+SOUGHT = ("run_id", "flow_id", "leg", "record", "t_ns")
+"""Columns with the limits of each row group, by which readers skip groups; for the others, they cost more than they
+save."""
 
 
 class Workspace:
@@ -403,6 +406,7 @@ class PartWriter:
                     schema,
                     compression="zstd",
                     use_dictionary=[field.name for field in schema if _repeats(field.type)],
+                    write_statistics=[name for name in schema.names if name in SOUGHT],
                     write_page_checksum=True,
                 )
             self._file.write_table(data, row_group_size=ROWS_PER_GROUP)
@@ -432,10 +436,10 @@ class PartWriter:
 
 
 def _repeats(kind: pa.DataType) -> bool:
-    """Whether a Parquet dictionary suits a column: of wide numbers it is longer and slower than the numbers."""
+    """Whether a Parquet dictionary suits a column: of numbers it is longer and slower than the compressed numbers."""
     import pyarrow as pa
 
-    return not (pa.types.is_list(kind) or (pa.types.is_primitive(kind) and kind.bit_width >= 32))
+    return not (pa.types.is_list(kind) or pa.types.is_primitive(kind))
 
 
 def _released(_owner: object) -> None:
