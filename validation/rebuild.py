@@ -31,11 +31,14 @@ BEYOND_PKTS = 1 << 40
 WRITE_BYTES = 65536
 """What the recorded application wrote by one call: every short segment of the captures ends a multiple of it."""
 
+WRITE_EVERY_NS = 20_000_000
+"""How often a recorded application of a given rate wrote (`flow.py`); a write that is late follows the last at once."""
+
 NOTSENT_LOWAT_BYTES = 131072
 """The recorded socket's `TCP_NOTSENT_LOWAT`: TCP_INFO has up to 131,064 unsent octets in every run, in none more."""
 
-WINDOW_SHARE = (5, 8)
-"""Share of a buffer's memory that Linux counts as window, with full Ethernet segments (160/256)."""
+SEGMENT_MEMORY_BYTES = 2304
+"""Memory that a received full Ethernet frame takes: a buffer of 2048 octets and its header of 256."""
 
 
 def missing_variants(run: KernelRun, built: tuple[str, ...]) -> list[str]:
@@ -99,13 +102,13 @@ def drop_tail(limit_pkts: int) -> dict[str, Any]:
 
 
 def _flow(run: KernelRun, number: int, flow: KernelFlow) -> dict[str, Any]:
-    stack: dict[str, Any] = {"smss_bytes": flow.smss_bytes, **buffers(run.sysctl)}
+    stack: dict[str, Any] = {"smss_bytes": flow.smss_bytes, **buffers(run.sysctl, flow.smss_bytes)}
     for option in ("sack", "timestamps"):
         if not run.params.get(option, 1):
             stack[option] = False
-    if "rcvbuf" in run.params and flow.tcp_info is not None:
-        # A buffer of a given size (SO_RCVBUF) does not grow: the largest window that it let the receiver advertise.
-        stack["receive_buffer_bytes"] = int(flow.tcp_info["snd_wnd"].max())
+    if "rcvbuf" in run.params:
+        # A buffer of a given size (SO_RCVBUF) does not grow. Linux doubles the size that it is given.
+        stack["receive_buffer_bytes"] = window_bytes(2 * int(run.params["rcvbuf"]), flow.smss_bytes)
         stack.pop("receive_buffer_max_bytes", None)
     described: dict[str, Any] = {
         "name": f"flow {number}",
@@ -122,18 +125,25 @@ def _flow(run: KernelRun, number: int, flow: KernelFlow) -> dict[str, Any]:
 
 
 def _application(run: KernelRun, flow: KernelFlow) -> dict[str, Any]:
-    """One that always has data, or the recorded writes where the recorded application paused."""
-    if "write" not in run.params or flow.tcp_info is None:
-        return {"kind": "greedy", "write_bytes": WRITE_BYTES, "first_write_ns": flow.first_write_ns}
-    at_ns, octets = writes(flow.tcp_info, flow.packets)
+    """One that always has data, one that writes by the clock, or the recorded writes where the recorded one paused."""
+    kind, _, rate_bps = run.params.get("write", "greedy").partition(":")
     start_ns = max(0, flow.syn_ns)
-    return {"kind": "writes", "at_ns": [max(0, at - start_ns) for at in at_ns], "bytes": octets}
+    if kind == "rate":
+        octets = max(1, int(float(rate_bps) * WRITE_EVERY_NS / 8e9))
+        at_ns = list(range(flow.first_write_ns, flow.end_ns - start_ns, WRITE_EVERY_NS))
+        return {"kind": "writes", "at_ns": at_ns, "bytes": [octets] * len(at_ns)}
+    if kind == "greedy" or flow.tcp_info is None:
+        return {"kind": "greedy", "write_bytes": WRITE_BYTES, "first_write_ns": flow.first_write_ns}
+    times_ns, sizes = writes(flow.tcp_info, flow.packets)
+    return {"kind": "writes", "at_ns": [max(0, at - start_ns) for at in times_ns], "bytes": sizes}
 
 
 def writes(info: Mapping[str, Integers], packets: Packets) -> tuple[list[int], list[int]]:
     """Return when the application wrote, and how many octets.
 
-    That was by the poll of TCP_INFO that first shows the octets, and no later than the first of them left.
+    That was by the poll of TCP_INFO that first shows the octets, and no later than the first of them left. A write for
+    which the socket had no room was called when the one before it was accepted: when there is room for it is for the
+    engine's socket to say.
     """
     accepted = info["bytes_sent"] - info["bytes_retrans"] + info["notsent_bytes"]
     new = np.diff(accepted, prepend=0)
@@ -143,16 +153,35 @@ def writes(info: Mapping[str, Integers], packets: Packets) -> tuple[list[int], l
     carrier = np.searchsorted(ends, begins, side="right")
     left_ns = np.append(packets.t_ns, np.iinfo(np.int64).max)[carrier]
     at_ns = np.maximum.accumulate(np.minimum(info["t_ns"][shown], left_ns))
-    return at_ns.tolist(), new[shown].tolist()
+    waited = _had_no_room(info)[shown]
+    first = np.maximum.accumulate(np.where(waited, 0, np.arange(len(shown))))
+    return at_ns[first].tolist(), new[shown].tolist()
 
 
-def buffers(sysctl: Mapping[str, str]) -> dict[str, int]:
+def _had_no_room(info: Mapping[str, Integers]) -> npt.NDArray[np.bool_]:
+    """Mark the polls that show a write which had to wait.
+
+    At the poll before, more than half of `TCP_NOTSENT_LOWAT` was unsent, where Linux (`tcp_stream_memory_free`) wakes
+    no writer, or the memory of the send buffer was full since then.
+    """
+    unsent = np.concatenate([[0], info["notsent_bytes"][:-1]])
+    full = np.diff(info["sndbuf_limited"], prepend=0) > 0
+    return np.asarray((unsent >= NOTSENT_LOWAT_BYTES // 2) | full, bool)
+
+
+def window_bytes(memory_bytes: int, smss_bytes: int) -> int:
+    """Return the window that Linux takes from so much memory (`tcp_measure_rcv_mss`).
+
+    It is the share that the octets of a full segment have in its memory, in 256ths.
+    """
+    return memory_bytes * (smss_bytes * 256 // SEGMENT_MEMORY_BYTES) // 256
+
+
+def buffers(sysctl: Mapping[str, str], smss_bytes: int) -> dict[str, int]:
     """Both buffers as the kernel's settings have them, memory made octets of window; defaults where none is known."""
     if "tcp_rmem" not in sysctl or "tcp_wmem" not in sysctl:
         return {}
-    _, receive, receive_most = (
-        int(octets) * WINDOW_SHARE[0] // WINDOW_SHARE[1] for octets in sysctl["tcp_rmem"].split()
-    )
+    _, receive, receive_most = (window_bytes(int(octets), smss_bytes) for octets in sysctl["tcp_rmem"].split())
     _, send, send_most = (int(octets) for octets in sysctl["tcp_wmem"].split())
     return {
         "receive_buffer_bytes": receive,

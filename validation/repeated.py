@@ -183,7 +183,7 @@ def configuration(recording: Recording, later_ns: int) -> dict[str, Any]:
         for side, name in (("forward", "queue_pkts"), ("reverse", "ack_queue_pkts"))
     }
     link = {"name": "link", **{side: {**shared, "queue": queue} for side, queue in queues.items()}}
-    stack = {"smss_bytes": parameters["smss_bytes"], **buffers(parameters["sysctl"])}
+    stack = {"smss_bytes": parameters["smss_bytes"], **buffers(parameters["sysctl"], parameters["smss_bytes"])}
     flows = [
         {
             "name": f"flow {number + 1}",

@@ -17,7 +17,7 @@ from validation.judge import Check, finding, not_made, within_share
 from validation.linux import jain_index, validate_run
 from validation.measured import Measured, held_quantiles, is_new, measure_kernel, segment_numbers
 from validation.page import render_page
-from validation.rebuild import as_it_was_timed, rebuild, writes
+from validation.rebuild import as_it_was_timed, rebuild, window_bytes, writes
 from validation.recorded import KernelRun, find_runs, read_run
 from validation.tables import Results
 
@@ -75,14 +75,14 @@ def test_a_run_begins_with_the_syn_and_writes_when_the_recorded_one_did(s2: Kern
 
 
 def test_options_buffer_and_lost_acks_are_those_of_the_recording(s2: KernelRun) -> None:
-    info = s2.flows[0].tcp_info
-    assert info is not None
     run = replace(s2, params={**s2.params, "timestamps": 0, "sack": 0, "rcvbuf": 90_000}, acks_lost=(3, 5))
     config = rebuild(run, 60_000_000_000)
     (flow,), (link,) = config["flows"], config["path"]["links"]
     stack = flow["stack"]
     assert (stack["timestamps"], stack["sack"]) == (False, False)
-    assert stack["receive_buffer_bytes"] == int(info["snd_wnd"].max())
+    # A full segment of 1448 octets takes 2304 of memory: 160/256.
+    assert stack["receive_buffer_bytes"] == 180_000 * 160 // 256
+    assert window_bytes(180_990, 1460) == 114_532, "the recorded kernel's window of SO_RCVBUF 90,495 without timestamps"
     assert "receive_buffer_max_bytes" not in stack
     assert (link["reverse"]["loss"]["positions"], link["reverse"]["loss_applies_to"]) == ([3, 5], "all")
 
@@ -93,15 +93,40 @@ def test_an_application_that_pauses_writes_what_the_recorded_one_wrote(s2: Kerne
         "bytes_sent": np.array([1000, 1000, 3500, 3500]),
         "bytes_retrans": np.array([0, 0, 500, 500]),
         "notsent_bytes": np.array([0, 0, 700, 900]),
+        "sndbuf_limited": np.array([0, 0, 0, 0]),
     }
     # The second write is shown at 30, but its first octet left at 25.
     packets = replace(s2.flows[0].packets, t_ns=np.array([5, 25]), seq=np.array([1, 1001]), end=np.array([1001, 3001]))
     assert writes(info, packets) == ([5, 25, 40], [1000, 2700, 200])
     run = replace(
-        s2, params={**s2.params, "write": "rate:1000"}, flows=(replace(s2.flows[0], tcp_info=info, packets=packets),)
+        s2, params={**s2.params, "write": "onoff:1,1"}, flows=(replace(s2.flows[0], tcp_info=info, packets=packets),)
     )
     application = rebuild(run, 50)["flows"][0]["application"]
     assert application == {"kind": "writes", "at_ns": [5, 25, 40], "bytes": [1000, 2700, 200]}
+
+
+def test_a_write_that_had_to_wait_was_called_when_the_one_before_it_was_accepted(s2: KernelRun) -> None:
+    info = {
+        "t_ns": np.array([10, 20, 30, 40]),
+        "bytes_sent": np.array([1000, 2000, 3000, 4000]),
+        "bytes_retrans": np.array([0, 0, 0, 0]),
+        "notsent_bytes": np.array([70_000, 130_000, 129_500, 128_500]),
+        "sndbuf_limited": np.array([0, 0, 0, 7]),
+    }
+    packets = replace(s2.flows[0].packets, t_ns=np.array([5]), seq=np.array([1]), end=np.array([1001]))
+    assert writes(info, packets) == ([5, 5, 5], [71_000, 61_000, 500])
+    # With half of the mark or less unsent there was room, unless the memory was full.
+    info["notsent_bytes"] = np.array([60_000, 65_000, 65_000, 65_000])
+    assert writes(info, packets) == ([5, 20, 30, 30], [61_000, 6_000, 1_000, 1_000])
+
+
+def test_an_application_of_a_given_rate_writes_every_20_ms_whether_there_is_room_or_not(s2: KernelRun) -> None:
+    first_ns = s2.flows[0].first_write_ns
+    run = replace(s2, params={**s2.params, "write": "rate:800000"})
+    run = replace(run, flows=(replace(s2.flows[0], end_ns=first_ns + 50_000_000),))
+    application = rebuild(run, 50)["flows"][0]["application"]
+    at_ns = [first_ns, first_ns + 20_000_000, first_ns + 40_000_000]
+    assert application == {"kind": "writes", "at_ns": at_ns, "bytes": [2000] * 3}
 
 
 def test_a_run_as_it_was_timed_delivers_late(s2: KernelRun) -> None:

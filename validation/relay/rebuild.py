@@ -13,11 +13,11 @@ from validation.rebuild import (
     ACK_QUEUE_PKTS,
     NOTSENT_LOWAT_BYTES,
     VARIANTS,
-    WINDOW_SHARE,
     WRITE_BYTES,
     drop_tail,
     losses,
     schedule,
+    window_bytes,
 )
 from validation.recorded import KernelFlow, KernelRun
 from validation.relay.recorded import RelayRun
@@ -83,7 +83,7 @@ def _first_stack(run: RelayRun) -> dict[str, Any]:
         "notsent_lowat_bytes": NOTSENT_LOWAT_BYTES,
         "send_buffer_bytes": send_bytes,
         "send_buffer_max_bytes": _most(run, "tcp_wmem"),
-        **_receive_buffer(run, run.first["rcvbuf"], "rcvbuf" in run.given),
+        **_receive_buffer(run, run.first["rcvbuf"], run.flows[0].smss_bytes, "rcvbuf" in run.given),
     }
 
 
@@ -95,14 +95,14 @@ def _onward_stack(run: RelayRun) -> dict[str, Any]:
         "smss_bytes": run.flows[1].smss_bytes,
         "send_buffer_bytes": run.first["sndbuf"],
         **grows,
-        **_receive_buffer(run, default, fixed=False),
+        **_receive_buffer(run, default, run.flows[1].smss_bytes, fixed=False),
     }
 
 
-def _receive_buffer(run: RelayRun, memory_bytes: int, fixed: bool) -> dict[str, int]:
-    share = {"receive_buffer_bytes": memory_bytes * WINDOW_SHARE[0] // WINDOW_SHARE[1]}
+def _receive_buffer(run: RelayRun, memory_bytes: int, smss_bytes: int, fixed: bool) -> dict[str, int]:
+    share = {"receive_buffer_bytes": window_bytes(memory_bytes, smss_bytes)}
     if not fixed:
-        share["receive_buffer_max_bytes"] = _most(run, "tcp_rmem") * WINDOW_SHARE[0] // WINDOW_SHARE[1]
+        share["receive_buffer_max_bytes"] = window_bytes(_most(run, "tcp_rmem"), smss_bytes)
     return share
 
 

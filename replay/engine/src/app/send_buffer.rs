@@ -31,7 +31,8 @@ pub struct Buffered {
     pub unsent: u64,
     /// Pieces (Linux: `skb`) that they are in.
     pub pieces: u32,
-    /// The congestion window exceeded the flight when the stack last considered waking the application.
+    /// The congestion window exceeds the flight, and a segment has come since the application began to wait: Linux
+    /// (`tcp_check_space`) considers waking it when one does.
     pub window_has_room: bool,
     /// Congestion window in packets.
     pub cwnd: f64,

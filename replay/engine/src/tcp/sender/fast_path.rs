@@ -124,6 +124,7 @@ impl Sender {
         let acked_bytes = segment.ack - self.snd_una;
         self.ts_recent = segment.ts_val;
         self.deferred = false;
+        self.send_queue.segment_came = true;
         self.snd_una = segment.ack;
         self.window_use.note_increase(now);
         self.timeouts_in_a_row = 0;

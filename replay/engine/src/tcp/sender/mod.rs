@@ -275,6 +275,7 @@ impl Sender {
         self.fast_path_until = None;
         self.ts_recent = segment.ts_val;
         self.deferred = false;
+        self.send_queue.segment_came = true;
         if self.state != ConnectionState::Established {
             self.receive_outside(segment, now);
             return;

@@ -25,11 +25,14 @@ pub(in crate::tcp) struct SendQueue {
     pub pushed: bool,
     /// The application waits for room in the send buffer (Linux: SOCK_NOSPACE).
     pub writer_waits: bool,
+    /// A segment has come since it began to wait.
+    pub segment_came: bool,
 }
 
 impl Sender {
     /// Whether the application waits for room in the send buffer.
     pub fn note_writer(&mut self, waits: bool) {
+        self.send_queue.segment_came &= self.send_queue.writer_waits;
         self.send_queue.writer_waits = waits;
     }
 
@@ -65,8 +68,9 @@ impl Sender {
             octets: self.write_end - self.snd_una,
             unsent: self.write_end - self.snd_nxt,
             pieces: self.board.pieces() + self.queued_pieces(),
-            window_has_room: f64::from(self.board.pipe()) < self.effective_window().floor()
-                || self.was_throttled(now),
+            window_has_room: self.send_queue.segment_came
+                && (f64::from(self.board.pipe()) < self.effective_window().floor()
+                    || self.was_throttled(now)),
             cwnd: self.effective_window(),
             reordering: self.undo_state.reordering,
             models_path: self.capabilities.models_path,
@@ -133,7 +137,8 @@ mod tests {
     use super::*;
     use crate::cc::catalogue::Variant;
     use crate::config::{Profile, StackOverrides};
-    use crate::tcp::ladder::sender;
+    use crate::sim::time::MILLISECOND;
+    use crate::tcp::ladder::{parse, sender};
 
     /// Segments of 1000 octets: 65 of them are a piece.
     const PIECE: u64 = 65_000;
@@ -234,5 +239,20 @@ mod tests {
         assert_eq!(write(&mut sender, 1000), (1, PIECE - 1000, false));
         sender.last_wnd_bytes = 4000;
         assert_eq!(sender.piece_room(), PIECE - 1000);
+    }
+
+    #[test]
+    fn linux_looks_for_room_in_the_window_when_a_segment_comes_after_the_application_began_to_wait()
+    {
+        let mut sender = writer();
+        write(&mut sender, PIECE);
+        while sender.poll_transmit(0).is_some() {}
+        let now = 100 * MILLISECOND;
+        sender.receive(&parse("ack 3", now), now);
+        sender.note_writer(true);
+        assert!(!sender.buffered(now).window_has_room, "not since it waits");
+        sender.receive(&parse("ack 4", now), now);
+        sender.note_writer(true);
+        assert!(sender.buffered(now).window_has_room, "it goes on waiting");
     }
 }
