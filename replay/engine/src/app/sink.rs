@@ -55,6 +55,11 @@ impl Sink {
         }
     }
 
+    /// The connection has passed a proxy unsplit, so that this is its receiver.
+    pub fn adopt(&mut self, receiver: Receiver) {
+        self.receiver = receiver;
+    }
+
     /// Its receiver.
     #[inline]
     pub fn receiver(&self) -> &Receiver {

@@ -25,8 +25,8 @@ pub use error::{
 pub use jitter::JitterConfig;
 pub use loss::{ClockConfig, LossConfig, SpanConfig, StateConfig, StayConfig, TraceModeConfig};
 pub use proxy::{
-    AcknowledgePolicy, AdvertisePolicy, BufferSize, FaultConfig, FaultKind, ForwardWindow,
-    HandshakePolicy, LegStack, ProxyConfig,
+    AcknowledgePolicy, AdvertisePolicy, BeyondLimit, BufferSize, FaultConfig, FaultKind,
+    ForwardWindow, HandshakePolicy, LegStack, LimitConfig, ProxyConfig,
 };
 pub use queue::{
     CodelConfig, DropTailConfig, DrrConfig, PieConfig, PriorityConfig, QueueConfig, RedConfig,

@@ -50,9 +50,56 @@ pub struct ProxyConfig {
     /// When it answers a SYN.
     #[serde(default)]
     pub handshake: HandshakePolicy,
+    /// How many connections it handles at once; none: any number.
+    #[serde(default)]
+    pub limit: Option<LimitConfig>,
+    /// Resets a connection without a segment for this time; none: never.
+    #[serde(default)]
+    pub idle_timeout_ns: Option<Nanos>,
+    /// Resets a connection whose other part onward is not established this time after its first segment; none: the stack of
+    /// the connection onward decides.
+    #[serde(default)]
+    pub pending_timeout_ns: Option<Nanos>,
     /// What befalls it, at ascending times.
     #[serde(default)]
     pub faults: Vec<FaultConfig>,
+}
+
+impl ProxyConfig {
+    /// Whether it may end a connection.
+    pub fn may_end(&self) -> bool {
+        !self.faults.is_empty()
+            || self.limit.is_some()
+            || self.idle_timeout_ns.is_some()
+            || self.pending_timeout_ns.is_some()
+    }
+}
+
+/// How many connections a proxy handles at once. All flows with the same name count together.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LimitConfig {
+    /// Name of the proxy.
+    pub name: String,
+    /// From this number of connections on it takes no further ones.
+    pub max_connections: u32,
+    /// It takes connections again when so many are left; none: one less than the maximum.
+    #[serde(default)]
+    pub resume_connections: Option<u32>,
+    /// What happens to those beyond.
+    #[serde(default)]
+    pub beyond: BeyondLimit,
+}
+
+/// What happens to a connection for which a proxy has no place.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BeyondLimit {
+    /// Its SYN is answered with a reset.
+    #[default]
+    Refuse,
+    /// It is passed on unsplit: an end-to-end connection with the stack of the one upstream.
+    Pass,
 }
 
 /// The stack of one connection of a split path.

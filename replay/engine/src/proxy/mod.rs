@@ -4,22 +4,50 @@
 //! Does not depend on links. Read RFC 3135 §2 and `docs/proxies.md` first.
 
 mod acks;
+mod admission;
 mod cache;
 mod occupancy;
+mod passage;
 mod pool;
 mod sockets;
 
+use std::ops::AddAssign;
+
 use crate::app::sink::add_request;
-use crate::config::{AcknowledgePolicy, FaultConfig, FaultKind, HandshakePolicy, ProxyConfig};
+use crate::config::{
+    AcknowledgePolicy, FaultConfig, FaultKind, HandshakePolicy, ProxyConfig, StackParams,
+};
 use crate::sim::time::{NEVER, Nanos};
-use crate::tcp::receiver::Receiver;
+use crate::tcp::receiver::{Receiver, Space};
 use crate::tcp::segment::{Direction, Purpose, Segment, flags};
 use crate::tcp::sender::{ProxySample, Sender};
 use acks::WithheldAcks;
+use admission::Decision;
+pub use admission::{Admission, Gate};
 pub use cache::Cache;
 pub use occupancy::Occupancy;
+use passage::Passage;
 pub use pool::{Part, Pool, Share, least_promise};
 pub use sockets::{Relay, with_send_buffer};
+
+/// What a proxy counts besides its memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ProxyCounts {
+    /// Connections that it refused because of its limit.
+    pub refused: u64,
+    /// Connections that it passed on unsplit because of its limit.
+    pub unsplit: u64,
+    /// Connections that it ended because they were idle or pending for too long.
+    pub timeouts: u64,
+}
+
+impl AddAssign for ProxyCounts {
+    fn add_assign(&mut self, other: Self) {
+        self.refused += other.refused;
+        self.unsplit += other.unsplit;
+        self.timeouts += other.timeouts;
+    }
+}
 
 /// A proxy of one flow.
 pub struct Proxy {
@@ -49,6 +77,11 @@ pub struct Proxy {
     request: Option<(u64, u16)>,
     /// Offset after the last octet of the requests that have passed.
     requested_to: u64,
+    /// How many connections it handles, and for how long; none: without a limit.
+    admission: Option<Box<Admission>>,
+    /// It passes the connection on unsplit.
+    passage: Option<Box<Passage>>,
+    counts: ProxyCounts,
     /// Faults that are still to come, the next one last.
     faults: Vec<FaultConfig>,
     crash: Option<FaultKind>,
@@ -86,6 +119,9 @@ impl Proxy {
             forwarded_to: 1,
             request: None,
             requested_to: 1,
+            admission: None,
+            passage: None,
+            counts: ProxyCounts::default(),
             faults: config.faults.iter().rev().copied().collect(),
             crash: None,
             buffered_max_bytes: 0,
@@ -104,14 +140,27 @@ impl Proxy {
         self
     }
 
+    /// Limits the connections that it handles, or their time.
+    pub fn limited(mut self, admission: Option<Admission>) -> Self {
+        self.admission = admission.map(Box::new);
+        self
+    }
+
     /// Receives a segment of either connection.
     pub fn receive(&mut self, segment: &Segment, now: Nanos) {
         if let Some(kind) = self.crash {
             self.refuse(segment, kind, now);
             return;
         }
+        if let Some(passage) = &mut self.passage {
+            passage.push(segment);
+            return;
+        }
+        if let Some(admission) = &mut self.admission {
+            admission.note_segment(now);
+        }
         match segment.direction {
-            Direction::Forward if segment.has(flags::SYN) && self.holds_syn(segment, now) => {}
+            Direction::Forward if segment.has(flags::SYN) && self.diverts_syn(segment, now) => {}
             Direction::Forward => {
                 if segment.has(flags::PSH) {
                     self.pushed_to = self.pushed_to.max(segment.end());
@@ -129,7 +178,32 @@ impl Proxy {
                 self.downstream.receive(segment, now);
             }
         }
-        self.relay(now);
+        if self.passage.is_none() {
+            self.relay(now);
+        }
+    }
+
+    /// Whether a SYN is not to be answered now: it has no place, or it waits.
+    fn diverts_syn(&mut self, syn: &Segment, now: Nanos) -> bool {
+        let decision = (self.admission.as_mut()).map_or(Decision::Split, |gate| gate.decide());
+        match decision {
+            Decision::Split => self.holds_syn(syn, now),
+            Decision::Refuse => {
+                self.counts.refused = 1;
+                self.upstream.owe_reset();
+                // Deviation: a connection that has been refused stays refused, whoever ends before its next SYN.
+                self.downstream.forget(now);
+                true
+            }
+            Decision::Pass => {
+                self.counts.unsplit = 1;
+                self.release_memory();
+                let mut passage = Passage::new([syn.leg, self.downstream.leg()]);
+                passage.push(syn);
+                self.passage = Some(Box::new(passage));
+                true
+            }
+        }
     }
 
     /// Whether a SYN waits for the connection onward, which it opens.
@@ -176,6 +250,11 @@ impl Proxy {
         }
         self.account(now);
         self.pass_on_reset(now);
+        if let Some(admission) = &mut self.admission {
+            let established = self.downstream.established_at().is_some();
+            let ended = self.upstream.has_ended() && self.downstream.has_ended();
+            admission.note_state(established, ended);
+        }
     }
 
     /// Octets in the receive buffer, out-of-order data included, and in all memory.
@@ -249,9 +328,10 @@ impl Proxy {
     /// A fault: all that is stored is lost, and the state of the connections.
     fn suffer(&mut self, kind: FaultKind, now: Nanos) {
         let begun = self.upstream.is_established() || self.downstream.is_opening();
-        if !begun && kind == FaultKind::Restart {
+        if (!begun || self.passage.is_some()) && kind == FaultKind::Restart {
             return;
         }
+        self.passage = None;
         self.occupancy.note(0, now);
         self.crash = Some(kind);
         self.opens_at = NEVER;
@@ -259,10 +339,35 @@ impl Proxy {
         self.request = None;
         self.upstream.forget();
         self.downstream.forget(now);
+        self.release_memory();
+        if let Some(admission) = &mut self.admission {
+            admission.end();
+        }
+    }
+
+    /// Gives its part of shared memory back.
+    fn release_memory(&mut self) {
         if let Some(share) = &mut self.share {
             share.store(0);
             share.reserve(0);
             share.note_open(false);
+        }
+    }
+
+    /// The connection has been idle or pending for too long: both its parts are reset.
+    fn time_out(&mut self, now: Nanos) {
+        self.occupancy.note(0, now);
+        self.opens_at = NEVER;
+        self.held_syn = None;
+        self.upstream.abort();
+        if self.downstream.is_opening() && !self.downstream.has_ended() {
+            self.downstream.abort(now);
+        } else {
+            self.downstream.forget(now);
+        }
+        self.release_memory();
+        if let Some(admission) = &mut self.admission {
+            admission.end();
         }
     }
 
@@ -281,10 +386,12 @@ impl Proxy {
     #[inline]
     pub fn next_deadline(&self) -> Nanos {
         let fault = self.faults.last().map_or(NEVER, |fault| fault.at_ns);
+        let timeout = (self.admission.as_ref()).map_or(NEVER, |admission| admission.deadline());
         self.upstream
             .next_deadline()
             .min(self.downstream.next_deadline())
             .min(fault)
+            .min(timeout)
             .min(self.opens_at)
     }
 
@@ -298,6 +405,13 @@ impl Proxy {
             self.opens_at = NEVER;
             self.relay(now);
         }
+        if self
+            .admission
+            .as_mut()
+            .is_some_and(|admission| admission.expires(now))
+        {
+            self.time_out(now);
+        }
         if self.upstream.next_deadline() <= now {
             self.upstream.on_deadline(now);
         }
@@ -310,7 +424,9 @@ impl Proxy {
     /// Writes the next segment of either connection into a slot. Returns whether there is one.
     #[inline]
     pub fn transmit(&mut self, now: Nanos, slot: &mut Segment) -> bool {
-        if self.acknowledge == AcknowledgePolicy::OnReceipt {
+        if let Some(passage) = &mut self.passage {
+            passage.pop(slot)
+        } else if self.acknowledge == AcknowledgePolicy::OnReceipt {
             self.transmit_upstream(now, slot) || self.transmit_downstream(now, slot)
         } else {
             // What leaves now is acknowledged now.
@@ -382,6 +498,40 @@ impl Proxy {
             _ => self.acks.last_ack_sent(),
         };
         acknowledged.saturating_sub(self.downstream.snd_una())
+    }
+
+    /// Whether it passes the connection on unsplit.
+    pub fn passes(&self) -> bool {
+        self.passage.is_some()
+    }
+
+    /// The connection that arrives has passed a proxy before it unsplit: its receiver has the stack `params`.
+    pub fn adopt(&mut self, params: &StackParams) {
+        self.cache.resize(params.smss_bytes);
+        let space = if self.sockets.is_some() {
+            Space::Process {
+                buffer_bytes: params.receive_buffer_bytes,
+                read_to: 1,
+            }
+        } else {
+            let of_pool = self.share.is_some().then(|| self.upstream.window());
+            Space::Granted {
+                window_bytes: of_pool.unwrap_or_else(|| self.cache.window_bytes(0)),
+                buffer_bytes: self.cache.receive_bytes(),
+            }
+        };
+        self.upstream = Receiver::new(self.upstream.leg(), params, space);
+        self.upstream.hold_fin();
+        self.acks = WithheldAcks::new(params.smss_bytes, self.upstream.edge());
+        self.header_bytes = params.header_bytes;
+    }
+
+    /// What it has counted.
+    pub fn counts(&self) -> ProxyCounts {
+        ProxyCounts {
+            timeouts: self.admission.as_ref().map_or(0, |gate| gate.timeouts),
+            ..self.counts
+        }
     }
 
     /// Its receiver, towards the data sender.

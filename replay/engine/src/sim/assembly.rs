@@ -23,7 +23,9 @@ use crate::net::cross_traffic::DatagramSource;
 use crate::net::handover_forecast::{HandoverForecast, PathChange};
 use crate::net::jitter::Jitter;
 use crate::net::link::LinkDirection;
-use crate::proxy::{Cache, Part, Pool, Proxy, Relay, Share, least_promise, with_send_buffer};
+use crate::proxy::{
+    Admission, Cache, Gate, Part, Pool, Proxy, Relay, Share, least_promise, with_send_buffer,
+};
 use crate::tcp::receiver::{Forecast, Receiver, Space};
 use crate::tcp::segment::Direction;
 use crate::tcp::sender::Sender;
@@ -113,6 +115,8 @@ struct Net<'a> {
     tree: Tree,
     /// Memory that proxies share, by its name.
     pools: BTreeMap<&'a str, Arc<Pool>>,
+    /// Limits of proxies, by their names.
+    gates: BTreeMap<&'a str, Arc<Gate>>,
     seed: u64,
 }
 
@@ -122,6 +126,17 @@ impl Net<'_> {
         let pool = self.pools.get(proxy.pool.as_deref()?)?;
         let least = least_promise(params.smss_bytes.into(), cache.receive_bytes());
         Some(Share::new(Arc::clone(pool), least))
+    }
+
+    /// What limits the connections through `proxy`, if anything does.
+    fn admission(&self, proxy: &ProxyConfig) -> Option<Admission> {
+        let gate = proxy.limit.as_ref().and_then(|limit| {
+            let gate = self.gates.get(limit.name.as_str())?;
+            Some((Arc::clone(gate), limit.beyond))
+        });
+        let timeouts = [proxy.idle_timeout_ns, proxy.pending_timeout_ns];
+        let limits = gate.is_some() || timeouts.iter().any(Option::is_some);
+        limits.then(|| Admission::new(gate, timeouts))
     }
 
     /// What such a connection may promise before its first segment: what its [`Share`] has reserved by then.
@@ -144,6 +159,15 @@ fn pools(config: &Config) -> BTreeMap<&str, Arc<Pool>> {
     names.into_iter().map(pool).collect()
 }
 
+/// The limits of proxies.
+fn gates(config: &Config) -> BTreeMap<&str, Arc<Gate>> {
+    let proxies = config.flows.iter().flat_map(|flow| &flow.proxies);
+    let limits = proxies.filter_map(|proxy| proxy.limit.as_ref());
+    limits
+        .map(|limit| (limit.name.as_str(), Gate::new(limit)))
+        .collect()
+}
+
 /// Builds the parts.
 ///
 /// # Errors
@@ -161,6 +185,7 @@ pub fn build(config: &Config, seed: u64) -> Result<Parts, ConfigErrors> {
         config,
         tree: config.path.tree()?,
         pools: pools(config),
+        gates: gates(config),
         seed,
     };
     for (number, flow) in config.flows.iter().enumerate() {
@@ -446,7 +471,8 @@ impl Plan<'_> {
                 let (memory, opening) = ((cache, sockets), (window, self.flow.start_ns));
                 let proxy = Proxy::new(receiver, sender, config, memory, opening);
                 let share = self.net.share(config, cache, &before.params);
-                Node::Proxy(Box::new(proxy.sharing(share)))
+                let admission = self.net.admission(config);
+                Node::Proxy(Box::new(proxy.sharing(share).limited(admission)))
             } else {
                 let client = Client::new(self.flow, self.key);
                 let (start, outages) = (self.flow.start_ns, self.ends_of_outages());
@@ -470,9 +496,14 @@ fn space(stop: &Stop<'_>, params: &StackParams, first_part: Option<Part>) -> Spa
             ),
             buffer_bytes: cache.receive_bytes(),
         },
-        None => Space::Application {
-            buffer_bytes: params.receive_buffer_bytes,
-            octets_per_ns: params.read_rate_bps.map(|bps| bps / 8.0 / SECOND as f64),
-        },
+        None => application_space(params),
+    }
+}
+
+/// Where what arrives at the end of a flow goes.
+pub fn application_space(params: &StackParams) -> Space {
+    Space::Application {
+        buffer_bytes: params.receive_buffer_bytes,
+        octets_per_ns: params.read_rate_bps.map(|bps| bps / 8.0 / SECOND as f64),
     }
 }

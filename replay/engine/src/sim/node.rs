@@ -100,20 +100,20 @@ impl Endpoint for Node {
 }
 
 impl Node {
-    /// Its sending half, if it has one.
+    /// Its sending half, if it has one; a proxy that passes a connection on unsplit has none.
     pub fn sender(&self) -> Option<&Sender> {
         match self {
             Self::Source(source) => Some(source.sender()),
-            Self::Proxy(proxy) => Some(proxy.downstream()),
+            Self::Proxy(proxy) => (!proxy.passes()).then(|| proxy.downstream()),
             Self::Sink(_) | Self::DatagramSource(_) | Self::DatagramSink(_) => None,
         }
     }
 
-    /// Its receiving half, if it has one.
+    /// Its receiving half, if it has one; see `sender`.
     pub fn receiver(&self) -> Option<&Receiver> {
         match self {
             Self::Sink(sink) => Some(sink.receiver()),
-            Self::Proxy(proxy) => Some(proxy.upstream()),
+            Self::Proxy(proxy) => (!proxy.passes()).then(|| proxy.upstream()),
             Self::Source(_) | Self::DatagramSource(_) | Self::DatagramSink(_) => None,
         }
     }
@@ -152,6 +152,11 @@ impl Node {
         } else {
             None
         }
+    }
+
+    /// Whether it is a proxy that passes a connection on unsplit.
+    pub fn passes(&self) -> bool {
+        self.proxy().is_some_and(Proxy::passes)
     }
 
     /// The proxy, if it is one.

@@ -12,7 +12,7 @@ use crate::app::source::Source;
 use crate::app::{Browser, ProgressSummary, WriteDelays};
 use crate::net::cross_traffic::{DatagramSink, DatagramSource};
 use crate::net::link::{DropCause, LinkDirection};
-use crate::proxy::Proxy;
+use crate::proxy::{Proxy, ProxyCounts};
 use crate::tcp::segment::Segment;
 use crate::tcp::sender::{Sender, SenderCounters};
 
@@ -154,6 +154,8 @@ pub struct FlowSummary {
     /// Octets whose delivery the data sender takes for certain and that the receiver cannot get any more: after a reset or
     /// a fault; none without a proxy.
     pub proxy_lost_bytes: Option<u64>,
+    /// What its proxies counted; none without a proxy.
+    pub proxy_counts: Option<ProxyCounts>,
 }
 
 /// One stream of datagrams of a finished run.
@@ -338,6 +340,13 @@ fn summarise_flow(inputs: &SummaryInputs<'_>, number: usize) -> FlowSummary {
             let acknowledged = sender.map_or(0, Sender::acknowledged_octets);
             let arrived = receiver.map_or(0, |receiver| receiver.rcv_nxt() - 1);
             u64::from(lost) * acknowledged.saturating_sub(arrived)
+        }),
+        proxy_counts: (!proxies.is_empty()).then(|| {
+            let mut counts = ProxyCounts::default();
+            for proxy in &proxies {
+                counts += proxy.counts();
+            }
+            counts
         }),
     }
 }

@@ -35,6 +35,7 @@ impl FlowConfig {
                 value: Some(true),
             });
         }
+        self.validate_limit(place, proxy);
         let faults = place.key("faults");
         for (i, pair) in proxy.faults.windows(2).enumerate() {
             if pair[1].at_ns < pair[0].at_ns {
@@ -50,6 +51,33 @@ impl FlowConfig {
             fault_place
                 .key("at_ns")
                 .within(fault.at_ns, 0, end.min(MAX_NS));
+        }
+    }
+
+    /// A limit decides on a SYN, and a connection is pending only while it has none of its own answered.
+    fn validate_limit(&self, place: &Place, proxy: &ProxyConfig) {
+        let handshake = || ConfigErrorKind::Requires {
+            key: "handshake",
+            value: Some(true),
+        };
+        if let Some(limit) = &proxy.limit {
+            let limits = place.key("limit");
+            let max = limits.key("max_connections");
+            max.within(limit.max_connections, 1, u32::MAX);
+            if let Some(resume) = limit.resume_connections {
+                let below = limit.max_connections.saturating_sub(1);
+                limits.key("resume_connections").within(resume, 0, below);
+            }
+            if !self.stack_before(proxy).handshake {
+                max.refuse(handshake());
+            }
+        }
+        let idle = place.key("idle_timeout_ns");
+        idle.within_if_given(proxy.idle_timeout_ns, 1, MAX_NS);
+        let pending = place.key("pending_timeout_ns");
+        pending.within_if_given(proxy.pending_timeout_ns, 1, MAX_NS);
+        if proxy.pending_timeout_ns.is_some() && !self.stack_of(proxy).handshake {
+            pending.refuse(handshake());
         }
     }
 
