@@ -255,6 +255,63 @@ fn a_fault_loses_what_was_acknowledged_and_not_delivered_and_the_summary_names_i
     assert!(whole.completed && whole.proxy_lost_bytes == Some(0));
 }
 
+/// The damaged octets of that transfer, and whether it was complete.
+fn damaged(policies: &str) -> (u64, bool) {
+    let fault = r#""faults": [{"at_ns": 2000000000, "kind": "corruption"}]"#;
+    let flow = faulty(&format!("{policies}, {fault}"));
+    let bytes = flow.proxy_corrupted_bytes.expect("there is a proxy");
+    assert!(bytes <= flow.proxy_stored_max_bytes.expect("there is a proxy"));
+    assert_eq!((flow.proxy_lost_bytes, flow.reset_ns), (Some(0), None));
+    (bytes, flow.completed)
+}
+
+#[test]
+fn corruption_damages_what_the_receiver_has_not_got_yet_and_nobody_notices() {
+    let (few, completed) = damaged(r#""receive_buffer": {"pkts": 40}, "forward_window": "third""#);
+    // A third of the cache, 13 packets, is on the way and was sent before.
+    assert!(completed && (1448..=27 * 1448).contains(&few), "{few}");
+    let (more, _) = damaged(r#""receive_buffer": {"pkts": 200}, "forward_window": "third""#);
+    assert!(more > 4 * few, "{more} {few}");
+    // It cannot be told from the acknowledgements of the receiver either.
+    let (safe, completed) = damaged(r#""acknowledge": "on_delivery", "forward_window": "third""#);
+    assert!(safe > 0 && completed);
+    assert_eq!(
+        faulty(r#""receive_buffer": {"pkts": 20}"#).proxy_corrupted_bytes,
+        Some(0)
+    );
+}
+
+/// Nothing queues behind this proxy.
+const UNQUEUED: &str = r#""receive_buffer": {"pkts": 40}, "forward_window": "third""#;
+
+#[test]
+fn a_move_loses_the_state_or_takes_the_time_of_its_transfer() {
+    let moves = |transfer: &str| {
+        faulty(&format!(
+            r#"{UNQUEUED}, "faults": [{{"at_ns": 2000000000, "kind": "move"{transfer}}}]"#
+        ))
+    };
+    let lost = moves("");
+    assert_eq!(lost.reset_ns, Some(2_000_000_000));
+    assert!(lost.proxy_lost_bytes > Some(0) && !lost.completed);
+    let still = faulty(UNQUEUED);
+    let short = moves(r#", "transfer_ns": 100000000"#);
+    let long = moves(r#", "transfer_ns": 1000000000"#);
+    for (flow, ms) in [(&short, 100), (&long, 1000)] {
+        assert!(flow.completed && flow.proxy_lost_bytes == Some(0));
+        assert!(flow.proxy_counts.expect("there is a proxy").dropped > 0);
+        // Nothing leaves for so long.
+        assert!(
+            flow.progress.longest_gap_ns >= Some(ms * 1_000_000),
+            "{ms}: {flow:?}"
+        );
+        assert!(
+            flow.duration_ns >= still.duration_ns + ms * 1_000_000 / 2,
+            "{ms}"
+        );
+    }
+}
+
 #[test]
 fn occupancy_and_delay_are_those_of_a_full_cache() {
     // 10 Mbit/s in, 2 Mbit/s out: the cache of 40 fills to where half of what is free is in flight, and stays there.

@@ -5,9 +5,12 @@
 
 mod acks;
 mod admission;
+mod agent;
 mod cache;
+mod damage;
+mod faults;
+mod forwarding;
 mod occupancy;
-mod passage;
 mod pool;
 mod sockets;
 
@@ -24,9 +27,11 @@ use crate::tcp::sender::{ProxySample, Sender};
 use acks::WithheldAcks;
 use admission::Decision;
 pub use admission::{Admission, Gate};
+pub use agent::AgentNode;
 pub use cache::Cache;
+pub use damage::Damage;
+use forwarding::Forwarding;
 pub use occupancy::Occupancy;
-use passage::Passage;
 pub use pool::{Part, Pool, Share, least_promise};
 pub use sockets::{Relay, with_send_buffer};
 
@@ -39,6 +44,16 @@ pub struct ProxyCounts {
     pub unsplit: u64,
     /// Connections that it ended because they were idle or pending for too long.
     pub timeouts: u64,
+    /// Segments that arrived while its state was on its way to another node.
+    pub dropped: u64,
+    /// ACKs that it removed from a queue because a newer one covers them.
+    pub filtered_acks: u64,
+    /// ACKs of the receiver that it did not pass on.
+    pub suppressed_acks: u64,
+    /// ACKs that it sent on behalf of the receiver.
+    pub spoofed_acks: u64,
+    /// Segments that it retransmitted although it does not split the connection.
+    pub local_retransmissions: u64,
 }
 
 impl AddAssign for ProxyCounts {
@@ -46,6 +61,11 @@ impl AddAssign for ProxyCounts {
         self.refused += other.refused;
         self.unsplit += other.unsplit;
         self.timeouts += other.timeouts;
+        self.dropped += other.dropped;
+        self.filtered_acks += other.filtered_acks;
+        self.suppressed_acks += other.suppressed_acks;
+        self.spoofed_acks += other.spoofed_acks;
+        self.local_retransmissions += other.local_retransmissions;
     }
 }
 
@@ -80,11 +100,15 @@ pub struct Proxy {
     /// How many connections it handles, and for how long; none: without a limit.
     admission: Option<Box<Admission>>,
     /// It passes the connection on unsplit.
-    passage: Option<Box<Passage>>,
+    forwarding: Option<Box<Forwarding>>,
     counts: ProxyCounts,
     /// Faults that are still to come, the next one last.
     faults: Vec<FaultConfig>,
     crash: Option<FaultKind>,
+    /// Its state is on its way to another node until then; 0: it is not.
+    moves_until: Nanos,
+    /// Octets that are damaged, where a fault may damage any on the way of the flow.
+    damage: Option<Box<Damage>>,
     buffered_max_bytes: u64,
     occupancy: Occupancy,
 }
@@ -120,10 +144,12 @@ impl Proxy {
             request: None,
             requested_to: 1,
             admission: None,
-            passage: None,
+            forwarding: None,
             counts: ProxyCounts::default(),
             faults: config.faults.iter().rev().copied().collect(),
             crash: None,
+            moves_until: 0,
+            damage: None,
             buffered_max_bytes: 0,
             occupancy: Occupancy::default(),
         }
@@ -146,14 +172,19 @@ impl Proxy {
         self
     }
 
+    /// Notes damaged octets: some proxy of the flow damages them.
+    pub fn noting_damage(mut self, notes: bool) -> Self {
+        self.damage = notes.then(Box::default);
+        self
+    }
+
     /// Receives a segment of either connection.
     pub fn receive(&mut self, segment: &Segment, now: Nanos) {
-        if let Some(kind) = self.crash {
-            self.refuse(segment, kind, now);
+        if self.misses(segment, now) {
             return;
         }
-        if let Some(passage) = &mut self.passage {
-            passage.push(segment);
+        if let Some(forwarding) = &mut self.forwarding {
+            forwarding.push(segment);
             return;
         }
         if let Some(admission) = &mut self.admission {
@@ -167,6 +198,9 @@ impl Proxy {
                 }
                 let (next, edge) = (self.upstream.rcv_nxt(), self.upstream.edge());
                 self.acks.note_arrival(segment, next, edge);
+                if let Some(damage) = &mut self.damage {
+                    damage.note_arrival(segment);
+                }
                 self.upstream.receive(segment, now);
             }
             Direction::Reverse => {
@@ -178,7 +212,7 @@ impl Proxy {
                 self.downstream.receive(segment, now);
             }
         }
-        if self.passage.is_none() {
+        if self.forwarding.is_none() {
             self.relay(now);
         }
     }
@@ -198,9 +232,9 @@ impl Proxy {
             Decision::Pass => {
                 self.counts.unsplit = 1;
                 self.release_memory();
-                let mut passage = Passage::new([syn.leg, self.downstream.leg()]);
-                passage.push(syn);
-                self.passage = Some(Box::new(passage));
+                let mut forwarding = Forwarding::new([syn.leg, self.downstream.leg()]);
+                forwarding.push(syn);
+                self.forwarding = Some(Box::new(forwarding));
                 true
             }
         }
@@ -325,26 +359,6 @@ impl Proxy {
         }
     }
 
-    /// A fault: all that is stored is lost, and the state of the connections.
-    fn suffer(&mut self, kind: FaultKind, now: Nanos) {
-        let begun = self.upstream.is_established() || self.downstream.is_opening();
-        if (!begun || self.passage.is_some()) && kind == FaultKind::Restart {
-            return;
-        }
-        self.passage = None;
-        self.occupancy.note(0, now);
-        self.crash = Some(kind);
-        self.opens_at = NEVER;
-        self.held_syn = None;
-        self.request = None;
-        self.upstream.forget();
-        self.downstream.forget(now);
-        self.release_memory();
-        if let Some(admission) = &mut self.admission {
-            admission.end();
-        }
-    }
-
     /// Gives its part of shared memory back.
     fn release_memory(&mut self) {
         if let Some(share) = &mut self.share {
@@ -371,20 +385,12 @@ impl Proxy {
         }
     }
 
-    /// A segment arrives for a connection that is no longer known (RFC 9293 §3.5.2).
-    fn refuse(&mut self, segment: &Segment, kind: FaultKind, now: Nanos) {
-        if kind == FaultKind::Failure || segment.has(flags::RST) {
-            return;
-        }
-        match segment.direction {
-            Direction::Forward => self.upstream.owe_reset(),
-            Direction::Reverse => self.downstream.receive(segment, now),
-        }
-    }
-
     /// When it must be called.
     #[inline]
     pub fn next_deadline(&self) -> Nanos {
+        if self.moves_until > 0 {
+            return self.moves_until;
+        }
         let fault = self.faults.last().map_or(NEVER, |fault| fault.at_ns);
         let timeout = (self.admission.as_ref()).map_or(NEVER, |admission| admission.deadline());
         self.upstream
@@ -399,8 +405,12 @@ impl Proxy {
     pub fn on_deadline(&mut self, now: Nanos) {
         while let Some(fault) = self.faults.last().copied().filter(|next| next.at_ns <= now) {
             self.faults.pop();
-            self.suffer(fault.kind, now);
+            self.suffer(fault, now);
         }
+        if self.moves_until > now {
+            return;
+        }
+        self.moves_until = 0;
         if self.opens_at <= now {
             self.opens_at = NEVER;
             self.relay(now);
@@ -424,8 +434,10 @@ impl Proxy {
     /// Writes the next segment of either connection into a slot. Returns whether there is one.
     #[inline]
     pub fn transmit(&mut self, now: Nanos, slot: &mut Segment) -> bool {
-        if let Some(passage) = &mut self.passage {
-            passage.pop(slot)
+        if self.moves_until > 0 {
+            false
+        } else if let Some(forwarding) = &mut self.forwarding {
+            forwarding.pop(slot)
         } else if self.acknowledge == AcknowledgePolicy::OnReceipt {
             self.transmit_upstream(now, slot) || self.transmit_downstream(now, slot)
         } else {
@@ -440,6 +452,9 @@ impl Proxy {
             slot.ack = self.downstream.ack_for(self.requested_to);
             if slot.payload_bytes > 0 {
                 self.forwarded_to = self.forwarded_to.max(slot.end());
+                if let Some(damage) = &self.damage {
+                    damage.mark(slot);
+                }
             }
         }
         sends
@@ -502,7 +517,7 @@ impl Proxy {
 
     /// Whether it passes the connection on unsplit.
     pub fn passes(&self) -> bool {
-        self.passage.is_some()
+        self.forwarding.is_some()
     }
 
     /// The connection that arrives has passed a proxy before it unsplit: its receiver has the stack `params`.
@@ -573,7 +588,7 @@ impl Proxy {
         self.acknowledge != AcknowledgePolicy::OnReceipt
     }
 
-    /// Whether a fault has befallen it.
+    /// Whether it has lost its state.
     pub fn has_crashed(&self) -> bool {
         self.crash.is_some()
     }

@@ -280,23 +280,24 @@ impl<'a, T: Tap> World<'a, T> {
         }
     }
 
-    /// The proxy `number` passes its connection on unsplit: the next node is the receiving end of the connection upstream.
+    /// The proxy `number` passes its connection on unsplit: the next end is the receiving end of the connection upstream.
     #[cold]
     fn unsplit(&mut self, number: usize) {
-        let upstream = self.legs.iter().position(|leg| leg.sink == number);
-        let onward = self.legs.iter().position(|leg| leg.source == number);
-        let (Some(upstream), Some(onward)) = (upstream, onward) else {
+        let Some(upstream) = self.legs.iter().find(|leg| leg.sink == number) else {
             return;
         };
-        let params = self.legs[upstream].params;
-        self.legs[onward].params = params;
-        match &mut self.nodes[self.legs[onward].sink] {
-            Node::Sink(sink) => {
-                let space = application_space(&params);
-                sink.adopt(Receiver::new(onward as u16, &params, space));
+        let (params, mut number) = (upstream.params, number);
+        while let Some(onward) = self.legs.iter().position(|leg| leg.source == number) {
+            self.legs[onward].params = params;
+            number = self.legs[onward].sink;
+            match &mut self.nodes[number] {
+                Node::Sink(sink) => {
+                    let space = application_space(&params);
+                    return sink.adopt(Receiver::new(onward as u16, &params, space));
+                }
+                Node::Proxy(proxy) => return proxy.adopt(&params),
+                _ => {}
             }
-            Node::Proxy(proxy) => proxy.adopt(&params),
-            _ => {}
         }
     }
 

@@ -78,17 +78,13 @@ pub fn config(flow: &str, policies: &str) -> Config {
 }
 
 /// The run of such a flow, and its ladder.
-pub fn ladder(flow: &str, policies: &str) -> (RunSummary, String) {
-    of_config(&config(flow, policies))
-}
-
-/// The ladder of the first flow of a configuration.
 #[allow(dead_code, reason = "not every test file that has ladders needs it")]
-pub fn of(config: &Config) -> String {
-    of_config(config).1
+pub fn ladder(flow: &str, policies: &str) -> (RunSummary, String) {
+    run_of(&config(flow, policies))
 }
 
-fn of_config(config: &Config) -> (RunSummary, String) {
+/// The run of a configuration, and the ladder of its first flow.
+pub fn run_of(config: &Config) -> (RunSummary, String) {
     let mut ladder = Ladder::default();
     let summary = World::new(config, 1, &mut ladder)
         .expect("valid")

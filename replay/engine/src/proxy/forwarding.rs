@@ -8,13 +8,13 @@ use crate::tcp::segment::{Direction, Segment};
 
 /// Segments on their way through.
 #[derive(Debug)]
-pub struct Passage {
+pub struct Forwarding {
     /// Leg of the data sender, and leg of the data receiver.
     legs: [u16; 2],
     segments: VecDeque<Segment>,
 }
 
-impl Passage {
+impl Forwarding {
     /// From the first of `legs` to the second, and back.
     pub fn new(legs: [u16; 2]) -> Self {
         Self {
