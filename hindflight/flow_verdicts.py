@@ -43,9 +43,6 @@ DIR... --json` over 36 random links that the code had not seen (seeds 4501 to 45
 CHANGED = ("path change", "outage and path change")
 """Interruptions after which round trips may be shorter."""
 
-NEARER = 0.5
-"""Minimum round trip of data, as a share of that of the handshake, below which another host answers the data."""
-
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
@@ -132,36 +129,10 @@ def _vantage(flow: Flow) -> Verdict:
 
 
 def _proxy(flow: Flow, *, shortened: bool) -> Iterator[Verdict]:
-    """Signs that a proxy splits the path: another host answers the data than the handshake. `shortened`: the path
-    changed, which shortens round trips, too."""
-    import pyarrow.compute as pc
+    from hindflight.proxy_signs import proxy_signs
 
-    row, segments = flow.row, flow.tables["segments"]
-    back = segments.filter(pc.not_equal(segments["direction"].cast("string"), flow.direction))
-    syns = pc.not_equal(pc.bit_wise_and(back["flags"].cast("int32"), 2), 0)
-    answers, later = back.filter(syns), back.filter(pc.and_(pc.invert(syns), pc.greater(back["ack"], 1)))
-    if answers.num_rows and later.num_rows:
-        there = int(answers["ttl"][0].as_py())
-        others = later.filter(pc.not_equal(later["ttl"], there))
-        if others.num_rows:
-            evidence = (
-                f"the handshake's answer has TTL {there}, {others.num_rows} of {later.num_rows} later ones another: "
-                f"{others['ttl'][0].as_py()} in packet {others['record'][0].as_py()}"
-            )
-            packets = answers["record"][0].as_py(), others["record"][0].as_py()
-            yield _verdict("proxy", "another TTL", packets, int(others["t_ns"][0].as_py()), evidence)
-    handshake_ns, least_ns = row["handshake_rtt_ns"], row[f"{flow.direction}_rtt_min_ns"]
-    if shortened or row["vantage"] != "sender" or not handshake_ns or not least_ns:
-        return
-    if least_ns < NEARER * handshake_ns:
-        timed = back.filter(pc.equal(back["rtt_ns"], least_ns))
-        packet = timed["record"][0].as_py() if timed.num_rows else None
-        evidence = (
-            f"the handshake took {_milliseconds(handshake_ns)}, the fastest round trip of data "
-            f"{_milliseconds(least_ns)}: a host on the way answers the data"
-        )
-        at = int(timed["t_ns"][0].as_py()) if timed.num_rows else int(row["start_ns"])
-        yield _verdict("proxy", "local ACKs", (packet, packet), at, evidence)
+    for sign in proxy_signs(flow, shortened=shortened):
+        yield _verdict("proxy", sign.name, sign.packets, sign.t_ns, sign.evidence)
 
 
 def _shapes(flow: Flow) -> Iterator[Verdict]:

@@ -120,6 +120,7 @@ def _captured_sender(workspace: Workspace, flow: Flow) -> CapturedSender:
     """Return what a draft needs of a captured flow, with its congestion control as far as its packets show it."""
     from dataclasses import replace
 
+    from hindflight.proxy_signs import proxy_signs
     from hindflight.replay.experiment.identify import UNKNOWN, Sender, identify_variant
     from hindflight.replay.scenario.captured_application import captured_writes, sent_data, waits_of
     from hindflight.replay.scenario.from_capture import CapturedSender, stack_of
@@ -139,6 +140,7 @@ def _captured_sender(workspace: Workspace, flow: Flow) -> CapturedSender:
         sent=sent,
         input_name=source.name,
         input_sha256=source.sha256,
+        proxy_signs={one.name: one.evidence for one in proxy_signs(flow, shortened=False)},
     )
     waits, writes = waits_of(sent), captured_writes(sent)
     steady = writes is not None and writes.steady

@@ -182,6 +182,10 @@ _RUN_COLUMNS = (
     ("rtt_p95_ns", "RTT at the sender, 95th percentile", "ns"),
     ("proxy_held_max_bytes", "Maximum buffered by the proxy", "bytes"),
     ("proxy_lost_bytes", "Acknowledged by the proxy and lost", "bytes"),
+    ("proxy_corrupted_bytes", "Damaged by the proxy and read", "bytes"),
+    ("proxy_refused", "Refused by the proxy", ""),
+    ("proxy_unsplit", "Passed unsplit", ""),
+    ("proxy_timeouts", "Timed out at the proxy", ""),
     ("reset_ns", "Reset after", "ns"),
 )
 """Columns of the table of runs: column of `runs`, heading, unit."""
@@ -194,6 +198,10 @@ _OPTIONAL_COLUMNS = {
     "ecn_reductions",
     "proxy_held_max_bytes",
     "proxy_lost_bytes",
+    "proxy_corrupted_bytes",
+    "proxy_refused",
+    "proxy_unsplit",
+    "proxy_timeouts",
     "reset_ns",
 }
 """Columns that are left out if they are zero or null in all runs."""

@@ -99,7 +99,7 @@ def _proxy_key(scenario: Scenario, flow: tuple[str, str], proxy: Proxy, keys: Pa
             return _stack_key(scenario, table, proxy.variant or variant, tuple(rest))
         case ("variant",) if proxy.variant is None:
             return "compare.variants" if table == "flow" else f"{table}.variant"
-        case ("receive_buffer" | "send_buffer" as key, *_):
+        case ("receive_buffer" | "send_buffer" as key, *_) | ("limit", str(key)):
             keys = (key,)
     return list_ if number is None or keys == ("node",) else _written(own, keys)
 

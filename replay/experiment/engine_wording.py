@@ -194,6 +194,7 @@ _TEXTS = {
     "same_node": "is the sending node",
     "pool_differs": "connections that share a memory need the same node and the same receive_buffer",
     "proxy_order": "proxies must follow the order of the path, one per node",
+    "filter_without_drop_tail": "ACKs are filtered in a drop-tail queue; the link towards the sender has another one",
     "parameters_without_variant": "a proxy without a variant takes the flow's, with its parameters",
     "endless_flow": "a flow without end never closes: give it a size, or an application that ends",
     "first_not_zero": "the first value must be 0",

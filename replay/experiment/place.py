@@ -119,7 +119,7 @@ class _Runner:
 
     def scenario_of(self, placement: Placement) -> Scenario:
         """Return the scenario with the proxies of `placement`, each as the file has it but for variant and cache."""
-        files = {proxy.node: proxy for proxy in self.scenario.proxy}
+        files = {proxy.node: proxy for proxy in self.scenario.proxy if proxy.kind == "split"}
         tables = []
         for node, variant in zip(placement.nodes, placement.variants, strict=True):
             base = files.get(node) or Proxy.model_construct(name=node, node=node)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from hindflight.replay.scenario.captured_application import CapturedWrites
 from hindflight.replay.scenario.draws import UNKNOWN_QUEUE_PKTS
+from hindflight.replay.scenario.presets import PRESETS
 from hindflight.toolkit.text import printable
 from hindflight.toolkit.units import format_rate, format_time
 
@@ -237,12 +238,14 @@ def _application_lines(writes: CapturedWrites | None, first_ns: int) -> list[str
 
 
 def _proxy_lines(proxies: Sequence[str]) -> list[str]:
-    """The table of the proxies, where there is one to compare."""
-    return (
-        ["[[proxy]]", 'name = "relay"', 'node = "relay"', 'receive_buffer = "200 pkts"', ""]
-        if "relay" in proxies
-        else []
-    )
+    """The tables of the proxies, where there are any to compare: the relay, or a preset in its place."""
+    lines = []
+    for name in proxies:
+        if name == "relay":
+            lines += ["[[proxy]]", 'name = "relay"', 'node = "relay"', 'receive_buffer = "200 pkts"', ""]
+        elif name in PRESETS:
+            lines += ["[[proxy]]", f"name = {_toml(name)}", 'node = "relay"', f"preset = {_toml(name)}", ""]
+    return lines
 
 
 def _toml(value: object) -> str:

@@ -5,7 +5,7 @@ Depends on the flow's tables and the channel trace, not on a workspace or a capt
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +28,7 @@ class CapturedSender:
     """The captured flow that a draft replays: its row of `flows`, the direction of its data, its sender's parameters,
     what was sent, and where it is: flow `flow_id` of the workspace, `number` as the user gives it, `place` among the
     flows of its input. `variant` is its congestion control as its packets show it, "auto" where they do not, with the
-    probability of each candidate."""
+    probability of each candidate. `proxy_signs` is the evidence of a proxy on the captured path, by its kind."""
 
     flow_id: int
     number: int
@@ -42,6 +42,7 @@ class CapturedSender:
     variant: str = "auto"
     probability: float | None = None
     candidates: Mapping[str, float] = field(default_factory=dict)
+    proxy_signs: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,13 +113,25 @@ def draft_from_capture(
             proxies=choice.proxies,
             seeds=choice.seeds,
             changes=schedule.changes,
-            unknowns=(*trace.unknowns, *_assumptions(choice, writes), *schedule.unknowns),
+            unknowns=(
+                *trace.unknowns,
+                *_assumptions(choice, writes),
+                *_proxied_already(flow.proxy_signs, changed=schedule.states > 1),
+                *schedule.unknowns,
+            ),
         )
     )
 
 
 PROXY_MIDWAY = (
     "Where a proxy could stand is not in the capture: it is put midway, and all losses and the queue before it."
+)
+NOT_SPLIT = (
+    "QUIC, and TCP inside IPsec, cannot be split: if such traffic is to use the path, a proxy does nothing for it."
+)
+PROXIED_ALREADY = (
+    "The capture already went through a proxy: {evidence}. The path that is replayed ends at that proxy, and a proxy "
+    "of the comparison comes in addition."
 )
 ALWAYS_DATA = "The captured sender practically always had data to send, and so has the replayed one."
 WAITED = (
@@ -175,7 +188,15 @@ def _assumptions(choice: Choice, writes: CapturedWrites | None) -> tuple[str, ..
     steady = ", and at a constant rate while the network limited the flow" if writes and writes.steady else ""
     application = ALWAYS_DATA if writes is None else WAITED.format(share=100 * writes.wait_share, steady=steady)
     proxied = any(proxy != "none" for proxy in choice.proxies)
-    return (*((PROXY_MIDWAY,) if proxied else ()), application)
+    return (*((PROXY_MIDWAY, NOT_SPLIT) if proxied else ()), application)
+
+
+def _proxied_already(signs: Mapping[str, str], *, changed: bool) -> Iterator[str]:
+    """Say that the capture shows a proxy. A path that changed shortens round trips, too."""
+    for sign, evidence in signs.items():
+        if sign != "local ACKs" or not changed:
+            yield PROXIED_ALREADY.format(evidence=evidence)
+            return
 
 
 def known_value(trace: Trace, name: str) -> Value | None:

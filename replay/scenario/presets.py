@@ -49,7 +49,17 @@ def _toml(value: object) -> str:
     return f'"{value}"' if isinstance(value, str) else str(value).lower()
 
 
-_PEPSAL_SOCKETS = {"acknowledge": "on_receipt", "advertise": "sockets", "handshake": "accept"}
+_PEPSAL = {"acknowledge": "on_receipt", "advertise": "sockets", "handshake": "accept", "pending_timeout": "5 h"}
+_QUIC = {
+    "profile": "rfc",
+    "headers": "63 B",
+    "mss": "1437 B",
+    "recovery": "rack_prr",
+    "tail_loss_probe": True,
+    "min_rto": "25 ms",
+    "delayed_ack_timeout": "25 ms",
+}
+"""IP 20, UDP 8, short header 11 with a connection ID of 8, STREAM frame 8, AEAD tag 16; RFC 9002 §6."""
 _PEAK = "400 kbit/s"
 _SATELLITE, _GROUND = "480 ms", "80 ms"
 
@@ -85,10 +95,10 @@ PRESETS: dict[str, Preset] = {
         Preset(
             "pepsal",
             "two Linux sockets and a pipe; Hybla onward from the first, the flow's variant from the second",
-            "Caini, Firrincieli and Lacamera 2006; CNES/pepsal: listener.c, workers.c",
+            "Caini, Firrincieli and Lacamera 2006; CNES/pepsal: listener.c, workers.c, scheduler.c",
             (
-                {"variant": "hybla", "stack": {"profile": "linux"}, **_PEPSAL_SOCKETS},
-                {"stack": {"profile": "linux"}, **_PEPSAL_SOCKETS},
+                {"variant": "hybla", "stack": {"profile": "linux"}, **_PEPSAL},
+                {"stack": {"profile": "linux"}, **_PEPSAL},
             ),
             (1, 2),
         ),
@@ -126,6 +136,34 @@ PRESETS: dict[str, Preset] = {
                 {"acknowledge": "on_receipt", "advertise": "free"},
             ),
             (2,),
+        ),
+        Preset(
+            "quic-tunnel",
+            "QUIC between two gateways, the flow's variant on their outer sides",
+            "RFC 9000 §13.2 and §17.3, RFC 9002 §6: packet and time threshold, max_ack_delay of 25 ms",
+            (
+                {"variant": "linux-reno", "stack": _QUIC, "acknowledge": "on_receipt", "advertise": "free"},
+                {"acknowledge": "on_receipt", "advertise": "free"},
+            ),
+            (2,),
+        ),
+        Preset(
+            "snoop",
+            "caches segments, retransmits them and suppresses the duplicate ACKs; the connection stays whole",
+            "Balakrishnan, Seshan, Amir and Katz 1995, section 3; cache of 100 packets as in ns-2 (snoop.h)",
+            ({"kind": "snoop", "receive_buffer": "100 pkts"},),
+        ),
+        Preset(
+            "spoofing",
+            "acknowledges on behalf of the receiver, which does not know, and retransmits",
+            "RFC 3135 §2.1.1, RFC 2488 §4; the cache is that of haps-split, no source",
+            ({"kind": "spoofing", "receive_buffer": "200 pkts"},),
+        ),
+        Preset(
+            "ack-filter",
+            "removes ACKs from the queue towards the sender that a newer one covers",
+            "Balakrishnan, Padmanabhan and Katz 1997, section 3.2; RFC 3449 §5.2.1",
+            ({"kind": "ack_filter"},),
         ),
     )
 }

@@ -19,6 +19,8 @@ from hindflight.replay.scenario.validation_errors import suggestion
 from hindflight.replay.scenario.variant_parameters import VariantParameters, variant_config
 from hindflight.toolkit.units import PACKETS, RATE, SIZE, TIME
 
+MAX_CONNECTIONS = 1_000_000_000
+"""Upper bound of a limit of connections."""
 NO_PROXY = "none"
 """What `compare.proxies` calls a path without a proxy."""
 JOIN = "+"
@@ -80,17 +82,29 @@ Buffer = Annotated[BufferSize, PlainValidator(_buffer_size)]
 
 
 class Fault(Part):
-    """What befalls a proxy at a time since the start of the run."""
+    """What befalls a proxy at a time since the start of the run. A move may transfer the state of the connections."""
 
     at: Annotated[Time, Field(le=LONGEST_NS)]
-    kind: Literal["restart", "failure"]
+    kind: Literal["restart", "failure", "corruption", "move"]
+    transfer: Annotated[Time, Field(gt=0, le=LONGEST_NS)] | None = None
+
+    def engine(self) -> dict[str, Any]:
+        """Return the engine's configuration."""
+        config = {"at_ns": self.at, "kind": self.kind}
+        return config if self.transfer is None else {**config, "transfer_ns": self.transfer}
+
+
+_KEYS_OF_AGENTS = {"name", "node", "kind", "receive_buffer", "faults"}
+"""Keys of a proxy that does not split the connection."""
 
 
 class Proxy(Part):
-    """A split proxy at a node, with the connection that it opens onward. docs/proxies.md has the policies."""
+    """A proxy at a node: it splits the connection and opens one onward, or does something else with its segments.
+    docs/proxies.md has the policies."""
 
     name: Annotated[Name, AfterValidator(_own_name)]
     node: Name
+    kind: Literal["split", "ack_filter", "snoop", "spoofing"] = "split"
     variant: Name | None = None
     stack: LegStack | None = None
     receive_buffer: Buffer | None = None
@@ -100,10 +114,20 @@ class Proxy(Part):
     advertise: Literal["half_free", "third", "free", "sockets"] = "half_free"
     forward_window: Literal["unlimited", "third"] = "unlimited"
     handshake: Literal["accept", "hold"] = "accept"
+    max_connections: Annotated[int, Field(ge=1, le=MAX_CONNECTIONS)] | None = None
+    resume_connections: Annotated[int, Field(ge=0, le=MAX_CONNECTIONS)] | None = None
+    beyond: Literal["refuse", "pass"] = "refuse"
+    idle_timeout: Annotated[Time, Field(gt=0, le=LONGEST_NS)] | None = None
+    pending_timeout: Annotated[Time, Field(gt=0, le=LONGEST_NS)] | None = None
     faults: tuple[Fault, ...] = ()
 
     def engine(self) -> dict[str, Any]:
         """Return the engine's configuration but for the variant and the stack."""
+        if self.kind != "split":
+            agent: dict[str, Any] = {"node": self.node, "kind": self.kind}
+            if self.receive_buffer is not None:
+                agent["receive_buffer"] = self.receive_buffer.engine()
+            return {**agent, "faults": [fault.engine() for fault in self.faults]}
         return {
             "node": self.node,
             "receive_buffer": None if self.receive_buffer is None else self.receive_buffer.engine(),
@@ -113,11 +137,29 @@ class Proxy(Part):
             "advertise": self.advertise,
             "forward_window": self.forward_window,
             "handshake": self.handshake,
-            "faults": [{"at_ns": fault.at, "kind": fault.kind} for fault in self.faults],
+            **self._limits(),
+            "faults": [fault.engine() for fault in self.faults],
         }
+
+    def _limits(self) -> dict[str, Any]:
+        limit = {
+            "name": self.name,
+            "max_connections": self.max_connections,
+            "resume_connections": self.resume_connections,
+            "beyond": self.beyond,
+        }
+        limits = {
+            "limit": None if self.max_connections is None else limit,
+            "idle_timeout_ns": self.idle_timeout,
+            "pending_timeout_ns": self.pending_timeout,
+        }
+        return {key: value for key, value in limits.items() if value is not None}
 
     def problems(self) -> Iterator[str]:
         """Yield what contradicts itself in it, each with its key."""
+        if self.kind != "split":
+            yield from self._problems_of_agent()
+            return
         if self.advertise == "sockets":
             own = ("receive_buffer", "send_buffer")
             yield from (
@@ -131,9 +173,36 @@ class Proxy(Part):
                 yield 'forward_window: has no effect with advertise = "sockets"'
         if self.stack is not None and self.stack.close is not None:
             yield "stack.close: whether connections close is a key of the flow"
+        yield from self._problems_of_limit()
+        yield from self._problems_of_faults()
+
+    def _problems_of_agent(self) -> Iterator[str]:
+        allowed = {"name", "node", "kind"} if self.kind == "ack_filter" else _KEYS_OF_AGENTS
+        for key in type(self).model_fields:
+            if key in self.model_fields_set - allowed:
+                yield f'{key}: has no effect with kind = "{self.kind}", which does not split the connection'
+        if self.kind == "ack_filter":
+            return
+        for i, fault in enumerate(self.faults):
+            if fault.kind == "corruption":
+                yield f'faults[{i}].kind: with kind = "{self.kind}" the checksum of the sender shows a damaged segment'
+        yield from self._problems_of_faults()
+
+    def _problems_of_limit(self) -> Iterator[str]:
+        if self.max_connections is None:
+            for key in ("resume_connections", "beyond"):
+                if key in self.model_fields_set:
+                    yield f"{key}: has no effect without max_connections"
+        elif self.resume_connections is not None and self.resume_connections >= self.max_connections:
+            yield f"resume_connections: must be below max_connections = {self.max_connections}"
+
+    def _problems_of_faults(self) -> Iterator[str]:
         for before, (i, after) in zip(self.faults, enumerate(self.faults[1:], 1), strict=False):
             if after.at < before.at:
                 yield f"faults[{i}].at: earlier than the one before it"
+        for i, fault in enumerate(self.faults):
+            if fault.transfer is not None and fault.kind != "move":
+                yield f'faults[{i}].transfer: only a fault of kind "move" transfers the state of the connections'
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,6 +362,8 @@ def flow_config(flow: Flow, variant: str, tuned: Mapping[str, VariantParameters]
 def proxy_config(proxy: Proxy, flow: Flow, variant: str, tuned: Mapping[str, VariantParameters]) -> dict[str, Any]:
     """Return the engine's configuration of a proxy of a flow of `variant`: its connection has the variant of its table,
     or else the flow's."""
+    if proxy.kind != "split":
+        return proxy.engine()
     own = proxy.variant or variant
     of_flow = StackLayers(flow, _stack_of(variant, tuned))
     layers = StackLayers(flow, _stack_of(own, tuned), proxy.stack)

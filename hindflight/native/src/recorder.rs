@@ -168,7 +168,8 @@ impl LegRecorder {
             DropCause::Queue => EventCause::Queue,
             DropCause::Aqm => EventCause::Aqm,
             DropCause::Channel => EventCause::Channel,
-            DropCause::Outage => EventCause::Outage,
+            // Only ACKs are filtered, and this is about data.
+            DropCause::Outage | DropCause::Filtered => EventCause::Outage,
         };
         let direction = FlowDirection::A2b;
         self.losses.push(FlowEvent {

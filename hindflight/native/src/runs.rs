@@ -4,8 +4,8 @@
 
 use arrow_array::types::{Float64Type, Int64Type, UInt32Type, UInt64Type};
 use hindflight_engine::{
-    Config, DatagramSummary, EXTERNAL, FlowSummary, Nanos, RunSummary, SecondsSummary,
-    SenderCounters,
+    Config, DatagramSummary, EXTERNAL, FlowSummary, Nanos, ProxyCounts, RunSummary,
+    SecondsSummary, SenderCounters,
 };
 use pyo3::PyResult;
 
@@ -113,7 +113,7 @@ pub fn runs(finished: &[Finished<'_>]) -> PyResult<Columns> {
         .text("variant", &each(&rows, |r| r.variant))
         .number::<UInt64Type>("seed", each(&rows, |r| r.run.seed))
         .number::<UInt32Type>("flow_id", each(&rows, |r| r.flow_id));
-    let batch = losses(counts(batch, &rows), &rows);
+    let batch = proxies(losses(counts(batch, &rows), &rows), &rows);
     progress(applications(batch, &rows), &rows).finish()
 }
 
@@ -205,6 +205,28 @@ fn losses(batch: Batch, rows: &[Row<'_>]) -> Batch {
             "proxy_lost_bytes",
             each(rows, |r| r.of(|f| f.proxy_lost_bytes, |_| None)),
         )
+}
+
+/// What befell its connections at proxies.
+fn proxies(batch: Batch, rows: &[Row<'_>]) -> Batch {
+    let of = |count: fn(&ProxyCounts) -> u64| {
+        each(rows, |r| {
+            r.of(|f| f.proxy_counts.as_ref().map(count), |_| None)
+        })
+    };
+    batch
+        .optional::<UInt64Type>(
+            "proxy_corrupted_bytes",
+            each(rows, |r| r.of(|f| f.proxy_corrupted_bytes, |_| None)),
+        )
+        .optional::<UInt64Type>("proxy_refused", of(|c| c.refused))
+        .optional::<UInt64Type>("proxy_unsplit", of(|c| c.unsplit))
+        .optional::<UInt64Type>("proxy_timeouts", of(|c| c.timeouts))
+        .optional::<UInt64Type>("proxy_dropped", of(|c| c.dropped))
+        .optional::<UInt64Type>("proxy_filtered_acks", of(|c| c.filtered_acks))
+        .optional::<UInt64Type>("proxy_suppressed_acks", of(|c| c.suppressed_acks))
+        .optional::<UInt64Type>("proxy_spoofed_acks", of(|c| c.spoofed_acks))
+        .optional::<UInt64Type>("proxy_retransmissions", of(|c| c.local_retransmissions))
 }
 
 fn applications(batch: Batch, rows: &[Row<'_>]) -> Batch {

@@ -41,8 +41,10 @@ pub use config::{
     StayConfig, TraceModeConfig, ineffective_in_all,
 };
 pub use net::link::DropCause;
+pub use proxy::ProxyCounts;
 pub use sim::assembly::{Leg, Transport};
 pub use sim::open_loop::{OpenLoopState, RecordedEvent, ReplayMismatch, replay_open_loop};
+
 pub use sim::summary::{DatagramSummary, FlowSummary, RunSummary};
 pub use sim::time::{MILLISECOND, Nanos, SECOND};
 pub use sim::trace::{Event, Tap};

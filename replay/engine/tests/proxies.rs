@@ -1,92 +1,11 @@
 //! The policies of a proxy as packet ladders, and what faults, resets and a stop do to a split flow.
 
-use std::fmt::Write;
+mod ladder;
+
 use std::sync::atomic::AtomicBool;
 
-use hindflight_engine::{
-    Config, Direction, Event, FlowSummary, Nanos, RunSummary, Segment, Tap, World, flags, run,
-};
-
-/// The packets that the proxy of the only flow sends, and what the data sender sends again: `TIME up` for the connection of
-/// the sender, `TIME on` for the one onward. Segments of 1000 octets count from 1.
-#[derive(Default)]
-struct Ladder(String);
-
-impl Ladder {
-    fn note(&mut self, now: Nanos, side: &str, what: &str) {
-        let head = format!("{:.3} {side} ", now as f64 / 1e9);
-        if let Some(line) = self.0.lines().last()
-            && line.starts_with(&head)
-        {
-            self.0.pop();
-            self.0.push_str(", ");
-        } else {
-            self.0.push_str(&head);
-        }
-        writeln!(self.0, "{what}").expect("writes to a string");
-    }
-}
-
-fn number(octet: u64) -> u64 {
-    1 + octet.saturating_sub(1) / 1000
-}
-
-fn shown(segment: &Segment) -> String {
-    let control = match segment.flags & flags::CONTROL {
-        0 => "",
-        flags::SYN => "SYN ",
-        flags::FIN => "FIN ",
-        _ => "RST ",
-    };
-    if segment.payload_bytes > 0 {
-        format!("{control}{}", number(segment.seq))
-    } else if segment.direction == Direction::Reverse {
-        let window = segment.wnd_bytes / 1000;
-        format!("{control}ack {} wnd {window}", number(segment.ack))
-    } else if control.is_empty() {
-        "ACK".to_owned()
-    } else {
-        control.trim_end().to_owned()
-    }
-}
-
-impl Tap for Ladder {
-    fn event(&mut self, now: Nanos, event: Event<'_>) {
-        if let Event::Sent(segment) = event {
-            let side = match (segment.leg, segment.direction) {
-                (0, Direction::Reverse) => "up",
-                (1, Direction::Forward) => "on",
-                _ => return,
-            };
-            self.note(now, side, &shown(segment));
-        }
-    }
-}
-
-const STACK: &str = r#""handshake": false, "smss_bytes": 1000, "delayed_ack": false, "initial_window_pkts": 6,
-    "timestamps": false"#;
-
-/// A flow of `flow` over two hops of 10 ms each way, with a proxy of `policies` between them.
-fn config(flow: &str, policies: &str) -> Config {
-    let way = r#"{"delay_ns": 10000000}"#;
-    let text = format!(
-        r#"{{"duration_ns": 30000000000, "path": {{"nodes": ["a", "p", "b"], "links": [
-            {{"name": "ap", "forward": {way}, "reverse": {way}}},
-            {{"name": "pb", "forward": {way}, "reverse": {way}}}]}},
-            "flows": [{{"name": "f", "variant": "sack", {flow}, "proxies": [{{"node": "p", {policies}}}]}}]}}"#
-    );
-    serde_json::from_str(&text).expect("well-formed")
-}
-
-fn ladder(flow: &str, policies: &str) -> (RunSummary, String) {
-    let config = config(flow, policies);
-    let mut ladder = Ladder::default();
-    let summary = World::new(&config, 1, &mut ladder)
-        .expect("valid")
-        .run(&AtomicBool::new(false))
-        .expect("nobody interrupts");
-    (summary, ladder.0)
-}
+use hindflight_engine::{Config, Direction, Event, FlowSummary, Nanos, Tap, World, run};
+use ladder::{STACK, config, ladder};
 
 /// So many segments through a proxy of `policies`.
 fn check(policies: &str, segments: u64, expected: &str) {
@@ -334,6 +253,63 @@ fn a_fault_loses_what_was_acknowledged_and_not_delivered_and_the_summary_names_i
     }
     let whole = faulty(r#""receive_buffer": {"pkts": 200}"#);
     assert!(whole.completed && whole.proxy_lost_bytes == Some(0));
+}
+
+/// The damaged octets of that transfer, and whether it was complete.
+fn damaged(policies: &str) -> (u64, bool) {
+    let fault = r#""faults": [{"at_ns": 2000000000, "kind": "corruption"}]"#;
+    let flow = faulty(&format!("{policies}, {fault}"));
+    let bytes = flow.proxy_corrupted_bytes.expect("there is a proxy");
+    assert!(bytes <= flow.proxy_stored_max_bytes.expect("there is a proxy"));
+    assert_eq!((flow.proxy_lost_bytes, flow.reset_ns), (Some(0), None));
+    (bytes, flow.completed)
+}
+
+#[test]
+fn corruption_damages_what_the_receiver_has_not_got_yet_and_nobody_notices() {
+    let (few, completed) = damaged(r#""receive_buffer": {"pkts": 40}, "forward_window": "third""#);
+    // A third of the cache, 13 packets, is on the way and was sent before.
+    assert!(completed && (1448..=27 * 1448).contains(&few), "{few}");
+    let (more, _) = damaged(r#""receive_buffer": {"pkts": 200}, "forward_window": "third""#);
+    assert!(more > 4 * few, "{more} {few}");
+    // It cannot be told from the acknowledgements of the receiver either.
+    let (safe, completed) = damaged(r#""acknowledge": "on_delivery", "forward_window": "third""#);
+    assert!(safe > 0 && completed);
+    assert_eq!(
+        faulty(r#""receive_buffer": {"pkts": 20}"#).proxy_corrupted_bytes,
+        Some(0)
+    );
+}
+
+/// Nothing queues behind this proxy.
+const UNQUEUED: &str = r#""receive_buffer": {"pkts": 40}, "forward_window": "third""#;
+
+#[test]
+fn a_move_loses_the_state_or_takes_the_time_of_its_transfer() {
+    let moves = |transfer: &str| {
+        faulty(&format!(
+            r#"{UNQUEUED}, "faults": [{{"at_ns": 2000000000, "kind": "move"{transfer}}}]"#
+        ))
+    };
+    let lost = moves("");
+    assert_eq!(lost.reset_ns, Some(2_000_000_000));
+    assert!(lost.proxy_lost_bytes > Some(0) && !lost.completed);
+    let still = faulty(UNQUEUED);
+    let short = moves(r#", "transfer_ns": 100000000"#);
+    let long = moves(r#", "transfer_ns": 1000000000"#);
+    for (flow, ms) in [(&short, 100), (&long, 1000)] {
+        assert!(flow.completed && flow.proxy_lost_bytes == Some(0));
+        assert!(flow.proxy_counts.expect("there is a proxy").dropped > 0);
+        // Nothing leaves for so long.
+        assert!(
+            flow.progress.longest_gap_ns >= Some(ms * 1_000_000),
+            "{ms}: {flow:?}"
+        );
+        assert!(
+            flow.duration_ns >= still.duration_ns + ms * 1_000_000 / 2,
+            "{ms}"
+        );
+    }
 }
 
 #[test]

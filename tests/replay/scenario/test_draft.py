@@ -48,6 +48,15 @@ def test_reads_back_with_the_values_it_was_given() -> None:
     assert scenario.captured.variant == "auto"
 
 
+def test_a_preset_of_one_proxy_stands_in_the_place_of_the_relay() -> None:
+    draft = dataclasses.replace(DRAFT, proxies=("none", "snoop", "pepsal"))
+    scenario = parse_scenario(tomllib.loads(draft_scenario(draft)), "draft.toml", ("newreno", "cubic", "hybla"))
+    assert [(proxy.name, proxy.node, proxy.kind) for proxy in scenario.proxy] == [
+        ("snoop", "relay", "snoop"),
+        ("pepsal", "relay", "split"),
+    ]
+
+
 def test_intervals_and_assumptions_follow_the_values() -> None:
     text = draft_scenario(DRAFT)
     assert "95 %: 3.99 to 4.006 Mbit/s; ACK clock" in text

@@ -15,7 +15,7 @@ from hindflight.replay.scenario.model import Scenario, parse_scenario
 from hindflight.replay.scenario.presets import PRESETS
 from hindflight.toolkit.errors import HindflightError, ScenarioError
 
-KNOWN = ("newreno", "cubic", "hybla", "sack", "compound", "aerotcp", "scps-tp")
+KNOWN = ("newreno", "cubic", "hybla", "sack", "compound", "aerotcp", "scps-tp", "linux-reno")
 HOP = {"name": "hop", "rate": "1 Mbit/s", "delay": "10 ms"}
 FILE: dict[str, Any] = {
     "name": "haps",
@@ -89,6 +89,43 @@ def test_every_policy_reaches_the_engine() -> None:
     }
 
 
+def test_limits_and_faults_reach_the_engine() -> None:
+    table = {
+        "name": "truck",
+        "node": "T",
+        "stack": {"profile": "linux"},
+        "max_connections": 20,
+        "resume_connections": 18,
+        "beyond": "pass",
+        "idle_timeout": "2 min",
+        "pending_timeout": "30 s",
+        "faults": [{"at": "1 s", "kind": "corruption"}, {"at": "2 s", "kind": "move", "transfer": "200 ms"}],
+    }
+    (proxy,) = _chain(_scenario(table))
+    assert proxy["limit"] == {"name": "truck", "max_connections": 20, "resume_connections": 18, "beyond": "pass"}
+    assert (proxy["idle_timeout_ns"], proxy["pending_timeout_ns"]) == (120_000_000_000, 30_000_000_000)
+    assert proxy["faults"] == [
+        {"at_ns": 1_000_000_000, "kind": "corruption"},
+        {"at_ns": 2_000_000_000, "kind": "move", "transfer_ns": 200_000_000},
+    ]
+
+
+def test_an_agent_that_does_not_split_has_no_connection_of_its_own() -> None:
+    table = {"name": "T", "node": "T", "kind": "snoop", "receive_buffer": "64 pkts"}
+    (agent,) = _chain(_scenario(table))
+    assert agent == {"node": "T", "kind": "snoop", "receive_buffer": {"pkts": 64}, "faults": []}
+    (agent,) = _chain(_scenario({"name": "T", "node": "T", "preset": "ack-filter"}))
+    assert agent == {"node": "T", "kind": "ack_filter", "faults": []}
+
+
+def test_acks_are_filtered_in_a_drop_tail_queue_only() -> None:
+    back = {"rate": "1 Mbit/s", "delay": "10 ms", "queue": {"kind": "codel"}}
+    links = [{**HOP, "name": name, "reverse": back} for name in ("wt", "ts", "sg")]
+    scenario = _scenario({"name": "T", "node": "T", "kind": "ack_filter"}, links=links)
+    with pytest.raises(ScenarioError, match=r"proxy\[0\].kind: ACKs are filtered in a drop-tail queue"):
+        run_jobs(scenario, dict(enumerate(plan_comparison(scenario, ("newreno",)), 1)), {})
+
+
 def test_shared_memory_is_named_after_its_table() -> None:
     table = {"name": "truck", "node": "T", "pool": "shared"}
     flows = [{"name": "other", "variant": "cubic", "proxies": ["truck"], "start": "1 s"}]
@@ -145,6 +182,29 @@ def test_a_flow_that_shares_the_path_names_its_proxies_too() -> None:
         (
             {"faults": [{"at": "9 s", "kind": "restart"}, {"at": "5 s", "kind": "failure"}]},
             "proxy[0].faults[1].at: earlier than the one before it",
+        ),
+        (
+            {"kind": "snoop", "variant": "cubic"},
+            'proxy[0].variant: has no effect with kind = "snoop", which does not split the connection',
+        ),
+        (
+            {"kind": "ack_filter", "receive_buffer": "9 pkts"},
+            'proxy[0].receive_buffer: has no effect with kind = "ack_filter", which does not',
+        ),
+        (
+            {"kind": "spoofing", "faults": [{"at": "1 s", "kind": "corruption"}]},
+            'proxy[0].faults[0].kind: with kind = "spoofing" the checksum of the sender shows',
+        ),
+        ({"max_connections": 0}, "proxy[0].max_connections: "),
+        ({"beyond": "pass"}, "proxy[0].beyond: has no effect without max_connections"),
+        ({"resume_connections": 3}, "proxy[0].resume_connections: has no effect without max_connections"),
+        (
+            {"max_connections": 3, "resume_connections": 3},
+            "proxy[0].resume_connections: must be below max_connections = 3",
+        ),
+        (
+            {"faults": [{"at": "9 s", "kind": "restart", "transfer": "1 s"}]},
+            'proxy[0].faults[0].transfer: only a fault of kind "move" transfers the state',
         ),
         ({"name": "S", "node": "T"}, "proxy[0].name: 'S' is a node, and this proxy is at another; choose another"),
     ],
@@ -231,9 +291,12 @@ def test_a_transfer_passes_the_proxies_of_a_preset_whole(name: str) -> None:
     scenario = _scenario(*tables, flow={"profile": "ns2", "size": "300 kB", "receive_buffer": "64 KiB"})
     (job,) = plan_comparison(scenario, ("newreno",))
     (run,) = run_jobs(scenario, {1: job}, {})["runs"].to_pylist()
-    assert (run["completed"], run["delivered_bytes"], run["proxy_lost_bytes"]) == (True, 300_000, 0)
+    kinds = [box.get("kind", "split") for box in PRESETS[name].boxes]
+    # Nothing is kept where ACKs are filtered.
+    lost = None if kinds == ["ack_filter"] else 0
+    assert (run["completed"], run["delivered_bytes"], run["proxy_lost_bytes"]) == (True, 300_000, lost)
     # Every connection carries all of it.
-    assert run["segments_out"] >= (len(tables) + 1) * 300_000 // 1460
+    assert run["segments_out"] >= (kinds.count("split") + 1) * 300_000 // 1460
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 //! Does not depend on links or on the sending end.
 
 use super::{Browser, Client, Playout, Progress};
+use crate::proxy::Damage;
 use crate::sim::node::{Endpoint, Sent};
 use crate::sim::time::Nanos;
 use crate::tcp::receiver::Receiver;
@@ -15,6 +16,10 @@ pub struct Sink {
     progress: Progress,
     /// End of the stream of an application that has stopped.
     stopped_at: Option<u64>,
+    /// Something else than a reader is to be notified of what arrives.
+    notifies: bool,
+    /// Damaged octets, where a proxy may damage any.
+    damage: Option<Box<Damage>>,
 }
 
 impl Sink {
@@ -28,13 +33,31 @@ impl Sink {
         }
         Self {
             receiver,
+            notifies: !matches!(client, Client::Reader(_)),
             client,
             progress: Progress::new(start, outages),
             stopped_at: None,
+            damage: None,
         }
     }
 
-    fn notify_client(&mut self, now: Nanos) {
+    /// Notes damaged octets: a proxy of the flow damages them.
+    pub fn noting_damage(mut self, notes: bool) -> Self {
+        self.damage = notes.then(Box::default);
+        self.notifies |= notes;
+        self
+    }
+
+    /// Damaged octets that have arrived in order.
+    pub fn damaged_bytes(&self) -> u64 {
+        let arrived = self.receiver.rcv_nxt();
+        (self.damage.as_ref()).map_or(0, |damage| damage.bytes(arrived))
+    }
+
+    fn notify_client(&mut self, segment: &Segment, now: Nanos) {
+        if let Some(damage) = &mut self.damage {
+            damage.note_arrival(segment);
+        }
         let arrived = self.receiver.rcv_nxt();
         match &mut self.client {
             Client::Reader(_) => {}
@@ -53,6 +76,11 @@ impl Sink {
         if let Client::Browser(browser) = &mut self.client {
             browser.settle(end);
         }
+    }
+
+    /// The connection has passed a proxy unsplit, so that this is its receiver.
+    pub fn adopt(&mut self, receiver: Receiver) {
+        self.receiver = receiver;
     }
 
     /// Its receiver.
@@ -107,8 +135,8 @@ impl Endpoint for Sink {
         if segment.payload_bytes > 0 {
             self.progress.note(self.receiver.rcv_nxt(), now);
         }
-        if !matches!(self.client, Client::Reader(_)) {
-            self.notify_client(now);
+        if self.notifies {
+            self.notify_client(segment, now);
         }
     }
 

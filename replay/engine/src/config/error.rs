@@ -207,6 +207,8 @@ pub enum ConfigErrorKind {
         capacity_bytes: u64,
         min_bytes: u64,
     },
+    /// ACKs are filtered in a drop-tail queue only.
+    FilterWithoutDropTail,
     /// A proxy without a variant takes the flow's, with its parameters.
     ParametersWithoutVariant,
     /// There is no variant of this name.

@@ -14,6 +14,8 @@ mod stack;
 mod tree;
 mod validate;
 
+use std::ops::Range;
+
 use serde::Deserialize;
 
 pub use application::{ApplicationConfig, Spread};
@@ -25,11 +27,12 @@ pub use error::{
 pub use jitter::JitterConfig;
 pub use loss::{ClockConfig, LossConfig, SpanConfig, StateConfig, StayConfig, TraceModeConfig};
 pub use proxy::{
-    AcknowledgePolicy, AdvertisePolicy, BufferSize, FaultConfig, FaultKind, ForwardWindow,
-    HandshakePolicy, LegStack, ProxyConfig,
+    AcknowledgePolicy, AdvertisePolicy, BeyondLimit, BufferSize, FaultConfig, FaultKind,
+    ForwardWindow, HandshakePolicy, LegStack, LimitConfig, ProxyConfig, ProxyKind,
 };
 pub use queue::{
-    CodelConfig, DropTailConfig, DrrConfig, PieConfig, PriorityConfig, QueueConfig, RedConfig,
+    AckFilterConfig, CodelConfig, DropTailConfig, DrrConfig, PieConfig, PriorityConfig,
+    QueueConfig, RedConfig,
 };
 pub use stack::{
     HandoverRule, NagleRule, ProbeSegments, Profile, RecoveryKind, RtoRule, SlowStartKind,
@@ -119,6 +122,20 @@ pub struct DirectionConfig {
     /// Changes of rate, delay and availability, in ascending order of time.
     #[serde(default)]
     pub schedule: Vec<ChangeConfig>,
+}
+
+impl DirectionConfig {
+    /// The same with a queue that filters the ACKs of these legs, if it is drop-tail.
+    pub(crate) fn filtering(&self, legs: &[Range<u16>]) -> Self {
+        let mut config = self.clone();
+        if let QueueConfig::DropTail(queue) = &self.queue {
+            config.queue = QueueConfig::AckFilter(AckFilterConfig {
+                queue: queue.clone(),
+                legs: legs.to_vec(),
+            });
+        }
+        config
+    }
 }
 
 /// A rate that changes with time and repeats from `end_ns` on. At rate 0 nothing is sent.
@@ -213,11 +230,24 @@ pub struct FlowConfig {
 impl FlowConfig {
     /// Stack of the connection that `proxy` opens onward. Whether connections close is a property of the flow.
     pub fn stack_of(&self, proxy: &ProxyConfig) -> StackParams {
+        if proxy.kind != ProxyKind::Split {
+            return self.stack_before(proxy);
+        }
         let own = StackParams::resolve(self.profile, &self.stack);
         proxy.stack.map_or(own, |stack| StackParams {
             close: own.close,
             ..StackParams::resolve(stack.profile, &stack.overrides)
         })
+    }
+
+    /// Stack of the connection that ends at `proxy`, or passes it.
+    pub fn stack_before(&self, proxy: &ProxyConfig) -> StackParams {
+        let before = (self.proxies.iter()).take_while(|each| each.node != proxy.node);
+        let split = before.filter(|each| each.kind == ProxyKind::Split).last();
+        split.map_or_else(
+            || StackParams::resolve(self.profile, &self.stack),
+            |before| self.stack_of(before),
+        )
     }
 
     /// Whether it lasts as long as the run.

@@ -11,12 +11,15 @@ use crate::sim::time::Nanos;
 /// Buffer of a proxy unless the configuration gives one: that of Palazzi et al.
 const DEFAULT_BUFFER_PKTS: u32 = 200;
 
-/// A split-connection proxy.
+/// A proxy: it splits the connection, or does something else with its segments.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProxyConfig {
     /// Node of the proxy, neither end of the flow.
     pub node: String,
+    /// What it does.
+    #[serde(default)]
+    pub kind: ProxyKind,
     /// Variant of the connection that it opens onward; none: the flow's.
     #[serde(default)]
     pub variant: Option<String>,
@@ -50,9 +53,93 @@ pub struct ProxyConfig {
     /// When it answers a SYN.
     #[serde(default)]
     pub handshake: HandshakePolicy,
+    /// How many connections it handles at once; none: any number.
+    #[serde(default)]
+    pub limit: Option<LimitConfig>,
+    /// Resets a connection without a segment for this time; none: never.
+    #[serde(default)]
+    pub idle_timeout_ns: Option<Nanos>,
+    /// Resets a connection whose other part onward is not established this time after its first segment; none: the stack of
+    /// the connection onward decides.
+    #[serde(default)]
+    pub pending_timeout_ns: Option<Nanos>,
     /// What befalls it, at ascending times.
     #[serde(default)]
     pub faults: Vec<FaultConfig>,
+}
+
+impl ProxyConfig {
+    /// Whether a fault damages what it stores.
+    pub fn damages(&self) -> bool {
+        (self.faults.iter()).any(|fault| fault.kind == FaultKind::Corruption)
+    }
+
+    /// Whether it may end a connection.
+    pub fn may_end(&self) -> bool {
+        !self.faults.is_empty()
+            || self.limit.is_some()
+            || self.idle_timeout_ns.is_some()
+            || self.pending_timeout_ns.is_some()
+    }
+}
+
+/// How many connections a proxy handles at once. All flows with the same name count together.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LimitConfig {
+    /// Name of the proxy.
+    pub name: String,
+    /// From this number of connections on it takes no further ones.
+    pub max_connections: u32,
+    /// It takes connections again when so many are left; none: one less than the maximum.
+    #[serde(default)]
+    pub resume_connections: Option<u32>,
+    /// What happens to those beyond.
+    #[serde(default)]
+    pub beyond: BeyondLimit,
+}
+
+/// What happens to a connection for which a proxy has no place.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BeyondLimit {
+    /// Its SYN is answered with a reset.
+    #[default]
+    Refuse,
+    /// It is passed on unsplit: an end-to-end connection with the stack of the one upstream.
+    Pass,
+}
+
+/// What a proxy does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ProxyKind {
+    /// Splits the connection in two.
+    #[default]
+    Split,
+    /// Removes from the queue towards the data sender ACKs that a newer one covers.
+    AckFilter,
+    /// Caches segments, retransmits them and suppresses the duplicate ACKs (Balakrishnan et al. 1995).
+    Snoop,
+    /// Acknowledges on behalf of the receiver, which does not know, and retransmits (RFC 3135 §2.1.1).
+    Spoofing,
+}
+
+impl ProxyKind {
+    /// Its name in a configuration.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Split => "split",
+            Self::AckFilter => "ack_filter",
+            Self::Snoop => "snoop",
+            Self::Spoofing => "spoofing",
+        }
+    }
+
+    /// Whether it sees every segment of the connection and may send some itself.
+    pub fn is_agent(self) -> bool {
+        matches!(self, Self::Snoop | Self::Spoofing)
+    }
 }
 
 /// The stack of one connection of a split path.
@@ -141,14 +228,23 @@ pub struct FaultConfig {
     pub at_ns: Nanos,
     /// What.
     pub kind: FaultKind,
+    /// Of a move: time until the new node has the state of the connections; none: it never gets it.
+    #[serde(default)]
+    pub transfer_ns: Option<Nanos>,
 }
 
-/// A kind of fault. Either loses all that is stored and the state of both connections.
+/// A kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FaultKind {
-    /// It is back at once, and answers segments of the connections that it no longer knows with a reset.
+    /// All that is stored is lost, and the state of both connections. It is back at once, and answers segments of the
+    /// connections that it no longer knows with a reset.
     Restart,
-    /// It never answers again.
+    /// The same, and it never answers again.
     Failure,
+    /// What it has stored in order is damaged. It makes new segments, so that no checksum of TCP shows it.
+    Corruption,
+    /// The path leads over another node from now on. The new node knows the connections once their state has been
+    /// transferred, and until then receives nothing; or never, and is like one that has restarted.
+    Move,
 }

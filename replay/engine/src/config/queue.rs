@@ -2,6 +2,8 @@
 //!
 //! Does not depend on how a queue works: see `net/queue/`. Read docs/queues.md first.
 
+use std::ops::Range;
+
 use serde::Deserialize;
 
 use super::error::{ConfigErrorKind, Relation};
@@ -26,6 +28,18 @@ pub enum QueueConfig {
     Priority(PriorityConfig),
     /// Deficit round robin over flows (Shreedhar and Varghese 1996).
     Drr(DrrConfig),
+    /// Drop-tail with ACK filtering: not of a link's own configuration, but of a proxy next to it.
+    #[serde(skip)]
+    AckFilter(AckFilterConfig),
+}
+
+/// Parameters of a queue that filters ACKs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AckFilterConfig {
+    /// Its limit.
+    pub queue: DropTailConfig,
+    /// Legs whose ACKs it filters.
+    pub legs: Vec<Range<u16>>,
 }
 
 /// Limit of a queue unless the scenario gives one.
@@ -213,6 +227,7 @@ impl QueueConfig {
             Self::Codel(_) => "codel",
             Self::Priority(_) => "priority",
             Self::Drr(_) => "drr",
+            Self::AckFilter(_) => "ack_filter",
         }
     }
 
@@ -224,6 +239,7 @@ impl QueueConfig {
             Self::Codel(queue) => queue.validate(place),
             Self::Priority(queue) => queue.validate(place),
             Self::Drr(queue) => queue.validate(place),
+            Self::AckFilter(_) => {}
         }
     }
 }

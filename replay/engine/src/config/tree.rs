@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 
 use super::error::{ConfigErrorKind, ConfigErrors, KeyPath, PathStep};
-use super::{DirectionConfig, PathConfig};
+use super::{DirectionConfig, FlowConfig, PathConfig};
 
 /// How a node is joined to those before it.
 #[derive(Clone, Copy, Debug)]
@@ -124,6 +124,15 @@ impl PathConfig {
             steps.extend(key.map(|key| PathStep::Key(key.to_owned())));
             ConfigErrors::one(KeyPath(steps), kind)
         })
+    }
+
+    /// The link direction that leads from `node` back towards the data sender of `flow`.
+    pub(crate) fn back_from(&self, tree: &Tree, flow: &FlowConfig, node: &str) -> Option<usize> {
+        let (from, _) = self
+            .ends("flows", flow.from.as_deref(), flow.to.as_deref())
+            .ok()?;
+        let site = self.nodes.iter().position(|name| name == node)?;
+        tree.way(from, site).last().map(|number| number ^ 1)
     }
 
     /// The last node of the chain that begins with the first one.

@@ -149,6 +149,7 @@ impl FlowConfig {
                 let inner = tree.between(from, to).into_iter();
                 let names: Vec<_> = inner.map(|i| config.path.nodes[i].clone()).collect();
                 self.validate_proxies(place, &names, config);
+                self.validate_ack_filters(place, config, tree);
             }
             _ => {}
         }

@@ -14,7 +14,7 @@ use crate::config::{DirectionConfig, LossScope};
 use crate::sim::packet_pool::{PacketHandle, PacketPool, RoutedPacket};
 use crate::sim::ring::Ring;
 use crate::sim::time::{NEVER, Nanos};
-use crate::tcp::segment::{Ecn, Segment};
+use crate::tcp::segment::{Direction, Ecn, Segment, flags};
 
 /// For a link without a fast path.
 const SLOW_PATH: (Nanos, Nanos) = (NEVER, 0);
@@ -30,6 +30,8 @@ pub enum DropCause {
     Channel,
     /// The link was down.
     Outage,
+    /// An ACK that a newer one covers was removed from the queue.
+    Filtered,
 }
 
 /// A packet in flight.
@@ -264,19 +266,23 @@ impl LinkDirection {
             return LinkOutcome::Waits;
         };
         let idle = queue.is_empty() && self.serialiser.busy_until <= now;
-        if idle && self.serialiser.open(now) == now {
-            queue.pass_by();
-            let departure = self.serialiser.serve(segment.ip_bytes, now);
-            return self.propagate(segment, departure, false);
-        }
-        let refused = queue.push(Waiting {
+        let pure = segment.flags == flags::ACK && segment.payload_bytes == 0;
+        let packet = Waiting {
             handle,
             since: now,
             leg: segment.leg,
             ip_bytes: segment.ip_bytes,
             dscp: segment.dscp,
             ect: segment.ecn != Ecn::NotEct,
-        });
+            ack: (pure && segment.direction == Direction::Reverse).then_some(segment.ack),
+            is_plain_ack: pure && segment.sack_len == 0,
+        };
+        if idle && self.serialiser.open(now) == now {
+            queue.pass_by(packet);
+            let departure = self.serialiser.serve(segment.ip_bytes, now);
+            return self.propagate(segment, departure, false);
+        }
+        let refused = queue.push(packet, &mut self.dropped);
         match refused {
             Some(packet) if packet.handle == handle => return LinkOutcome::Lost(DropCause::Queue),
             Some(packet) => self.dropped.push((packet.handle, DropCause::Queue)),

@@ -66,6 +66,17 @@ impl Cache {
         }
     }
 
+    /// The connection upstream has other full segments: packets of the memory are segments of it.
+    pub fn resize(&mut self, packet_bytes: u32) {
+        let packet = u64::from(packet_bytes);
+        let before = std::mem::replace(&mut self.packet_bytes[0], packet);
+        for buffer in [Some(&mut self.receive), self.send.as_mut()] {
+            if let Some(buffer) = buffer.filter(|buffer| buffer.unit_bytes == before) {
+                buffer.unit_bytes = packet;
+            }
+        }
+    }
+
     /// Window to advertise with `stored_bytes` in the receive buffer.
     ///
     /// It never exceeds the free space, and the right edge never moves left, so that the buffer cannot overflow.

@@ -4,22 +4,70 @@
 //! Does not depend on links. Read RFC 3135 §2 and `docs/proxies.md` first.
 
 mod acks;
+mod admission;
+mod agent;
 mod cache;
+mod damage;
+mod faults;
+mod forwarding;
 mod occupancy;
 mod pool;
 mod sockets;
 
+use std::ops::AddAssign;
+
 use crate::app::sink::add_request;
-use crate::config::{AcknowledgePolicy, FaultConfig, FaultKind, HandshakePolicy, ProxyConfig};
+use crate::config::{
+    AcknowledgePolicy, FaultConfig, FaultKind, HandshakePolicy, ProxyConfig, StackParams,
+};
 use crate::sim::time::{NEVER, Nanos};
-use crate::tcp::receiver::Receiver;
+use crate::tcp::receiver::{Receiver, Space};
 use crate::tcp::segment::{Direction, Purpose, Segment, flags};
 use crate::tcp::sender::{ProxySample, Sender};
 use acks::WithheldAcks;
+use admission::Decision;
+pub use admission::{Admission, Gate};
+pub use agent::AgentNode;
 pub use cache::Cache;
+pub use damage::Damage;
+use forwarding::Forwarding;
 pub use occupancy::Occupancy;
 pub use pool::{Part, Pool, Share, least_promise};
 pub use sockets::{Relay, with_send_buffer};
+
+/// What a proxy counts besides its memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ProxyCounts {
+    /// Connections that it refused because of its limit.
+    pub refused: u64,
+    /// Connections that it passed on unsplit because of its limit.
+    pub unsplit: u64,
+    /// Connections that it ended because they were idle or pending for too long.
+    pub timeouts: u64,
+    /// Segments that arrived while its state was on its way to another node.
+    pub dropped: u64,
+    /// ACKs that it removed from a queue because a newer one covers them.
+    pub filtered_acks: u64,
+    /// ACKs of the receiver that it did not pass on.
+    pub suppressed_acks: u64,
+    /// ACKs that it sent on behalf of the receiver.
+    pub spoofed_acks: u64,
+    /// Segments that it retransmitted although it does not split the connection.
+    pub local_retransmissions: u64,
+}
+
+impl AddAssign for ProxyCounts {
+    fn add_assign(&mut self, other: Self) {
+        self.refused += other.refused;
+        self.unsplit += other.unsplit;
+        self.timeouts += other.timeouts;
+        self.dropped += other.dropped;
+        self.filtered_acks += other.filtered_acks;
+        self.suppressed_acks += other.suppressed_acks;
+        self.spoofed_acks += other.spoofed_acks;
+        self.local_retransmissions += other.local_retransmissions;
+    }
+}
 
 /// A proxy of one flow.
 pub struct Proxy {
@@ -49,9 +97,18 @@ pub struct Proxy {
     request: Option<(u64, u16)>,
     /// Offset after the last octet of the requests that have passed.
     requested_to: u64,
+    /// How many connections it handles, and for how long; none: without a limit.
+    admission: Option<Box<Admission>>,
+    /// It passes the connection on unsplit.
+    forwarding: Option<Box<Forwarding>>,
+    counts: ProxyCounts,
     /// Faults that are still to come, the next one last.
     faults: Vec<FaultConfig>,
     crash: Option<FaultKind>,
+    /// Its state is on its way to another node until then; 0: it is not.
+    moves_until: Nanos,
+    /// Octets that are damaged, where a fault may damage any on the way of the flow.
+    damage: Option<Box<Damage>>,
     buffered_max_bytes: u64,
     occupancy: Occupancy,
 }
@@ -86,8 +143,13 @@ impl Proxy {
             forwarded_to: 1,
             request: None,
             requested_to: 1,
+            admission: None,
+            forwarding: None,
+            counts: ProxyCounts::default(),
             faults: config.faults.iter().rev().copied().collect(),
             crash: None,
+            moves_until: 0,
+            damage: None,
             buffered_max_bytes: 0,
             occupancy: Occupancy::default(),
         }
@@ -104,20 +166,41 @@ impl Proxy {
         self
     }
 
+    /// Limits the connections that it handles, or their time.
+    pub fn limited(mut self, admission: Option<Admission>) -> Self {
+        self.admission = admission.map(Box::new);
+        self
+    }
+
+    /// Notes damaged octets: some proxy of the flow damages them.
+    pub fn noting_damage(mut self, notes: bool) -> Self {
+        self.damage = notes.then(Box::default);
+        self
+    }
+
     /// Receives a segment of either connection.
     pub fn receive(&mut self, segment: &Segment, now: Nanos) {
-        if let Some(kind) = self.crash {
-            self.refuse(segment, kind, now);
+        if self.misses(segment, now) {
             return;
         }
+        if let Some(forwarding) = &mut self.forwarding {
+            forwarding.push(segment);
+            return;
+        }
+        if let Some(admission) = &mut self.admission {
+            admission.note_segment(now);
+        }
         match segment.direction {
-            Direction::Forward if segment.has(flags::SYN) && self.holds_syn(segment, now) => {}
+            Direction::Forward if segment.has(flags::SYN) && self.diverts_syn(segment, now) => {}
             Direction::Forward => {
                 if segment.has(flags::PSH) {
                     self.pushed_to = self.pushed_to.max(segment.end());
                 }
                 let (next, edge) = (self.upstream.rcv_nxt(), self.upstream.edge());
                 self.acks.note_arrival(segment, next, edge);
+                if let Some(damage) = &mut self.damage {
+                    damage.note_arrival(segment);
+                }
                 self.upstream.receive(segment, now);
             }
             Direction::Reverse => {
@@ -129,7 +212,32 @@ impl Proxy {
                 self.downstream.receive(segment, now);
             }
         }
-        self.relay(now);
+        if self.forwarding.is_none() {
+            self.relay(now);
+        }
+    }
+
+    /// Whether a SYN is not to be answered now: it has no place, or it waits.
+    fn diverts_syn(&mut self, syn: &Segment, now: Nanos) -> bool {
+        let decision = (self.admission.as_mut()).map_or(Decision::Split, |gate| gate.decide());
+        match decision {
+            Decision::Split => self.holds_syn(syn, now),
+            Decision::Refuse => {
+                self.counts.refused = 1;
+                self.upstream.owe_reset();
+                // Deviation: a connection that has been refused stays refused, whoever ends before its next SYN.
+                self.downstream.forget(now);
+                true
+            }
+            Decision::Pass => {
+                self.counts.unsplit = 1;
+                self.release_memory();
+                let mut forwarding = Forwarding::new([syn.leg, self.downstream.leg()]);
+                forwarding.push(syn);
+                self.forwarding = Some(Box::new(forwarding));
+                true
+            }
+        }
     }
 
     /// Whether a SYN waits for the connection onward, which it opens.
@@ -176,6 +284,11 @@ impl Proxy {
         }
         self.account(now);
         self.pass_on_reset(now);
+        if let Some(admission) = &mut self.admission {
+            let established = self.downstream.established_at().is_some();
+            let ended = self.upstream.has_ended() && self.downstream.has_ended();
+            admission.note_state(established, ended);
+        }
     }
 
     /// Octets in the receive buffer, out-of-order data included, and in all memory.
@@ -246,19 +359,8 @@ impl Proxy {
         }
     }
 
-    /// A fault: all that is stored is lost, and the state of the connections.
-    fn suffer(&mut self, kind: FaultKind, now: Nanos) {
-        let begun = self.upstream.is_established() || self.downstream.is_opening();
-        if !begun && kind == FaultKind::Restart {
-            return;
-        }
-        self.occupancy.note(0, now);
-        self.crash = Some(kind);
-        self.opens_at = NEVER;
-        self.held_syn = None;
-        self.request = None;
-        self.upstream.forget();
-        self.downstream.forget(now);
+    /// Gives its part of shared memory back.
+    fn release_memory(&mut self) {
         if let Some(share) = &mut self.share {
             share.store(0);
             share.reserve(0);
@@ -266,25 +368,36 @@ impl Proxy {
         }
     }
 
-    /// A segment arrives for a connection that is no longer known (RFC 9293 §3.5.2).
-    fn refuse(&mut self, segment: &Segment, kind: FaultKind, now: Nanos) {
-        if kind == FaultKind::Failure || segment.has(flags::RST) {
-            return;
+    /// The connection has been idle or pending for too long: both its parts are reset.
+    fn time_out(&mut self, now: Nanos) {
+        self.occupancy.note(0, now);
+        self.opens_at = NEVER;
+        self.held_syn = None;
+        self.upstream.abort();
+        if self.downstream.is_opening() && !self.downstream.has_ended() {
+            self.downstream.abort(now);
+        } else {
+            self.downstream.forget(now);
         }
-        match segment.direction {
-            Direction::Forward => self.upstream.owe_reset(),
-            Direction::Reverse => self.downstream.receive(segment, now),
+        self.release_memory();
+        if let Some(admission) = &mut self.admission {
+            admission.end();
         }
     }
 
     /// When it must be called.
     #[inline]
     pub fn next_deadline(&self) -> Nanos {
+        if self.moves_until > 0 {
+            return self.moves_until;
+        }
         let fault = self.faults.last().map_or(NEVER, |fault| fault.at_ns);
+        let timeout = (self.admission.as_ref()).map_or(NEVER, |admission| admission.deadline());
         self.upstream
             .next_deadline()
             .min(self.downstream.next_deadline())
             .min(fault)
+            .min(timeout)
             .min(self.opens_at)
     }
 
@@ -292,11 +405,22 @@ impl Proxy {
     pub fn on_deadline(&mut self, now: Nanos) {
         while let Some(fault) = self.faults.last().copied().filter(|next| next.at_ns <= now) {
             self.faults.pop();
-            self.suffer(fault.kind, now);
+            self.suffer(fault, now);
         }
+        if self.moves_until > now {
+            return;
+        }
+        self.moves_until = 0;
         if self.opens_at <= now {
             self.opens_at = NEVER;
             self.relay(now);
+        }
+        if self
+            .admission
+            .as_mut()
+            .is_some_and(|admission| admission.expires(now))
+        {
+            self.time_out(now);
         }
         if self.upstream.next_deadline() <= now {
             self.upstream.on_deadline(now);
@@ -310,7 +434,11 @@ impl Proxy {
     /// Writes the next segment of either connection into a slot. Returns whether there is one.
     #[inline]
     pub fn transmit(&mut self, now: Nanos, slot: &mut Segment) -> bool {
-        if self.acknowledge == AcknowledgePolicy::OnReceipt {
+        if self.moves_until > 0 {
+            false
+        } else if let Some(forwarding) = &mut self.forwarding {
+            forwarding.pop(slot)
+        } else if self.acknowledge == AcknowledgePolicy::OnReceipt {
             self.transmit_upstream(now, slot) || self.transmit_downstream(now, slot)
         } else {
             // What leaves now is acknowledged now.
@@ -324,6 +452,9 @@ impl Proxy {
             slot.ack = self.downstream.ack_for(self.requested_to);
             if slot.payload_bytes > 0 {
                 self.forwarded_to = self.forwarded_to.max(slot.end());
+                if let Some(damage) = &self.damage {
+                    damage.mark(slot);
+                }
             }
         }
         sends
@@ -384,6 +515,40 @@ impl Proxy {
         acknowledged.saturating_sub(self.downstream.snd_una())
     }
 
+    /// Whether it passes the connection on unsplit.
+    pub fn passes(&self) -> bool {
+        self.forwarding.is_some()
+    }
+
+    /// The connection that arrives has passed a proxy before it unsplit: its receiver has the stack `params`.
+    pub fn adopt(&mut self, params: &StackParams) {
+        self.cache.resize(params.smss_bytes);
+        let space = if self.sockets.is_some() {
+            Space::Process {
+                buffer_bytes: params.receive_buffer_bytes,
+                read_to: 1,
+            }
+        } else {
+            let of_pool = self.share.is_some().then(|| self.upstream.window());
+            Space::Granted {
+                window_bytes: of_pool.unwrap_or_else(|| self.cache.window_bytes(0)),
+                buffer_bytes: self.cache.receive_bytes(),
+            }
+        };
+        self.upstream = Receiver::new(self.upstream.leg(), params, space);
+        self.upstream.hold_fin();
+        self.acks = WithheldAcks::new(params.smss_bytes, self.upstream.edge());
+        self.header_bytes = params.header_bytes;
+    }
+
+    /// What it has counted.
+    pub fn counts(&self) -> ProxyCounts {
+        ProxyCounts {
+            timeouts: self.admission.as_ref().map_or(0, |gate| gate.timeouts),
+            ..self.counts
+        }
+    }
+
     /// Its receiver, towards the data sender.
     pub fn upstream(&self) -> &Receiver {
         &self.upstream
@@ -423,7 +588,7 @@ impl Proxy {
         self.acknowledge != AcknowledgePolicy::OnReceipt
     }
 
-    /// Whether a fault has befallen it.
+    /// Whether it has lost its state.
     pub fn has_crashed(&self) -> bool {
         self.crash.is_some()
     }

@@ -3,12 +3,13 @@
 //! Does not depend on how a run proceeds. Random streams are keyed by link, direction and purpose, never by variant or
 //! proxy: every variant of a comparison meets the same channel.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hindflight_kernels::{Purpose, StreamKey, StreamRng};
 
 use super::node::Node;
+use super::shared::{ack_filters, gates, pools};
 use super::time::{Nanos, SECOND};
 use crate::app::sink::Sink;
 use crate::app::source::Source;
@@ -17,13 +18,17 @@ use crate::cc::catalogue::{EXTERNAL, Variant};
 use crate::cc::{Controller, Externals, ParamValues, Sharers, Window};
 use crate::config::{
     AdvertisePolicy, Config, ConfigErrors, DatagramConfig, DirectionConfig, FlowConfig,
-    HandoverRule, Profile, ProxyConfig, StackOverrides, StackParams, Tree, known_variant,
+    HandoverRule, Profile, ProxyConfig, ProxyKind, StackOverrides, StackParams, Tree,
+    known_variant,
 };
 use crate::net::cross_traffic::DatagramSource;
 use crate::net::handover_forecast::{HandoverForecast, PathChange};
 use crate::net::jitter::Jitter;
 use crate::net::link::LinkDirection;
-use crate::proxy::{Cache, Part, Pool, Proxy, Relay, Share, least_promise, with_send_buffer};
+use crate::proxy::{
+    Admission, AgentNode, Cache, Gate, Part, Pool, Proxy, Relay, Share, least_promise,
+    with_send_buffer,
+};
 use crate::tcp::receiver::{Forecast, Receiver, Space};
 use crate::tcp::segment::Direction;
 use crate::tcp::sender::Sender;
@@ -94,6 +99,11 @@ struct Stop<'a> {
 }
 
 impl Stop<'_> {
+    /// Whether an agent is there that does not split the connection.
+    fn is_agent(&self) -> bool {
+        self.proxy.is_some_and(|(proxy, _)| proxy.kind.is_agent())
+    }
+
     /// The controller of the sender at this stop.
     fn controller(&self, externals: &Externals, draws: StreamRng) -> Controller {
         let params = &self.params;
@@ -113,6 +123,8 @@ struct Net<'a> {
     tree: Tree,
     /// Memory that proxies share, by its name.
     pools: BTreeMap<&'a str, Arc<Pool>>,
+    /// Limits of proxies, by their names.
+    gates: BTreeMap<&'a str, Arc<Gate>>,
     seed: u64,
 }
 
@@ -124,6 +136,17 @@ impl Net<'_> {
         Some(Share::new(Arc::clone(pool), least))
     }
 
+    /// What limits the connections through `proxy`, if anything does.
+    fn admission(&self, proxy: &ProxyConfig) -> Option<Admission> {
+        let gate = proxy.limit.as_ref().and_then(|limit| {
+            let gate = self.gates.get(limit.name.as_str())?;
+            Some((Arc::clone(gate), limit.beyond))
+        });
+        let timeouts = [proxy.idle_timeout_ns, proxy.pending_timeout_ns];
+        let limits = gate.is_some() || timeouts.iter().any(Option::is_some);
+        limits.then(|| Admission::new(gate, timeouts))
+    }
+
     /// What such a connection may promise before its first segment: what its [`Share`] has reserved by then.
     fn first_part(&self, proxy: &ProxyConfig, cache: Cache, params: &StackParams) -> Option<Part> {
         let pool = self.pools.get(proxy.pool.as_deref()?)?;
@@ -132,26 +155,15 @@ impl Net<'_> {
     }
 }
 
-/// The memory that proxies share.
-fn pools(config: &Config) -> BTreeMap<&str, Arc<Pool>> {
-    let proxies = config.flows.iter().flat_map(|flow| &flow.proxies);
-    let names: BTreeSet<&str> = proxies.filter_map(|proxy| proxy.pool.as_deref()).collect();
-    let pool = |name| {
-        let (capacity, least) = config.pool_bytes(name);
-        let spare = capacity.saturating_sub(least.iter().sum()) / least.len() as u64;
-        (name, Pool::new(capacity, spare))
-    };
-    names.into_iter().map(pool).collect()
-}
-
 /// Builds the parts.
 ///
 /// # Errors
 /// As [`Config::validate`].
 pub fn build(config: &Config, seed: u64) -> Result<Parts, ConfigErrors> {
     config.validate()?;
+    let tree = config.path.tree()?;
     let mut parts = Parts {
-        links: links(config, seed),
+        links: links(config, &tree, seed),
         nodes: Vec::new(),
         legs: Vec::new(),
         ways: Vec::new(),
@@ -159,8 +171,9 @@ pub fn build(config: &Config, seed: u64) -> Result<Parts, ConfigErrors> {
     };
     let net = Net {
         config,
-        tree: config.path.tree()?,
+        tree,
         pools: pools(config),
+        gates: gates(config),
         seed,
     };
     for (number, flow) in config.flows.iter().enumerate() {
@@ -172,7 +185,8 @@ pub fn build(config: &Config, seed: u64) -> Result<Parts, ConfigErrors> {
     Ok(parts)
 }
 
-fn links(config: &Config, seed: u64) -> Vec<LinkDirection> {
+fn links(config: &Config, tree: &Tree, seed: u64) -> Vec<LinkDirection> {
+    let filters = ack_filters(config, tree);
     let direction = |number: usize, direction: u8, config: &DirectionConfig| {
         let key = StreamKey {
             seed,
@@ -193,8 +207,12 @@ fn links(config: &Config, seed: u64) -> Vec<LinkDirection> {
     };
     let mut links = Vec::new();
     for (number, link) in config.path.links.iter().enumerate() {
-        links.push(direction(number, 0, &link.forward));
-        links.push(direction(number, 1, &link.reverse));
+        for (way, config) in [(0, &link.forward), (1, &link.reverse)] {
+            links.push(match filters.get(&(2 * number + usize::from(way))) {
+                Some(legs) => direction(number, way, &config.filtering(legs)),
+                None => direction(number, way, config),
+            });
+        }
     }
     links
 }
@@ -215,10 +233,31 @@ fn stops<'a>(config: &Config, flow: &'a FlowConfig) -> Result<Vec<Stop<'a>>, Con
         values: &flow.params,
     };
     let mut stops = vec![end(from)];
-    for proxy in &flow.proxies {
+    for proxy in flow
+        .proxies
+        .iter()
+        .filter(|proxy| proxy.kind != ProxyKind::AckFilter)
+    {
         let site = (config.path.nodes.iter())
             .position(|name| *name == proxy.node)
             .unwrap_or(0);
+        if proxy.kind.is_agent() {
+            let before = stops
+                .last()
+                .map(|stop: &Stop<'_>| (stop.params, stop.variant, stop.name, stop.values));
+            let (params, variant, name, values) =
+                before.unwrap_or((stack, own, &flow.variant, &flow.params));
+            let cache = Cache::new(proxy, [params.smss_bytes; 2]);
+            stops.push(Stop {
+                site,
+                proxy: Some((proxy, cache)),
+                params,
+                variant,
+                name,
+                values,
+            });
+            continue;
+        }
         let (variant, name, values) = match proxy.variant.as_deref() {
             Some(name) => (known_variant("proxies.variant", name)?, name, &proxy.params),
             None => (own, flow.variant.as_str(), &flow.params),
@@ -256,39 +295,15 @@ fn add_flow(
     };
     let plan = Plan {
         net,
+        number,
         flow,
         key,
         stops: stops(net.config, flow)?,
     };
-    let mut isn = StreamRng::new(key);
     let first_node = parts.nodes.len();
     let mut ends = Vec::new();
-    for (i, between) in plan.stops.windows(2).enumerate() {
-        let (source_site, sink_site) = (between[0].site, between[1].site);
-        let way = net.tree.way(source_site, sink_site);
-        let isn = [isn.next_u64() as u32, isn.next_u64() as u32];
-        let leg = parts.legs.len() as u16;
-        let receiver = plan.receiver(i, leg);
-        let sharers = parts.sharers.entry((source_site, sink_site)).or_default();
-        let sender = plan
-            .sender(i, leg, sharers)
-            .with_clock_phase(u64::from(isn[0]));
-        parts.legs.push(Leg {
-            transport: Transport::Tcp,
-            flow: number,
-            index: i as u8,
-            source: first_node + i,
-            sink: first_node + i + 1,
-            source_site,
-            sink_site,
-            routers: way.len() as u8 - 1,
-            params: plan.stops[i].params,
-            dscp: flow.dscp,
-            wscale: receiver.wscale(),
-            isn,
-        });
-        parts.ways.push(way);
-        ends.push((sender, receiver));
+    for (first, last) in plan.connections() {
+        plan.add_connection(parts, first_node, (first, last), &mut ends);
     }
     plan.add_nodes(&mut parts.nodes, ends);
     Ok(())
@@ -355,27 +370,95 @@ fn add_datagrams(
 /// What the connections of one flow are made from.
 struct Plan<'a> {
     net: &'a Net<'a>,
+    number: usize,
     flow: &'a FlowConfig,
     key: StreamKey,
     stops: Vec<Stop<'a>>,
 }
 
+/// A leg of a flow while it is being built: its number, and the ends of a connection that are there.
+struct Ends {
+    leg: u16,
+    sender: Option<Sender>,
+    receiver: Option<Receiver>,
+}
+
 impl Plan<'_> {
-    /// The end that takes the data of connection `i`.
-    fn receiver(&self, i: usize, leg: u16) -> Receiver {
-        let params = self.stops[i].params;
+    /// The stops where each connection begins and ends.
+    fn connections(&self) -> Vec<(usize, usize)> {
+        let ends = (0..self.stops.len()).filter(|&i| !self.stops[i].is_agent());
+        let ends: Vec<usize> = ends.collect();
+        ends.windows(2).map(|pair| (pair[0], pair[1])).collect()
+    }
+
+    /// Adds the legs of the connection between two stops, one for each agent on its way and one more.
+    fn add_connection(
+        &self,
+        parts: &mut Parts,
+        first_node: usize,
+        (first, last): (usize, usize),
+        ends: &mut Vec<Ends>,
+    ) {
+        let mut isn = StreamRng::new(self.key);
+        // One pair of numbers for each connection before it.
+        for _ in 0..2 * self.stops[..first]
+            .iter()
+            .filter(|stop| !stop.is_agent())
+            .count()
+        {
+            isn.next_u64();
+        }
+        let isn = [isn.next_u64() as u32, isn.next_u64() as u32];
+        let legs = parts.legs.len() as u16;
+        let receiver = self.receiver((first, last), legs + (last - first - 1) as u16);
+        let sites = (self.stops[first].site, self.stops[last].site);
+        let sharers = parts.sharers.entry(sites).or_default();
+        let sender = self
+            .sender((first, last), legs, sharers)
+            .with_clock_phase(u64::from(isn[0]));
+        let wscale = receiver.wscale();
+        let (mut sender, mut receiver) = (Some(sender), Some(receiver));
+        for i in first..last {
+            let (source_site, sink_site) = (self.stops[i].site, self.stops[i + 1].site);
+            let way = self.net.tree.way(source_site, sink_site);
+            ends.push(Ends {
+                leg: parts.legs.len() as u16,
+                sender: sender.take(),
+                receiver: if i + 1 == last { receiver.take() } else { None },
+            });
+            parts.legs.push(Leg {
+                transport: Transport::Tcp,
+                flow: self.number,
+                index: i as u8,
+                source: first_node + i,
+                sink: first_node + i + 1,
+                source_site,
+                sink_site,
+                routers: way.len() as u8 - 1,
+                params: self.stops[i].params,
+                dscp: self.flow.dscp,
+                wscale,
+                isn,
+            });
+            parts.ways.push(way);
+        }
+    }
+
+    /// The end that takes the data of the connection between two stops, on its last `leg`.
+    fn receiver(&self, (first, last): (usize, usize), leg: u16) -> Receiver {
+        let params = self.stops[first].params;
         let forecast = params
             .freeze_warning_ns
-            .map(|warning| Forecast::new(&self.forecast(i).outages, warning));
-        let stop = &self.stops[i + 1];
+            .map(|warning| Forecast::new(&self.forecast(first, last).outages, warning));
+        let stop = &self.stops[last];
         let proxy = stop.proxy.as_ref();
         let first_part =
             proxy.and_then(|(config, cache)| self.net.first_part(config, *cache, &params));
         Receiver::new(leg, &params, space(stop, &params, first_part)).warning_of(forecast)
     }
 
-    /// The end that sends the data of connection `i`.
-    fn sender(&self, i: usize, leg: u16, sharers: &Sharers) -> Sender {
+    /// The end that sends the data of the connection between two stops, on its first `leg`.
+    fn sender(&self, (i, last): (usize, usize), leg: u16, sharers: &Sharers) -> Sender {
         let stop = &self.stops[i];
         let params = stop.params;
         let draws = StreamKey {
@@ -391,7 +474,7 @@ impl Plan<'_> {
         if !params.reads_schedule() {
             return sender;
         }
-        let forecast = self.forecast(i);
+        let forecast = self.forecast(i, last);
         let announced: &[PathChange] = match params.handover_adaptation {
             HandoverRule::Off => &[],
             HandoverRule::SlowStart | HandoverRule::Jump => &forecast.states,
@@ -403,9 +486,9 @@ impl Plan<'_> {
             .granted(Some(rate_bps.unwrap_or(f64::INFINITY)))
     }
 
-    /// What the schedule says of the path of connection `i`.
-    fn forecast(&self, i: usize) -> HandoverForecast {
-        self.forecast_between(self.stops[i].site, self.stops[i + 1].site)
+    /// What the schedule says of the path of the connection between two stops.
+    fn forecast(&self, first: usize, last: usize) -> HandoverForecast {
+        self.forecast_between(self.stops[first].site, self.stops[last].site)
     }
 
     /// When the outages of the links of the flow end, as far as they do.
@@ -426,33 +509,54 @@ impl Plan<'_> {
         HandoverForecast::of(&there, &back)
     }
 
-    /// Adds the flow's source, its proxies and its sink, of both `ends` of each connection.
-    fn add_nodes(&self, nodes: &mut Vec<Node>, ends: Vec<(Sender, Receiver)>) {
-        let windows: Vec<u64> = ends.iter().map(|(_, receiver)| receiver.window()).collect();
-        let (senders, receivers): (Vec<_>, Vec<_>) = ends.into_iter().unzip();
-        let mut senders = senders.into_iter().zip(windows);
-        if let Some((sender, window)) = senders.next() {
+    /// Whether a proxy of the flow damages what it stores.
+    fn notes_damage(&self) -> bool {
+        self.flow.proxies.iter().any(ProxyConfig::damages)
+    }
+
+    /// Adds the flow's source, its proxies and its sink, of the `ends` on each leg.
+    fn add_nodes(&self, nodes: &mut Vec<Node>, mut ends: Vec<Ends>) {
+        let window_after = |ends: &[Ends], i: usize| {
+            let next = ends.iter().skip(i).find_map(|ends| ends.receiver.as_ref());
+            next.map_or(0, Receiver::window)
+        };
+        let first_window = window_after(&ends, 0);
+        if let Some(sender) = ends.first_mut().and_then(|ends| ends.sender.take()) {
             let stack = StackParams::resolve(self.flow.profile, &self.flow.stack);
             let application = Application::new(self.flow, &stack, self.key);
-            let source = Source::new(sender, application, self.flow.start_ns, window);
+            let source = Source::new(sender, application, self.flow.start_ns, first_window);
             nodes.push(Node::Source(Box::new(source)));
         }
-        for (receiver, legs) in receivers.into_iter().zip(self.stops.windows(2)) {
-            let (before, stop) = (&legs[0], &legs[1]);
-            let onward = stop.proxy.and_then(|proxy| Some((proxy, senders.next()?)));
-            nodes.push(if let Some(((config, cache), (sender, window))) = onward {
-                let sockets = (config.advertise == AdvertisePolicy::Sockets)
-                    .then(|| Relay::new(&before.params, &stop.params));
-                let (memory, opening) = ((cache, sockets), (window, self.flow.start_ns));
-                let proxy = Proxy::new(receiver, sender, config, memory, opening);
-                let share = self.net.share(config, cache, &before.params);
-                Node::Proxy(Box::new(proxy.sharing(share)))
-            } else {
-                let client = Client::new(self.flow, self.key);
-                let (start, outages) = (self.flow.start_ns, self.ends_of_outages());
-                Node::Sink(Box::new(Sink::new(receiver, client, start, outages)))
+        for i in 0..ends.len() {
+            let (before, stop) = (&self.stops[i], &self.stops[i + 1]);
+            let window = window_after(&ends, i + 1);
+            let legs = [ends[i].leg, ends.get(i + 1).map_or(0, |onward| onward.leg)];
+            let sender = ends.get_mut(i + 1).and_then(|onward| onward.sender.take());
+            nodes.push(match (ends[i].receiver.take(), stop.proxy, sender) {
+                (Some(receiver), Some((config, cache)), Some(sender)) => {
+                    let sockets = (config.advertise == AdvertisePolicy::Sockets)
+                        .then(|| Relay::new(&before.params, &stop.params));
+                    let (memory, opening) = ((cache, sockets), (window, self.flow.start_ns));
+                    let proxy = Proxy::new(receiver, sender, config, memory, opening);
+                    let share = self.net.share(config, cache, &before.params);
+                    let admission = self.net.admission(config);
+                    let proxy = proxy.sharing(share).limited(admission);
+                    Node::Proxy(Box::new(proxy.noting_damage(self.notes_damage())))
+                }
+                (Some(receiver), _, _) => self.sink(receiver),
+                (None, Some((config, _)), _) => {
+                    Node::Agent(Box::new(AgentNode::new(config, legs, &stop.params, window)))
+                }
+                (None, None, _) => continue,
             });
         }
+    }
+
+    fn sink(&self, receiver: Receiver) -> Node {
+        let client = Client::new(self.flow, self.key);
+        let (start, outages) = (self.flow.start_ns, self.ends_of_outages());
+        let sink = Sink::new(receiver, client, start, outages);
+        Node::Sink(Box::new(sink.noting_damage(self.notes_damage())))
     }
 }
 
@@ -470,9 +574,14 @@ fn space(stop: &Stop<'_>, params: &StackParams, first_part: Option<Part>) -> Spa
             ),
             buffer_bytes: cache.receive_bytes(),
         },
-        None => Space::Application {
-            buffer_bytes: params.receive_buffer_bytes,
-            octets_per_ns: params.read_rate_bps.map(|bps| bps / 8.0 / SECOND as f64),
-        },
+        None => application_space(params),
+    }
+}
+
+/// Where what arrives at the end of a flow goes.
+pub fn application_space(params: &StackParams) -> Space {
+    Space::Application {
+        buffer_bytes: params.receive_buffer_bytes,
+        octets_per_ns: params.read_rate_bps.map(|bps| bps / 8.0 / SECOND as f64),
     }
 }

@@ -6,7 +6,7 @@ use super::time::{NEVER, Nanos};
 use crate::app::sink::Sink;
 use crate::app::source::Source;
 use crate::net::cross_traffic::{DatagramSink, DatagramSource};
-use crate::proxy::Proxy;
+use crate::proxy::{AgentNode, Proxy};
 use crate::tcp::receiver::Receiver;
 use crate::tcp::segment::Segment;
 use crate::tcp::sender::Sender;
@@ -19,6 +19,8 @@ pub enum Node {
     Sink(Box<Sink>),
     /// Splits a connection.
     Proxy(Box<Proxy>),
+    /// Sees the segments of a connection that it does not split.
+    Agent(Box<AgentNode>),
     /// Sends datagrams.
     DatagramSource(Box<DatagramSource>),
     /// Receives them.
@@ -63,6 +65,7 @@ impl Endpoint for Node {
             Self::Source(source) => source.receive(segment, now),
             Self::Sink(sink) => sink.receive(segment, now),
             Self::Proxy(proxy) => proxy.receive(segment, now),
+            Self::Agent(agent) => agent.receive(segment, now),
             Self::DatagramSink(sink) => sink.receive(segment, now),
             Self::DatagramSource(_) => {}
         }
@@ -73,6 +76,7 @@ impl Endpoint for Node {
             Self::Source(source) => source.next_deadline(),
             Self::Sink(sink) => sink.next_deadline(),
             Self::Proxy(proxy) => proxy.next_deadline(),
+            Self::Agent(agent) => agent.next_deadline(),
             Self::DatagramSource(source) => source.next_deadline(),
             Self::DatagramSink(_) => NEVER,
         }
@@ -83,6 +87,7 @@ impl Endpoint for Node {
             Self::Source(source) => source.on_deadline(now),
             Self::Sink(sink) => sink.on_deadline(now),
             Self::Proxy(proxy) => proxy.on_deadline(now),
+            Self::Agent(agent) => agent.on_deadline(now),
             Self::DatagramSource(source) => source.on_deadline(now),
             Self::DatagramSink(_) => {}
         }
@@ -93,6 +98,7 @@ impl Endpoint for Node {
             Self::Source(source) => source.transmit(now, slot),
             Self::Sink(sink) => sink.transmit(now, slot),
             Self::Proxy(proxy) => proxy.transmit(now, slot).into(),
+            Self::Agent(agent) => agent.transmit(now, slot),
             Self::DatagramSource(source) => source.transmit(now, slot).into(),
             Self::DatagramSink(_) => Sent::Nothing,
         }
@@ -100,21 +106,25 @@ impl Endpoint for Node {
 }
 
 impl Node {
-    /// Its sending half, if it has one.
+    /// Its sending half, if it has one; a proxy that passes a connection on unsplit has none.
     pub fn sender(&self) -> Option<&Sender> {
         match self {
             Self::Source(source) => Some(source.sender()),
-            Self::Proxy(proxy) => Some(proxy.downstream()),
-            Self::Sink(_) | Self::DatagramSource(_) | Self::DatagramSink(_) => None,
+            Self::Proxy(proxy) => (!proxy.passes()).then(|| proxy.downstream()),
+            Self::Sink(_) | Self::Agent(_) | Self::DatagramSource(_) | Self::DatagramSink(_) => {
+                None
+            }
         }
     }
 
-    /// Its receiving half, if it has one.
+    /// Its receiving half, if it has one; see `sender`.
     pub fn receiver(&self) -> Option<&Receiver> {
         match self {
             Self::Sink(sink) => Some(sink.receiver()),
-            Self::Proxy(proxy) => Some(proxy.upstream()),
-            Self::Source(_) | Self::DatagramSource(_) | Self::DatagramSink(_) => None,
+            Self::Proxy(proxy) => (!proxy.passes()).then(|| proxy.upstream()),
+            Self::Source(_) | Self::Agent(_) | Self::DatagramSource(_) | Self::DatagramSink(_) => {
+                None
+            }
         }
     }
 
@@ -152,6 +162,20 @@ impl Node {
         } else {
             None
         }
+    }
+
+    /// The agent that does not split, if it is one.
+    pub fn agent(&self) -> Option<&AgentNode> {
+        if let Self::Agent(agent) = self {
+            Some(agent)
+        } else {
+            None
+        }
+    }
+
+    /// Whether it is a proxy that passes a connection on unsplit.
+    pub fn passes(&self) -> bool {
+        self.proxy().is_some_and(Proxy::passes)
     }
 
     /// The proxy, if it is one.

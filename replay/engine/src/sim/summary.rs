@@ -12,7 +12,7 @@ use crate::app::source::Source;
 use crate::app::{Browser, ProgressSummary, WriteDelays};
 use crate::net::cross_traffic::{DatagramSink, DatagramSource};
 use crate::net::link::{DropCause, LinkDirection};
-use crate::proxy::Proxy;
+use crate::proxy::{AgentNode, Proxy, ProxyCounts};
 use crate::tcp::segment::Segment;
 use crate::tcp::sender::{Sender, SenderCounters};
 
@@ -27,6 +27,7 @@ pub struct FlowTally {
     aqm_losses: u64,
     outage_losses: u64,
     control_losses: u64,
+    filtered_acks: u64,
     ecn_marks: u64,
 }
 
@@ -42,12 +43,17 @@ impl FlowTally {
             aqm_losses: 0,
             outage_losses: 0,
             control_losses: 0,
+            filtered_acks: 0,
             ecn_marks: 0,
         }
     }
 
     /// A packet of the flow was lost; counted by its cause if it carried data.
     pub fn note_drop(&mut self, segment: &Segment, cause: DropCause) {
+        if cause == DropCause::Filtered {
+            self.filtered_acks += 1;
+            return;
+        }
         if segment.payload_bytes == 0 {
             self.control_losses += 1;
             return;
@@ -57,6 +63,7 @@ impl FlowTally {
             DropCause::Queue => self.queue_losses += 1,
             DropCause::Aqm => self.aqm_losses += 1,
             DropCause::Outage => self.outage_losses += 1,
+            DropCause::Filtered => {}
         }
     }
 
@@ -154,6 +161,10 @@ pub struct FlowSummary {
     /// Octets whose delivery the data sender takes for certain and that the receiver cannot get any more: after a reset or
     /// a fault; none without a proxy.
     pub proxy_lost_bytes: Option<u64>,
+    /// Octets that the receiver read and a proxy had damaged; none without a proxy.
+    pub proxy_corrupted_bytes: Option<u64>,
+    /// What its proxies counted; none without a proxy.
+    pub proxy_counts: Option<ProxyCounts>,
 }
 
 /// One stream of datagrams of a finished run.
@@ -287,9 +298,7 @@ fn summarise_flow(inputs: &SummaryInputs<'_>, number: usize) -> FlowSummary {
     let histogram = sender.map(Sender::rtt_histogram);
     let source = legs.first().and_then(|leg| nodes[leg.source].source());
     let sink = legs.last().and_then(|leg| nodes[leg.sink].sink());
-    let proxies: Vec<&Proxy> = (legs.iter())
-        .filter_map(|leg| nodes[leg.sink].proxy())
-        .collect();
+    let at = OnTheWay::of(&legs, nodes);
     let delays = source.map(Source::delays).map(WriteDelays::histogram);
     let stalls = sink
         .and_then(Sink::playout)
@@ -324,21 +333,74 @@ fn summarise_flow(inputs: &SummaryInputs<'_>, number: usize) -> FlowSummary {
         pages: loads.map(Histogram::count),
         page_load_p50_ns: quantile(loads, 0.5),
         page_load_p95_ns: quantile(loads, 0.95),
-        proxy_held_max_bytes: proxies.iter().map(|proxy| proxy.buffered_max_bytes()).max(),
-        proxy_stored_max_bytes: (proxies.iter())
-            .map(|proxy| proxy.occupancy().max_bytes())
-            .max(),
-        proxy_stored_mean_bytes: (proxies.iter())
+        proxy_held_max_bytes: at.held_max_bytes(),
+        proxy_stored_max_bytes: at.stored_max_bytes(),
+        proxy_stored_mean_bytes: (at.proxies.iter())
             .map(|proxy| proxy.occupancy().mean_bytes(stop))
             .max(),
-        proxy_delay_mean_ns: delay_of(&proxies, stop),
-        proxy_lost_bytes: (!proxies.is_empty()).then(|| {
-            let lost = inputs.reset_of(number).is_some()
-                || proxies.iter().any(|proxy| proxy.has_crashed());
+        proxy_delay_mean_ns: delay_of(&at.proxies, stop),
+        proxy_lost_bytes: at.any().then(|| {
+            let lost = inputs.reset_of(number).is_some() || at.have_crashed();
             let acknowledged = sender.map_or(0, Sender::acknowledged_octets);
             let arrived = receiver.map_or(0, |receiver| receiver.rcv_nxt() - 1);
             u64::from(lost) * acknowledged.saturating_sub(arrived)
         }),
+        proxy_corrupted_bytes: at.any().then(|| sink.map_or(0, Sink::damaged_bytes)),
+        proxy_counts: (at.any() || tally.filtered_acks > 0).then(|| ProxyCounts {
+            filtered_acks: tally.filtered_acks,
+            ..at.counts()
+        }),
+    }
+}
+
+/// The proxies and agents of a flow.
+struct OnTheWay<'a> {
+    proxies: Vec<&'a Proxy>,
+    agents: Vec<&'a AgentNode>,
+}
+
+impl<'a> OnTheWay<'a> {
+    fn of(legs: &[&Leg], nodes: &'a [Node]) -> Self {
+        let inner = || legs.iter().map(|leg| &nodes[leg.sink]);
+        Self {
+            proxies: inner().filter_map(Node::proxy).collect(),
+            agents: inner().filter_map(Node::agent).collect(),
+        }
+    }
+
+    fn any(&self) -> bool {
+        !self.proxies.is_empty() || !self.agents.is_empty()
+    }
+
+    fn held_max_bytes(&self) -> Option<u64> {
+        let proxies = self.proxies.iter().map(|proxy| proxy.buffered_max_bytes());
+        proxies
+            .chain(self.agents.iter().map(|agent| agent.held_max_bytes()))
+            .max()
+    }
+
+    fn stored_max_bytes(&self) -> Option<u64> {
+        let proxies = self
+            .proxies
+            .iter()
+            .map(|proxy| proxy.occupancy().max_bytes());
+        proxies
+            .chain(self.agents.iter().map(|agent| agent.stored_max_bytes()))
+            .max()
+    }
+
+    fn have_crashed(&self) -> bool {
+        self.proxies.iter().any(|proxy| proxy.has_crashed())
+            || self.agents.iter().any(|agent| agent.has_crashed())
+    }
+
+    fn counts(&self) -> ProxyCounts {
+        let mut all = ProxyCounts::default();
+        let proxies = self.proxies.iter().map(|proxy| proxy.counts());
+        for counts in proxies.chain(self.agents.iter().map(|agent| agent.counts())) {
+            all += counts;
+        }
+        all
     }
 }
 

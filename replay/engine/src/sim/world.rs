@@ -7,14 +7,14 @@ mod ahead;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::assembly::{Leg, Parts, build};
+use super::assembly::{Leg, Parts, application_space, build};
 use super::node::{Endpoint, Node};
 use super::packet_pool::PacketHandle;
 use super::summary::{FlowSummary, FlowTally, RunSummary, SummaryInputs};
 use super::time::{NEVER, Nanos};
 use super::trace::{Event, Tap};
 use crate::app::sink::Sink;
-use crate::config::{Config, ConfigErrors, FlowConfig};
+use crate::config::{Config, ConfigErrors, FlowConfig, ProxyConfig};
 use crate::net::network::{Delivery, Network};
 use crate::proxy::Proxy;
 use crate::tcp::receiver::Receiver;
@@ -106,7 +106,7 @@ impl<'a, T: Tap> World<'a, T> {
         for (number, node) in nodes.iter().enumerate() {
             network.call(number, node.next_deadline());
         }
-        let fails = |flow: &FlowConfig| flow.proxies.iter().any(|proxy| !proxy.faults.is_empty());
+        let fails = |flow: &FlowConfig| flow.proxies.iter().any(ProxyConfig::may_end);
         let may_end = legs.iter().any(|leg| leg.params.may_end()) || config.flows.iter().any(fails);
         let unobserved = !T::LISTENS;
         let endless = config.flows.iter().any(FlowConfig::is_endless);
@@ -267,10 +267,37 @@ impl<'a, T: Tap> World<'a, T> {
                     finished = Some(flow);
                 }
             }
-            node => self.network.exchange(node, number, came, now),
+            node => {
+                let passed = node.passes();
+                self.network.exchange(node, number, came, now);
+                if passed != node.passes() {
+                    self.unsplit(number);
+                }
+            }
         }
         if let Some(flow) = finished {
             self.close_books(flow);
+        }
+    }
+
+    /// The proxy `number` passes its connection on unsplit: the next end is the receiving end of the connection upstream.
+    #[cold]
+    fn unsplit(&mut self, number: usize) {
+        let Some(upstream) = self.legs.iter().find(|leg| leg.sink == number) else {
+            return;
+        };
+        let (params, mut number) = (upstream.params, number);
+        while let Some(onward) = self.legs.iter().position(|leg| leg.source == number) {
+            self.legs[onward].params = params;
+            number = self.legs[onward].sink;
+            match &mut self.nodes[number] {
+                Node::Sink(sink) => {
+                    let space = application_space(&params);
+                    return sink.adopt(Receiver::new(onward as u16, &params, space));
+                }
+                Node::Proxy(proxy) => return proxy.adopt(&params),
+                _ => {}
+            }
         }
     }
 
@@ -310,8 +337,7 @@ impl<'a, T: Tap> World<'a, T> {
             let reset = sender.is_some_and(|sender| sender.reset_at().is_some());
             was_reset |= reset;
             reset
-                || sender.is_some_and(Sender::has_ended)
-                    && receiver.is_some_and(Receiver::has_ended)
+                || sender.is_none_or(Sender::has_ended) && receiver.is_none_or(Receiver::has_ended)
         });
         if !over || !self.network.tally(flow).ends() {
             return;

@@ -108,6 +108,8 @@ pub struct Segment {
     /// An ACK that no arrival triggered: an RTT sample from it would be too long. On the wire it echoes no timestamp
     /// (TSecr 0, RFC 7323 §3.2).
     pub waited: bool,
+    /// Octets at its beginning that a proxy's memory has damaged. Not on the wire, where nothing shows it.
+    pub damaged_bytes: u16,
 }
 
 impl Segment {
@@ -133,6 +135,7 @@ impl Segment {
             ecn: Ecn::NotEct,
             slow_start: false,
             waited: false,
+            damaged_bytes: 0,
         }
     }
 
@@ -158,6 +161,7 @@ impl Segment {
             ecn,
             slow_start,
             waited,
+            damaged_bytes,
         } = segment;
         (self.seq, self.ack, self.wnd_bytes) = (seq, ack, wnd_bytes);
         (self.ts_val, self.ts_ecr, self.leg) = (ts_val, ts_ecr, leg);
@@ -165,6 +169,7 @@ impl Segment {
         (self.flags, self.sack_len, self.direction) = (flags, 0, direction);
         (self.purpose, self.dscp, self.ecn) = (purpose, dscp, ecn);
         (self.slow_start, self.waited) = (slow_start, waited);
+        self.damaged_bytes = damaged_bytes;
     }
 
     /// One past the last octet of payload.

@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use crate::cc::catalogue::Variant;
 use crate::config::error::ConfigErrorKind;
 use crate::config::{
-    AdvertisePolicy, BufferSize, Config, FlowConfig, ForwardWindow, HandshakePolicy, ProxyConfig,
-    StackParams,
+    AcknowledgePolicy, AdvertisePolicy, BufferSize, Config, FaultKind, FlowConfig, ForwardWindow,
+    HandshakePolicy, ProxyConfig, ProxyKind, QueueConfig, Tree,
 };
 use crate::proxy::least_promise;
 use crate::sim::time::Nanos;
@@ -17,6 +17,11 @@ const MAX_BUFFER_BYTES: u64 = 1 << 40;
 impl FlowConfig {
     /// `place` is that of the proxy.
     pub(super) fn validate_proxy(&self, place: &Place, proxy: &ProxyConfig, end: Nanos) {
+        validate_faults(&place.key("faults"), proxy, end);
+        if proxy.kind != ProxyKind::Split {
+            refuse_keys_of_split(place, proxy);
+            return self.validate_buffers(place, proxy);
+        }
         let profile = proxy.stack.map_or(self.profile, |stack| stack.profile);
         let params = place.key("params");
         if let Some(variant) = &proxy.variant {
@@ -35,21 +40,55 @@ impl FlowConfig {
                 value: Some(true),
             });
         }
-        let faults = place.key("faults");
-        for (i, pair) in proxy.faults.windows(2).enumerate() {
-            if pair[1].at_ns < pair[0].at_ns {
-                let value = pair[1].at_ns.into();
-                let fault = faults.index(i + 1);
-                fault
-                    .key("at_ns")
-                    .refuse(ConfigErrorKind::NotAscending { value });
+        self.validate_limit(place, proxy);
+    }
+
+    /// ACKs can be filtered where they queue, in a drop-tail queue.
+    pub(super) fn validate_ack_filters(&self, place: &Place, config: &Config, tree: &Tree) {
+        for (i, proxy) in self.proxies.iter().enumerate() {
+            let back = config.path.back_from(tree, self, &proxy.node);
+            let Some(number) = back.filter(|_| proxy.kind == ProxyKind::AckFilter) else {
+                continue;
+            };
+            let (list, link) = (place.key("proxies"), config.path.direction(number));
+            let proxy = list.index(i);
+            if !matches!(link.queue, QueueConfig::DropTail(_)) {
+                proxy
+                    .key("kind")
+                    .refuse(ConfigErrorKind::FilterWithoutDropTail);
+            } else if link.rate_bps.is_none() && link.rate_trace.is_none() {
+                let queue = "ack_filter";
+                proxy
+                    .key("kind")
+                    .refuse(ConfigErrorKind::QueueWithoutRate { queue });
             }
         }
-        for (i, fault) in proxy.faults.iter().enumerate() {
-            let fault_place = faults.index(i);
-            fault_place
-                .key("at_ns")
-                .within(fault.at_ns, 0, end.min(MAX_NS));
+    }
+
+    /// A limit decides on a SYN, and a connection is pending only while it has none of its own answered.
+    fn validate_limit(&self, place: &Place, proxy: &ProxyConfig) {
+        let handshake = || ConfigErrorKind::Requires {
+            key: "handshake",
+            value: Some(true),
+        };
+        if let Some(limit) = &proxy.limit {
+            let limits = place.key("limit");
+            let max = limits.key("max_connections");
+            max.within(limit.max_connections, 1, u32::MAX);
+            if let Some(resume) = limit.resume_connections {
+                let below = limit.max_connections.saturating_sub(1);
+                limits.key("resume_connections").within(resume, 0, below);
+            }
+            if !self.stack_before(proxy).handshake {
+                max.refuse(handshake());
+            }
+        }
+        let idle = place.key("idle_timeout_ns");
+        idle.within_if_given(proxy.idle_timeout_ns, 1, MAX_NS);
+        let pending = place.key("pending_timeout_ns");
+        pending.within_if_given(proxy.pending_timeout_ns, 1, MAX_NS);
+        if proxy.pending_timeout_ns.is_some() && !self.stack_of(proxy).handshake {
+            pending.refuse(handshake());
         }
     }
 
@@ -77,15 +116,6 @@ impl FlowConfig {
                 recovery.refuse(ConfigErrorKind::FixedRecovery { variant });
             }
         }
-    }
-
-    /// Stack of the connection that ends at `proxy`.
-    fn stack_before(&self, proxy: &ProxyConfig) -> StackParams {
-        let before = (self.proxies.iter()).take_while(|each| each.node != proxy.node);
-        before.last().map_or_else(
-            || StackParams::resolve(self.profile, &self.stack),
-            |before| self.stack_of(before),
-        )
     }
 
     /// Each buffer holds a full segment of the connection that fills it.
@@ -125,6 +155,69 @@ impl FlowConfig {
                 }
                 None => {}
             }
+        }
+    }
+}
+
+/// Faults are in order, and each is one that this kind of proxy can have.
+fn validate_faults(faults: &Place, proxy: &ProxyConfig, end: Nanos) {
+    for (i, pair) in proxy.faults.windows(2).enumerate() {
+        if pair[1].at_ns < pair[0].at_ns {
+            let value = pair[1].at_ns.into();
+            let fault = faults.index(i + 1);
+            fault
+                .key("at_ns")
+                .refuse(ConfigErrorKind::NotAscending { value });
+        }
+    }
+    for (i, fault) in proxy.faults.iter().enumerate() {
+        let fault_place = faults.index(i);
+        fault_place
+            .key("at_ns")
+            .within(fault.at_ns, 0, end.min(MAX_NS));
+        if proxy.kind != ProxyKind::Split && fault.kind == FaultKind::Corruption {
+            let with = proxy.kind.name();
+            let kind = fault_place.key("kind");
+            kind.refuse(ConfigErrorKind::Conflicts { with });
+        }
+        let transfer = fault_place.key("transfer_ns");
+        transfer.within_if_given(fault.transfer_ns, 1, MAX_NS);
+        if fault.transfer_ns.is_some() && fault.kind != FaultKind::Move {
+            let with = "kind";
+            transfer.refuse(ConfigErrorKind::Conflicts { with });
+        }
+    }
+}
+
+/// What does not split has neither a connection nor policies of its own.
+fn refuse_keys_of_split(place: &Place, proxy: &ProxyConfig) {
+    let filter = proxy.kind == ProxyKind::AckFilter;
+    let given = [
+        ("variant", proxy.variant.is_some()),
+        ("params", !proxy.params.is_empty()),
+        ("stack", proxy.stack.is_some()),
+        ("receive_buffer", filter && proxy.receive_buffer.is_some()),
+        ("send_buffer", proxy.send_buffer.is_some()),
+        ("pool", proxy.pool.is_some()),
+        (
+            "acknowledge",
+            proxy.acknowledge != AcknowledgePolicy::default(),
+        ),
+        ("advertise", proxy.advertise != AdvertisePolicy::default()),
+        (
+            "forward_window",
+            proxy.forward_window != ForwardWindow::default(),
+        ),
+        ("handshake", proxy.handshake != HandshakePolicy::default()),
+        ("limit", proxy.limit.is_some()),
+        ("idle_timeout_ns", proxy.idle_timeout_ns.is_some()),
+        ("pending_timeout_ns", proxy.pending_timeout_ns.is_some()),
+        ("faults", filter && !proxy.faults.is_empty()),
+    ];
+    for (key, given) in given {
+        if given {
+            let with = proxy.kind.name();
+            place.key(key).refuse(ConfigErrorKind::Conflicts { with });
         }
     }
 }

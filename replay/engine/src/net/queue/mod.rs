@@ -10,6 +10,7 @@
 //! Does not depend on TCP, rates or propagation: a queue sees sizes, times, DSCP, ECN and the number of the connection.
 //! Read docs/queues.md first.
 
+mod ack_filter;
 mod backlog;
 mod codel;
 mod drop_tail;
@@ -29,6 +30,7 @@ use crate::sim::time::Nanos;
 pub use drop_tail::DropTail;
 pub use scheduled::{Dropped, Scheduled, Waiting};
 
+use ack_filter::AckFilter;
 use backlog::Backlog;
 use codel::Codel;
 use drop_tail::ByteLimit;
@@ -109,6 +111,9 @@ impl Queue {
                 Self::Scheduled(Box::new(Scheduled::Priority(Priority::new(config))))
             }
             QueueConfig::Drr(config) => Self::Scheduled(Box::new(Scheduled::Drr(Drr::new(config)))),
+            QueueConfig::AckFilter(config) => {
+                Self::Scheduled(Box::new(Scheduled::AckFilter(AckFilter::new(config))))
+            }
         }
     }
 

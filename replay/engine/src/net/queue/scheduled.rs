@@ -2,6 +2,7 @@
 //!
 //! Does not depend on when that is.
 
+use super::ack_filter::AckFilter;
 use super::codel::Codel;
 use super::drr::Drr;
 use super::priority::Priority;
@@ -24,6 +25,10 @@ pub struct Waiting {
     pub dscp: u8,
     /// Whether its transport is ECN-capable.
     pub ect: bool,
+    /// Octet that an ACK without payload or other flags awaits.
+    pub ack: Option<u64>,
+    /// It is such an ACK, and reports nothing else.
+    pub is_plain_ack: bool,
 }
 
 /// A packet that enters service.
@@ -46,22 +51,28 @@ pub enum Scheduled {
     Priority(Priority),
     /// Serves flows in turn.
     Drr(Drr),
+    /// Removes ACKs that a newer one covers.
+    AckFilter(AckFilter),
 }
 
 impl Scheduled {
     /// A packet finds the serialiser idle and the queue empty: it enters service immediately.
-    pub fn pass_by(&mut self) {
-        if let Self::Codel(queue) = self {
-            queue.pass_by();
+    pub fn pass_by(&mut self, packet: Waiting) {
+        match self {
+            Self::Codel(queue) => queue.pass_by(),
+            Self::AckFilter(queue) => queue.pass_by(packet),
+            Self::Priority(_) | Self::Drr(_) => {}
         }
     }
 
-    /// Adds a packet. Returns the one that does not fit: this one or another.
-    pub fn push(&mut self, packet: Waiting) -> Option<Waiting> {
+    /// Adds a packet. Returns the one that does not fit: this one or another; those that are removed for another reason go to
+    /// `dropped`.
+    pub fn push(&mut self, packet: Waiting, dropped: &mut Dropped) -> Option<Waiting> {
         match self {
             Self::Codel(queue) => queue.push(packet),
             Self::Priority(queue) => queue.push(packet),
             Self::Drr(queue) => queue.push(packet),
+            Self::AckFilter(queue) => queue.push(packet, dropped),
         }
     }
 
@@ -75,6 +86,7 @@ impl Scheduled {
             Self::Codel(queue) => queue.pop(now, dropped),
             Self::Priority(queue) => queue.pop().map(unmarked),
             Self::Drr(queue) => queue.pop().map(unmarked),
+            Self::AckFilter(queue) => queue.pop().map(unmarked),
         }
     }
 
@@ -84,6 +96,7 @@ impl Scheduled {
             Self::Codel(queue) => queue.iter().next().is_none(),
             Self::Priority(queue) => queue.iter().next().is_none(),
             Self::Drr(queue) => queue.is_empty(),
+            Self::AckFilter(queue) => queue.iter().next().is_none(),
         }
     }
 
@@ -93,6 +106,7 @@ impl Scheduled {
             Self::Codel(queue) => queue.iter().map(|packet| packet.handle).collect(),
             Self::Priority(queue) => queue.iter().map(|packet| packet.handle).collect(),
             Self::Drr(queue) => queue.iter().map(|packet| packet.handle).collect(),
+            Self::AckFilter(queue) => queue.iter().map(|packet| packet.handle).collect(),
         }
     }
 }

@@ -11,8 +11,8 @@ use crate::config::{
     AcknowledgePolicy, AdvertisePolicy, ApplicationConfig, BufferSize, BurstConfig, CodelConfig,
     Config, DatagramConfig, DirectionConfig, DropTailConfig, DrrConfig, FlowConfig, ForwardWindow,
     HandoverRule, HandshakePolicy, JitterConfig, LegStack, LinkConfig, LossConfig, LossScope,
-    NagleRule, PathConfig, PieConfig, PriorityConfig, Profile, ProxyConfig, QueueConfig, RedConfig,
-    Spread, StackOverrides,
+    NagleRule, PathConfig, PieConfig, PriorityConfig, Profile, ProxyConfig, ProxyKind, QueueConfig,
+    RedConfig, Spread, StackOverrides,
 };
 use crate::sim::time::{MILLISECOND, SECOND};
 
@@ -276,6 +276,7 @@ fn policies(node: String) -> impl Strategy<Value = ProxyConfig> {
             };
             ProxyConfig {
                 node: node.clone(),
+                kind: ProxyKind::Split,
                 variant: None,
                 params: ParamValues::new(),
                 stack: None,
@@ -286,16 +287,43 @@ fn policies(node: String) -> impl Strategy<Value = ProxyConfig> {
                 advertise,
                 forward_window,
                 handshake: HandshakePolicy::Accept,
+                limit: None,
+                idle_timeout_ns: None,
+                pending_timeout_ns: None,
                 faults: Vec::new(),
             }
         },
     )
 }
 
+/// An agent at `node` that does not split.
+fn agent(node: String) -> impl Strategy<Value = ProxyConfig> {
+    let kind = proptest::sample::select(vec![ProxyKind::Snoop, ProxyKind::Spoofing]);
+    (kind, buffer_size()).prop_map(move |(kind, size)| ProxyConfig {
+        node: node.clone(),
+        kind,
+        variant: None,
+        params: ParamValues::new(),
+        stack: None,
+        receive_buffer: Some(size),
+        send_buffer: None,
+        pool: None,
+        acknowledge: AcknowledgePolicy::default(),
+        advertise: AdvertisePolicy::default(),
+        forward_window: ForwardWindow::default(),
+        handshake: HandshakePolicy::default(),
+        limit: None,
+        idle_timeout_ns: None,
+        pending_timeout_ns: None,
+        faults: Vec::new(),
+    })
+}
+
 /// A proxy at `node`, or none; with its own variant and stack, or the flow's.
 fn proxy(node: String, profile: Profile) -> impl Strategy<Value = Option<ProxyConfig>> {
     let own = proptest::option::of(variant(profile));
     let smss_bytes = proptest::option::of(500..1461_u32);
+    let agent = agent(node.clone());
     let proxy = (policies(node), own, smss_bytes, any::<bool>()).prop_map(
         move |(policies, own, smss_bytes, hold)| {
             let (variant, params) = own.unzip();
@@ -319,13 +347,16 @@ fn proxy(node: String, profile: Profile) -> impl Strategy<Value = Option<ProxyCo
             }
         },
     );
-    proptest::option::of(proxy)
+    proptest::option::of(prop_oneof![4 => proxy, 1 => agent])
 }
 
 /// A proxy can hold the SYN only of a connection that begins with one.
 fn without_idle_holds(handshake: bool, proxies: Vec<ProxyConfig>) -> Vec<ProxyConfig> {
     let mut shakes_hands = handshake;
     let each = proxies.into_iter().map(|proxy| {
+        if proxy.kind != ProxyKind::Split {
+            return proxy;
+        }
         let accepts = !std::mem::replace(
             &mut shakes_hands,
             if proxy.stack.is_some() {
@@ -458,7 +489,7 @@ pub fn scenario(endless: bool) -> impl Strategy<Value = Config> {
 fn with_pools(mut config: Config, spare_bytes: u64) -> Config {
     let connections = config.flows.len() as u64;
     for proxy in config.flows.iter_mut().flat_map(|flow| &mut flow.proxies) {
-        if proxy.advertise != AdvertisePolicy::Sockets {
+        if proxy.advertise != AdvertisePolicy::Sockets && proxy.kind == ProxyKind::Split {
             proxy.pool = Some(proxy.node.clone());
             proxy.receive_buffer = Some(BufferSize::Bytes(1460 * connections + spare_bytes));
         }

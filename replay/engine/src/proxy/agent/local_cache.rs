@@ -1,0 +1,180 @@
+//! Segments that an agent keeps until the receiver acknowledges them, with the round-trip time and the timer of the way
+//! between the two.
+//!
+//! Does not depend on what the agent does with acknowledgements. Read RFC 6298 §2 and Balakrishnan et al. 1995 §3 first.
+
+use std::collections::VecDeque;
+
+use crate::sim::time::{MILLISECOND, NEVER, Nanos, SECOND};
+use crate::tcp::segment::Segment;
+
+/// ns-3's and ns-2's snoop module (`SNOOP_MIN_TIMO`): minimum of the local timeout.
+const MIN_TIMEOUT: Nanos = 100 * MILLISECOND;
+/// Timeout before the first sample (RFC 6298 §2.1).
+const INITIAL_TIMEOUT: Nanos = SECOND;
+/// RFC 6298 §2.5.
+const MAX_TIMEOUT: Nanos = 60 * SECOND;
+
+/// A segment that is kept.
+#[derive(Clone, Copy, Debug)]
+pub struct Cached {
+    /// The segment as it came.
+    pub segment: Segment,
+    sent_at: Nanos,
+    /// It has left more than once: its acknowledgement is no sample.
+    again: bool,
+    /// It was lost before it came here, and the sender has sent it again.
+    pub by_sender: bool,
+}
+
+/// The segments that are kept, in the order of the stream.
+#[derive(Debug)]
+pub struct LocalCache {
+    segments: VecDeque<Cached>,
+    capacity_bytes: u64,
+    stored_bytes: u64,
+    srtt: Option<(Nanos, Nanos)>,
+    backoff: u32,
+    /// When the timer of the oldest segment was set.
+    armed_at: Nanos,
+}
+
+impl LocalCache {
+    /// An empty cache.
+    pub fn new(capacity_bytes: u64) -> Self {
+        Self {
+            segments: VecDeque::new(),
+            capacity_bytes,
+            stored_bytes: 0,
+            srtt: None,
+            backoff: 0,
+            armed_at: 0,
+        }
+    }
+
+    /// Octets that are kept.
+    pub fn stored_bytes(&self) -> u64 {
+        self.stored_bytes
+    }
+
+    /// Number of segments that are kept.
+    pub fn len(&self) -> usize {
+        self.segments.len()
+    }
+
+    /// The oldest segment.
+    pub fn first(&self) -> Option<&Cached> {
+        self.segments.front()
+    }
+
+    /// Octet after the last one that is kept.
+    pub fn end(&self) -> u64 {
+        self.segments.back().map_or(0, |last| last.segment.end())
+    }
+
+    /// Whether a segment that begins at `seq` is kept.
+    pub fn holds(&self, seq: u64) -> bool {
+        let at = self.segments.partition_point(|kept| kept.segment.seq < seq);
+        self.segments
+            .get(at)
+            .is_some_and(|kept| kept.segment.seq == seq)
+    }
+
+    /// Whether there is room for `bytes` more.
+    pub fn has_room(&self, bytes: u16) -> bool {
+        self.stored_bytes + u64::from(bytes) <= self.capacity_bytes
+    }
+
+    /// Keeps a segment that leaves now, unless there is no room or it is kept already. Returns whether it is kept.
+    pub fn insert(&mut self, segment: &Segment, by_sender: bool, now: Nanos) -> bool {
+        let at = self
+            .segments
+            .partition_point(|kept| kept.segment.seq < segment.seq);
+        if let Some(kept) = self.segments.get_mut(at)
+            && kept.segment.seq == segment.seq
+        {
+            kept.again = true;
+            kept.sent_at = now;
+            return true;
+        }
+        if !self.has_room(segment.payload_bytes) {
+            return false;
+        }
+        if self.segments.is_empty() {
+            self.armed_at = now;
+        }
+        self.stored_bytes += u64::from(segment.payload_bytes);
+        let cached = Cached {
+            segment: *segment,
+            sent_at: now,
+            again: by_sender,
+            by_sender,
+        };
+        self.segments.insert(at, cached);
+        true
+    }
+
+    /// The receiver has all octets below `ack`.
+    pub fn acknowledge(&mut self, ack: u64, now: Nanos) {
+        let mut newest = None;
+        while let Some(first) = self
+            .segments
+            .front()
+            .filter(|first| first.segment.end() <= ack)
+        {
+            self.stored_bytes -= u64::from(first.segment.payload_bytes);
+            newest = Some(*first);
+            self.segments.pop_front();
+        }
+        let Some(newest) = newest else {
+            return;
+        };
+        if !newest.again {
+            self.sample(now - newest.sent_at);
+        }
+        self.backoff = 0;
+        self.armed_at = now;
+    }
+
+    /// RFC 6298 §2.2 and §2.3.
+    fn sample(&mut self, rtt: Nanos) {
+        self.srtt = Some(self.srtt.map_or((rtt, rtt / 2), |(srtt, rttvar)| {
+            ((7 * srtt + rtt) / 8, (3 * rttvar + srtt.abs_diff(rtt)) / 4)
+        }));
+    }
+
+    fn timeout(&self) -> Nanos {
+        let timeout = self.srtt.map_or(INITIAL_TIMEOUT, |(srtt, rttvar)| {
+            (srtt + 4 * rttvar).max(MIN_TIMEOUT)
+        });
+        (timeout << self.backoff.min(16)).min(MAX_TIMEOUT)
+    }
+
+    /// When the oldest segment is to be sent again.
+    pub fn deadline(&self) -> Nanos {
+        if self.segments.is_empty() {
+            NEVER
+        } else {
+            self.armed_at + self.timeout()
+        }
+    }
+
+    /// The timer has fired.
+    pub fn back_off(&mut self) {
+        self.backoff += 1;
+    }
+
+    /// The oldest segment leaves again now.
+    pub fn take_again(&mut self, now: Nanos) -> Option<Segment> {
+        let first = self.segments.front_mut()?;
+        (first.again, first.sent_at) = (true, now);
+        self.armed_at = now;
+        Some(first.segment)
+    }
+
+    /// All that is kept is lost.
+    pub fn clear(&mut self) {
+        self.segments.clear();
+        self.stored_bytes = 0;
+    }
+}

@@ -1,0 +1,210 @@
+//! Agents on the path that do not split a connection: they see its segments, and send some themselves.
+//!
+//! Does not depend on links. Read `docs/proxies.md`, "Agents that do not split", first.
+
+mod local_cache;
+mod snoop;
+mod spoofing;
+
+use super::ProxyCounts;
+use super::forwarding::Forwarding;
+use crate::config::{FaultConfig, FaultKind, ProxyConfig, ProxyKind, StackParams};
+use crate::sim::node::{Endpoint, Sent};
+use crate::sim::time::{NEVER, Nanos};
+use crate::tcp::segment::{Direction, Segment, flags};
+use snoop::Snoop;
+use spoofing::Spoofing;
+
+/// What an agent does with segments.
+#[derive(Debug)]
+enum Work {
+    Snoop(Snoop),
+    Spoofing(Spoofing),
+    /// It knows nothing of the connection any more.
+    Pass,
+    /// It has failed: nothing passes.
+    Fail,
+}
+
+/// An agent of one flow.
+#[derive(Debug)]
+pub struct AgentNode {
+    agent: Agent,
+    work: Work,
+    /// Faults that are still to come, the next one last.
+    faults: Vec<FaultConfig>,
+    /// Its state is on its way to another node until then; 0: it is not.
+    moves_until: Nanos,
+    stored_max_bytes: u64,
+    held_max_bytes: u64,
+}
+
+/// What it sends, and what it counts.
+#[derive(Debug)]
+pub struct Agent {
+    forwarding: Forwarding,
+    counts: ProxyCounts,
+    /// Next octet that the receiving end sends.
+    reverse_nxt: u64,
+}
+
+impl Agent {
+    /// Sends a segment on in its direction.
+    fn push(&mut self, segment: &Segment) {
+        self.forwarding.push(segment);
+    }
+}
+
+impl AgentNode {
+    /// The agent of `config` between `legs`, on a connection of the stack `params` whose receiver promises `window_bytes` if
+    /// there is no handshake.
+    pub fn new(
+        config: &ProxyConfig,
+        legs: [u16; 2],
+        params: &StackParams,
+        window_bytes: u64,
+    ) -> Self {
+        let capacity = super::Cache::new(config, [params.smss_bytes; 2]).receive_bytes();
+        let window = if params.handshake { 0 } else { window_bytes };
+        Self {
+            agent: Agent {
+                forwarding: Forwarding::new(legs),
+                counts: ProxyCounts::default(),
+                reverse_nxt: 1,
+            },
+            work: match config.kind {
+                ProxyKind::Snoop => Work::Snoop(Snoop::new(capacity)),
+                ProxyKind::Spoofing => Work::Spoofing(Spoofing::new(capacity, window, params)),
+                ProxyKind::Split | ProxyKind::AckFilter => Work::Pass,
+            },
+            faults: config.faults.iter().rev().copied().collect(),
+            moves_until: 0,
+            stored_max_bytes: 0,
+            held_max_bytes: 0,
+        }
+    }
+
+    /// What it has counted.
+    pub fn counts(&self) -> ProxyCounts {
+        self.agent.counts
+    }
+
+    /// Maximum of octets in its memory.
+    pub fn stored_max_bytes(&self) -> u64 {
+        self.stored_max_bytes
+    }
+
+    /// Maximum of octets acknowledged on behalf of the receiver that it had not acknowledged.
+    pub fn held_max_bytes(&self) -> u64 {
+        self.held_max_bytes
+    }
+
+    /// Whether it has lost its state.
+    pub fn has_crashed(&self) -> bool {
+        matches!(self.work, Work::Pass | Work::Fail)
+    }
+
+    fn forward(&mut self, segment: &Segment, now: Nanos) {
+        let agent = &mut self.agent;
+        match &mut self.work {
+            Work::Snoop(snoop) if segment.payload_bytes > 0 => {
+                snoop.on_data(agent, segment, now);
+            }
+            Work::Spoofing(spoofing) if segment.payload_bytes > 0 => {
+                spoofing.on_data(agent, segment, now);
+            }
+            _ => agent.push(segment),
+        }
+    }
+
+    fn reverse(&mut self, segment: &Segment, now: Nanos) {
+        let agent = &mut self.agent;
+        let opens = segment.flags & (flags::SYN | flags::RST) != 0;
+        let alone = segment.payload_bytes == 0 && segment.flags & flags::CONTROL == 0;
+        agent.reverse_nxt = agent.reverse_nxt.max(segment.seq_end());
+        match &mut self.work {
+            Work::Snoop(snoop) if alone => snoop.on_ack(agent, segment, now),
+            Work::Spoofing(spoofing) if !opens => spoofing.on_ack(agent, segment, alone, now),
+            Work::Spoofing(spoofing) if segment.has(flags::SYN) => {
+                spoofing.on_syn_ack(agent, segment);
+            }
+            _ => agent.push(segment),
+        }
+    }
+
+    fn suffer(&mut self, fault: FaultConfig, now: Nanos) {
+        match (fault.kind, fault.transfer_ns) {
+            (FaultKind::Failure, _) => self.work = Work::Fail,
+            (FaultKind::Move, Some(time)) => self.moves_until = now + time,
+            // Snoop has soft state: it begins again with the next segment.
+            _ => match &mut self.work {
+                Work::Snoop(snoop) => snoop.cache.clear(),
+                Work::Spoofing(_) => self.work = Work::Pass,
+                Work::Pass | Work::Fail => {}
+            },
+        }
+    }
+
+    fn account(&mut self) {
+        let (stored, held) = match &self.work {
+            Work::Snoop(snoop) => (snoop.cache.stored_bytes(), 0),
+            Work::Spoofing(own) => (own.cache.stored_bytes(), own.undelivered_bytes()),
+            Work::Pass | Work::Fail => (0, 0),
+        };
+        self.stored_max_bytes = self.stored_max_bytes.max(stored);
+        self.held_max_bytes = self.held_max_bytes.max(held);
+    }
+
+    fn timer(&self) -> Nanos {
+        match &self.work {
+            Work::Snoop(snoop) => snoop.cache.deadline(),
+            Work::Spoofing(spoofing) => spoofing.cache.deadline(),
+            Work::Pass | Work::Fail => NEVER,
+        }
+    }
+}
+
+impl Endpoint for AgentNode {
+    fn receive(&mut self, segment: &Segment, now: Nanos) {
+        if self.moves_until > 0 || matches!(self.work, Work::Fail) {
+            self.agent.counts.dropped += 1;
+            return;
+        }
+        match segment.direction {
+            Direction::Forward => self.forward(segment, now),
+            Direction::Reverse => self.reverse(segment, now),
+        }
+        self.account();
+    }
+
+    fn next_deadline(&self) -> Nanos {
+        let fault = self.faults.last().map_or(NEVER, |fault| fault.at_ns);
+        if self.moves_until > 0 {
+            return self.moves_until;
+        }
+        fault.min(self.timer())
+    }
+
+    fn on_deadline(&mut self, now: Nanos) {
+        while let Some(fault) = self.faults.last().copied().filter(|next| next.at_ns <= now) {
+            self.faults.pop();
+            self.suffer(fault, now);
+        }
+        if self.moves_until > now {
+            return;
+        }
+        self.moves_until = 0;
+        if self.timer() <= now {
+            let agent = &mut self.agent;
+            match &mut self.work {
+                Work::Snoop(snoop) => snoop.on_timeout(agent, now),
+                Work::Spoofing(spoofing) => spoofing.on_timeout(agent, now),
+                Work::Pass | Work::Fail => {}
+            }
+        }
+    }
+
+    fn transmit(&mut self, _now: Nanos, slot: &mut Segment) -> Sent {
+        self.agent.forwarding.pop(slot).into()
+    }
+}

@@ -1,0 +1,164 @@
+//! Limits of a proxy: how many connections it handles, and for how long.
+
+mod ladder;
+
+use hindflight_engine::{Config, FlowSummary, ProxyCounts, run};
+use ladder::{STACK, config, ladder};
+
+/// A stack of the same that opens and closes its connections.
+fn closing() -> String {
+    STACK.replace(
+        "\"handshake\": false",
+        "\"handshake\": true, \"close\": true",
+    )
+}
+
+/// Flows of 20 segments that start at these times (ms), through a proxy with the keys of `policies`.
+fn flows(policies: &str, starts_ms: &[u64]) -> Config {
+    let flow = format!(r#""size_bytes": 20000, "stack": {{{}}}"#, closing());
+    let mut config = config(&flow, policies);
+    let first = config.flows[0].clone();
+    config.flows = starts_ms
+        .iter()
+        .map(|ms| {
+            let mut flow = first.clone();
+            flow.start_ns = ms * 1_000_000;
+            flow
+        })
+        .collect();
+    config
+}
+
+fn limited(beyond: &str) -> String {
+    format!(
+        r#""limit": {{"name": "p", "max_connections": 1, "beyond": "{beyond}"}},
+            "stack": {{"overrides": {{"smss_bytes": 700, "delayed_ack": true, "sack": false}}}}"#
+    )
+}
+
+fn counts(flow: &FlowSummary) -> ProxyCounts {
+    flow.proxy_counts.expect("there is a proxy")
+}
+
+#[test]
+fn a_connection_beyond_the_limit_is_refused_until_another_has_ended() {
+    let config = flows(&limited("refuse"), &[0, 1, 2000]);
+    let summary = run(&config, 1).expect("valid");
+    let [first, second, third] = &summary.flows[..] else {
+        panic!("three flows");
+    };
+    assert!(first.completed && third.completed);
+    assert_eq!(second.established_ns, None);
+    // The SYN takes 10 ms to the proxy; the run goes on for the third.
+    assert_eq!(second.reset_ns, Some(11_000_000));
+    assert_eq!(
+        (second.delivered_bytes, second.proxy_lost_bytes),
+        (0, Some(0))
+    );
+    assert_eq!(
+        [first, second, third].map(|flow| counts(flow).refused),
+        [0, 1, 0]
+    );
+}
+
+#[test]
+fn a_refused_syn_is_answered_with_a_reset() {
+    let flow = format!(r#""size_bytes": 2000, "stack": {{{}}}"#, closing());
+    let full = limited("refuse").replace("\"max_connections\": 1", "\"max_connections\": 2");
+    let (_, open) = ladder(&flow, &full);
+    assert!(open.starts_with("0.010 up SYN ack 1"), "{open}");
+    // The ladder shows the legs of the first flow, which comes second.
+    let mut config = flows(&limited("refuse"), &[5, 0]);
+    config.duration_ns = 1_000_000_000;
+    assert_eq!(ladder::run_of(&config).1, "0.015 up RST ack 1 wnd 100\n");
+}
+
+/// Links without a rate do not let one flow delay another: what passes unsplit must come to what it would without a proxy.
+#[test]
+fn a_connection_that_passes_unsplit_is_the_one_without_a_proxy() {
+    let mut config = flows(&limited("pass"), &[0, 1]);
+    // A second proxy further on takes the passed connection for one with its stack.
+    let passed = run(&config, 1).expect("valid").flows[1].clone();
+    assert_eq!(counts(&passed).unsplit, 1);
+    config.flows[1].proxies.clear();
+    let whole = run(&config, 1).expect("valid").flows[1].clone();
+    let same = FlowSummary {
+        proxy_held_max_bytes: None,
+        proxy_stored_max_bytes: None,
+        proxy_stored_mean_bytes: None,
+        proxy_lost_bytes: None,
+        proxy_corrupted_bytes: None,
+        proxy_counts: None,
+        ..passed
+    };
+    assert_eq!(same, whole);
+    assert!(whole.rtt_mean_ns >= Some(40_000_000), "end to end");
+}
+
+#[test]
+fn a_proxy_behind_one_that_passes_a_connection_splits_it() {
+    let mut config = flows(&limited("pass"), &[0, 1]);
+    config.path.nodes.insert(2, "q".into());
+    let link = config.path.links[1].clone();
+    config.path.links.push(link);
+    for flow in &mut config.flows {
+        let mut second = flow.proxies[0].clone();
+        (second.node, second.limit) = ("q".into(), None);
+        flow.proxies.push(second);
+    }
+    let summary = run(&config, 1).expect("valid");
+    for flow in &summary.flows {
+        assert!(flow.completed && flow.delivered_bytes == 20_000, "{flow:?}");
+    }
+    assert_eq!(
+        summary
+            .flows
+            .iter()
+            .map(|flow| counts(flow).unsplit)
+            .sum::<u64>(),
+        1
+    );
+    let [split, passed] = [0, 1].map(|i| summary.flows[i].rtt_mean_ns.expect("sampled"));
+    assert!((20_000_000..21_000_000).contains(&split), "{split}");
+    assert!((40_000_000..41_000_000).contains(&passed), "{passed}");
+}
+
+#[test]
+fn an_idle_connection_is_reset_and_makes_room() {
+    let idle = format!(r#"{}, "idle_timeout_ns": 300000000"#, limited("refuse"));
+    let mut config = flows(&idle, &[0, 2000]);
+    // The first one writes for 100 ms and then not for 10 s; it does not close before.
+    config.flows[0].size_bytes = None;
+    config.flows[0].stack.close = Some(false);
+    config.flows[0].application = serde_json::from_str(
+        r#"{"kind": "on_off", "rate_bps": 800000, "on_ns": 100000000, "off_ns": 10000000000}"#,
+    )
+    .expect("well-formed");
+    let summary = run(&config, 1).expect("valid");
+    let [first, second] = &summary.flows[..] else {
+        panic!("two flows");
+    };
+    assert_eq!((counts(first).timeouts, counts(second).timeouts), (1, 0));
+    let reset = first.reset_ns.expect("it was reset") as f64 / 1e6;
+    // The delayed ACK of the last segment is 200 ms later.
+    assert!((600.0..700.0).contains(&reset), "{reset} ms");
+    assert!(second.completed && counts(second).refused == 0);
+    // Without the timeout its place stays taken.
+    for proxy in config.flows.iter_mut().flat_map(|flow| &mut flow.proxies) {
+        proxy.idle_timeout_ns = None;
+    }
+    let kept = run(&config, 1).expect("valid");
+    assert_eq!(counts(&kept.flows[1]).refused, 1);
+}
+
+#[test]
+fn a_connection_onward_that_nobody_answers_is_given_up_after_the_pending_time() {
+    let mut config = flows(r#""pending_timeout_ns": 5000000000"#, &[0]);
+    config.path.links[1].forward.loss =
+        serde_json::from_str(r#"{"kind": "bernoulli", "per": 1.0}"#).expect("well-formed");
+    config.path.links[1].forward.loss_applies_to = hindflight_engine::LossScope::All;
+    let flow = run(&config, 1).expect("valid").flows[0].clone();
+    assert_eq!(counts(&flow).timeouts, 1);
+    assert_eq!(flow.reset_ns, Some(5_010_000_000));
+    assert_eq!(flow.proxy_lost_bytes, Some(20_000));
+}
