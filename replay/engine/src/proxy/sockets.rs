@@ -62,10 +62,7 @@ impl Relay {
     }
 
     /// Writes to the socket onward what it takes of what has arrived, and reads what then fits into the pipe. It reads
-    /// nothing before that socket is connected.
-    ///
-    /// Deviation: a backlog is read at once, where the kernel reads a pipe at a time; the receive buffer therefore measures
-    /// what is read per round trip (`tcp_rcv_space_adjust`) at other times, and may grow to another size.
+    /// nothing before that socket is connected. A backlog is read a pipe at a time.
     pub fn run(&mut self, from: &mut Receiver, to: &mut Sender, now: Nanos) {
         if to.established_at().is_none() {
             return;
@@ -82,6 +79,9 @@ impl Relay {
             let end = arrived.min(to.write_end() + to.piece_room());
             to.write_to(end, false);
         }
-        from.read_to(arrived.min(to.write_end() + self.pipe_bytes), now);
+        from.read_to(
+            arrived.min(to.write_end() + self.pipe_bytes),
+            self.pipe_bytes,
+        );
     }
 }

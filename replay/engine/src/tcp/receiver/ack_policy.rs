@@ -149,6 +149,16 @@ impl AckPolicy {
         self.quick |= 1;
     }
 
+    /// Whether an ACK waits, and covers more than a segment of the `unacknowledged` octets.
+    pub fn delays_more_than_one(&self, unacknowledged: u64) -> bool {
+        self.delayed.is_set() && unacknowledged > self.smss_bytes
+    }
+
+    /// Little room is left in the buffer: no more quick ACKs.
+    pub fn end_quick(&mut self) {
+        self.quick = 0;
+    }
+
     /// A duplicate segment arrived: the sender should know soon.
     pub fn note_duplicate(&mut self, window_bytes: u64) {
         self.refill_quick(window_bytes);
@@ -181,10 +191,10 @@ impl AckPolicy {
         let filled = arrival.fills_gap && (self.rules.acks_partial_fill || !arrival.gap_left);
         // RFC 2760 §3.2.3: the more ACKs, the faster slow start.
         let prompt = !self.delays || self.quick > 0 || arrival.slow_start;
-        // Linux: more than a segment is enough where the window's edge moves; where it does not because a gap is open,
-        // the ACK counts as one of the gap.
+        // Linux: more than a segment is enough where the window's edge moves. Where it does not, because what has come waits
+        // to be read, the ACK is delayed; where a gap is open, it counts as one of the gap.
         let enough = self.enough(arrival.unacknowledged)
-            && (self.rules.acks_partial_fill || arrival.edge_moves || !arrival.gap_left);
+            && (self.rules.acks_partial_fill || arrival.edge_moves);
         if filled || prompt || enough {
             return true;
         }

@@ -19,17 +19,23 @@ impl Receiver {
         }
     }
 
-    /// Lets the buffer grow with what the application reads.
+    /// Lets the buffer grow with what the application reads. A process reads later: see `read_to`.
     #[inline(never)]
     pub(super) fn tune_buffer(&mut self, segment: &Segment, now: Nanos) {
-        let read = (self.read_position(now) as u64).min(segment.end());
+        let position = self.read_position(now) as u64;
+        let read = position.min(segment.end());
         let (queued, beyond) = (self.rcv_nxt() - read, self.reassembly.reach(self.rcv_nxt));
-        if let Some(growing) = &mut self.growing {
-            if self.params.timestamps {
-                growing.note_echo(segment.ts_ecr, segment.payload_bytes.into(), now);
-            } else {
-                growing.note_arrival(segment.end(), self.edge, now);
-            }
+        self.clock = now;
+        let Some(growing) = &mut self.growing else {
+            return;
+        };
+        if self.params.timestamps {
+            let all_read = position >= segment.seq;
+            growing.note_echo(segment.ts_ecr, segment.payload_bytes.into(), all_read, now);
+        } else {
+            growing.note_arrival(segment.end(), self.edge, now);
+        }
+        if !matches!(self.space, Space::Process { .. }) {
             growing.on_read(read, queued, beyond, now);
         }
     }
@@ -37,9 +43,11 @@ impl Receiver {
     /// Lets the buffer grow with what comes out of order.
     pub(super) fn tune_buffer_in_gap(&mut self, segment: &Segment, now: Nanos) {
         let beyond = self.reassembly.reach(self.rcv_nxt);
+        let all_read = self.unread() == 0;
+        self.clock = now;
         if let Some(growing) = &mut self.growing {
             if self.params.timestamps {
-                growing.note_echo(segment.ts_ecr, segment.payload_bytes.into(), now);
+                growing.note_echo(segment.ts_ecr, segment.payload_bytes.into(), all_read, now);
             }
             growing.on_gap(beyond);
         }
@@ -66,14 +74,25 @@ impl Receiver {
         (octets + unit - 1) & !(unit - 1)
     }
 
-    /// Linux (`__tcp_select_window`): what came out of order takes room as the `unread` does, and what the scale would cut
-    /// off is promised too.
+    /// Linux (`__tcp_select_window`): what came out of order takes room as the `unread` does. Where little room is left it is
+    /// none; else with a scale what that would cut off is promised too, and without one it is whole segments.
     #[inline]
     fn linux_window(&self, growing: &GrowingWindow, unread: u64) -> u64 {
-        let free = growing
-            .limit()
-            .saturating_sub(unread + self.reassembly.octets());
-        self.scale_up(free.min(growing.threshold()))
+        let all = growing.limit();
+        let mss = u64::from(self.params.smss_bytes).min(all);
+        let mut free = all.saturating_sub(unread + self.reassembly.octets());
+        if is_crowded(free, all) {
+            free = free >> self.wscale << self.wscale;
+            if free < all / 16 || free < mss {
+                return 0;
+            }
+        }
+        let free = free.min(growing.threshold());
+        if self.wscale > 0 {
+            self.scale_up(free)
+        } else {
+            whole_segments(free, self.edge.saturating_sub(self.last_ack_sent), mss)
+        }
     }
 
     /// Linux (`__tcp_ack_snd_check`): whether the right edge of the window would move with an acknowledgement now, when the
@@ -88,6 +107,15 @@ impl Receiver {
     #[inline]
     pub(super) fn move_edge(&mut self) {
         let max = 0xFFFF << self.wscale;
+        if let Some(growing) = &self.growing {
+            let all = growing.limit();
+            if is_crowded(
+                all.saturating_sub(self.unread() + self.reassembly.octets()),
+                all,
+            ) {
+                self.policy.end_quick();
+            }
+        }
         let (window, promised) = (self.free_window(), self.edge.saturating_sub(self.rcv_nxt));
         let window = if self.growing.is_some() {
             // Linux (`tcp_select_window`): an advertised right edge does not move back, to the unit.
@@ -110,18 +138,32 @@ impl Receiver {
         self.maybe_update_window();
     }
 
-    /// A process has read up to octet `end`.
-    pub fn read_to(&mut self, end: u64, now: Nanos) {
+    /// A process has read up to octet `end`, in steps of at most `step_bytes`.
+    ///
+    /// Linux (`tcp_rcv_space_adjust`) asks after each step how much has been read in a round trip. It reads the clock when a
+    /// segment comes or a delayed ACK leaves, not when the process reads.
+    pub fn read_to(&mut self, end: u64, step_bytes: u64) {
         let Space::Process { read_to, .. } = &mut self.space else {
             return;
         };
-        if end <= *read_to {
+        let from = std::mem::replace(read_to, end.max(*read_to));
+        if end <= from {
             return;
         }
-        *read_to = end;
-        let (queued, beyond) = (self.rcv_nxt() - end, self.reassembly.reach(self.rcv_nxt));
+        let (arrived, beyond) = (self.rcv_nxt(), self.reassembly.reach(self.rcv_nxt));
         if let Some(growing) = &mut self.growing {
-            growing.on_read(end, queued, beyond, now);
+            let mut read = from;
+            while read < end {
+                read = end.min(read + step_bytes);
+                growing.on_read(read, arrived - read, beyond, self.clock);
+            }
+        }
+        // Linux (`tcp_cleanup_rbuf`).
+        if self
+            .policy
+            .delays_more_than_one(self.rcv_nxt - self.last_ack_sent)
+        {
+            self.owed = Owed::Acknowledgement;
         }
         self.maybe_update_window();
     }
@@ -160,6 +202,21 @@ impl Receiver {
     }
 }
 
+/// Linux: less than half of a buffer is free.
+fn is_crowded(free: u64, all: u64) -> bool {
+    free < all / 2
+}
+
+/// Without a scale: the largest window of whole segments in `free` octets, or the one that was `promised` last if that is
+/// less than a segment from it.
+fn whole_segments(free: u64, promised: u64, mss: u64) -> u64 {
+    if promised + mss <= free || promised > free {
+        free / mss * mss
+    } else {
+        promised
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -186,14 +243,17 @@ mod tests {
         Receiver::new(0, &params, space)
     }
 
-    /// Segment `number` arrives; the window that is then advertised, from `rcv_nxt` on.
-    fn take(receiver: &mut Receiver, number: u64, now: Nanos) -> u64 {
-        let segment = Segment {
+    fn segment(number: u64) -> Segment {
+        Segment {
             seq: 1 + number * SMSS,
             payload_bytes: SMSS as u16,
             ..Segment::new(0, Direction::Forward)
-        };
-        receiver.receive(&segment, now);
+        }
+    }
+
+    /// Segment `number` arrives; the window that is then advertised, from `rcv_nxt` on.
+    fn take(receiver: &mut Receiver, number: u64, now: Nanos) -> u64 {
+        receiver.receive(&segment(number), now);
         let mut slot = Segment::new(0, Direction::Reverse);
         receiver.acknowledge(now, &mut slot);
         slot.wnd_bytes.into()
@@ -233,6 +293,88 @@ mod tests {
         // When it comes, all of it has been read, and the edge moves on.
         take(&mut receiver, 100, SECOND);
         assert!(receiver.edge > before && receiver.edge_moves(0));
+    }
+
+    /// A receiver with a buffer of `buffer_bytes`, which a process reads where `max_bytes` lets it grow.
+    fn small(buffer_bytes: u64, max_bytes: Option<u64>) -> Receiver {
+        let overrides = StackOverrides {
+            handshake: Some(false),
+            smss_bytes: Some(SMSS as u32),
+            receive_window_growth: Some(true),
+            receive_buffer_bytes: Some(buffer_bytes),
+            receive_buffer_max_bytes: max_bytes,
+            ..StackOverrides::default()
+        };
+        let space = match max_bytes {
+            None => Space::Application {
+                buffer_bytes,
+                octets_per_ns: None,
+            },
+            Some(_) => Space::Process {
+                buffer_bytes,
+                read_to: 1,
+            },
+        };
+        Receiver::new(0, &StackParams::resolve(Profile::Linux, &overrides), space)
+    }
+
+    #[test]
+    fn without_a_scale_linux_promises_whole_segments_and_keeps_to_it_within_one() {
+        let mut receiver = small(25_500, None);
+        assert_eq!(receiver.wscale(), 0);
+        let windows: Vec<_> = (0..6).map(|n| take(&mut receiver, n, n)).collect();
+        // The threshold is 20,000, and two segments more per segment up to 24,500. The first window is kept until it is a
+        // segment short.
+        assert_eq!(windows, [22_000, 24_000, 24_000, 24_000, 24_000, 24_000]);
+        let growing = receiver.growing.clone().expect("it grows");
+        assert_eq!(receiver.linux_window(&growing, 600), 24_000, "24,900");
+        assert_eq!(receiver.linux_window(&growing, 1_600), 23_000, "23,900");
+        // Less than half is free, but a sixteenth and a segment; then less.
+        assert_eq!(receiver.linux_window(&growing, 23_900), 1_000);
+        assert_eq!(receiver.linux_window(&growing, 24_000), 0);
+    }
+
+    #[test]
+    fn linux_ends_quick_acks_where_less_than_half_of_the_buffer_is_free() {
+        let delays = |held: u64| {
+            let mut receiver = grown();
+            // After a pause ACKs are quick again, up to 16. Segment 101 is missing.
+            let now = 10 * SECOND;
+            take(&mut receiver, 100, now);
+            for n in 102..102 + held {
+                receiver.receive(&segment(n), now);
+            }
+            let mut slot = Segment::new(0, Direction::Reverse);
+            receiver.acknowledge(now, &mut slot);
+            take(&mut receiver, 101, now);
+            receiver.receive(&segment(102 + held), now);
+            receiver.owes_nothing()
+        };
+        assert!(!delays(150));
+        assert!(delays(250));
+    }
+
+    #[test]
+    fn linux_measures_what_a_process_reads_by_the_clock_of_the_segments_and_a_step_at_a_time() {
+        let mut receiver = small(50_000, Some(1_000_000));
+        let arrive = |receiver: &mut Receiver, n: u64, at_ms: u64| {
+            let mut data = segment(n);
+            data.ts_ecr = at_ms as u32 - 99;
+            receiver.receive(&data, at_ms * MILLISECOND);
+        };
+        let limit = |receiver: &Receiver| receiver.growing.as_ref().map(GrowingWindow::limit);
+        // 40 segments wait. Of the first step of 16 count none, with 24 behind it; for the others no time has passed.
+        (0..40).for_each(|n| arrive(&mut receiver, n, 100));
+        receiver.read_to(40 * SMSS + 1, 16 * SMSS);
+        assert_eq!(limit(&receiver), Some(50_000));
+        receiver.acknowledge(0, &mut Segment::new(0, Direction::Reverse));
+        // The next one comes later than a round trip of 99 ms: 25 have been read since, where 10 were assumed.
+        arrive(&mut receiver, 40, 250);
+        receiver.read_to(41 * SMSS + 1, 16 * SMSS);
+        assert_eq!(
+            limit(&receiver),
+            Some(2 * 25_000 + 2 * 2 * 25_000 * 15 / 10)
+        );
     }
 
     #[test]

@@ -65,6 +65,15 @@ impl GrowingWindow {
         }
     }
 
+    /// Linux (`tcp_select_initial_window`): the scale is that of the memory that the buffer may grow to; where it has a given
+    /// size, of the window before the first segment.
+    pub fn scale(&self) -> u8 {
+        match self.max {
+            Some(max) => window_scale(max.max(self.limit) * MEMORY.0 / MEMORY.1),
+            None => window_scale(self.limit * FIRST_SHARE.0 / FIRST_SHARE.1),
+        }
+    }
+
     /// What may be promised at most.
     pub fn threshold(&self) -> u64 {
         self.threshold
@@ -89,10 +98,11 @@ impl GrowingWindow {
         true
     }
 
-    /// A segment of `len` octets echoed timestamp `echo`: the round-trip time, as the receiver sees it.
+    /// A segment of `len` octets echoed timestamp `echo`: the round-trip time, as the receiver sees it. `all_read`: the
+    /// application had read all that came in order before it.
     ///
     /// Linux (`tcp_rcv_rtt_measure_ts`): in order or not; but one that is not full may have waited for its application.
-    pub fn note_echo(&mut self, echo: u32, len: u64, now: Nanos) {
+    pub fn note_echo(&mut self, echo: u32, len: u64, all_read: bool, now: Nanos) {
         if echo == self.last_echo {
             return;
         }
@@ -102,8 +112,10 @@ impl GrowingWindow {
         }
         let ticks = u64::from(timestamp(now).wrapping_sub(echo));
         let rtt = ticks.max(1) * MILLISECOND;
-        // Linux: a lower sample holds at once, a higher one counts for an eighth.
+        // Linux: a lower sample holds at once, a higher one counts for an eighth, and where the application is behind for
+        // nothing.
         self.rtt = Some(match self.rtt {
+            Some(smoothed) if smoothed < rtt && !all_read => smoothed,
             Some(smoothed) if smoothed < rtt => smoothed + (rtt - smoothed) / 8,
             _ => rtt,
         });
@@ -155,11 +167,6 @@ impl GrowingWindow {
     }
 }
 
-/// Linux (`tcp_select_initial_window`): the scale is that of the memory behind a window of `buffer_bytes`.
-pub fn linux_window_scale(buffer_bytes: u64) -> u8 {
-    window_scale(buffer_bytes * MEMORY.0 / MEMORY.1)
-}
-
 /// RFC 7323 §2.3: the smallest shift with which 16 bits can express `buffer_bytes`.
 pub fn window_scale(buffer_bytes: u64) -> u8 {
     (0..14)
@@ -207,11 +214,11 @@ mod tests {
     #[test]
     fn a_buffer_that_tunes_itself_holds_twice_what_a_round_trip_brings() {
         let mut window = GrowingWindow::new(50_000, Some(1_000_000), 1000);
-        window.note_echo(0, 1000, 100 * MILLISECOND);
+        window.note_echo(0, 1000, true, 100 * MILLISECOND);
         window.on_read(9_999, 0, 0, 50 * MILLISECOND);
         assert_eq!(window.limit(), 50_000);
         // 40 segments where 10 were assumed: 2 * 40 + 2 * 80 * 30 / 10.
-        window.note_echo(5, 1000, 105 * MILLISECOND);
+        window.note_echo(5, 1000, true, 105 * MILLISECOND);
         window.on_read(40_001, 0, 0, 100 * MILLISECOND);
         assert_eq!(window.limit(), 80_000 + 480_000);
         // The same again asks for no more; twice that meets the bound.
@@ -239,7 +246,7 @@ mod tests {
     fn what_a_filled_gap_releases_counts_against_what_was_read() {
         let after = |queued| {
             let mut window = GrowingWindow::new(50_000, Some(1_000_000), 1000);
-            window.note_echo(5, 1000, 105 * MILLISECOND);
+            window.note_echo(5, 1000, true, 105 * MILLISECOND);
             window.on_read(30_001, queued, 0, 100 * MILLISECOND);
             window.limit()
         };
@@ -254,14 +261,16 @@ mod tests {
     fn the_round_trip_falls_at_once_and_rises_by_eighths() {
         let mut window = GrowingWindow::new(50_000, None, 1000);
         let mut note = |echo: u32, rtt: u64| {
-            window.note_echo(echo, 1000, (u64::from(echo) + rtt) * MILLISECOND);
+            window.note_echo(echo, 1000, true, (u64::from(echo) + rtt) * MILLISECOND);
             window.rtt.map(|rtt| rtt / MILLISECOND)
         };
         assert_eq!(note(1, 200), Some(200));
         assert_eq!(note(1, 900), Some(200), "the same echo tells nothing new");
         assert_eq!(note(2, 280), Some(210));
         assert_eq!(note(3, 100), Some(100));
-        window.note_echo(4, 999, 54 * MILLISECOND);
+        window.note_echo(7, 1000, false, 907 * MILLISECOND);
+        assert_eq!(window.rtt, Some(100 * MILLISECOND), "behind");
+        window.note_echo(4, 999, true, 54 * MILLISECOND);
         assert_eq!(window.rtt, Some(100 * MILLISECOND), "not a full one");
     }
 
@@ -280,17 +289,20 @@ mod tests {
     }
 
     #[test]
-    fn the_scale_is_that_of_the_memory() {
+    fn the_scale_is_that_of_the_memory_or_of_the_first_window_of_a_fixed_buffer() {
+        let scale = |limit, max| GrowingWindow::new(limit, max, 1000).scale();
         // 32 MiB of memory, as the recorded kernel has and scales by 10.
         let buffer = (32 << 20) * 5 / 8;
-        assert_eq!((linux_window_scale(buffer), window_scale(buffer)), (10, 9));
-        assert_eq!(linux_window_scale(buffer - 1), 9);
+        assert_eq!((scale(1000, Some(buffer)), window_scale(buffer)), (10, 9));
+        assert_eq!(scale(1000, Some(buffer - 1)), 9);
+        // SO_RCVBUF of 20,000 and of 90,000 octets, of which the recorded kernel scales the second by 1.
+        assert_eq!((scale(25_000, None), scale(112_500, None)), (0, 1));
     }
 
     #[test]
     fn a_fixed_buffer_stays() {
         let mut window = GrowingWindow::new(50_000, None, 1000);
-        window.note_echo(0, 1000, 100 * MILLISECOND);
+        window.note_echo(0, 1000, true, 100 * MILLISECOND);
         window.on_read(1_000_000, 0, 0, 100 * MILLISECOND);
         assert_eq!(window.limit(), 50_000);
     }

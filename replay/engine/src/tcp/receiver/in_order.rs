@@ -40,6 +40,19 @@ impl Receiver {
         self.established && !self.ecn && !self.ending.is_known() && !reads_slowly
     }
 
+    /// Whether the application reads what comes in order when it comes.
+    #[inline(always)]
+    fn reads_at_once(&self) -> bool {
+        !matches!(
+            self.space,
+            Space::Process { .. }
+                | Space::Application {
+                    octets_per_ns: Some(_),
+                    ..
+                }
+        )
+    }
+
     /// Counts a segment with data, and keeps its timestamp: RFC 7323 §4.3, that of the segment that the last ACK awaited.
     #[inline(always)]
     pub(super) fn note_data(&mut self, segment: &Segment) {
@@ -64,7 +77,9 @@ impl Receiver {
             self.tune_buffer(segment, now);
         }
         let unacknowledged = self.rcv_nxt - self.last_ack_sent;
-        if self.reassembly.is_empty() && self.policy.is_prompt(unacknowledged)
+        if self.reassembly.is_empty()
+            && self.reads_at_once()
+            && self.policy.is_prompt(unacknowledged)
             || self.is_due(segment, fills_gap, now)
             || self.has_fin()
         {
@@ -81,7 +96,8 @@ impl Receiver {
             rcv_nxt: self.rcv_nxt,
             fills_gap,
             gap_left: !self.reassembly.is_empty(),
-            edge_moves: self.edge_moves(self.rcv_nxt - segment.seq),
+            edge_moves: self.reads_at_once() && self.reassembly.is_empty()
+                || self.edge_moves(self.rcv_nxt - segment.seq),
             pushed_and_read: (segment.has(flags::PSH) || partial) && self.unread() == 0,
             slow_start: segment.slow_start,
             echo: segment.ts_ecr,

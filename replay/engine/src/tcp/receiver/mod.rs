@@ -19,8 +19,8 @@ use crate::config::StackParams;
 use crate::sim::time::{Nanos, timestamp};
 use crate::tcp::timer::Timer;
 use ack_policy::AckPolicy;
+use autotuning::GrowingWindow;
 pub use autotuning::window_scale;
-use autotuning::{GrowingWindow, linux_window_scale};
 use closing::Ending;
 pub use freeze::Forecast;
 
@@ -93,6 +93,8 @@ pub struct Receiver {
     reassembly: Reassembly,
     /// The window of an application's buffer, where it does not offer all of it at once.
     growing: Option<GrowingWindow>,
+    /// When the last segment with data came, or a delayed ACK left, where the buffer tunes itself: Linux reads the clock then.
+    clock: Nanos,
     /// Right edge of the window last advertised; never moves left (RFC 9293 §3.8.6.2.2).
     edge: u64,
     wscale: u8,
@@ -132,7 +134,7 @@ impl Receiver {
             }
             Space::Granted { buffer_bytes, .. } => (buffer_bytes, None),
         };
-        let linux = growing.is_some();
+        let scale = (growing.as_ref()).map_or_else(|| window_scale(buffer), GrowingWindow::scale);
         let mut receiver = Self {
             leg,
             params: *params,
@@ -146,12 +148,9 @@ impl Receiver {
             read_at: 0,
             reassembly: Reassembly::default(),
             growing,
+            clock: 0,
             edge: 1,
-            wscale: if linux {
-                linux_window_scale(buffer)
-            } else {
-                window_scale(buffer)
-            },
+            wscale: scale,
             last_ack_sent: 1,
             ts_recent: 0,
             policy: AckPolicy::new(params, AckRules::of(params)),
@@ -391,6 +390,7 @@ impl Receiver {
     pub fn on_deadline(&mut self, now: Nanos) {
         self.heed_forecast(now);
         if self.policy.on_deadline(now) && !self.ending.was_reset() {
+            self.clock = now;
             self.owed = Owed::Acknowledgement;
         }
         if self.reopen.fires(now) {

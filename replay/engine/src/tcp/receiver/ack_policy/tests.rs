@@ -248,6 +248,23 @@ fn more_than_a_segment_of_a_gap_counts_as_one_of_its_first_three_where_the_windo
 }
 
 #[test]
+fn linux_delays_the_ack_of_what_waits_to_be_read_while_the_windows_edge_stays() {
+    let prompt = |profile, edge_moves| {
+        let part = InOrder {
+            edge_moves,
+            ..plain(5)
+        };
+        let mut policy = policy(profile);
+        let prompt = policy.in_order(&part, 0);
+        assert_eq!(policy.delays_more_than_one(SMSS + 1), !prompt);
+        prompt
+    };
+    assert!(!prompt(Profile::Linux, false));
+    assert!(prompt(Profile::Linux, true));
+    assert!(prompt(Profile::Rfc, false));
+}
+
+#[test]
 fn linux_waits_no_longer_than_a_round_trip_or_40_ms() {
     for (rtt_ms, waits_ms) in [
         (None, 160),
