@@ -52,6 +52,9 @@ _Part = dict[str, "pa.Table | pa.RecordBatch"]
 _WAIT_S = 0.1
 """Time after which a wait looks for signals, or for a reader or a writer that has gone."""
 
+_END_S = 0.5
+"""Time in which a reader ends that is not needed any more, unless it waits for a pipe."""
+
 
 def _read_ahead(stream: CaptureStream) -> Iterator[_Part]:
     """Yield the new rows of each table, batch by batch, while a thread reads the batch after it."""
@@ -74,7 +77,8 @@ def _read_ahead(stream: CaptureStream) -> Iterator[_Part]:
         except BaseException as error:  # Raised again by the thread that writes.
             put(error)
 
-    threading.Thread(target=read, name="reader", daemon=True).start()
+    reader = threading.Thread(target=read, name="reader", daemon=True)
+    reader.start()
     try:
         while True:
             try:
@@ -88,6 +92,8 @@ def _read_ahead(stream: CaptureStream) -> Iterator[_Part]:
             yield part
     finally:
         gone.set()
+        # A reader that outlives the interpreter fails in the middle of its batch.
+        reader.join(_END_S)
 
 
 def _parts(stream: CaptureStream) -> Iterator[_Part]:

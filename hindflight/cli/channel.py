@@ -13,7 +13,7 @@ from hindflight.cli.fit import fit
 from hindflight.cli.layout import paragraph
 from hindflight.cli.models import models
 from hindflight.cli.output import AsJson, Force, echo, print_json, print_table, say
-from hindflight.cli.quantities import quantity, stretch_rows
+from hindflight.cli.quantities import interval, quantity, stretch_rows
 from hindflight.cli.sensitivity import sensitivity
 from hindflight.cli.synth import synth
 from hindflight.cli.times import From, To, capture_span
@@ -89,12 +89,11 @@ def _print(flow_id: int, extraction: Extraction) -> None:
     names = ("estimate", "value", "95 % interval", "known")
     rows = []
     for e in extraction.estimates:
-        value, low, high = (quantity(number, e.unit) for number in (e.value, e.low, e.high))
-        interval = "-" if e.low is None and e.high is None else f"{low} to {high}"
-        rows.append(dict(zip(names, (e.name, value, interval, "yes" if e.known else "no"), strict=True)))
+        cells = (e.name, quantity(e.value, e.unit), interval(e), "yes" if e.known else "no")
+        rows.append(dict(zip(names, cells, strict=True)))
     print_table(names, rows, title=f"Link of flow {flow_id}")
     columns, listed = stretch_rows(extraction.stretches)
-    print_table(columns, listed, title="The link between its steps (95 % intervals in brackets)")
+    print_table(columns, listed, title="The link between its steps")
     counted = {name: count for name, count in extraction.counts.items() if count or name == "lost"}
     print_table(("packets", "count"), [{"packets": n, "count": c} for n, c in counted.items()])
     echo("How it was found:")

@@ -83,7 +83,7 @@ def show(
             print_table(("what", "value"), mine, title=section)
         if trace.stretches:
             names, listed = stretch_rows(trace.stretches)
-            print_table(names, listed, title="The link between its steps (95 % intervals in brackets)")
+            print_table(names, listed, title="The link between its steps")
         for sentence in trace.unknowns:
             paragraph(sentence)
     if charts is not None:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from hindflight.channels.estimate import Estimate, LinkStretch
 
-STRETCH_COLUMNS = {"base_rtt_ns": "base RTT", "rate_bps": "rate", "queue_limit_pkts": "queue limit"}
-"""Estimates of a stretch, and the headings of their columns."""
+STRETCH_ESTIMATES = {"base_rtt_ns": "base RTT", "rate_bps": "rate", "queue_limit_pkts": "queue limit"}
+"""Estimates of a stretch, and what their rows are called."""
 
 
 def quantity(value: float | None, unit: str) -> str:
@@ -29,23 +29,27 @@ def quantity(value: float | None, unit: str) -> str:
             return f"{value:.4g} {unit}"
 
 
+def interval(estimate: Estimate) -> str:
+    """Return the 95 % interval of an estimate; the unit stands once if both ends have it."""
+    if estimate.low is None and estimate.high is None:
+        return "-"
+    low, high = (quantity(end, estimate.unit) for end in (estimate.low, estimate.high))
+    number, _, unit = low.partition(" ")
+    return f"{number if unit and high.endswith(f' {unit}') else low} to {high}"
+
+
 def stretch_rows(stretches: Sequence[LinkStretch]) -> tuple[tuple[str, ...], list[dict[str, str]]]:
-    """Return the columns and rows of a table of stretches; times count from the first of them."""
-    names = ("from", "to", "packets", *STRETCH_COLUMNS.values())
+    """Return the columns and rows of a table of stretches, a row per estimate; times count from the first stretch."""
+    names = ("stretch", "what", "value", "95 % interval")
     begin_ns = stretches[0].start_ns if stretches else 0
     rows = []
     for one in stretches:
-        times = (f"{(t_ns - begin_ns) / 1e9:.3f} s" for t_ns in (one.start_ns, one.end_ns))
-        cells = (_cell(one.estimate(name)) for name in STRETCH_COLUMNS)
-        rows.append(dict(zip(names, (*times, str(one.packets), *cells), strict=True)))
+        start_s, end_s = ((t_ns - begin_ns) / 1e9 for t_ns in (one.start_ns, one.end_ns))
+        cells = [("packets", str(one.packets), "-")]
+        for name, heading in STRETCH_ESTIMATES.items():
+            estimate = one.estimate(name)
+            value = quantity(estimate.value, estimate.unit) if estimate.known else "not known"
+            cells.append((heading, value, interval(estimate)))
+        times = (f"{start_s:.2f} to {end_s:.2f} s", *[""] * len(STRETCH_ESTIMATES))
+        rows += [dict(zip(names, (span, *row), strict=True)) for span, row in zip(times, cells, strict=True)]
     return names, rows
-
-
-def _cell(estimate: Estimate) -> str:
-    """Return a value with its interval, or "not known" with the bound that is known, if any."""
-    low, high = (quantity(end, estimate.unit) for end in (estimate.low, estimate.high))
-    if estimate.known:
-        return f"{quantity(estimate.value, estimate.unit)} [{low} to {high}]"
-    if estimate.value is None and estimate.low is not None:
-        return f"not known (at least {low})"
-    return "not known" if estimate.value is None else f"not known (about {quantity(estimate.value, estimate.unit)})"

@@ -131,13 +131,17 @@ impl Input {
         clippy::redundant_closure_for_method_calls,
         reason = "the method is not general enough in its lifetime"
     )]
-    /// Runs the handlers of pending signals. An exception of theirs ends reading.
+    /// Runs the handlers of pending signals. An exception of theirs, and the end of the interpreter, end reading.
     fn check_signals(&mut self) -> io::Result<()> {
         self.checked = clock();
-        Python::attach(|py| py.check_signals()).map_err(|error| {
-            *locked(&self.progress.interrupt) = Some(error);
-            io::Error::other("interrupted")
-        })
+        match Python::try_attach(|py| py.check_signals()) {
+            Some(Ok(())) => Ok(()),
+            Some(Err(error)) => {
+                *locked(&self.progress.interrupt) = Some(error);
+                Err(io::Error::other("interrupted"))
+            }
+            None => Err(io::Error::other("interrupted")),
+        }
     }
 }
 

@@ -4,8 +4,8 @@
 
 use arrow_array::types::{Float64Type, Int64Type, UInt32Type, UInt64Type};
 use hindflight_engine::{
-    Config, DatagramSummary, EXTERNAL, FlowSummary, Nanos, ProxyCounts, RunSummary,
-    SecondsSummary, SenderCounters,
+    Config, DatagramSummary, EXTERNAL, FlowSummary, Nanos, ProxyCounts, RunSummary, SecondsSummary,
+    SenderCounters,
 };
 use pyo3::PyResult;
 
