@@ -213,5 +213,12 @@ fn filtered_acks_do_not_wait_for_those_that_they_cover() {
         filtered.goodput_bps
     );
     assert!(counts(&filtered).filtered_acks > 1000 && plain.proxy_counts.is_none());
-    assert_eq!(filtered.control_losses, 0);
+    // What the full queue still drops are ACKs with SACK blocks, which are not filtered.
+    assert!(filtered.sender.recoveries > 0);
+    assert!(
+        filtered.control_losses * 10 < plain.control_losses,
+        "{} and {}",
+        filtered.control_losses,
+        plain.control_losses
+    );
 }
