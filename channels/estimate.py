@@ -22,6 +22,10 @@ class Estimate:
     how: str
 
 
+STRETCH_ESTIMATES = ("base_rtt_ns", "rate_bps", "queue_limit_pkts")
+"""What every stretch has an estimate of, known or not."""
+
+
 @dataclass(frozen=True, slots=True)
 class LinkStretch:
     """A link between two steps of its rate or delay, as one flow shows it.

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hindflight.channels.estimate import Estimate, LinkStretch
+from hindflight.channels.estimate import STRETCH_ESTIMATES, Estimate, LinkStretch
 from hindflight.toolkit.errors import ChannelError, MachineError
 from hindflight.toolkit.files import write_whole
 from hindflight.toolkit.schema import SCHEMA_VERSION, conform
@@ -116,7 +116,7 @@ def read_trace(path: Path | str) -> Trace:
     channel = _checked(table, str(path))
     try:
         return Trace(channel, **_note(metadata.get(METADATA_KEY, b"{}")))
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
         raise ChannelError(f"{path}: its metadata cannot be read ({_reason(error)})") from None
 
 
@@ -124,10 +124,7 @@ def _note(text: bytes) -> dict[str, Any]:
     """Return the metadata as arguments of Trace. Raises ValueError, TypeError or AttributeError if it is damaged."""
     note = json.loads(text)
     estimates = _estimates(note.get("estimates", ()))
-    stretches = tuple(
-        LinkStretch(int(one["start_ns"]), int(one["end_ns"]), int(one["packets"]), _estimates(one["estimates"]))
-        for one in note.get("stretches", ())
-    )
+    stretches = tuple(_stretch(one) for one in note.get("stretches", ()))
     unknowns, counts, source = tuple(note.get("unknowns", ())), note.get("counts", {}), note.get("source", {})
     if not all(type(text) is str for text in (*unknowns, *source.values())):
         raise ValueError("a text is missing")
@@ -137,6 +134,19 @@ def _note(text: bytes) -> dict[str, Any]:
         "estimates": estimates, "unknowns": unknowns, "counts": dict(counts), "source": dict(source),
         "stretches": stretches,
     }  # fmt: skip
+
+
+def _stretch(row: dict[str, Any]) -> LinkStretch:
+    """Return a stretch of the metadata. Raises ValueError, TypeError or KeyError if it is damaged."""
+    start_ns, end_ns, packets = (row[name] for name in ("start_ns", "end_ns", "packets"))
+    if not all(type(number) is int for number in (start_ns, end_ns, packets)):
+        raise ValueError("a number of a stretch is not whole")
+    if start_ns > end_ns or packets < 0:
+        raise ValueError("a stretch ends before it begins")
+    stretch = LinkStretch(start_ns, end_ns, packets, _estimates(row["estimates"]))
+    for name in STRETCH_ESTIMATES:
+        stretch.estimate(name)
+    return stretch
 
 
 def _estimates(rows: Sequence[dict[str, Any]]) -> tuple[Estimate, ...]:

@@ -30,9 +30,6 @@ SPREAD = 0.5
 AROUND_PAIRS = 48
 """Busy intervals around one whose median tells its rate apart from that of other times."""
 
-ACKED_AT_ONCE = 2
-"""Full-sized segments of which a receiver acknowledges at least the last (RFC 5681 §4.2)."""
-
 EXACT_SHARE = 0.95
 """Share of busy intervals within RATE_TOLERANCE of those around them, from which they are long enough."""
 
@@ -221,20 +218,22 @@ def _acked_span(delivery: Delivery, stretch: Stretch) -> tuple[int, int] | None:
 
 
 def _most_carried(delivery: Delivery, stretch: Stretch) -> float:
-    """Return the most that was acknowledged within one minimum round trip of a stretch, in bit/s.
+    """Return the most that was carried from one ACK to the first at least a minimum round trip later, in bit/s.
 
-    Of what one ACK reports only the last ACKED_AT_ONCE packets count: one that fills a hole reports, without SACK, all
-    that had arrived behind it long before.
+    What the second ACK reports arrived after the first was sent, or that would have reported it; so it does not matter
+    how many packets an ACK reports, or how long some had waited behind a hole.
     """
     within = np.arange(stretch.first, stretch.after)
     index = within[delivery.acked_ns[within] >= 0]
     order = np.argsort(delivery.acked_ns[index], kind="stable")
     at, sizes = delivery.acked_ns[index][order], delivery.size_bytes[index][order]
-    last = np.searchsorted(at, at, side="right") - 1
-    served = np.cumsum(np.where(last - np.arange(len(at)) < ACKED_AT_ONCE, sizes, 0))
+    served = np.cumsum(sizes)
     before = np.searchsorted(at, at - int(stretch.floor_ns), side="right") - 1
     carried = served - np.where(before >= 0, served[before], 0)
-    return float(carried.max()) * NS_BIT / stretch.floor_ns
+    since = np.where(before >= 0, at[before], int(delivery.t_ns[index].min()))
+    # Packets of one ACK: the last stands for all.
+    last = np.append(np.diff(at) > 0, True)
+    return float((carried / np.maximum(at - since, 1))[last].max()) * NS_BIT
 
 
 def _rate_within(delivery: Delivery, stretch: Stretch) -> Rate | None:
@@ -338,7 +337,7 @@ def _median_around(values: Floats, usable: Bools) -> Floats:
 
 
 def rate_lower_bound(delivery: Delivery, paths: Sequence[Stretch]) -> Rate:
-    """Return a lower bound of the rate: the maximum number of bytes acknowledged within one minimum round trip."""
+    """Return a lower bound of the rate: the most that any path carried."""
     states = []
     for stretch in paths:
         span = _acked_span(delivery, stretch)

@@ -38,8 +38,8 @@ def _rate(delivery: Delivery, link: Link) -> Estimate:
     rate, others = link.rate, int(np.sum(~delivery.from_flow))
     if not rate.known:
         how = (
-            "Lower bound: the maximum that was acknowledged within one minimum round-trip time. Too few packets queued "
-            "at the bottleneck for a measurement of its rate."
+            "Lower bound: the most that was acknowledged per time, over a minimum round trip or longer. Too few "
+            "packets queued at the bottleneck for a measurement of its rate."
         )
         return Estimate("rate_bps", None, rate.low, None, "bit/s", known=False, how=how)
     how = (

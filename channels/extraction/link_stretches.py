@@ -11,7 +11,7 @@ import numpy as np
 
 from hindflight.channels.estimate import Estimate, LinkStretch
 from hindflight.channels.extraction.attribution import QUEUE, Attribution
-from hindflight.channels.extraction.bottleneck import CLOCK_SHARE, MIN_PAIRS, NS_BIT, RATE_TOLERANCE, rtt_ns
+from hindflight.channels.extraction.bottleneck import CLOCK_SHARE, MIN_PAIRS, NS_BIT, RATE_TOLERANCE, Rate, rtt_ns
 from hindflight.channels.extraction.change_points import Floats
 from hindflight.channels.extraction.delivery import Bools, Delivery
 from hindflight.channels.extraction.link import Link, base_rtt_ns, limit_within
@@ -100,7 +100,7 @@ def _rate(link: Link, part: Part, rate: _Measured | None) -> Estimate:
         return Estimate("rate_bps", rate.bps, low, high, "bit/s", known=link.unshared, how=how)
     begun_ns, _, bps = link.rate.states[part[1]]
     if not link.rate.known or begun_ns in link.rate.bounds:
-        how = "Lower bound: the maximum that was acknowledged within one minimum round-trip time."
+        how = "Lower bound: the most that was acknowledged per time, over a minimum round trip or longer."
         return Estimate("rate_bps", None, bps, None, "bit/s", known=False, how=how)
     how = "Assumed to be as before or behind: too few packets queued at the bottleneck for a measurement."
     return Estimate("rate_bps", bps, None, None, "bit/s", known=False, how=how)
@@ -139,6 +139,11 @@ def _base_rtt(
     return Estimate("base_rtt_ns", base, low, high, "ns", known=known and link.unshared, how=how)
 
 
+def _share(rate: Rate) -> float:
+    """Return half the width of the interval of a rate, as a share of it; all of it where the rate was not measured."""
+    return (rate.high - rate.low) / (2 * rate.bps) if rate.known else 1.0
+
+
 def _queue_limit(delivery: Delivery, link: Link, within: Bools, rate: _Measured | None) -> Estimate:
     """Return the limit of the queue, which has one: that of the whole flow."""
     ceiling = link.ceiling
@@ -147,7 +152,7 @@ def _queue_limit(delivery: Delivery, link: Link, within: Bools, rate: _Measured 
         how = f"The queue never filled in the capture; here it held at most {maximum:.0f} packets."
         return Estimate("queue_limit_pkts", None, float(np.floor(maximum)), None, "pkts", known=False, how=how)
     value = float(round(ceiling.limit))
-    share = rate.half_bps / rate.bps if rate is not None else (link.rate.high - link.rate.low) / (2 * link.rate.bps)
+    share = _share(link.rate) if rate is None else rate.half_bps / rate.bps
     half = 1.0 + value * share + abs(ceiling.limit - ceiling.low)
     here = limit_within(delivery, link.all_dropped, within)
     how = (

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from hindflight.channels.estimate import Estimate, LinkStretch
 
-STRETCH_ESTIMATES = {"base_rtt_ns": "base RTT", "rate_bps": "rate", "queue_limit_pkts": "queue limit"}
-"""Estimates of a stretch, and what their rows are called."""
+STRETCH_HEADINGS = {"base_rtt_ns": "base RTT", "rate_bps": "rate", "queue_limit_pkts": "queue limit"}
+"""What the rows of the estimates of a stretch are called."""
 
 
 def quantity(value: float | None, unit: str) -> str:
@@ -46,10 +46,10 @@ def stretch_rows(stretches: Sequence[LinkStretch]) -> tuple[tuple[str, ...], lis
     for one in stretches:
         start_s, end_s = ((t_ns - begin_ns) / 1e9 for t_ns in (one.start_ns, one.end_ns))
         cells = [("packets", str(one.packets), "-")]
-        for name, heading in STRETCH_ESTIMATES.items():
+        for name, heading in STRETCH_HEADINGS.items():
             estimate = one.estimate(name)
             value = quantity(estimate.value, estimate.unit) if estimate.known else "not known"
             cells.append((heading, value, interval(estimate)))
-        times = (f"{start_s:.2f} to {end_s:.2f} s", *[""] * len(STRETCH_ESTIMATES))
+        times = (f"{start_s:.2f} to {end_s:.2f} s", *[""] * len(STRETCH_HEADINGS))
         rows += [dict(zip(names, (span, *row), strict=True)) for span, row in zip(times, cells, strict=True)]
     return names, rows

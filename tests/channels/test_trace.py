@@ -17,6 +17,7 @@ from hindflight.toolkit.errors import ChannelError, HindflightError
 from hindflight.toolkit.schema import SCHEMA_VERSION, arrow_schema, empty_table, table_from_rows
 
 RATE = Estimate("rate_bps", 4e6, 3.9e6, 4.1e6, "bit/s", known=True, how="timed")
+BASE_RTT = Estimate("base_rtt_ns", 5e8, 4.9e8, 5.1e8, "ns", known=True, how="minimum")
 QUEUE = Estimate("queue_limit_pkts", None, 7.0, None, "pkts", known=False, how="never filled")
 
 
@@ -69,7 +70,7 @@ def test_trace_round_trips_through_parquet(tmp_path: Path) -> None:
 
 def test_stretches_round_trip_and_damaged_ones_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "trace.parquet"
-    stretch = LinkStretch(10, 12, 3, (RATE, QUEUE))
+    stretch = LinkStretch(10, 12, 3, (BASE_RTT, RATE, QUEUE))
     write_trace(replace(_trace(list(SOUND)), stretches=(stretch,)), path)
     assert read_trace(path).stretches == (stretch,)
     assert read_trace(path).stretches[0].estimate("rate_bps") == RATE

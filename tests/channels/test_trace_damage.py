@@ -131,6 +131,8 @@ def test_a_table_that_no_replay_could_use_says_why(tmp_path: Path, which: str, c
 
 ESTIMATE = b'{"estimates": [{"name": "x", "value": %s, "low": 1, "high": null, "unit": "", "known": true, "how": ""}]}'
 
+STRETCH = b'{"stretches": [{"start_ns": %s, "end_ns": %s, "packets": 1, "estimates": %s}]}'
+
 
 @pytest.mark.parametrize(
     "note",
@@ -143,6 +145,10 @@ ESTIMATE = b'{"estimates": [{"name": "x", "value": %s, "low": 1, "high": null, "
         b'{"source": {"flow": 3}}',
         ESTIMATE % b'"4"',
         ESTIMATE % b"NaN",
+        STRETCH % (b"Infinity", b"9", b"[]"),
+        STRETCH % (b"4", b"3", b"[]"),
+        STRETCH % (b"4", b"9.5", b"[]"),
+        STRETCH % (b"4", b"9", b"[]"),
         b"\xff\xfe",
     ],
 )

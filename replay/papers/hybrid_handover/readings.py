@@ -136,8 +136,8 @@ _SENT = (
 )
 _BREAKS = "the length of a break"
 _LONGER = (
-    "What the text calls a break of half a second may not be all of the time without a link: with a second more the "
-    "times are those of the paper."
+    "What the text calls a break of half a second may not be all of the time without a link: a second more could "
+    "explain the times of the paper."
 )
 _THIN = Reading(
     "window of 3 KiB, no delayed ACKs",
@@ -162,8 +162,8 @@ EXPERIMENTS: dict[str, Experiment] = {
     "001-C08": _varied(_QUEUE),
     "001-C09": _varied(_QUEUE),
     "001-C10": _varied(
-        "The time of the overflow is that at which CUBIC has filled the queue, so its length sets it: a tenth more is "
-        "enough.",
+        "The time of the overflow is that at which CUBIC has filled the queue, so its length sets it: a tenth more could "
+        "explain it.",
         QUEUE_1100,
     ),
     "001-C11": _varied(_QUEUE, SMALL_HYBLA, also="the window of Hybla"),

@@ -10,6 +10,7 @@ import pytest
 from hindflight.channels.estimate import LinkStretch
 from hindflight.channels.extraction import attribution, bottleneck
 from hindflight.channels.extraction import delivery as _delivery
+from hindflight.channels.extraction import link_stretches as _link_stretches
 from hindflight.channels.extraction.delivery import Delivery
 from hindflight.channels.extraction.link import of_delivery
 from hindflight.channels.extraction.link_stretches import link_stretches
@@ -118,5 +119,22 @@ def test_what_an_ack_that_fills_a_hole_reports_did_not_arrive_at_once() -> None:
     delivery = replace(whole, t_ns=t_ns, acked_ns=acked, covered_ns=acked, ack_t_ns=np.unique(acked))
     delivery = replace(delivery, prompt=_delivery._prompt(acked, acked))
     (only,) = stretches(delivery)
-    # The link carried one packet in 10 ms: four in a round trip, and one more that the ACK reports with the last.
-    assert bottleneck._most_carried(delivery, only) == pytest.approx(5 * OCTETS * 8 / 0.04)
+    # The link carried one packet in 10 ms.
+    assert bottleneck._most_carried(delivery, only) == pytest.approx(OCTETS * 8 / 0.01)
+
+
+def test_an_ack_that_reports_many_packets_hides_none_of_the_rate() -> None:
+    # One packet in 10 ms, and an ACK for every sixteenth: more packets than a round trip has.
+    t_ns = np.arange(320) * 10 * MS
+    acked = (t_ns + BASE_NS).reshape(-1, 16)[:, -1].repeat(16)
+    whole = _busy([10.0] * 320)
+    delivery = replace(whole, t_ns=t_ns, acked_ns=acked, covered_ns=acked, ack_t_ns=np.unique(acked))
+    delivery = replace(delivery, prompt=_delivery._prompt(acked, acked))
+    (only,) = stretches(delivery)
+    assert bottleneck._most_carried(delivery, only) == pytest.approx(OCTETS * 8 / 0.01)
+
+
+def test_a_rate_that_is_only_bounded_leaves_a_finite_limit_of_the_queue() -> None:
+    bounded = bottleneck.Rate(1e6, 1e6, float("inf"), 0, known=False, steady=False, states=((0, 1, 1e6),))
+    assert _link_stretches._share(bounded) == 1.0
+    assert _link_stretches._share(replace(bounded, low=0.9e6, high=1.1e6, known=True)) == pytest.approx(0.1)
