@@ -162,8 +162,8 @@ EXPERIMENTS: dict[str, Experiment] = {
     "001-C08": _varied(_QUEUE),
     "001-C09": _varied(_QUEUE),
     "001-C10": _varied(
-        "The time of the overflow is that at which CUBIC has filled the queue, so its length sets it: a tenth more could "
-        "explain it.",
+        "The time of the overflow is that at which CUBIC has filled the queue, so its length sets it: a tenth more "
+        "could explain it.",
         QUEUE_1100,
     ),
     "001-C11": _varied(_QUEUE, SMALL_HYBLA, also="the window of Hybla"),
