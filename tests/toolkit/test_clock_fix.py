@@ -86,6 +86,28 @@ def test_the_shortest_path_of_a_host_decides(tmp_path: File) -> None:
     assert found.flows.num_rows == 3
 
 
+def test_checksums_are_those_of_the_capture_as_it_is(tmp_path: File) -> None:
+    variant, packets = capture(ONE, true, off_by(-2 * SECOND))
+    damaged = {True: (50, 51, 300), False: (70, 200)}
+    records = list(variant.records)
+    for number in (number for numbers in damaged.values() for number in numbers):
+        side = number in damaged[True]
+        at = [at for at, packet in enumerate(packets) if packet.forward is side][number]
+        frame = bytearray(records[at].data)
+        frame[14 + 20 + 14] ^= 0x5A  # the window
+        if number == 300:
+            frame[14 + 8] ^= 1  # the TTL
+        records[at] = replace(records[at], data=bytes(frame))
+    path = tmp_path / "capture.pcap"
+    path.write_bytes(replace(variant, records=tuple(records)).octets())
+    found, plain = load_capture(path, fix_clock=True), load_capture(path)
+    columns = ["record", "ip_checksum", "tcp_checksum"]
+    as_it_is = plain.segments.select(columns).to_pylist()
+    assert found.segments.select(columns).sort_by("record").to_pylist() == as_it_is
+    (flow,) = found.flows.to_pylist()
+    assert (flow["a2b_corrupted_segments"], flow["b2a_corrupted_segments"]) == (3, 2)
+
+
 def test_drift_is_followed(tmp_path: File) -> None:
     paths = (replace(ONE[0], segments=6000),)
     found, packets = fixed(tmp_path, paths, true, off_by(-SECOND, ppm=1500))
