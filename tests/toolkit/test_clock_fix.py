@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path as File
 
 import pytest
@@ -86,6 +87,28 @@ def test_the_shortest_path_of_a_host_decides(tmp_path: File) -> None:
     assert found.flows.num_rows == 3
 
 
+def test_checksums_are_those_of_the_capture_as_it_is(tmp_path: File) -> None:
+    variant, packets = capture(ONE, true, off_by(-2 * SECOND))
+    damaged = {True: (50, 51, 300), False: (70, 200)}
+    records = list(variant.records)
+    for number in (number for numbers in damaged.values() for number in numbers):
+        side = number in damaged[True]
+        at = [at for at, packet in enumerate(packets) if packet.forward is side][number]
+        frame = bytearray(records[at].data)
+        frame[14 + 20 + 14] ^= 0x5A  # the window
+        if number == 300:
+            frame[14 + 8] ^= 1  # the TTL
+        records[at] = replace(records[at], data=bytes(frame))
+    path = tmp_path / "capture.pcap"
+    path.write_bytes(replace(variant, records=tuple(records)).octets())
+    found, plain = load_capture(path, fix_clock=True), load_capture(path)
+    columns = ["record", "ip_checksum", "tcp_checksum"]
+    as_it_is = plain.segments.select(columns).to_pylist()
+    assert found.segments.select(columns).sort_by("record").to_pylist() == as_it_is
+    (flow,) = found.flows.to_pylist()
+    assert (flow["a2b_corrupted_segments"], flow["b2a_corrupted_segments"]) == (3, 2)
+
+
 def test_drift_is_followed(tmp_path: File) -> None:
     paths = (replace(ONE[0], segments=6000),)
     found, packets = fixed(tmp_path, paths, true, off_by(-SECOND, ppm=1500))
@@ -106,8 +129,16 @@ def test_one_of_two_clocks_is_set(step_ns: int, tmp_path: File) -> None:
     assert set(errors_ns(found, packets)[True]) == {0}
 
 
-@pytest.mark.parametrize("timestamps", [False, True])
-@pytest.mark.parametrize("step_ns", [-3600 * SECOND, 10**9 * SECOND, -(10**9) * SECOND])
+@pytest.mark.parametrize(
+    ("step_ns", "timestamps"),
+    [
+        (-3600 * SECOND, False),
+        (-3600 * SECOND, True),
+        (10**9 * SECOND, True),
+        (-(10**9) * SECOND, False),
+        (-(10**9) * SECOND, True),
+    ],
+)
 def test_a_clock_that_was_set(step_ns: int, timestamps: bool, tmp_path: File) -> None:
     at = START_NS + 2 * SECOND
 
@@ -127,13 +158,111 @@ def test_a_clock_that_was_set(step_ns: int, timestamps: bool, tmp_path: File) ->
     assert packets[records[0] - 2].true_ns < at
 
 
-def test_times_that_are_wrong_for_a_while(tmp_path: File) -> None:
+@pytest.mark.parametrize("step_ns", [-3600 * SECOND, 10**9 * SECOND])
+def test_the_first_flow_with_timestamps_shows_how_much_time_passed(step_ns: int, tmp_path: File) -> None:
+    at = START_NS + 2 * SECOND
+
+    def clock(t_ns: int) -> int:
+        return t_ns + (step_ns if t_ns >= at else 0)
+
+    # The first segment after the step is the SYN of a connection.
+    paths = (Path(), Path(port=40_001, start_ns=2 * SECOND, timestamps=False))
+    found, packets = fixed(tmp_path, paths, clock, clock)
+    errors = {error for side in errors_ns(found, packets).values() for error in side}
+    assert 0 in errors
+    assert max(map(abs, errors)) <= MS
+    (row,) = (row for row in found.issues.to_pylist() if row["kind"] == "clock")
+    assert packets[row["record"] - 1].true_ns == at
+
+
+@pytest.mark.parametrize("timestamps", [False, True])
+@pytest.mark.parametrize("goes_on", [False, True])
+def test_a_pause_is_kept(goes_on: bool, timestamps: bool, tmp_path: File) -> None:
+    """Captures of two days: with a new connection on the second, or one that was idle."""
+    pause_ns = 2 * 86_400 * SECOND
+    if goes_on:
+        path = Path(timestamps=timestamps, pause_ns=pause_ns)
+        found, packets = fixed(tmp_path, (path,), true, true)
+    else:
+        paths = (Path(timestamps=timestamps), Path(port=40_001, start_ns=pause_ns, timestamps=timestamps))
+        found, packets = fixed(tmp_path, paths, true, true)
+    assert {error for side in errors_ns(found, packets).values() for error in side} == {0}
+    plain = load_capture(tmp_path / "capture.pcap")
+    for table in ("segments", "flows", "issues"):
+        assert getattr(found, table).equals(getattr(plain, table)), table
+    (row,) = (row for row in found.issues.to_pylist() if row["kind"] == "clock")
+    assert "jumps ahead by 1727" in row["text"]
+
+
+def test_a_pause_is_kept_where_there_are_two_clocks(tmp_path: File) -> None:
+    paths = (Path(), Path(port=40_001, start_ns=2 * 86_400 * SECOND))
+    found, packets = fixed(tmp_path, paths, true, off_by(-300 * MS))
+    errors = errors_ns(found, packets)
+    assert set(errors[True]) == {0}
+    (error,) = set(errors[False])
+    assert abs(error) <= 18 * MS
+    texts = [row["text"] for row in found.issues.to_pylist() if row["kind"] == "clock"]
+    assert ["jumps ahead" in text for text in texts].count(True) == 1
+    assert ["two clocks" in text for text in texts].count(True) == 1
+
+
+def test_a_step_that_is_not_corrected_remains_an_issue(tmp_path: File) -> None:
+    """A clock that was set back, and a pause after that."""
+    at, pause_ns = START_NS + 2 * SECOND, 3 * 86_400 * SECOND
+
+    def clock(t_ns: int) -> int:
+        return t_ns - (3600 * SECOND if t_ns >= at else 0)
+
+    found, packets = fixed(tmp_path, (Path(), Path(port=40_001, start_ns=pause_ns)), clock, clock)
+    assert {error for side in errors_ns(found, packets).values() for error in side} == {0}
+    rows = [row for row in found.issues.to_pylist() if row["kind"] == "clock"]
+    assert [("set back" in row["text"], "jumps ahead" in row["text"]) for row in rows] == [(True, False), (False, True)]
+    assert packets[rows[1]["record"] - 1].true_ns == START_NS + pause_ns
+
+
+def test_corrections_that_are_not_listed_are_counted(tmp_path: File) -> None:
+    def clock(t_ns: int) -> int:
+        return t_ns - (t_ns - START_NS) // (20 * MS) * 3 * SECOND
+
+    found, _ = fixed(tmp_path, (replace(ONE[0], timestamps=False),), clock, clock)
+    times = found.segments["t_ns"].to_pylist()
+    assert times == sorted(times)
+    texts = [row["text"] for row in found.issues.to_pylist() if row["kind"] == "clock"]
+    assert len(texts) == 101
+    assert all("set back" in text for text in texts[:100])
+    steps = len(set(found.segments["clock_fix_ns"].to_pylist())) - 1
+    assert texts[100] == f"{steps - 100} more corrections like those listed"
+
+
+def test_steps_that_remain_and_are_not_listed_are_counted(tmp_path: File) -> None:
+    def clock(t_ns: int) -> int:
+        since_ns = t_ns - START_NS
+        days = 2 * max(0, (since_ns - SECOND) // (20 * MS))
+        return t_ns + days * 86_400 * SECOND - (5 * SECOND if since_ns >= SECOND // 2 else 0)
+
+    found, packets = fixed(tmp_path, (replace(ONE[0], timestamps=False),), clock, clock)
+    shown = [clock(packet.true_ns) for packet in packets]
+    remain = sum(after - before > 86_400 * SECOND for before, after in pairwise(shown))
+    texts = [row["text"] for row in found.issues.to_pylist() if row["kind"] == "clock"]
+    assert ["set back" in text for text in texts] == [True] + 100 * [False]
+    assert all("jumps ahead" in text for text in texts[1:100])
+    assert texts[100] == f"{remain - 99} more steps of the time; kept as they are"
+
+
+@pytest.mark.parametrize("timestamps", [False, True])
+def test_times_that_are_wrong_for_a_while(timestamps: bool, tmp_path: File) -> None:
     def clock(t_ns: int) -> int:
         return t_ns % SECOND if 2 * SECOND <= t_ns - START_NS < 3 * SECOND else t_ns
 
-    found, packets = fixed(tmp_path, ONE, clock, clock)
-    errors = [error for side in errors_ns(found, packets).values() for error in side]
-    assert max(map(abs, errors)) <= 2 * MS
+    found, packets = fixed(tmp_path, (replace(ONE[0], timestamps=timestamps),), clock, clock)
+    by_time = sorted(
+        (packets[row["record"] - 1].true_ns, row["t_ns"])
+        for row in found.segments.select(["record", "t_ns"]).to_pylist()
+    )
+    errors = [t_ns - true_ns for true_ns, t_ns in by_time]
+    assert max(map(abs, errors)) <= (2 * MS if timestamps else 10 * MS)
+    # Where the time leads back to that before, the clock is right again.
+    assert abs(errors[-1]) <= (2 * MS if timestamps else 0)
     assert len([row for row in found.issues.to_pylist() if row["kind"] == "clock"]) == 2
 
 

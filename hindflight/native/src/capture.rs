@@ -226,7 +226,7 @@ fn open_corrected(
     };
     let mut readers = vec![with(open_reader(paths, progress)?)];
     while readers.len() < fix.cursors() {
-        readers.push(with(open_reader(paths, &aside)?).without_checksums());
+        readers.push(with(open_reader(paths, &aside)?));
     }
     Ok(Corrected::new(readers, fix))
 }

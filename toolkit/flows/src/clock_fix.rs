@@ -1,7 +1,8 @@
 //! Corrects the times of a capture whose clock was set, or that has two clocks: `--fix-clock`.
 //!
 //! [`ClockFix::survey`] reads the capture twice, [`Corrected`] gives its segments with the corrected times and in their
-//! order. Memory depends neither on the length of the capture nor on the difference of the clocks.
+//! order. Memory depends neither on the length of the capture nor on the difference of the clocks; with the number of hosts
+//! that show two clocks it grows to a limit, from which on nothing is corrected.
 
 mod exchange;
 mod flows;
@@ -15,7 +16,7 @@ use std::net::IpAddr;
 
 use hindflight_decoder::{Issue, IssueKind, Reader};
 
-use hosts::HostSurvey;
+use hosts::{HostSurvey, MAX_HOSTS};
 use offsets::{Interval, MAX_STRETCHES, Offsets, Stretch};
 pub use reader::Corrected;
 
@@ -42,6 +43,8 @@ pub struct ClockFix {
     hosts: HashSet<IpAddr>,
     rows: Vec<Row>,
     issues: Vec<Issue>,
+    /// Those past [`MAX_ISSUES`].
+    more_issues: usize,
 }
 
 impl ClockFix {
@@ -52,11 +55,17 @@ impl ClockFix {
     pub fn survey<R: Read, E>(mut open: impl FnMut() -> Result<Reader<R>, E>) -> Result<Self, E> {
         let mut hosts = HostSurvey::default();
         each_segment(open()?, |segment| hosts.push(segment));
-        let behind = hosts.behind();
+        let Some(behind) = hosts.behind() else {
+            return Ok(Self::refused(&format!(
+                "the times of more than {MAX_HOSTS} hosts show two clocks"
+            )));
+        };
         let mut offsets = Offsets::new(&behind);
         each_segment(open()?, |segment| offsets.push(segment));
         let Some(stretches) = offsets.stretches() else {
-            return Ok(Self::refused());
+            return Ok(Self::refused(&format!(
+                "the clocks change more than {MAX_STRETCHES} times, which no clock does"
+            )));
         };
         let mut fix = Self::of(stretches, offsets.corrected().collect());
         if fix.rows.iter().all(|row| row.fix_ns[1] == row.fix_ns[0]) {
@@ -68,12 +77,9 @@ impl ClockFix {
         Ok(fix)
     }
 
-    fn refused() -> Self {
-        let text = format!(
-            "the clocks change more than {MAX_STRETCHES} times, which no clock does; kept as they are"
-        );
+    fn refused(why: &str) -> Self {
         Self {
-            issues: vec![issue(0, text)],
+            issues: vec![issue(0, format!("{why}; kept as they are"))],
             ..Self::default()
         }
     }
@@ -112,15 +118,14 @@ impl ClockFix {
             }
             kept_fix_ns = kept;
         }
+        fix.end_report();
         fix
     }
 
     fn report_step(&mut self, record: u64, by_ns: i64) {
-        let (way, seconds) = (if by_ns > 0 { "back" } else { "ahead" }, by_ns.abs());
-        let text = format!(
-            "the clock was set {way} by {:.6} s; all times from here are corrected",
-            seconds as f64 / 1e9
-        );
+        let (way, seconds) = (if by_ns > 0 { "back" } else { "ahead" }, secs(by_ns));
+        let text =
+            format!("the clock was set {way} by {seconds:.6} s; all times from here are corrected");
         self.report(record, text);
     }
 
@@ -154,6 +159,15 @@ impl ClockFix {
     fn report(&mut self, record: u64, text: String) {
         if self.issues.len() < MAX_ISSUES {
             self.issues.push(issue(record, text));
+        } else {
+            self.more_issues += 1;
+        }
+    }
+
+    fn end_report(&mut self) {
+        if self.more_issues > 0 {
+            let text = format!("{} more corrections like those listed", self.more_issues);
+            self.issues.push(issue(0, text));
         }
     }
 
@@ -199,5 +213,17 @@ fn each_segment<R: Read>(
             push(&captured.segment);
         }
         drop(reader.take_others());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_correction_is_reported() {
+        let mut fix = ClockFix::default();
+        fix.report_step(1, i64::MIN);
+        assert!(fix.issues[0].text.contains("ahead by 9223372036.854776 s"));
     }
 }

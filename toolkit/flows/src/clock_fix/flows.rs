@@ -22,8 +22,10 @@ pub struct FlowClocks {
     pub last_ns: [Option<i64>; 2],
     /// Steps of the clocks before its last segment.
     pub steps: u32,
-    /// By direction, the timestamps since the last step.
+    /// By direction, the timestamps since the last step of its clock.
     pub ticks: [Option<Ticks>; 2],
+    /// By direction, the steps of its clock before its last timestamp.
+    pub ticks_steps: [u32; 2],
 }
 
 /// The first and the last timestamp of a direction, with their times.
@@ -42,6 +44,11 @@ impl Ticks {
         let last = (val, t_ns);
         let first = ticks.map_or(last, |ticks| ticks.first);
         Self { first, last }
+    }
+
+    /// Time of the last one.
+    pub fn last_ns(&self) -> i64 {
+        self.last.1
     }
 
     /// Time of the value `val` by this clock; `None` if its rate is not known, or it runs back.

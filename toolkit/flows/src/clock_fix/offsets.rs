@@ -90,6 +90,48 @@ struct Candidate {
     left: u32,
 }
 
+/// A step of which the timestamps of no connection have shown yet how much time passed.
+#[derive(Clone, Copy, Debug)]
+struct OpenStep {
+    /// The stretch that it began.
+    stretch: usize,
+    /// Last time before it, and first time after it.
+    around_ns: [i64; 2],
+}
+
+impl OpenStep {
+    /// By how much the clock was set, of which the `ticks` before the step show the time of the timestamp `val`, which
+    /// has the time `t_ns` after it; `None` if their rate is not known.
+    ///
+    /// Ahead, the clock may be right and nobody sent for so long. The timestamps contradict this if less than half of
+    /// that time passed by them: the rate is an estimate. An idle time in which they wrap, which is 24 days or more (RFC 7323
+    /// §5.4), is not assumed.
+    fn set_by_ns(&self, ticks: &Ticks, val: u32, t_ns: i64) -> Option<i64> {
+        let shown_ns = ticks.time_of(val)?;
+        let [last_ns, first_ns] = self.around_ns;
+        let step_ns = first_ns.saturating_sub(last_ns);
+        let passed_ns = shown_ns.saturating_sub(ticks.last_ns());
+        if step_ns > 0 && passed_ns >= t_ns.saturating_sub(ticks.last_ns()) / 2 {
+            return Some(0);
+        }
+        Some(t_ns.saturating_sub(shown_ns).min(step_ns))
+    }
+
+    /// By how much the clock was set if nothing shows how much time passed: a clock that went back by its whole step;
+    /// one that went ahead not at all, unless this leads back to where it was before it went back.
+    fn assumed_ns(&self, kept_fix_ns: i64) -> i64 {
+        let [last_ns, first_ns] = self.around_ns;
+        let step_ns = first_ns.saturating_sub(last_ns);
+        if step_ns < 0 {
+            step_ns
+        } else if is_step(last_ns.saturating_add(kept_fix_ns), first_ns) {
+            0
+        } else {
+            kept_fix_ns
+        }
+    }
+}
+
 /// Collects the stretches.
 #[derive(Debug)]
 pub struct Offsets<'a> {
@@ -97,8 +139,10 @@ pub struct Offsets<'a> {
     /// Whether the clock that is kept is the one behind; that of the first host.
     kept: Option<bool>,
     flows: Flows,
+    /// By clock.
     last_ns: [Option<i64>; 2],
-    steps: u32,
+    steps: [u32; 2],
+    open_steps: [Option<OpenStep>; 2],
     stretches: Vec<Stretch>,
     candidate: Option<Candidate>,
 }
@@ -111,7 +155,8 @@ impl<'a> Offsets<'a> {
             kept: None,
             flows: Flows::default(),
             last_ns: [None; 2],
-            steps: 0,
+            steps: [0; 2],
+            open_steps: [None; 2],
             stretches: vec![Stretch {
                 from_record: 0,
                 kept_fix_ns: 0,
@@ -150,21 +195,30 @@ impl<'a> Offsets<'a> {
         let Some(corrected) = self.is_corrected(segment.src) else {
             return;
         };
-        let last_ns = self.last_ns[usize::from(corrected)].replace(segment.t_ns);
+        let clock = usize::from(corrected);
+        let last_ns = self.last_ns[clock].replace(segment.t_ns);
         if let Some(last_ns) = last_ns.filter(|&last_ns| is_step(last_ns, segment.t_ns)) {
-            self.steps += 1;
             self.step(segment, last_ns, corrected);
         }
+        let all_steps = self.steps[0].wrapping_add(self.steps[1]);
         let Some((index, flow)) = self.flows.find(segment) else {
             return;
         };
-        if flow.steps != self.steps {
-            flow.steps = self.steps;
+        if flow.steps != all_steps {
+            flow.steps = all_steps;
             flow.exchanges = Exchanges::default();
-            flow.ticks = [None; 2];
         }
+        let mut set = None;
         if let Some((val, _)) = segment.options.timestamps {
+            let steps = std::mem::replace(&mut flow.ticks_steps[index], self.steps[clock]);
+            let before = flow.ticks[index].take_if(|_| steps != self.steps[clock]);
             flow.ticks[index] = Some(Ticks::with(flow.ticks[index], val, segment.t_ns));
+            if let (Some(open), Some(ticks)) = (self.open_steps[clock], before)
+                && steps.wrapping_add(1) == self.steps[clock]
+            {
+                let by_ns = open.set_by_ns(&ticks, val, segment.t_ns);
+                set = by_ns.map(|by_ns| (open.stretch, by_ns));
+            }
         }
         let answers = flow.exchanges.observe(index, segment);
         if self.is_corrected(segment.dst) == Some(!corrected) {
@@ -174,38 +228,48 @@ impl<'a> Offsets<'a> {
                 self.bound(&answer, by_corrected, answer.records[own]);
             }
         }
+        if let Some((stretch, by_ns)) = set {
+            self.open_steps[clock] = None;
+            self.set(stretch, corrected, by_ns);
+        }
     }
 
     /// Begins a stretch with `segment`, before which the clock was at `last_ns`.
     fn step(&mut self, segment: &Segment, last_ns: i64, corrected: bool) {
-        // The timestamps show how much time passed; without them, none is assumed.
-        let before_it = self.steps - 1;
-        let mut passed = || {
-            let (index, flow) = self.flows.find(segment)?;
-            if flow.steps != before_it {
-                return None;
-            }
-            let (val, _) = segment.options.timestamps?;
-            flow.ticks[index]?.time_of(val)
-        };
-        let passed_ns = passed().map_or(0, |t_ns| t_ns.saturating_sub(last_ns).max(0));
-        let step_ns = segment
-            .t_ns
-            .saturating_sub(last_ns)
-            .saturating_sub(passed_ns);
-        let before = self.stretches[self.stretches.len() - 1];
-        let (kept_fix_ns, step_ns) = if corrected {
-            (before.kept_fix_ns, step_ns)
-        } else {
-            (before.kept_fix_ns.saturating_sub(step_ns), -step_ns)
-        };
+        let clock = usize::from(corrected);
+        self.steps[clock] = self.steps[clock].wrapping_add(1);
         self.candidate = None;
+        let stretch = self.stretches.len();
+        let kept_fix_ns = self.stretches[stretch - 1].kept_fix_ns;
         self.stretches.push(Stretch {
             from_record: segment.record,
             kept_fix_ns,
-            step_ns,
+            step_ns: 0,
             interval: Interval::ALL,
         });
+        let open = OpenStep {
+            stretch,
+            around_ns: [last_ns, segment.t_ns],
+        };
+        self.open_steps[clock] = Some(open);
+        let kept_fix_ns = if corrected { 0 } else { kept_fix_ns };
+        self.set(stretch, corrected, open.assumed_ns(kept_fix_ns));
+    }
+
+    /// Notes that the clock was set by `by_ns` where the stretch of index `stretch` begins.
+    fn set(&mut self, stretch: usize, corrected: bool, by_ns: i64) {
+        if corrected {
+            self.stretches[stretch].step_ns = by_ns;
+            return;
+        }
+        let fix_ns = self.stretches[stretch - 1]
+            .kept_fix_ns
+            .saturating_sub(by_ns);
+        let more_ns = fix_ns.saturating_sub(self.stretches[stretch].kept_fix_ns);
+        self.stretches[stretch].step_ns = by_ns.saturating_neg();
+        for later in &mut self.stretches[stretch..] {
+            later.kept_fix_ns = later.kept_fix_ns.saturating_add(more_ns);
+        }
     }
 
     /// Narrows the interval by an answer; `record` is the segment of the corrected clock in the exchange.
@@ -245,5 +309,33 @@ impl<'a> Offsets<'a> {
             self.candidate = None;
             self.stretches.push(stretch);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::hosts::segment;
+    use super::*;
+
+    /// The stretches of a capture with these times, all from one host.
+    fn stretches(times_ns: &[i64]) -> Vec<Stretch> {
+        let behind = BTreeMap::new();
+        let mut offsets = Offsets::new(&behind);
+        for (record, &t_ns) in (1..).zip(times_ns) {
+            offsets.push(&segment(record, t_ns, 1, 2));
+        }
+        offsets.stretches().expect("few stretches").to_vec()
+    }
+
+    #[test]
+    fn the_longest_step_does_not_overflow() {
+        let found = stretches(&[i64::MAX, i64::MIN, i64::MIN + 1]);
+        assert_eq!(found.len(), 2);
+        assert_eq!(
+            (found[1].step_ns, found[1].kept_fix_ns),
+            (i64::MAX, i64::MAX)
+        );
+        let found = stretches(&[i64::MIN, i64::MAX]);
+        assert_eq!((found[1].step_ns, found[1].kept_fix_ns), (0, 0));
     }
 }

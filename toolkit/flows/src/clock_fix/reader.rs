@@ -10,7 +10,7 @@ use hindflight_decoder::{
     CaptureHeader, Captured, Issue, IssueKind, OtherPacket, Reader, Segment, Tally,
 };
 
-use super::ClockFix;
+use super::{ClockFix, is_step};
 
 /// Most octets of the options of a TCP header (RFC 9293 §3.1).
 const MAX_OPTION_BYTES: usize = 40;
@@ -26,6 +26,21 @@ struct Head {
     options_bytes: usize,
 }
 
+impl Head {
+    fn new(captured: &Captured<'_>, fix_ns: i64) -> Self {
+        let mut head = Self {
+            segment: captured.segment,
+            fix_ns,
+            options: [0; MAX_OPTION_BYTES],
+            options_bytes: captured.options_other.len().min(MAX_OPTION_BYTES),
+        };
+        head.segment.t_ns = head.segment.t_ns.saturating_add(fix_ns);
+        head.options[..head.options_bytes]
+            .copy_from_slice(&captured.options_other[..head.options_bytes]);
+        head
+    }
+}
+
 struct Cursor<R: Read> {
     reader: Reader<R>,
     head: Option<Head>,
@@ -38,8 +53,50 @@ pub struct Corrected<R: Read> {
     cursors: Vec<Cursor<R>>,
     /// The segment that was returned last.
     current: Option<Head>,
-    fix_given: bool,
-    issues_given: usize,
+    steps: Steps,
+}
+
+/// Which steps of the clocks remain in the corrected times, and the issues of the decoder that say so.
+#[derive(Default)]
+struct Steps {
+    /// By clock, the last time as captured and as corrected.
+    last_ns: [Option<(i64, i64)>; 2],
+    /// Issues of the decoder that are judged.
+    judged: usize,
+    /// Those that the caller has yet to take.
+    issues: Vec<Issue>,
+    /// Steps that remain, of which the decoder has counted the issue only.
+    more: u64,
+}
+
+impl Steps {
+    /// Processes the next segment of the file, which is of `clock`, with `all` issues of the decoder up to it. Where
+    /// there are two clocks, `shared`, a step in the file may be the way from one to the other.
+    #[inline]
+    fn push(&mut self, (clock, shared): (usize, bool), t_ns: i64, fix_ns: i64, all: &[Issue]) {
+        let fixed_ns = t_ns.saturating_add(fix_ns);
+        let last = self.last_ns[clock].replace((t_ns, fixed_ns));
+        let steps = last.map(|last| (is_step(last.0, t_ns), is_step(last.1, fixed_ns)));
+        // Between segments without a step, another packet has a time of its own.
+        let remains = steps.map_or(!shared, |(was, is)| is || !(was || shared));
+        let listed = all.len() > self.judged && self.judge(all, remains);
+        if !listed && steps == Some((true, true)) {
+            self.more += 1;
+        }
+    }
+
+    /// Keeps those of the issues that are not judged yet which remain. Returns whether any is about the clock.
+    #[cold]
+    fn judge(&mut self, all: &[Issue], remains: bool) -> bool {
+        let new = &all[self.judged..];
+        let kept = |issue: &&Issue| {
+            // The decoder's count of further ones, without a record, includes those that are corrected.
+            issue.kind != IssueKind::Clock || (remains && issue.record != 0)
+        };
+        self.issues.extend(new.iter().filter(kept).cloned());
+        self.judged = all.len();
+        new.iter().any(|issue| issue.kind == IssueKind::Clock)
+    }
 }
 
 impl<R: Read> Corrected<R> {
@@ -51,8 +108,7 @@ impl<R: Read> Corrected<R> {
             fix,
             cursors: readers.into_iter().map(cursor).collect(),
             current: None,
-            fix_given: false,
-            issues_given: 0,
+            steps: Steps::default(),
         }
     }
 
@@ -97,23 +153,26 @@ impl<R: Read> Corrected<R> {
             let Some(captured) = reader.next_segment() else {
                 return reader.ended();
             };
-            if shared && self.fix.clock_of(captured.segment.src) != clock {
+            let segment = captured.segment;
+            let of = if shared {
+                self.fix.clock_of(segment.src)
+            } else {
+                0
+            };
+            let fix_ns = self.fix.fix_ns(of, segment.record);
+            if of == clock {
+                *head = Some(Head::new(&captured, fix_ns));
+            }
+            if clock == 0 {
+                self.steps
+                    .push((of, shared), segment.t_ns, fix_ns, reader.issues());
+            }
+            if of != clock {
                 left -= 1;
                 if left == 0 {
                     return false;
                 }
-                continue;
             }
-            let mut next = Head {
-                segment: captured.segment,
-                fix_ns: self.fix.fix_ns(clock, captured.segment.record),
-                options: [0; MAX_OPTION_BYTES],
-                options_bytes: captured.options_other.len().min(MAX_OPTION_BYTES),
-            };
-            next.segment.t_ns = next.segment.t_ns.saturating_add(next.fix_ns);
-            next.options[..next.options_bytes]
-                .copy_from_slice(&captured.options_other[..next.options_bytes]);
-            *head = Some(next);
         }
         true
     }
@@ -154,17 +213,26 @@ impl<R: Read> Corrected<R> {
         others
     }
 
-    /// The issues since the last call. Those about the clock are about what was corrected.
+    /// The issues since the last call. Of those about the clock, only the steps that remain in the corrected times.
     pub fn take_issues(&mut self) -> Vec<Issue> {
-        let mut rows = Vec::new();
-        if !std::mem::replace(&mut self.fix_given, true) {
-            rows.append(&mut self.fix.issues);
+        let mut rows = std::mem::take(&mut self.fix.issues);
+        let reader = &self.cursors[0].reader;
+        let ended = reader.ended();
+        if self.fix.rows.is_empty() {
+            rows.extend_from_slice(&reader.issues()[self.steps.judged..]);
+            self.steps.judged = reader.issues().len();
+        } else if ended {
+            // After the last segment.
+            self.steps.judge(reader.issues(), true);
         }
-        let all = self.cursors[0].reader.issues();
-        let corrected = !self.fix.rows.is_empty();
-        let kept = |issue: &&Issue| !(corrected && issue.kind == IssueKind::Clock);
-        rows.extend(all[self.issues_given..].iter().filter(kept).cloned());
-        self.issues_given = all.len();
+        rows.append(&mut self.steps.issues);
+        let more = std::mem::take(&mut self.steps.more);
+        if more > 0 && ended {
+            let text = format!("{more} more steps of the time; kept as they are");
+            rows.push(super::issue(0, text));
+        } else {
+            self.steps.more = more;
+        }
         rows
     }
 }
