@@ -270,7 +270,7 @@ impl<'a, T: Tap> World<'a, T> {
             node => {
                 let passed = node.passes();
                 self.network.exchange(node, number, came, now);
-                if passed != node.passes() {
+                if !passed && node.passes() {
                     self.unsplit(number);
                 }
             }
