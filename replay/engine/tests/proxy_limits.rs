@@ -198,3 +198,15 @@ fn a_connection_onward_that_nobody_answers_is_given_up_after_the_pending_time() 
     assert_eq!(flow.reset_ns, Some(5_010_000_000));
     assert_eq!(flow.proxy_lost_bytes, Some(20_000));
 }
+
+#[test]
+fn flows_that_a_limit_counts_together_agree_on_it() {
+    let mut config = flows(&limited("pass"), &[0, 1]);
+    let limit = config.flows[1].proxies[0].limit.as_mut().expect("limited");
+    limit.max_connections = 2;
+    let errors = config.validate().expect_err("1 and 2 connections");
+    assert_eq!(
+        errors.to_string(),
+        r#"flows[1].proxies[0].limit: LimitDiffers { limit: "p" }"#
+    );
+}
