@@ -412,7 +412,8 @@ impl Proxy {
             slot.ack = self.downstream.ack_for(self.requested_to);
             if slot.payload_bytes > 0 {
                 self.forwarded_to = self.forwarded_to.max(slot.end());
-                if let Some(damage) = &self.damage {
+                if let Some(damage) = &mut self.damage {
+                    damage.forget(self.downstream.snd_una());
                     damage.mark(slot);
                 }
             }
