@@ -90,7 +90,7 @@ def verdicts_on(source: Path, flow: int | None) -> Verdicts:
             found += _channel(chosen, tables.workspace)
         except ChannelError as error:
             without_channel = str(error)
-        found += _proxy(chosen, shortened=any(one.verdict in CHANGED for one in found))
+        found += _proxy(chosen, changed=any(one.verdict in CHANGED for one in found))
         if chosen.row["vantage"] != "sender":
             found = [replace(one, probability=None) for one in found]
         start_ns = int(chosen.row["start_ns"])
@@ -128,10 +128,10 @@ def _vantage(flow: Flow) -> Verdict:
     return _verdict("vantage", str(row["vantage"]), (first, first), int(row["start_ns"]), evidence)
 
 
-def _proxy(flow: Flow, *, shortened: bool) -> Iterator[Verdict]:
+def _proxy(flow: Flow, *, changed: bool) -> Iterator[Verdict]:
     from hindflight.proxy_signs import proxy_signs
 
-    for sign in proxy_signs(flow, shortened=shortened):
+    for sign in proxy_signs(flow, changed=changed):
         yield _verdict("proxy", sign.name, sign.packets, sign.t_ns, sign.evidence)
 
 

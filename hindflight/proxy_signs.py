@@ -10,10 +10,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from hindflight.toolkit.captured_flow import Flow
+
+SYN, RST = 2, 4
 
 NEARER = 0.5
 """Minimum round trip of data, as a share of that of the handshake, below which another host answers the data."""
+
+FIRST_ANSWERS = 3
+"""So many of the first ACKs of data must have the other TTL: a path that changes later does not change these."""
+
+NEARLY_ALL = 0.95
+"""Share of the ACKs of data that must have it: a single packet can have come another way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,26 +36,17 @@ class ProxySign:
     evidence: str
 
 
-def proxy_signs(flow: Flow, *, shortened: bool) -> Iterator[ProxySign]:
-    """Yield the signs in one flow. `shortened`: the path changed, which shortens round trips, too."""
+def proxy_signs(flow: Flow, *, changed: bool) -> Iterator[ProxySign]:
+    """Yield the signs in one flow. `changed`: the path changed, which explains another TTL and shorter round trips."""
+    if changed:
+        return
     import pyarrow.compute as pc
 
     row, segments = flow.row, flow.tables["segments"]
     back = segments.filter(pc.not_equal(segments["direction"].cast("string"), flow.direction))
-    syns = pc.not_equal(pc.bit_wise_and(back["flags"].cast("int32"), 2), 0)
-    answers, later = back.filter(syns), back.filter(pc.and_(pc.invert(syns), pc.greater(back["ack"], 1)))
-    if answers.num_rows and later.num_rows:
-        there = int(answers["ttl"][0].as_py())
-        others = later.filter(pc.not_equal(later["ttl"], there))
-        if others.num_rows:
-            evidence = (
-                f"the handshake's answer has TTL {there}, {others.num_rows} of {later.num_rows} later ones another: "
-                f"{others['ttl'][0].as_py()} in packet {others['record'][0].as_py()}"
-            )
-            packets = answers["record"][0].as_py(), others["record"][0].as_py()
-            yield ProxySign("another TTL", packets, int(others["t_ns"][0].as_py()), evidence)
+    yield from _another_ttl(back)
     handshake_ns, least_ns = row["handshake_rtt_ns"], row[f"{flow.direction}_rtt_min_ns"]
-    if shortened or row["vantage"] != "sender" or not handshake_ns or not least_ns:
+    if row["vantage"] != "sender" or not handshake_ns or not least_ns:
         return
     if least_ns < NEARER * handshake_ns:
         timed = back.filter(pc.equal(back["rtt_ns"], least_ns))
@@ -56,3 +57,30 @@ def proxy_signs(flow: Flow, *, shortened: bool) -> Iterator[ProxySign]:
         )
         at = int(timed["t_ns"][0].as_py()) if timed.num_rows else int(row["start_ns"])
         yield ProxySign("local ACKs", (packet, packet), at, evidence)
+
+
+def _another_ttl(back: pa.Table) -> Iterator[ProxySign]:
+    """The ACKs of data come from another host than the answer of the handshake: from the first one on, with one TTL.
+
+    A reset does not count, which a host on the way may have sent in the name of another.
+    """
+    import pyarrow.compute as pc
+
+    def has(flag: int) -> pa.ChunkedArray:
+        return pc.not_equal(pc.bit_wise_and(back["flags"].cast("int32"), flag), 0)
+
+    answers = back.filter(has(SYN))
+    later = back.filter(pc.and_(pc.invert(has(SYN | RST)), pc.greater(back["ack"], 1)))
+    if not answers.num_rows or later.num_rows < FIRST_ANSWERS:
+        return
+    there, other = (int(table["ttl"][0].as_py()) for table in (answers, later))
+    others = later.filter(pc.equal(later["ttl"], other))
+    first = set(later["ttl"][:FIRST_ANSWERS].to_pylist())
+    if other == there or first != {other} or others.num_rows < NEARLY_ALL * later.num_rows:
+        return
+    record, at = others["record"][0].as_py(), int(others["t_ns"][0].as_py())
+    evidence = (
+        f"the handshake's answer has TTL {there}, {others.num_rows} of {later.num_rows} later ones have {other}, "
+        f"from packet {record} on"
+    )
+    yield ProxySign("another TTL", (answers["record"][0].as_py(), record), at, evidence)

@@ -140,7 +140,7 @@ def _captured_sender(workspace: Workspace, flow: Flow) -> CapturedSender:
         sent=sent,
         input_name=source.name,
         input_sha256=source.sha256,
-        proxy_signs={one.name: one.evidence for one in proxy_signs(flow, shortened=False)},
+        proxy_signs={one.name: one.evidence for one in proxy_signs(flow, changed=False)},
     )
     waits, writes = waits_of(sent), captured_writes(sent)
     steady = writes is not None and writes.steady

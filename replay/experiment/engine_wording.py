@@ -193,6 +193,7 @@ _TEXTS = {
     "no_flows": "there must be at least one flow",
     "same_node": "is the sending node",
     "pool_differs": "connections that share a memory need the same node and the same receive_buffer",
+    "limit_differs": "connections that a limit counts together need the same node and the same limit",
     "proxy_order": "proxies must follow the order of the path, one per node",
     "filter_without_drop_tail": "ACKs are filtered in a drop-tail queue; the link towards the sender has another one",
     "parameters_without_variant": "a proxy without a variant takes the flow's, with its parameters",

@@ -192,11 +192,10 @@ def _assumptions(choice: Choice, writes: CapturedWrites | None) -> tuple[str, ..
 
 
 def _proxied_already(signs: Mapping[str, str], *, changed: bool) -> Iterator[str]:
-    """Say that the capture shows a proxy. A path that changed shortens round trips, too."""
-    for sign, evidence in signs.items():
-        if sign != "local ACKs" or not changed:
-            yield PROXIED_ALREADY.format(evidence=evidence)
-            return
+    """Say that the capture shows a proxy. A path that changed has such signs without one."""
+    evidence = next(iter(signs.values()), None)
+    if evidence is not None and not changed:
+        yield PROXIED_ALREADY.format(evidence=evidence)
 
 
 def known_value(trace: Trace, name: str) -> Value | None:

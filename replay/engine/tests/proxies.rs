@@ -294,6 +294,13 @@ fn a_move_loses_the_state_or_takes_the_time_of_its_transfer() {
     let lost = moves("");
     assert_eq!(lost.reset_ns, Some(2_000_000_000));
     assert!(lost.proxy_lost_bytes > Some(0) && !lost.completed);
+    // A proxy that restarts meanwhile has nothing left to take anywhere.
+    let restart = faulty(&format!(
+        r#"{UNQUEUED}, "faults": [{{"at_ns": 2000000000, "kind": "move", "transfer_ns": 30000000000}},
+            {{"at_ns": 3000000000, "kind": "restart"}}]"#
+    ));
+    let reset = restart.reset_ns.expect("it was reset");
+    assert!((3_000_000_000..20_000_000_000).contains(&reset), "{reset}");
     let still = faulty(UNQUEUED);
     let short = moves(r#", "transfer_ns": 100000000"#);
     let long = moves(r#", "transfer_ns": 1000000000"#);

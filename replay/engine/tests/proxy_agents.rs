@@ -100,7 +100,13 @@ fn spoofing_acknowledges_what_arrives_and_retransmits_it_itself() {
 
 /// A transfer of 2 MB past an agent of `keys`: 2 Mbit/s, then a link of 10 ms that loses this share of its packets.
 fn lossy(keys: &str, per: f64) -> FlowSummary {
-    let stack = r#""min_rto_ns": 1000000000, "retry_limit": 3, "delayed_ack": false"#;
+    lossy_with("", keys, per)
+}
+
+/// The same with more keys of its stack.
+fn lossy_with(stack: &str, keys: &str, per: f64) -> FlowSummary {
+    let stack =
+        format!(r#""min_rto_ns": 1000000000, "retry_limit": 3, "delayed_ack": false{stack}"#);
     let flow = format!(r#""size_bytes": 2000000, "stack": {{{stack}}}"#);
     let mut config = config(&flow, keys);
     config.duration_ns = 600_000_000_000;
@@ -176,6 +182,19 @@ fn caches_of_few_packets_still_deliver_everything() {
     }
 }
 
+#[test]
+fn a_spoofing_cache_that_no_handshake_announces_is_not_exceeded() {
+    let stack = r#", "handshake": false, "sack": false, "initial_window_pkts": 10"#;
+    for pkts in [1, 2, 5] {
+        let keys = format!(r#""kind": "spoofing", "receive_buffer": {{"pkts": {pkts}}}"#);
+        let flow = lossy_with(stack, &keys, 0.0);
+        assert!(flow.completed, "{pkts}");
+        // Nothing gets lost: duplicate ACKs would be false.
+        assert_eq!(flow.sender.retransmissions, 0, "{pkts}");
+        assert!(lossy_with(stack, &keys, 0.02).completed, "{pkts}");
+    }
+}
+
 /// Two greedy flows over a slow way back, one of them with ACKs filtered at the receiver's end of it.
 fn asymmetric(policies: &str) -> Config {
     let mut config = config(r#""dscp": 0"#, policies);
@@ -221,4 +240,13 @@ fn filtered_acks_do_not_wait_for_those_that_they_cover() {
         filtered.control_losses,
         plain.control_losses
     );
+}
+
+#[test]
+fn a_filter_that_filters_nothing_counts_nothing() {
+    let mut config = asymmetric(r#""kind": "ack_filter""#);
+    // One segment: its ACK meets no other.
+    config.flows[0].size_bytes = Some(1000);
+    let flow = run(&config, 1).expect("valid").flows[0].clone();
+    assert_eq!(flow.proxy_counts, Some(ProxyCounts::default()));
 }

@@ -76,10 +76,12 @@ fn a_refused_syn_is_answered_with_a_reset() {
 /// Links without a rate do not let one flow delay another: what passes unsplit must come to what it would without a proxy.
 #[test]
 fn a_connection_that_passes_unsplit_is_the_one_without_a_proxy() {
-    let mut config = flows(&limited("pass"), &[0, 1]);
+    // Both times are longer than what the split connection needs, and shorter than the one that passes lives.
+    let times = r#""idle_timeout_ns": 100000000, "pending_timeout_ns": 50000000"#;
+    let mut config = flows(&format!("{}, {times}", limited("pass")), &[0, 1]);
     // A second proxy further on takes the passed connection for one with its stack.
     let passed = run(&config, 1).expect("valid").flows[1].clone();
-    assert_eq!(counts(&passed).unsplit, 1);
+    assert_eq!((counts(&passed).unsplit, counts(&passed).timeouts), (1, 0));
     config.flows[1].proxies.clear();
     let whole = run(&config, 1).expect("valid").flows[1].clone();
     let same = FlowSummary {
@@ -124,6 +126,40 @@ fn a_proxy_behind_one_that_passes_a_connection_splits_it() {
 }
 
 #[test]
+fn a_proxy_that_fails_keeps_what_passed_it_unsplit_where_it_is() {
+    let mut config = flows(&limited("pass"), &[0, 1]);
+    // The first six segments arrive at 61 ms, the next ones would at 101 ms.
+    config.flows[1].proxies[0].faults =
+        serde_json::from_str(r#"[{"at_ns": 75000000, "kind": "failure"}]"#).expect("well-formed");
+    config.duration_ns = 3_000_000_000;
+    let flow = run(&config, 1).expect("valid").flows[1].clone();
+    assert_eq!((flow.delivered_bytes, flow.completed), (6000, false));
+    assert_eq!(flow.proxy_lost_bytes, Some(0));
+}
+
+#[test]
+fn a_refused_connection_is_refused_again_when_the_reset_was_lost() {
+    let mut config = flows(&limited("refuse"), &[0, 1, 5000]);
+    // The first packet back is the SYN-ACK of the first flow, the second one the reset.
+    let back = &mut config.path.links[0].reverse;
+    back.loss = serde_json::from_str(
+        r#"{"kind": "trace", "mode": "replayed", "positions": [1], "known_pkts": 1000000, "block_pkts": 1, "late": []}"#,
+    )
+    .expect("well-formed");
+    back.loss_applies_to = hindflight_engine::LossScope::All;
+    let summary = run(&config, 1).expect("valid");
+    let [first, second, third] = &summary.flows[..] else {
+        panic!("three flows");
+    };
+    assert!(first.completed && third.completed);
+    // The place is free when the SYN comes again after a second.
+    assert_eq!((second.established_ns, counts(second).refused), (None, 1));
+    let reset = second.reset_ns.expect("it was reset");
+    assert!((1_011_000_000..1_100_000_000).contains(&reset), "{reset}");
+    assert_eq!(second.proxy_lost_bytes, Some(0));
+}
+
+#[test]
 fn an_idle_connection_is_reset_and_makes_room() {
     let idle = format!(r#"{}, "idle_timeout_ns": 300000000"#, limited("refuse"));
     let mut config = flows(&idle, &[0, 2000]);
@@ -161,4 +197,16 @@ fn a_connection_onward_that_nobody_answers_is_given_up_after_the_pending_time() 
     assert_eq!(counts(&flow).timeouts, 1);
     assert_eq!(flow.reset_ns, Some(5_010_000_000));
     assert_eq!(flow.proxy_lost_bytes, Some(20_000));
+}
+
+#[test]
+fn flows_that_a_limit_counts_together_agree_on_it() {
+    let mut config = flows(&limited("pass"), &[0, 1]);
+    let limit = config.flows[1].proxies[0].limit.as_mut().expect("limited");
+    limit.max_connections = 2;
+    let errors = config.validate().expect_err("1 and 2 connections");
+    assert_eq!(
+        errors.to_string(),
+        r#"flows[1].proxies[0].limit: LimitDiffers { limit: "p" }"#
+    );
 }

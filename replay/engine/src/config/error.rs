@@ -201,6 +201,8 @@ pub enum ConfigErrorKind {
     ProxyOrder,
     /// The connections of a shared memory differ in its node or its size.
     PoolDiffers { pool: String },
+    /// The connections that a limit counts differ in its node or its values.
+    LimitDiffers { limit: String },
     /// A shared memory has no packet for each of its connections.
     PoolTooSmall {
         connections: usize,

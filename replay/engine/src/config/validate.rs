@@ -81,6 +81,7 @@ impl Config {
             flow.validate(&root.key("flows").index(i), self, tree);
         }
         self.validate_pools(&root.key("flows"));
+        self.validate_limits(&root.key("flows"));
         for (i, datagrams) in self.datagrams.iter().enumerate() {
             datagrams.validate(&root.key("datagrams").index(i), self, tree);
         }

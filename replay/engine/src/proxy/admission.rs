@@ -64,6 +64,8 @@ pub enum Decision {
 #[derive(Debug)]
 pub struct Admission {
     gate: Option<(Arc<Gate>, BeyondLimit)>,
+    /// What the first SYN decided.
+    decision: Option<Decision>,
     idle_timeout: Nanos,
     pending_timeout: Nanos,
     /// It counts as one of the gate's.
@@ -86,6 +88,7 @@ impl Admission {
     ) -> Self {
         Self {
             gate,
+            decision: None,
             idle_timeout: idle.unwrap_or(NEVER),
             pending_timeout: pending.unwrap_or(NEVER),
             is_counted: false,
@@ -97,16 +100,20 @@ impl Admission {
         }
     }
 
-    /// A SYN arrives: whether there is a place for its connection.
+    /// A SYN arrives: whether there is a place for its connection. What the first one decides holds for those that come again.
     pub fn decide(&mut self) -> Decision {
+        let decision = self.decision.unwrap_or_else(|| self.enter());
+        self.decision = Some(decision);
+        decision
+    }
+
+    fn enter(&mut self) -> Decision {
         let Some((gate, beyond)) = &self.gate else {
             return Decision::Split;
         };
-        if self.is_counted || gate.enter() {
-            self.is_counted = true;
-            return Decision::Split;
-        }
+        self.is_counted = gate.enter();
         match beyond {
+            _ if self.is_counted => Decision::Split,
             BeyondLimit::Refuse => Decision::Refuse,
             BeyondLimit::Pass => Decision::Pass,
         }
@@ -177,10 +184,10 @@ mod tests {
     #[test]
     fn a_full_gate_opens_again_when_few_enough_connections_are_left() {
         let gate = Gate::new(&limit(4, Some(2)));
-        let mut all: Vec<Admission> = (0..6)
+        let mut all: Vec<Admission> = (0..7)
             .map(|_| Admission::new(Some((Arc::clone(&gate), BeyondLimit::Refuse)), [None; 2]))
             .collect();
-        let decisions: Vec<Decision> = all.iter_mut().map(Admission::decide).collect();
+        let decisions: Vec<Decision> = all[..6].iter_mut().map(Admission::decide).collect();
         assert_eq!(decisions[..4], [Decision::Split; 4]);
         assert_eq!(decisions[4..], [Decision::Refuse; 2]);
         // A SYN that comes again counts once.
@@ -188,7 +195,9 @@ mod tests {
         all[0].note_state(true, true);
         assert_eq!(all[4].decide(), Decision::Refuse);
         all[1].note_state(true, true);
-        assert_eq!(all[4].decide(), Decision::Split);
+        // What has been decided stays so.
+        assert_eq!(all[4].decide(), Decision::Refuse);
+        assert_eq!(all[6].decide(), Decision::Split);
     }
 
     #[test]

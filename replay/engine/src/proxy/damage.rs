@@ -2,15 +2,20 @@
 //!
 //! Does not depend on connections.
 
+use std::collections::VecDeque;
+
 use crate::tcp::reassembly::Reassembly;
 use crate::tcp::segment::Segment;
 
 /// Octets whose first copy that arrived was damaged.
+///
+/// Deviation: a segment says how many of its octets are damaged, and not which: they count as its first ones.
 #[derive(Debug, Default)]
 pub struct Damage {
     /// Octets that have arrived, damaged or not.
     arrived: Reassembly,
-    damaged: Vec<(u64, u64)>,
+    /// Disjoint ranges in order.
+    damaged: VecDeque<(u64, u64)>,
 }
 
 impl Damage {
@@ -23,7 +28,7 @@ impl Damage {
         if end > segment.seq && !self.arrived.holds(segment.seq, end) {
             let new = self.arrived.insert(segment.seq, end);
             if new {
-                self.damaged.push((segment.seq, end));
+                self.damage(segment.seq, end);
             }
         }
         self.arrived.insert(segment.seq, segment.end());
@@ -31,29 +36,47 @@ impl Damage {
 
     /// What is stored in `left..right` is damaged.
     pub fn damage(&mut self, left: u64, right: u64) {
-        if right > left {
-            self.damaged.push((left, right));
+        if right <= left {
+            return;
+        }
+        let first = self.damaged.partition_point(|range| range.1 < left);
+        let behind = self.damaged.partition_point(|range| range.0 <= right);
+        let merged = (first..behind).fold((left, right), |all, at| {
+            let range = self.damaged[at];
+            (all.0.min(range.0), all.1.max(range.1))
+        });
+        if first < behind {
+            self.damaged[first] = merged;
+            self.damaged.drain(first + 1..behind);
+        } else {
+            self.damaged.insert(first, merged);
+        }
+    }
+
+    /// Octets below `una` leave no more.
+    pub fn forget(&mut self, una: u64) {
+        while self.damaged.front().is_some_and(|range| range.1 <= una) {
+            self.damaged.pop_front();
         }
     }
 
     /// Marks a segment made of what is stored.
     pub fn mark(&self, segment: &mut Segment) {
-        let end = segment.end();
-        let of_segment = self
-            .damaged
-            .iter()
-            .filter(|range| range.0 < end && range.1 > segment.seq);
-        let damaged = of_segment.map(|range| range.1.min(end)).max();
-        segment.damaged_bytes = damaged.map_or(0, |to| (to - segment.seq) as u16);
+        segment.damaged_bytes = self.between(segment.seq, segment.end()) as u16;
     }
 
     /// Damaged octets below `end`.
     pub fn bytes(&self, end: u64) -> u64 {
-        let mut all = Reassembly::default();
-        for &(left, right) in self.damaged.iter().filter(|range| range.0 < end) {
-            all.insert(left, right.min(end));
-        }
-        all.octets()
+        self.between(0, end)
+    }
+
+    fn between(&self, left: u64, right: u64) -> u64 {
+        let first = self.damaged.partition_point(|range| range.1 <= left);
+        let ranges = self.damaged.range(first..);
+        ranges
+            .take_while(|range| range.0 < right)
+            .map(|range| range.1.min(right) - range.0.max(left))
+            .sum()
     }
 }
 
@@ -92,5 +115,25 @@ mod tests {
             segment.damaged_bytes
         };
         assert_eq!([1, 1001, 2001, 3001].map(marked), [0, 1000, 500, 0]);
+    }
+
+    #[test]
+    fn adjacent_ranges_are_one_and_those_that_have_left_are_forgotten() {
+        let mut damage = Damage::default();
+        for n in 0..100 {
+            damage.note_arrival(&segment(1 + 1000 * n, 1000, 1000));
+        }
+        damage.damage(300_001, 301_001);
+        damage.damage(299_001, 300_501);
+        assert_eq!(damage.damaged, [(1, 100_001), (299_001, 301_001)]);
+        damage.damage(50_001, 299_001);
+        assert_eq!(damage.damaged, [(1, 301_001)]);
+        damage.damage(400_001, 400_101);
+        damage.forget(301_001);
+        assert_eq!(damage.damaged, [(400_001, 400_101)]);
+        // Exactly these octets, not all before them.
+        let mut behind = segment(399_501, 1000, 0);
+        damage.mark(&mut behind);
+        assert_eq!(behind.damaged_bytes, 100);
     }
 }

@@ -38,13 +38,18 @@ impl Proxy {
 
     /// All that is stored is lost, and the state of the connections.
     fn lose_state(&mut self, kind: FaultKind, now: Nanos) {
+        if self.forwarding.is_some() {
+            // It has no state of such a connection, and still is no end of it.
+            self.crash = Some(kind);
+            return;
+        }
         let begun = self.upstream.is_established() || self.downstream.is_opening();
         if !begun && kind != FaultKind::Failure {
             return;
         }
-        self.forwarding = None;
         self.occupancy.note(0, now);
         self.crash = Some(kind);
+        self.moves_until = 0;
         self.opens_at = NEVER;
         self.held_syn = None;
         self.request = None;

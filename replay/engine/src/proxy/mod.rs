@@ -10,6 +10,7 @@ mod cache;
 mod damage;
 mod faults;
 mod forwarding;
+mod limits;
 mod occupancy;
 mod pool;
 mod sockets;
@@ -25,7 +26,6 @@ use crate::tcp::receiver::{Receiver, Space};
 use crate::tcp::segment::{Direction, Purpose, Segment, flags};
 use crate::tcp::sender::{ProxySample, Sender};
 use acks::WithheldAcks;
-use admission::Decision;
 pub use admission::{Admission, Gate};
 pub use agent::AgentNode;
 pub use cache::Cache;
@@ -217,29 +217,6 @@ impl Proxy {
         }
     }
 
-    /// Whether a SYN is not to be answered now: it has no place, or it waits.
-    fn diverts_syn(&mut self, syn: &Segment, now: Nanos) -> bool {
-        let decision = (self.admission.as_mut()).map_or(Decision::Split, |gate| gate.decide());
-        match decision {
-            Decision::Split => self.holds_syn(syn, now),
-            Decision::Refuse => {
-                self.counts.refused = 1;
-                self.upstream.owe_reset();
-                // Deviation: a connection that has been refused stays refused, whoever ends before its next SYN.
-                self.downstream.forget(now);
-                true
-            }
-            Decision::Pass => {
-                self.counts.unsplit = 1;
-                self.release_memory();
-                let mut forwarding = Forwarding::new([syn.leg, self.downstream.leg()]);
-                forwarding.push(syn);
-                self.forwarding = Some(Box::new(forwarding));
-                true
-            }
-        }
-    }
-
     /// Whether a SYN waits for the connection onward, which it opens.
     fn holds_syn(&mut self, syn: &Segment, now: Nanos) -> bool {
         let open = self.downstream.established_at().is_some();
@@ -368,30 +345,13 @@ impl Proxy {
         }
     }
 
-    /// The connection has been idle or pending for too long: both its parts are reset.
-    fn time_out(&mut self, now: Nanos) {
-        self.occupancy.note(0, now);
-        self.opens_at = NEVER;
-        self.held_syn = None;
-        self.upstream.abort();
-        if self.downstream.is_opening() && !self.downstream.has_ended() {
-            self.downstream.abort(now);
-        } else {
-            self.downstream.forget(now);
-        }
-        self.release_memory();
-        if let Some(admission) = &mut self.admission {
-            admission.end();
-        }
-    }
-
     /// When it must be called.
     #[inline]
     pub fn next_deadline(&self) -> Nanos {
-        if self.moves_until > 0 {
-            return self.moves_until;
-        }
         let fault = self.faults.last().map_or(NEVER, |fault| fault.at_ns);
+        if self.moves_until > 0 {
+            return self.moves_until.min(fault);
+        }
         let timeout = (self.admission.as_ref()).map_or(NEVER, |admission| admission.deadline());
         self.upstream
             .next_deadline()
@@ -452,7 +412,8 @@ impl Proxy {
             slot.ack = self.downstream.ack_for(self.requested_to);
             if slot.payload_bytes > 0 {
                 self.forwarded_to = self.forwarded_to.max(slot.end());
-                if let Some(damage) = &self.damage {
+                if let Some(damage) = &mut self.damage {
+                    damage.forget(self.downstream.snd_una());
                     damage.mark(slot);
                 }
             }

@@ -517,8 +517,11 @@ impl Plan<'_> {
     /// Adds the flow's source, its proxies and its sink, of the `ends` on each leg.
     fn add_nodes(&self, nodes: &mut Vec<Node>, mut ends: Vec<Ends>) {
         let window_after = |ends: &[Ends], i: usize| {
-            let next = ends.iter().skip(i).find_map(|ends| ends.receiver.as_ref());
-            next.map_or(0, Receiver::window)
+            let next = ends.iter().skip(i).position(|end| end.receiver.is_some());
+            let window = next.and_then(|next| ends[i + next].receiver.as_ref());
+            let agents = self.stops.iter().skip(i + 1).take(next.unwrap_or(0));
+            let memory = agents.filter_map(|stop| stop.proxy).filter_map(promise);
+            memory.fold(window.map_or(0, Receiver::window), u64::min)
         };
         let first_window = window_after(&ends, 0);
         if let Some(sender) = ends.first_mut().and_then(|ends| ends.sender.take()) {
@@ -584,4 +587,9 @@ pub fn application_space(params: &StackParams) -> Space {
         buffer_bytes: params.receive_buffer_bytes,
         octets_per_ns: params.read_rate_bps.map(|bps| bps / 8.0 / SECOND as f64),
     }
+}
+
+/// The most that the agent of `config` lets a sender have unacknowledged.
+fn promise((config, memory): (&ProxyConfig, Cache)) -> Option<u64> {
+    (config.kind == ProxyKind::Spoofing).then(|| memory.receive_bytes())
 }

@@ -10,6 +10,7 @@ use super::time::{NEVER, Nanos, SECOND};
 use crate::app::sink::Sink;
 use crate::app::source::Source;
 use crate::app::{Browser, ProgressSummary, WriteDelays};
+use crate::config::{FlowConfig, ProxyKind};
 use crate::net::cross_traffic::{DatagramSink, DatagramSource};
 use crate::net::link::{DropCause, LinkDirection};
 use crate::proxy::{AgentNode, Proxy, ProxyCounts};
@@ -28,6 +29,8 @@ pub struct FlowTally {
     outage_losses: u64,
     control_losses: u64,
     filtered_acks: u64,
+    /// A queue filters its ACKs.
+    filters: bool,
     ecn_marks: u64,
 }
 
@@ -44,7 +47,17 @@ impl FlowTally {
             outage_losses: 0,
             control_losses: 0,
             filtered_acks: 0,
+            filters: false,
             ecn_marks: 0,
+        }
+    }
+
+    /// The tally of `flow`.
+    pub fn of(flow: &FlowConfig) -> Self {
+        let filters = (flow.proxies.iter()).any(|proxy| proxy.kind == ProxyKind::AckFilter);
+        Self {
+            filters,
+            ..Self::new(flow.start_ns)
         }
     }
 
@@ -346,7 +359,7 @@ fn summarise_flow(inputs: &SummaryInputs<'_>, number: usize) -> FlowSummary {
             u64::from(lost) * acknowledged.saturating_sub(arrived)
         }),
         proxy_corrupted_bytes: at.any().then(|| sink.map_or(0, Sink::damaged_bytes)),
-        proxy_counts: (at.any() || tally.filtered_acks > 0).then(|| ProxyCounts {
+        proxy_counts: (at.any() || tally.filters).then(|| ProxyCounts {
             filtered_acks: tally.filtered_acks,
             ..at.counts()
         }),

@@ -98,9 +98,9 @@ impl<'a, T: Tap> World<'a, T> {
             ways,
             ..
         } = build(config, seed)?;
-        let flows = config.flows.iter().map(|flow| flow.start_ns);
+        let flows = config.flows.iter().map(FlowTally::of);
         let datagrams = config.datagrams.iter().map(|datagrams| datagrams.start_ns);
-        let tallies = flows.chain(datagrams).map(FlowTally::new).collect();
+        let tallies = flows.chain(datagrams.map(FlowTally::new)).collect();
         let end = config.duration_ns;
         let mut network = Network::new(links, (&legs, &ways), nodes.len(), (tallies, end), tap);
         for (number, node) in nodes.iter().enumerate() {
@@ -270,7 +270,7 @@ impl<'a, T: Tap> World<'a, T> {
             node => {
                 let passed = node.passes();
                 self.network.exchange(node, number, came, now);
-                if passed != node.passes() {
+                if !passed && node.passes() {
                     self.unsplit(number);
                 }
             }

@@ -1,13 +1,13 @@
 //! Checks of a proxy: its connection onward, its buffers, and policies that contradict each other.
 
 use super::{MAX_NS, MAX_PKTS, Place, validate_params, variant_at};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cc::catalogue::Variant;
 use crate::config::error::ConfigErrorKind;
 use crate::config::{
     AcknowledgePolicy, AdvertisePolicy, BufferSize, Config, FaultKind, FlowConfig, ForwardWindow,
-    HandshakePolicy, ProxyConfig, ProxyKind, QueueConfig, Tree,
+    HandshakePolicy, LimitConfig, ProxyConfig, ProxyKind, QueueConfig, Tree,
 };
 use crate::proxy::least_promise;
 use crate::sim::time::Nanos;
@@ -253,6 +253,25 @@ impl Config {
             });
         all.filter(|(_, _, proxy)| proxy.pool.as_deref() == Some(pool))
             .collect()
+    }
+
+    /// Connections that one limit counts agree on it.
+    pub(super) fn validate_limits(&self, flows: &Place) {
+        let mut first: BTreeMap<&str, (&String, &LimitConfig)> = BTreeMap::new();
+        for (number, flow) in self.flows.iter().enumerate() {
+            for (i, proxy) in flow.proxies.iter().enumerate() {
+                let Some(limit) = &proxy.limit else {
+                    continue;
+                };
+                let own = (&proxy.node, limit);
+                if *first.entry(&limit.name).or_insert(own) != own {
+                    let (flow, limit) = (flows.index(number), limit.name.clone());
+                    let (proxies, differs) =
+                        (flow.key("proxies"), ConfigErrorKind::LimitDiffers { limit });
+                    proxies.index(i).key("limit").refuse(differs);
+                }
+            }
+        }
     }
 
     /// Connections of a shared memory agree on it, and it has a packet for each of them.

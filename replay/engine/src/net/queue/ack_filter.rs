@@ -19,8 +19,16 @@ pub struct AckFilter {
     legs: Vec<Range<u16>>,
     waiting: Ring<Waiting>,
     waiting_bytes: u64,
-    /// Of each connection: the octet that its last ACK awaited.
-    last_ack: HashMap<u16, u64>,
+    connections: HashMap<u16, Connection>,
+}
+
+/// What the queue knows of a connection.
+#[derive(Clone, Copy, Debug, Default)]
+struct Connection {
+    /// The octet that its last ACK awaited.
+    last_ack: Option<u64>,
+    /// Its ACKs that wait and may be removed.
+    removable: u32,
 }
 
 impl AckFilter {
@@ -33,80 +41,88 @@ impl AckFilter {
             legs: config.legs.clone(),
             waiting: Ring::default(),
             waiting_bytes: 0,
-            last_ack: HashMap::new(),
+            connections: HashMap::new(),
         }
     }
 
-    /// Notes an arriving packet. Returns it as it waits: a duplicate ACK stays.
-    fn note(&mut self, packet: Waiting) -> Waiting {
+    /// A packet as it waits, if it does: a duplicate ACK stays.
+    fn seen(&self, packet: Waiting) -> Waiting {
         let filtered = self.legs.iter().any(|legs| legs.contains(&packet.leg));
-        let Some(ack) = packet.ack.filter(|_| filtered) else {
-            return Waiting {
-                ack: None,
-                ..packet
-            };
-        };
-        let before = self.last_ack.insert(packet.leg, ack);
+        let ack = packet.ack.filter(|_| filtered);
+        let before = self.of(packet.leg).last_ack;
         Waiting {
-            is_plain_ack: packet.is_plain_ack && before != Some(ack),
+            ack,
+            is_plain_ack: packet.is_plain_ack && ack.is_some() && before != ack,
             ..packet
         }
     }
 
-    /// A packet enters service at once.
-    pub fn pass_by(&mut self, packet: Waiting) {
-        self.note(packet);
+    fn of(&self, leg: u16) -> Connection {
+        self.connections.get(&leg).copied().unwrap_or_default()
     }
 
-    /// Adds a packet, and removes what it covers. Returns it if there is no space.
-    pub fn push(&mut self, packet: Waiting, dropped: &mut Dropped) -> Option<Waiting> {
-        let packet = self.note(packet);
-        if let Some(ack) = packet.ack {
-            let covered = |other: &Waiting| {
-                other.is_plain_ack
-                    && other.leg == packet.leg
-                    && other.ack.is_some_and(|own| own < ack)
-            };
-            let before = dropped.len();
-            let covered: Vec<Waiting> = self
-                .waiting
-                .iter()
-                .filter(|other| covered(other))
-                .copied()
-                .collect();
-            dropped.extend(
-                covered
-                    .iter()
-                    .map(|other| (other.handle, DropCause::Filtered)),
-            );
-            if dropped.len() > before {
-                let kept: Vec<Waiting> = self
-                    .waiting
-                    .iter()
-                    .filter(|other| !covered.contains(other))
-                    .copied()
-                    .collect();
-                self.waiting = Ring::default();
-                for other in kept {
-                    self.waiting.push_back(other);
-                }
-                let bytes = covered.iter().map(|other| u64::from(other.ip_bytes));
-                self.waiting_bytes -= bytes.sum::<u64>();
-            }
+    /// A packet enters service at once.
+    pub fn pass_by(&mut self, packet: Waiting) {
+        if let ack @ Some(_) = self.seen(packet).ack {
+            self.connections.entry(packet.leg).or_default().last_ack = ack;
         }
-        let bytes = self.waiting_bytes + u64::from(packet.ip_bytes);
-        if self.waiting.len() >= self.limit_pkts || bytes > self.limit_bytes {
+    }
+
+    /// Adds a packet, and removes what it covers. Returns it if there is no space: then nothing changes.
+    pub fn push(&mut self, packet: Waiting, dropped: &mut Dropped) -> Option<Waiting> {
+        let packet = self.seen(packet);
+        let (pkts, bytes) = self.covered(&packet);
+        let waiting_bytes = self.waiting_bytes - bytes + u64::from(packet.ip_bytes);
+        if self.waiting.len() - pkts >= self.limit_pkts || waiting_bytes > self.limit_bytes {
             return Some(packet);
         }
-        self.waiting_bytes = bytes;
+        if pkts > 0 {
+            self.remove_covered(&packet, dropped);
+        }
+        if packet.ack.is_some() {
+            let connection = self.connections.entry(packet.leg).or_default();
+            connection.last_ack = packet.ack;
+            connection.removable -= pkts as u32;
+            connection.removable += u32::from(packet.is_plain_ack);
+        }
+        self.waiting_bytes = waiting_bytes;
         self.waiting.push_back(packet);
         None
+    }
+
+    /// Number of waiting packets that `newest` covers, and their octets.
+    fn covered(&self, newest: &Waiting) -> (usize, u64) {
+        if newest.ack.is_none() || self.of(newest.leg).removable == 0 {
+            return (0, 0);
+        }
+        let covered = self.waiting.iter().filter(|other| covers(newest, other));
+        covered.fold((0, 0), |(pkts, bytes), other| {
+            (pkts + 1, bytes + u64::from(other.ip_bytes))
+        })
+    }
+
+    /// Each packet that stays goes once around the ring.
+    fn remove_covered(&mut self, newest: &Waiting, dropped: &mut Dropped) {
+        for _ in 0..self.waiting.len() {
+            let Some(other) = self.waiting.pop_front() else {
+                return;
+            };
+            if covers(newest, &other) {
+                dropped.push((other.handle, DropCause::Filtered));
+            } else {
+                self.waiting.push_back(other);
+            }
+        }
     }
 
     /// The oldest packet.
     pub fn pop(&mut self) -> Option<Waiting> {
         let packet = self.waiting.pop_front()?;
         self.waiting_bytes -= u64::from(packet.ip_bytes);
+        if packet.is_plain_ack {
+            let connection = self.connections.entry(packet.leg).or_default();
+            connection.removable -= 1;
+        }
         Some(packet)
     }
 
@@ -114,6 +130,11 @@ impl AckFilter {
     pub fn iter(&self) -> impl Iterator<Item = &Waiting> + '_ {
         self.waiting.iter()
     }
+}
+
+/// Whether `newest` says all that `other` does.
+fn covers(newest: &Waiting, other: &Waiting) -> bool {
+    other.is_plain_ack && other.leg == newest.leg && other.ack < newest.ack
 }
 
 #[cfg(test)]
@@ -198,5 +219,29 @@ mod tests {
         assert_eq!(queue.push(ack(9, 1), &mut dropped), None);
         assert!(queue.push(ack(9, 2), &mut dropped).is_some());
         assert_eq!(queue.pop().and_then(|packet| packet.ack), Some(100));
+    }
+
+    #[test]
+    fn an_ack_for_which_there_is_no_space_removes_and_says_nothing() {
+        let (mut queue, mut dropped) = (queue(10), Dropped::new());
+        queue.limit_bytes = 150;
+        for packet in [ack(3, 100), ack(9, 1)] {
+            assert_eq!(queue.push(packet, &mut dropped), None);
+        }
+        let large = Waiting {
+            is_plain_ack: false,
+            ip_bytes: 100,
+            ..ack(3, 200)
+        };
+        assert!(queue.push(large, &mut dropped).is_some());
+        assert_eq!(left(&queue), [(3, Some(100)), (9, None)]);
+        // Nobody has seen 200: this one is no duplicate ACK, and the next one covers it.
+        for packet in [ack(3, 200), ack(3, 300)] {
+            assert_eq!(queue.push(packet, &mut dropped), None);
+        }
+        assert_eq!(left(&queue), [(9, None), (3, Some(300))]);
+        assert_eq!((dropped.len(), queue.of(3).removable), (2, 1));
+        while queue.pop().is_some() {}
+        assert_eq!((queue.waiting_bytes, queue.of(3).removable), (0, 0));
     }
 }

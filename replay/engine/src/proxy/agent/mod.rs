@@ -135,13 +135,24 @@ impl AgentNode {
     fn suffer(&mut self, fault: FaultConfig, now: Nanos) {
         match (fault.kind, fault.transfer_ns) {
             (FaultKind::Failure, _) => self.work = Work::Fail,
-            (FaultKind::Move, Some(time)) => self.moves_until = now + time,
+            (FaultKind::Move, Some(time)) => return self.moves_until = now + time,
             // Snoop has soft state: it begins again with the next segment.
             _ => match &mut self.work {
                 Work::Snoop(snoop) => snoop.cache.clear(),
                 Work::Spoofing(_) => self.work = Work::Pass,
                 Work::Pass | Work::Fail => {}
             },
+        }
+        // There is nothing left that could arrive at another node.
+        self.moves_until = 0;
+    }
+
+    /// The connection is over: what is kept is of no use to anybody.
+    fn forget(&mut self) {
+        match &mut self.work {
+            Work::Snoop(snoop) => snoop.cache.clear(),
+            Work::Spoofing(spoofing) => spoofing.cache.clear(),
+            Work::Pass | Work::Fail => {}
         }
     }
 
@@ -170,6 +181,9 @@ impl Endpoint for AgentNode {
             self.agent.counts.dropped += 1;
             return;
         }
+        if segment.has(flags::RST) {
+            self.forget();
+        }
         match segment.direction {
             Direction::Forward => self.forward(segment, now),
             Direction::Reverse => self.reverse(segment, now),
@@ -180,7 +194,7 @@ impl Endpoint for AgentNode {
     fn next_deadline(&self) -> Nanos {
         let fault = self.faults.last().map_or(NEVER, |fault| fault.at_ns);
         if self.moves_until > 0 {
-            return self.moves_until;
+            return self.moves_until.min(fault);
         }
         fault.min(self.timer())
     }
@@ -206,5 +220,53 @@ impl Endpoint for AgentNode {
 
     fn transmit(&mut self, _now: Nanos, slot: &mut Segment) -> Sent {
         self.agent.forwarding.pop(slot).into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Profile, StackOverrides};
+
+    fn agent(keys: &str) -> AgentNode {
+        let config: ProxyConfig =
+            serde_json::from_str(&format!(r#"{{"node": "p", {keys}}}"#)).expect("well-formed");
+        let params = StackParams::resolve(Profile::Ns2, &StackOverrides::default());
+        AgentNode::new(&config, [0, 1], &params, 100_000)
+    }
+
+    fn data() -> Segment {
+        Segment {
+            seq: 1,
+            payload_bytes: 1000,
+            ..Segment::new(0, Direction::Forward)
+        }
+    }
+
+    #[test]
+    fn an_agent_sends_nothing_again_on_a_connection_that_was_reset() {
+        for kind in ["snoop", "spoofing"] {
+            let mut agent = agent(&format!(r#""kind": "{kind}""#));
+            agent.receive(&data(), 10);
+            assert!(agent.next_deadline() < NEVER, "{kind}");
+            let reset = Segment {
+                flags: flags::RST,
+                ..Segment::new(1, Direction::Reverse)
+            };
+            agent.receive(&reset, 20);
+            assert_eq!(agent.next_deadline(), NEVER, "{kind}");
+        }
+    }
+
+    #[test]
+    fn a_fault_does_not_wait_for_the_end_of_a_move() {
+        let faults = r#""faults": [{"at_ns": 100, "kind": "move", "transfer_ns": 1000}, {"at_ns": 200, "kind": "failure"}]"#;
+        let mut agent = agent(&format!(r#""kind": "snoop", {faults}"#));
+        for at in [100, 200] {
+            assert_eq!(agent.next_deadline(), at);
+            agent.on_deadline(at);
+        }
+        assert!(agent.has_crashed());
+        assert_eq!(agent.next_deadline(), NEVER);
     }
 }

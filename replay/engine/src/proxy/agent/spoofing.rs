@@ -56,7 +56,7 @@ impl Spoofing {
             beyond: Reassembly::default(),
             una: 1,
             receiver_edge: 1 + window_bytes,
-            edge: 1 + window_bytes,
+            edge: 1 + window_bytes.min(capacity_bytes),
             dupacks: 0,
             recovery_point: 0,
             smss_bytes: params.smss_bytes.into(),
@@ -81,17 +81,23 @@ impl Spoofing {
     /// Data towards the receiver.
     pub fn on_data(&mut self, agent: &mut Agent, segment: &Segment, now: Nanos) {
         let known = segment.end() <= self.acked;
+        let mut answers = true;
         if !known {
             if self.cache.insert(segment, false, now) {
                 self.beyond.insert(segment.seq, segment.end());
                 self.acked = self.beyond.advance(self.acked);
+            } else {
+                // What is not kept the receiver acknowledges; beyond the window it may be a probe (RFC 9293 §3.8.6.1).
+                answers = segment.end() > self.edge;
             }
             agent.push(segment);
         } else if segment.has(flags::FIN) {
             // The receiver answers it.
             agent.push(segment);
         }
-        self.acknowledge(agent, segment, now);
+        if answers {
+            self.acknowledge(agent, segment, now);
+        }
     }
 
     /// Acknowledges as the receiver would, an ACK for each segment.
