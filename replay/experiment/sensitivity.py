@@ -233,13 +233,17 @@ def _markov3(x: dict[str, float]) -> dict[str, Any]:
     return Markov(model="markov", transitions=rows, loss=(x["loss1"], x["loss2"], x["loss3"])).config()
 
 
+def _four_state(x: dict[str, float]) -> dict[str, Any]:
+    # Two probabilities of one row whose sum is 1 may exceed it by rounding.
+    p32, p14 = min(x["p32"], 1 - x["p31"]), min(x["p14"], 1 - x["p13"])
+    return FourState(model="four_state", p13=x["p13"], p31=x["p31"], p32=p32, p23=x["p23"], p14=p14).config()
+
+
 _MODELS: dict[str, Callable[[dict[str, float]], dict[str, Any]]] = {
     "bernoulli": lambda x: Bernoulli(model="bernoulli", per=x["per"]).config(),
     "gilbert_elliott": lambda x: GilbertElliott(
         model="gilbert_elliott", p=x["p"], r=x["r"], h=x["h"], k=x["k"]
     ).config(),
-    "four_state": lambda x: FourState(
-        model="four_state", p13=x["p13"], p31=x["p31"], p32=x["p32"], p23=x["p23"], p14=x["p14"]
-    ).config(),
+    "four_state": _four_state,
     "markov3": _markov3,
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -134,6 +135,15 @@ def test_fitted_models_are_written_in_the_engines_words(model: str) -> None:
     assert words["kind"] in {"bernoulli", "gilbert_elliott", "chain"}
     if model == "gilbert_elliott":
         assert words["p"] == fit.parameter("p").value
+
+
+def test_probabilities_of_a_row_that_exceed_1_by_rounding_are_a_model() -> None:
+    lost = np.asarray(bursts().packets()["lost"]).astype(np.uint8)
+    fit = fit_models(LossSequence(lost, np.arange(2000), 0, 0), ("four_state",)).fits[0]
+    values = {"p13": 0.1, "p31": 0.7, "p32": 0.3 + 4e-16, "p23": 1.0, "p14": 0.0}
+    assert values["p31"] + values["p32"] > 1
+    rounded = replace(fit, parameters=tuple(replace(one, value=values[one.name]) for one in fit.parameters))
+    assert model_config(rounded)["kind"] == "chain"
 
 
 def test_without_a_trace_there_is_one_way(tmp_path: Path) -> None:
