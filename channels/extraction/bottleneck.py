@@ -87,6 +87,11 @@ class Rate:
     bounds: frozenset[int] = frozenset()
     busy: BusySpans = NO_SPANS
 
+    @property
+    def half_share(self) -> float:
+        """Half the width of the interval as a share of the rate; all of it where the rate was not measured."""
+        return (self.high - self.low) / (2 * self.bps) if self.known else 1.0
+
     def service_ns(self, size_bytes: Ints, t_ns: Ints) -> Floats:
         """Return the serialisation times of packets whose ACK came, or would have come, at `t_ns`."""
         if len(self.states) == 1:

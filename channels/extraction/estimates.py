@@ -61,7 +61,7 @@ def _delays(delivery: Delivery, link: Link) -> tuple[Estimate, ...]:
     first, last, _ = max(link.base.spans, key=lambda span: delivery.t_ns[span[1] - 1] - delivery.t_ns[span[0]])
     base = base_rtt_ns(delivery, link, (first + last) // 2)
     ack_ns = float(link.base.per_packet_ns[(first + last) // 2]) - base
-    rate_part = (link.rate.high - link.rate.low) / (2 * link.rate.bps) if link.rate.known else 1.0
+    rate_part = link.rate.half_share
     full = float(np.median(link.full_ns))
     # A minimum of many is too low only by what was subtracted: the serialisation of the packet at an uncertain
     # rate, and that of the ACK at a reverse rate that was not measured. It is too high by the delay that all
@@ -100,7 +100,7 @@ def _queue_limit(delivery: Delivery, link: Link) -> Estimate:
         how = f"The queue never filled in the capture: it held at most {maximum:.0f} packets, and none was lost to it."
         return Estimate("queue_limit_pkts", None, float(np.floor(maximum)), None, "pkts", known=False, how=how)
     value = float(round(ceiling.limit))
-    spread = (link.rate.high - link.rate.low) / (2 * link.rate.bps) if link.rate.known else 1.0
+    spread = link.rate.half_share
     half = 1.0 + value * spread + abs(ceiling.limit - ceiling.low)
     how = (
         f"Queue length, without the packet in service, above which losses start: {ceiling.losses_above} of the "

@@ -11,7 +11,7 @@ import numpy as np
 
 from hindflight.channels.estimate import Estimate, LinkStretch
 from hindflight.channels.extraction.attribution import QUEUE, Attribution
-from hindflight.channels.extraction.bottleneck import CLOCK_SHARE, MIN_PAIRS, NS_BIT, RATE_TOLERANCE, Rate, rtt_ns
+from hindflight.channels.extraction.bottleneck import CLOCK_SHARE, MIN_PAIRS, NS_BIT, RATE_TOLERANCE, rtt_ns
 from hindflight.channels.extraction.change_points import Floats
 from hindflight.channels.extraction.delivery import Bools, Delivery
 from hindflight.channels.extraction.link import Link, base_rtt_ns, limit_within
@@ -139,11 +139,6 @@ def _base_rtt(
     return Estimate("base_rtt_ns", base, low, high, "ns", known=known and link.unshared, how=how)
 
 
-def _share(rate: Rate) -> float:
-    """Return half the width of the interval of a rate, as a share of it; all of it where the rate was not measured."""
-    return (rate.high - rate.low) / (2 * rate.bps) if rate.known else 1.0
-
-
 def _queue_limit(delivery: Delivery, link: Link, within: Bools, rate: _Measured | None) -> Estimate:
     """Return the limit of the queue, which has one: that of the whole flow."""
     ceiling = link.ceiling
@@ -152,7 +147,7 @@ def _queue_limit(delivery: Delivery, link: Link, within: Bools, rate: _Measured 
         how = f"The queue never filled in the capture; here it held at most {maximum:.0f} packets."
         return Estimate("queue_limit_pkts", None, float(np.floor(maximum)), None, "pkts", known=False, how=how)
     value = float(round(ceiling.limit))
-    share = _share(link.rate) if rate is None else rate.half_bps / rate.bps
+    share = link.rate.half_share if rate is None else rate.half_bps / rate.bps
     half = 1.0 + value * share + abs(ceiling.limit - ceiling.low)
     here = limit_within(delivery, link.all_dropped, within)
     how = (

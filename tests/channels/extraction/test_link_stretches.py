@@ -10,7 +10,6 @@ import pytest
 from hindflight.channels.estimate import LinkStretch
 from hindflight.channels.extraction import attribution, bottleneck
 from hindflight.channels.extraction import delivery as _delivery
-from hindflight.channels.extraction import link_stretches as _link_stretches
 from hindflight.channels.extraction.delivery import Delivery
 from hindflight.channels.extraction.link import of_delivery
 from hindflight.channels.extraction.link_stretches import link_stretches
@@ -136,5 +135,5 @@ def test_an_ack_that_reports_many_packets_hides_none_of_the_rate() -> None:
 
 def test_a_rate_that_is_only_bounded_leaves_a_finite_limit_of_the_queue() -> None:
     bounded = bottleneck.Rate(1e6, 1e6, float("inf"), 0, known=False, steady=False, states=((0, 1, 1e6),))
-    assert _link_stretches._share(bounded) == 1.0
-    assert _link_stretches._share(replace(bounded, low=0.9e6, high=1.1e6, known=True)) == pytest.approx(0.1)
+    assert bounded.half_share == 1.0
+    assert replace(bounded, low=0.9e6, high=1.1e6, known=True).half_share == pytest.approx(0.1)
