@@ -6,6 +6,8 @@ import lzma
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.csv
 import pytest
 
 from hindflight.toolkit.errors import LogError
@@ -129,3 +131,17 @@ def test_real_series(name: str) -> None:
     outstanding = (nxt - una)[established]
     segments = (log.numbers["unacked"] * log.numbers["snd_mss"])[established]
     assert np.abs(outstanding - segments).max() <= 1448
+
+
+def test_no_thread_of_arrow_reads_a_python_object(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such a thread waits for the interpreter; if that ends meanwhile, the process aborts."""
+    sources: list[object] = []
+    read_csv = pyarrow.csv.read_csv
+
+    def watched(source: object, **options: object) -> pa.Table:
+        sources.append(source)
+        return read_csv(source, **options)
+
+    monkeypatch.setattr(pyarrow.csv, "read_csv", watched)
+    read_one(tmp_path, series(*ROWS))
+    assert [isinstance(source, pa.NativeFile) for source in sources] == [True]

@@ -5,7 +5,6 @@ Columns: docs/logs.md; what they mean is in toolkit/logs/tcp_info.py.
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Iterator
 
@@ -70,7 +69,7 @@ def _numbers(file: LogFile, names: list[str], rows: list[Line]) -> dict[str, Num
 
     content = b"".join(row.text + b"\n" for row in rows).replace(_UNLIMITED_RATE, b"%d" % UNLIMITED)
     table = csv.read_csv(
-        io.BytesIO(content),
+        pa.BufferReader(content),  # Arrow reads a Python file in a thread, perhaps while Python ends.
         read_options=csv.ReadOptions(column_names=names),
         convert_options=csv.ConvertOptions(column_types=dict.fromkeys(names, pa.int64())),
     )
