@@ -7,6 +7,7 @@ under 0.2 s.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Annotated
 
@@ -63,8 +64,8 @@ def _root(
         typer.echo(context.get_help())
 
 
-def build() -> typer.Typer:
-    """Return the application with all its commands."""
+def build(names: Sequence[str] = COMMANDS) -> typer.Typer:
+    """Return the application with the commands `names`."""
     app = typer.Typer(
         name="hindflight",
         callback=_root,
@@ -73,11 +74,17 @@ def build() -> typer.Typer:
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
-    for name in COMMANDS:
+    for name in names:
         import_module(f"hindflight.cli.{name}").register(app)
     return app
 
 
 def main(arguments: list[str]) -> int:
     """Run the command line `arguments` (without the program's name) and return the exit code."""
-    return run(lambda words: build()(words, prog_name="hindflight", standalone_mode=False), arguments)
+    return run(lambda words: build(needed(words))(words, prog_name="hindflight", standalone_mode=False), arguments)
+
+
+def needed(words: Sequence[str]) -> Sequence[str]:
+    """Return the commands that the command line `words` can reach: to build all of them takes longer than most run."""
+    named = next((word for word in words if not word.startswith("-")), None)
+    return (named,) if named in COMMANDS else COMMANDS

@@ -11,7 +11,9 @@ fn main() {
     let mut words = std::env::args().skip(1);
     let path = words.next().expect("a capture");
     let mode = words.next();
-    let mut reader = Reader::new(File::open(path).expect("readable")).expect("a capture");
+    let mut reader = Reader::new(File::open(path).expect("readable"))
+        .expect("a capture")
+        .without_checksums();
     let mut profile = Tcptrace::new(Format::Csv);
     let mut last_us = 0;
     match mode.as_deref() {
