@@ -15,7 +15,7 @@ from hindflight.toolkit.capture_writer import CAPTURE_TABLES, Progress, silent, 
 from hindflight.toolkit.errors import CaptureError, MachineError, WorkspaceError
 from hindflight.toolkit.files import sha256_of
 from hindflight.toolkit.flight import FlightReading
-from hindflight.toolkit.flight_writer import write_flight_log
+from hindflight.toolkit.flight.writer import write_flight_log
 from hindflight.toolkit.log_writer import Joining, write_log
 from hindflight.toolkit.logs import KINDS, LogReading
 from hindflight.toolkit.recognition import kind_of

@@ -29,6 +29,7 @@ def frames() -> dict[str, tuple[int, Any]]:
     from scapy.layers.ipsec import ESP, SecurityAssociation
     from scapy.layers.l2 import GRE, LLC, SNAP, Ether
     from scapy.layers.l2tp import L2TP
+    from scapy.layers.pflog import PFLog
     from scapy.layers.ppp import HDLC, PPP
 
     mac: dict[str, Any] = {"src": "02:00:00:00:00:01", "dst": "02:00:00:00:00:02"}
@@ -62,6 +63,7 @@ def frames() -> dict[str, tuple[int, Any]]:
         "teredo": (1, outer / UDP(sport=3544, dport=3544) / packet6),
         "esp without encryption, transport": (1, esp(None)),
         "esp without encryption, tunnel": (1, esp(IP(src="192.0.2.1", dst="192.0.2.2"))),
+        "packet filter log": (117, PFLog(hdrlen=100) / packet),
         "wireless lan in gre": (1, outer / GRE(proto=0x8200) / qos / snap),
     }
 
@@ -69,6 +71,7 @@ def frames() -> dict[str, tuple[int, Any]]:
 NAMES = (
     *("wireless lan", "wireless lan with quality of service", "wireless bridge", "radiotap", "radiotap with fields"),
     *("l2tp", "teredo", "esp without encryption, transport", "esp without encryption, tunnel", "wireless lan in gre"),
+    "packet filter log",
 )
 NOT_TSHARK = {"esp without encryption, transport", "esp without encryption, tunnel"}
 """tshark reads ESP without encryption only if it is told to."""

@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::columns::Columns;
+use crate::dissector::SlowPath;
 use crate::input::{self, Input, Progress};
 use crate::rows::{self, Origin, SegmentColumns};
 
@@ -233,10 +234,11 @@ fn open_corrected(
 
 /// Opens the reader of one file, or of several merged.
 pub fn open_reader(paths: &[PathBuf], progress: &Progress) -> PyResult<Reader<Input>> {
+    let slow_path = || Box::new(SlowPath::new(progress.clone()));
     if let [path] = paths {
         let opened = Input::open(path, progress).map_err(DecodeError::Io);
         return opened
-            .and_then(Reader::new)
+            .and_then(|source| Reader::with_dissector(source, slow_path()))
             .map_err(|error| refused(error, 0, path));
     }
     let parts = paths.iter().cloned().map(|path| {
@@ -246,7 +248,8 @@ pub fn open_reader(paths: &[PathBuf], progress: &Progress) -> PyResult<Reader<In
             open: Box::new(move || Input::open(&path, &progress)),
         }
     });
-    Reader::merged(parts.collect()).map_err(|(index, error)| refused(error, index, &paths[index]))
+    Reader::merged(parts.collect(), slow_path())
+        .map_err(|(index, error)| refused(error, index, &paths[index]))
 }
 
 /// The system's errors stay what they are; of the rest Python gets the sentence, the hint, the index of the

@@ -50,13 +50,24 @@ impl Progress {
         locked(&self.sha256).clone()
     }
 
-    /// The exception of a signal handler that ended reading; returns it once.
+    /// Ends reading with an exception.
+    pub fn interrupt(&self, error: PyErr) {
+        *locked(&self.interrupt) = Some(error);
+    }
+
+    /// Whether an exception ended reading.
+    fn is_interrupted(&self) -> bool {
+        locked(&self.interrupt).is_some()
+    }
+
+    /// The exception that ended reading; returns it once.
     pub fn interrupted(&self) -> PyResult<()> {
         locked(&self.interrupt).take().map_or(Ok(()), Err)
     }
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+/// Locks; after a panic of the thread that had the lock, too.
+pub fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -134,10 +145,13 @@ impl Input {
     /// Runs the handlers of pending signals. An exception of theirs, and the end of the interpreter, end reading.
     fn check_signals(&mut self) -> io::Result<()> {
         self.checked = clock();
+        if self.progress.is_interrupted() {
+            return Err(io::Error::other("interrupted"));
+        }
         match Python::try_attach(|py| py.check_signals()) {
             Some(Ok(())) => Ok(()),
             Some(Err(error)) => {
-                *locked(&self.progress.interrupt) = Some(error);
+                self.progress.interrupt(error);
                 Err(io::Error::other("interrupted"))
             }
             None => Err(io::Error::other("interrupted")),

@@ -8,6 +8,7 @@ mod catalogue;
 mod channel;
 mod columns;
 mod controller;
+mod dissector;
 mod fit;
 mod input;
 mod mathematics;

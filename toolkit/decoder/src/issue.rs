@@ -50,9 +50,11 @@ pub enum IssueKind {
     OptionsCut,
     /// Packets of a protocol that is not read and may contain TCP: one issue per protocol, with their number.
     Skipped,
+    /// Frames of a link layer that a [`Dissector`](crate::Dissector) went through: one issue per link type.
+    SlowPath,
 }
 
-const KINDS: usize = IssueKind::Skipped as usize + 1;
+const KINDS: usize = IssueKind::SlowPath as usize + 1;
 
 impl IssueKind {
     /// Name in the table `issues`.
@@ -80,6 +82,7 @@ impl IssueKind {
             Self::TcpOptions => "tcp_options",
             Self::OptionsCut => "options_cut",
             Self::Skipped => "skipped",
+            Self::SlowPath => "slow_path",
         }
     }
 }

@@ -48,6 +48,8 @@ pub enum LinkType {
     PppPppd,
     /// PPP after an octet with the direction.
     PppWithDirection,
+    /// OpenBSD packet filter log.
+    Pflog,
     /// Linux netfilter log.
     Nflog,
     /// Records of an Endace card.
@@ -76,6 +78,7 @@ impl LinkType {
             10 => Self::Fddi,
             105 => Self::Wlan,
             107 => Self::FrameRelay,
+            117 => Self::Pflog,
             119 | 163 => Self::Prism,
             122 => Self::IpOverFc,
             127 => Self::Radiotap,
@@ -110,6 +113,7 @@ impl LinkType {
             Self::Ppi => "PPI",
             Self::PppPppd => "PPP_PPPD",
             Self::PppWithDirection => "PPP_WITH_DIR",
+            Self::Pflog => "PFLOG",
             Self::Nflog => "NFLOG",
             Self::Erf => "ERF",
         }
@@ -128,6 +132,7 @@ pub(crate) fn unsupported_name(number: u16) -> &'static str {
         195 | 215 | 230 => "IEEE802_15_4",
         227 => "CAN_SOCKETCAN",
         249 => "USBPCAP",
+        274 => "ETHERNET_MPACKET",
         _ => "unknown",
     }
 }
@@ -192,6 +197,8 @@ fn uncommon(link: LinkType, frame: &[u8]) -> Option<Network> {
         LinkType::Ppi => wlan::ppi(frame),
         LinkType::PppPppd => by_ppp(frame, 2),
         LinkType::PppWithDirection => by_ppp(frame, 1),
+        // The first octet is the length of the header without its padding.
+        LinkType::Pflog => by_version(frame, usize::from(*frame.first()?).next_multiple_of(4)),
         LinkType::Nflog => netfilter_log(frame),
         LinkType::Erf => erf::network(frame),
         _ => None,

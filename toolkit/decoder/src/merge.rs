@@ -8,6 +8,7 @@ use std::collections::BinaryHeap;
 use std::io::{self, Read};
 
 use crate::container::{CaptureHeader, Place, Record, Records};
+use crate::dissector::{Dissector, check_links};
 use crate::issue::{DecodeError, IssueKind, Issues};
 use crate::link::LinkType;
 
@@ -74,13 +75,18 @@ pub(crate) struct Merged<R: Read> {
 
 impl<R: Read> Merged<R> {
     /// Opens each file and reads its first record. An error comes with the index of its file.
-    pub fn new(parts: Vec<Part<R>>, issues: &mut Issues) -> Result<Self, (usize, DecodeError)> {
+    pub fn new(
+        parts: Vec<Part<R>>,
+        dissector: &dyn Dissector,
+        issues: &mut Issues,
+    ) -> Result<Self, (usize, DecodeError)> {
         let mut header: Option<CaptureHeader> = None;
         let mut link_numbers = Vec::new();
         let mut sources = Vec::new();
         for (index, part) in parts.into_iter().enumerate() {
             let (mut source, found) =
                 Source::new(index, part, issues).map_err(|error| (index, error))?;
+            check_links(&source.link_numbers, dissector).map_err(|error| (index, error))?;
             for number in source.link_numbers.drain(..) {
                 if !link_numbers.contains(&number) {
                     link_numbers.push(number);

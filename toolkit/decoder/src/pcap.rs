@@ -31,7 +31,8 @@ const RESYNC_BYTES: usize =
 pub(crate) struct Pcap<R: Read> {
     buffer: Buffer<Input<R>>,
     header: CaptureHeader,
-    link: LinkType,
+    /// The link type, or the number of an unsupported one.
+    link: Result<LinkType, u16>,
     layout: Layout,
     number: u64,
     last_s: Option<u32>,
@@ -200,9 +201,7 @@ impl<R: Read> Pcap<R> {
         let u32_at = |at| u32_in(layout.big_endian, octets, at).unwrap_or(0);
         // The other half of the field holds the length of the frame check sequence.
         let (snaplen_bytes, link_number) = (u32_at(16), u32_at(20) as u16);
-        let link = LinkType::from_number(link_number).ok_or(DecodeError::LinkType {
-            number: link_number,
-        })?;
+        let link = LinkType::from_number(link_number).ok_or(link_number);
         let (major, minor) = (u16_at(4), u16_at(6));
         layout.lengths = Layout::lengths((major, minor)).unwrap_or_else(|| {
             issues.add(0, 4, IssueKind::FileHeader, || {
@@ -280,7 +279,7 @@ impl<R: Read> Pcap<R> {
                 },
                 t_ns: self.layout.t_ns(record),
                 frame_bytes: record.frame_bytes,
-                link: Ok(self.link),
+                link: self.link,
                 data: self.buffer.consumed(record.captured_bytes as usize),
             });
         }

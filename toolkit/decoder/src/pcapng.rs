@@ -68,12 +68,12 @@ impl<R: Read> Pcapng<R> {
             let found = format!("it starts like a pcapng file, but {error}");
             return Err(DecodeError::NotACapture { found });
         }
-        records.read_to_first_packet(issues)?;
+        records.read_to_first_packet(issues);
         Ok(records)
     }
 
-    /// Reads the interfaces that precede the first packet, and refuses the file if none has a supported link type.
-    fn read_to_first_packet(&mut self, issues: &mut Issues) -> Result<(), DecodeError> {
+    /// Reads the interfaces that precede the first packet.
+    fn read_to_first_packet(&mut self, issues: &mut Issues) {
         while let Some(block) = self.next_block(issues) {
             if block.is_packet() {
                 break;
@@ -83,11 +83,6 @@ impl<R: Read> Pcapng<R> {
         self.header.big_endian = self.big_endian;
         if let Some(first) = self.interfaces.first() {
             self.header.link_number = first.link_number;
-            if self.interfaces.iter().all(|one| one.link().is_err()) {
-                return Err(DecodeError::LinkType {
-                    number: first.link_number,
-                });
-            }
         }
         let resolutions = self.interfaces.iter().map(|one| one.resolution.unit_ns());
         self.header.resolution_ns = resolutions.max().unwrap_or(1_000);
@@ -97,7 +92,6 @@ impl<R: Read> Pcapng<R> {
         } else {
             limits().max().unwrap_or(0)
         };
-        Ok(())
     }
 
     pub fn header(&self) -> CaptureHeader {

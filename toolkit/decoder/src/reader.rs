@@ -5,6 +5,7 @@ use std::io::Read;
 
 use crate::checksum::{self, Checksum};
 use crate::container::{CaptureHeader, Record, Records};
+use crate::dissector::{Dissector, SlowPath, check_links};
 use crate::fragments::Fragments;
 use crate::ip::{self, Fragment, IpHeader, protocol};
 use crate::issue::{DecodeError, Issue, Issues};
@@ -69,22 +70,38 @@ impl<R: Read> Reader<R> {
     /// # Errors
     /// [`DecodeError`] if the input is not a capture or has an unsupported link type.
     pub fn new(source: R) -> Result<Self, DecodeError> {
+        Self::with_dissector(source, Box::new(()))
+    }
+
+    /// Opens a capture whose link layers may also be those that `dissector` knows.
+    ///
+    /// # Errors
+    /// As [`Reader::new`].
+    pub fn with_dissector(source: R, dissector: Box<dyn Dissector>) -> Result<Self, DecodeError> {
         let mut issues = Issues::default();
         let records = Records::new(source, &mut issues)?;
-        Ok(Self::of(records, issues))
+        check_links(&records.link_numbers(), &*dissector)?;
+        Ok(Self::of(records, dissector, issues))
     }
 
     /// Opens several captures, to be merged in the order of time.
     ///
     /// # Errors
     /// The index of the file that is not a capture, and its error.
-    pub fn merged(parts: Vec<Part<R>>) -> Result<Self, (usize, DecodeError)> {
+    pub fn merged(
+        parts: Vec<Part<R>>,
+        dissector: Box<dyn Dissector>,
+    ) -> Result<Self, (usize, DecodeError)> {
         let mut issues = Issues::default();
-        let merged = Merged::new(parts, &mut issues)?;
-        Ok(Self::of(Records::Merged(Box::new(merged)), issues))
+        let merged = Merged::new(parts, &*dissector, &mut issues)?;
+        Ok(Self::of(
+            Records::Merged(Box::new(merged)),
+            dissector,
+            issues,
+        ))
     }
 
-    fn of(records: Records<R>, issues: Issues) -> Self {
+    fn of(records: Records<R>, dissector: Box<dyn Dissector>, issues: Issues) -> Self {
         Self {
             records,
             decoder: Decoder {
@@ -94,6 +111,7 @@ impl<R: Read> Reader<R> {
                 other_options: OtherOptions::new(),
                 other_packets: Vec::new(),
                 skipped: SkippedCounts::default(),
+                slow_path: SlowPath::new(dissector),
                 fragments: Fragments::default(),
                 outer: false,
                 checksums: true,
@@ -163,9 +181,13 @@ impl<R: Read> Reader<R> {
         self.ended = true;
         let offset = self.records.offset();
         let Decoder {
-            skipped, issues, ..
+            skipped,
+            slow_path,
+            issues,
+            ..
         } = &mut self.decoder;
         skipped.report(offset, issues);
+        slow_path.report(issues);
         issues.close(offset);
         None
     }
@@ -225,6 +247,7 @@ pub(crate) struct Decoder {
     other_options: OtherOptions,
     other_packets: Vec<OtherPacket>,
     skipped: SkippedCounts,
+    slow_path: SlowPath,
     fragments: Fragments,
     /// Tunnels are not opened.
     outer: bool,
@@ -244,7 +267,7 @@ impl Decoder {
         self.last_ns = record.t_ns;
         let link = match record.link {
             Ok(link) => link,
-            Err(number) => return self.report_link(record, number),
+            Err(number) => return self.dissected(record, number),
         };
         let bytes = record.frame_bytes;
         // Fast path: TCP in IPv4 in Ethernet.
@@ -257,6 +280,29 @@ impl Decoder {
             return self.tcp(record, packet, &ip, available_bytes);
         }
         self.packet(record, link::network(link, record.data), bytes)
+    }
+
+    /// Decodes the packet that the dissector finds in a frame of an unsupported link type.
+    #[cold]
+    fn dissected(&mut self, record: &Record<'_>, number: u16) -> Option<Segment> {
+        if !self.slow_path.knows(number) {
+            return self.report_link(record, number);
+        }
+        let place = (record.place.record, record.place.offset);
+        let Some(packet) = self.slow_path.ip_packet(number, record.data, place) else {
+            return self.tally.other(Other::NotIp, record.frame_bytes);
+        };
+        let missing_bytes = record.frame_bytes.saturating_sub(record.data.len() as u32);
+        let end = (packet.len() as u32).saturating_add(missing_bytes);
+        let inner = Record {
+            data: &packet,
+            ..*record
+        };
+        let segment = self.packet(&inner, link::network(LinkType::Raw, &packet), end)?;
+        Some(Segment {
+            captured_bytes: record.data.len() as u32,
+            ..segment
+        })
     }
 
     /// Decodes the packet `network`; the one that encloses it ends at `end`.

@@ -164,6 +164,12 @@ fn an_aggregate_holds_several_segments() {
 
 #[test]
 fn other_link_types() {
+    // The length without padding, IPv4, and the rest of the header.
+    for (length, padded) in [(61, 64), (100, 100)] {
+        let mut header = vec![0; padded];
+        header[..2].copy_from_slice(&[length, 2]);
+        check("packet filter log", 117, &[header, inner()].concat());
+    }
     let ring = [&[0x10, 0x40][..], &ADDRESSES[..12]].concat();
     check("token ring", 6, &[ring.clone(), snap()].concat());
     let mut routed = ring;
