@@ -27,7 +27,8 @@ from benches.captures import write_bulk, write_short, write_syns
 RUNS = 3
 IN_MEMORY = Path("/dev/shm")  # noqa: S108 -- the page cache without a disk behind it
 HINDFLIGHT = (sys.executable, "-m", "hindflight")
-TSHARK_PACKETS = 300_000
+TSHARK_PACKETS = 2_000_000
+"""tshark takes a minute for them; with fewer, the start of Python is most of our time."""
 FIELDS = ("frame.time_epoch", "tcp.stream", "tcp.seq", "tcp.ack", "tcp.len", "tcp.window_size")
 
 
