@@ -113,6 +113,11 @@ pub struct Delivery {
 }
 
 impl Delivery {
+    /// Whether the ACK reported nothing new.
+    pub fn is_empty(&self) -> bool {
+        self.acked_bytes == 0 && self.sacked_bytes == 0
+    }
+
     /// Updates the time of transmission for the RTT sample with a delivered range.
     fn sample(&mut self, range: &Range) {
         if range.retransmissions.is_none() && range.captured() {

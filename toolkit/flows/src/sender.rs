@@ -284,6 +284,9 @@ impl Sender {
         if let Some((left, right)) = dsack.filter(|_| !duplicated) {
             self.losses.on_dsack(left, right, ack.record, ack.t_ns);
         }
+        if !duplicated && dsack.is_none() && ack.seg_ack == before && delivery.is_empty() {
+            self.on_empty_ack(ack);
+        }
         let mut note = AckNote {
             dsack: dsack.is_some(),
             ..AckNote::default()
