@@ -100,8 +100,7 @@ def _queue_limit(delivery: Delivery, link: Link) -> Estimate:
         how = f"The queue never filled in the capture: it held at most {maximum:.0f} packets, and none was lost to it."
         return Estimate("queue_limit_pkts", None, float(np.floor(maximum)), None, "pkts", known=False, how=how)
     value = float(round(ceiling.limit))
-    spread = link.rate.half_share
-    half = 1.0 + value * spread + abs(ceiling.limit - ceiling.low)
+    low, high = ceiling.interval(link.rate.half_share)
     how = (
         f"Queue length, without the packet in service, above which losses start: {ceiling.losses_above} of the "
         f"{ceiling.packets_above} packets that met a longer queue were lost (log likelihood gain {ceiling.gain:.0f})."
@@ -113,7 +112,7 @@ def _queue_limit(delivery: Delivery, link: Link) -> Estimate:
     if mixed:
         how += " In full-sized packets: cross traffic has smaller ones, and the limit may count packets or bytes."
     known = link.unshared and link.rate.known and not mixed
-    return Estimate("queue_limit_pkts", value, max(0.0, value - half), value + half, "pkts", known=known, how=how)
+    return Estimate("queue_limit_pkts", value, low, high, "pkts", known=known, how=how)
 
 
 def _wilson(hits: int, trials: int) -> tuple[float, float]:

@@ -63,7 +63,7 @@ def test_a_break_shorter_than_the_path_loses_what_arrives_and_what_leaves() -> N
 def test_a_full_queue_drops_packets_in_an_outage_too() -> None:
     gone = list(range(200, 250))
     link = of_delivery(delivery := _delivery(gone))
-    limit = Ceiling(limit=5.5, low=5.0, high=6.0, losses_above=9, packets_above=9, gain=30.0)
+    limit = Ceiling(limit=5.5, low=5.0, refused=6.0, high=6.0, losses_above=9, packets_above=9, gain=30.0)
     # From packet 220 on packets come in bursts of ten, and the limit is exact to 1.6.
     arrivals = replace(
         link.arrivals,
@@ -127,7 +127,7 @@ def test_uncertain_losses_of_an_outage_are_not_replayed_by_position(monkeypatch:
     assert found.counts["unknown"] == len(rows)
 
 
-LIMIT = Ceiling(limit=1.0, low=0.5, high=1.5, losses_above=9, packets_above=9, gain=30.0)
+LIMIT = Ceiling(limit=1.0, low=0.5, refused=1.5, high=1.5, losses_above=9, packets_above=9, gain=30.0)
 
 
 def test_an_empty_queue_refuses_nothing() -> None:
