@@ -400,7 +400,7 @@ fn with_sack_no_hole_is_repeated_before_one_below_it() {
 }
 
 #[test]
-fn a_sender_that_had_not_heard_of_a_hole_did_not_repeat_it() {
+fn a_sender_that_did_not_know_of_a_hole_did_not_repeat_it() {
     let after = |ts_ecr: u32| {
         with_timestamps(&format!(
             "220.0 a>b A 12001:13001 ack 1 id 15 ts 70/7    # 11001:12001 was lost
