@@ -203,7 +203,7 @@ def unknowns(
         sentences.append(f"The cause of {open_losses} of {int(lost.sum())} losses is not known with odds of 9 to 1.")
     undecided = delivery.undecided & delivery.from_flow
     if undecided.any():
-        sentences.append(f"{int(undecided.sum())} packets were neither acknowledged nor lost when the capture ended.")
+        sentences.append(f"The capture does not show whether {int(undecided.sum())} packets arrived.")
     if verdicts.outages:
         sentences.append(
             "An outage began between the last packet delivered and the first one lost, and ended between the last one "
