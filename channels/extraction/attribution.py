@@ -97,7 +97,7 @@ def verdicts(delivery: Delivery, link: Link) -> Attribution:
     known."""
     odds = np.zeros(len(delivery))
     lost = delivery.lost
-    gaps = _gap_odds(link)
+    gaps = _gap_odds(delivery, link)
     odds[lost] = _agreeing(_level_odds(delivery, link), gaps, link.replay.group, link.base.spans)[lost]
     odds += gaps
     cause = np.where(lost, np.where(odds > 0, QUEUE, CHANNEL), NONE).astype(np.int8)
@@ -145,8 +145,9 @@ def _noise_pkts(delivery: Delivery, link: Link, limit: float) -> float:
     """Return the standard error of the queue level that a packet met."""
     noise = SHARED_NOISE_PKTS
     if link.unshared:
-        noise = max(LEVEL_NOISE_PKTS, 1.4826 * float(np.median(np.abs(_jitter(link)))))
-    over = link.replay.level[~delivery.lost & delivery.observed & (link.replay.level > limit)] - limit
+        noise = max(LEVEL_NOISE_PKTS, 1.4826 * float(np.median(np.abs(_jitter(delivery, link)))))
+    arrived = ~delivery.lost & ~delivery.undecided & delivery.observed
+    over = link.replay.level[arrived & (link.replay.level > limit)] - limit
     return max(noise, 1.4826 * float(np.median(over))) if len(over) else noise
 
 
@@ -169,15 +170,17 @@ def _refused(delivery: Delivery, link: Link, gaps: Floats) -> npt.NDArray[np.int
     return np.where(np.abs(trusted) >= KNOWN_LOG_ODDS, refusals, ONE).astype(np.int8)
 
 
-def _gap_odds(link: Link) -> Floats:
-    """Log odds from the gaps: the residual tells how many packets more or fewer than modelled used the link."""
+def _gap_odds(delivery: Delivery, link: Link) -> Floats:
+    """Log odds from the gaps: the residual tells how many packets more or fewer than modelled used the link. None where
+    an undecided packet leaves open which of them did."""
     replay = link.replay
     odds = np.zeros(len(replay.level))
-    plain = np.flatnonzero((replay.group < 0) & ~np.isnan(replay.residual))
+    blurred = _blurred(delivery, link)
+    plain = np.flatnonzero((replay.group < 0) & ~np.isnan(replay.residual) & ~blurred)
     off_by = np.abs(replay.residual[plain])
     for group in _groups(replay.group):
         residual = replay.residual[group[0]]
-        if np.isnan(residual):
+        if np.isnan(residual) or blurred[group[0]]:
             continue
         off = round(float(residual))
         clear = _clear(off_by, int(np.searchsorted(plain, group[0])))
@@ -219,11 +222,20 @@ def _agreeing(level_odds: Floats, gap_odds: Floats, group: Ints, spans: Sequence
     return odds
 
 
-def _jitter(link: Link) -> Floats:
+def _jitter(delivery: Delivery, link: Link) -> Floats:
     """Residuals at packets without losses in front: the measurement error of a gap. [0.5] if there are none."""
     residual = link.replay.residual
-    plain = residual[(link.replay.group < 0) & ~np.isnan(residual)]
+    plain = residual[(link.replay.group < 0) & ~np.isnan(residual) & ~_blurred(delivery, link)]
     return plain if len(plain) else np.array([0.5])
+
+
+def _blurred(delivery: Delivery, link: Link) -> npt.NDArray[np.bool_]:
+    """Mark the packets between two departures between which an undecided packet was sent: it may have used the link."""
+    n, seen = len(delivery), np.flatnonzero(~np.isnan(link.departed_ns))
+    edges = np.concatenate(([-1], seen, [n - 1]))
+    place = np.searchsorted(seen, np.arange(n))
+    sent = np.concatenate(([0], np.cumsum(delivery.undecided)))
+    return np.asarray(sent[edges[place + 1] + 1] > sent[edges[place] + 1])
 
 
 def _groups(group: Ints) -> list[Ints]:
@@ -266,7 +278,7 @@ def _outages(
     """Return runs of losses without a delivery that last longer than a queue or a burst can, and those that last as
     long but that a burst may have, too."""
     left_ns = delivery.t_ns + link.replay.level * link.full_ns + link.service_ns
-    passing_ns = np.sort(left_ns[~delivery.lost & ~delivery.undecided & (delivery.size_bytes > delivery.ack_bytes)])
+    passing_ns = np.sort(left_ns[~delivery.lost & ~_unanswered(delivery) & (delivery.size_bytes > delivery.ack_bytes)])
     every = _runs(delivery, link, left_ns, cause)
     # Other traffic that passed meanwhile shows that the link did.
     runs = [run for run in every if run.count >= MIN_OUTAGE_PKTS and run.passed <= PASSING_SHARE * run.count]
@@ -301,7 +313,7 @@ def _bursts(every: Sequence[_Run]) -> list[_Run]:
 
 def _runs(delivery: Delivery, link: Link, left_ns: Floats, cause: npt.NDArray[np.int8]) -> list[_Run]:
     """Return all losses in a row."""
-    own = np.flatnonzero(delivery.observed & ~delivery.undecided)
+    own = np.flatnonzero(delivery.observed & ~_unanswered(delivery))
     edges = np.diff(np.concatenate(([0], delivery.lost[own].astype(np.int8), [0])))
     passed = np.cumsum(~delivery.observed & (delivery.size_bytes > delivery.ack_bytes))
     per_ack = _packets_per_ack(delivery)
@@ -328,6 +340,12 @@ def _runs(delivery: Delivery, link: Link, left_ns: Floats, cause: npt.NDArray[np
             )
         )
     return found
+
+
+def _unanswered(delivery: Delivery) -> npt.NDArray[np.bool_]:
+    """Mark the packets whose octets were not acknowledged before the capture ended. Others that are undecided may have
+    arrived, so no run of losses goes on over them."""
+    return delivery.undecided & (delivery.covered_ns < 0)
 
 
 def _one_break(early: _Run, late: _Run) -> bool:
@@ -381,10 +399,11 @@ def _is_outage(delivery: Delivery, run: _Run, least: int) -> bool:
 
 def _arrived_in_outage(run: _Run, least: int, passing_ns: Floats) -> bool:
     """Return whether a run of losses was on the way when the link broke, for less time than the way takes, and nothing
-    that left the queue then passed."""
+    that left the queue then passed. No burst has that length, or loses the ACKs as well."""
     lasted_ns = (run.last_ns + run.next_ns - run.up_ns - run.first_ns) / 2
     edges = np.searchsorted(passing_ns, (run.first_ns + run.way_ns, run.last_ns + run.way_ns))
-    return bool(run.behind and run.count >= least and lasted_ns >= MIN_OUTAGE_NS and edges[0] == edges[1])
+    long = run.silent or run.count >= least
+    return bool(run.behind and long and lasted_ns >= MIN_OUTAGE_NS and edges[0] == edges[1])
 
 
 def _least_run(bursts: Sequence[int]) -> int:

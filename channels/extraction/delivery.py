@@ -51,8 +51,8 @@ class Delivery:
     `acked_ns` is when an ACK or SACK block first covered the transmission; -1 if it was lost, never acknowledged, or
     ambiguous among several copies. `prompt` marks transmissions whose arrival triggered that ACK, so that acked_ns -
     t_ns is a round trip without the delay of a delayed ACK. `covered_ns` is when octets of the transmission were first
-    acknowledged, whichever copy of them; -1 if never. `undecided` marks packets that were neither reported lost nor
-    acknowledged before the capture ended.
+    acknowledged, whichever copy of them; -1 if never. `undecided` marks packets of which the capture does not show
+    whether they arrived: it ended before, or without SACK any of several copies may have caused an ACK.
 
     Other traffic is interleaved in the order sent, with `from_flow` false. `observed` marks packets of the flow and of
     its parallel flows: ACKs show their arrival. Other cross traffic occupies the link, and its arrival is not known.
@@ -104,7 +104,8 @@ def of_flow(segments: pa.Table, events: pa.Table, flow_id: int, direction: str) 
     acks = rows.filter(~forward).filter(rows.filter(~forward)["ack"].is_valid())
     seq, seq_end = _column(data, "seq"), _column(data, "seq") + _column(data, "payload_bytes")
     record, t_ns = _column(data, "record"), _column(data, "t_ns")
-    lost = np.isin(record, _lost_records(events, flow_id, direction))
+    lost = np.isin(record, _records_of("loss", events, flow_id, direction))
+    unclear = np.isin(record, _records_of("undecided", events, flow_id, direction))
     covered = _first_cover(seq, seq_end, acks)
     answered = _answered(t_ns, lost, covered)
     acked = _assign_copies(seq_end, answered)
@@ -123,7 +124,7 @@ def of_flow(segments: pa.Table, events: pa.Table, flow_id: int, direction: str) 
         lost=lost,
         acked_ns=acked,
         prompt=prompt,
-        undecided=~lost & (covered == NEVER),
+        undecided=~lost & (unclear | (covered == NEVER)),
         covered_ns=np.where(covered == NEVER, -1, covered),
         from_flow=np.ones(len(seq), dtype=np.bool_),
         observed=np.ones(len(seq), dtype=np.bool_),
@@ -194,9 +195,10 @@ def with_cross_traffic(delivery: Delivery, cross_traffic: CrossTraffic) -> Deliv
     )
 
 
-def _lost_records(events: pa.Table, flow_id: int, direction: str) -> Ints:
+def _records_of(kind: str, events: pa.Table, flow_id: int, direction: str) -> Ints:
+    """Return the records of the transmissions that events of one kind name."""
     mask = (_column(events, "flow_id") == flow_id) & (_column(events, "run_id") == 0)
-    mask &= _text_equals(events, "kind", "loss") & _text_equals(events, "direction", direction)
+    mask &= _text_equals(events, "kind", kind) & _text_equals(events, "direction", direction)
     return _column(events.filter(mask).filter(events.filter(mask)["record"].is_valid()), "record")
 
 

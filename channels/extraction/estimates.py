@@ -100,8 +100,7 @@ def _queue_limit(delivery: Delivery, link: Link) -> Estimate:
         how = f"The queue never filled in the capture: it held at most {maximum:.0f} packets, and none was lost to it."
         return Estimate("queue_limit_pkts", None, float(np.floor(maximum)), None, "pkts", known=False, how=how)
     value = float(round(ceiling.limit))
-    spread = link.rate.half_share
-    half = 1.0 + value * spread + abs(ceiling.limit - ceiling.low)
+    low, high = ceiling.interval(link.rate.half_share)
     how = (
         f"Queue length, without the packet in service, above which losses start: {ceiling.losses_above} of the "
         f"{ceiling.packets_above} packets that met a longer queue were lost (log likelihood gain {ceiling.gain:.0f})."
@@ -113,7 +112,7 @@ def _queue_limit(delivery: Delivery, link: Link) -> Estimate:
     if mixed:
         how += " In full-sized packets: cross traffic has smaller ones, and the limit may count packets or bytes."
     known = link.unshared and link.rate.known and not mixed
-    return Estimate("queue_limit_pkts", value, max(0.0, value - half), value + half, "pkts", known=known, how=how)
+    return Estimate("queue_limit_pkts", value, low, high, "pkts", known=known, how=how)
 
 
 def _wilson(hits: int, trials: int) -> tuple[float, float]:
@@ -204,7 +203,7 @@ def unknowns(
         sentences.append(f"The cause of {open_losses} of {int(lost.sum())} losses is not known with odds of 9 to 1.")
     undecided = delivery.undecided & delivery.from_flow
     if undecided.any():
-        sentences.append(f"{int(undecided.sum())} packets were neither acknowledged nor lost when the capture ended.")
+        sentences.append(f"The capture does not show whether {int(undecided.sum())} packets arrived.")
     if verdicts.outages:
         sentences.append(
             "An outage began between the last packet delivered and the first one lost, and ended between the last one "

@@ -148,7 +148,7 @@ def _queue_limit(delivery: Delivery, link: Link, within: Bools, rate: _Measured 
         return Estimate("queue_limit_pkts", None, float(np.floor(maximum)), None, "pkts", known=False, how=how)
     value = float(round(ceiling.limit))
     share = link.rate.half_share if rate is None else rate.half_bps / rate.bps
-    half = 1.0 + value * share + abs(ceiling.limit - ceiling.low)
+    low, high = ceiling.interval(share)
     here = limit_within(delivery, link.all_dropped, within)
     how = (
         f"Queue length above which losses start, over the whole flow; here it was full for {here.losses_above} packets."
@@ -156,4 +156,4 @@ def _queue_limit(delivery: Delivery, link: Link, within: Bools, rate: _Measured 
         else "Queue length above which losses start, over the whole flow; here it did not fill, or too seldom."
     )
     known = link.unshared and link.rate.known
-    return Estimate("queue_limit_pkts", value, max(0.0, value - half), value + half, "pkts", known=known, how=how)
+    return Estimate("queue_limit_pkts", value, low, high, "pkts", known=known, how=how)

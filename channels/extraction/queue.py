@@ -123,16 +123,30 @@ def replay(arrivals: Arrivals, limit: float, unshared: bool) -> Replay:
     return Replay(np.array(level), np.array(entered), np.array(residual), np.array(group), late / max(seen, 1))
 
 
+LEVEL_ERROR_PKTS = 0.5
+"""Error of a level: a queue counts whole packets, and of the one in service a part is left."""
+
+
 @dataclass(frozen=True, slots=True)
 class Ceiling:
-    """The level above which packets were lost: the queue limit, in packets waiting, without the one in service."""
+    """The level above which packets were lost: the queue limit, in packets waiting, without the one in service.
+
+    It lies between `low`, the fullest queue below that took a packet, and `refused`, the emptiest that did not; `high`
+    is the median of the levels at which packets were lost.
+    """
 
     limit: float
     low: float
+    refused: float
     high: float
     losses_above: int
     packets_above: int
     gain: float
+
+    def interval(self, rate_share: float) -> tuple[float, float]:
+        """Return the 95 % interval of the limit, given that of the rate as a share of it, which scales all levels."""
+        error = LEVEL_ERROR_PKTS + self.limit * rate_share
+        return max(0.0, self.low - error), self.refused + error
 
 
 def ceiling(level: Floats, lost: Bools, gap: Floats, usable: Bools) -> Ceiling | None:
@@ -165,6 +179,7 @@ def ceiling(level: Floats, lost: Bools, gap: Floats, usable: Bools) -> Ceiling |
     return Ceiling(
         limit=float(near - min(0.25, 0.5 * max(0.0, near - under))),
         low=min(under, float(near)),
+        refused=float(near),
         high=float(np.median(heights[best:][flags[best:] > 0])),
         losses_above=int(above_losses[best]),
         packets_above=int(above[best]),

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from hindflight.channels.estimate import Estimate, LinkStretch
-from validation.captures.links import _edge_gaps_ns
+from validation.captures.links import _edge_gaps_ns, score_link
 from validation.captures.stretches import Given, Stretch, in_use_ns, pooled, score_stretch
 from validation.captures.truth import FlowTruth, RunTruth, Transmission
 
@@ -58,6 +60,21 @@ def test_rate_and_queue_are_asked_for_only_where_the_queue_was_in_use() -> None:
     assert score_stretch(TRUE, 4, busy, [_claimed(9 * S, 19 * S, None)])["rate"] == Given(asked=1)
     assert score_stretch(TRUE, 4, busy, [])["rtt"] == Given(asked=1)
     assert score_stretch(TRUE, 4, busy, [_claimed(30 * S, 39 * S, (1.0, 2.0))])["rate"] == Given(asked=1)
+
+
+@pytest.mark.parametrize(("fate", "hidden"), [("dropped_loss", 1), ("dropped_queue", 0)])
+def test_a_queue_that_dropped_nothing_shows_no_limit(fate: str, hidden: int) -> None:
+    busy = [(10 * S + k * S // 100, 2) for k in range(1000)]
+    sent = [Transmission(k, 10 * S + k, k, k + 1, 1, "delivered" if k else fate, 11 * S, None) for k in range(300)]
+    flow = FlowTruth("reno", 1, 2, 1448, 0, 30 * S, 1e6, [*sent, replace(sent[-1], t_ns=20 * S)], [])
+    params = {"rate": 1.2e6, "rtt_ms": 50.0, "queue": 4}
+    run = RunTruth("run", Path(), params, 10 * S, sack=True, flows=[flow], queued=busy)
+    extraction: Any = SimpleNamespace(
+        channel=SimpleNamespace(to_pylist=list), stretches=[_claimed(9 * S, 19 * S, None)]
+    )
+    queue = score_link(run, flow, extraction).stretches["queue"]
+    assert (queue.asked, queue.given, queue.hidden) == (1, 1, hidden)
+    assert (queue + queue).hidden == 2 * hidden
 
 
 def test_an_edge_of_an_outage_is_marked_by_what_was_lost_and_delivered_around_it() -> None:

@@ -183,6 +183,8 @@ def _stretch_lines(score: LinkScore) -> Iterator[Line]:
         yield _at_least("channel", f"95 % interval of their {shown} holds the truth", held, 0.90, given.given)
         middle = quantile(given.widths, 0.5)
         yield _at_most("channel", f"median width of the interval of their {shown}", middle, width, given.given)
+    hidden = given.hidden / given.asked if given.asked else None
+    yield _at_most("channel", "stretches of runs whose queue dropped nothing", hidden, None, given.asked)
 
 
 def whatif_lines(asked: Sequence[Asked], pairs: Sequence[Pair]) -> Iterator[Line]:

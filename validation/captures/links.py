@@ -75,12 +75,16 @@ def score_link(run: RunTruth, flow: FlowTruth, extraction: Extraction) -> LinkSc
     rows = extraction.channel.to_pylist()
     stretches = stretches_of(run, flow.transmissions[-1].t_ns)
     intervals = [row for row in rows if row["kind"] == "interval"]
+    overflowed = any(packet.fate == "dropped_queue" for one in run.flows for packet in one.transmissions)
     score = LinkScore(causes=_causes(flow, [row for row in rows if row["kind"] == "packet"], stretches))
     for stretch in stretches:
         sent = sum(stretch.start_ns <= packet.t_ns < stretch.end_ns for packet in flow.transmissions)
         if not stretch.outage and sent >= MIN_PACKETS:
             score += _stretch_score(stretch, intervals)
             shown = score_stretch(stretch, run.params["queue"], run.queued, extraction.stretches)
+            if "queue" in shown and not overflowed:
+                # A queue that never dropped a packet shows no limit.
+                shown["queue"] = replace(shown["queue"], hidden=1)
             score += LinkScore(stretches=shown)
     return score + _outages(run, stretches, [row for row in intervals if row["lost"]])
 

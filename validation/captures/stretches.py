@@ -40,17 +40,22 @@ class Stretch:
 @dataclass(frozen=True, slots=True)
 class Given:
     """How often a quantity was asked for and given with an interval, how many intervals hold the truth, and their
-    widths relative to it."""
+    widths relative to it. `hidden`: how often it was asked for although nothing can show it."""
 
     asked: int = 0
     given: int = 0
     inside: int = 0
     widths: list[float] = field(default_factory=list)
+    hidden: int = 0
 
     def __add__(self, other: Given) -> Given:
         """Pool two stretches."""
         return Given(
-            self.asked + other.asked, self.given + other.given, self.inside + other.inside, self.widths + other.widths
+            self.asked + other.asked,
+            self.given + other.given,
+            self.inside + other.inside,
+            self.widths + other.widths,
+            self.hidden + other.hidden,
         )
 
 

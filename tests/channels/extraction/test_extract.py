@@ -170,6 +170,20 @@ def test_time_zero_is_the_syn_of_the_flow_captured_or_computed(whole: bool) -> N
     assert first["t_ns"] == (0 if whole else pytest.approx(481_000, abs=100_000))
 
 
+def test_a_packet_that_may_have_arrived_is_undecided() -> None:
+    flown = fly(LinkModel(2e6, 200_000_000, 50, 5_000_000_000, bernoulli(0.01, 1)))
+    whole = _delivery.of_flow(flown.segments, flown.events, 1, "a2b")
+    record = int(whole.record[~whole.lost][40])
+    rows = flown.events.to_pylist()
+    events = table_from_rows("events", [*rows, {**rows[0], "kind": "undecided", "record": record}])
+    unclear = _delivery.of_flow(flown.segments, events, 1, "a2b")
+    assert set(unclear.record[unclear.undecided]) - set(whole.record[whole.undecided]) == {record}
+    assert (unclear.lost == whole.lost).all()
+    found = extract(flown.segments, flown.flows, events, 1)
+    assert found.counts["undecided"] == int(unclear.undecided.sum())
+    assert [one["known"] for one in found.channel.to_pylist() if one["record"] == record] == [False]
+
+
 def test_states_cover_outages_and_outages_do_not_overlap() -> None:
     flown = fly(LinkModel(2e6, 200_000_000, 50, 5_000_000_000, bernoulli(0.0, 1)))
     delivery = _delivery.of_flow(flown.segments, flown.events, 1, "a2b")

@@ -14,6 +14,7 @@ from hindflight.channels.extraction.delivery import Delivery
 from hindflight.channels.extraction.link import of_delivery
 from hindflight.channels.extraction.link_stretches import link_stretches
 from hindflight.channels.extraction.path_steps import stretches
+from hindflight.channels.extraction.queue import Ceiling, ceiling
 
 MS = 1_000_000
 BASE_NS = 40 * MS
@@ -137,3 +138,15 @@ def test_a_rate_that_is_only_bounded_leaves_a_finite_limit_of_the_queue() -> Non
     bounded = bottleneck.Rate(1e6, 1e6, float("inf"), 0, known=False, steady=False, states=((0, 1, 1e6),))
     assert bounded.half_share == 1.0
     assert replace(bounded, low=0.9e6, high=1.1e6, known=True).half_share == pytest.approx(0.1)
+
+
+def test_the_limit_of_a_queue_lies_between_the_fullest_that_took_and_the_emptiest_that_did_not() -> None:
+    level = np.repeat(np.arange(1, 13) - 0.5, 10)
+    found = ceiling(level, level > 8, np.zeros(len(level)), np.ones(len(level), dtype=np.bool_))
+    assert found is not None
+    assert (found.low, found.refused) == (7.5, 8.5)
+    assert found.interval(0.0) == (7.0, 9.0)
+    low, high = found.interval(0.1)
+    assert (low, high) == pytest.approx((7.0 - 0.1 * found.limit, 9.0 + 0.1 * found.limit))
+    exact = Ceiling(limit=8.0, low=8.0, refused=8.0, high=8.5, losses_above=9, packets_above=9, gain=30.0)
+    assert exact.interval(0.0) == (7.5, 8.5)

@@ -9,7 +9,7 @@ import pytest
 
 from hindflight.channels.extraction import attribution, states
 from hindflight.channels.extraction.attribution import OUTAGE, QUEUE, verdicts
-from hindflight.channels.extraction.delivery import Delivery
+from hindflight.channels.extraction.delivery import Delivery, of_flow
 from hindflight.channels.extraction.extract import extract
 from hindflight.channels.extraction.link import of_delivery
 from hindflight.channels.extraction.queue import Ceiling
@@ -63,7 +63,7 @@ def test_a_break_shorter_than_the_path_loses_what_arrives_and_what_leaves() -> N
 def test_a_full_queue_drops_packets_in_an_outage_too() -> None:
     gone = list(range(200, 250))
     link = of_delivery(delivery := _delivery(gone))
-    limit = Ceiling(limit=5.5, low=5.0, high=6.0, losses_above=9, packets_above=9, gain=30.0)
+    limit = Ceiling(limit=5.5, low=5.0, refused=6.0, high=6.0, losses_above=9, packets_above=9, gain=30.0)
     # From packet 220 on packets come in bursts of ten, and the limit is exact to 1.6.
     arrivals = replace(
         link.arrivals,
@@ -105,6 +105,45 @@ def test_a_short_break_takes_the_acks_of_what_arrived_before_it() -> None:
     assert _outages(idle) == [(200, 207)]
 
 
+def test_a_break_of_what_was_under_way_takes_its_acks_too() -> None:
+    # 300 ms of data on a way of 500 ms, and nothing sent behind them: bursts of that length occur on this link, but
+    # they do not take the ACKs of the packets before.
+    bursts = [k for start in range(20, 180, 40) for k in range(start, start + 20)]
+    paused = np.where(np.arange(600) >= 330, 2_000 * MS, 0)
+    whole = _delivery([*bursts, *range(300, 330)], trip_ms=1000.0)
+    t, acked = whole.t_ns + paused, np.where(whole.acked_ns < 0, -1, whole.acked_ns + paused)
+    broken = replace(whole, t_ns=t, acked_ns=acked, covered_ns=acked, ack_t_ns=acked[acked >= 0])
+    assert _outages(broken) == []
+    unanswered = np.isin(np.arange(600), range(296, 300))
+    covered, acked = np.where(unanswered, acked[330], acked), np.where(unanswered, -1, acked)
+    silent = replace(broken, covered_ns=covered, acked_ns=acked, prompt=acked >= 0, ack_t_ns=acked[acked >= 0])
+    assert _outages(silent) == [(300, 329)]
+
+
+def test_a_run_of_losses_does_not_go_on_over_a_packet_that_may_have_arrived() -> None:
+    delivery = _delivery(list(range(200, 250)))
+    unclear = np.isin(np.arange(600), range(204, 250, 5))
+    lost = delivery.lost & ~unclear
+    late = np.where(unclear, delivery.t_ns + 1_000 * MS, delivery.covered_ns)
+    assert _outages(replace(delivery, lost=lost, undecided=unclear)) == [(200, 248)], "never acknowledged"
+    assert _outages(replace(delivery, lost=lost, undecided=unclear, covered_ns=late)) == []
+
+
+def test_a_gap_says_nothing_where_an_undecided_packet_may_have_used_the_link() -> None:
+    model = LinkModel(2e6, 40_000_000, 200, 20_000_000_000, bernoulli(0.01, 3))
+    flown = fly(model)
+    delivery = of_flow(flown.segments, flown.events, 1, "a2b")
+    clear = verdicts(delivery, link := of_delivery(delivery))
+    lost = np.flatnonzero(delivery.lost & (clear.gap_odds != 0))
+    assert len(lost) > 10
+    before, k = lost[0] - 1, lost[0]
+    undecided = np.isin(np.arange(len(delivery)), [before])
+    seen = np.where(undecided, np.nan, link.departed_ns)
+    blurred = verdicts(replace(delivery, undecided=undecided), replace(link, departed_ns=seen))
+    assert blurred.gap_odds[k] == 0
+    assert np.sum(blurred.gap_odds != 0) >= len(lost) - 2
+
+
 def test_a_link_that_passes_acks_is_not_broken() -> None:
     # 12 losses over 110 ms: without ACKs an outage, with them none.
     lost = list(range(200, 230))
@@ -127,7 +166,7 @@ def test_uncertain_losses_of_an_outage_are_not_replayed_by_position(monkeypatch:
     assert found.counts["unknown"] == len(rows)
 
 
-LIMIT = Ceiling(limit=1.0, low=0.5, high=1.5, losses_above=9, packets_above=9, gain=30.0)
+LIMIT = Ceiling(limit=1.0, low=0.5, refused=1.5, high=1.5, losses_above=9, packets_above=9, gain=30.0)
 
 
 def test_an_empty_queue_refuses_nothing() -> None:

@@ -114,7 +114,7 @@ def test_a_delay_from_the_limit_is_as_exact_as_the_limits(
     second: float, error_ms: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The limit in the first level is 8 packets of 10 ms. No round trip of the second was longer than 98 ms.
-    limits = {0: Ceiling(8.0, 7.9, 9.0, 5, 5, 9.0), 300: Ceiling(second, second - 0.2, 9.0, 5, 5, 9.0)}
+    limits = {0: Ceiling(8.0, 7.9, 8.0, 9.0, 5, 5, 9.0), 300: Ceiling(second, second - 0.2, second, 9.0, 5, 5, 9.0)}
     monkeypatch.setattr(
         link_module, "limit_within", lambda _delivery, _modelled, within: limits[int(np.argmax(within))]
     )

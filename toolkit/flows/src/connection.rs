@@ -187,7 +187,7 @@ impl Connection {
                 self.on_ack(direction, segment, &mut note, events);
             }
         }
-        self.measure_upstream_rtt(direction, segment);
+        self.measure_upstream_rtt(&note, segment);
         let seg_len = seg_len(segment);
         let octets = (seq, seq + seg_len);
         self.clocks.observe(&Link::of(segment, &note, seg_len));
@@ -315,7 +315,8 @@ impl Connection {
     }
 
     /// Measures the RTT between the capture point and the sender of a data segment.
-    fn measure_upstream_rtt(&mut self, direction: Direction, segment: &Segment) {
+    fn measure_upstream_rtt(&mut self, note: &Note, segment: &Segment) {
+        let direction = note.direction;
         let Some((ts_val, ts_ecr)) = segment.options.timestamps else {
             return;
         };
@@ -328,7 +329,8 @@ impl Connection {
             peer.upstream.on_ack(ts_val, segment.t_ns);
         }
         if sender.vantage != Vantage::Sender && segment.payload_bytes > 0 {
-            sender.upstream.on_data(ts_ecr, segment.t_ns);
+            let new = note.seq >= sender.board.snd_nxt();
+            sender.upstream.on_data(ts_ecr, segment.t_ns, new);
             if sender.vantage == Vantage::Unknown
                 && sender.upstream.rtt.samples() >= MIN_UPSTREAM_SAMPLES
             {

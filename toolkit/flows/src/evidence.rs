@@ -120,6 +120,12 @@ pub enum Reason {
     NoSack,
     /// Undecided: the capture ends first.
     CaptureEnds,
+    /// Proof that a retransmission was needed although the original transmission had arrived: the receiver discarded that
+    /// one, whose timestamp was too old (RFC 7323 §5, PAWS).
+    Discarded {
+        /// Record of the ACK that answered it.
+        record: u64,
+    },
     /// Loss: IPv4 IDs show that a packet is missing before the segment, and nothing else is.
     MissingId,
     /// Loss: the retransmission came more than a round trip late.
@@ -256,6 +262,11 @@ impl Reason {
                 "acknowledged {} later, minimum RTT {}",
                 Ms(after_ns),
                 Ms(min_rtt_ns)
+            ),
+            Self::Discarded { record } => write!(
+                f,
+                "the original transmission arrived late; the receiver discarded it for its old timestamp (PAWS), as \
+                 record {record} shows, which reports nothing new"
             ),
             Self::JumpedOver { record } => write!(
                 f,

@@ -44,6 +44,8 @@ struct PendingRange {
     /// Timestamp echoed by the ACK, if it refers to this range.
     ts_ecr: Option<u32>,
     arrived: Arrived,
+    /// Record of the ACK that shows that the receiver discarded the original transmission.
+    discarded_by: Option<u64>,
     /// Time of the decision.
     deadline_ns: i64,
     /// DSACKs of the range, and record and time of the last one.
@@ -91,6 +93,9 @@ pub struct LossDetector {
     by_start: HashMap<i64, u64>,
     /// Number of the first entry in `pending`.
     first: u64,
+    /// Record of the ACK that shows that the receiver discarded the original transmission of the range that starts at a
+    /// position.
+    pub discarded: HashMap<i64, u64>,
 }
 
 impl LossDetector {
@@ -98,6 +103,7 @@ impl LossDetector {
     pub fn release_memory(&mut self) {
         self.pending.shrink_to_fit();
         self.by_start.shrink_to_fit();
+        self.discarded.shrink_to_fit();
     }
 
     /// Adds a delivered range, if it was retransmitted. The decision is taken `wait_ns` later.
@@ -109,6 +115,8 @@ impl LossDetector {
         arrived: Arrived,
         wait_ns: i64,
     ) {
+        let any = !self.discarded.is_empty();
+        let discarded_by = any.then(|| self.discarded.remove(&range.start)).flatten();
         if range.retransmissions.is_none() {
             return;
         }
@@ -119,6 +127,7 @@ impl LossDetector {
             delivered_ns,
             ts_ecr,
             arrived,
+            discarded_by,
             deadline_ns: delivered_ns.saturating_add(wait_ns),
             dsacks: 0,
             dsack_record: 0,
@@ -297,7 +306,8 @@ fn decide_delivered(
         after_ns: pending.delivered_ns - successful.t_ns,
     };
     for number in 0..=all.last() {
-        if number < arrived {
+        let discarded_by = pending.discarded_by.filter(|_| number == 0);
+        if number < arrived && discarded_by.is_none() {
             add_loss(&all, number, retransmitted_as, flow, events);
         }
         if number > arrived && matches!(pending.arrived, Arrived::Before(_)) {
@@ -316,7 +326,16 @@ fn decide_delivered(
         }
         if let Some(entry) = all.captured(number) {
             let spurious = number > arrived;
-            let proof = if spurious { proof } else { Reason::None };
+            let discarded = || {
+                pending
+                    .discarded_by
+                    .map(|record| Reason::Discarded { record })
+            };
+            let proof = if spurious {
+                proof
+            } else {
+                discarded().unwrap_or(Reason::None)
+            };
             events.push(retransmission_event(entry, Some(spurious), proof, flow));
         }
     }

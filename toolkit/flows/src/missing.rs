@@ -1,18 +1,28 @@
 //! Packets lost before the capture point, counted by IPv4 IDs that the sender increments (RFC 6864 §3: a sender may do
 //! so; Linux does, per connection).
 
+use std::collections::VecDeque;
+
 /// Maximum number of packets missing between two captured ones. A larger step is another sequence of IDs.
 const MAX_MISSING: u16 = 1 << 12;
 
+/// Maximum number of places at which packets are missing.
+const MAX_PLACES: usize = 1 << 12;
+
+/// Packets missing between two captured ones, and the time of the second.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    shown_ns: i64,
+    count: u32,
+}
+
 /// The packets that are missing, less those that other evidence explains.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct MissingPackets {
     last_id: Option<u16>,
-    unexplained: u32,
+    places: VecDeque<Place>,
     /// Those between the last two packets, or at the end of a flight that is being repeated.
     recent: u32,
-    /// Time of the packet that showed the last of them.
-    last_ns: i64,
 }
 
 impl MissingPackets {
@@ -24,47 +34,72 @@ impl MissingPackets {
         };
         let step = id.wrapping_sub(last);
         if (1..=MAX_MISSING).contains(&step) {
-            self.unexplained += u32::from(step - 1);
             self.recent = u32::from(step - 1);
             self.last_id = ip_id;
             if step > 1 {
-                self.last_ns = t_ns;
+                if self.places.len() == MAX_PLACES {
+                    self.places.pop_front();
+                }
+                self.places.push_back(Place {
+                    shown_ns: t_ns,
+                    count: self.recent,
+                });
             }
         } else if last.wrapping_sub(id) <= MAX_MISSING {
             // Reordered: it was counted as missing.
-            self.unexplained = self.unexplained.saturating_sub(u32::from(id != last));
+            self.remove(u32::from(id != last));
         } else {
-            (self.last_id, self.unexplained, self.recent) = (ip_id, 0, 0);
+            self.clear();
+            (self.last_id, self.recent) = (ip_id, 0);
         }
     }
 
     /// Number of packets that are missing and not explained.
-    pub fn unexplained(self) -> u32 {
-        self.unexplained
+    pub fn unexplained(&self) -> u32 {
+        self.places.iter().map(|place| place.count).sum()
     }
 
-    /// Number of those that are missing and not explained, if any of all that are missing was sent after `t_ns`.
-    pub fn unexplained_since(self, t_ns: i64) -> u32 {
-        if self.last_ns < t_ns {
-            return 0;
-        }
-        self.unexplained
+    /// Number of those that a packet captured at `t_ns` or later showed.
+    pub fn unexplained_since(&self, t_ns: i64) -> u32 {
+        let since = self
+            .places
+            .iter()
+            .rev()
+            .take_while(|place| place.shown_ns >= t_ns);
+        since.map(|place| place.count).sum()
     }
 
     /// Number of packets that are missing between the last two.
-    pub fn recent(self) -> u32 {
-        self.recent.min(self.unexplained)
+    pub fn recent(&self) -> u32 {
+        self.recent.min(self.unexplained())
     }
 
     /// Explains `count` of them, the last ones first.
     pub fn explain(&mut self, count: u32) {
-        self.unexplained = self.unexplained.saturating_sub(count);
+        self.remove(count);
         self.recent = self.recent.saturating_sub(count);
+    }
+
+    /// Removes `count` of them, the last ones first.
+    fn remove(&mut self, mut count: u32) {
+        while let Some(last) = self.places.back_mut().filter(|_| count > 0) {
+            let removed = count.min(last.count);
+            last.count -= removed;
+            count -= removed;
+            if last.count == 0 {
+                self.places.pop_back();
+            }
+        }
     }
 
     /// All are explained: new data arrive in order.
     pub fn clear(&mut self) {
-        self.unexplained = 0;
+        self.places.clear();
+    }
+
+    /// Releases spare capacity.
+    pub fn release_memory(&mut self) {
+        self.places.shrink_to_fit();
     }
 }
 
@@ -91,6 +126,11 @@ mod tests {
         assert_eq!(missing.unexplained(), 1);
         assert_eq!(missing.unexplained_since(2), 1);
         assert_eq!(missing.unexplained_since(3), 0);
+        missing.observe(Some(30_005), 4);
+        assert_eq!(missing.unexplained(), 3);
+        assert_eq!(missing.unexplained_since(3), 2, "not those before");
+        missing.explain(2);
+        assert_eq!(missing.unexplained_since(3), 0, "the last ones first");
     }
 
     #[test]

@@ -73,6 +73,8 @@ pub struct Range {
     /// The range counts as one segment if the original transmission is lost. False for the second part of a segment
     /// that was split.
     pub primary: bool,
+    /// Of a gap, when the first segment was captured that may have been sent after it.
+    pub passed_ns: i64,
 }
 
 impl Range {
@@ -111,6 +113,11 @@ pub struct Delivery {
 }
 
 impl Delivery {
+    /// Whether the ACK reported nothing new.
+    pub fn is_empty(&self) -> bool {
+        self.acked_bytes == 0 && self.sacked_bytes == 0
+    }
+
     /// Updates the time of transmission for the RTT sample with a delivered range.
     fn sample(&mut self, range: &Range) {
         if range.retransmissions.is_none() && range.captured() {
@@ -132,6 +139,8 @@ pub struct Scoreboard {
     sacked: Intervals,
     log: Retransmissions,
     retrans_out_bytes: i64,
+    /// Time of the first retransmission after the last new data.
+    after_new_ns: Option<i64>,
     snd_una: i64,
     snd_nxt: i64,
     pub unseen: AckedUnseen,
@@ -148,6 +157,7 @@ impl Default for Scoreboard {
             sacked: Intervals::default(),
             log: Retransmissions::default(),
             retrans_out_bytes: 0,
+            after_new_ns: None,
             snd_una: 0,
             snd_nxt: 0,
             unseen: AckedUnseen::default(),
@@ -321,6 +331,7 @@ impl Scoreboard {
             first_not_captured: false,
             window_probe: false,
             primary: true,
+            passed_ns: self.after_new_ns.take().unwrap_or(transmission.t_ns),
         };
         if start > self.snd_nxt {
             self.ranges.push_back(Range {
@@ -384,6 +395,7 @@ impl Scoreboard {
         lost: &[Retransmission],
     ) -> bool {
         let known = end.min(self.snd_nxt);
+        self.after_new_ns.get_or_insert(entry.transmission.t_ns);
         self.split(start);
         self.split(known);
         let mut primary = entry.primary;

@@ -1,9 +1,11 @@
 //! The state of one direction of a connection as a data sender: scoreboard, RTT, recovery state and counters.
 //!
-//! [`retransmission`] processes retransmissions, [`walk`] those lost before the capture point without SACK, and [`cwnd`]
-//! feeds the estimator of the congestion window.
+//! [`ack`] is the ACK that it receives, [`retransmission`] processes retransmissions, [`missing`] and [`walk`] those lost
+//! before the capture point, and [`cwnd`] feeds the estimator of the congestion window.
 
+mod ack;
 mod cwnd;
+mod missing;
 mod retransmission;
 mod walk;
 
@@ -15,10 +17,12 @@ use crate::loss::{self, FlowDirection, LossDetector, Path};
 use crate::missing::MissingPackets;
 use crate::ordering::SendOrder;
 use crate::passes::Passes;
-use crate::rows::{DirectionRow, Edges, Event, Vantage};
+use crate::rows::{DirectionRow, Event, Vantage};
 use crate::rtt::RttEstimator;
 use crate::scoreboard::{Arrival, Delivery, Scoreboard, Transmission};
 use crate::upstream_rtt::UpstreamRtt;
+
+pub use ack::{AckNote, ReceivedAck};
 
 /// A segment that occupies sequence space.
 #[derive(Clone, Copy, Debug)]
@@ -33,42 +37,6 @@ pub struct Sent {
     pub segments_n: u16,
     /// Its transmission.
     pub transmission: Transmission,
-}
-
-/// An ACK that the sender receives.
-#[derive(Clone, Copy, Debug)]
-pub struct ReceivedAck {
-    /// Time.
-    pub t_ns: i64,
-    /// Record.
-    pub record: u64,
-    /// SEG.ACK, unwrapped.
-    pub seg_ack: i64,
-    /// SACK blocks.
-    pub sack: Edges,
-    /// Timestamp echo reply.
-    pub ts_ecr: Option<u32>,
-    /// IPv4 identification.
-    pub ip_id: Option<u16>,
-    /// Window, scaled; `None` if the scale is unknown.
-    pub wnd_bytes: Option<i64>,
-    /// Window field.
-    pub window: u16,
-    /// No payload, SYN or FIN.
-    pub pure: bool,
-    /// SACK is in use on the connection.
-    pub sack_in_use: bool,
-}
-
-/// Annotations of an ACK.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct AckNote {
-    /// Duplicate ACK.
-    pub dup_ack: bool,
-    /// It has a DSACK block.
-    pub dsack: bool,
-    /// RTT sample.
-    pub rtt_ns: Option<i64>,
 }
 
 /// The state of one direction.
@@ -118,8 +86,7 @@ pub struct Sender {
     last_resent: Option<(i64, i64)>,
     /// Time of the last retransmission captured.
     last_resent_ns: i64,
-    /// Segments at the end of a flight that were lost and not repeated yet.
-    lost_at_end: u32,
+    progress: missing::Progress,
     /// Packets of this end that are missing.
     pub missing: MissingPackets,
     /// Octets that were acknowledged since the last segment and not captured: the capture lost them.
@@ -309,13 +276,16 @@ impl Sender {
         if self.board.started() {
             self.acked_unseen_bytes += (ack.seg_ack - self.board.snd_nxt()).clamp(0, MAX_UNSEEN);
         }
-        let dsack = dsack_block(ack);
+        let dsack = ack.dsack_block();
         let delivery = self.update_scoreboard(ack, dsack.is_some());
         // A packet that the network duplicated reports nothing new.
         let duplicated = ack.ip_id.is_some_and(|id| id != 0) && ack.ip_id == self.last_ack_id;
         self.last_ack_id = ack.ip_id;
         if let Some((left, right)) = dsack.filter(|_| !duplicated) {
             self.losses.on_dsack(left, right, ack.record, ack.t_ns);
+        }
+        if !duplicated && dsack.is_none() && ack.seg_ack == before && delivery.is_empty() {
+            self.on_empty_ack(ack);
         }
         let mut note = AckNote {
             dsack: dsack.is_some(),
@@ -360,6 +330,7 @@ impl Sender {
         self.upstream.release_memory();
         self.losses.release_memory();
         self.passes.release_memory();
+        self.missing.release_memory();
         if let Some(cwnd) = &mut self.cwnd {
             cwnd.release_memory();
         }
@@ -577,13 +548,4 @@ const MAX_UNSEEN: i64 = 1 << 30;
 /// Whether timestamp `val` is older than `reference` (RFC 7323 §5.2).
 fn is_older(val: u32, reference: u32) -> bool {
     (val.wrapping_sub(reference) as i32) < 0
-}
-
-/// The DSACK block of an ACK: the first block if it is below the cumulative acknowledgement or within the second block
-/// (RFC 2883 §4).
-fn dsack_block(ack: &ReceivedAck) -> Option<(i64, i64)> {
-    let mut blocks = ack.sack.blocks();
-    let (left, right) = blocks.next()?;
-    let contains = |outer: (i64, i64)| outer.0 <= left && right <= outer.1;
-    (right <= ack.seg_ack || blocks.next().is_some_and(contains)).then_some((left, right))
 }

@@ -8,12 +8,31 @@ use crate::rtt::RttEstimator;
 /// Maximum number of timestamps that wait for their echo: four seconds of a millisecond clock.
 const MAX_PENDING: usize = 4096;
 
+/// The ACKs with one timestamp: times of the first and of the last.
+#[derive(Clone, Copy, Debug)]
+struct Stamped {
+    ts_val: u32,
+    first_ns: i64,
+    last_ns: i64,
+}
+
+/// What a data segment shows of its sender: the last ACK that it may have received carried `ts_ecr`.
+#[derive(Clone, Copy, Debug)]
+struct Informed {
+    ts_ecr: u32,
+    /// Time of the last ACK with this timestamp.
+    until_ns: i64,
+    /// Time of the data segment.
+    segment_ns: i64,
+}
+
 /// Measures the time from an ACK at the capture point to the data segment that echoes its timestamp.
 ///
 /// The time includes any idle time of the sender, so the minimum is the best estimate of the path.
 #[derive(Debug, Default)]
 pub struct UpstreamRtt {
-    pending: VecDeque<(u32, i64)>,
+    pending: VecDeque<Stamped>,
+    informed: Option<Informed>,
     /// The samples.
     pub rtt: RttEstimator,
 }
@@ -30,25 +49,53 @@ impl UpstreamRtt {
 
     /// Processes an ACK on its way to the sender.
     pub fn on_ack(&mut self, ts_val: u32, t_ns: i64) {
-        if self.pending.back().is_none_or(|last| newer(ts_val, last.0)) {
-            if self.pending.len() == MAX_PENDING {
-                self.pending.pop_front();
+        match self.pending.back_mut() {
+            Some(last) if last.ts_val == ts_val => last.last_ns = t_ns,
+            Some(last) if !newer(ts_val, last.ts_val) => {}
+            _ => {
+                if self.pending.len() == MAX_PENDING {
+                    self.pending.pop_front();
+                }
+                self.pending.push_back(Stamped {
+                    ts_val,
+                    first_ns: t_ns,
+                    last_ns: t_ns,
+                });
             }
-            self.pending.push_back((ts_val, t_ns));
         }
     }
 
-    /// Processes a data segment from the sender.
-    pub fn on_data(&mut self, ts_ecr: u32, t_ns: i64) {
-        while let Some(&(ts_val, ack_ns)) = self.pending.front() {
-            if newer(ts_val, ts_ecr) {
+    /// Processes a data segment from the sender. It is a sample if it is `prompt`: a timer may trigger a retransmission
+    /// long after the ACK.
+    pub fn on_data(&mut self, ts_ecr: u32, t_ns: i64, prompt: bool) {
+        let same = self.informed.filter(|informed| informed.ts_ecr == ts_ecr);
+        self.informed = same.map(|informed| Informed {
+            segment_ns: t_ns,
+            ..informed
+        });
+        while let Some(&stamped) = self.pending.front() {
+            if newer(stamped.ts_val, ts_ecr) {
                 return;
             }
             self.pending.pop_front();
-            if ts_val == ts_ecr {
-                self.rtt.sample(t_ns - ack_ns);
+            if stamped.ts_val == ts_ecr {
+                self.informed = Some(Informed {
+                    ts_ecr,
+                    until_ns: stamped.last_ns,
+                    segment_ns: t_ns,
+                });
+                if prompt {
+                    self.rtt.sample(t_ns - stamped.first_ns);
+                }
             }
         }
+    }
+
+    /// Time of the last ACK that the sender may have received when it sent the data segment captured at `t_ns`: those
+    /// captured later carried a newer timestamp than it echoes. `None` if it echoes none that was captured.
+    pub fn informed_until_ns(&self, t_ns: i64) -> Option<i64> {
+        let informed = self.informed.filter(|informed| informed.segment_ns == t_ns);
+        informed.map(|informed| informed.until_ns)
     }
 }
 
@@ -62,14 +109,30 @@ mod tests {
         for (ts_val, t_ns) in [(u32::MAX, 0), (u32::MAX, 5), (0, 10), (1, 20)] {
             upstream.on_ack(ts_val, t_ns);
         }
-        upstream.on_data(u32::MAX, 100);
-        upstream.on_data(u32::MAX, 200);
-        upstream.on_data(1, 300);
+        upstream.on_data(u32::MAX, 100, true);
+        upstream.on_data(u32::MAX, 200, true);
+        upstream.on_data(1, 300, true);
         let rtt = upstream.rtt;
         assert_eq!(
             (rtt.samples(), rtt.min_ns(), rtt.max_ns()),
             (2, Some(100), Some(280))
         );
+    }
+
+    #[test]
+    fn a_sender_has_not_received_acks_newer_than_it_echoes() {
+        let mut upstream = UpstreamRtt::default();
+        for (ts_val, t_ns) in [(7, 0), (7, 5), (8, 10), (9, 20)] {
+            upstream.on_ack(ts_val, t_ns);
+        }
+        upstream.on_data(7, 100, false);
+        assert_eq!(upstream.rtt.samples(), 0, "not prompt");
+        assert_eq!(upstream.informed_until_ns(100), Some(5));
+        assert_eq!(upstream.informed_until_ns(101), None, "another segment");
+        upstream.on_data(7, 110, true);
+        assert_eq!(upstream.informed_until_ns(110), Some(5), "echoed again");
+        upstream.on_data(6, 120, true);
+        assert_eq!(upstream.informed_until_ns(120), None, "not captured");
     }
 
     #[test]

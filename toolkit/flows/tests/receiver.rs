@@ -310,3 +310,139 @@ fn a_hole_without_sack_that_waits_for_a_timeout_shows_a_lost_fast_retransmission
     assert_eq!(losses(&late([18, 19])), both);
     assert_eq!(losses(&late([17, 18])), both[..1], "no ID is missing");
 }
+
+#[test]
+fn a_packet_missing_before_new_data_in_order_was_a_retransmission_of_the_hole() {
+    let with = |id: u16| {
+        let flow = ten_segments();
+        run(&format!(
+            "{flow}
+             120.0 a>b A 11001:12001 ack 1 id 14    # 10001:11001 was lost
+             120.1 b>a A 1 ack 10001 sack 11001-12001
+             240.0 a>b A 12001:13001 ack 1 id 15
+             240.1 b>a A 1 ack 10001 sack 11001-13001
+             242.0 a>b A 13001:14001 ack 1 id {id}
+             242.1 b>a A 1 ack 10001 sack 11001-14001
+             360.0 a>b A 10001:11001 ack 1 id {}
+             360.1 b>a A 1 ack 14001",
+            id + 1
+        ))
+    };
+    let both = [(Some(10_001), Some(1), None), (Some(10_001), Some(2), None)];
+    assert_eq!(losses(&with(17)), both);
+    assert_eq!(losses(&with(16)), both[..1], "no ID is missing");
+}
+
+#[test]
+fn new_data_lost_among_the_retransmissions_of_holes_are_the_end_of_the_flight() {
+    let outcome = run(&format!(
+        "{}
+         120.0 a>b A 11001:12001 ack 1 id 14    # 10001:11001 was lost
+         120.1 b>a A 1 ack 10001 sack 11001-12001
+         121.0 a>b A 13001:14001 ack 1 id 16    # 12001:13001 was lost
+         121.1 b>a A 1 ack 10001 sack 13001-14001 11001-12001
+         122.0 a>b A 15001:16001 ack 1 id 18    # 14001:15001 was lost
+         122.1 b>a A 1 ack 10001 sack 15001-16001 13001-14001 11001-12001
+         221.0 a>b A 10001:11001 ack 1 id 19
+         221.1 b>a A 1 ack 12001 sack 15001-16001 13001-14001
+         223.0 a>b A 12001:13001 ack 1 id 21    # 20 and 22: new data after each retransmission
+         223.1 b>a A 1 ack 14001 sack 15001-16001
+         225.0 a>b A 14001:15001 ack 1 id 23
+         225.1 b>a A 1 ack 16001
+         330.0 a>b A 16001:17001 ack 1 id 24
+         331.0 a>b A 17001:18001 ack 1 id 25
+         331.1 b>a A 1 ack 18001
+         332.0 a>b A 18001:19001 ack 1 id 26
+         332.1 b>a A 1 ack 19001",
+        ten_segments()
+    ));
+    let firsts = [10_001, 12_001, 14_001, 16_001, 17_001];
+    assert_eq!(
+        losses(&outcome),
+        firsts.map(|start| (Some(start), Some(1), None))
+    );
+}
+
+/// Ten segments, then data and ACKs with timestamps: the round trip to the sender takes 100 ms.
+fn with_timestamps(later: &str) -> Outcome {
+    let flow = ten_segments().replace("b>a A 1 ack 1001\n", "b>a A 1 ack 1001 ts 7/0\n");
+    run(&format!(
+        "{flow}
+         210.1 a>b A 10001:11001 ack 1 id 13 ts 60/7
+         210.2 b>a A 1 ack 11001 ts 107/60
+         {later}"
+    ))
+}
+
+#[test]
+fn with_sack_no_hole_is_repeated_before_one_below_it() {
+    let outcome = with_timestamps(
+        "220.0 a>b A 14001:15001 ack 1 id 17    # 11001:14001 were lost
+         220.1 b>a A 1 ack 11001 sack 14001-15001
+         300.0 a>b A 15001:16001 ack 1 id 18
+         300.1 b>a A 1 ack 11001 sack 14001-16001
+         330.0 a>b A 11001:12001 ack 1 id 22    # 19 to 21: the end of the flight
+         330.1 b>a A 1 ack 12001 sack 14001-16001
+         530.0 a>b A 12001:13001 ack 1 id 23
+         532.0 a>b A 13001:14001 ack 1 id 24
+         532.1 b>a A 1 ack 16001
+         730.0 a>b A 16001:17001 ack 1 id 25
+         731.0 a>b A 17001:18001 ack 1 id 26
+         732.0 a>b A 18001:19001 ack 1 id 27
+         733.0 a>b A 19001:20001 ack 1 id 28
+         733.1 b>a A 1 ack 20001",
+    );
+    let firsts = [11_001, 12_001, 13_001, 16_001, 17_001, 18_001];
+    assert_eq!(
+        losses(&outcome),
+        firsts.map(|start| (Some(start), Some(1), None))
+    );
+}
+
+#[test]
+fn a_sender_that_did_not_know_of_a_hole_did_not_repeat_it() {
+    let after = |ts_ecr: u32| {
+        with_timestamps(&format!(
+            "220.0 a>b A 12001:13001 ack 1 id 15 ts 70/7    # 11001:12001 was lost
+             220.1 b>a A 1 ack 11001 sack 12001-13001 ts 117/60
+             700.0 a>b A 11001:12001 ack 1 id 19 ts 550/{ts_ecr}    # after a timeout
+             700.1 b>a A 1 ack 13001 ts 597/550
+             900.0 a>b A 13001:14001 ack 1 id 20 ts 750/597
+             901.0 a>b A 14001:15001 ack 1 id 21 ts 751/597
+             902.0 a>b A 15001:16001 ack 1 id 22 ts 752/597
+             902.1 b>a A 1 ack 16001 ts 799/752
+             903.0 a>b A 16001:17001 ack 1 id 23 ts 753/597
+             903.1 b>a A 1 ack 17001 ts 800/753"
+        ))
+    };
+    let firsts = [11_001, 13_001, 14_001, 15_001].map(|start| (Some(start), Some(1), None));
+    assert_eq!(
+        losses(&after(107)),
+        firsts,
+        "16 to 18: the end of the flight"
+    );
+    let known = [
+        firsts[0],
+        (Some(11_001), Some(2), None),
+        firsts[1],
+        firsts[2],
+    ];
+    assert_eq!(losses(&after(117)), known, "16: fast retransmission");
+}
+
+#[test]
+fn the_silence_before_a_timeout_is_no_round_trip() {
+    let outcome = with_timestamps(
+        "220.0 a>b A 12001:13001 ack 1 id 15 ts 70/107    # 11001:12001 was lost
+         220.1 b>a A 1 ack 11001 sack 12001-13001 ts 117/60
+        5000.0 a>b A 11001:12001 ack 1 id 20 ts 4850/117    # 16: fast retransmission, 17 to 19: timeouts
+        5000.1 b>a A 1 ack 13001 ts 4897/4850
+        5100.1 a>b A 13001:14001 ack 1 id 21 ts 4950/4897
+        5100.2 b>a A 1 ack 14001 ts 4997/4950",
+    );
+    let copies = [1, 2, 3, 4, 5];
+    assert_eq!(
+        losses(&outcome),
+        copies.map(|copy| (Some(11_001), Some(copy), None))
+    );
+}

@@ -475,3 +475,55 @@ fn an_unacknowledged_segment_is_lost_only_if_a_later_one_arrived() {
          110.02 undecided unknown #6 2001:3001",
     );
 }
+
+#[test]
+fn what_the_receiver_discards_for_its_old_timestamp_was_not_lost() {
+    // From 215 on the round trip takes 20 ms, and not 100 ms. The retransmission of 1001:2001 overtakes the segments sent
+    // before, which the receiver discards: their timestamps are older (PAWS).
+    let with = |answers: &str| {
+        run(&format!(
+            "  0.0 a>b S  0 mss 1000 sackok ts 0/0
+             100.0 b>a SA 0 ack 1 mss 1000 sackok ts 50/0
+             100.1 a>b A  1 ack 1 ts 100/50
+             110.0 a>b A 1:1001    ack 1 ts 110/50
+             210.0 b>a A 1 ack 1001 ts 160/110
+             212.0 a>b A 1001:2001 ack 1 ts 212/160
+             213.0 a>b A 2001:3001 ack 1 ts 213/160
+             214.0 a>b A 3001:4001 ack 1 ts 214/160
+             216.0 a>b A 4001:5001 ack 1 ts 216/160
+             217.0 a>b A 5001:6001 ack 1 ts 217/160
+             218.0 a>b A 6001:7001 ack 1 ts 218/160
+             236.0 b>a A 1 ack 1001 sack 4001-5001 ts 226/110
+             237.0 b>a A 1 ack 1001 sack 4001-6001 ts 227/110
+             238.0 b>a A 1 ack 1001 sack 4001-7001 ts 228/110
+             238.1 a>b A 1001:2001 ack 1 ts 238/228
+             258.1 b>a A 1 ack 2001 sack 4001-7001 ts 248/238
+             265.0 a>b A 2001:3001 ack 1 ts 265/248
+             266.0 a>b A 3001:4001 ack 1 ts 266/248
+             272.0 b>a A 1 ack 2001 sack 1001-2001 4001-7001 ts 262/238
+             {answers}
+             285.0 b>a A 1 ack 3001 sack 4001-7001 ts 275/265
+             286.0 b>a A 1 ack 7001 ts 276/266"
+        ))
+    };
+    let lost = |answers: &str| {
+        let outcome = with(answers);
+        let losses = outcome
+            .events
+            .iter()
+            .filter(|event| event.kind == EventKind::Loss);
+        losses.map(|event| event.seq_start).collect::<Vec<_>>()
+    };
+    let empty = "273.0 b>a A 1 ack 2001 sack 4001-7001 ts 263/238";
+    assert_eq!(
+        lost(&format!("{empty}\n{}", empty.replace("273", "274"))),
+        []
+    );
+    assert_eq!(lost(empty), [Some(3001)], "one answer, one segment");
+    assert_eq!(lost(""), [Some(2001), Some(3001)]);
+    assert_eq!(
+        lost(&empty.replace("ts", "win 65000 ts")),
+        [Some(2001), Some(3001)],
+        "an update of the window"
+    );
+}

@@ -15,13 +15,14 @@ impl Scoreboard {
             first_not_captured: false,
             window_probe: false,
             primary: true,
+            passed_ns: revealed.t_ns,
         });
         self.snd_nxt = end;
     }
 
-    /// Whether there is a gap outside of `start..end`.
+    /// Whether there is a gap, or a part of one, outside of `start..end`.
     pub fn has_other_gap(&self, start: i64, end: i64) -> bool {
-        let other = |range: &Range| range.end <= start || range.start >= end;
+        let other = |range: &Range| range.start < start || range.end > end;
         self.ranges
             .iter()
             .any(|range| !range.captured() && other(range))
@@ -48,17 +49,20 @@ impl Scoreboard {
     }
 
     /// Adds a retransmission that was lost before the capture point to each segment of the gaps above `above`, in the
-    /// order of sequence numbers, at most to `max_segments` of them. Returns their number.
+    /// order of sequence numbers, at most to `max_segments` of them, and only to those that `may` have been retransmitted.
+    /// Returns their number and the end of the last one.
     pub fn add_lost_to_gaps(
         &mut self,
         above: i64,
         max_segments: u32,
         entry: &Retransmission,
-    ) -> u32 {
-        let (mut index, mut count) = (self.index_of(above), 0);
+        may: impl Fn(&Range, &Transmission) -> bool,
+    ) -> (u32, i64) {
+        let (mut index, mut count, mut last_end) = (self.index_of(above), 0, above);
         while count < max_segments && index < self.ranges.len() {
-            let Range { start, end, .. } = self.ranges[index];
-            if !self.ranges[index].captured() && start >= above {
+            let range = self.ranges[index];
+            let Range { start, end, .. } = range;
+            if !range.captured() && start >= above && may(&range, &self.last_transmission(&range)) {
                 let end = end.min(start + self.smss_bytes.max(1));
                 self.split(end);
                 let entry = Retransmission {
@@ -70,9 +74,10 @@ impl Scoreboard {
                 let list = self.log.push(entry, range.retransmissions);
                 range.retransmissions = list.or(range.retransmissions);
                 count += 1;
+                last_end = end;
             }
             index += 1;
         }
-        count
+        (count, last_end)
     }
 }

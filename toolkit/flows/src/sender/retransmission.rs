@@ -131,6 +131,8 @@ impl Sender {
                 .collect();
         };
         let (count, round_ns, reason) = self.lost_of_hole(entry, &gap, previous_ns);
+        self.progress.was_repeated = count > 0 || gap.retransmissions.is_some();
+        self.progress.high_rxt = entry.seq_end;
         self.missing.explain(count);
         if self.counts_missing() && self.vantage == Vantage::Receiver && self.sack_in_use {
             self.expect_lost_flight(entry);
@@ -162,28 +164,6 @@ impl Sender {
             .map(move |rounds| now_ns - rounds * rto_ns)
     }
 
-    /// After a silence, the missing packets that no timeout explains were, with SACK, a retransmission of each hole known
-    /// before (RFC 6675 §5: the oldest first, and before new data), and the end of the flight. The latter follow as new
-    /// data.
-    fn expect_lost_flight(&mut self, entry: &Retransmission) {
-        let lost = self.missing.recent();
-        let silence_ns = entry.transmission.t_ns - self.last_send_ns;
-        if lost == 0 || silence_ns < self.path_srtt_ns() {
-            return;
-        }
-        let mut of_holes = 0;
-        if self.sack_in_use {
-            let entry = Retransmission {
-                reason: Reason::MissingId,
-                not_captured: true,
-                ..*entry
-            };
-            of_holes = self.board.add_lost_to_gaps(entry.seq_end, lost, &entry);
-            self.missing.explain(of_holes);
-        }
-        self.lost_at_end = lost - of_holes;
-    }
-
     /// Number of retransmissions of the hole `gap` that were lost before the one in `entry`, the time between them, and
     /// the evidence. The last retransmission before was captured at `previous_ns`.
     fn lost_of_hole(
@@ -210,12 +190,18 @@ impl Sender {
             );
         }
         let rtt_ns = self.sack_in_use.then_some(srtt_ns);
-        let passed = self.passes.lost_before(start, revealed_ns, now, rtt_ns);
+        let passed = self.passes.lost_before(start, gap.first.t_ns, now, rtt_ns);
         self.passes.push(start, now, record, Some(revealed_ns));
+        if let Some(until_ns) = self.uninformed_until_ns(now, gap) {
+            // The sender did not know of the hole, so only timeouts can have repeated it.
+            let repeated = timeouts(now - until_ns - srtt_ns, rto_ns).saturating_sub(1);
+            return (repeated.min(most), rto_ns, Reason::MissingId);
+        }
         if let Some(passed) = passed {
             let record = passed.passed_by;
+            let known = self.board.log().iter(gap.retransmissions).count() as u32;
             return (
-                passed.count.min(most),
+                passed.count.saturating_sub(known).min(most),
                 passed.round_ns,
                 Reason::Passed { record },
             );
@@ -229,66 +215,40 @@ impl Sender {
             revealed_ns.max(self.timer_restart_ns)
         };
         let waited_ns = now - revealed_ns - srtt_ns;
+        // After a silence, a timer expired, although the sender had known of the hole.
+        let silent = missing.is_some() && now - self.last_send_ns >= srtt_ns;
         let alone = previous_ns < revealed_ns
-            || (missing.is_some() && !self.board.has_other_gap(start, entry.seq_end));
+            || (missing.is_some() && !self.board.has_other_gap(start, entry.seq_end))
+            || (silent && self.sack_in_use);
         let known = self.sack_in_use || (missing.is_some() && self.dup_acks >= DUP_THRESH);
         let oldest = start <= self.board.snd_una() && known && srtt_ns > 0;
         // Without timestamps, nothing shows how long a queue before the capture point makes the round trip.
         let measured = self.upstream.rtt.srtt_ns().is_some() || now - self.last_send_ns >= rto_ns;
         if !oldest || !alone || !measured || waited_ns < srtt_ns / 4 * 3 {
-            // In time: what is missing just before is new data, if no other hole shows them.
+            // In time: without SACK, what is missing just before is new data, if no other hole shows them.
             let at_end = oldest && !self.board.has_other_gap(start, entry.seq_end);
-            if at_end && missing.is_some() && self.missing.recent() > 0 {
-                self.lost_at_end = self.missing.recent();
+            if at_end && !self.sack_in_use && missing.is_some() && self.missing.recent() > 0 {
+                self.progress.lost_at_end = self.missing.recent();
             }
             return (0, 0, Reason::None);
         }
         let count = timeouts(waited_ns, rto_ns).max(1);
         if missing.is_some() {
-            // The retransmission could not come before.
-            most = self
-                .missing
-                .unexplained_since(revealed_ns + srtt_ns / 4 * 3);
+            // The retransmission could not come before, nor, with SACK, before the first one of a hole below (RFC 6675
+            // §5: the oldest first).
+            let below_ns = if self.sack_in_use && !self.progress.was_repeated {
+                previous_ns + 1
+            } else {
+                i64::MIN
+            };
+            let earliest_ns = below_ns.max(revealed_ns + srtt_ns / 4 * 3);
+            most = self.missing.unexplained_since(earliest_ns);
         }
         let reason = Reason::RepairedLate {
             after_ns: now - revealed_ns,
             rtt_ns: srtt_ns,
         };
         (count.min(most), waited_ns / i64::from(count), reason)
-    }
-
-    /// Whether missing IDs count the lost packets of this sender.
-    pub(super) fn counts_missing(&self) -> bool {
-        self.one_way && self.order.ids_increment()
-    }
-
-    /// Whether the new octets of `sent` had been sent before, and lost before the capture point: its ID shows that a
-    /// packet is missing, and there is no other hole.
-    pub(super) fn was_sent_before(&mut self, sent: &Sent) -> bool {
-        let gap_bytes = (sent.start - self.board.snd_nxt()).max(0);
-        let smss = self.board.smss_bytes().max(1);
-        self.missing
-            .explain(u32::try_from((gap_bytes + smss - 1) / smss).unwrap_or(u32::MAX));
-        if self.vantage != Vantage::Receiver || gap_bytes > 0 || !self.counts_missing() {
-            self.lost_at_end = 0;
-            return false;
-        }
-        if self.missing.unexplained() == 0 || self.board.has_other_gap(sent.start, sent.end) {
-            return false;
-        }
-        // Without SACK, the missing packet may also be one of many spurious retransmissions, unless a timeout follows.
-        let silent = sent.transmission.t_ns - self.last_send_ns >= self.path_srtt_ns();
-        if (self.sack_in_use || silent) && self.missing.recent() > 0 {
-            self.lost_at_end = self.missing.recent();
-        }
-        self.missing.explain(1);
-        let lost = self.lost_at_end > 0;
-        if lost {
-            self.lost_at_end -= 1;
-        } else {
-            self.missing.clear();
-        }
-        lost
     }
 
     /// Processes a segment that fills a gap and shows no sign of a retransmission.

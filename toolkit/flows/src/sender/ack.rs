@@ -1,0 +1,88 @@
+//! The ACK that a sender receives, and one that reports nothing new.
+
+use super::{Sender, is_older};
+use crate::rows::{Edges, Vantage};
+use crate::scoreboard::State;
+
+/// An ACK that the sender receives.
+#[derive(Clone, Copy, Debug)]
+pub struct ReceivedAck {
+    /// Time.
+    pub t_ns: i64,
+    /// Record.
+    pub record: u64,
+    /// SEG.ACK, unwrapped.
+    pub seg_ack: i64,
+    /// SACK blocks.
+    pub sack: Edges,
+    /// Timestamp echo reply.
+    pub ts_ecr: Option<u32>,
+    /// IPv4 identification.
+    pub ip_id: Option<u16>,
+    /// Window, scaled; `None` if the scale is unknown.
+    pub wnd_bytes: Option<i64>,
+    /// Window field.
+    pub window: u16,
+    /// No payload, SYN or FIN.
+    pub pure: bool,
+    /// SACK is in use on the connection.
+    pub sack_in_use: bool,
+}
+
+/// Annotations of an ACK.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AckNote {
+    /// Duplicate ACK.
+    pub dup_ack: bool,
+    /// It has a DSACK block.
+    pub dsack: bool,
+    /// RTT sample.
+    pub rtt_ns: Option<i64>,
+}
+
+impl ReceivedAck {
+    /// The DSACK block: the first block if it is below the cumulative acknowledgement or within the second block (RFC 2883
+    /// §4).
+    pub fn dsack_block(&self) -> Option<(i64, i64)> {
+        let mut blocks = self.sack.blocks();
+        let (left, right) = blocks.next()?;
+        let contains = |outer: (i64, i64)| outer.0 <= left && right <= outer.1;
+        (right <= self.seg_ack || blocks.next().is_some_and(contains)).then_some((left, right))
+    }
+}
+
+impl Sender {
+    /// Processes an ACK that reports nothing new. With SACK, a segment that arrives changes the ACK, or the receiver
+    /// discards it because its timestamp is older than that of the segment which moved the left edge of the window last,
+    /// and answers (RFC 7323 §5.3, R1). So a retransmission overtook it, on a path that became shorter.
+    ///
+    /// Segments on one path arrive in order, so it is the oldest one that can have arrived now. No update of the window is
+    /// smaller than a segment (RFC 9293 §3.8.6.2.2).
+    pub(super) fn on_empty_ack(&mut self, ack: &ReceivedAck) {
+        let wider = ack
+            .wnd_bytes
+            .zip(self.snd_wnd_bytes)
+            .map(|(new, old)| new - old);
+        let updates_window = wider.is_none_or(|bytes| bytes >= self.board.smss_bytes());
+        let possible = ack.pure && ack.sack_in_use && self.vantage == Vantage::Sender;
+        let (Some(ts_ecr), Some(longest_ns)) = (ack.ts_ecr, self.rtt.max_ns()) else {
+            return;
+        };
+        if !possible || updates_window {
+            return;
+        }
+        let older = self
+            .board
+            .outstanding()
+            .take_while(|range| range.first.ts_val.is_some_and(|val| is_older(val, ts_ecr)));
+        let losses = &self.losses;
+        let discarded = older.into_iter().find(|range| {
+            range.state == State::Outstanding
+                && ack.t_ns - range.first.t_ns <= longest_ns
+                && !losses.discarded.contains_key(&range.start)
+        });
+        if let Some(start) = discarded.map(|range| range.start) {
+            self.losses.discarded.insert(start, ack.record);
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Downstream of a loss, with IPv4 IDs that the sender increments: what the packets were that are missing.
+//!
+//! A packet that is missing was new data, or a retransmission. New data that are missing leave a gap once newer data
+//! arrive; at the end of a flight they do not, and are repeated as data that seem new. All others were retransmissions of
+//! holes, the oldest first (RFC 6675 §5).
+
+use super::{Sender, Sent};
+use crate::cause::mechanism;
+use crate::evidence::Reason;
+use crate::retransmissions::Retransmission;
+use crate::rows::{EventCause, Vantage};
+use crate::scoreboard::{Range, Transmission};
+
+/// How far a sender has come with new data and retransmissions.
+#[derive(Debug, Default)]
+pub(super) struct Progress {
+    /// HighRxt: end of the last retransmission of a hole (RFC 6675 §2), lost before the capture point or not.
+    pub(super) high_rxt: i64,
+    /// A retransmission of the last hole that was filled had been lost before.
+    pub(super) was_repeated: bool,
+    /// Time of the last new data.
+    pub(super) last_new_ns: i64,
+    /// Without SACK, segments at the end of a flight that were lost and not repeated yet.
+    pub(super) lost_at_end: u32,
+}
+
+impl Sender {
+    /// Whether missing IDs count the lost packets of this sender.
+    pub(super) fn counts_missing(&self) -> bool {
+        self.one_way && self.order.ids_increment()
+    }
+
+    /// Whether the new octets of `sent` had been sent before, and lost before the capture point: its ID shows that a
+    /// packet is missing, and there is no other hole.
+    pub(super) fn was_sent_before(&mut self, sent: &Sent) -> bool {
+        let gap_bytes = (sent.start - self.board.snd_nxt()).max(0);
+        let smss = self.board.smss_bytes().max(1);
+        self.missing
+            .explain(u32::try_from((gap_bytes + smss - 1) / smss).unwrap_or(u32::MAX));
+        if self.vantage != Vantage::Receiver || gap_bytes > 0 || !self.counts_missing() {
+            self.progress.lost_at_end = 0;
+            self.progress.last_new_ns = sent.transmission.t_ns;
+            return false;
+        }
+        let holes = self.board.has_other_gap(sent.start, sent.end);
+        let sent_before = if self.sack_in_use {
+            self.was_at_end(sent, holes)
+        } else {
+            !holes && self.was_at_end_without_sack(sent)
+        };
+        if !sent_before {
+            self.progress.last_new_ns = sent.transmission.t_ns;
+        }
+        sent_before
+    }
+
+    /// The same with SACK. A retransmission that is missing leaves its hole open, and counts when the hole is filled. If
+    /// there is none, what is missing since the last new data was new, too.
+    fn was_at_end(&mut self, sent: &Sent, holes: bool) -> bool {
+        if holes {
+            self.lost_before_new_data(sent);
+            return false;
+        }
+        let lost = self
+            .missing
+            .unexplained_since(self.progress.last_new_ns + 1)
+            > 0;
+        if lost {
+            self.missing.explain(1);
+        } else {
+            self.missing.clear();
+        }
+        lost
+    }
+
+    fn was_at_end_without_sack(&mut self, sent: &Sent) -> bool {
+        if self.missing.unexplained() == 0 {
+            return false;
+        }
+        // The missing packet may also be one of many spurious retransmissions, unless a timeout follows.
+        let silent = sent.transmission.t_ns - self.last_send_ns >= self.path_srtt_ns();
+        if silent && self.missing.recent() > 0 {
+            self.progress.lost_at_end = self.missing.recent();
+        }
+        self.missing.explain(1);
+        let lost = self.progress.lost_at_end > 0;
+        if lost {
+            self.progress.lost_at_end -= 1;
+        } else {
+            self.missing.clear();
+        }
+        lost
+    }
+
+    /// Adds the retransmissions that are missing just before `sent`, new data that continue the sequence: with SACK, those
+    /// of the holes above the last retransmission, then again of the lowest ones. None comes earlier than a round trip
+    /// after the hole was seen, or after its last one.
+    fn lost_before_new_data(&mut self, sent: &Sent) {
+        let latest_ns = sent.transmission.t_ns - self.path_srtt_ns() / 4 * 3;
+        let (cause, reason) = (EventCause::Unknown, Reason::MissingId);
+        let entry = Retransmission {
+            transmission: sent.transmission,
+            seq_start: sent.start,
+            seq_end: sent.end,
+            cause,
+            reason,
+            mechanism: mechanism(cause, reason, self.sack_in_use),
+            primary: true,
+            not_captured: true,
+        };
+        let may = |hole: &Range, last: &Transmission| hole.first.t_ns.max(last.t_ns) <= latest_ns;
+        let una = self.board.snd_una();
+        for above in [self.progress.high_rxt.max(una), una] {
+            let lost = self.missing.recent();
+            let (count, end) = self.board.add_lost_to_gaps(above, lost, &entry, may);
+            if count > 0 {
+                self.missing.explain(count);
+                self.progress.high_rxt = end;
+            }
+        }
+    }
+
+    /// Time of the last ACK that the sender of the retransmission captured at `now_ns` may have received, if its
+    /// timestamps show that no segment had arrived before which was sent after the hole `gap` (RFC 7323 §4, RFC 8985 §6.2).
+    pub(super) fn uninformed_until_ns(&self, now_ns: i64, gap: &Range) -> Option<i64> {
+        let until_ns = self.upstream.informed_until_ns(now_ns);
+        until_ns.filter(|&until_ns| until_ns < gap.passed_ns)
+    }
+
+    /// After a silence, the missing packets that no timeout explains were, with SACK, a retransmission of each hole that
+    /// the sender knew of (RFC 6675 §5: the oldest first, and before new data), and the end of the flight. The latter
+    /// follow as new data.
+    pub(super) fn expect_lost_flight(&mut self, entry: &Retransmission) {
+        let lost = self.missing.recent();
+        let now_ns = entry.transmission.t_ns;
+        if lost == 0 || now_ns - self.last_send_ns < self.path_srtt_ns() {
+            return;
+        }
+        if !self.sack_in_use {
+            self.progress.lost_at_end = lost;
+            return;
+        }
+        let entry = Retransmission {
+            reason: Reason::MissingId,
+            not_captured: true,
+            ..*entry
+        };
+        let informed_ns = self.upstream.informed_until_ns(now_ns);
+        let known = |hole: &Range, _: &Transmission| {
+            informed_ns.is_none_or(|until_ns| hole.passed_ns <= until_ns)
+        };
+        let (of_holes, _) = self
+            .board
+            .add_lost_to_gaps(entry.seq_end, lost, &entry, known);
+        self.missing.explain(of_holes);
+    }
+}
