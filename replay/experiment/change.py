@@ -33,8 +33,8 @@ FEW_BLOCKS, MAX_BLOCKS = 10, 30
 the Analysis of Simulation Output", Operations Research 30(3), 1982)."""
 
 ROUND_TRIPS, MIN_ROUND_TRIPS = 10, 2
-"""Length of a block in round trips, and the minimum of a short flight: a window that is sent, and the answer to it. How far
-shorter blocks depend on their neighbours is in `_independent`."""
+"""Length of a block in round trips, and the minimum of a short flight: a window that is sent, and the answer to it. How
+far shorter blocks depend on their neighbours, `_independent` says."""
 
 UNITS = {"goodput": "bit/s", "retransmissions": "%", "rtt": "ns", "rtt_p95": "ns", "app_delay_p95": "ns"}
 """Metrics that are compared, and their units. Retransmissions are a share of the data segments."""
@@ -210,8 +210,8 @@ def _independent(samples: Samples) -> float:
     """Return how many independent samples a series is worth, by its autocorrelation at lag 1; at least 2.
 
     Source: H. von Storch, F. Zwiers, "Statistical Analysis in Climate Research", 1999, §6.6.8: n (1 - r) / (1 + r). The
-    autocorrelation of a short series is too small by (1 + 4 r) / n: M. G. Kendall, "Note on bias in the estimation of
-    autocorrelation", Biometrika 41, 1954, has (1 + 3 r) / n; the sum of products has one term less than that of squares.
+    autocorrelation of a short series is too small by (1 + 4 r) / n. M. G. Kendall, "Note on bias in the estimation of
+    autocorrelation", Biometrika 41, 1954, has (1 + 3 r) / n; the sum of products has one term less than the squares.
     """
     count = len(samples)
     values = np.asarray(samples) - fmean(samples)
