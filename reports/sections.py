@@ -26,7 +26,14 @@ from hindflight.reports.frames import (
     uses_proxies,
 )
 from hindflight.reports.numbers import with_minus_signs
-from hindflight.reports.texts import CHART_CAPTIONS, HOW_TO_READ, HOW_TO_READ_MODEL, INTERRUPTIONS, NOT_TO_BE_RELIED_ON
+from hindflight.reports.texts import (
+    CHART_CAPTIONS,
+    HOW_TO_READ,
+    HOW_TO_READ_MODEL,
+    INTERRUPTIONS,
+    NOT_TO_BE_RELIED_ON,
+    STRETCHES,
+)
 from hindflight.toolkit.errors import ReportError
 from hindflight.toolkit.text import shell_line
 
@@ -332,6 +339,8 @@ def _what_happened(source: Source, views: list[View]) -> Section:
     section.parts.append(_key_numbers(tables, views))
     link = findings.key_numbers(findings.findings_of(tables, "channel"), "The link, as extracted from the capture")
     section.parts += [link] if link else []
+    parts = findings.by_subject(findings.findings_of(tables, "stretches"), STRETCHES, "Stretch")
+    section.parts += [parts] if parts else []
     if len(views) > 1:
         flows = flow_numbers(tables, views)
         section.parts += [flows] if flows and flows not in section.parts else []

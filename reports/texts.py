@@ -152,3 +152,6 @@ INTERRUPTIONS = (
     "that."
 )
 """How to read the table of outages and handovers."""
+
+STRETCHES = "The link between its steps, with 95 % intervals; packets are those that it served"
+"""Caption of the table of stretches."""
