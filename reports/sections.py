@@ -164,6 +164,7 @@ _PROXY = Recipe(
     "what_if_proxy",
     {"instruments": "run_id, flow_id, leg, t_ns, proxy_stored_bytes, proxy_undelivered_bytes"},
 )
+_DELAY = Recipe(lambda tables, _: charts.what_if_application_delay(tables), "what_if_application_delay", _RUNS)
 _SHARED = Recipe(lambda tables, _: charts.what_if_sharing(tables), "what_if_sharing", _COMPARED)
 
 _SHARING = "Flows that shared the path; losses are data packets lost per data packet sent"
@@ -395,9 +396,10 @@ def _what_if_charts(tables: Tables, *, modelled: bool) -> tuple[Recipe, ...]:
 
 
 def _where_they_apply(tables: Tables) -> tuple[Recipe, ...]:
-    """Return the charts of proxies and of flows that shared the path, where the runs have them."""
+    """Return the charts of application delay, proxies and flows that shared the path, where the runs have them."""
+    delays = [_DELAY] if charts.has_application_delay(tables) else []
     split = [_PROXY] if uses_proxies(tables) else []
-    return (*split, *([_SHARED] if findings.findings_of(tables, "sharing") else []))
+    return (*delays, *split, *([_SHARED] if findings.findings_of(tables, "sharing") else []))
 
 
 def _add_figures(
