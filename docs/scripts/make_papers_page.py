@@ -88,7 +88,7 @@ combinations of queue, buffers, slow start, breaks and measures of hybrid-handov
 verdict. It shows what could explain a claim, not what does.
 
 Two rules of judging were mended after the first full runs, for all claims alike. An interval that was narrow and lay
-across a bound ended the runs, so that 40 runs decided what 1000 may: now it takes more. The spread of means that are to
+across a bound ended the runs long before the 1000 that are allowed: now it takes more. The spread of means that are to
 be alike ("no significant difference can be observed", "quite identical") had 1 as its lower bound, which only its own
 symmetric interval could miss: now it has none.
 """
