@@ -12,9 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hindflight.replay.experiment.change import (
+    MIN_BLOCKS,
+    MIN_ROUND_TRIPS,
     UNITS,
     Change,
     Condition,
+    Flight,
     Outcome,
     compare_flights,
     compare_run_sets,
@@ -45,10 +48,11 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """All changes from A to B, and the verdicts of the conditions on them."""
+    """All changes from A to B, the verdicts of the conditions on them, and what a flight lacks for an interval."""
 
     changes: tuple[Change, ...]
     verdicts: tuple[Verdict, ...]
+    missing: tuple[str, ...] = ()
 
     @property
     def exit_code(self) -> int:
@@ -71,7 +75,8 @@ def compare_sources(before: Path, after: Path, fail_if: Sequence[str] = ()) -> C
 
     conditions = [parse_condition(text) for text in fail_if]
     with open_source(before) as one, open_source(after) as other:
-        changes = changes_between(one.workspace, other.workspace)
+        flights = [_flight(source.workspace) for source in (one, other)]
+        changes = _changes(flights, one.workspace, other.workspace)
     if not changes:
         raise HindflightError(
             f"{before} and {after} have nothing to compare: neither a captured flow each, nor runs of the same variant"
@@ -85,7 +90,8 @@ def compare_sources(before: Path, after: Path, fail_if: Sequence[str] = ()) -> C
                 "compared are: " + ", ".join(dict.fromkeys(f"{c.subject}: {c.metric}" for c in changes)),
             )
         verdicts += [Verdict(condition.text, change.subject, condition.judge(change)) for change in subjects]
-    return Comparison(tuple(changes), tuple(verdicts))
+    missing = [text for name, flight in zip("AB", flights, strict=True) if (text := _missing(name, flight))]
+    return Comparison(tuple(changes), tuple(verdicts), tuple(missing))
 
 
 def parse_condition(text: str) -> Condition:
@@ -105,17 +111,32 @@ def parse_condition(text: str) -> Condition:
 
 def changes_between(before: Workspace, after: Workspace) -> list[Change]:
     """Return what changed between the captured flows with the most data, and between runs of the same subject."""
-    flights = [_flight(workspace) for workspace in (before, after)]
+    return _changes([_flight(workspace) for workspace in (before, after)], before, after)
+
+
+def _changes(flights: Sequence[Flight], before: Workspace, after: Workspace) -> list[Change]:
     runs = [run_samples(workspace.table("runs").to_pylist()) for workspace in (before, after)]
-    return [*compare_flights(*flights), *compare_run_sets(*runs)]
+    return [*compare_flights(*(flight.samples for flight in flights)), *compare_run_sets(*runs)]
 
 
-def _flight(workspace: Workspace) -> dict[str, list[float]]:
+def _missing(name: str, flight: Flight) -> str:
+    """Return what a flight lacks for an interval; empty if it lacks nothing or there is no flight."""
+    blocks = len(flight.samples.get("goodput", ()))
+    if not flight.length_ns or blocks >= MIN_BLOCKS:
+        return ""
+    return (
+        f"{name} has {blocks} block{'' if blocks == 1 else 's'} of at least {MIN_ROUND_TRIPS} round trips of "
+        f"{flight.round_trip_ns / 1e6:.4g} ms, and {MIN_BLOCKS} are needed: {flight.needed_ns / 1e9:.3g} s of data, "
+        f"not {flight.length_ns / 1e9:.3g} s"
+    )
+
+
+def _flight(workspace: Workspace) -> Flight:
     """Return the samples of the captured flow with the most data; none without a captured flow."""
     from hindflight.toolkit.captured_flow import read_flow
 
     try:
         flow = read_flow(workspace, None)
     except HindflightError:
-        return {}
+        return Flight({})
     return flight_samples(flow.tables["segments"], flow.direction)

@@ -177,8 +177,8 @@ def _effort(paper: Paper, *, full: bool) -> str:
         maximum = min(FULL.maximum, paper.max_runs)
         first = min(max(FULL.first, paper.min_runs), maximum)
         return (
-            f"Runs per configuration: {first} to {maximum}, until an interval is narrower than half the tolerance or "
-            "the 99.9 % interval decides an ordering."
+            f"Runs per configuration: {first} to {maximum}, until an interval is narrower than half the tolerance and "
+            "the 99.9 % interval contains no bound, or decides an ordering."
         )
     return (
         f"Runs per configuration: {min(QUICK.first, paper.max_quick_runs)} to "

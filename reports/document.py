@@ -10,6 +10,7 @@ The report computes nothing. Sentences, statistics and verdicts are rows of the 
     self_check     subject `capture` is the captured flow; then one subject per candidate variant, best match first;
                    metrics become columns; the overlay charts draw the first candidate whose run has time series
     channel        one row per estimate of the link, like key_numbers; shown under "What happened"
+    stretches      one subject per stretch of the link between two of its steps; metrics become columns; shown there too
     what_happened  sentences about the captured flows (`what_was` in older workspaces)
     what_if        one subject per variant and proxy, as `run_subject` spells it; metrics become columns. `goodput`
                    [bit/s] (mean and 95 % interval over the seeds) and `goodput_difference` [bit/s] (paired with the

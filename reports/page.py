@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
@@ -115,6 +116,7 @@ def render(title: str, generated: str, sections: list[Section]) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["unbroken"] = _unbroken
     environment.globals["draw"] = store.add
     environment.globals["how_to_zoom"] = HOW_TO_ZOOM
     environment.tests["grid"] = lambda part: hasattr(part, "head")
@@ -138,6 +140,11 @@ def render(title: str, generated: str, sections: list[Section]) -> str:
 def _shown(value: Any) -> Any:
     """Return a value as the template prints it: text from input without control characters, markup unchanged."""
     return printable(value, keep="\n\t") if type(value) is str else value
+
+
+def _unbroken(sentence: str) -> str:
+    """Return a sentence in which no line breaks between a number and its percent sign."""
+    return re.sub(r"(?<=\d) (?=%)", "\N{NO-BREAK SPACE}", sentence)
 
 
 @cache

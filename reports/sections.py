@@ -26,7 +26,14 @@ from hindflight.reports.frames import (
     uses_proxies,
 )
 from hindflight.reports.numbers import with_minus_signs
-from hindflight.reports.texts import CHART_CAPTIONS, HOW_TO_READ, HOW_TO_READ_MODEL, INTERRUPTIONS, NOT_TO_BE_RELIED_ON
+from hindflight.reports.texts import (
+    CHART_CAPTIONS,
+    HOW_TO_READ,
+    HOW_TO_READ_MODEL,
+    INTERRUPTIONS,
+    NOT_TO_BE_RELIED_ON,
+    STRETCHES,
+)
 from hindflight.toolkit.errors import ReportError
 from hindflight.toolkit.text import shell_line
 
@@ -157,6 +164,7 @@ _PROXY = Recipe(
     "what_if_proxy",
     {"instruments": "run_id, flow_id, leg, t_ns, proxy_stored_bytes, proxy_undelivered_bytes"},
 )
+_DELAY = Recipe(lambda tables, _: charts.what_if_application_delay(tables), "what_if_application_delay", _RUNS)
 _SHARED = Recipe(lambda tables, _: charts.what_if_sharing(tables), "what_if_sharing", _COMPARED)
 
 _SHARING = "Flows that shared the path; losses are data packets lost per data packet sent"
@@ -332,6 +340,8 @@ def _what_happened(source: Source, views: list[View]) -> Section:
     section.parts.append(_key_numbers(tables, views))
     link = findings.key_numbers(findings.findings_of(tables, "channel"), "The link, as extracted from the capture")
     section.parts += [link] if link else []
+    parts = findings.by_subject(findings.findings_of(tables, "stretches"), STRETCHES, "Stretch")
+    section.parts += [parts] if parts else []
     if len(views) > 1:
         flows = flow_numbers(tables, views)
         section.parts += [flows] if flows and flows not in section.parts else []
@@ -386,9 +396,10 @@ def _what_if_charts(tables: Tables, *, modelled: bool) -> tuple[Recipe, ...]:
 
 
 def _where_they_apply(tables: Tables) -> tuple[Recipe, ...]:
-    """Return the charts of proxies and of flows that shared the path, where the runs have them."""
+    """Return the charts of application delay, proxies and flows that shared the path, where the runs have them."""
+    delays = [_DELAY] if charts.has_application_delay(tables) else []
     split = [_PROXY] if uses_proxies(tables) else []
-    return (*split, *([_SHARED] if findings.findings_of(tables, "sharing") else []))
+    return (*delays, *split, *([_SHARED] if findings.findings_of(tables, "sharing") else []))
 
 
 def _add_figures(

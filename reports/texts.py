@@ -82,6 +82,11 @@ CHART_CAPTIONS = {
         "A line that rises steeply and early is a short and steady delay; a long tail to the right is a queue that a "
         "variant fills, or the wait for a timeout."
     ),
+    "what_if_application_delay": (
+        "Time from the write of an application to the reading of its last octet in order: what a user waits for. Each "
+        "run has a median and a 95th percentile; a box holds the middle half of the runs, its line all of them, and "
+        "the tick is their median."
+    ),
     "what_if_proxy": (
         "Octets that a proxy holds: everything in its memory, and the part that it has acknowledged to the sender but "
         "that is not acknowledged onward. A line that stays at its top may be a full cache: compare it with the size "
@@ -152,3 +157,6 @@ INTERRUPTIONS = (
     "that."
 )
 """How to read the table of outages and handovers."""
+
+STRETCHES = "The link between its steps, with 95 % intervals; packets are those that it served"
+"""Caption of the table of stretches."""

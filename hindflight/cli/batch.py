@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -57,12 +58,19 @@ def _say(number: int, total: int, study: Study) -> None:
     say(f"{number}/{total} {study.capture}: {outcome}")
 
 
+def _names(result: Batch) -> list[str]:
+    """Return the captures without the folder that all have in common: files of different folders may have one name."""
+    paths = [Path(study.capture) for study in result.studies]
+    common = Path(os.path.commonpath([Path(os.path.abspath(path.parent)) for path in paths]))
+    return [Path(os.path.abspath(path)).relative_to(common).as_posix() for path in paths]
+
+
 def _show(result: Batch, wide: bool) -> None:
     rows = []
-    for study in result.studies:
+    for name, study in zip(_names(result), result.studies, strict=True):
         gain = study.gain_percent
         values = (
-            Path(study.capture).name,
+            name,
             study.state,
             "-" if study.goodput_bps is None else f"{study.goodput_bps / 1e6:.3f}",
             study.self_check or "-",

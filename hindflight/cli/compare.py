@@ -43,13 +43,19 @@ def compare(
         print_json(
             {
                 "changes": [asdict(change) for change in result.changes],
+                "missing": result.missing,
                 "verdicts": [asdict(verdict) for verdict in result.verdicts],
                 "exit_code": result.exit_code,
             }
         )
         raise typer.Exit(result.exit_code)
     print_fitting(_COLUMNS, [_row(change) for change in result.changes], wide)
-    paragraph("flight: by blocks of time of at least 10 round trips; others: runs by seed, paired if the seeds agree.")
+    paragraph(
+        "flight: by blocks of 10 round trips, at least 2 where it is short; others: runs by seed, paired if the seeds "
+        "agree."
+    )
+    for missing in result.missing:
+        paragraph(f"too little data: {missing}.")
     for verdict in result.verdicts:
         paragraph(f"{verdict.condition} ({verdict.subject}): {verdict.outcome}")
     raise typer.Exit(result.exit_code)

@@ -34,7 +34,7 @@ def recommendation(findings: Rows, runs: Rows) -> list[dict[str, Any]]:
     subject = best["subject"]
     cache = _cache_bytes(subject, runs)
     place = f" The proxy buffered up to {cache / 1e3:,.0f} kB: give it at least that much." if cache else ""
-    gain = f"{best['value']:+.0f} % goodput, 95 % interval {best['low']:+.0f} to {best['high']:+.0f} %"
+    gain = f"{best['value']:+.0f} % goodput, 95 % interval {best['low']:+.1f} to {best['high']:+.1f} %"
     rows = [_row(subject, "pass", f"Use {subject} ({gain}).{place}", best)]
     rival = _rival(best, better)
     if rival:

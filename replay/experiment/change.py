@@ -28,9 +28,13 @@ Samples = list[float]
 MIN_BLOCKS = 8
 """Below this many blocks a flight shows no interval."""
 
-MAX_BLOCKS = 30
-ROUND_TRIPS = 10
-"""Minimum length of a block in round trips: shorter ones depend on their neighbours."""
+FEW_BLOCKS, MAX_BLOCKS = 10, 30
+"""Blocks of a flight: 10 to 30 are enough, and more of a given length gain little (B. Schmeiser, "Batch Size Effects in
+the Analysis of Simulation Output", Operations Research 30(3), 1982)."""
+
+ROUND_TRIPS, MIN_ROUND_TRIPS = 10, 2
+"""Length of a block in round trips, and the minimum of a short flight: a window that is sent, and the answer to it. How
+far shorter blocks depend on their neighbours, `_independent` says."""
 
 UNITS = {"goodput": "bit/s", "retransmissions": "%", "rtt": "ns", "rtt_p95": "ns", "app_delay_p95": "ns"}
 """Metrics that are compared, and their units. Retransmissions are a share of the data segments."""
@@ -62,14 +66,34 @@ class Change:
         return self.difference[0] is not None
 
 
-def flight_samples(segments: pa.Table, direction: str) -> dict[str, Samples]:
-    """Return the samples of a captured flow by metric, one per block; fewer than MIN_BLOCKS where it is too short.
+@dataclass(frozen=True, slots=True)
+class Flight:
+    """The samples of a captured flow by metric, one per block; fewer than MIN_BLOCKS where it is too short.
 
-    `segments` are those of one flow whose data goes to `direction`. Empty without data.
+    `length_ns` is the time of its data, `round_trip_ns` the median round-trip time; both are 0 without data.
     """
+
+    samples: dict[str, Samples]
+    length_ns: float = 0.0
+    round_trip_ns: float = 0.0
+
+    @property
+    def needed_ns(self) -> float:
+        """Return the length that a flight with this round-trip time needs for an interval."""
+        return MIN_BLOCKS * MIN_ROUND_TRIPS * self.round_trip_ns
+
+
+def _blocks(length_ns: float, round_trip_ns: float) -> int:
+    """Return into how many blocks a flight is divided: of ROUND_TRIPS each, or shorter ones for FEW_BLOCKS."""
+    trips = length_ns / max(1.0, round_trip_ns)
+    return min(MAX_BLOCKS, max(int(trips // ROUND_TRIPS), min(FEW_BLOCKS, int(trips // MIN_ROUND_TRIPS))))
+
+
+def flight_samples(segments: pa.Table, direction: str) -> Flight:
+    """Return the samples of a captured flow. `segments` are those of one flow whose data goes to `direction`."""
     span = transfer_span(segments, direction)
     if span is None:
-        return {}
+        return Flight({})
     forward = pc.equal(segments["direction"].cast("string"), direction)
     data = segments.filter(pc.and_(forward, pc.greater(segments["payload_bytes"], 0)))
     acks = segments.filter(pc.and_(pc.invert(forward), pc.is_valid(segments["ack"]))).sort_by("t_ns")
@@ -77,9 +101,9 @@ def flight_samples(segments: pa.Table, direction: str) -> dict[str, Samples]:
     rtt = timed["rtt_ns"].to_numpy().astype(np.float64)
     trip = float(np.median(rtt)) if len(rtt) else 0.0
     length = span[1] - span[0]
-    count = min(MAX_BLOCKS, int(length // max(1.0, ROUND_TRIPS * trip)))
+    count = _blocks(length, trip)
     if count < 1:
-        return {}
+        return Flight({}, length, trip)
     edges = np.linspace(span[0], span[1], count + 1)
     highest = np.maximum.accumulate(acks["ack"].to_numpy()) if acks.num_rows else np.zeros(0, np.int64)
     at = np.searchsorted(acks["t_ns"].to_numpy(), edges, side="right") - 1
@@ -88,12 +112,13 @@ def flight_samples(segments: pa.Table, direction: str) -> dict[str, Samples]:
     sent = np.histogram(sent_ns, edges)[0]
     again = np.histogram(sent_ns[data["retransmission"].to_numpy(zero_copy_only=False)], edges)[0]
     by_block = _by_block(timed["t_ns"].to_numpy(), rtt, edges)
-    return {
+    samples = {
         "goodput": (np.diff(reached) * 8e9 / np.diff(edges)).tolist(),
         "retransmissions": (100 * again[sent > 0] / sent[sent > 0]).tolist(),
         "rtt": [float(values.mean()) for values in by_block],
         "rtt_p95": [float(np.quantile(values, 0.95)) for values in by_block],
     }
+    return Flight(samples, length, trip)
 
 
 def _by_block(
@@ -184,13 +209,16 @@ def _unpaired(key: tuple[str, str], sides: tuple[Samples, Samples], minimum: int
 def _independent(samples: Samples) -> float:
     """Return how many independent samples a series is worth, by its autocorrelation at lag 1; at least 2.
 
-    Source: H. von Storch, F. Zwiers, "Statistical Analysis in Climate Research", 1999, §6.6.8: n (1 - r) / (1 + r).
+    Source: H. von Storch, F. Zwiers, "Statistical Analysis in Climate Research", 1999, §6.6.8: n (1 - r) / (1 + r). The
+    autocorrelation of a short series is too small by (1 + 4 r) / n. M. G. Kendall, "Note on bias in the estimation of
+    autocorrelation", Biometrika 41, 1954, has (1 + 3 r) / n; the sum of products has one term less than the squares.
     """
+    count = len(samples)
     values = np.asarray(samples) - fmean(samples)
     power = float(values @ values)
     r = float(values[1:] @ values[:-1]) / power if power else 0.0
-    r = min(max(r, 0.0), 0.99)
-    return max(2.0, len(samples) * (1 - r) / (1 + r))
+    r = min(max((count * r + 1) / (count - 4) if power else 0.0, 0.0), 0.99)
+    return max(2.0, count * (1 - r) / (1 + r))
 
 
 def _change(

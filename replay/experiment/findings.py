@@ -9,6 +9,7 @@ from hindflight.replay.experiment.advice import recommendation
 from hindflight.replay.experiment.experiment import CapturedFlow, ExperimentResult
 from hindflight.replay.experiment.interruptions import interruption_rows
 from hindflight.replay.experiment.sensitivity import sensitivity_findings
+from hindflight.replay.experiment.stretches import stretch_rows
 from hindflight.replay.experiment.summary import key_numbers, summary, summary_without_capture
 from hindflight.replay.scenario.model import Scenario
 from hindflight.toolkit.schema import table_from_rows
@@ -32,6 +33,7 @@ def report_findings(
             *summary(result.captured, trace, result.candidates, rows, runs, broken[:1]),
             *broken[1:],
             *key_numbers(result.captured, trace.estimates),
+            *stretch_rows(trace.stretches),
             *rows,
         ]
     elif result.captured is None:

@@ -138,7 +138,10 @@ def sensitivity_findings(scenario: Scenario, folder: Path, *, threads: int | Non
     try:
         found = measure_sensitivity(few, folder, threads=threads)
     except ChannelError as error:
-        text = f"How much depends on the way in which the losses are replayed is not known: {error}."
+        text = (
+            "How much depends on the way in which losses of the channel are replayed (not those of a full queue or an "
+            f"outage) is not known: {error}."
+        )
         return [{**plain, "verdict": "unknown", "text": text}]
     rows: list[dict[str, Any]] = []
     for outcome in found.outcomes:

@@ -184,13 +184,35 @@ def _reason(judged: Judged, experiment: Experiment, outcomes: Sequence[Judged]) 
     """
     found = []
     for words, verdicts in OUTCOMES.items():
-        names = [each.reading for each in outcomes if each.verdict in verdicts]
+        names = [_named(each) for each in outcomes if each.verdict in verdicts]
         if names:
             found.append(f"{words} {', '.join(names)}")
     runs = max((each.runs for each in outcomes), default=0)
     varied = f"Varied (at most {runs} runs each): {experiment.assumption}; {'; '.join(found)}" if outcomes else ""
     cause = f"Supposed cause: {experiment.text}" if experiment.text and judged.verdict != "too_few_runs" else ""
-    return _sentences(judged.reason, varied, cause)
+    return _sentences(judged.reason, varied, _nothing_moves(judged, outcomes), cause)
+
+
+def _named(outcome: Judged) -> str:
+    """Return the reading of an outcome and, where a claim has several parts, how many of them hold."""
+    parts = outcome.parts
+    if len(parts) < 2 or outcome.verdict == "reproduced":
+        return outcome.reading
+    return f"{outcome.reading} ({sum(part.state == 'yes' for part in parts)} of {len(parts)} parts)"
+
+
+def _nothing_moves(judged: Judged, outcomes: Sequence[Judged]) -> str:
+    """Return what to say where no reading reproduces the claim: how far its number moved, or its parts."""
+    if not outcomes or any(each.verdict == "reproduced" for each in outcomes):
+        return ""
+    values = [each.parts[0].value for each in (judged, *outcomes) if len(each.parts) == 1]
+    numbers = [value for value in values if value is not None]
+    if numbers:
+        moved = f"it lies between {min(numbers):.4g} and {max(numbers):.4g}, and {judged.claim.expected} is expected"
+    else:
+        held = [sum(part.state == "yes" for part in each.parts) for each in outcomes]
+        moved = f"between {min(held)} and {max(held)} of {len(judged.parts)} parts hold"
+    return f"None of these {len(outcomes)} readings reproduces it: {moved}"
 
 
 def _sentences(*texts: str) -> str:

@@ -226,7 +226,13 @@ def _document(name: str) -> dict[str, Any]:
 def _read(cell: Cell, reading: Reading) -> Cell:
     """Return `cell` under `reading`."""
     changes = (change for change in reading.of(cell) if concerns(change, cell.scenario))
-    return cell.but(*changes, proxy=dict(reading.chains).get(cell.proxy))
+    chain = dict(reading.chains).get(cell.proxy)
+    return cell.but(*changes, proxy=chain if chain and _has_chain(cell.scenario, chain) else None)
+
+
+def _has_chain(scenario: str, chain: str) -> bool:
+    """Return whether a scenario file has all proxies of `chain`; others of the paper may lack some."""
+    return set(chain.split("+")) <= {proxy["name"] for proxy in _document(scenario).get("proxy", ())}
 
 
 def concerns(change: Change, scenario: str) -> bool:

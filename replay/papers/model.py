@@ -204,6 +204,8 @@ class Paper:
     extras: tuple[Figure, ...] = ()
     not_built: tuple[str, ...] = ()
     """What would go beyond the paper and is not built, each with the reason."""
+    beyond: tuple[str, ...] = ()
+    """What goes beyond the paper's figures and needs no `--extra`, each with the claim or figure that has it."""
     min_runs: int = 0
     min_runs_of: Mapping[str, int] = field(default_factory=dict)
     """The paper's own number of runs, of all claims and of some: `--full` never takes fewer."""

@@ -5,9 +5,9 @@
 * An ordering holds if the 95 % interval of the paired difference lies above zero, and not if it lies below.
 * A shape is a predicate in code. It has no interval: `holds` takes the runs as they are.
 
-The runs are looked at several times. More are made until the 99.9 % interval excludes zero, or lies on one side of a
-bound, or until the 95 % interval is narrow, wherever it lies; only the last look decides an ordering at 95 %. So
-several looks hardly raise the rate of wrong verdicts.
+The runs are looked at several times. More are made until the 99.9 % interval excludes zero or, of a number whose 95 %
+interval is narrow, contains no bound; only the last look decides at 95 %. So several looks hardly raise the rate of
+wrong verdicts.
 
 Runs nothing. An interval of no width (exact arithmetic, or a path without randomness) is treated as any other.
 """
@@ -29,27 +29,36 @@ PRECISION = 0.5
 def within(name: str, found: Estimate, bounds: tuple[float, float], *, tolerance: float | None = None) -> Part:
     """Return whether `found` lies inside `bounds`. `tolerance` is half their distance unless given.
 
-    A bound on one side has no tolerance: runs are enough when the 99.9 % interval lies on one side of it, or the 95 %
-    interval is narrower than a twentieth of it.
+    Runs are enough when the interval is narrow and the 99.9 % interval contains no bound; an interval that is narrow
+    and still contains one holds partly. A bound on one side has no tolerance: there the 99.9 % interval is enough, and
+    an interval is narrow if it is narrower than a twentieth of the bound.
     """
     low, high = bounds
     state = _inside(found.low, found.high, bounds)
     strict = _inside(found.low_999, found.high_999, bounds)
     width = (high - low) / 2 if tolerance is None else tolerance
     if width == float("inf"):
-        width = ONE_SIDED * abs(low if high == float("inf") else high)
-        more = 1.0 if state == strict != "undecided" else _more(found, width)
+        narrow = _narrowing(found, ONE_SIDED * abs(low if high == float("inf") else high))
+        more = 1.0 if strict != "undecided" else _deciding(found, bounds)
     else:
-        more = _more(found, width)
-    if state == "undecided" and more <= 1:
+        narrow = _narrowing(found, width)
+        more = narrow if strict != "undecided" else max(narrow, _deciding(found, bounds))
+    if state == "undecided" and narrow <= 1:
         state = "partly"
     return Part(name, state, strict, found.value, found.low, found.high, more)
 
 
-def _more(found: Estimate, tolerance: float) -> float:
+def _narrowing(found: Estimate, tolerance: float) -> float:
     """Return how many times as many runs make the interval narrower than PRECISION of the tolerance."""
     width = found.high - found.low
     return max(1.0, (width / (PRECISION * tolerance)) ** 2) if width else 1.0
+
+
+def _deciding(found: Estimate, bounds: tuple[float, float]) -> float:
+    """Return how many times as many runs free the 99.9 % interval of the nearest bound, as far as one can say."""
+    nearest = min(abs(found.value - bound) for bound in bounds)
+    half = (found.high_999 - found.low_999) / 2
+    return max(1.0, (half / nearest) ** 2) if nearest else float("inf")
 
 
 def _inside(low: float, high: float, bounds: tuple[float, float]) -> State:

@@ -7,6 +7,7 @@ a notebook: `alt.theme.register("hindflight", enable=True)(lambda: {"config": ve
 
 from __future__ import annotations
 
+from hindflight.reports.charts.application_delay import has_application_delay, what_if_application_delay
 from hindflight.reports.charts.comparison import goodput_and_delay, what_if_cwnd, what_if_difference, what_if_goodput
 from hindflight.reports.charts.distributions import what_if_rtt, what_if_throughput
 from hindflight.reports.charts.flight_log import flight_units, flight_values, track
@@ -28,6 +29,7 @@ __all__ = [
     "flight_units",
     "flight_values",
     "goodput_and_delay",
+    "has_application_delay",
     "link_state",
     "losses",
     "packet_delay",
@@ -39,6 +41,7 @@ __all__ = [
     "time_sequence",
     "track",
     "vega_config",
+    "what_if_application_delay",
     "what_if_cwnd",
     "what_if_difference",
     "what_if_goodput",

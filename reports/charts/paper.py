@@ -35,9 +35,9 @@ def figure_chart(
     layers = [line.encode(across, up, colour)]
     if mark == "line":
         tips = _tips(x, y)
-        layers.append(
-            base.mark_rule(strokeWidth=1.5).encode(across, alt.Y("low", type="quantitative"), alt.Y2("high"), colour)
-        )
+        if points["low"].count():
+            low = alt.Y("low", type="quantitative")
+            layers.append(base.mark_rule(strokeWidth=1.5).encode(across, low, alt.Y2("high"), colour))
         layers.append(base.mark_point(size=45, filled=True, opacity=1).encode(across, up, colour, tooltip=tips))
     return layered_chart(layers, ChartText(title, _description(points, title)), HEIGHT, points.height)
 
@@ -55,13 +55,18 @@ def _bars(points: pl.DataFrame, title: str, names: tuple[str, str], *, dots: boo
     series = points["series"].unique(maintain_order=True).to_list()
     down = alt.Y("label", type="nominal", sort=labels, title=category or None, axis=alt.Axis(labelLimit=260))
     lanes = alt.YOffset("series", type="nominal", sort=series)
-    across = alt.X("y", type="quantitative", axis=x_axis(value), scale=alt.Scale(zero=not dots))
+    # An interval around a mean of nothing below 0 may reach below it, and would shift the origin of the bars.
+    clipped = not dots and all(each >= 0 for each in points["y"])
+    scale = alt.Scale(zero=True, domainMin=0) if clipped else alt.Scale(zero=not dots)
+    across = alt.X("y", type="quantitative", axis=x_axis(value), scale=scale)
     colour = _colour(points)
     base = alt.Chart(inline(points.drop("paper", "figure", "x")))
     tips = [alt.Tooltip("label", type="nominal", title=category or "Case"), *_tips("", value)]
     mark = base.mark_point(size=60, filled=True, opacity=1) if dots else base.mark_bar(opacity=0.85)
-    interval = base.mark_rule(strokeWidth=1.5).encode(alt.X("low", type="quantitative"), alt.X2("high"), down, lanes)
-    layers = [mark.encode(across, down, lanes, colour, tooltip=tips), interval]
+    layers = [mark.encode(across, down, lanes, colour, tooltip=tips)]
+    if points["low"].count():
+        rule = base.mark_rule(strokeWidth=1.5, clip=clipped)
+        layers.append(rule.encode(alt.X("low", type="quantitative"), alt.X2("high"), down, lanes))
     height = _AXIS_PX + len(labels) * max(_BAR_ROW, 14 * len(series))
     return layered_chart(layers, ChartText(title, _description(points, title)), height, points.height)
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from hindflight.batches import Batch, Study, find_captures
+from hindflight.cli.batch import _names
 from hindflight.toolkit.errors import HindflightError
 from tests.e2e.conftest import FLOW, Command, error_line
 
@@ -83,6 +84,15 @@ def test_captures_are_found_by_content_and_by_name_but_not_below_the_results(tmp
         os.makedirs(results / "empty", exist_ok=True)
         with pytest.raises(HindflightError):
             find_captures(missing, tmp_path / "elsewhere")
+
+
+def test_captures_of_one_name_in_different_folders_are_told_apart() -> None:
+    def names(*captures: str) -> list[str]:
+        return _names(Batch(tuple(Study(capture, "", "done") for capture in captures), "s"))
+
+    assert names("in/a/snd.pcap", "in/b/snd.pcap", "in/top.pcap") == ["a/snd.pcap", "b/snd.pcap", "top.pcap"]
+    assert names("in/a/snd.pcap") == ["snd.pcap"]
+    assert names("/x/a.pcap", "/y/a.pcap") == ["x/a.pcap", "y/a.pcap"]
 
 
 def test_exit_code_is_that_of_the_gravest_failure() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 import time
@@ -276,3 +277,10 @@ def test_hostile_text_is_inert(browser: Browser, tmp_path: Path, tables: Tables)
     assert_logs_nothing(browser, path)
     page_text = str(browser.run("document.querySelector('.page').textContent"))
     assert not re.search("[\x00-\x08\x1b\u202e]", page_text)
+    catch_saved(browser)
+    cells: set[str] = set()
+    for at in range(int(browser.run("document.querySelectorAll('button[data-do=csv]').length"))):
+        browser.run(f"document.querySelectorAll('button[data-do=csv]')[{at}].click(); 0")
+        cells |= {cell for row in csv.reader(str(browser.run("window.saved.text()")).splitlines()) for cell in row}
+    assert "'" + HOSTILE[2] in cells, "a formula in a saved CSV is text"
+    assert not [cell for cell in cells if re.match(r"[=+@\t-]", cell) and not re.fullmatch(r"[+-][\d.e+-]+", cell)]

@@ -9,7 +9,7 @@ import vl_convert
 
 from hindflight.reports import charts
 from hindflight.reports.bundle import vega_lite_version
-from hindflight.reports.charts import distributions
+from hindflight.reports.charts import application_delay, distributions
 from hindflight.toolkit.errors import ReportError
 from hindflight.toolkit.schema import table_from_rows
 from tests.reports.conftest import MSS, RTT_NS, SEGMENTS, Tables, flow_row, flow_segments, run_row
@@ -55,6 +55,28 @@ def test_round_trip_times_are_shares_of_all_samples_of_the_sender(recorded: Tabl
         assert points == sorted(points)
         assert points[100][1] == pytest.approx(RTT_NS / 1e6, rel=0.01)
     assert any("With a proxy" in note for note in spec["title"]["subtitle"])
+
+
+def test_application_delays_are_boxes_over_the_seeds() -> None:
+    delays_ms = [100, 200, 300, 400, 1000]
+    runs = [
+        {**run_row(number, "reno", "none"), "channel_mode": "resampled", "app_delay_p50_ns": ms * 500_000}
+        | {"app_delay_p95_ns": ms * 1_000_000}
+        for number, ms in enumerate(delays_ms, 1)
+    ]
+    captured = {**run_row(9, "reno", "none"), "channel_mode": "replayed", "app_delay_p95_ns": 5_000_000_000}
+    tables = {"runs": table_from_rows("runs", [*runs, {**captured, "app_delay_p50_ns": 1}])}
+    spec = charts.what_if_application_delay(tables).to_dict()
+    for label, share in ((application_delay.MEDIAN, 0.5), (application_delay.LATE, 1.0)):
+        (row,) = {tuple(sorted(row.items())) for row in layer_rows(spec, label)}
+        box = {name: float(value) for name, value in row if name not in {"subject", "legend"}}
+        assert [box[name] for name in ("low", "first", "middle", "third", "high")] == [
+            share * ms for ms in delays_ms
+        ], "quartiles of five values are values; the captured channel, replayed unchanged, is not one of them"
+    without = {"runs": table_from_rows("runs", [run_row(1, "reno", "none")])}
+    assert not charts.has_application_delay(without)
+    with pytest.raises(ReportError):
+        charts.what_if_application_delay(without)
 
 
 def test_more_runs_than_can_be_told_apart_are_said_to_be_left_out(recorded: Tables, monkeypatch: Any) -> None:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import polars as pl
+import pytest
 
+from benches.browser import Browser, program
 from hindflight.reports.numbers import short_exponents
 from hindflight.reports.page import render
 from hindflight.reports.papers import DrawnFigure, Experiment, PaperPage, paper_sections
 from hindflight.toolkit.schema import table_from_rows
 
+AXE = Path(__file__).parent / "vendor" / "axe.min.js"
 COMMAND = "hindflight reproduce aerotcp --full -o DIR"
 PAGE = PaperPage(
     citation="A. Author, 2005",
@@ -61,3 +67,38 @@ def test_the_categories_of_a_bar_chart_are_named() -> None:
 
 def test_exponents_have_no_leading_zeros() -> None:
     assert short_exponents("1e-06, 2e+10, 1e-10, 0.05, 1e-100") == "1e-6, 2e+10, 1e-10, 0.05, 1e-100"
+
+
+@pytest.mark.chromium
+@pytest.mark.skipif(program() is None, reason="Chromium is not installed")
+def test_figures_with_and_without_intervals_are_drawn_without_a_word_on_the_console(tmp_path: Path) -> None:
+    same: dict[str, object] = {"paper": "aerotcp", "series": "AeroTCP", "x": None, "label": ""}
+    rows = [{**same, "figure": "fig4", "x": float(x), "y": float(x), "low": None, "high": None} for x in (1, 2, 3)]
+    rows += [{**same, "figure": "fig5", "label": label, "y": y, "low": y - 1, "high": y + 1} for label, y in BARS]
+    rows += [{**same, "figure": "why:004-C26", "label": "a", "y": 0.9, "low": None, "high": None}]
+    figures = [*PAGE.figures, DrawnFigure("fig4", "Figure 4: packets", "Time [ms]", "Packet", "line")]
+    claims = [claim("004-C26", "not_reproduced", "0.957 (0.9 to 0.98)")]
+    table = pl.DataFrame(table_from_rows("points", rows))
+    path = tmp_path / "paper.html"
+    path.write_text(render("A paper", "", paper_sections(claims, table, replace(PAGE, figures=figures))))
+    with Browser() as browser:
+        browser.open(path)
+        assert int(browser.run("document.documentElement.dataset.drawn")) == 3
+        assert browser.console == []
+        browser.run(AXE.read_text(encoding="utf-8") + "\n;0")
+        found = json.loads(browser.run("axe.run().then((result) => JSON.stringify(result.violations))"))
+    assert [each["id"] for each in found if each["impact"] in {"serious", "critical"}] == []
+
+
+BARS = (("1e-08", 0.2), ("1e-06", 40.0))
+"""Means of times, the interval of the first of which reaches below 0."""
+
+
+def test_bars_begin_at_zero_even_where_an_interval_reaches_below_it() -> None:
+    same: dict[str, object] = {"paper": "aerotcp", "figure": "fig5", "series": "AeroTCP", "x": None}
+    rows = [{**same, "label": label, "y": y, "low": y - 1, "high": y + 1} for label, y in BARS]
+    figures = paper_sections([claim("004-C18", "reproduced")], pl.DataFrame(table_from_rows("points", rows)), PAGE)[1]
+    (figure,) = (part for part in figures.parts if not isinstance(part, str))
+    bars, rule = figure.chart.to_dict()["layer"]  # type: ignore[union-attr]
+    assert bars["encoding"]["x"]["scale"]["domainMin"] == 0
+    assert rule["mark"]["clip"]

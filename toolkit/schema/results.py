@@ -382,6 +382,7 @@ FINDING_SECTIONS = (
     "key_numbers",
     "self_check",
     "channel",
+    "stretches",
     "what_happened",
     "what_if",
     "sensitivity",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hindflight.replay.papers.aerotcp.cells import MSS_BYTES, PACKET_BYTES, SATELLITE_BPS
+from hindflight.replay.papers.aerotcp.cells import CONNECTION_BPS, MSS_BYTES, PACKET_BYTES, SATELLITE_BPS, TEN
 from hindflight.replay.papers.model import Cell, Change, Choice, Experiment, Reading, table
 
 CHOICES: tuple[Choice, ...] = (
@@ -91,6 +91,26 @@ _LOWER_QUEUE = Reading(
     "a queue that holds more than the fixed windows of all connections, and less than the open ones",
     (("links.satellite.queue", "200 pkts"),),
 )
+
+
+def _apart(cell: Cell) -> tuple[Change, ...]:
+    """Return the changes that give the one connection that is left a satellite link with its share of the rate."""
+    if cell.scenario != TEN:
+        return ()
+    rate, delay = f"{CONNECTION_BPS / 1e3:g} kbit/s", "224.6 ms"
+    link = "links.satellite"
+    ways = tuple(
+        (f"{link}.{way}{key}", value) for way in ("", "reverse.") for key, value in (("rate", rate), ("delay", delay))
+    )
+    return (("flows", None), *ways)
+
+
+APART = Reading(
+    "a link per connection",
+    "every connection has 400 kbit/s of its own (section VI: about 400 kbit/s for one connection); chosen after the "
+    "first runs",
+    _apart,
+)
 EXPERIMENTS: dict[str, Experiment] = {
     "004-C04": Experiment(
         "window and losses in a row",
@@ -101,10 +121,11 @@ EXPERIMENTS: dict[str, Experiment] = {
     "004-C18": Experiment("the window of the clients, delayed ACKs, bursts", (*_WINDOWS, DELAYED, BURSTS)),
     "004-C22": Experiment("the window of the clients, delayed ACKs", (*_WINDOWS, DELAYED)),
     "004-C23": Experiment(
-        "the share of a connection, delayed ACKs",
-        (ADAPTIVE, EFFECTIVE, DELAYED),
+        "the share of a connection, delayed ACKs, whether connections share the link",
+        (APART, ADAPTIVE, EFFECTIVE, DELAYED),
         "With hardly any errors both fill the link. Split SACK then also uses what other connections leave idle, "
-        "while the static window of AeroTCP keeps each connection to its tenth.",
+        "while the static window of AeroTCP keeps each connection to its tenth. With a link per connection nothing is "
+        "left idle, and AeroTCP is first.",
     ),
     "004-C24": Experiment(
         "the window of the clients",

@@ -25,6 +25,10 @@ PAPER = Paper(
     figures=FIGURES,
     experiments=EXPERIMENTS,
     extras=EXTRAS,
+    beyond=(
+        "the rate of the path as a distribution: figure 1",
+        "what came later (cubic, bbr): in the figure on the routing interval",
+    ),
     not_built=(
         "MPTCP with ASRAN and its model: the engine has no MPTCP",
         "the way of each UAV as relays move: the break and the longer way after it stand for the change of the route",

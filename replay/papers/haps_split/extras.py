@@ -10,7 +10,6 @@ from hindflight.replay.papers.haps_split.cells import (
     HIGH,
     NEWRENO,
     NONE,
-    OUT,
     TRANSFER,
     TRUCK,
     VARIANTS,
@@ -89,10 +88,11 @@ def _handoffs(lab: Lab) -> list[Point]:
 
 def _later(lab: Lab) -> list[Point]:
     points = []
-    for variant, proxy in product((NEWRENO, WESTWOOD, *LATER), (NONE, TRUCK)):
-        changes = _LINUX if variant in LATER else ()
-        each = Cell(OUT, variant, proxy, cell(NEWRENO, proxy, HIGH).changes).but(*changes)
-        name = f"{variant}, Linux" if variant in LATER else f"{variant}, ns-2"
+    cases: dict[str, tuple[str, tuple[Change, ...]]] = {f"{each}, ns-2": (each, ()) for each in VARIANTS}
+    cases |= {f"{each}, Linux": (each, _LINUX) for each in LATER}
+    cases["cubic with HyStart++, Linux"] = ("cubic", (*_LINUX, ("flow.slow_start", "hystartpp")))
+    for (name, (variant, changes)), proxy in product(cases.items(), (NONE, TRUCK)):
+        each = cell(NEWRENO, proxy, HIGH).but(*changes, variant=variant)
         points.append(mean_point(f"proxy: {_PLACES[proxy]}", None, lab.sample(each, goodput_kbps), name))
     return points
 

@@ -46,6 +46,11 @@ EARLY_S = 5.0
 SATELLITE_BPS, SATELLITE_RTT_S = 512e3, 0.5
 SOON_S = 2.0
 """Reordering, timeouts and losses that a handover causes fall within this time after it."""
+PHASE_S = SECOND_S - FIRST_S
+DATA = "data"
+"""Another measure of difficulties after a break: the data of the phase that it begins, in place of the pause."""
+RATES = "rates"
+"""Another path for the test of loss ratios, whose path the text does not name: that of the rates."""
 PLRS = (0.0, 1e-5, 1e-4)
 """Packet loss ratios of the test whose values the text does not give."""
 
@@ -57,7 +62,11 @@ def _spread(*means: float) -> float:
 
 
 def _alike(name: str, found: Sequence[Samples], bounds: tuple[float, float]) -> Part:
-    return within(name, estimate(_spread, *found), bounds, tolerance=bounds[1] - 1.0)
+    """Return whether the largest of several means is hardly above the smallest.
+
+    Their ratio is at least 1, and only its interval, which is symmetric, can reach below 1.
+    """
+    return within(name, estimate(_spread, *found), (0.0, bounds[1]), tolerance=bounds[1] - 1.0)
 
 
 def _above(
@@ -167,7 +176,8 @@ def _cut(lab: Lab, claim: Claim) -> list[Part]:
 @judge("001-C11")
 def _loss_ratios(lab: Lab, claim: Claim) -> list[Part]:
     final = sequence_at(lab, END_S)
-    found = {plr: traces(lab, E2E, (*handovers(DELAYS), ("links.emulator.loss.per", plr))) for plr in PLRS}
+    phases = RATES_WIRED_FIRST if lab.reading.measure == RATES else DELAYS
+    found = {plr: traces(lab, E2E, (*handovers(phases), ("links.emulator.loss.per", plr))) for plr in PLRS}
     parts = [_alike(NAMES[flow], [samples(found[plr][flow], final) for plr in PLRS], claim.bounds) for flow in E2E]
     worst = found[PLRS[-1]]
     for flow in E2E:
@@ -244,6 +254,11 @@ def _longer_break(lab: Lab, _claim: Claim) -> list[Part]:
     parts = list(_first_to_resume(lab, handovers(DELAYS, LONG_BREAK_S), (CUBIC, HYBLA, PEPSAL), both))
     short, long = (traces(lab, (CUBIC,), handovers(DELAYS, each))[CUBIC] for each in (SHORT_BREAK_S, LONG_BREAK_S))
     for at_s in both:
+        if lab.reading.measure == DATA:
+            grown = growth_over(lab, at_s, at_s + PHASE_S)
+            less = difference(samples(short, grown), samples(long, grown))
+            parts.append(ordered(f"CUBIC transfers less after {at_s:g} s", less))
+            continue
         pauses = [samples(found, lambda run, at_s=at_s: run.pause_s(at_s)) for found in (long, short)]  # type: ignore[misc]
         parts.append(ordered(f"CUBIC pauses longer at {at_s:g} s", difference(pauses[0], pauses[1])))
     return parts

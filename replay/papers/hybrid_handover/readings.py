@@ -101,6 +101,68 @@ LONGER = Reading(
     _later_ends,
 )
 QUEUE_1100 = replace(_queue(1100), text="the queue of the emulator holds 1100 packets; chosen after the first runs")
+NO_HYSTART: Changes = (("flow.slow_start", "standard"),)
+
+
+def _queue_lost(cell: Cell) -> Changes:
+    """Return the changes that lose what is queued when a link breaks: a fast link without a receiver empties it."""
+    events = [dict(event) for event in cell.get(_EVENTS, ())]
+    if not any(event.get("outage") for event in events):
+        return ()
+    for event in events:
+        if event.get("outage"):
+            event["rate"] = "1 Gbit/s"
+    return ((_EVENTS, tuple(table(**event) for event in events)),)
+
+
+def _pepsal_buffer(size: str) -> Change:
+    """Return the change that gives PEPsal a send buffer towards the satellite of this size."""
+    return ("proxy.pepsal.stack", table(profile="linux", send_buffer=size))
+
+
+QUEUE_LOST = Reading(
+    "queue lost at a break", "what the queue of the broken link holds is lost; chosen after the first runs", _queue_lost
+)
+QUEUE_LOST_OLD_CUBIC = Reading(
+    "queue lost at a break, CUBIC without HyStart",
+    "both: CUBIC of Linux 2.6.28 and before had no HyStart; chosen after the first runs",
+    lambda cell: (*NO_HYSTART, *_queue_lost(cell)),
+)
+OLD_CUBIC_300 = Reading(
+    "CUBIC without HyStart, queue 300", "both; chosen after the first runs", (*NO_HYSTART, *_of_queue(300))
+)
+SMALL_CTCP = Reading(
+    "CTCP with 64 KiB, ssthresh 20, queue 50",
+    "a receive window of 64 KiB for CTCP, which the queue holds, and both others; chosen after the first runs",
+    (
+        *_of_ssthresh(20),
+        *_of_queue(50),
+        (
+            "variants.ctcp.stack",
+            table(receive_buffer="64 KiB", min_rto="300 ms", initial_ssthresh="1000000 pkts"),
+        ),
+    ),
+)
+SMALL_PEPSAL = Reading(
+    "PEPsal with 144 KiB, CUBIC without HyStart",
+    "a send buffer of PEPsal of 144 KiB, which holds the pipe; both chosen after the first runs",
+    (*NO_HYSTART, _pepsal_buffer("144 KiB")),
+)
+SENT_SMALL_PEPSAL = Reading(
+    f"{TRANSMITTED}, PEPsal with 128 KiB, ssthresh 20",
+    "all three; chosen after the first runs",
+    (*_of_ssthresh(20), _pepsal_buffer("128 KiB")),
+)
+OVER_RATES = Reading(
+    "loss ratios over the path of the rates",
+    "which path the test had is not given: that of figure 3 (b); chosen after the first runs",
+    measure="rates",
+)
+DATA_AFTER = Reading(
+    "data after the break",
+    "difficulties are less data in the 20 s after the break, not a longer pause; chosen after the first runs",
+    measure="data",
+)
 SENT_EARLY_200 = Reading(
     f"{TRANSMITTED}, ssthresh 20, queue 200",
     "all three; chosen after the first runs",
@@ -134,7 +196,7 @@ _SENT = (
     "The order of the paper is that of what was transmitted, where the short queue of an emulator cuts the window and "
     "slow start ends early."
 )
-_BREAKS = "the length of a break"
+_BREAKS = "the length of a break, what a break loses"
 _LONGER = (
     "What the text calls a break of half a second may not be all of the time without a link: a second more could "
     "explain the times of the paper."
@@ -152,7 +214,10 @@ _FITTING = Reading(
 EXPERIMENTS: dict[str, Experiment] = {
     "001-C01": _varied(_QUEUE),
     "001-C02": _varied(
-        "CTCP loses nothing because its window ends below the queue; early on all are in slow start alike."
+        "CTCP loses nothing because its window ends below the queue; early on all are in slow start alike. With a "
+        "short queue the others lose packets at once, and CTCP is ahead if its window fits into pipe and queue.",
+        SMALL_CTCP,
+        also="the window of CTCP",
     ),
     "001-C03": _varied(_QUEUE),
     "001-C04": _varied(_QUEUE),
@@ -166,23 +231,57 @@ EXPERIMENTS: dict[str, Experiment] = {
         "could explain it.",
         QUEUE_1100,
     ),
-    "001-C11": _varied(_QUEUE, SMALL_HYBLA, also="the window of Hybla"),
+    "001-C11": _varied(
+        f"{_QUEUE} Over the path whose rate changes CUBIC is last, with any loss ratio.",
+        SMALL_HYBLA,
+        OVER_RATES,
+        also="the window of Hybla, the path",
+    ),
     "001-C12": _varied(f"{_HYBLA} {_SENT}", SENT_EARLY_200),
     "001-C13": _varied(_HYBLA),
-    "001-C14": _varied(_HYBLA),
-    "001-C15": _varied(_QUEUE),
+    "001-C14": _varied(
+        f"{_HYBLA} A buffer of PEPsal that holds little more than the pipe prevents the overflow and puts it ahead in "
+        "the first phase; in the last one the others also deliver what they queued before.",
+        SMALL_PEPSAL,
+        also="the buffer of PEPsal, the slow start of CUBIC",
+    ),
+    "001-C15": _varied(
+        f"{_QUEUE} With a queue of 300 packets and a slow start that only a loss ends, CUBIC begins the wired phase "
+        "with the most to catch up.",
+        OLD_CUBIC_300,
+        also="the slow start of CUBIC",
+    ),
     "001-C16": _varied(_QUEUE),
     "001-C17": _varied(
         f"The window of CTCP leaves little in the queue, so its first retransmission arrives soon. {_LONGER}",
         LONGER,
+        QUEUE_LOST,
+        QUEUE_LOST_OLD_CUBIC,
         also=_BREAKS,
     ),
     "001-C18": _varied(_QUEUE),
     "001-C19": _varied(_BREAK),
-    "001-C20": _varied(_BREAK),
-    "001-C21": _varied("All versions fill 512 kbit/s over 50 ms within a second, so none can be ahead in order."),
+    "001-C20": _varied(
+        f"{_BREAK} The difficulties are in what follows: after the longer break CUBIC transfers less.",
+        DATA_AFTER,
+        QUEUE_LOST,
+        also=f"what difficulties are, {_BREAKS}",
+    ),
+    "001-C21": _varied(
+        "All versions fill 512 kbit/s over 50 ms within a second, so none can be ahead in order. CUBIC is ahead in "
+        "what it transmitted, which its queue holds, where the buffer of PEPsal bounds PEPsal.",
+        SENT_SMALL_PEPSAL,
+        also="the buffer of PEPsal",
+    ),
     "001-C22": _varied(_LONGER, LONGER, also=_BREAKS),
-    "001-C23": _varied("Linux resumes within a backed-off timeout after the break; nothing in TCP pauses for 15 s."),
+    "001-C23": _varied(
+        "If the queue is lost with the link, no ACK reports it, and only the timeout remains. It follows a round trip "
+        "that the queue lengthened to about 10 s, but not that of CTCP, whose window leaves little in the queue. So "
+        "the others pause longer by far, though not for 15 s in 20 s of filling.",
+        QUEUE_LOST,
+        QUEUE_LOST_OLD_CUBIC,
+        also="what a break loses, the slow start of CUBIC",
+    ),
     "001-C24": _varied(_BREAK),
     "001-C25": _varied(_HYBLA),
     "001-C28": Experiment("the window of the sender", (_THIN,)),

@@ -28,4 +28,10 @@ PAPER = Paper(
     min_runs=100,
     min_runs_of=dict.fromkeys(("003-C23", "003-C24", "003-C26", "003-C27", "003-C35", "003-C36"), 1000),
     extras=EXTRAS,
+    beyond=(
+        "both terminals shadowed: 003-C27 and C36",
+        "bit errors and shadowing on one uplink: every scenario with a street",
+        "flows that share one channel and one cache: 003-C10",
+        "flows of different round-trip times: 003-C37",
+    ),
 )

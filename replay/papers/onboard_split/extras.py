@@ -8,25 +8,31 @@ from __future__ import annotations
 from functools import partial
 from itertools import product
 
-from hindflight.replay.papers.lab import Lab, mean_point
-from hindflight.replay.papers.model import Cell, Change, Figure, Point
+from hindflight.replay.papers.lab import Lab, Rows, mean_point
+from hindflight.replay.papers.model import Cell, Change, Figure, Point, table
 from hindflight.replay.papers.onboard_split.cells import (
     BERS,
     FAST,
     GATEWAY,
+    LARGE,
     NEWRENO,
     NONE,
+    POOL,
     SINGLE,
+    SLOW,
     SPLIT,
     VARIANTS,
     WORST,
     at_ber,
     cell,
+    divided,
     goodputs,
     name_of,
+    with_flows,
 )
 
 _PLACES = {NONE: "end to end", "gateway": "gateway", SPLIT: "on board", f"gateway+{SPLIT}": "gateway and on board"}
+SHARING_FLOWS = (2, 5, 10)
 LATER = ("cubic", "bbr", "bbr3")
 _LINUX: tuple[Change, ...] = (
     ("flow.profile", "linux"),
@@ -45,13 +51,34 @@ def _places(variant: str, lab: Lab) -> list[Point]:
     return points
 
 
+def _jain(rows: Rows) -> float:
+    goodputs = [float(row["goodput_bps"]) for row in rows]
+    return sum(goodputs) ** 2 / (len(goodputs) * sum(each**2 for each in goodputs))
+
+
+def _fair(lab: Lab) -> list[Point]:
+    points = []
+    for variant, flows in product(VARIANTS, SHARING_FLOWS):
+        shared = with_flows(variant, flows, LARGE[SINGLE, SLOW])
+        apart = tuple(table(**{**dict(other), "proxies": ()}) for other in shared.get("flows"))
+        ways = {
+            "end to end": shared.but(("flows", apart), (POOL, None), proxy=NONE),
+            "on board, one cache": shared,
+            "on board, cache divided": shared.but(*divided(shared)),
+        }
+        for way, each in ways.items():
+            points.append(mean_point(f"{name_of(variant)}, {way}", flows, lab.sample(each, _jain)))
+    return points
+
+
 def _later(lab: Lab) -> list[Point]:
     points = []
-    for variant, proxy in product((*VARIANTS, *LATER), (NONE, SPLIT)):
-        base = cell(SINGLE, NEWRENO, proxy, FAST, WORST).but(variant=variant)
-        samples = goodputs(lab, base.but(*_LINUX) if variant in LATER else base)
-        name = f"{variant}, Linux" if variant in LATER else f"{name_of(variant)}, ns-2"
-        points.append(mean_point(_PLACES[proxy], None, samples, name))
+    cases: dict[str, tuple[str, tuple[Change, ...]]] = {f"{name_of(each)}, ns-2": (each, ()) for each in VARIANTS}
+    cases |= {f"{each}, Linux": (each, _LINUX) for each in LATER}
+    cases["cubic with HyStart++, Linux"] = ("cubic", (*_LINUX, ("flow.slow_start", "hystartpp")))
+    for (name, (variant, changes)), proxy in product(cases.items(), (NONE, SPLIT)):
+        each = cell(SINGLE, NEWRENO, proxy, FAST, WORST).but(*changes, variant=variant)
+        points.append(mean_point(_PLACES[proxy], None, goodputs(lab, each), name))
     return points
 
 
@@ -68,5 +95,6 @@ EXTRAS = (
         )
         for variant in VARIANTS
     ),
+    Figure("extra-fair", "Fair sharing of one channel, 1 Mbit/s, BER 1e-6", "Flows", "Jain's index", "line", _fair),
     Figure("extra-later", "What came later, 20 Mbit/s, BER 1e-6", "", _KBPS, "bar", _later),
 )

@@ -44,7 +44,9 @@ from hindflight.replay.papers.statistics import Samples, bootstrap, break_of_slo
 from hindflight.replay.papers.verdicts import exact, holds, ordered, within
 
 SMALL_CACHE = 9
-BREAK = "break of slope"
+BREAK, WITH_SPLIT, AT_20, GOODPUT = "break of slope", "with the split", "at 20 Mbit/s", "goodput"
+"""Other measures: the knee as the break of two lines, Westwood and NewReno behind the proxy, the faster links, and
+goodput in the shadow in place of the share that it leaves."""
 NOT_BELOW = (1.0, float("inf"))
 """Bounds of a ratio that is not below 1."""
 GAIN_OF_NEWRENO = (1.5, 2.7)
@@ -76,7 +78,8 @@ def _utilisation(lab: Lab, claim: Claim) -> list[Part]:
 
 
 def _westwood_to_newreno(lab: Lab, scenario: str, rate: int, ber: float) -> list[Samples]:
-    return [goodputs(lab, cell(scenario, variant, NONE, rate, ber)) for variant in (WESTWOOD, NEWRENO)]
+    proxy = SPLIT if lab.reading.measure == WITH_SPLIT else NONE
+    return [goodputs(lab, cell(scenario, variant, proxy, rate, ber)) for variant in (WESTWOOD, NEWRENO)]
 
 
 @judge("003-C03")
@@ -317,7 +320,10 @@ def _shadowing_costs(lab: Lab, claim: Claim) -> list[Part]:
 
 @judge("003-C24")
 def _westwood_suffers_less(lab: Lab, _claim: Claim) -> list[Part]:
-    samples = [goodputs(lab, cell(s, v, NONE)) for v in (WESTWOOD, NEWRENO) for s in (SHADOWED, SINGLE)]
+    proxy = SPLIT if lab.reading.measure == WITH_SPLIT else NONE
+    samples = [goodputs(lab, cell(s, v, proxy)) for v in (WESTWOOD, NEWRENO) for s in (SHADOWED, SINGLE)]
+    if lab.reading.measure == GOODPUT:
+        return [ordered("", difference(samples[0], samples[2]))]
     return [ordered("", estimate(_quotients, *samples))]
 
 
@@ -351,18 +357,19 @@ def _split_in_the_shadow(lab: Lab, _claim: Claim) -> list[Part]:
     return list(_split_helps(lab, SHADOWED, RATES))
 
 
-def _gain_above(lab: Lab, name: str, variant: str, scenarios: tuple[str, str]) -> Part:
-    more, less = (_gain(lab, variant, SLOW, WORST, scenario) for scenario in scenarios)
+def _gain_above(lab: Lab, name: str, variant: str, scenarios: tuple[str, str], rate: int = SLOW) -> Part:
+    more, less = (_gain(lab, variant, rate, WORST, scenario) for scenario in scenarios)
     return ordered(f"gain, {name}, {name_of(variant)}", estimate(_quotients, *more, *less))
 
 
 @judge("003-C28")
 def _conclusion(lab: Lab, _claim: Claim) -> list[Part]:
     parts = []
+    rate = FAST if lab.reading.measure == AT_20 else SLOW
     for (scenario, name), variant in product(((SECOND, "two satellites"), (SHADOWED, "shadowing")), VARIANTS):
-        sweeps = [(cell(each, variant, SPLIT), SLOW) for each in (scenario, SINGLE)]
+        sweeps = [(cell(each, variant, SPLIT, rate), rate) for each in (scenario, SINGLE)]
         parts.append(_knee_difference(lab, f"cache, {name}, {name_of(variant)}", sweeps[0], sweeps[1]))
-        parts.append(_gain_above(lab, name, variant, (scenario, SINGLE)))
+        parts.append(_gain_above(lab, name, variant, (scenario, SINGLE), rate))
     return parts
 
 

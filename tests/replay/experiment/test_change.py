@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hindflight.replay.experiment.change import Condition, compare_flights, compare_run_sets
+from hindflight.replay.experiment.change import Condition, _blocks, compare_flights, compare_run_sets
 
 
 def test_interval_covers_the_true_change_nineteen_times_in_twenty() -> None:
@@ -34,6 +34,31 @@ def test_blocks_that_depend_on_each_other_widen_the_interval() -> None:
         return high - low
 
     assert width(walk) > 1.5 * width(mixed)
+
+
+@pytest.mark.parametrize("count", [8, 10, 30])
+@pytest.mark.parametrize("correlation", [0.3, 0.6])
+def test_intervals_of_few_blocks_that_depend_on_each_other_cover(count: int, correlation: float) -> None:
+    random = np.random.default_rng(5)
+
+    def flight() -> list[float]:
+        values = random.normal(0, 1, count)
+        for at in range(1, count):
+            values[at] = correlation * values[at - 1] + np.sqrt(1 - correlation**2) * values[at]
+        return list(100 + values)
+
+    covered = 0
+    for _ in range(600):
+        low, high = compare_flights({"rtt": flight()}, {"rtt": flight()})[0].difference
+        assert low is not None
+        assert high is not None
+        covered += low <= 0 <= high
+    assert covered / 600 > 0.93
+
+
+@pytest.mark.parametrize(("trips", "blocks"), [(1, 0), (5, 2), (16, 8), (21, 10), (70, 10), (120, 12), (900, 30)])
+def test_short_flights_have_shorter_blocks(trips: int, blocks: int) -> None:
+    assert _blocks(trips * 5e8, 5e8) == blocks
 
 
 def test_runs_with_the_same_seeds_are_paired() -> None:

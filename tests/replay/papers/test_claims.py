@@ -7,14 +7,21 @@ import re
 import tomllib
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from hindflight.replay.catalogue import catalogue
+from hindflight.replay.papers.aerotcp.cells import AERO, ten
 from hindflight.replay.papers.catalogue import PAPERS, paper_of
 from hindflight.replay.papers.claims import claims_of
-from hindflight.replay.papers.lab import Bench, Lab, changed, config_of, scenario_of, scenario_text
+from hindflight.replay.papers.hybrid_handover.cells import DELAYS, SHORT_BREAK_S, handovers
+from hindflight.replay.papers.hybrid_handover.cells import cell as cell_of
+from hindflight.replay.papers.hybrid_handover.judges import _alike
+from hindflight.replay.papers.hybrid_handover.readings import QUEUE_LOST
+from hindflight.replay.papers.lab import DEFAULT, Bench, Lab, changed, config_of, scenario_of, scenario_text
 from hindflight.replay.papers.model import Cell, Paper, Reading, table
 from hindflight.replay.papers.onboard_split.cells import with_flows
+from hindflight.replay.papers.onboard_split.readings import BOTH_SATELLITES
 from hindflight.replay.scenario.model import load_scenario
 from hindflight.replay.scenario.proxies import BufferSize
 from hindflight.toolkit.errors import HindflightError, ScenarioError
@@ -158,6 +165,44 @@ def test_a_reading_prevails_and_leaves_out_what_a_scenario_lacks() -> None:
     cell = Lab(Bench(), 1, quick=True, reading=reading).read(Cell("haps-split", "newreno", "none", ((per, 0.001),)))
     assert cell.proxy == "truck"
     assert scenario_of(cell.scenario, cell.changes).links[0].forward.loss.model_dump()["per"] == 0.5
+
+
+def test_a_chain_of_proxies_is_left_out_where_a_scenario_lacks_one() -> None:
+    for scenario, chain in (("onboard-split", "on-board"), ("onboard-double", "first+on-board")):
+        lab = Lab(Bench(1), 1, quick=True, reading=BOTH_SATELLITES)
+        assert lab.read(Cell(scenario, "newreno", "on-board")).proxy == chain
+
+
+def test_a_reading_loses_the_queue_of_the_link_that_breaks() -> None:
+    broken = cell_of("cubic", handovers(DELAYS, SHORT_BREAK_S))
+    kept, lost = (
+        Lab(Bench(1), 1, quick=True, reading=reading).sample(broken, "outage_losses")[0]
+        for reading in (DEFAULT, QUEUE_LOST)
+    )
+    assert lost > kept + 300, "CUBIC keeps hundreds of packets in the queue of 1000"
+    without = cell_of("cubic", handovers(DELAYS))
+    assert QUEUE_LOST.of(without) == ()
+
+
+def test_a_reading_gives_each_connection_a_link() -> None:
+    reading = next(
+        each for each in paper_of("aerotcp").experiments["004-C23"].readings if each.name.startswith("a link")
+    )
+    lab = Lab(Bench(1), 1, quick=True, reading=reading)
+    each = lab.read(ten(AERO, 1e-6))
+    scenario = scenario_of(each.scenario, each.changes)
+    assert not scenario.flows
+    assert scenario.links[1].forward.rate == scenario.links[1].backward.rate == 400e3
+    one = Cell("aerotcp-one", "sack")
+    assert reading.of(one) == ()
+
+
+def test_means_that_are_alike_may_have_an_interval_below_one() -> None:
+    noise = np.random.default_rng(1).normal(0, 0.05, (2, 40))
+    part = _alike("", list(1 + noise), (1.0, 1.1))
+    assert part.low is not None
+    assert part.low < 1 <= part.value < 1.1  # type: ignore[operator]
+    assert part.state == "yes"
 
 
 def test_an_unknown_paper_is_named() -> None:

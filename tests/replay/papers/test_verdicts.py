@@ -88,6 +88,16 @@ def test_more_runs_are_made_until_the_interval_is_narrow() -> None:
     assert settled(parts("yes", "no", "undecided"), strict=False), "nothing can change the verdict any more"
 
 
+def test_an_interval_across_a_bound_takes_more_runs_however_narrow_it_is() -> None:
+    (across,) = [within("", found(0.49, 0.51, wider=0.01), BOUNDS)]
+    assert (across.state, across.more) == ("partly", float("inf"))
+    near = within("", found(0.505, 0.515, wider=0.01), BOUNDS)
+    assert (near.state, near.strict_state) == ("yes", "undecided")
+    assert near.more == pytest.approx(((0.515 - 0.505) / 2 + 0.01) ** 2 / 0.01**2)
+    assert not settled([near], strict=False), "several looks at 95 % would make up a verdict"
+    assert within("", found(0.51, 0.53, wider=0.009), BOUNDS).more == 1
+
+
 def test_exact_numbers_need_no_interval() -> None:
     assert exact("", 41.67, (41, 43)).state == "yes"
     assert exact("", 43.1, (41, 43)).state == "no"
@@ -211,6 +221,22 @@ def test_a_reason_names_every_outcome_as_it_is() -> None:
     text += "not reproduced, or in part, with c; undecided with b. Supposed cause: It is short."
     assert _reason(judged_as("not_reproduced"), experiment, outcomes) == text
     assert "cause" not in _reason(judged_as("too_few_runs"), experiment, outcomes)
+
+
+def test_a_reason_says_how_far_the_readings_come_that_do_not_reproduce_a_claim() -> None:
+    experiment = Experiment("the queue", ())
+    numbers = [
+        replace(judged_as("not_reproduced", name), parts=(Part("", "no", "no", value),))
+        for name, value in (("", 0.4), ("a", 0.3), ("b", 0.45))
+    ]
+    text = f"None of these 2 readings reproduces it: it lies between 0.3 and 0.45, and {CLAIM.expected} is expected."
+    assert text in _reason(numbers[0], experiment, numbers[1:])
+    held = replace(judged_as("partly", "a"), parts=(holds("", True), holds("", False), holds("", False)))
+    rest = [replace(held, reading="b", parts=held.parts[:1] * 2 + held.parts[1:2])]
+    reason = _reason(held, experiment, [held, *rest])
+    assert "with a (1 of 3 parts), b (2 of 3 parts)" in reason
+    assert "None of these 2 readings reproduces it: between 1 and 2 of 3 parts hold." in reason
+    assert "None of" not in _reason(numbers[0], experiment, [*numbers[1:], judged_as("reproduced", "c")])
 
 
 @pytest.mark.parametrize("experiments", [{}, {"x": Experiment("the queue", ())}])
