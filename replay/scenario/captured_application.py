@@ -109,7 +109,8 @@ def captured_writes(sent: SentData) -> CapturedWrites | None:
     if share < MIN_WAIT_SHARE:
         return None
     busy = _busy_periods(sent, waits)
-    steady = _is_steady(waits, sent)
+    small = bool(np.median([octets for _, _, octets in busy]) <= LARGE_WRITE_BYTES)
+    steady = small and _is_steady(waits, sent)
     at: list[int] = []
     sizes: list[int] = []
     until: list[int] = []
@@ -161,7 +162,10 @@ def _busy_periods(sent: SentData, waits: list[tuple[int, int, int]]) -> list[tup
 
 
 def _is_steady(waits: list[tuple[int, int, int]], sent: SentData) -> bool:
-    """Return whether the octets written by each wait lie near a line over time."""
+    """Return whether the octets written by each wait lie near a line over time.
+
+    So do those of large writes at equal intervals, whose waits all have the same phase.
+    """
     t = np.array([begin for begin, _, _ in waits], dtype=np.float64) - float(sent.t_ns[0])
     written = np.array([octet for _, _, octet in waits], dtype=np.float64) - float(sent.seq[0])
     total = float(sent.seq_end[-1] - sent.seq[0])
