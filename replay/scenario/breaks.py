@@ -1,5 +1,5 @@
-"""Runs of losses that a time of the link explains better than a number of packets: breaks too short for an outage, and
-runs of which the extraction cannot say whether they were a burst or an outage.
+"""Runs of losses that belong to a time of the link as much as to packets: breaks too short for an outage, runs of which
+the extraction cannot say whether they were a burst or an outage, and bursts that outlasted a round trip.
 
 Depends on traces, not on configurations of the engine. Read docs/channels/extract.md for what an outage loses.
 """
@@ -29,6 +29,9 @@ OTHER_BURST_PKTS = 3
 NEAR_PKTS = 200
 """Packets before a break whose smallest round trip tells how long its first packet waited in the queue."""
 
+DOUBTFUL = 0.5
+"""Probability of a break where the extraction cannot say whether a run of losses was a burst or an outage."""
+
 MIN_BREAK_PKTS = 3
 """Losses in a row from which the link may have been down, as in the extraction."""
 
@@ -36,20 +39,21 @@ MIN_BREAK_PKTS = 3
 @dataclass(frozen=True, slots=True)
 class Break:
     """A time in which the link was down, in ns since the start of the run: it ended at `end_ns` or up to `unknown_ns`
-    later, when the next packet was delivered, whose ACK came at `seen_ns`. `certain`: no burst explains the losses,
-    `packets` in number."""
+    later, when the next packet was delivered, whose ACK came at `seen_ns`. `chance` is the probability that it would
+    have been down for another flow, too: 0 for a burst, whose losses, `packets` in number, belong to packets."""
 
     begin_ns: int
     end_ns: int
     unknown_ns: int
     seen_ns: int
     packets: int
-    certain: bool
+    chance: float
 
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """The losses of a trace: `positions` and `bursts`, their lengths, of those that belong to packets, and breaks."""
+    """The losses of a trace: `positions` and `bursts`, their lengths, of those that belong to packets only, and
+    breaks."""
 
     positions: Ints
     bursts: Ints
@@ -59,8 +63,9 @@ class Runs:
 def runs_of(trace: Trace, lost: Ints) -> Runs:
     """Divide the losses of `trace`, at the positions `lost`, into bursts and breaks.
 
-    After a round trip without an ACK a sender sends single packets at its timeouts. How many a run of losses took then
-    shows how long the link was down; another sender loses another number in that time.
+    After a round trip without an ACK a sender sends single packets at its timeouts. Had the replay one packet more or
+    less on the way, the same number of losses would take another number of timeouts, so a run that long has a time
+    where the captured flow is replayed, whatever its cause.
     """
     if not len(lost):
         return Runs(lost, np.zeros(0, np.int64), ())
@@ -68,17 +73,19 @@ def runs_of(trace: Trace, lost: Ints) -> Runs:
     lengths = np.diff(ends, prepend=-1)
     rare = _rare(lengths)
     packets = _Packets.of(trace)
-    doubtful = np.zeros_like(rare) if packets is None else packets.doubtful(lost[ends - lengths + 1], lengths)
-    if packets is None or not (rare | doubtful).any():
+    if packets is None:
         return Runs(lost, lengths[~rare], ())
-    broken = rare | doubtful
+    long, unknown = packets.outlasting(lost[ends - lengths + 1], lengths)
+    broken = rare | long
     found: list[Break] = []
     for i in np.flatnonzero(broken):
-        first = int(lost[ends[i] - lengths[i] + 1])
+        first, chance = int(lost[ends[i] - lengths[i] + 1]), 1.0 if rare[i] else DOUBTFUL if unknown[i] else 0.0
         if found and packets.left_ns(first) <= found[-1].end_ns:
-            found[-1] = replace(found[-1], packets=found[-1].packets + int(lengths[i]))
+            before = found[-1]
+            both = before.packets + int(lengths[i])
+            found[-1] = replace(before, packets=both, chance=max(before.chance, chance))
             continue
-        found.append(packets.break_at(first, int(lengths[i]), certain=bool(rare[i])))
+        found.append(packets.break_at(first, int(lengths[i]), chance))
     return Runs(lost[~np.repeat(broken, lengths)], lengths[~broken], tuple(found))
 
 
@@ -126,14 +133,15 @@ class _Packets:
             packets["known"].to_numpy(zero_copy_only=False).astype(bool),
         )
 
-    def doubtful(self, firsts: Ints, lengths: Ints) -> Bools:
-        """Mark the runs that outlast a round trip and may have been bursts or outages."""
+    def outlasting(self, firsts: Ints, lengths: Ints) -> tuple[Bools, Bools]:
+        """Mark the runs that outlast a round trip, and those of which the cause is not known."""
         at = np.searchsorted(self.position, firsts)
         last = np.minimum(at + lengths, len(self.position)) - 1
         unknown = np.concatenate(([0], np.cumsum(~self.known)))
-        long = self.sent_ns[last] - self.sent_ns[at] > [self._near(int(first))[1] for first in at]
+        trips_ns = np.array([self._near(int(first))[1] for first in at])
+        long = (trips_ns > 0) & (self.sent_ns[last] - self.sent_ns[at] > trips_ns)
         whole = unknown[last + 1] - unknown[at] == last + 1 - at
-        return np.asarray((lengths >= MIN_BREAK_PKTS) & whole & long)
+        return np.asarray((lengths >= MIN_BREAK_PKTS) & long), np.asarray(whole)
 
     def _near(self, at: int) -> tuple[int, int]:
         """Return the wait in the queue just before a packet, and the round trip without it; zeros where none shows."""
@@ -146,7 +154,7 @@ class _Packets:
         at = int(np.searchsorted(self.position, first))
         return int(self.sent_ns[at]) + self._near(at)[0]
 
-    def break_at(self, first: int, length: int, *, certain: bool) -> Break:
+    def break_at(self, first: int, length: int, chance: float) -> Break:
         """Return when the link was down so that it lost `length` packets from position `first` on.
 
         A break loses what leaves the queue while it lasts and what would arrive then. One shorter than the path
@@ -168,7 +176,7 @@ class _Packets:
         begin_ns = left_ns + one_way_ns
         end_ns = left_ns + lasts_ns if lasts_ns >= 2 * one_way_ns else begin_ns + lasts_ns
         if last + 1 == len(self.position):
-            return Break(begin_ns, end_ns, 0, end_ns, length, certain)
+            return Break(begin_ns, end_ns, 0, end_ns, length, chance)
         unknown_ns, next_trip_ns = left(last + 1) - left(last), self.trip_ns[last + 1]
         seen_ns = int(self.sent_ns[last + 1] + (trip_ns if np.isnan(next_trip_ns) else next_trip_ns))
-        return Break(begin_ns, end_ns, unknown_ns, max(seen_ns, end_ns + unknown_ns), length, certain)
+        return Break(begin_ns, end_ns, unknown_ns, max(seen_ns, end_ns + unknown_ns), length, chance)

@@ -152,23 +152,27 @@ def draw(
 
 def as_captured(config: Mapping[str, Any], open_: Open) -> dict[str, Any]:
     """Return `config`, whose first link replays the trace, with the breaks of the link at their times, not at the
-    packets that they lost: a replay that sends other packets meets them when the captured flow did."""
+    packets that they lost: a replay that sends other packets meets them when the captured flow did. Bursts lost data
+    only."""
     if not open_.breaks:
         return dict(config)
     breaks = tuple((one, one.end_ns + one.unknown_ns // 2) for one in open_.breaks)
     first, *rest = config["path"]["links"]
-    ways = {way: _broken(first[way], breaks, config["duration_ns"]) for way in ("forward", "reverse")}
+    both = tuple(ended for ended in breaks if ended[0].chance > 0)
+    ways = {
+        way: _broken(first[way], spans, config["duration_ns"])
+        for way, spans in (("forward", breaks), ("reverse", both))
+    }
     ways["forward"]["loss"] = {**first["forward"]["loss"], "positions": [int(at) for at in open_.positions]}
     return {**config, "path": {**config["path"], "links": [{**first, **ways}, *rest]}}
 
 
 def _breaks(open_: Open, rng: np.random.Generator) -> tuple[tuple[Ended, ...], Ints]:
-    """Draw the breaks of the link and when each ended; what may have been a burst is one in half of the draws. Return
-    the lengths of the bursts, too."""
+    """Draw the breaks of the link and when each ended. Return the lengths of the bursts, too."""
     breaks: list[Ended] = []
     bursts = list(open_.bursts)
     for one in open_.breaks:
-        if one.certain or rng.random() < 0.5:
+        if rng.random() < one.chance:
             breaks.append((one, one.end_ns + int(one.unknown_ns * rng.random())))
         else:
             bursts.append(one.packets)

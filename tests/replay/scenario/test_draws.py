@@ -94,12 +94,12 @@ def test_a_large_write_lasts_a_time_in_half_of_the_draws() -> None:
     assert 0.35 < np.mean([application is not None for application in drawn]) < 0.65
 
 
-def _break(begin_ns: int, end_ns: int, unknown_ns: int = 0, *, packets: int = 40, certain: bool = True) -> Break:
-    return Break(begin_ns, end_ns, unknown_ns, end_ns + unknown_ns, packets, certain)
+def _break(begin_ns: int, end_ns: int, unknown_ns: int = 0, *, packets: int = 40, chance: float = 1.0) -> Break:
+    return Break(begin_ns, end_ns, unknown_ns, end_ns + unknown_ns, packets, chance)
 
 
 def _spans(open_: Open) -> list[tuple[int, int]]:
-    return [(one.begin_ns, one.end_ns) for one in open_.breaks if one.certain]
+    return [(one.begin_ns, one.end_ns) for one in open_.breaks if one.chance == 1]
 
 
 def _trace(sent_ns: list[int], trips_ns: list[int | None], doubtful: tuple[int, ...] = ()) -> Trace:
@@ -202,7 +202,7 @@ def test_losses_over_timeouts_may_be_a_burst_or_a_break_until_the_next_delivery(
     open_ = _doubtful()
     assert (open_.bursts.tolist(), open_.positions.tolist()) == ([4], [300, 301, 302, 303])
     # Sent 2 s after the start of the run and later; half a round trip on, the link was down.
-    assert open_.breaks == (Break(2_025_000_000, 2_900_000_000, 1_200_000_000, 4_150_000_000, 7, certain=False),)
+    assert open_.breaks == (Break(2_025_000_000, 2_900_000_000, 1_200_000_000, 4_150_000_000, 7, 0.5),)
     drawn = [_forward(open_, seed) for seed in range(100)]
     broken = [way for way in drawn if any(change["outage"] for change in way["schedule"])]
     assert 35 < len(broken) < 65
@@ -212,30 +212,41 @@ def test_losses_over_timeouts_may_be_a_burst_or_a_break_until_the_next_delivery(
     assert np.std(ends) > 200_000_000
 
 
-def test_a_run_that_is_known_to_be_a_burst_stays_one() -> None:
+def test_a_run_that_is_known_to_be_a_burst_has_a_time_in_the_captured_flow_only() -> None:
     sent, lost = _probes()
     trips = [None if i in lost else 50_000_000 for i in range(len(sent))]
     open_ = open_of(_trace(sent, trips), np.array(lost), len(sent))
-    assert (open_.bursts.tolist(), open_.breaks) == ([4, 7], ())
+    assert (open_.bursts.tolist(), [one.chance for one in open_.breaks]) == ([4], [0.0])
+    drawn = [_forward(open_, seed) for seed in range(20)]
+    assert not any(change["outage"] for way in drawn for change in way["schedule"])
+    lengths = {len(run) for way in drawn for run in _consecutive(way["loss"]["positions"])}
+    assert {4, 7} <= lengths
+    link = _captured_link(open_, ())
+    assert [change["outage"] for change in link["forward"]["schedule"]] == [True, False]
+    assert link["reverse"]["schedule"] == []
 
 
-def _as_captured(open_: Open, steps: tuple[int, ...]) -> dict[str, Any]:
+def _consecutive(positions: list[int]) -> list[Any]:
+    return np.split(np.array(positions), np.flatnonzero(np.diff(positions) != 1) + 1)
+
+
+def _captured_link(open_: Open, steps: tuple[int, ...]) -> dict[str, Any]:
     config = _config()
     change = {"rate_bps": 2e6, "delay_ns": None, "outage": None, "hold": None}
     loss = {"kind": "trace", "mode": "replayed", "positions": [300, 301, 302, 303, *range(1000, 1007)]}
     link = config["path"]["links"][0]
     for way in ("forward", "reverse"):
         link[way] = {**link[way], "loss": loss, "schedule": [{**change, "at_ns": at} for at in steps]}
-    forward: dict[str, Any] = as_captured(config, open_)["path"]["links"][0]["forward"]
-    return forward
+    captured: dict[str, Any] = as_captured(config, open_)["path"]["links"][0]
+    return captured
 
 
 def test_the_captured_channel_is_down_at_a_break_whatever_packets_meet_it() -> None:
-    forward = _as_captured(_doubtful(), ())
+    forward = _captured_link(_doubtful(), ())["forward"]
     assert forward["loss"]["positions"] == [300, 301, 302, 303]
     assert [(c["at_ns"], c["outage"]) for c in forward["schedule"]] == [(2_025_000_000, True), (3_500_000_000, False)]
 
 
 def test_a_step_that_is_first_seen_after_a_break_happens_at_its_beginning() -> None:
-    steps = _as_captured(_doubtful(), (2_000_000_000, 4_120_000_000, 4_160_000_000))["schedule"]
+    steps = _captured_link(_doubtful(), (2_000_000_000, 4_120_000_000, 4_160_000_000))["forward"]["schedule"]
     assert [c["at_ns"] for c in steps if c["rate_bps"]] == [2_000_000_000, 2_025_000_000, 4_160_000_000]
