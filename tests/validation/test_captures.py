@@ -12,6 +12,7 @@ import pytest
 
 from hindflight.replay.experiment.prediction import FACTORS
 from hindflight.toolkit.capture import load_capture
+from hindflight.toolkit.errors import HindflightError
 from validation.__main__ import main
 from validation.calibration import calibrate, deviations
 from validation.captures.claims import CauseClaim, LossClaim, WindowClaim, claims_of
@@ -207,5 +208,15 @@ def test_factors_are_the_conformal_quantile_of_each_circumstance() -> None:
         for k in range(1, 21)
     ]
     # Of 20 distances of 0.1 to 2 deviations the 20th smallest; too few pairs take the largest factor.
-    assert calibrate(pairs) == dict.fromkeys(FACTORS, 2.0)
+    found = calibrate(pairs)
+    assert found.factors == dict.fromkeys(FACTORS, 2.0)
+    assert (found.pairs["steps"], found.pairs["loss"]) == (20, 0)
+    assert set(found.borrowed) == set(FACTORS) - {"steps"}
     assert deviations(replace(pairs[0], mean=None)) is None
+    # No circumstance has enough of them: all pairs have one factor.
+    mixed = [replace(pair, circumstance="loss" if k % 2 else "steps") for k, pair in enumerate(pairs)]
+    largest = round(2.0 * FACTORS["loss"] / FACTORS["steps"], 1)
+    assert calibrate(mixed).factors == dict.fromkeys(FACTORS, largest)
+    assert calibrate(mixed).borrowed == tuple(FACTORS)
+    with pytest.raises(HindflightError):
+        calibrate(pairs[:18])
