@@ -16,13 +16,15 @@ from hindflight.toolkit.errors import HindflightError
 from validation.__main__ import main
 from validation.calibration import calibrate, deviations
 from validation.captures.claims import CauseClaim, LossClaim, WindowClaim, claims_of
+from validation.captures.identifiable import is_identifiable, limited_ns, reductions
+from validation.captures.lines import whatif_lines
 from validation.captures.links import stretches_of
 from validation.captures.reliability import reliability
 from validation.captures.report import disturbed, judge_captures
 from validation.captures.scores import Counts, score_causes, score_losses, score_windows
 from validation.captures.spread import REPEATS, spreads_of
 from validation.captures.truth import FlowTruth, RunTruth, Steps, Tile, Transmission, read_truth
-from validation.captures.whatif import Pair, group_of, summarise
+from validation.captures.whatif import Asked, Pair, group_of, summarise
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "kernel"
 
@@ -220,3 +222,27 @@ def test_factors_are_the_conformal_quantile_of_each_circumstance() -> None:
     assert calibrate(mixed).borrowed == tuple(FACTORS)
     with pytest.raises(HindflightError):
         calibrate(pairs[:18])
+
+
+def test_a_flow_shows_its_congestion_control_by_reductions_or_by_its_time_limited_by_the_network() -> None:
+    second = 10**9
+    states = [0, 3, 4, 0, 1, 3, 3, 0, 4, 3, 0, 3]
+    info = {
+        "t_ns": [second * k for k in range(12)], "ca_state": states, "app_limited": [0] * 12,
+        "rwnd_limited": [0] * 12, "sndbuf_limited": [0] * 12,
+    }  # fmt: skip
+    assert reductions(info) == 5  # from loss back into recovery is no other reduction
+    assert is_identifiable(info, "reno")
+    assert not is_identifiable({**info, "ca_state": states[:-1]}, "cubic")
+    assert is_identifiable(info, "bbr")
+    assert not is_identifiable({**info, "app_limited": [1, 1, *[0] * 10]}, "bbr")
+    assert limited_ns({**info, "rwnd_limited": [0] * 6 + [1_500_000] * 6}) == 10 * second  # at most the whole interval
+
+
+def test_the_share_of_right_names_counts_captures_that_can_show_one() -> None:
+    one = Asked("l", "reno", "steady", None, "linux-reno", 1.0, identifiable=True)
+    asked = [one, replace(one, named="unknown", identifiable=False), replace(one, named="bbr", identifiable=False)]
+    found = {line.metric: (line.value, line.of) for line in whatif_lines(asked, [])}
+    assert found["variant named rightly, where the network limits"] == (1.0, 1)
+    assert found["variant named rightly, all captures"] == (1 / 3, 3)
+    assert found["variant named wrongly"] == (1 / 3, 3)
