@@ -1,7 +1,8 @@
 """The interval of a prediction: what one flight would have shown with another variant.
 
-Three parts add up: the draws of what the capture leaves open, the misfit that the self-check shows, and what neither
-knows (the engine's error), scaled by a factor from recorded flights. Depends on numbers, not on tables or the engine.
+Three parts add up: the draws of what the capture leaves open, the misfit of replays of the captured variant, and what
+neither knows (the engine's error), scaled by a factor from recorded flights. Depends on numbers, not on tables or the
+engine.
 """
 
 from __future__ import annotations
@@ -50,18 +51,23 @@ class Prediction:
 def predict(draws: Sequence[float], misfit: float | None, circumstance: Circumstance) -> Prediction | None:
     """Return the prediction from the goodputs of the draws; None where nothing was delivered in most of them.
 
-    `misfit` is the relative difference of the self-check.
+    `misfit` is the relative difference between the captured flow and replays of its variant.
     """
     middle = median(draws)
     if middle <= 0:
         return None
     below, above = (_deviation(draws, middle, side) for side in (-1, 1))
-    off = abs(math.log1p(max(misfit, -0.95))) if misfit is not None else 0.0
+    off = distance(misfit) if misfit is not None else 0.0
     factor = FACTORS[circumstance]
     low, high = (math.hypot(spread, off, FLOOR) * factor for spread in (below, above))
     return Prediction(
         middle, middle * math.exp(-low), middle * math.exp(high), math.hypot(below, above) / math.sqrt(2), off, factor
     )  # fmt: skip
+
+
+def distance(difference: float) -> float:
+    """Return how far apart two values are on a logarithmic scale, from their relative difference."""
+    return abs(math.log1p(max(difference, -0.95)))
 
 
 def _deviation(draws: Sequence[float], middle: float, side: int) -> float:
