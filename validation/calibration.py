@@ -8,6 +8,7 @@ on which the coverage of intervals is quoted.
 
 from __future__ import annotations
 
+import argparse
 import json
 import math
 import sys
@@ -68,17 +69,21 @@ def _quantile(values: Sequence[float]) -> float:
     return values[math.ceil((len(values) + 1) * COVERAGE) - 1]
 
 
-def _all_pairs(folder: Path) -> Iterator[Pair]:
-    _, pairs = ask_all(folder, lambda done, of: print(f"{folder}: {done} of {of}", file=sys.stderr, flush=True))
+def _all_pairs(folder: Path, links: int | None) -> Iterator[Pair]:
+    _, pairs = ask_all(folder, lambda done, of: print(f"{folder}: {done} of {of}", file=sys.stderr, flush=True), links)
     for pair in pairs:
         print(json.dumps(asdict(pair)), flush=True)
         yield pair
 
 
-def main(folders: Sequence[str]) -> int:
-    """Print the factors of all pairs of `folders`; return the exit code, 2 for too few pairs."""
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the factors of all pairs of some folders; return the exit code, 2 for too few pairs."""
+    parser = argparse.ArgumentParser(prog="python -m validation.calibration")
+    parser.add_argument("folders", nargs="+", type=Path, metavar="DIR")
+    parser.add_argument("--links", type=int, help="the first links of each folder only")
+    chosen = parser.parse_args(arguments)
     try:
-        found = calibrate([pair for folder in folders for pair in _all_pairs(Path(folder))])
+        found = calibrate([pair for folder in chosen.folders for pair in _all_pairs(folder, chosen.links)])
     except HindflightError as error:
         print(error, file=sys.stderr)
         return 2
@@ -89,4 +94,4 @@ def main(folders: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())
