@@ -114,6 +114,7 @@ def captured_writes(sent: SentData) -> CapturedWrites | None:
     at: list[int] = []
     sizes: list[int] = []
     until: list[int] = []
+    written = int(sent.seq[0])
     for begin, end, octets in busy:
         if begin >= sent.t_ns[-1]:
             break  # the last segment itself: what it carries belongs to the write before
@@ -122,7 +123,7 @@ def captured_writes(sent: SentData) -> CapturedWrites | None:
         edges = [octets * k // pieces for k in range(pieces + 1)]
         at += [begin - int(sent.t_ns[0]) + k * (end - begin) // pieces for k in range(pieces)]
         sizes += [after - before for before, after in pairwise(edges)]
-        until.append(end - int(sent.t_ns[0]))
+        until.append(max(begin, _last_sent_ns(sent, written := written + octets)) - int(sent.t_ns[0]))
     # What was written at once may have taken the network a while; a burst of the host did not.
     long = not steady and sum(size for size in sizes if size > LARGE_WRITE_BYTES) > sum(sizes) / 2
     return CapturedWrites(tuple(at), tuple(sizes), share, steady, tuple(until) if long else None)
@@ -159,6 +160,11 @@ def _busy_periods(sent: SentData, waits: list[tuple[int, int, int]]) -> list[tup
         for begin, end, (before, after) in zip(begins, ends, pairwise(octets), strict=True)
         if after > before
     ]
+
+
+def _last_sent_ns(sent: SentData, octet: int) -> int:
+    """Return when the last octet before `octet` was first sent: it was written no later, and its ACK came later."""
+    return int(sent.t_ns[min(int(np.searchsorted(sent.seq_end, octet)), len(sent.t_ns) - 1)])
 
 
 def _is_steady(waits: list[tuple[int, int, int]], sent: SentData) -> bool:
