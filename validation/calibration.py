@@ -30,7 +30,7 @@ MIN_PAIRS = 19
 @dataclass(frozen=True, slots=True)
 class Calibration:
     """The factor of each circumstance, the pairs that it comes from, and the circumstances with fewer than MIN_PAIRS,
-    which have the largest factor of the others or, where no circumstance has as many, that of all pairs together."""
+    which have the factor of all pairs together."""
 
     factors: dict[Circumstance, float]
     pairs: dict[Circumstance, int]
@@ -47,9 +47,9 @@ def calibrate(pairs: Sequence[Pair]) -> Calibration:
         raise HindflightError(f"{len(found)} pairs with a prediction; a quantile of 95 % takes {MIN_PAIRS} or more")
     by = {name: sorted(distance for other, distance in found if other == name) for name in FACTORS}
     known = {name: _quantile(values) for name, values in by.items() if len(values) >= MIN_PAIRS}
-    other = max(known.values(), default=_quantile(sorted(distance for _, distance in found)))
+    pooled = _quantile(sorted(distance for _, distance in found))
     return Calibration(
-        factors={name: round(known.get(name, other), 1) for name in FACTORS},
+        factors={name: round(known.get(name, pooled), 1) for name in FACTORS},
         pairs={name: len(values) for name, values in by.items()},
         borrowed=tuple(name for name in FACTORS if name not in known),
     )
@@ -88,7 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return 2
     for name in found.borrowed:
-        print(f"{name}: {found.pairs[name]} pairs are too few, its factor is that of others", file=sys.stderr)
+        print(f"{name}: {found.pairs[name]} pairs are too few; its factor is that of all pairs", file=sys.stderr)
     print(json.dumps(asdict(found)))
     return 0
 
