@@ -26,10 +26,13 @@ COVERAGE = 0.95
 MIN_PAIRS = 19
 """Pairs from which a quantile of 95 % exists: (n + 1) 0.95 <= n."""
 
+OWN_PAIRS = 39
+"""Pairs of a circumstance from which its quantile is not its largest distance, which a single recording decides."""
+
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """The factor of each circumstance, the pairs that it comes from, and the circumstances with fewer than MIN_PAIRS,
+    """The factor of each circumstance, the pairs that it comes from, and the circumstances with fewer than OWN_PAIRS,
     which have the factor of all pairs together."""
 
     factors: dict[Circumstance, float]
@@ -46,7 +49,7 @@ def calibrate(pairs: Sequence[Pair]) -> Calibration:
     if len(found) < MIN_PAIRS:
         raise HindflightError(f"{len(found)} pairs with a prediction; a quantile of 95 % takes {MIN_PAIRS} or more")
     by = {name: sorted(distance for other, distance in found if other == name) for name in FACTORS}
-    known = {name: _quantile(values) for name, values in by.items() if len(values) >= MIN_PAIRS}
+    known = {name: _quantile(values) for name, values in by.items() if len(values) >= OWN_PAIRS}
     pooled = _quantile(sorted(distance for _, distance in found))
     return Calibration(
         factors={name: round(known.get(name, pooled), 1) for name in FACTORS},

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean, median, stdev
 from typing import Any
 
-from hindflight.replay.experiment.prediction import FLOOR, Circumstance, distance, predict
+from hindflight.replay.experiment.prediction import Circumstance, distance, predict
 from hindflight.toolkit.schema import run_subject
 from hindflight.toolkit.units import counted, format_rate
 
@@ -145,8 +145,8 @@ def _forecast(key: Key, goodputs: list[float], forecast: Forecast | None) -> lis
         f"{run_subject(*key)}: one flight would show {format_rate(predicted.value)}, with 95 % probability "
         f"{format_rate(predicted.low)} to {format_rate(predicted.high)}. What the capture leaves open changes it by "
         f"{100 * predicted.drawn:.1f} % (standard deviation), replays of the captured variant are off by "
-        f"{100 * predicted.misfit:.1f} %, the engine by {100 * FLOOR:.0f} %; half the interval is "
-        f"{predicted.factor:.1f} times all of them together, by recorded flights ({forecast.circumstance})."
+        f"{100 * predicted.misfit:.1f} %, the engine and another flight by {100 * predicted.floor:.0f} %; half the "
+        f"interval is {predicted.factor:.1f} times all of them together, by recorded flights ({forecast.circumstance})."
     )
     if forecast.bounded:
         text += (
