@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from hindflight.channels.extraction.extract import Extraction
     from hindflight.channels.trace import Trace
     from hindflight.replay.experiment.experiment import Execution, ExperimentResult
@@ -35,9 +37,12 @@ MIN_CANDIDATE = 0.05
 """Probability from which a candidate for the captured variant is replayed in the self-check."""
 
 
-def extract_channel(flow: Flow, workspace: Workspace, receiver: Path | None = None) -> Extraction:
+def extract_channel(
+    flow: Flow, workspace: Workspace, receiver: Path | None = None, *, whole_link: bool = False
+) -> Extraction:
     """Extract the channel of the flow's data; other traffic in its capture counts. `receiver` is a capture of the same
-    time at the data receiver. ChannelError if the captures do not determine the channel."""
+    time at the data receiver; `whole_link`: the packets of parallel flows are in the table, too. ChannelError if the
+    captures do not determine the channel."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -67,7 +72,7 @@ def extract_channel(flow: Flow, workspace: Workspace, receiver: Path | None = No
         else flow.tables[name]
         for name in ("segments", "flows", "events")
     )
-    return extract(segments, flows, events, flow.flow_id, Context(cross_traffic, arrivals))
+    return extract(segments, flows, events, flow.flow_id, Context(cross_traffic, arrivals, whole_link))
 
 
 def trace_of(extraction: Extraction, workspace: Workspace, flow: Flow) -> Trace:
@@ -103,7 +108,8 @@ def write_draft(workspace: Workspace, flow: Flow, path: Path, choice: Choice, *,
     from hindflight.toolkit.text import name_to_text
 
     check_choice(choice)
-    extraction = extract_channel(flow, workspace)
+    # The flows that share the path are replayed, too: the losses by position are those of all of them.
+    extraction = extract_channel(flow, workspace, whole_link=True)
     trace_path = draft_files(path)[1]
     check_outputs(draft_files(path), (), force=force)
     trace = trace_of(extraction, workspace, flow)
@@ -179,8 +185,17 @@ def replay_into(
             transaction.write(name, table)
         if flow is not None:
             for trace in result.traces.values():
-                transaction.write("channel", trace.channel)
+                transaction.write("channel", _channel_of(flow, trace.channel))
     return result
+
+
+def _channel_of(flow: Flow, channel: pa.Table) -> pa.Table:
+    """Return the rows of a channel without the packets of other flows."""
+    import pyarrow.compute as pc
+
+    record = channel["record"]
+    own = pc.is_in(record, value_set=flow.tables["segments"]["record"].combine_chunks().cast(record.type))
+    return channel.filter(pc.or_(pc.is_null(record), own))
 
 
 def experiment_from_capture(

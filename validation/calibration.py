@@ -8,14 +8,16 @@ on which the coverage of intervals is quoted.
 
 from __future__ import annotations
 
+import argparse
 import json
 import math
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from hindflight.replay.experiment.prediction import FACTORS, Circumstance
+from hindflight.toolkit.errors import HindflightError
 from validation.captures.whatif import Pair, ask_all
 
 COVERAGE = 0.95
@@ -24,14 +26,36 @@ COVERAGE = 0.95
 MIN_PAIRS = 19
 """Pairs from which a quantile of 95 % exists: (n + 1) 0.95 <= n."""
 
+OWN_PAIRS = 39
+"""Pairs of a circumstance from which its quantile is not its largest distance, which a single recording decides."""
 
-def calibrate(pairs: Sequence[Pair]) -> dict[Circumstance, float]:
-    """Return the factor of each circumstance: the conformal quantile of its distances."""
-    distances = [(pair.circumstance, distance) for pair in pairs if (distance := deviations(pair)) is not None]
-    by = {name: sorted(distance for other, distance in distances if other == name) for name in FACTORS}
-    known = {name: _quantile(values) for name, values in by.items() if len(values) >= MIN_PAIRS}
-    widest = max(known.values(), default=_quantile(sorted(distance for _, distance in distances)))
-    return {name: round(known.get(name, widest), 1) for name in FACTORS}
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """The factor of each circumstance, the pairs that it comes from, and the circumstances with fewer than OWN_PAIRS,
+    which have the factor of all pairs together."""
+
+    factors: dict[Circumstance, float]
+    pairs: dict[Circumstance, int]
+    borrowed: tuple[Circumstance, ...]
+
+
+def calibrate(pairs: Sequence[Pair]) -> Calibration:
+    """Return the factor of each circumstance: the conformal quantile of its distances.
+
+    HindflightError if there are fewer than MIN_PAIRS in all: their largest distance bounds no 95 %.
+    """
+    found = [(pair.circumstance, distance) for pair in pairs if (distance := deviations(pair)) is not None]
+    if len(found) < MIN_PAIRS:
+        raise HindflightError(f"{len(found)} pairs with a prediction; a quantile of 95 % takes {MIN_PAIRS} or more")
+    by = {name: sorted(distance for other, distance in found if other == name) for name in FACTORS}
+    known = {name: _quantile(values) for name, values in by.items() if len(values) >= OWN_PAIRS}
+    pooled = _quantile(sorted(distance for _, distance in found))
+    return Calibration(
+        factors={name: round(known.get(name, pooled), 1) for name in FACTORS},
+        pairs={name: len(values) for name, values in by.items()},
+        borrowed=tuple(name for name in FACTORS if name not in known),
+    )
 
 
 def deviations(pair: Pair) -> float | None:
@@ -44,16 +68,33 @@ def deviations(pair: Pair) -> float | None:
 
 
 def _quantile(values: Sequence[float]) -> float:
-    """Return the conformal quantile: the ceil((n + 1) 0.95)-th smallest, at most the largest."""
-    return values[min(len(values), math.ceil((len(values) + 1) * COVERAGE)) - 1]
+    """Return the conformal quantile of MIN_PAIRS values or more: the ceil((n + 1) 0.95)-th smallest."""
+    return values[math.ceil((len(values) + 1) * COVERAGE) - 1]
 
 
-def _all_pairs(folder: Path) -> Iterator[Pair]:
-    _, pairs = ask_all(folder, lambda done, of: print(f"{folder}: {done} of {of}", file=sys.stderr, flush=True))
+def _all_pairs(folder: Path, links: int | None) -> Iterator[Pair]:
+    _, pairs = ask_all(folder, lambda done, of: print(f"{folder}: {done} of {of}", file=sys.stderr, flush=True), links)
     for pair in pairs:
         print(json.dumps(asdict(pair)), flush=True)
         yield pair
 
 
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the factors of all pairs of some folders; return the exit code, 2 for too few pairs."""
+    parser = argparse.ArgumentParser(prog="python -m validation.calibration")
+    parser.add_argument("folders", nargs="+", type=Path, metavar="DIR")
+    parser.add_argument("--links", type=int, help="the first links of each folder only")
+    chosen = parser.parse_args(arguments)
+    try:
+        found = calibrate([pair for folder in chosen.folders for pair in _all_pairs(folder, chosen.links)])
+    except HindflightError as error:
+        print(error, file=sys.stderr)
+        return 2
+    for name in found.borrowed:
+        print(f"{name}: {found.pairs[name]} pairs are too few; its factor is that of all pairs", file=sys.stderr)
+    print(json.dumps(asdict(found)))
+    return 0
+
+
 if __name__ == "__main__":
-    print(json.dumps(calibrate([pair for folder in sys.argv[1:] for pair in _all_pairs(Path(folder))])))
+    sys.exit(main())

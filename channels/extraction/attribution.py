@@ -86,9 +86,10 @@ class Attribution:
     refusals: npt.NDArray[np.int8]
     gap_odds: Floats
 
-    def positions(self) -> Ints:
-        """Return each packet's index among those that reached the loss stage; -1 if the queue dropped it."""
-        reached = (self.cause != QUEUE) & self.from_flow
+    def positions(self, counted: npt.NDArray[np.bool_]) -> Ints:
+        """Return the index of each packet of `counted` among those that reached the loss stage; -1 for all others and
+        for those that the queue dropped."""
+        reached = (self.cause != QUEUE) & counted
         return np.where(reached, np.cumsum(reached) - 1, -1)
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from hindflight.channels.estimate import Estimate, LinkStretch, named
 from hindflight.channels.extraction import attribution as _attribution
@@ -39,10 +40,14 @@ CAUSES = ("none", "channel", "queue", "outage")
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Data from outside a flow's own segments: cross traffic, and arrivals from a capture at the receiver."""
+    """Data from outside a flow's own segments: cross traffic, and arrivals from a capture at the receiver.
+
+    `whole_link`: the table has the packets of parallel flows, too. A replay of all of them needs the losses of all.
+    """
 
     cross_traffic: CrossTraffic | None = None
     arrivals: Arrivals | None = None
+    whole_link: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +85,8 @@ def extract(
     Raises ChannelError if the flow does not exist, carries no data or was never acknowledged, or if the capture was
     taken at the receiver.
     """
+    import pyarrow as pa
+
     flow = flows.filter((np.asarray(flows["flow_id"]) == flow_id) & (np.asarray(flows["run_id"]) == 0)).to_pylist()
     if not flow:
         raise ChannelError(f"there is no flow {flow_id}", "`hindflight flows` lists the flows")
@@ -105,8 +112,16 @@ def extract(
     estimates = _estimates.estimates(delivery, link, verdicts, context.arrivals)
     counts = _counts(delivery, verdicts)
     origin_ns = _origin_ns(flow[0], delivery, link)
+    shown = delivery.observed & (delivery.t_ns >= origin_ns) if context.whole_link else delivery.from_flow
     return Extraction(
-        channel=_channel_table(delivery, link, verdicts, origin_ns),
+        channel=pa.concat_tables(
+            [
+                _packet_rows(delivery, link, verdicts, shown),
+                table_from_rows("channel", _states.interval_rows(delivery, link, verdicts, origin_ns)),
+            ]
+        )
+        .unify_dictionaries()
+        .combine_chunks(),
         estimates=estimates,
         unknowns=_estimates.unknowns(delivery, link, verdicts, (vantage, context.arrivals)),
         findings=_findings(flow_id, estimates, counts),
@@ -123,12 +138,12 @@ def _origin_ns(flow: dict[str, object], delivery: Delivery, link: Link) -> int:
     return max(0, int(delivery.t_ns[first]) - round(_link.base_rtt_ns(delivery, link, first)))
 
 
-def _channel_table(delivery: Delivery, link: Link, verdicts: Attribution, origin_ns: int) -> pa.Table:
-    """Return packet rows in the order sent, then interval rows from `origin_ns` on."""
+def _packet_rows(delivery: Delivery, link: Link, verdicts: Attribution, shown: npt.NDArray[np.bool_]) -> pa.Table:
+    """Return the rows of the packets that are `shown`, in the order sent."""
     import pyarrow as pa
 
     n = len(delivery)
-    position = verdicts.positions()
+    position = verdicts.positions(shown)
     lost = delivery.lost & (verdicts.cause != QUEUE)
     names = np.array(CAUSES, dtype=object)[verdicts.cause]
     # An outage is replayed by its time, whatever the queue did then: its losses keep the cause.
@@ -156,9 +171,7 @@ def _channel_table(delivery: Delivery, link: Link, verdicts: Attribution, origin
             "evidence": pa.array(_evidence(delivery, link, verdicts), pa.string()),
         }
     )
-    packets = packets.filter(delivery.from_flow)
-    states = table_from_rows("channel", _states.interval_rows(delivery, link, verdicts, origin_ns))
-    return pa.concat_tables([conform("channel", packets), states]).unify_dictionaries().combine_chunks()
+    return conform("channel", packets.filter(shown))
 
 
 def _evidence(delivery: Delivery, link: Link, verdicts: Attribution) -> list[str | None]:

@@ -14,7 +14,7 @@ from hindflight.channels.intervals import Direction as Way
 from hindflight.channels.models.losses import NoLoss
 from hindflight.replay.scenario.applications import Writes
 from hindflight.replay.scenario.channel import OWNERS_PER_LINK, channel_config
-from hindflight.replay.scenario.draws import Open, draw
+from hindflight.replay.scenario.draws import Open, as_captured, draw
 from hindflight.replay.scenario.flows import SharingFlow
 from hindflight.replay.scenario.loss_trace import LossTrace, default_block_pkts
 from hindflight.replay.scenario.model import Direction, Link, Loss, Scenario, Trace
@@ -104,8 +104,12 @@ def engine_config(scenario: Scenario, job: Job, traces: Mapping[str, LossTrace])
         ],
         "datagrams": [datagrams.engine() for datagrams in scenario.datagrams],
     }
-    open_ = _open_of(scenario, traces) if job.mode == "resampled" else None
-    return config if open_ is None else draw(config, open_, job.seed, _for_a_time(scenario))
+    open_ = _open_of(scenario, traces)
+    if open_ is None:
+        return config
+    return (
+        draw(config, open_, job.seed, _for_a_time(scenario)) if job.mode == "resampled" else as_captured(config, open_)
+    )
 
 
 def _for_a_time(scenario: Scenario) -> dict[int, dict[str, Any]]:

@@ -114,7 +114,7 @@ def replay_scenario(
     tables = {name: pa.concat_tables([part[name] for part in parts]) for name in parts[0]}
     reference = (variants[0], "none" if "none" in scenario.compare.proxies else scenario.compare.proxies[0])
     runs = tables["runs"].to_pylist()
-    forecast = _forecast(scenario, traces, ranked)
+    forecast = _forecast(scenario, traces, ranked, happened)
     rows += compare_runs(runs, reference, forecast)
     rows += spread_findings(runs)
     rows += traffic_findings(runs)
@@ -135,12 +135,15 @@ def _captured_variant(scenario: Scenario) -> tuple[str, float | None] | None:
     return "unknown", max(captured.candidates.values(), default=0.0)
 
 
-def _forecast(scenario: Scenario, traces: Mapping[str, LossTrace], ranked: list[Candidate]) -> Forecast | None:
+def _forecast(
+    scenario: Scenario, traces: Mapping[str, LossTrace], ranked: list[Candidate], happened: Outcome | None
+) -> Forecast | None:
     """Return what turns runs into predictions; None for a scenario that was not drafted from a captured transfer."""
     if scenario.captured is None or scenario.captured.transfer is None:
         return None
     return Forecast(
         scenario.captured.transfer,
+        happened.goodput_bps if happened is not None else None,
         ranked[0].goodput_difference if ranked else None,
         circumstance_of(scenario, traces),
         any(t.open is not None and t.open.rate is not None and t.open.rate.value is None for t in traces.values()),

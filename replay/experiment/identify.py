@@ -142,19 +142,9 @@ def _unknown(why: str) -> CapturedVariant:
 
 
 def _judge(fits: Mapping[str, _Fit], paced: float, rounds: int, reductions: int) -> CapturedVariant:
-    """Weigh the evidence. Departures of one second depend on one another, and so do windows between two reductions."""
-    clocked_share, paced_share = PACED_SHARE
-    score = {}
-    for name, fit in fits.items():
-        share = paced_share if name in PACED else clocked_share
-        pacing = rounds * (paced * math.log(share) + (1 - paced) * math.log(1 - share))
-        independent = min(reductions, fit.windows / WINDOWS_EACH)
-        window = independent * (fit.agreement * math.log(AGREES) + (1 - fit.agreement) * math.log(DIFFERS))
-        score[name] = math.log(PRIOR[name]) + pacing + window
-    top = max(score.values())
-    weight = {name: math.exp(value - top) for name, value in score.items()}
-    total = sum(weight.values())
-    candidates = {name: value / total for name, value in sorted(weight.items(), key=lambda item: -item[1])}
+    """Weigh the evidence, and name the candidate that it leaves, if any."""
+    pacing = (paced, rounds)
+    candidates = _weighed({name: (fit.agreement, fit.windows) for name, fit in fits.items()}, pacing, reductions)
     best = next(iter(candidates))
     probability = candidates[best]
     if not fits[best].windows:
@@ -167,6 +157,16 @@ def _judge(fits: Mapping[str, _Fit], paced: float, rounds: int, reductions: int)
             UNKNOWN, probability, candidates,
             f"the best match, {best}, agrees with {100 * fits[best].agreement:.0f} % of the windows only",
         )  # fmt: skip
+    if best in PACED and not rounds:
+        # A timer of the application may have released all departures, and may have stopped a sender that ACKs clock
+        # below its window, as pacing stops one that paces.
+        below = _weighed({name: (fit.within, fit.windows) for name, fit in fits.items()}, pacing, reductions)
+        if below[best] < MIN_PROBABILITY:
+            return CapturedVariant(
+                UNKNOWN, max(below.values()), below,
+                "a timer of the application released the departures, so they show no pacing, and more than one "
+                "candidate allowed what was in flight",
+            )  # fmt: skip
     if probability < MIN_PROBABILITY:
         likely = " and ".join(list(candidates)[:2])
         return CapturedVariant(UNKNOWN, probability, candidates, f"the capture cannot separate {likely}")
@@ -175,6 +175,29 @@ def _judge(fits: Mapping[str, _Fit], paced: float, rounds: int, reductions: int)
         f"its window agrees with what was in flight after {100 * fits[best].agreement:.0f} % of the ACKs, over "
         f"{reductions} reductions; a timer released {100 * paced:.0f} % of the departures",
     )  # fmt: skip
+
+
+def _weighed(
+    agreements: Mapping[str, tuple[float, int]], pacing: tuple[float, int], reductions: int
+) -> dict[str, float]:
+    """Return the probability of each candidate, the likeliest first, from its agreement and the number of windows, and
+    the share of paced departures and the seconds in which any was counted.
+
+    Departures of one second depend on one another, and so do windows between two reductions.
+    """
+    clocked_share, paced_share = PACED_SHARE
+    paced, rounds = pacing
+    score = {}
+    for name, (agreement, windows) in agreements.items():
+        share = paced_share if name in PACED else clocked_share
+        released = rounds * (paced * math.log(share) + (1 - paced) * math.log(1 - share))
+        independent = min(reductions, windows / WINDOWS_EACH)
+        window = independent * (agreement * math.log(AGREES) + (1 - agreement) * math.log(DIFFERS))
+        score[name] = math.log(PRIOR[name]) + released + window
+    top = max(score.values())
+    weight = {name: math.exp(value - top) for name, value in score.items()}
+    total = sum(weight.values())
+    return {name: value / total for name, value in sorted(weight.items(), key=lambda item: -item[1])}
 
 
 def _record_of(segments: pa.Table, events: pa.Table, direction: str, mss_bytes: int) -> _Record | None:
@@ -268,9 +291,11 @@ def _reductions(events: pa.Table) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Fit:
-    """How far a candidate explains what was in flight, from 0 to 1, and the number of windows compared."""
+    """How far a candidate explains what was in flight, from 0 to 1: as its window, and as at most its window; and the
+    number of windows compared."""
 
     agreement: float
+    within: float
     windows: int
 
 
@@ -297,10 +322,13 @@ def _fit_of(name: str, record: _Record, sender: Sender, waiting: Bools) -> _Fit 
         ssthresh = np.asarray(states["ssthresh_pkts"].to_numpy(zero_copy_only=False), dtype=np.float64)
         stops = stops[~np.isnan(ssthresh[stops])]
     if not len(stops):
-        return _Fit(0.0, 0)
+        return _Fit(0.0, 0.0, 0)
     excess = pipe[stops] - window[stops]
-    beyond = np.maximum(0.0, (excess if name in PACED else np.abs(excess)) - 1)
-    return _Fit(float(np.mean(np.exp(-beyond / (TOLERANCE * window[stops])))), len(stops))
+    agreement, within = (
+        float(np.mean(np.exp(-np.maximum(0.0, beyond - 1) / (TOLERANCE * window[stops]))))
+        for beyond in (np.abs(excess), excess)
+    )
+    return _Fit(within if name in PACED else agreement, within, len(stops))
 
 
 def _configuration(name: str, sender: Sender) -> dict[str, Any]:

@@ -109,10 +109,12 @@ def captured_writes(sent: SentData) -> CapturedWrites | None:
     if share < MIN_WAIT_SHARE:
         return None
     busy = _busy_periods(sent, waits)
-    steady = _is_steady(waits, sent)
+    small = bool(np.median([octets for _, _, octets in busy]) <= LARGE_WRITE_BYTES)
+    steady = small and _is_steady(waits, sent)
     at: list[int] = []
     sizes: list[int] = []
     until: list[int] = []
+    written = int(sent.seq[0])
     for begin, end, octets in busy:
         if begin >= sent.t_ns[-1]:
             break  # the last segment itself: what it carries belongs to the write before
@@ -121,7 +123,7 @@ def captured_writes(sent: SentData) -> CapturedWrites | None:
         edges = [octets * k // pieces for k in range(pieces + 1)]
         at += [begin - int(sent.t_ns[0]) + k * (end - begin) // pieces for k in range(pieces)]
         sizes += [after - before for before, after in pairwise(edges)]
-        until.append(end - int(sent.t_ns[0]))
+        until.append(max(begin, _last_sent_ns(sent, written := written + octets)) - int(sent.t_ns[0]))
     # What was written at once may have taken the network a while; a burst of the host did not.
     long = not steady and sum(size for size in sizes if size > LARGE_WRITE_BYTES) > sum(sizes) / 2
     return CapturedWrites(tuple(at), tuple(sizes), share, steady, tuple(until) if long else None)
@@ -160,8 +162,16 @@ def _busy_periods(sent: SentData, waits: list[tuple[int, int, int]]) -> list[tup
     ]
 
 
+def _last_sent_ns(sent: SentData, octet: int) -> int:
+    """Return when the last octet before `octet` was first sent: it was written no later, and its ACK came later."""
+    return int(sent.t_ns[min(int(np.searchsorted(sent.seq_end, octet)), len(sent.t_ns) - 1)])
+
+
 def _is_steady(waits: list[tuple[int, int, int]], sent: SentData) -> bool:
-    """Return whether the octets written by each wait lie near a line over time."""
+    """Return whether the octets written by each wait lie near a line over time.
+
+    So do those of large writes at equal intervals, whose waits all have the same phase.
+    """
     t = np.array([begin for begin, _, _ in waits], dtype=np.float64) - float(sent.t_ns[0])
     written = np.array([octet for _, _, octet in waits], dtype=np.float64) - float(sent.seq[0])
     total = float(sent.seq_end[-1] - sent.seq[0])

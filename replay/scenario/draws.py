@@ -16,6 +16,7 @@ import numpy as np
 
 from hindflight.channels.estimate import Estimate
 from hindflight.channels.trace import Trace
+from hindflight.replay.scenario.breaks import Break, runs_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -45,28 +46,23 @@ UNKNOWN_QUEUE_PKTS = 1000
 UNKNOWN_QUEUE = (8.0, 50.0)
 """A queue that was never seen full holds up to so many times what was seen in it, and so many packets more."""
 
-RARE_BURST = 0.01
-"""A burst that the lengths of all others make less likely than this is a break of the link: it lasts a time, not a
-number of packets, and belongs to its time as an outage does."""
-
-OTHER_BURST_PKTS = 3
-"""Length of the burst that few bursts are compared with."""
-
-NEAR_PKTS = 200
-"""Packets before a break whose smallest round trip tells how long its first packet waited in the queue."""
-
 HOST_NS = 4_000_000
 """Phase of the host's timer tick (250 Hz) at the start of a flow: no capture shows that of another flight."""
 
 
+Ended = tuple[Break, int]
+"""A break of the link and when it ended."""
+
+
 @dataclass(frozen=True, slots=True)
 class Open:
-    """What a trace leaves open: bursts of channel losses (their lengths) among `packets`, breaks of the link that are
-    too short for an outage (begin and end in ns since the start of the run), estimates with intervals, the half width
-    of each unknown edge of an outage, by its time since the start of the run."""
+    """What a trace leaves open: its channel losses, those of `bursts` at `positions` among `packets`, and breaks of the
+    link; estimates with intervals; the half width of each unknown edge of an outage, by its time since the start of the
+    run."""
 
+    positions: Ints
     bursts: Ints
-    breaks: tuple[tuple[int, int], ...]
+    breaks: tuple[Break, ...]
     packets: int
     rate: Estimate | None
     base_rtt: Estimate | None
@@ -77,12 +73,11 @@ class Open:
 
 def open_of(trace: Trace, lost: Ints, packets: int) -> Open:
     """Read off `trace` what it leaves open; `lost` are the positions of its losses among `packets`."""
-    ends = np.append(np.flatnonzero(np.diff(lost) != 1), len(lost) - 1) if len(lost) else np.zeros(0, np.int64)
-    lengths = np.diff(ends, prepend=-1)
-    rare = _rare(lengths)
+    runs = runs_of(trace, lost)
     return Open(
-        bursts=lengths[~rare],
-        breaks=_breaks(trace, lost[ends[rare] - lengths[rare] + 1], lengths[rare]) if rare.any() else (),
+        positions=runs.positions,
+        bursts=runs.bursts,
+        breaks=runs.breaks,
         packets=packets,
         rate=trace.estimate("rate_bps"),
         base_rtt=trace.estimate("base_rtt_ns"),
@@ -90,56 +85,6 @@ def open_of(trace: Trace, lost: Ints, packets: int) -> Open:
         queue=trace.estimate("queue_limit_pkts"),
         edges=_edges(trace),
     )
-
-
-def _rare(lengths: Ints) -> npt.NDArray[np.bool_]:
-    """Mark the bursts that are too long for a geometric distribution with the mean of the others, longest first.
-
-    One burst of OTHER_BURST_PKTS more stands for what few bursts cannot show.
-    """
-    rare = np.zeros(len(lengths), bool)
-    for longest in np.argsort(-lengths, kind="stable"):
-        left = int((~rare).sum())
-        mean = (int(lengths[~rare].sum() - lengths[longest]) + OTHER_BURST_PKTS) / left
-        # The chance that one of so many bursts is as long or longer.
-        chance = 1 - (1 - (1 - 1 / mean) ** int(lengths[longest] - 1)) ** left
-        if chance >= RARE_BURST:
-            break
-        rare[longest] = True
-    return rare
-
-
-def _breaks(trace: Trace, firsts: Ints, lengths: Ints) -> tuple[tuple[int, int], ...]:
-    """Return when the link was down so that it lost the packets of each burst.
-
-    A break loses what leaves the queue while it lasts and what would arrive then. One shorter than the path therefore
-    shows two bursts, a one-way delay apart, of which the first had left before it; a longer one shows one burst.
-    """
-    intervals = trace.intervals()
-    if intervals.num_rows == 0:
-        return ()
-    import pyarrow.compute as pc
-
-    origin = pc.min(intervals["t_ns"]).as_py()
-    packets = trace.packets()
-    packets = packets.filter(pc.is_valid(packets["position"])).sort_by("position")
-    position, sent_ns = packets["position"].to_numpy(), packets["t_ns"].to_numpy()
-    trip_ns = packets["delay_ns"].cast("float64").to_numpy(zero_copy_only=False)
-    found: list[tuple[int, int]] = []
-    for first, length in zip(firsts, lengths, strict=True):
-        at = int(np.searchsorted(position, first))
-        near = trip_ns[max(0, at - NEAR_PKTS) : at]
-        near = near[~np.isnan(near)]
-        # The first packet waited as long as the one before it.
-        wait_ns, one_way_ns = (int(near[-1] - near.min()), int(near.min() / 2)) if len(near) else (0, 0)
-        last = min(at + int(length), len(position)) - 1
-        lasts_ns = max(1, int(sent_ns[last] - sent_ns[at]))
-        left_ns = int(sent_ns[at]) - origin + wait_ns
-        if found and left_ns <= found[-1][1]:
-            continue
-        begin = left_ns + one_way_ns
-        found.append((begin, left_ns + lasts_ns if lasts_ns >= 2 * one_way_ns else begin + lasts_ns))
-    return tuple(found)
 
 
 def _edges(trace: Trace) -> dict[int, int]:
@@ -170,8 +115,9 @@ def draw(
     `for_a_time` has, by the number of a flow, its application if it wrote for a time.
     """
     rng = np.random.default_rng((STREAM, seed))
+    breaks, bursts = _breaks(open_, rng)
     losses = {
-        "kind": "trace", "mode": "replayed", "positions": _losses(open_, rng),
+        "kind": "trace", "mode": "replayed", "positions": _losses(bursts, open_.packets, rng),
         "known_pkts": REPEATS * open_.packets, "late": [],
     }  # fmt: skip
     rate, delay, queue = _rate(open_, rng), _delay(open_, rng), _queue(open_, rng)
@@ -182,7 +128,7 @@ def draw(
     drawn = {
         way: _broken(
             _way(first[way], rate, delay, lambda at: _shifted(at, open_.edges, shifts, trip_ns, rng), duration_ns),
-            open_.breaks,
+            breaks,
             duration_ns,
         )
         for way in ("forward", "reverse")
@@ -204,25 +150,58 @@ def draw(
     return {**config, "path": {**config["path"], "links": [link, *rest]}, "flows": flows}
 
 
-def _losses(open_: Open, rng: np.random.Generator) -> list[int]:
-    """Draw the positions of the losses of another flight.
+def as_captured(config: Mapping[str, Any], open_: Open) -> dict[str, Any]:
+    """Return `config`, whose first link replays the trace, with the breaks of the link at their times, not at the
+    packets that they lost: a replay that sends other packets meets them when the captured flow did. Bursts lost data
+    only."""
+    if not open_.breaks:
+        return dict(config)
+    breaks = tuple((one, one.end_ns + one.unknown_ns // 2) for one in open_.breaks)
+    first, *rest = config["path"]["links"]
+    both = tuple(ended for ended in breaks if ended[0].chance > 0)
+    ways = {
+        way: _broken(first[way], spans, config["duration_ns"])
+        for way, spans in (("forward", breaks), ("reverse", both))
+    }
+    ways["forward"]["loss"] = {**first["forward"]["loss"], "positions": [int(at) for at in open_.positions]}
+    return {**config, "path": {**config["path"], "links": [{**first, **ways}, *rest]}}
+
+
+def _breaks(open_: Open, rng: np.random.Generator) -> tuple[tuple[Ended, ...], Ints]:
+    """Draw the breaks of the link and when each ended. Return the lengths of the bursts, too."""
+    breaks: list[Ended] = []
+    bursts = list(open_.bursts)
+    for one in open_.breaks:
+        if rng.random() < one.chance:
+            breaks.append((one, one.end_ns + int(one.unknown_ns * rng.random())))
+        else:
+            bursts.append(one.packets)
+    return tuple(breaks), np.array(bursts, dtype=np.int64)
+
+
+def _losses(bursts: Ints, packets: int, rng: np.random.Generator) -> list[int]:
+    """Draw the positions of the losses of another flight from the lengths of the captured bursts among `packets`.
 
     Their bursts arrive at random with a rate from its posterior, a Gamma distribution, and are as long as those
     captured.
     """
-    length = REPEATS * open_.packets
-    per_packet = rng.gamma(len(open_.bursts) + PRIOR_BURSTS) / open_.packets
+    length = REPEATS * packets
+    per_packet = rng.gamma(len(bursts) + PRIOR_BURSTS) / packets
     count = int(rng.poisson(per_packet * length))
     starts = np.sort(rng.integers(0, length, size=count))
-    sizes = rng.choice(open_.bursts, size=count) if len(open_.bursts) else np.ones(count, np.int64)
+    sizes = rng.choice(bursts, size=count) if len(bursts) else np.ones(count, np.int64)
     lost = np.concatenate([np.arange(s, s + n) for s, n in zip(starts, sizes, strict=True)]) if count else starts
     return sorted({int(position) for position in lost if position < length})
 
 
-def _broken(way: Mapping[str, Any], breaks: tuple[tuple[int, int], ...], duration_ns: int) -> dict[str, Any]:
-    """Return one direction of a link with its breaks as outages, one with each outage that they overlap."""
+def _broken(way: Mapping[str, Any], breaks: tuple[Ended, ...], duration_ns: int) -> dict[str, Any]:
+    """Return one direction of a link with its breaks as outages, one with each outage that they overlap.
+
+    A change that is first seen after a break happened in it, at a time that nothing shows: at its beginning, as with an
+    outage.
+    """
     none = {"rate_bps": None, "delay_ns": None, "hold": None}
-    spans = [(max(0, begin), min(end, duration_ns - 1)) for begin, end in breaks if begin < duration_ns - 1]
+    spans = [(max(0, one.begin_ns), min(end, duration_ns - 1)) for one, end in breaks if one.begin_ns < duration_ns - 1]
     if not spans:
         return dict(way)
     others = []
@@ -234,7 +213,8 @@ def _broken(way: Mapping[str, Any], breaks: tuple[tuple[int, int], ...], duratio
             spans.append((since, change["at_ns"]))
             since = None
         if any(value is not None for key, value in change.items() if key not in ("at_ns", "outage")):
-            others.append({**change, "outage": None})
+            within = [one.begin_ns for one, _ in breaks if one.begin_ns <= change["at_ns"] <= one.seen_ns]
+            others.append({**change, "outage": None, "at_ns": max(0, min([change["at_ns"], *within]))})
     if since is not None:
         spans.append((since, duration_ns))
     edges = [

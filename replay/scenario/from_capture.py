@@ -216,22 +216,49 @@ def stack_of(segments: pa.Table, direction: str, row: Mapping[str, Any]) -> Stac
     data = segments.filter(pc.and_(ours, pc.greater(segments["payload_bytes"], 0)))
     acks = segments.filter(pc.invert(ours))
     headers = pc.mode(pc.subtract(data["ip_bytes"], data["payload_bytes"]), 1)[0]["mode"].as_py()
-    first_octet = pc.min(data["seq"]).as_py()
-    answers = acks.filter(pc.greater(acks["ack"], first_octet))["t_ns"]
-    answered_ns = pc.min(answers).as_py() if len(answers) else None
-    before = data if answered_ns is None else data.filter(pc.less(data["t_ns"], answered_ns))
     from_the_start = row["syn"] or row["syn_ack"]
+    # In mid-flow the first ACKs are about data before the capture.
+    answers = pc.is_valid(acks["ack"]) if from_the_start else pc.greater(acks["ack"], pc.min(data["seq"]))
+    first_flight = _first_flight_pkts(segments.filter(ours), data["t_ns"], acks.filter(answers)["t_ns"])
     window = pc.max(acks["wnd_bytes"]).as_py()
     options = _handshake_options(segments)
     return Stack(
         mss_bytes=int(row[f"{direction}_max_segment_bytes"]) if options is None else options.mss_bytes,
         header_bytes=int(headers),
-        initial_window_pkts=max(1, before.num_rows) if from_the_start else None,
-        flight_pkts=None if from_the_start else max(1, before.num_rows),
+        initial_window_pkts=first_flight if from_the_start else None,
+        flight_pkts=None if from_the_start else first_flight,
         receive_buffer_bytes=None if window is None else int(window),
         sack=None if options is None else options.sack,
         timestamps=None if options is None else options.timestamps,
     )
+
+
+PROBE_TRIPS = 2
+"""Round trips without an ACK after which Linux sends a tail loss probe (RFC 8985 §7.2), new data if it has some: the
+initial window does not allow it."""
+
+
+def _first_flight_pkts(sent: pa.Table, data_ns: pa.ChunkedArray, acks_ns: pa.ChunkedArray) -> int:
+    """Return how many data segments left before the receiver answered the first one, with or without an advance of its
+    cumulative ACK, and before a probe. `sent` are all segments of the sender, `data_ns` when it sent data."""
+    import numpy as np
+
+    data, acks = np.sort(data_ns.to_numpy()), np.sort(acks_ns.to_numpy())
+    after = acks[acks > data[0]]
+    flight = data[data < after[0]] if len(after) else data
+    syns = np.sort(sent.filter(_has_syn(sent))["t_ns"].to_numpy())
+    answers = acks[acks > syns[0]] if len(syns) else acks[:0]
+    if not len(answers):
+        return len(flight)
+    trip_ns = answers[0] - syns[syns < answers[0]][-1]
+    pauses = np.flatnonzero(np.diff(flight) >= PROBE_TRIPS * trip_ns)
+    return int(pauses[0]) + 1 if len(pauses) else len(flight)
+
+
+def _has_syn(segments: pa.Table) -> pa.ChunkedArray:
+    import pyarrow.compute as pc
+
+    return pc.not_equal(pc.bit_wise_and(segments["flags"].cast("int32"), SYN), 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,9 +276,7 @@ TIMESTAMP_BYTES = 12
 
 def _handshake_options(segments: pa.Table) -> _Options | None:
     """Read the options off the two segments with SYN; None if the capture lacks one of them, or its MSS."""
-    import pyarrow.compute as pc
-
-    syns = segments.filter(pc.not_equal(pc.bit_wise_and(segments["flags"].cast("int32"), SYN), 0)).to_pylist()
+    syns = segments.filter(_has_syn(segments)).to_pylist()
     ends = {row["direction"]: row for row in syns}
     if len(ends) < 2 or any(row["mss"] is None for row in ends.values()):
         return None

@@ -12,16 +12,19 @@ import pytest
 
 from hindflight.replay.experiment.prediction import FACTORS
 from hindflight.toolkit.capture import load_capture
+from hindflight.toolkit.errors import HindflightError
 from validation.__main__ import main
 from validation.calibration import calibrate, deviations
 from validation.captures.claims import CauseClaim, LossClaim, WindowClaim, claims_of
+from validation.captures.identifiable import is_identifiable, limited_ns, reductions
+from validation.captures.lines import whatif_lines
 from validation.captures.links import stretches_of
 from validation.captures.reliability import reliability
 from validation.captures.report import disturbed, judge_captures
 from validation.captures.scores import Counts, score_causes, score_losses, score_windows
 from validation.captures.spread import REPEATS, spreads_of
 from validation.captures.truth import FlowTruth, RunTruth, Steps, Tile, Transmission, read_truth
-from validation.captures.whatif import Pair, group_of, summarise
+from validation.captures.whatif import Asked, Pair, group_of, summarise
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "kernel"
 
@@ -206,6 +209,39 @@ def test_factors_are_the_conformal_quantile_of_each_circumstance() -> None:
         Pair("l", "reno", "bbr", "steps", 100.0, 100 / wide, 100 * wide, 100 * math.exp(k / 100), "steps")
         for k in range(1, 21)
     ]
-    # Of 20 distances of 0.1 to 2 deviations the 20th smallest; too few pairs take the largest factor.
-    assert calibrate(pairs) == dict.fromkeys(FACTORS, 2.0)
+    # Of 20 distances of 0.1 to 2 deviations the 20th smallest, of 40 the 39th; too few pairs take the factor of all.
+    found = calibrate(pairs)
+    assert found.factors == dict.fromkeys(FACTORS, 2.0)
+    assert (found.pairs["steps"], found.pairs["loss"], found.borrowed) == (20, 0, tuple(FACTORS))
     assert deviations(replace(pairs[0], mean=None)) is None
+    far = [replace(pairs[-1], recorded=100 * math.exp(k), circumstance="shared") for k in (2, 3, 4)]
+    both = calibrate([*pairs, *pairs, *far])
+    assert both.factors["steps"] == 2.0
+    assert both.factors["shared"] == both.factors["loss"] > 2.0
+    assert set(both.borrowed) == set(FACTORS) - {"steps"}
+    with pytest.raises(HindflightError):
+        calibrate(pairs[:18])
+
+
+def test_a_flow_shows_its_congestion_control_by_reductions_or_by_its_time_limited_by_the_network() -> None:
+    second = 10**9
+    states = [0, 3, 4, 0, 1, 3, 3, 0, 4, 3, 0, 3]
+    info = {
+        "t_ns": [second * k for k in range(12)], "ca_state": states, "app_limited": [0] * 12,
+        "rwnd_limited": [0] * 12, "sndbuf_limited": [0] * 12,
+    }  # fmt: skip
+    assert reductions(info) == 5  # from loss back into recovery is no other reduction
+    assert is_identifiable(info, "reno")
+    assert not is_identifiable({**info, "ca_state": states[:-1]}, "cubic")
+    assert is_identifiable(info, "bbr")
+    assert not is_identifiable({**info, "app_limited": [1, 1, *[0] * 10]}, "bbr")
+    assert limited_ns({**info, "rwnd_limited": [0] * 6 + [1_500_000] * 6}) == 10 * second  # at most the whole interval
+
+
+def test_the_share_of_right_names_counts_captures_that_can_show_one() -> None:
+    one = Asked("l", "reno", "steady", None, "linux-reno", 1.0, identifiable=True)
+    asked = [one, replace(one, named="unknown", identifiable=False), replace(one, named="bbr", identifiable=False)]
+    found = {line.metric: (line.value, line.of) for line in whatif_lines(asked, [])}
+    assert found["variant named rightly, where the network limits"] == (1.0, 1)
+    assert found["variant named rightly, all captures"] == (1 / 3, 3)
+    assert found["variant named wrongly"] == (1 / 3, 3)

@@ -192,9 +192,11 @@ def whatif_lines(asked: Sequence[Asked], pairs: Sequence[Pair]) -> Iterator[Line
     n = len(asked)
     yield _at_most("what-if", "captures without an answer", float(sum(one.error is not None for one in asked)), 0, n)
     wrong = [one for one in asked if one.named not in (*FAMILIES[one.congestion_control], "unknown", None)]
-    named = [one for one in asked if one.named in FAMILIES[one.congestion_control]]
+    named = [one.named in FAMILIES[one.congestion_control] for one in asked]
+    shown = [right for one, right in zip(asked, named, strict=True) if one.identifiable]
     yield _at_most("what-if", "variant named wrongly", len(wrong) / n if n else None, 0.03, n)
-    yield _at_least("what-if", "variant named rightly", len(named) / n if n else None, 0.85, n)
+    yield _at_least("what-if", "variant named rightly, where the network limits", _share(shown), 0.85, len(shown))
+    yield _at_least("what-if", "variant named rightly, all captures", _share(named), None, n)
     good = [one.self_check_percent is not None and abs(one.self_check_percent) <= SELF_CHECK_PERCENT for one in asked]
     yield _at_least("what-if", f"self-check within {SELF_CHECK_PERCENT:g} %", _share(good), 0.85, n)
     groups = sorted({pair.group for pair in pairs})

@@ -30,7 +30,8 @@ this page.
   the range of goodput over five further recordings of a run, with other random losses; only runs that miss the bound
   have them, and not all of these.
 * **What-if**: each variant predicted from the captures of the other two, compared with its recording on the same
-  link, whose random losses were others.
+  link, whose random losses were others. The network limits a flow if it reduced its window five times or, for bbr,
+  if nothing else limited it for 10 s.
 
 The bounds are goals. A value that misses its bound is marked `fail`.
 """

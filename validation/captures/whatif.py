@@ -1,7 +1,8 @@
 """Compares what-if with reality: predictions from the capture of one variant, and what the others did on that link.
 
 Runs the command as users do. Each variant was recorded on the same link with other random losses, so even a
-perfect prediction misses by the spread of single flights. Depends on nothing but scenario.json and the command's JSON.
+perfect prediction misses by the spread of single flights. Depends on the recorder's files and the
+command's JSON.
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from hindflight.replay.experiment.prediction import Circumstance
+from validation.captures.identifiable import is_identifiable
 from validation.captures.report import disturbed
 from validation.captures.scores import quantile
 from validation.rebuild import VARIANTS
-from validation.recorded import find_runs
+from validation.recorded import find_runs, read_csv
 
 FAMILIES = {"reno": {"reno", "newreno", "sack", "fack", "linux-reno"}, "cubic": {"cubic"}, "bbr": {"bbr"}}
 """Names that count as right for a congestion control of the kernel."""
@@ -33,7 +35,8 @@ TIMEOUT_S = 600
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What `whatif` said of one capture. `error` is its last line where it failed."""
+    """What `whatif` said of one capture. `error` is its last line where it failed; `identifiable`: the network limited
+    the flow enough for its congestion control to show."""
 
     link: str
     congestion_control: str
@@ -41,6 +44,7 @@ class Asked:
     error: str | None
     named: str | None
     self_check_percent: float | None
+    identifiable: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +191,13 @@ def _ask(link: str, control: str, run: Path, recorded: Mapping[str, Any]) -> tup
         )
     named = (document.get("captured_variant") or {}).get("name", replayed)
     check = found.get(("self_check", replayed, "goodput_difference"), {})
-    return Asked(link, control, group, error, named, check.get("value")), pairs
+    info = _tcp_info(run / recorded[control]["flows"][0]["tcpinfo"])
+    return Asked(link, control, group, error, named, check.get("value"), is_identifiable(info, control)), pairs
+
+
+def _tcp_info(polls: Path) -> dict[str, list[int]]:
+    table = read_csv(polls)
+    return {name: column.to_pylist() for name, column in zip(table.column_names, table.columns, strict=True)}
 
 
 def _what_if(capture: Path, *, two_flows: bool) -> tuple[dict[str, Any], str | None]:

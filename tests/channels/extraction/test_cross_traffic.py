@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.compute as pc
 import pytest
 
 from hindflight.channels.extraction import link as link_module
@@ -92,6 +93,27 @@ def test_packets_of_a_parallel_flow_count_once() -> None:
     within = everything.t_ns <= max(row["t_ns"] for row in again.channel.to_pylist() if row["kind"] == "packet")
     assert again.counts["other_traffic"] == within.sum()
     assert both not in again.estimate("channel_loss_share").how
+
+
+def test_the_whole_link_has_the_packets_and_losses_of_parallel_flows() -> None:
+    from hindflight.toolkit.capture import load_capture
+
+    capture = load_capture(CAUSES / "L4602.9-cubic" / "snd.pcap.xz")
+    tables = capture.segments, capture.flows, capture.events
+    own = extract(*tables, 1).channel
+    whole = extract(*tables, 1, Context(whole_link=True)).channel
+    rows = {row["record"]: row for row in whole.to_pylist() if row["kind"] == "packet"}
+    mine = [row for row in own.to_pylist() if row["kind"] == "packet"]
+    assert len(rows) > 1.05 * len(mine)
+    assert [(rows[r["record"]]["lost"], rows[r["record"]]["cause"]) for r in mine] == [
+        (r["lost"], r["cause"]) for r in mine
+    ]
+    records = {row["record"] for row in mine}
+    assert any(row["lost"] for record, row in rows.items() if record not in records)
+    # One sequence of positions, over the packets of both flows.
+    positions = [row["position"] for row in rows.values() if row["position"] is not None]
+    assert positions == list(range(len(positions)))
+    assert whole.filter(pc.equal(whole["kind"], "interval")).equals(own.filter(pc.equal(own["kind"], "interval")))
 
 
 def test_rate_and_delay_changes_become_intervals_despite_cross_traffic() -> None:

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from hindflight.replay.experiment.compare import compare_runs, mean_interval, t_quantile_975
+from hindflight.replay.experiment.compare import Forecast, compare_runs, mean_interval, t_quantile_975
+from hindflight.replay.experiment.prediction import predict
 
 
 @pytest.mark.parametrize(
@@ -135,3 +136,18 @@ def test_the_reset_of_the_trace_as_captured_counts_as_well() -> None:
     runs = [_run("newreno", 1, 1e6, mode="replayed", reset_ns=2_000_000_000), _run("newreno", 1, 1e6, reset_ns=10**9)]
     (resets,) = [row for row in compare_runs(runs, ("newreno", "none")) if row["metric"] == "resets"]
     assert "in 2 of 2 runs, the first after 1.0 s" in resets["text"]
+
+
+@pytest.mark.parametrize(
+    ("as_captured", "drawn_bps", "misfit"),
+    [(-0.4, 1.02e6, 0.02), (0.01, 0.5e6, 0.01), (-0.4, 0.5e6, -0.4), (None, 1.3e6, None)],
+)
+def test_the_misfit_of_a_forecast_is_that_of_the_better_replay_of_the_captured_variant(
+    as_captured: float | None, drawn_bps: float, misfit: float | None
+) -> None:
+    runs = [_run(name, seed, drawn_bps, duration_ns=10**9) for name in ("cubic", "bbr") for seed in range(5)]
+    rows = compare_runs(runs, ("cubic", "none"), Forecast(10**9, 1e6, as_captured, "steps"))
+    (row,) = [row for row in rows if row["subject"] == "bbr" and row["metric"] == "goodput"]
+    expected = predict([drawn_bps] * 5, misfit, "steps")
+    assert expected is not None
+    assert (row["low"], row["high"]) == pytest.approx((expected.low, expected.high))

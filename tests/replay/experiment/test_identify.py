@@ -14,8 +14,11 @@ from hindflight.replay.scenario.model import parse_scenario
 from hindflight.toolkit.capture import load_capture
 
 
-def _identified(variant: str, folder: Path, **flow: object) -> CapturedVariant:
-    """What the capture of a replay at its sender shows: 40 s over a link with a short queue and some loss."""
+def _identified(variant: str, folder: Path, *, steady_writes: bool = False, **flow: object) -> CapturedVariant:
+    """What the capture of a replay at its sender shows: 40 s over a link with a short queue and some loss.
+
+    `steady_writes`: a timer of the application may have released each departure.
+    """
     link = {
         "name": "path", "rate": "4 Mbit/s", "delay": "40 ms", "queue": "20 pkts",
         "loss": {"model": "bernoulli", "per": 0.001},
@@ -33,7 +36,7 @@ def _identified(variant: str, folder: Path, **flow: object) -> CapturedVariant:
     )
     capture = load_capture(next(folder.glob("1-sender.pcap")))
     sent = sent_data(capture.segments, "a2b", 1448)
-    sender = Sender(1448, 52, sack=True, initial_window_pkts=10)
+    sender = Sender(1448, 52, sack=True, initial_window_pkts=10, steady_writes=steady_writes)
     return identify_variant(capture.segments, capture.events, "a2b", sender, waits_of(sent))
 
 
@@ -48,6 +51,19 @@ def test_a_flow_that_its_application_limits_shows_none(tmp_path: Path) -> None:
     slow = {"kind": "on_off", "rate": "300 kbit/s", "on": "1 s", "off": "100 ms", "write": "500 B"}
     found = _identified("cubic", tmp_path, application=slow)
     assert found.name == "unknown"
+
+
+def test_a_timer_of_the_application_is_no_pacing(tmp_path: Path) -> None:
+    # 2.8 of 4 Mbit/s. Nagle hides waits, so that the sender seems to stop below its window, as one that paces does.
+    at_ms = [3000 * 8 / 2800 * number for number in range(4500)]
+    steady = {"kind": "writes", "at": [f"{ms:.3f} ms" for ms in at_ms], "sizes": ["3000 B"] * len(at_ms)}
+    found = _identified("linux-reno", tmp_path, steady_writes=True, application=steady)
+    assert found.name == "unknown", found
+    assert next(iter(found.candidates)) == "linux-reno"
+
+
+def test_a_window_above_those_of_all_others_shows_a_paced_sender_without_its_pacing(tmp_path: Path) -> None:
+    assert _identified("bbr", tmp_path, steady_writes=True).name == "bbr"
 
 
 def test_a_capture_that_begins_in_mid_flow_shows_it_after_some_reductions(tmp_path: Path) -> None:

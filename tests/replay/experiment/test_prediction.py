@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from hindflight.replay.experiment.prediction import FACTORS, FLOOR, predict
+from hindflight.replay.experiment.prediction import FACTORS, FLOORS, predict
 
 
 def test_equal_draws_leave_the_error_that_is_always_there() -> None:
     found = predict([1e6] * 20, 0.0, "steady")
     assert found is not None
     assert found.value == 1e6
-    assert found.high / 1e6 == pytest.approx(1 + FLOOR * FACTORS["steady"], rel=0.001)
+    assert found.high / 1e6 == pytest.approx(1 + FLOORS["steady"] * FACTORS["steady"], rel=0.001)
     assert found.low < 1e6
 
 
@@ -19,14 +19,22 @@ def test_a_misfit_of_the_self_check_widens_the_interval() -> None:
     close, off = predict([1e6] * 20, 0.0, "steps"), predict([1e6] * 20, 0.1, "steps")
     assert close is not None
     assert off is not None
-    assert off.high - off.low > 5 * (close.high - close.low)
+    assert off.high - off.low > 2 * (close.high - close.low)
+
+
+def test_another_flight_differs_more_where_losses_or_timing_matter() -> None:
+    steady, loss = predict([1e6] * 20, 0.0, "steady"), predict([1e6] * 20, 0.0, "loss")
+    assert steady is not None
+    assert loss is not None
+    assert loss.high - loss.low > 3 * (steady.high - steady.low)
 
 
 def test_a_tail_of_slow_draws_widens_the_lower_side_only() -> None:
-    found = predict([1e6] * 17 + [0.5e6] * 3, 0.0, "loss")
+    found, even = predict([1e6] * 17 + [0.5e6] * 3, 0.0, "loss"), predict([1e6] * 20, 0.0, "loss")
     assert found is not None
-    assert found.low < 0.8e6
-    assert found.high < 1.05e6
+    assert even is not None
+    assert found.low < 0.8 * even.low
+    assert found.high == even.high
 
 
 def test_nothing_is_predicted_where_nothing_was_delivered() -> None:

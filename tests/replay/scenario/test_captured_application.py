@@ -59,7 +59,17 @@ def test_bursts_of_a_bulk_sender_have_ends_and_small_writes_have_none() -> None:
     bursts = captured_writes(_sent([(start + i // 2, MSS) for start in (0, 1500, 4000) for i in range(200)]))
     assert bursts is not None
     assert bursts.until_ns is not None
-    assert all(begin <= end for begin, end in zip(bursts.at_ns, bursts.until_ns, strict=True))
+    # A write lasts until its last octet leaves, not until that is acknowledged.
+    assert bursts.until_ns == (99 * MS, 1599 * MS, 4099 * MS)
     pauses = captured_writes(_sent([(at + i, MSS) for at in (0, 700, 3000, 3400) for i in range(4)]))
     assert pauses is not None
     assert pauses.until_ns is None
+
+
+def test_large_writes_at_equal_intervals_are_not_a_constant_rate() -> None:
+    # Eight writes of 200 kB at a rate of their own: each wait begins at the same octet of its write.
+    writes = captured_writes(_sent([(1000 * k + 2 * i, MSS) for k in range(8) for i in range(200)]))
+    assert writes is not None
+    assert not writes.steady
+    assert set(writes.sizes) == {200 * MSS}
+    assert writes.until_ns is not None

@@ -10,7 +10,8 @@ import pytest
 
 from hindflight.channels.estimate import Estimate
 from hindflight.channels.trace import Trace
-from hindflight.replay.scenario.draws import REPEATS, Open, draw, open_of
+from hindflight.replay.scenario.breaks import Break
+from hindflight.replay.scenario.draws import REPEATS, Open, as_captured, draw, open_of
 
 SECOND = 1_000_000_000
 
@@ -21,7 +22,7 @@ def _estimate(name: str, value: float | None, low: float, high: float | None) ->
 
 def _open(bursts: list[int], **changes: Any) -> Open:
     given: dict[str, Any] = {
-        "bursts": np.array(bursts, dtype=np.int64), "breaks": (), "packets": 10_000,
+        "positions": np.zeros(0, np.int64), "bursts": np.array(bursts, dtype=np.int64), "breaks": (), "packets": 10_000,
         "rate": _estimate("rate_bps", 1e6, 0.98e6, 1.02e6),
         "base_rtt": _estimate("base_rtt_ns", 1e8, 0.99e8, 1.01e8),
         "min_rtt": _estimate("min_rtt_ns", 1.1e8, 1.1e8, 1.11e8),
@@ -93,12 +94,27 @@ def test_a_large_write_lasts_a_time_in_half_of_the_draws() -> None:
     assert 0.35 < np.mean([application is not None for application in drawn]) < 0.65
 
 
-def _trace(sent_ns: list[int], trips_ns: list[int | None]) -> Trace:
+def _break(begin_ns: int, end_ns: int, unknown_ns: int = 0, *, packets: int = 40, chance: float = 1.0) -> Break:
+    return Break(begin_ns, end_ns, unknown_ns, end_ns + unknown_ns, packets, chance)
+
+
+def _spans(open_: Open) -> list[tuple[int, int]]:
+    return [(one.begin_ns, one.end_ns) for one in open_.breaks if one.chance == 1]
+
+
+def _trace(sent_ns: list[int], trips_ns: list[int | None], doubtful: tuple[int, ...] = ()) -> Trace:
     """A link whose state is known from one second before the first of these packets on."""
     n = len(sent_ns)
     nothing = {"end_ns": None, "position": None, "delay_ns": None, "cause": "none", "known": True}
     rows = [{**nothing, "kind": "interval", "t_ns": 0, "end_ns": 100 * SECOND}] + [
-        {**nothing, "kind": "packet", "t_ns": SECOND + sent_ns[i], "position": i, "delay_ns": trips_ns[i]}
+        {
+            **nothing,
+            "kind": "packet",
+            "t_ns": SECOND + sent_ns[i],
+            "position": i,
+            "delay_ns": trips_ns[i],
+            "known": i not in doubtful,
+        }
         for i in range(n)
     ]
     return Trace(pa.Table.from_pylist(rows))
@@ -111,7 +127,8 @@ def test_a_burst_that_the_others_do_not_explain_is_a_break_at_its_time() -> None
     open_ = open_of(_trace(sent, trips), lost, 3000)
     assert open_.bursts.tolist() == [1, 2, 1]
     # Sent after 3 s, behind a queue of 7 ms, 25 ms before the break; the last of the 40, 39 ms later, had left too.
-    assert open_.breaks == ((3_032_000_000, 3_071_000_000),)
+    assert _spans(open_) == [(3_032_000_000, 3_071_000_000)]
+    assert open_.positions.tolist() == [500, 1500, 1501, 2500]
 
 
 def test_what_had_left_and_what_leaves_in_a_break_are_one_break() -> None:
@@ -119,14 +136,14 @@ def test_what_had_left_and_what_leaves_in_a_break_are_one_break() -> None:
     lost = np.array([*range(0, 1000, 50), *range(2000, 2020), *range(2026, 2036)])
     trips = [None if i in lost else 50_000_000 for i in range(3000)]
     open_ = open_of(_trace(sent, trips), lost, 3000)
-    assert (open_.bursts.tolist(), open_.breaks) == ([1] * 20, ((3_025_000_000, 3_044_000_000),))
+    assert (open_.bursts.tolist(), _spans(open_)) == ([1] * 20, [(3_025_000_000, 3_044_000_000)])
 
 
 def test_a_break_longer_than_the_path_is_one_burst() -> None:
     sent = [i * 1_000_000 for i in range(3000)]
     lost = np.array([500, *range(2000, 2080), 2500])
     trips = [None if i in lost else 50_000_000 for i in range(3000)]
-    assert open_of(_trace(sent, trips), lost, 3000).breaks == ((3_025_000_000, 3_079_000_000),)
+    assert _spans(open_of(_trace(sent, trips), lost, 3000)) == [(3_025_000_000, 3_079_000_000)]
 
 
 def test_bursts_that_explain_one_another_are_drawn() -> None:
@@ -137,7 +154,7 @@ def test_bursts_that_explain_one_another_are_drawn() -> None:
 
 def test_a_break_is_an_outage_of_both_directions_in_every_draw() -> None:
     satellite = _estimate("base_rtt_ns", 6e8, 5.9e8, 6.1e8)
-    open_ = _open([1], breaks=((3 * SECOND, 3 * SECOND + 40_000_000),), base_rtt=satellite)
+    open_ = _open([1], breaks=(_break(3 * SECOND, 3 * SECOND + 40_000_000),), base_rtt=satellite)
     for seed in range(20):
         link = draw(_config(), open_, seed)["path"]["links"][0]
         for way in ("forward", "reverse"):
@@ -147,7 +164,8 @@ def test_a_break_is_an_outage_of_both_directions_in_every_draw() -> None:
 
 
 def _outages(config: dict[str, Any], breaks: tuple[tuple[int, int], ...]) -> list[tuple[int, bool]]:
-    link = draw(config, _open([1], breaks=breaks, base_rtt=None), 1)["path"]["links"][0]
+    open_ = _open([1], breaks=tuple(_break(*span) for span in breaks), base_rtt=None)
+    link = draw(config, open_, 1)["path"]["links"][0]
     return [(c["at_ns"], c["outage"]) for c in link["forward"]["schedule"] if c["outage"] is not None]
 
 
@@ -163,3 +181,72 @@ def test_a_break_that_overlaps_an_outage_does_not_end_it_early() -> None:
     whole = [(2 * SECOND, True), (6 * SECOND, False)]
     assert _outages(config, ((2 * SECOND, 4 * SECOND),)) == whole
     assert _outages(config, ((2 * SECOND, 4 * SECOND), (5 * SECOND, 5 * SECOND + 1))) == whole
+
+
+def _probes() -> tuple[list[int], list[int]]:
+    """A flow that loses its last five packets and two probes at its timeouts, 0.3 and 0.9 s later: positions 1000 on.
+
+    The link has a second burst of 4 packets, so that one of 7 is possible; the third probe, after 2.1 s, arrives.
+    """
+    at = [*(i * 1_000_000 for i in range(1005)), 1_300_000_000, 1_900_000_000, 3_100_000_000]
+    return at + [3_200_000_000 + i * 1_000_000 for i in range(500)], [*range(300, 304), *range(1000, 1007)]
+
+
+def _doubtful() -> Open:
+    sent, lost = _probes()
+    trips = [None if i in lost else 50_000_000 for i in range(len(sent))]
+    return open_of(_trace(sent, trips, tuple(range(1000, 1007))), np.array(lost), len(sent))
+
+
+def test_losses_over_timeouts_may_be_a_burst_or_a_break_until_the_next_delivery() -> None:
+    open_ = _doubtful()
+    assert (open_.bursts.tolist(), open_.positions.tolist()) == ([4], [300, 301, 302, 303])
+    # Sent 2 s after the start of the run and later; half a round trip on, the link was down.
+    assert open_.breaks == (Break(2_025_000_000, 2_900_000_000, 1_200_000_000, 4_150_000_000, 7, 0.5),)
+    drawn = [_forward(open_, seed) for seed in range(100)]
+    broken = [way for way in drawn if any(change["outage"] for change in way["schedule"])]
+    assert 35 < len(broken) < 65
+    ends = [change["at_ns"] for way in broken for change in way["schedule"] if change["outage"] is False]
+    assert min(ends) >= 2_900_000_000
+    assert max(ends) <= 4_100_000_000
+    assert np.std(ends) > 200_000_000
+
+
+def test_a_run_that_is_known_to_be_a_burst_has_a_time_in_the_captured_flow_only() -> None:
+    sent, lost = _probes()
+    trips = [None if i in lost else 50_000_000 for i in range(len(sent))]
+    open_ = open_of(_trace(sent, trips), np.array(lost), len(sent))
+    assert (open_.bursts.tolist(), [one.chance for one in open_.breaks]) == ([4], [0.0])
+    drawn = [_forward(open_, seed) for seed in range(20)]
+    assert not any(change["outage"] for way in drawn for change in way["schedule"])
+    lengths = {len(run) for way in drawn for run in _consecutive(way["loss"]["positions"])}
+    assert {4, 7} <= lengths
+    link = _captured_link(open_, ())
+    assert [change["outage"] for change in link["forward"]["schedule"]] == [True, False]
+    assert link["reverse"]["schedule"] == []
+
+
+def _consecutive(positions: list[int]) -> list[Any]:
+    return np.split(np.array(positions), np.flatnonzero(np.diff(positions) != 1) + 1)
+
+
+def _captured_link(open_: Open, steps: tuple[int, ...]) -> dict[str, Any]:
+    config = _config()
+    change = {"rate_bps": 2e6, "delay_ns": None, "outage": None, "hold": None}
+    loss = {"kind": "trace", "mode": "replayed", "positions": [300, 301, 302, 303, *range(1000, 1007)]}
+    link = config["path"]["links"][0]
+    for way in ("forward", "reverse"):
+        link[way] = {**link[way], "loss": loss, "schedule": [{**change, "at_ns": at} for at in steps]}
+    captured: dict[str, Any] = as_captured(config, open_)["path"]["links"][0]
+    return captured
+
+
+def test_the_captured_channel_is_down_at_a_break_whatever_packets_meet_it() -> None:
+    forward = _captured_link(_doubtful(), ())["forward"]
+    assert forward["loss"]["positions"] == [300, 301, 302, 303]
+    assert [(c["at_ns"], c["outage"]) for c in forward["schedule"]] == [(2_025_000_000, True), (3_500_000_000, False)]
+
+
+def test_a_step_that_is_first_seen_after_a_break_happens_at_its_beginning() -> None:
+    steps = _captured_link(_doubtful(), (2_000_000_000, 4_120_000_000, 4_160_000_000))["forward"]["schedule"]
+    assert [c["at_ns"] for c in steps if c["rate_bps"]] == [2_000_000_000, 2_025_000_000, 4_160_000_000]

@@ -1,0 +1,59 @@
+"""What a draft reads off the captured segments of a sender."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from hindflight.replay.scenario.from_capture import stack_of
+
+MS = 1_000_000
+SYN, ACK = 2, 16
+ROW = {"a2b_max_segment_bytes": 1448, "syn": True, "syn_ack": True}
+
+
+def _segment(t_ms: float, direction: str, **fields: Any) -> dict[str, Any]:
+    empty = {
+        "flags": ACK, "seq": 1, "payload_bytes": 0, "ip_bytes": 52, "ack": 1, "wnd_bytes": 65_535, "mss": None,
+        "ts_val": None, "sack_permitted": False,
+    }  # fmt: skip
+    return {**empty, "t_ns": round(t_ms * MS), "direction": direction, **fields}
+
+
+def _data(t_ms: float, number: int) -> dict[str, Any]:
+    return _segment(t_ms, "a2b", seq=1 + 1448 * number, payload_bytes=1448, ip_bytes=1500)
+
+
+def _table(rows: list[dict[str, Any]]) -> pa.Table:
+    """A flow of 20 ms: its handshake, then these rows."""
+    syn = _segment(0, "a2b", flags=SYN, seq=0, ack=None, mss=1460, sack_permitted=True)
+    answer = _segment(20, "b2a", flags=SYN | ACK, seq=0, mss=1460, sack_permitted=True)
+    return pa.Table.from_pylist([syn, answer, _segment(20, "a2b"), *rows])
+
+
+FLIGHT = [_data(21, number) for number in range(10)]
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        pytest.param([_segment(45, "b2a", ack=2897), _data(45, 10)], id="acknowledged"),
+        pytest.param([_segment(45, "b2a"), _data(45, 10), _segment(70, "b2a", ack=2897)], id="first segment lost"),
+        pytest.param([_data(62, 10), _segment(64, "b2a", ack=2897)], id="probe before the first ACK"),
+    ],
+)
+def test_the_initial_window_is_what_left_before_any_answer_and_before_a_probe(later: list[dict[str, Any]]) -> None:
+    assert stack_of(_table([*FLIGHT, *later]), "a2b", ROW).initial_window_pkts == 10
+
+
+def test_a_paced_initial_window_is_one_window() -> None:
+    paced = [_data(21 + 2 * number, number) for number in range(10)]
+    assert stack_of(_table([*paced, _segment(45, "b2a", ack=2897)]), "a2b", ROW).initial_window_pkts == 10
+
+
+def test_in_mid_flow_the_flight_reaches_to_the_first_ack_of_captured_data() -> None:
+    rows = [*FLIGHT[:4], _segment(25, "b2a", ack=1), *FLIGHT[4:], _segment(45, "b2a", ack=2897)]
+    stack = stack_of(pa.Table.from_pylist(rows), "a2b", {**ROW, "syn": False, "syn_ack": False})
+    assert (stack.initial_window_pkts, stack.flight_pkts) == (None, 10)
