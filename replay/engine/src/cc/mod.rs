@@ -188,6 +188,31 @@ pub struct RecoveryTerms {
     pub recovery_cwnd: f64,
 }
 
+/// What an ACK that a controller has taken asks of the sender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AckOutcome {
+    /// Nothing: the pace is what it was.
+    Nothing,
+    /// The pace may be another one.
+    UpdatePace,
+    /// The same, and the controller holds back by itself: rates sampled meanwhile count as limited by the application.
+    HoldBack,
+}
+
+impl AckOutcome {
+    /// That of a model of the path.
+    #[inline]
+    pub fn of_model(holds_back: bool, may_pace_anew: bool) -> Self {
+        if holds_back {
+            Self::HoldBack
+        } else if may_pace_anew {
+            Self::UpdatePace
+        } else {
+            Self::Nothing
+        }
+    }
+}
+
 /// How the sender changes a window for a reason other than an ACK or a congestion signal.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Adjustment {
@@ -266,36 +291,33 @@ impl Controller {
         }
     }
 
-    /// An ACK, after the sender has reacted to it: outside fast recovery, and for a model of the path in it too. Returns whether
-    /// the controller now holds back by itself: rates sampled meanwhile count as limited by the application.
-    pub fn on_ack(&mut self, ack: &AckEvidence) -> bool {
+    /// An ACK, after the sender has reacted to it: outside fast recovery, and for a model of the path in it too.
+    pub fn on_ack(&mut self, ack: &AckEvidence) -> AckOutcome {
         self.on_ack_by(|_, _| *ack)
     }
 
     /// The same, of evidence that is made of cwnd and of whether the window still opens: only as far as the controller reads it.
     #[inline(always)]
-    pub fn on_ack_by(&mut self, evidence: impl FnOnce(f64, bool) -> AckEvidence) -> bool {
+    pub fn on_ack_by(&mut self, evidence: impl FnOnce(f64, bool) -> AckEvidence) -> AckOutcome {
         match self {
             Self::Windowed(windowed) => {
                 let cwnd = windowed.window().cwnd;
                 windowed.on_ack(&evidence(cwnd, windowed.in_slow_start()));
-                false
+                AckOutcome::UpdatePace
             }
             Self::Bbr(bbr) => {
                 let cwnd = bbr.output.window().cwnd;
-                bbr.on_ack(&evidence(cwnd, bbr.in_startup()));
-                bbr.holds_back()
+                bbr.on_ack(&evidence(cwnd, bbr.in_startup()))
             }
             Self::Bbr3(bbr) => {
                 let cwnd = bbr.output.window().cwnd;
-                bbr.on_ack(&evidence(cwnd, bbr.in_startup()));
-                bbr.holds_back()
+                bbr.on_ack(&evidence(cwnd, bbr.in_startup()))
             }
             Self::External(external) => {
                 let window = *external.window();
                 let ack = evidence(window.cwnd, window.in_slow_start());
                 external.notify(&ControllerEvent::Ack(ack));
-                false
+                AckOutcome::UpdatePace
             }
         }
     }

@@ -75,14 +75,13 @@ pub struct Outgoing {
 }
 
 impl Outgoing {
+    /// `segment`, in slot `handle`, on `route`, the way of this number.
     #[inline]
-    fn new(handle: PacketHandle, segment: &Segment, routes: &[Route]) -> Self {
-        let number = Route::number(segment);
-        let Route { first, last, .. } = routes[number];
+    fn new(handle: PacketHandle, segment: &Segment, (number, route): (usize, &Route)) -> Self {
         Self {
             packet: RoutedPacket::new(handle, number as u32),
-            first,
-            last,
+            first: route.first,
+            last: route.last,
             ip_bytes: segment.ip_bytes,
             carries_data: segment.payload_bytes > 0,
             end: segment.end(),
@@ -303,11 +302,13 @@ impl<'a, T: Tap> Network<'a, T> {
         if sent == Sent::Nothing {
             return None;
         }
-        let outgoing = Outgoing::new(self.spare, segment, &self.routes);
+        let number = Route::number(segment);
+        let route = &self.routes[number];
         // A segment of low priority keeps its own.
         if !segment.has(flags::DUMMY) {
-            segment.dscp = self.routes[outgoing.packet.route() as usize].dscp;
+            segment.dscp = route.dscp;
         }
+        let outgoing = Outgoing::new(self.spare, segment, (number, route));
         if T::LISTENS {
             self.tap.event(now, Event::Sent(segment));
         }
@@ -326,8 +327,9 @@ impl<'a, T: Tap> Network<'a, T> {
     /// Sends a segment over link direction `number` and on.
     #[inline(never)]
     fn travel(&mut self, packet: RoutedPacket, number: usize, now: Nanos) {
-        let handle = packet.handle();
-        let outgoing = Outgoing::new(handle, self.pool.segment(handle), &self.routes);
+        let (handle, route) = (packet.handle(), packet.route() as usize);
+        let segment = self.pool.segment(handle);
+        let outgoing = Outgoing::new(handle, segment, (route, &self.routes[route]));
         self.go(&outgoing, number, now);
     }
 

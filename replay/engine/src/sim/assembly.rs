@@ -10,16 +10,15 @@ use hindflight_kernels::{Purpose, StreamKey, StreamRng};
 
 use super::node::Node;
 use super::shared::{ack_filters, gates, pools};
+use super::stops::{Stop, stops};
 use super::time::{Nanos, SECOND};
 use crate::app::sink::Sink;
 use crate::app::source::Source;
 use crate::app::{Application, Client};
-use crate::cc::catalogue::{EXTERNAL, Variant};
-use crate::cc::{Controller, Externals, ParamValues, Sharers, Window};
+use crate::cc::{Controller, Sharers};
 use crate::config::{
     AdvertisePolicy, Config, ConfigErrors, DatagramConfig, DirectionConfig, FlowConfig,
     HandoverRule, Profile, ProxyConfig, ProxyKind, StackOverrides, StackParams, Tree,
-    known_variant,
 };
 use crate::net::cross_traffic::DatagramSource;
 use crate::net::handover_forecast::{HandoverForecast, PathChange};
@@ -27,7 +26,6 @@ use crate::net::jitter::Jitter;
 use crate::net::link::LinkDirection;
 use crate::proxy::{
     Admission, AgentNode, Cache, Gate, Part, Pool, Proxy, Relay, Share, least_promise,
-    with_send_buffer,
 };
 use crate::tcp::receiver::{Forecast, Receiver, Space};
 use crate::tcp::segment::Direction;
@@ -84,37 +82,6 @@ pub struct Parts {
     pub ways: Vec<Vec<usize>>,
     /// By the sites of a leg's ends: connections that share a window there, where they do.
     sharers: BTreeMap<(usize, usize), Sharers>,
-}
-
-/// One end of a leg while it is being built: where it sits and what it is.
-struct Stop<'a> {
-    site: usize,
-    /// The proxy there and its memory.
-    proxy: Option<(&'a ProxyConfig, Cache)>,
-    /// Stack of the connection that begins there, as the variant leaves it.
-    params: StackParams,
-    variant: Variant,
-    name: &'a str,
-    values: &'a ParamValues,
-}
-
-impl Stop<'_> {
-    /// Whether an agent is there that does not split the connection.
-    fn is_agent(&self) -> bool {
-        self.proxy.is_some_and(|(proxy, _)| proxy.kind.is_agent())
-    }
-
-    /// The controller of the sender at this stop.
-    fn controller(&self, externals: &Externals, draws: StreamRng) -> Controller {
-        let params = &self.params;
-        self.name
-            .strip_prefix(EXTERNAL)
-            .and_then(|name| externals.make(name, Window::initial(params)))
-            .map_or_else(
-                || self.variant.controller(params, self.values, draws),
-                Controller::from,
-            )
-    }
 }
 
 /// What all flows of a run have in common.
@@ -215,70 +182,6 @@ fn links(config: &Config, tree: &Tree, seed: u64) -> Vec<LinkDirection> {
         }
     }
     links
-}
-
-/// The places where a flow's connections begin and end: its source, its proxies, its sink.
-fn stops<'a>(config: &Config, flow: &'a FlowConfig) -> Result<Vec<Stop<'a>>, ConfigErrors> {
-    let own = known_variant("variant", &flow.variant)?;
-    let (from, to) = config
-        .path
-        .ends("flows", flow.from.as_deref(), flow.to.as_deref())?;
-    let stack = StackParams::resolve(flow.profile, &flow.stack);
-    let end = |site: usize| Stop {
-        site,
-        proxy: None,
-        params: own.fix(&stack, &flow.params),
-        variant: own,
-        name: &flow.variant,
-        values: &flow.params,
-    };
-    let mut stops = vec![end(from)];
-    for proxy in flow
-        .proxies
-        .iter()
-        .filter(|proxy| proxy.kind != ProxyKind::AckFilter)
-    {
-        let site = (config.path.nodes.iter())
-            .position(|name| *name == proxy.node)
-            .unwrap_or(0);
-        if proxy.kind.is_agent() {
-            let before = stops
-                .last()
-                .map(|stop: &Stop<'_>| (stop.params, stop.variant, stop.name, stop.values));
-            let (params, variant, name, values) =
-                before.unwrap_or((stack, own, &flow.variant, &flow.params));
-            let cache = Cache::new(proxy, [params.smss_bytes; 2]);
-            stops.push(Stop {
-                site,
-                proxy: Some((proxy, cache)),
-                params,
-                variant,
-                name,
-                values,
-            });
-            continue;
-        }
-        let (variant, name, values) = match proxy.variant.as_deref() {
-            Some(name) => (known_variant("proxies.variant", name)?, name, &proxy.params),
-            None => (own, flow.variant.as_str(), &flow.params),
-        };
-        let mut params = variant.fix(&flow.stack_of(proxy), values);
-        if proxy.advertise == AdvertisePolicy::Sockets {
-            params = with_send_buffer(&params);
-        }
-        let before = stops.last().map_or(&params, |stop| &stop.params);
-        let cache = Cache::new(proxy, [before.smss_bytes, params.smss_bytes]);
-        stops.push(Stop {
-            site,
-            proxy: Some((proxy, cache)),
-            params,
-            variant,
-            name,
-            values,
-        });
-    }
-    stops.push(end(to));
-    Ok(stops)
 }
 
 fn add_flow(

@@ -14,7 +14,6 @@ pub struct Histogram {
     counts: Vec<u64>,
     /// Number of the bucket of the first of `counts`, so that long durations need no counts of short ones.
     first: usize,
-    total: u64,
     sum: u128,
     max: Nanos,
     /// The latest value, and how many times in a row it was added; not yet in the other fields.
@@ -40,7 +39,6 @@ impl Histogram {
         if repeats == 0 {
             return;
         }
-        self.total += repeats;
         self.sum += u128::from(repeats) * u128::from(self.latest);
         self.max = self.max.max(self.latest);
         let index = bucket(self.latest);
@@ -76,13 +74,13 @@ impl Histogram {
 
     /// Number of values.
     pub fn count(&self) -> u64 {
-        self.total + self.repeats
+        self.counts.iter().sum::<u64>() + self.repeats
     }
 
     /// The mean; none without values.
     pub fn mean(&self) -> Option<Nanos> {
-        let Self { total, sum, .. } = self.flushed();
-        (total > 0).then(|| (sum / u128::from(total)) as Nanos)
+        let total = self.count();
+        (total > 0).then(|| (self.flushed().sum / u128::from(total)) as Nanos)
     }
 
     /// The maximum; none without values.
@@ -92,13 +90,8 @@ impl Histogram {
 
     /// The value that `share` of the values do not exceed, to 1/64; none without values.
     pub fn quantile(&self, share: f64) -> Option<Nanos> {
-        let Self {
-            total,
-            counts,
-            first,
-            ..
-        } = self.flushed();
-        let needed = libm::ceil(share * total as f64).max(1.0) as u64;
+        let Self { counts, first, .. } = self.flushed();
+        let needed = libm::ceil(share * self.count() as f64).max(1.0) as u64;
         let mut seen = 0;
         for (&count, index) in counts.iter().zip(first..) {
             seen += count;

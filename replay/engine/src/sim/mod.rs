@@ -10,6 +10,7 @@ pub(crate) mod open_loop;
 pub(crate) mod packet_pool;
 pub(crate) mod ring;
 pub(crate) mod shared;
+pub(crate) mod stops;
 pub(crate) mod summary;
 pub(crate) mod time;
 pub(crate) mod trace;

@@ -105,7 +105,30 @@ impl Endpoint for Node {
     }
 }
 
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $name:ident: $kind:ident($node:ty),)+) => {
+        $($(#[$doc])* pub fn $name(&self) -> Option<&$node> {
+            if let Self::$kind(node) = self { Some(node) } else { None }
+        })+
+    };
+}
+
 impl Node {
+    kinds! {
+        /// The sending end of a flow, if it is one.
+        source: Source(Source),
+        /// The receiving end of a flow, if it is one.
+        sink: Sink(Sink),
+        /// The proxy, if it is one.
+        proxy: Proxy(Proxy),
+        /// The agent that does not split, if it is one.
+        agent: Agent(AgentNode),
+        /// What sends datagrams, if it does.
+        datagram_source: DatagramSource(DatagramSource),
+        /// What receives datagrams, if it does.
+        datagram_sink: DatagramSink(DatagramSink),
+    }
+
     /// Its sending half, if it has one; a proxy that passes a connection on unsplit has none.
     pub fn sender(&self) -> Option<&Sender> {
         match self {
@@ -128,62 +151,8 @@ impl Node {
         }
     }
 
-    /// The sending end of a flow, if it is one.
-    pub fn source(&self) -> Option<&Source> {
-        if let Self::Source(source) = self {
-            Some(source)
-        } else {
-            None
-        }
-    }
-
-    /// The receiving end of a flow, if it is one.
-    pub fn sink(&self) -> Option<&Sink> {
-        if let Self::Sink(sink) = self {
-            Some(sink)
-        } else {
-            None
-        }
-    }
-
-    /// What sends datagrams, if it does.
-    pub fn datagram_source(&self) -> Option<&DatagramSource> {
-        if let Self::DatagramSource(source) = self {
-            Some(source)
-        } else {
-            None
-        }
-    }
-
-    /// What receives datagrams, if it does.
-    pub fn datagram_sink(&self) -> Option<&DatagramSink> {
-        if let Self::DatagramSink(sink) = self {
-            Some(sink)
-        } else {
-            None
-        }
-    }
-
-    /// The agent that does not split, if it is one.
-    pub fn agent(&self) -> Option<&AgentNode> {
-        if let Self::Agent(agent) = self {
-            Some(agent)
-        } else {
-            None
-        }
-    }
-
     /// Whether it is a proxy that passes a connection on unsplit.
     pub fn passes(&self) -> bool {
         self.proxy().is_some_and(Proxy::passes)
-    }
-
-    /// The proxy, if it is one.
-    pub fn proxy(&self) -> Option<&Proxy> {
-        if let Self::Proxy(proxy) = self {
-            Some(proxy)
-        } else {
-            None
-        }
     }
 }

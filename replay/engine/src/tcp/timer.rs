@@ -62,6 +62,12 @@ impl Timer {
         self.set_at != NEVER
     }
 
+    /// Whether `set`, which alone is used on this timer, has set it for this deadline.
+    #[inline]
+    pub fn is_set_for(&self, deadline: Nanos) -> bool {
+        self.set_at == deadline
+    }
+
     /// The deadline.
     #[inline]
     pub fn deadline(&self) -> Nanos {

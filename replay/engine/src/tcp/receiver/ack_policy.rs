@@ -29,6 +29,23 @@ fn longest_delay(min_rto: Nanos) -> Nanos {
     LONGEST_DELAY.min(min - jiffies::TICK)
 }
 
+/// Linux: the delay where segments follow one another closely.
+fn within_train(delay: Nanos, shortest: Nanos) -> Nanos {
+    jiffies::down(delay / 2) + shortest / 2
+}
+
+/// A delay that stays as it is in a train of segments.
+fn steady_delay(shortest: Nanos) -> Nanos {
+    let mut delay = shortest;
+    loop {
+        let next = within_train(delay, shortest);
+        if next == delay {
+            return delay;
+        }
+        delay = next;
+    }
+}
+
 /// A receiver's decisions on when to acknowledge.
 #[derive(Clone, Debug)]
 pub struct AckPolicy {
@@ -39,6 +56,8 @@ pub struct AckPolicy {
     /// Linux: no ACK waits longer; once a round trip is known, for that at most.
     longest_delay: Nanos,
     delay: Nanos,
+    /// See [`steady_delay`].
+    steady_delay: Nanos,
     min_rto: Nanos,
     /// Linux: a pause longer than the receiver's own RTO makes its ACKs quick again.
     rto: Nanos,
@@ -93,6 +112,7 @@ impl AckPolicy {
             shortest_delay: params.delayed_ack_timeout_ns,
             longest_delay: longest_delay(params.min_rto_ns),
             delay: params.delayed_ack_timeout_ns,
+            steady_delay: steady_delay(params.delayed_ack_timeout_ns),
             min_rto: params.min_rto_ns,
             rto: FIRST_RTO,
             last_data_at: None,
@@ -131,18 +151,27 @@ impl AckPolicy {
             }
             return;
         }
+        if self.delay == self.steady_delay
+            && (self.last_data_at).is_some_and(|tick| now - tick < jiffies::TICK)
+        {
+            return;
+        }
+        self.adapt_delay(window_bytes, now);
+    }
+
+    /// Deviation: as Linux, the delay follows the spacing of segments (RFC 5681 §4.2 asks for 500 ms at most).
+    #[inline(never)]
+    fn adapt_delay(&mut self, window_bytes: u64, now: Nanos) {
         let tick = jiffies::down(now);
         let Some(last) = self.last_data_at.replace(tick) else {
             self.refill_quick(window_bytes);
             return;
         };
-        // Deviation: as Linux, the delay follows the spacing of segments (RFC 5681 §4.2 asks for 500 ms at most).
         let pause = tick - last;
-        let half = jiffies::down(self.delay / 2);
         if pause <= self.shortest_delay / 2 {
-            self.delay = half + self.shortest_delay / 2;
+            self.delay = within_train(self.delay, self.shortest_delay);
         } else if pause < self.delay {
-            self.delay = (half + pause).min(self.rto);
+            self.delay = (jiffies::down(self.delay / 2) + pause).min(self.rto);
         } else if pause > self.rto {
             self.refill_quick(window_bytes);
         }

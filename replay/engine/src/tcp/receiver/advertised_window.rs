@@ -59,7 +59,9 @@ impl Receiver {
         match self.space {
             Space::Application { buffer_bytes, .. } | Space::Process { buffer_bytes, .. } => {
                 match &self.growing {
-                    Some(growing) => self.linux_window(growing, self.unread()),
+                    Some(growing) => {
+                        self.linux_window(growing, self.free_octets(growing, self.unread()))
+                    }
                     None => buffer_bytes.saturating_sub(self.unread()),
                 }
             }
@@ -74,13 +76,28 @@ impl Receiver {
         (octets + unit - 1) & !(unit - 1)
     }
 
-    /// Linux (`__tcp_select_window`): what came out of order takes room as the `unread` does. Where little room is left it is
-    /// none; else with a scale what that would cut off is promised too, and without one it is whole segments.
+    /// Linux (`__tcp_select_window`): what came out of order takes room as what is unread does. Where little room is left it
+    /// is none; else with a scale what that would cut off is promised too, and without one it is whole segments.
     #[inline]
-    fn linux_window(&self, growing: &GrowingWindow, unread: u64) -> u64 {
+    fn linux_window(&self, growing: &GrowingWindow, free: u64) -> u64 {
+        if self.wscale == 0 || is_crowded(free, growing.limit()) {
+            self.small_window(growing, free)
+        } else {
+            self.scale_up(free.min(growing.threshold()))
+        }
+    }
+
+    /// Octets of the buffer that hold nothing.
+    #[inline]
+    fn free_octets(&self, growing: &GrowingWindow, unread: u64) -> u64 {
+        (growing.limit()).saturating_sub(unread + self.reassembly.octets())
+    }
+
+    /// The same where little of the `free` room is left, or there is no scale.
+    #[inline(never)]
+    fn small_window(&self, growing: &GrowingWindow, mut free: u64) -> u64 {
         let all = growing.limit();
         let mss = u64::from(self.params.smss_bytes).min(all);
-        let mut free = all.saturating_sub(unread + self.reassembly.octets());
         if is_crowded(free, all) {
             free = free >> self.wscale << self.wscale;
             if free < all / 16 || free < mss {
@@ -99,29 +116,28 @@ impl Receiver {
     /// application has read nothing yet of the `arrived` octets.
     pub(super) fn edge_moves(&self, arrived: u64) -> bool {
         self.growing.as_ref().is_none_or(|growing| {
-            let window = self.linux_window(growing, self.unread().max(arrived));
+            let free = self.free_octets(growing, self.unread().max(arrived));
+            let window = self.linux_window(growing, free);
             window >= self.edge - self.last_ack_sent
         })
     }
 
     #[inline(always)]
     pub(super) fn move_edge(&mut self) {
-        let max = 0xFFFF << self.wscale;
-        if let Some(growing) = &self.growing {
-            let all = growing.limit();
-            if is_crowded(
-                all.saturating_sub(self.unread() + self.reassembly.octets()),
-                all,
-            ) {
+        let (max, promised) = (
+            0xFFFF << self.wscale,
+            self.edge.saturating_sub(self.rcv_nxt),
+        );
+        let window = if let Some(growing) = &self.growing {
+            let free = self.free_octets(growing, self.unread());
+            if is_crowded(free, growing.limit()) {
                 self.policy.end_quick();
             }
-        }
-        let (window, promised) = (self.free_window(), self.edge.saturating_sub(self.rcv_nxt));
-        let window = if self.growing.is_some() {
+            let window = self.linux_window(growing, free);
             // Linux (`tcp_select_window`): an advertised right edge does not move back, to the unit.
             self.scale_up(window.max(promised)).min(max)
         } else {
-            (window.min(max) >> self.wscale << self.wscale).max(promised)
+            (self.free_window().min(max) >> self.wscale << self.wscale).max(promised)
         };
         self.edge = self.edge.max(self.rcv_nxt + window);
     }
@@ -327,11 +343,13 @@ mod tests {
         // segment short.
         assert_eq!(windows, [22_000, 24_000, 24_000, 24_000, 24_000, 24_000]);
         let growing = receiver.growing.clone().expect("it grows");
-        assert_eq!(receiver.linux_window(&growing, 600), 24_000, "24,900");
-        assert_eq!(receiver.linux_window(&growing, 1_600), 23_000, "23,900");
+        let window =
+            |unread| receiver.linux_window(&growing, receiver.free_octets(&growing, unread));
+        assert_eq!(window(600), 24_000, "24,900");
+        assert_eq!(window(1_600), 23_000, "23,900");
         // Less than half is free, but a sixteenth and a segment; then less.
-        assert_eq!(receiver.linux_window(&growing, 23_900), 1_000);
-        assert_eq!(receiver.linux_window(&growing, 24_000), 0);
+        assert_eq!(window(23_900), 1_000);
+        assert_eq!(window(24_000), 0);
     }
 
     #[test]

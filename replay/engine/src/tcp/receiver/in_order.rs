@@ -2,7 +2,7 @@
 //! checks for all other segments (`admits`).
 
 use super::ack_policy::InOrder;
-use super::{Owed, Receiver, Space};
+use super::{Owed, Receiver};
 use crate::sim::time::Nanos;
 use crate::tcp::segment::{Segment, flags};
 
@@ -30,27 +30,7 @@ impl Receiver {
     /// Whether a segment in order means nothing but that its octets are there, and an acknowledgement nothing else: the
     /// connection is established and has no end yet, there are no marks, and what has arrived has been read.
     pub(super) fn may_skip_steps(&self) -> bool {
-        let reads_slowly = matches!(
-            self.space,
-            Space::Application {
-                octets_per_ns: Some(_),
-                ..
-            }
-        );
-        self.established && !self.ecn && !self.ending.is_known() && !reads_slowly
-    }
-
-    /// Whether the application reads what comes in order when it comes.
-    #[inline(always)]
-    fn reads_at_once(&self) -> bool {
-        !matches!(
-            self.space,
-            Space::Process { .. }
-                | Space::Application {
-                    octets_per_ns: Some(_),
-                    ..
-                }
-        )
+        self.established && !self.ecn && !self.ending.is_known() && self.reads_at_once
     }
 
     /// Counts a segment with data, and keeps its timestamp: RFC 7323 §4.3, that of the segment that the last ACK awaited.
@@ -77,9 +57,7 @@ impl Receiver {
             self.tune_buffer(segment, now);
         }
         let unacknowledged = self.rcv_nxt - self.last_ack_sent;
-        if self.reassembly.is_empty()
-            && self.reads_at_once()
-            && self.policy.is_prompt(unacknowledged)
+        if self.reassembly.is_empty() && self.reads_at_once && self.policy.is_prompt(unacknowledged)
             || self.is_due(segment, fills_gap, now)
             || self.has_fin()
         {
@@ -96,7 +74,7 @@ impl Receiver {
             rcv_nxt: self.rcv_nxt,
             fills_gap,
             gap_left: !self.reassembly.is_empty(),
-            edge_moves: self.reads_at_once() && self.reassembly.is_empty()
+            edge_moves: self.reads_at_once && self.reassembly.is_empty()
                 || self.edge_moves(self.rcv_nxt - segment.seq),
             pushed_and_read: (segment.has(flags::PSH) || partial) && self.unread() == 0,
             slow_start: segment.slow_start,
@@ -117,6 +95,7 @@ mod tests {
     use crate::cc::catalogue::Variant;
     use crate::config::{Profile, StackOverrides, StackParams};
     use crate::sim::time::MILLISECOND;
+    use crate::tcp::receiver::Space;
     use crate::tcp::segment::Direction;
 
     const SMSS: u64 = 1000;

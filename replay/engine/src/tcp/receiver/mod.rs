@@ -83,6 +83,8 @@ pub struct Receiver {
     /// See `may_skip_steps`.
     skips_steps: bool,
     space: Space,
+    /// See [`Space::is_read_at_once`].
+    reads_at_once: bool,
     established: bool,
     /// When the last SYN-ACK left, and how many have.
     syn_ack_at: Nanos,
@@ -122,6 +124,20 @@ pub struct Receiver {
     counters: ReceiverCounters,
 }
 
+impl Space {
+    /// Whether what comes in order is read when it comes.
+    fn is_read_at_once(&self) -> bool {
+        !matches!(
+            self,
+            Self::Process { .. }
+                | Self::Application {
+                    octets_per_ns: Some(_),
+                    ..
+                }
+        )
+    }
+}
+
 impl Receiver {
     /// A receiver of leg `leg`. Without a handshake it is established at once.
     pub fn new(leg: u16, params: &StackParams, space: Space) -> Self {
@@ -140,6 +156,7 @@ impl Receiver {
             leg,
             params: *params,
             skips_steps: false,
+            reads_at_once: space.is_read_at_once(),
             space,
             established: !params.handshake,
             syn_ack_at: 0,
@@ -370,13 +387,19 @@ impl Receiver {
     /// Octets that have arrived in order and wait to be read.
     #[inline]
     fn unread(&self) -> u64 {
+        if self.reads_at_once {
+            0
+        } else {
+            self.kept_unread()
+        }
+    }
+
+    /// Apart, as `read_late_at` is.
+    #[inline(never)]
+    fn kept_unread(&self) -> u64 {
         match self.space {
-            Space::Application {
-                octets_per_ns: Some(_),
-                ..
-            } => self.rcv_nxt() - self.read_to as u64,
             Space::Process { read_to, .. } => self.rcv_nxt() - read_to,
-            _ => 0,
+            _ => self.rcv_nxt() - self.read_to as u64,
         }
     }
 

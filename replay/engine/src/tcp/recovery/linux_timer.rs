@@ -51,17 +51,12 @@ impl Sender {
     }
 
     /// Linux (`tcp_pacing_delay`): `wait`, and as many whole ticks as pacing takes.
-    #[inline]
     fn with_pacing(&self, wait: Nanos, now: Nanos) -> Nanos {
-        let released = self.pacer.as_ref().map_or(0, Pacer::release);
-        if released < now + jiffies::TICK {
-            return wait;
-        }
-        wait + jiffies::down(released - now)
+        wait + jiffies::down(self.released_at().saturating_sub(now))
     }
 
     /// New data left: a probe, no later than the timeout of the oldest segment would fire if that is still to come.
-    #[inline(never)]
+    #[inline(always)]
     pub(in crate::tcp) fn time_new_data(&mut self, now: Nanos) {
         let Some(first) = self.board.first() else {
             return;
@@ -96,7 +91,7 @@ impl Sender {
     }
 
     /// `snd_una` moved, and data are outstanding: a probe or a timeout.
-    #[inline]
+    #[inline(always)]
     pub(in crate::tcp) fn time_new_una(&mut self, now: Nanos) {
         if !self.set_probe(now, self.rtt.rto()) {
             self.rearm_timeout(now);
@@ -110,7 +105,7 @@ impl Sender {
     }
 
     /// RFC 8985 §7.2: a probe in two round trips, or after `max`. Returns whether there is to be one.
-    #[inline]
+    #[inline(always)]
     fn set_probe(&mut self, now: Nanos, max: Nanos) -> bool {
         let open = !self.in_loss_recovery() && self.board.sacked() == 0;
         if !open || !self.rules.tail_loss_probe {
@@ -128,9 +123,27 @@ impl Sender {
         });
         self.rto_timer.stop();
         self.rack.reordering_timer.stop();
-        let wait = self.with_pacing(wait.min(max), now);
-        self.rack.probe_timer.set_ticks(now, wait);
+        let wait = wait.min(max);
+        if self.released_at() < now + jiffies::TICK {
+            self.rack.probe_timer.set_ticks(now, wait);
+        } else {
+            self.set_probe_after_pacing(wait, now);
+        }
         true
+    }
+
+    /// Apart, so that what pacing does not hold back for a tick need not be divided by one.
+    #[cold]
+    #[inline(never)]
+    fn set_probe_after_pacing(&mut self, wait: Nanos, now: Nanos) {
+        let wait = self.with_pacing(wait, now);
+        self.rack.probe_timer.set_ticks(now, wait);
+    }
+
+    /// When pacing lets the next segment leave.
+    #[inline]
+    fn released_at(&self) -> Nanos {
+        self.pacer.as_ref().map_or(0, Pacer::release)
     }
 }
 

@@ -24,6 +24,14 @@ pub(in crate::tcp) struct Burst {
     follows: bool,
 }
 
+impl Burst {
+    /// After one of its segments has left: whether more are to follow.
+    #[inline]
+    pub(super) fn has_more(&self) -> bool {
+        self.sent < self.size
+    }
+}
+
 /// The window that governs transmission, and what is left of it, in segments.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Room {
@@ -92,7 +100,7 @@ impl Sender {
     /// Whether a burst is under way, of which more segments follow.
     #[inline]
     pub(super) fn is_in_burst(&self, now: Nanos) -> bool {
-        self.burst.at == now && self.burst.sent < self.burst.size
+        self.burst.at == now && self.burst.has_more()
     }
 
     /// Whether the segment that leaves next is the last of several that leave as one: Linux pushes it, and a receiver that

@@ -10,7 +10,7 @@ use super::connection::ConnectionState;
 use super::pacing::Pacer;
 use super::phase::Phase;
 use super::rate::Newest;
-use crate::cc::{AckCount, AckEvidence, RateSample, RecoveryPhase};
+use crate::cc::{AckCount, AckEvidence, AckOutcome, RateSample, RecoveryPhase};
 use crate::config::StackParams;
 use crate::sim::time::Nanos;
 use crate::tcp::recovery::undo::Hold;
@@ -71,7 +71,8 @@ impl Sender {
             && self.forced.is_none()
             && !self.persist_timer.is_set()
             && !self.persist_due
-            && !self.suspects_loss();
+            && !self.suspects_loss()
+            && self.no_low_priority_probe_due();
         self.fast_path_until = fast_path_until.then(|| self.rarer_deadline());
         fast_path_until
     }
@@ -93,8 +94,7 @@ impl Sender {
     #[inline(always)]
     pub(crate) fn is_released(&mut self, now: Nanos) -> bool {
         let only = self.fast_path_until.is_some_and(|others| others > now)
-            && self.timeout_deadline() > now
-            && self.low_priority_probes.is_none();
+            && self.timeout_deadline() > now;
         let Some(pacer) = self.pacer.as_mut().filter(|_| only) else {
             return false;
         };
@@ -183,10 +183,13 @@ impl Sender {
         };
         let rate = rates.on_ack(now, covered.segments, Some(newest), self.rtt.min_rtt());
         let delivered_total = rates.delivered();
-        if self.show_fast(news, rate, delivered_total) {
+        let outcome = self.show_fast(news, rate, delivered_total);
+        if outcome == AckOutcome::HoldBack {
             self.limit_rates();
         }
-        self.update_pacing();
+        if outcome != AckOutcome::Nothing || !self.paces_for_min_rtt() {
+            self.update_pacing();
+        }
     }
 
     /// Whether the controller must see an ACK. Not if the ACK cannot change it, nor if what it counts is all that the
@@ -220,7 +223,12 @@ impl Sender {
 
     /// Shows an ACK to the controller. Returns what its `on_ack` does.
     #[inline(always)]
-    fn show_fast(&mut self, news: News, rate: Option<RateSample>, delivered_total: u64) -> bool {
+    fn show_fast(
+        &mut self,
+        news: News,
+        rate: Option<RateSample>,
+        delivered_total: u64,
+    ) -> AckOutcome {
         let News {
             covered,
             acked_bytes,
@@ -261,7 +269,7 @@ impl Sender {
     /// Whether the connection is on the fast path and has data in flight, so that nothing restarts after an idle time.
     #[inline(always)]
     pub(in crate::tcp) fn sends_on_fast_path(&mut self) -> bool {
-        self.on_fast_path_now() && self.board.outstanding() > 0 && self.no_low_priority_probe_due()
+        self.on_fast_path_now() && self.board.outstanding() > 0
     }
 }
 

@@ -49,7 +49,7 @@ use super::scoreboard::{Digest, Scoreboard};
 use super::segment::{Segment, flags};
 use super::stack_rules::StackRules;
 use crate::cc::{
-    AckEvidence, Capabilities, ConnectionEvent, Controller, RateSample, RecoveryPhase,
+    AckEvidence, AckOutcome, Capabilities, ConnectionEvent, Controller, RateSample, RecoveryPhase,
 };
 use crate::config::StackParams;
 use crate::sim::histogram::Histogram;
@@ -401,7 +401,7 @@ impl Sender {
     pub(in crate::tcp) fn follow_model(&mut self, ack: &Ack) {
         self.notify_losses();
         let evidence = self.evidence(ack);
-        if self.controller.on_ack(&evidence) {
+        if self.controller.on_ack(&evidence) == AckOutcome::HoldBack {
             self.limit_rates();
         }
     }

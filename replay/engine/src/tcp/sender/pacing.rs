@@ -102,6 +102,12 @@ impl Pacer {
         false
     }
 
+    /// Whether it has refused the next segment of new data since the last one left, and would refuse it again.
+    #[inline]
+    pub fn holds(&self, now: Nanos) -> bool {
+        self.release > now && self.burst.at != now && self.timer.is_set_for(self.release)
+    }
+
     /// Whether the segment that begins at `seq` belongs to the last burst.
     #[inline]
     fn goes_on(&self, seq: u64, now: Nanos) -> bool {
@@ -139,6 +145,15 @@ impl Pacer {
 }
 
 impl Sender {
+    /// Whether the pacer's bursts are those of the minimum RTT as it is now.
+    #[inline(always)]
+    pub(in crate::tcp) fn paces_for_min_rtt(&self) -> bool {
+        let min_rtt = self.rtt.min_rtt();
+        self.pacer
+            .as_ref()
+            .is_none_or(|pacer| pacer.set_for.1 == min_rtt)
+    }
+
     /// Takes over the pace of the controller.
     #[inline(always)]
     pub(in crate::tcp) fn update_pacing(&mut self) {

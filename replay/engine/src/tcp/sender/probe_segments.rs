@@ -139,14 +139,17 @@ impl Sender {
         }
     }
 
-    /// Whether none can leave now, and none has to be scheduled.
+    /// Whether none can leave before the timer expires, and none has to be scheduled.
     pub(in crate::tcp) fn no_low_priority_probe_due(&self) -> bool {
         self.low_priority_probes
             .as_ref()
             .is_none_or(|low_priority_probes| {
                 low_priority_probes.due == 0
                     && low_priority_probes.rtos == self.counters.rtos
-                    && !matches!(low_priority_probes.schedule, Schedule::Waiting { .. })
+                    && matches!(
+                        low_priority_probes.schedule,
+                        Schedule::Idle | Schedule::Spread { .. }
+                    )
             })
     }
 

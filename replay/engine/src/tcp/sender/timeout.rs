@@ -28,24 +28,21 @@ impl Sender {
     #[inline]
     fn deadline_with(&self, rarer: Nanos) -> Nanos {
         let paced = self.pacer.as_ref().map(|pacer| pacer.timer.armed());
-        let probes = (self.low_priority_probes.as_ref()).map(|probes| probes.timer.armed());
-        (self.timeout_deadline().min(rarer))
-            .min(paced.unwrap_or(NEVER))
-            .min(probes.unwrap_or(NEVER))
+        (self.timeout_deadline().min(rarer)).min(paced.unwrap_or(NEVER))
     }
 
     /// The earliest of the timers that the fast path does not set.
     pub(in crate::tcp) fn rarer_deadline(&self) -> Nanos {
-        self.persist_timer.armed().min(self.next_handover())
+        let probes = (self.low_priority_probes.as_ref()).map(|probes| probes.timer.armed());
+        (self.persist_timer.armed().min(self.next_handover()))
+            .min(self.rack.reordering_timer.armed())
+            .min(probes.unwrap_or(NEVER))
     }
 
-    /// When the first of timeout, probe and RACK's reordering window is due.
+    /// When the first of timeout and tail loss probe is due.
     #[inline]
     pub(in crate::tcp) fn timeout_deadline(&self) -> Nanos {
-        let rack = &self.rack;
-        (self.rto_timer.armed())
-            .min(rack.reordering_timer.armed())
-            .min(rack.probe_timer.armed())
+        (self.rto_timer.armed()).min(self.rack.probe_timer.armed())
     }
 
     /// Its deadline has expired.

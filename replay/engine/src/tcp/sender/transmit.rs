@@ -44,16 +44,31 @@ impl Sender {
         }
         let cwnd = self.controller.window().cwnd;
         let room = Room::of(cwnd, self.board.outstanding());
+        if self.awaits_release(room, now) {
+            return Sent::Nothing;
+        }
         let Ok(data) = self.next_data(room, now) else {
             return Sent::Nothing;
         };
         slot.write(self.send_new(true, Departure::New, data, now));
+        // Within a burst the next one mostly follows, so that it is not worth looking for it twice.
+        if self.burst.has_more() {
+            return Sent::One;
+        }
         let room = Room::of(cwnd, self.board.outstanding());
         if self.next_data(room, now).is_ok() {
             Sent::One
         } else {
             Sent::Last
         }
+    }
+
+    /// On the fast path: whether only pacing holds back a full segment, as when it was last asked.
+    #[inline(always)]
+    fn awaits_release(&self, room: Room, now: Nanos) -> bool {
+        let holds = (self.pacer.as_ref()).is_some_and(|pacer| pacer.holds(now));
+        let end = self.snd_nxt + u64::from(self.params.smss_bytes);
+        holds && room.left >= 1.0 && end <= self.write_end.min(self.edge)
     }
 
     #[inline(never)]

@@ -42,7 +42,8 @@ pub fn delivered_in(bw: u64, interval: Nanos) -> u64 {
     (u128::from(bw) * u128::from(micros) / u128::from(BW_UNIT)) as u64
 }
 
-/// Segments of `flight` that are still in it after `wait` at `bw`.
+/// Segments of `flight` that are still in it after `wait` at `bw`. Apart, so that its division is done only where it is asked.
+#[inline(never)]
 pub fn left_after(flight: u64, bw: u64, wait: Nanos) -> u64 {
     flight.saturating_sub(delivered_in(bw, wait))
 }

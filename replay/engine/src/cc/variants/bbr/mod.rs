@@ -19,7 +19,7 @@ mod standing;
 #[cfg(test)]
 mod tests;
 
-use crate::cc::ConnectionEvent;
+use crate::cc::{AckOutcome, ConnectionEvent};
 use std::cmp::Ordering;
 
 use hindflight_kernels::StreamRng;
@@ -195,7 +195,7 @@ impl Bbr {
 
     /// Whether what is sent now is to be taken for limited by the application: BBR itself holds back.
     #[inline]
-    pub fn holds_back(&self) -> bool {
+    fn holds_back(&self) -> bool {
         matches!(self.mode, Mode::ProbeRtt { .. })
     }
 
@@ -238,7 +238,7 @@ impl Bbr {
     /// Every ACK, after the sender has reacted to it. Inline with all its steps, so that evidence that none of them reads need
     /// not even be written.
     #[inline(always)]
-    pub fn on_ack(&mut self, ack: &AckEvidence) {
+    pub fn on_ack(&mut self, ack: &AckEvidence) -> AckOutcome {
         if ack.delivered > 0 {
             self.counts.delivered_at = ack.now;
         }
@@ -246,10 +246,12 @@ impl Bbr {
         self.counts.lost = ack.lost_total;
         self.update_bandwidth(ack);
         self.update_aggregation(ack);
-        if !self.stands(ack) {
+        let stands = self.stands(ack);
+        if !stands {
             self.update_model(ack);
         }
         self.set_cwnd(ack);
+        AckOutcome::of_model(self.holds_back(), !stands)
     }
 
     #[inline(always)]

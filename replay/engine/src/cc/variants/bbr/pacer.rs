@@ -76,16 +76,18 @@ impl Pacer {
         self.take(bw, gain, self.rate(bw, gain));
     }
 
-    /// The rate for `bw` times `gain`; one that `may_fall` no longer only rises.
+    /// The rate for `bw` times `gain`; one that `may_fall` no longer only rises. Returns whether it is set anew.
     #[inline]
-    pub fn set(&mut self, bw: u64, gain: u64, may_fall: bool) {
+    pub fn set(&mut self, bw: u64, gain: u64, may_fall: bool) -> bool {
         if self.set_for == (bw, gain) {
-            return;
+            return false;
         }
         let rate = self.rate(bw, gain);
-        if may_fall || rate > self.pace.pkts_per_s {
+        let changes = may_fall || rate > self.pace.pkts_per_s;
+        if changes {
             self.take(bw, gain, rate);
         }
+        changes
     }
 
     fn take(&mut self, bw: u64, gain: u64, rate: f64) {

@@ -92,17 +92,19 @@ impl Bbr3 {
         fixed::left_after(u64::from(flight) + own, self.bw(), wait)
     }
 
-    pub(super) fn set_pacing(&mut self, srtt: Option<Nanos>) {
-        if self.output.pacer.lacks_rtt() && srtt.is_some() {
+    /// Returns whether the pace is another one.
+    pub(super) fn set_pacing(&mut self, srtt: Option<Nanos>) -> bool {
+        let begins = self.output.pacer.lacks_rtt() && srtt.is_some();
+        if begins {
             self.begin_pacing(srtt);
         }
-        self.apply_pacing(self.gains.pacing);
+        self.apply_pacing(self.gains.pacing) || begins
     }
 
-    /// Until the pipe is full the rate only rises.
-    pub(super) fn apply_pacing(&mut self, gain: u64) {
+    /// The same; until the pipe is full the rate only rises.
+    pub(super) fn apply_pacing(&mut self, gain: u64) -> bool {
         let bw = self.bw();
-        self.output.pacer.set(bw, gain, self.full_pipe.reached);
+        self.output.pacer.set(bw, gain, self.full_pipe.reached)
     }
 
     /// Draft §5.6.4.6. A round of losses is answered by the bounds alone, a timeout by beginning from one segment.

@@ -17,7 +17,7 @@ mod probe_rtt;
 #[cfg(test)]
 mod tests;
 
-use crate::cc::ConnectionEvent;
+use crate::cc::{AckOutcome, ConnectionEvent};
 use hindflight_kernels::StreamRng;
 
 pub use params::Bbr3Params;
@@ -168,7 +168,7 @@ impl Bbr3 {
 
     /// Whether what is sent now is to be taken for limited by the application: BBR itself holds back.
     #[inline]
-    pub fn holds_back(&self) -> bool {
+    fn holds_back(&self) -> bool {
         matches!(self.mode, Mode::ProbeRtt { .. })
     }
 
@@ -202,7 +202,7 @@ impl Bbr3 {
     }
 
     /// Every ACK, after the sender has reacted to it (draft §5.2.3).
-    pub fn on_ack(&mut self, ack: &AckEvidence) {
+    pub fn on_ack(&mut self, ack: &AckEvidence) -> AckOutcome {
         let bw = ack.rate.map_or(0, |sample| {
             fixed::bandwidth_rounded_up(sample.delivered, sample.interval)
         });
@@ -219,12 +219,13 @@ impl Bbr3 {
         self.check_drain(ack);
         self.update_cycle(ack, bw);
         self.update_min_rtt(ack);
-        self.set_pacing(ack.srtt);
+        let paces_anew = self.set_pacing(ack.srtt);
         self.set_cwnd(ack);
         self.bound_cwnd();
         self.signals.advance(ack, bw);
         self.recovery_phase = ack.recovery_phase;
         self.lost_total = ack.lost_total;
+        AckOutcome::of_model(self.holds_back(), paces_anew)
     }
 
     /// A segment was marked lost (draft §5.5.10.2).
@@ -294,7 +295,9 @@ impl Bbr3 {
         self.idle_restart = true;
         self.aggregation.restart_epoch(now);
         match self.mode {
-            Mode::ProbeBw(_) => self.apply_pacing(UNIT),
+            Mode::ProbeBw(_) => {
+                self.apply_pacing(UNIT);
+            }
             Mode::ProbeRtt { .. } => self.leave_probe_rtt_if_done(now),
             Mode::Startup | Mode::Drain => {}
         }

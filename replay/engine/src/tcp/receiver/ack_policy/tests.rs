@@ -64,6 +64,27 @@ fn every_second_full_segment_is_acknowledged_and_a_lone_one_after_the_delay() {
 }
 
 #[test]
+fn a_train_of_segments_brings_the_delay_to_where_it_stays() {
+    for shortest_ms in [1, 25, 40, 77] {
+        let overrides = StackOverrides {
+            delayed_ack_timeout_ns: Some(shortest_ms * MILLISECOND),
+            ..StackOverrides::default()
+        };
+        let mut policy = policy_of(&StackParams::resolve(Profile::Linux, &overrides));
+        let mut expected = policy.delay;
+        for n in 0..60 {
+            policy.note_arrival(1 << 20, n * MILLISECOND / 4);
+            // The first segment has no pause before it.
+            if n > 0 {
+                expected = within_train(expected, shortest_ms * MILLISECOND);
+            }
+            assert_eq!(policy.delay, expected, "{shortest_ms} {n}");
+        }
+        assert_eq!(policy.delay, policy.steady_delay, "{shortest_ms}");
+    }
+}
+
+#[test]
 fn linux_acknowledges_sixteen_quickly_then_delays() {
     let mut policy = policy(Profile::Linux);
     for n in 0..16 {
