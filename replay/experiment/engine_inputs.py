@@ -105,7 +105,7 @@ def engine_config(scenario: Scenario, job: Job, traces: Mapping[str, LossTrace])
         "datagrams": [datagrams.engine() for datagrams in scenario.datagrams],
     }
     open_ = _open_of(scenario, traces) if job.mode == "resampled" else None
-    return config if open_ is None else draw(config, open_, job.seed, _for_a_time(scenario))
+    return config if open_ is None else draw(config, open_, job.seed, _for_a_time(scenario), scenario.traced_link)
 
 
 def _for_a_time(scenario: Scenario) -> dict[int, dict[str, Any]]:
@@ -121,7 +121,7 @@ def _for_a_time(scenario: Scenario) -> dict[int, dict[str, Any]]:
 def _open_of(scenario: Scenario, traces: Mapping[str, LossTrace]) -> Open | None:
     """Return what the capture of a drafted scenario leaves open; None for other scenarios, whose blocks are
     resampled."""
-    loss = scenario.links[0].forward.loss
+    loss = scenario.links[scenario.traced_link].forward.loss
     if scenario.captured is None or scenario.captured.transfer is None or not isinstance(loss, Trace):
         return None
     return traces[loss.file].open

@@ -344,6 +344,13 @@ class Scenario(Part):
             return self.path
         return self.tree.way(flow.sender or self.path[0], flow.receiver or self.path[-1])
 
+    @property
+    def traced_link(self) -> int:
+        """The number of the link whose forward losses are a captured trace: in a draft, the bottleneck. Else the
+        first one."""
+        traced = (number for number, link in enumerate(self.links) if isinstance(link.forward.loss, Trace))
+        return next(traced, 0)
+
     def proxies_of(self, flow: SharingFlow | None = None) -> Proxies:
         """The proxies by name, on the way of a flow; None: of the flow under test."""
         return Proxies(self.proxy, self.way_of(flow))

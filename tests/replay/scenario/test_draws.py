@@ -146,6 +146,15 @@ def test_a_break_is_an_outage_of_both_directions_in_every_draw() -> None:
             assert schedule[2]["at_ns"] - schedule[1]["at_ns"] == 40_000_000
 
 
+def test_the_link_of_the_trace_is_the_one_that_is_drawn() -> None:
+    config, open_ = _config(), _open([1], breaks=(), base_rtt=None)
+    access = {way: {"rate_bps": None, "delay_ns": 100_000, "schedule": []} for way in ("forward", "reverse")}
+    behind = {**config, "path": {**config["path"], "links": [access, *config["path"]["links"]]}}
+    first, second = draw(behind, open_, 3, traced=1)["path"]["links"]
+    assert first == access
+    assert second == draw(config, open_, 3)["path"]["links"][0]
+
+
 def _outages(config: dict[str, Any], breaks: tuple[tuple[int, int], ...]) -> list[tuple[int, bool]]:
     link = draw(config, _open([1], breaks=breaks, base_rtt=None), 1)["path"]["links"][0]
     return [(c["at_ns"], c["outage"]) for c in link["forward"]["schedule"] if c["outage"] is not None]
