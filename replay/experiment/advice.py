@@ -75,8 +75,14 @@ def placement_of(scenario: Scenario, best: Advised, knee: CacheKnee | None, runs
     if best.chain == NO_PROXY:
         return ""
     proxies = scenario.proxies_of().chain(best.chain)
-    said = [f" {proxy.name} is {_where(scenario, proxy)}{_onward(best.variant, proxy)}." for proxy in proxies]
+    said = [f" {_what(scenario, best.variant, proxy)}." for proxy in proxies]
     return "".join((*said, _cache(best, knee, runs)))
+
+
+def _what(scenario: Scenario, variant: str, proxy: Proxy) -> str:
+    if proxy.protects:
+        return f"{proxy.name} protects the links from {proxy.node} to {proxy.peer} by {proxy.kind.upper()}"
+    return f"{proxy.name} is {_where(scenario, proxy)}{_onward(variant, proxy)}"
 
 
 def _where(scenario: Scenario, proxy: Proxy) -> str:

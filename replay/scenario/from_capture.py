@@ -17,8 +17,9 @@ from hindflight.replay.scenario.draft import RELAY_SHARE, Draft, OtherFlow, Stac
 from hindflight.replay.scenario.link_schedule import LinkSchedule, link_schedule_of
 from hindflight.replay.scenario.loss_trace import default_block_pkts, loss_trace
 from hindflight.replay.scenario.model import check_variant
+from hindflight.replay.scenario.presets import PRESETS
 from hindflight.replay.scenario.proposals import AUTO, PathFacts, propose
-from hindflight.toolkit.errors import HindflightError
+from hindflight.toolkit.errors import HindflightError, ScenarioError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -59,13 +60,20 @@ class Choice:
 
 
 def check_choice(choice: Choice) -> None:
-    """Refuse an unknown variant on the command line, with the most similar name. ScenarioError."""
+    """Refuse an unknown variant on the command line, with the most similar name, and what a capture cannot have.
+    ScenarioError."""
 
     known = variant_names()
     for name in choice.variants:
         check_variant("--variants", name, known)
     if choice.captured_variant != "auto":
         check_variant("--captured-variant", choice.captured_variant, known)
+    for name in choice.proxies:
+        if name in PRESETS and PRESETS[name].tunnels:
+            raise ScenarioError(
+                f"--proxy: {name!r} protects a link by its loss model, and a captured link replays its losses",
+                "fit a model to them (hindflight channel fit) and write it into the scenario",
+            )
 
 
 def draft_from_capture(

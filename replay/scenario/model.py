@@ -20,6 +20,7 @@ from hindflight.channels.models.parameters import LONGEST_NS, InputFile
 from hindflight.replay.catalogue import suggest_variant
 from hindflight.replay.scenario.applications import APPLICATIONS, written_at
 from hindflight.replay.scenario.flows import Datagrams, Flow, LegStack, SharingFlow
+from hindflight.replay.scenario.gateways import problems_of_gateways
 from hindflight.replay.scenario.presets import with_presets
 from hindflight.replay.scenario.proxies import Fault, Proxies, Proxy, StackLayers, new_text, problems_of
 from hindflight.replay.scenario.quantities import (
@@ -360,6 +361,8 @@ class Scenario(Part):
         uses = [(f"compare.proxies[{i}]", self.path, text) for i, text in enumerate(self.compare.proxies)]
         of_flows = [(f"flows[{self.flows.index(flow)}].proxies", self.way_of(flow), flow.proxies) for flow in placed]
         yield from problems_of(self.proxy, self.tree.nodes, (*uses, *of_flows))
+        if not self._grown[1]:
+            yield from problems_of_gateways(self.tree, self.links, self.proxy, self.flows)
 
     def _problems_of_links(self) -> Iterator[str]:
         for i, link in enumerate(self.links):

@@ -148,7 +148,9 @@ def test_a_break_is_an_outage_of_both_directions_in_every_draw() -> None:
 
 def test_the_link_of_the_trace_is_the_one_that_is_drawn() -> None:
     config, open_ = _config(), _open([1], breaks=(), base_rtt=None)
-    access = {way: {"rate_bps": None, "delay_ns": 100_000, "schedule": []} for way in ("forward", "reverse")}
+    access: dict[str, dict[str, Any]] = {
+        way: {"rate_bps": None, "delay_ns": 100_000, "schedule": []} for way in ("forward", "reverse")
+    }
     behind = {**config, "path": {**config["path"], "links": [access, *config["path"]["links"]]}}
     first, second = draw(behind, open_, 3, traced=1)["path"]["links"]
     assert first == access
