@@ -303,7 +303,9 @@ def problems_of(
             found = proxies.chain(named) if isinstance(named, str) else proxies.joined(named)
             used.update(proxy.name for proxy in found)
         except ValueError as error:
-            if not astray.intersection((named, *named.split(JOIN)) if isinstance(named, str) else named):
+            mentioned = {named, *named.split(JOIN)} if isinstance(named, str) else set(named)
+            used |= mentioned
+            if not astray & mentioned:
                 yield f"{key}: {error}"
     for i, proxy in enumerate(tables):
         if proxy.name not in used | astray:

@@ -224,7 +224,7 @@ def test_a_mistake_in_a_table_is_one_line(table: dict[str, Any], says: str) -> N
 
 def test_two_proxies_at_one_node_or_of_one_name_are_refused() -> None:
     one, two = {"name": "one", "node": "T"}, {"name": "two", "node": "T"}
-    assert _refused(one, two)[0] == "compare.proxies[0]: 'one' and 'two' are both at node 'T'"
+    assert _refused(one, two) == ["compare.proxies[0]: 'one' and 'two' are both at node 'T'"]
     assert _refused(one, one)[0] == "proxy[1].name: 'one' is there twice"
     assert "both at node 'T'" in _refused(one, compare={"proxies": ["one+T"]})[0]
 
