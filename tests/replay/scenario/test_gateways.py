@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from math import comb
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -172,6 +173,19 @@ def test_gateways_belong_to_the_comparison_not_to_one_flow() -> None:
     flows = [{"name": "other", "variant": "newreno", "profile": "rfc", "proxies": ["box"]}]
     message = "protects links, which all flows share; name it in compare.proxies only"
     assert message in _refused({"kind": "arq", "peer": "h"}, flows=flows)
+
+
+def test_the_scenario_of_the_documents_has_a_plan_for_each_choice() -> None:
+    path = Path(__file__).parents[3] / "docs" / "scenarios" / "below-or-split.toml"
+    scenario = parse_scenario(tomllib.loads(path.read_text()), path.name, ("cubic", "bbr"))
+    losses = {}
+    for proxy in scenario.compare.proxies:
+        config = engine_config(scenario, Job("cubic", proxy, "what_if", "model", 1, False), {})
+        losses[proxy] = config["path"]["links"][1]["forward"]["loss"]["kind"], len(config["flows"][0]["proxies"])
+    assert losses == {
+        "none": ("ber", 0), "split": ("ber", 1), "split-bbr": ("ber", 1),
+        "arq": ("arq", 0), "arq-unordered": ("arq", 0), "fec": ("fec", 0), "split+fec": ("fec", 1),
+    }  # fmt: skip
 
 
 def test_the_preset_prints_a_whole_table() -> None:
