@@ -135,8 +135,9 @@ def whatif(  # noqa: PLR0913 - named ones, each with its default
     """Replay other TCP variants and a split proxy over the channel of a captured flow, and return all tables.
 
     `capture` was taken at the data sender; `logs` are kernel logs of it. `flow` is its number, by default the one with
-    the most data. Each variant runs once over the channel as extracted and `seeds` times over resampled ones. `runs`
-    holds one row per run (goodput in bit/s, times in ns), `findings` means, 95 % intervals and gains.
+    the most data. `proxies` are chains; "auto" stands for none and for those that may help on the captured path
+    (docs/proxies.md). Each variant runs once over the channel as extracted and `seeds` times over resampled ones.
+    `runs` holds one row per run (goodput in bit/s, times in ns), `findings` means, 95 % intervals and gains.
     CaptureError, LogError, ChannelError, ScenarioError: an input is wrong. MachineError: disk, permission or memory.
     """
     from hindflight.replay.scenario.from_capture import Choice
