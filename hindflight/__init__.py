@@ -127,7 +127,7 @@ def whatif(  # noqa: PLR0913 - named ones, each with its default
     *logs: Path | str,
     flow: int | None = None,
     variants: Sequence[str] = ("newreno", "cubic"),
-    proxies: Sequence[str] = ("none", "relay"),
+    proxies: Sequence[str] = ("auto",),
     seeds: int = 20,
     captured_variant: str = "auto",
     threads: int | None = None,
@@ -135,8 +135,9 @@ def whatif(  # noqa: PLR0913 - named ones, each with its default
     """Replay other TCP variants and a split proxy over the channel of a captured flow, and return all tables.
 
     `capture` was taken at the data sender; `logs` are kernel logs of it. `flow` is its number, by default the one with
-    the most data. Each variant runs once over the channel as extracted and `seeds` times over resampled ones. `runs`
-    holds one row per run (goodput in bit/s, times in ns), `findings` means, 95 % intervals and gains.
+    the most data. `proxies` are chains; "auto" stands for none and for those that may help on the captured path
+    (docs/proxies.md). Each variant runs once over the channel as extracted and `seeds` times over resampled ones.
+    `runs` holds one row per run (goodput in bit/s, times in ns), `findings` means, 95 % intervals and gains.
     CaptureError, LogError, ChannelError, ScenarioError: an input is wrong. MachineError: disk, permission or memory.
     """
     from hindflight.replay.scenario.from_capture import Choice
@@ -230,7 +231,7 @@ def batch(  # noqa: PLR0913 - named ones, each with its default
     *captures: Path | str,
     out: Path | str,
     variants: Sequence[str] = ("newreno", "cubic"),
-    proxies: Sequence[str] = ("none", "relay"),
+    proxies: Sequence[str] = ("auto",),
     seeds: int = 20,
     captured_variant: str = "auto",
     threads: int | None = None,
@@ -281,7 +282,7 @@ def draft_scenario(  # noqa: PLR0913 - named ones, each with its default
     *,
     flow: int | None = None,
     variants: Sequence[str] = ("newreno", "cubic"),
-    proxies: Sequence[str] = ("none", "relay"),
+    proxies: Sequence[str] = ("auto",),
     seeds: int = 20,
     captured_variant: str = "auto",
 ) -> Path:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from hindflight.channels.extraction.extract import Extraction
     from hindflight.channels.trace import Trace
     from hindflight.replay.experiment.experiment import Execution, ExperimentResult
+    from hindflight.replay.scenario.captured_application import SentData
     from hindflight.replay.scenario.from_capture import CapturedSender, Choice
     from hindflight.replay.scenario.limits import Limits
     from hindflight.replay.scenario.model import Scenario
@@ -147,6 +148,7 @@ def _captured_sender(workspace: Workspace, flow: Flow) -> CapturedSender:
         input_name=source.name,
         input_sha256=source.sha256,
         proxy_signs={one.name: one.evidence for one in proxy_signs(flow, changed=False)},
+        receiver_share=_limits_of(flow, sent).shares()["receiver"] if len(sent.ack_t_ns) else 0.0,
     )
     waits, writes = waits_of(sent), captured_writes(sent)
     steady = writes is not None and writes.steady
@@ -361,7 +363,6 @@ def sender_limits(source: Path, flow: int | None) -> tuple[Flow, Limits, int]:
     HindflightError: the capture was taken at the receiver, or the flow has fewer than two segments or no ACK.
     """
     from hindflight.replay.scenario.captured_application import sent_data
-    from hindflight.replay.scenario.limits import limits_of, new_records, window_edges
     from hindflight.toolkit.captured_flow import read_flow, run_start_ns
     from hindflight.toolkit.errors import HindflightError
     from hindflight.toolkit.source import open_source
@@ -378,9 +379,16 @@ def sender_limits(source: Path, flow: int | None) -> tuple[Flow, Limits, int]:
         sent = sent_data(segments, direction, int(chosen.row[f"{direction}_max_segment_bytes"]))
         if len(sent.t_ns) < 2 or not len(sent.ack_t_ns):
             raise HindflightError(f"flow {chosen.number} has fewer than two data segments or no ACK, so nothing shows")
-        rtt_ns = float(chosen.row[f"{direction}_rtt_mean_ns"] or 0.0)
-        records, edges = new_records(segments, direction), window_edges(segments, direction)
-        return chosen, limits_of(sent, records, edges, rtt_ns), run_start_ns(tables.workspace)
+        return chosen, _limits_of(chosen, sent), run_start_ns(tables.workspace)
+
+
+def _limits_of(flow: Flow, sent: SentData) -> Limits:
+    """Return what limited the sender of a flow between its new segments `sent`."""
+    from hindflight.replay.scenario.limits import limits_of, new_records, window_edges
+
+    segments, direction = flow.tables["segments"], flow.direction
+    rtt_ns = float(flow.row[f"{direction}_rtt_mean_ns"] or 0.0)
+    return limits_of(sent, new_records(segments, direction), window_edges(segments, direction), rtt_ns)
 
 
 def draft_of(source: Path, path: Path, flow: int | None, choice: Choice) -> Path:

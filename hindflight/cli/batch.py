@@ -28,7 +28,7 @@ def batch(
     inputs: Annotated[list[Path], typer.Argument(metavar="CAPTURE|DIR...", help="Captures, or folders to search.")],
     out: Annotated[Path, typer.Option("-o", "--out", help="Folder for a folder per capture, and summary.json.")],
     variants: Variants = "newreno,cubic",
-    proxy: Proxies = "none,relay",
+    proxy: Proxies = "auto",
     seeds: Seeds = 20,
     captured_variant: CapturedVariant = "auto",
     threads: Threads = None,

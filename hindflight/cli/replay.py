@@ -20,7 +20,7 @@ Threads = Annotated[int | None, typer.Option("--threads", min=1, help="Threads [
 
 _AS_CAPTURED = "as captured"
 _COLUMNS = ("variant", "proxy", _AS_CAPTURED, "goodput", "gain %", "RTOs", "95 % interval")
-_SHARING = ("flow", "mean kbit/s", "lost %", "95 % interval")
+_SHARING = ("flow", "mean kbit/s", "lost %", "delay ms", "95 % interval")
 
 
 def register(app: typer.Typer) -> None:
@@ -107,7 +107,9 @@ def show(result: ExperimentResult, as_json: bool, wide: bool) -> None:
     if sharing := _sharing(findings):
         echo()
         print_fitting(_SHARING, sharing, wide, "Flows that shared the path")
-        paragraph("lost %: share of the data packets sent.")
+        paragraph(
+            "lost %: share of the data packets sent. delay: median and 99th percentile of what an application sees."
+        )
     for row in findings:
         if row["section"] == "what_if" and row["metric"] == "resets":
             paragraph(row["text"])
@@ -133,7 +135,10 @@ def _sharing(findings: list[Row]) -> list[Row]:
     for subject in dict.fromkeys(subject for subject, _ in found):
         mean, lost = found.get((subject, "goodput")), found.get((subject, "lost_packets"))
         share = "-" if lost is None else f"{lost['value']:.2f}"
-        rows.append(dict(zip(_SHARING, (subject, _kbps(mean, "value"), share, _interval(mean)), strict=True)))
+        delays = [found.get((subject, f"application_delay_{end}")) for end in ("p50", "p99")]
+        ends = " to ".join(f"{row['value'] / 1e6:.0f}" for row in delays if row is not None)
+        row = (subject, _kbps(mean, "value"), share, ends or "-", _interval(mean))
+        rows.append(dict(zip(_SHARING, row, strict=True)))
     return rows
 
 

@@ -15,7 +15,12 @@ from hindflight.toolkit.errors import HindflightError
 
 Variants = Annotated[str, typer.Option("--variants", help="TCP variants to compare, separated by commas.")]
 Proxies = Annotated[
-    str, typer.Option("--proxy", help="Nodes that split the connection, separated by commas; none: no proxy.")
+    str,
+    typer.Option(
+        "--proxy",
+        help="Proxies to try, separated by commas: sender-side, midway, receiver-side, relay, presets; chains with +. "
+        "auto: none, and those that may help on the captured path.",
+    ),
 ]
 Seeds = Annotated[int, typer.Option("--seeds", min=0, help="Runs of each variant over resampled channels.")]
 CapturedVariant = Annotated[
@@ -40,7 +45,7 @@ def init(
         int | None, typer.Option("--flow", help="Flow number [default: the flow with the most data].")
     ] = None,
     variants: Variants = "newreno,cubic",
-    proxy: Proxies = "none,relay",
+    proxy: Proxies = "auto",
     seeds: Seeds = 20,
     captured_variant: CapturedVariant = "auto",
     from_: From = "",

@@ -35,7 +35,7 @@ def whatif(
         int | None, typer.Option("--flow", help="Flow number [default: the flow with the most data].")
     ] = None,
     variants: Variants = "newreno,cubic",
-    proxy: Proxies = "none,relay",
+    proxy: Proxies = "auto",
     seeds: Seeds = 20,
     captured_variant: CapturedVariant = "auto",
     from_: From = "",

@@ -12,7 +12,7 @@ from hindflight.replay.scenario.applications import Greedy
 from hindflight.replay.scenario.draws import UNKNOWN_QUEUE_PKTS
 from hindflight.replay.scenario.flows import USUAL_PACKET_BYTES
 from hindflight.replay.scenario.loss_trace import LossTrace
-from hindflight.replay.scenario.model import Scenario
+from hindflight.replay.scenario.model import Link, Scenario
 
 
 def circumstance_of(scenario: Scenario, traces: Mapping[str, LossTrace]) -> Circumstance:
@@ -31,13 +31,17 @@ def _receiver_limits(scenario: Scenario) -> bool:
     window = scenario.flow.receive_buffer
     if window is None:
         return False
-    link = scenario.links[0]
+    link = scenario.links[scenario.traced_link]
     rates = [link.forward.rate, *(change.rate for change in link.changes)]
-    delays = [link.forward.delay, *(change.delay for change in link.changes)]
     highest = max((rate for rate in rates if rate is not None), default=None)
-    longest_ns = 2 * max(delay for delay in delays if delay is not None)
+    longest_ns = 2 * sum(_longest_ns(each) for each in scenario.links)
     if highest is None:
         return True
     limit = link.forward.queue.engine().get("limit_pkts") or 0
     queued = 0 if limit >= UNKNOWN_QUEUE_PKTS else limit * (scenario.flow.mss or USUAL_PACKET_BYTES)
     return window < highest * longest_ns / 8e9 + queued
+
+
+def _longest_ns(link: Link) -> float:
+    """Return the maximum delay of a link over time. Those of a drafted path change together."""
+    return max([link.forward.delay, *(change.delay for change in link.changes if change.delay is not None)])

@@ -81,7 +81,7 @@ def _flow_key(scenario: Scenario, job: Job, number: int, rest: Path) -> str:
 def _chain(scenario: Scenario, job: Job, number: int) -> tuple[Proxy, ...]:
     if number:
         return scenario.proxies_of(scenario.flows[number - 1]).joined(scenario.flows[number - 1].proxies)
-    return scenario.proxies_of().chain(job.proxy)
+    return tuple(proxy for proxy in scenario.proxies_of().chain(job.proxy) if not proxy.protects)
 
 
 def _proxy_key(scenario: Scenario, flow: tuple[str, str], proxy: Proxy, keys: Path) -> str:

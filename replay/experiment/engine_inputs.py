@@ -16,6 +16,7 @@ from hindflight.replay.scenario.applications import Writes
 from hindflight.replay.scenario.channel import OWNERS_PER_LINK, channel_config
 from hindflight.replay.scenario.draws import Open, as_captured, draw
 from hindflight.replay.scenario.flows import SharingFlow
+from hindflight.replay.scenario.gateways import protect
 from hindflight.replay.scenario.loss_trace import LossTrace, default_block_pkts
 from hindflight.replay.scenario.model import Direction, Link, Loss, Scenario, Trace
 from hindflight.replay.scenario.proxies import flow_config, proxy_config
@@ -80,7 +81,9 @@ def trace_files(scenario: Scenario) -> list[tuple[str, Trace]]:
 def engine_config(scenario: Scenario, job: Job, traces: Mapping[str, LossTrace]) -> dict[str, Any]:
     """Return the engine's configuration for one job; `traces` holds the contents of each trace file by name."""
     chain = scenario.proxies_of().chain(job.proxy)
-    config = {
+    protected = protect(scenario.tree, scenario.links, [proxy for proxy in chain if proxy.protects])
+    scenario = scenario.model_copy(update={"links": protected.links})
+    config: dict[str, Any] = {
         "duration_ns": scenario.duration,
         "path": {
             "nodes": list(scenario.tree.nodes),
@@ -97,19 +100,35 @@ def engine_config(scenario: Scenario, job: Job, traces: Mapping[str, LossTrace])
         "flows": [
             {
                 "name": "flow",
-                "proxies": [proxy_config(proxy, scenario.flow, job.variant, scenario.variants) for proxy in chain],
+                "proxies": [
+                    proxy_config(proxy, scenario.flow, job.variant, scenario.variants)
+                    for proxy in chain
+                    if not proxy.protects
+                ],
                 **flow_config(scenario.flow, job.variant, scenario.variants),
             },
             *(_sharing_flow(scenario, flow) for flow in scenario.flows),
         ],
         "datagrams": [datagrams.engine() for datagrams in scenario.datagrams],
     }
+    for (number, way), share in protected.rate_shares.items():
+        _share_rate(config["path"]["links"][number], "forward" if way == "a2b" else "reverse", share)
     open_ = _open_of(scenario, traces)
     if open_ is None:
         return config
-    return (
-        draw(config, open_, job.seed, _for_a_time(scenario)) if job.mode == "resampled" else as_captured(config, open_)
-    )
+    if job.mode == "resampled":
+        return draw(config, open_, job.seed, _for_a_time(scenario), scenario.traced_link)
+    return as_captured(config, open_, scenario.traced_link)
+
+
+def _share_rate(link: dict[str, Any], way: str, share: float) -> None:
+    """Leave `share` of the rate of one direction to data: redundant packets have the rest."""
+
+    def scaled(part: Mapping[str, Any]) -> dict[str, Any]:
+        rate = part.get("rate_bps")
+        return {**part, "rate_bps": rate} if rate is None else {**part, "rate_bps": share * rate}
+
+    link[way] = {**scaled(link[way]), "schedule": [scaled(change) for change in link[way]["schedule"]]}
 
 
 def _for_a_time(scenario: Scenario) -> dict[int, dict[str, Any]]:
@@ -125,7 +144,7 @@ def _for_a_time(scenario: Scenario) -> dict[int, dict[str, Any]]:
 def _open_of(scenario: Scenario, traces: Mapping[str, LossTrace]) -> Open | None:
     """Return what the capture of a drafted scenario leaves open; None for other scenarios, whose blocks are
     resampled."""
-    loss = scenario.links[0].forward.loss
+    loss = scenario.links[scenario.traced_link].forward.loss
     if scenario.captured is None or scenario.captured.transfer is None or not isinstance(loss, Trace):
         return None
     return traces[loss.file].open

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from hindflight.replay.experiment.advice import recommendation
+from hindflight.replay.experiment.advice import advised, placement_of, recommendation
+from hindflight.replay.experiment.cache_knee import cache_knee
 from hindflight.replay.experiment.experiment import CapturedFlow, ExperimentResult
 from hindflight.replay.experiment.interruptions import interruption_rows
 from hindflight.replay.experiment.sensitivity import sensitivity_findings
 from hindflight.replay.experiment.stretches import stretch_rows
 from hindflight.replay.experiment.summary import key_numbers, summary, summary_without_capture
+from hindflight.replay.scenario.loss_trace import loss_trace
 from hindflight.replay.scenario.model import Scenario
 from hindflight.toolkit.schema import table_from_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from hindflight.channels.trace import Trace
+
 
 def report_findings(
     result: ExperimentResult, scenario: Scenario, folder: Path, captured: CapturedFlow | None, threads: int | None
 ) -> pa.Table:
-    """Return the table `findings` of `result`; the sensitivity to how losses are replayed costs further runs.
+    """Return the table `findings` of `result`; the sensitivity to how losses are replayed and the knee of a
+    recommended cache cost further runs.
 
     `folder` is that of the scenario's trace files, `captured` the flow that it was drafted from.
     """
@@ -39,6 +45,29 @@ def report_findings(
     elif result.captured is None:
         rows = [*summary_without_capture(rows, runs), *rows]
     if result.traces:
-        rows += sensitivity_findings(scenario, folder, threads=threads)
-    rows += recommendation(rows, runs)
+        rows += sensitivity_findings(scenario, folder, runs, _variants(runs), threads=threads)
+    rows += _recommendation(rows, runs, scenario, result.traces, threads)
     return table_from_rows("findings", rows)
+
+
+def _recommendation(
+    rows: Sequence[Mapping[str, Any]],
+    runs: Sequence[Mapping[str, Any]],
+    scenario: Scenario,
+    traces: Mapping[str, Trace],
+    threads: int | None,
+) -> list[dict[str, Any]]:
+    """Return the rows of section `recommendation`, with the knee of the cache that is recommended."""
+    best = advised(rows, runs)
+    if best is None:
+        return recommendation(rows, None, "")
+    losses = {name: loss_trace(trace, name) for name, trace in traces.items()}
+    knee = cache_knee(scenario, best.variant, best.chain, losses, threads=threads)
+    return recommendation(rows, best, placement_of(scenario, best, knee, runs))
+
+
+def _variants(runs: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the variants of the comparison, that of the captured flow first where there is one."""
+    return list(
+        dict.fromkeys(run["variant"] for run in runs if run["purpose"] == "what_if" if run["role"] == "under_test")
+    )

@@ -6,11 +6,13 @@ where they disagree. Depends on scenarios, traces and fits. Read docs/channels/t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from math import sqrt
 from pathlib import Path
 from statistics import mean, stdev
+from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
@@ -87,8 +89,14 @@ class Sensitivity:
         return orders
 
 
-def measure_sensitivity(scenario: Scenario, folder: Path, *, threads: int | None = None) -> Sensitivity:
-    """Replay every variant and proxy of `scenario` in every way.
+Known = Mapping[tuple[str, str, Mode, int], float]
+"""Goodputs [bit/s] of runs that were made before, by variant, proxy, mode and seed."""
+
+
+def measure_sensitivity(
+    scenario: Scenario, folder: Path, *, threads: int | None = None, known: Known = MappingProxyType({})
+) -> Sensitivity:
+    """Replay every variant and proxy of `scenario` in every way, but for the runs whose goodput is `known`.
 
     ScenarioError if it names no loss trace; ChannelError if a trace has no times or nothing can be fitted to it.
     """
@@ -104,39 +112,51 @@ def measure_sensitivity(scenario: Scenario, folder: Path, *, threads: int | None
     modelled = {name: model_config(fit) for name, fit in fits.items()}
     first = scenario.compare.first_seed
     seeds = range(first, first + max(2, scenario.compare.seeds))
+    found: dict[tuple[str, str, Way], list[float]] = {}
     plan: list[tuple[str, str, Way]] = []
     configurations = []
-    for variant in scenario.compare.variants:
-        for proxy in scenario.compare.proxies:
-            for way in WAYS:
-                mode: Mode = "resampled" if way == "resampled" else "replayed"
-                for seed in seeds if way in {"resampled", "model"} else (first,):
-                    config = engine_config(scenario, Job(variant, proxy, "what_if", mode, seed, False), losses)
-                    if way in {"time", "model"}:
-                        _replace(config, scenario, timed if way == "time" else modelled)
-                    plan.append((variant, proxy, way))
-                    configurations.append(Configuration(config, seed, recorded=False))
+    for variant, proxy, way in product(scenario.compare.variants, scenario.compare.proxies, WAYS):
+        mode: Mode = "resampled" if way == "resampled" else "replayed"
+        for seed in seeds if way in {"resampled", "model"} else (first,):
+            made = known.get((variant, proxy, mode, seed)) if way in {"position", "resampled"} else None
+            if made is not None:
+                found.setdefault((variant, proxy, way), []).append(made)
+                continue
+            config = engine_config(scenario, Job(variant, proxy, "what_if", mode, seed, False), losses)
+            if way in {"time", "model"}:
+                _replace(config, scenario, timed if way == "time" else modelled)
+            plan.append((variant, proxy, way))
+            configurations.append(Configuration(config, seed, recorded=False))
     runs = [
         run for run in run_configurations(configurations, threads=threads)["runs"].to_pylist() if run["flow_id"] == 1
     ]
-    found: dict[tuple[str, str, Way], list[float]] = {}
     for key, run in zip(plan, runs, strict=True):
         found.setdefault(key, []).append(run["goodput_bps"])
+    ordered = {key: found[key] for key in product(scenario.compare.variants, scenario.compare.proxies, WAYS)}
     named = {name: (fit.model, str(fit.verdict)) for name, fit in fits.items()}
-    return Sensitivity(tuple(_outcome(key, values) for key, values in found.items()), named)
+    return Sensitivity(tuple(_outcome(key, values) for key, values in ordered.items()), named)
 
 
-def sensitivity_findings(scenario: Scenario, folder: Path, *, threads: int | None = None) -> list[dict[str, Any]]:
+def sensitivity_findings(
+    scenario: Scenario,
+    folder: Path,
+    runs: Sequence[Mapping[str, Any]],
+    variants: Sequence[str],
+    *,
+    threads: int | None = None,
+) -> list[dict[str, Any]]:
     """Return rows of `findings` on how much depends on the way of replay; over no more than REPORTED_SEEDS seeds.
 
-    Where no sensitivity can be computed (no loss to fit, no times) one row says why. ScenarioError as
-    `measure_sensitivity`.
+    `runs` are those of the comparison, of `variants`, which are not made again. Where no sensitivity can be computed
+    (no loss to fit, no times) one row says why. ScenarioError as `measure_sensitivity`.
     """
-    compare = scenario.compare.model_copy(update={"seeds": min(scenario.compare.seeds, REPORTED_SEEDS)})
+    compare = scenario.compare.model_copy(
+        update={"seeds": min(scenario.compare.seeds, REPORTED_SEEDS), "variants": tuple(variants)}
+    )
     few = scenario.model_copy(update={"compare": compare})
     plain = {"section": "sensitivity", "subject": "capture", "metric": "", "unit": "", "verdict": "info"}
     try:
-        found = measure_sensitivity(few, folder, threads=threads)
+        found = measure_sensitivity(few, folder, threads=threads, known=_known(runs))
     except ChannelError as error:
         text = (
             "How much depends on the way in which losses of the channel are replayed (not those of a full queue or an "
@@ -175,6 +195,15 @@ def sensitivity_findings(scenario: Scenario, folder: Path, *, threads: int | Non
     if not found.same_order():
         text += " This capture does not decide between them."
     return [{**plain, "text": text}, *rows]
+
+
+def _known(runs: Sequence[Mapping[str, Any]]) -> Known:
+    """Return the goodputs of the runs of a comparison."""
+    return {
+        (run["variant"], run["proxy"], run["channel_mode"], run["seed"]): run["goodput_bps"]
+        for run in runs
+        if run["purpose"] == "what_if" and run["role"] == "under_test"
+    }
 
 
 def _outcome(key: tuple[str, str, Way], values: list[float]) -> Outcome:

@@ -22,6 +22,7 @@ Row = dict[str, Any]
 APPLICATION = (
     ("application_delay_p50", "app_delay_p50_ns", "ns"),
     ("application_delay_p95", "app_delay_p95_ns", "ns"),
+    ("application_delay_p99", "app_delay_p99_ns", "ns"),
     ("application_delay_max", "app_delay_max_ns", "ns"),
     ("jitter", "jitter_ns", "ns"),
     ("stalls", "stalls", ""),

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from hindflight.replay.scenario.captured_application import CapturedWrites
 from hindflight.replay.scenario.draws import UNKNOWN_QUEUE_PKTS
-from hindflight.replay.scenario.presets import PRESETS
+from hindflight.replay.scenario.proposals import FAR, NEAR, PathFacts, ProxyTable, nodes_of, tables_of
 from hindflight.toolkit.text import printable
 from hindflight.toolkit.units import format_rate, format_time
 
@@ -95,25 +95,40 @@ class Draft:
     probability: float | None = None
     candidates: Mapping[str, float] = field(default_factory=dict)
     others: Sequence[OtherFlow] = field(default_factory=tuple)
+    facts: PathFacts = field(default_factory=PathFacts)
+
+    @property
+    def proxy_tables(self) -> list[ProxyTable]:
+        """The tables of the proxies that the comparison names."""
+        return tables_of(self.proxies, self.facts)
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """The nodes where a proxy may stand."""
+        return nodes_of(self.proxy_tables, self.proxies)
 
     @property
     def relay(self) -> bool:
         """Whether the path has a node where a proxy may stand."""
-        return any(proxy != "none" for proxy in self.proxies)
+        return bool(self.nodes)
 
 
 RELAY_SHARE = 0.5
 """Position of the relay, as a share of the path's delay: a capture does not show it; a satellite is midway."""
 
+SIDE_NS = 100_000
+"""One-way delay of the network of an end, in which a proxy may stand; at most SIDE_SHARE of the path's."""
+SIDE_SHARE = 0.01
+
 
 def draft_scenario(draft: Draft) -> str:
-    """Return the text of a scenario file: sender, receiver, losses on the first hop; a relay midway for proxies."""
+    """Return the text of a scenario file: sender, receiver, losses before the relay midway; nodes for proxies."""
     lines = [
         f"# Drafted from {printable(draft.input_name)}, flow {draft.flow_id}. Estimates carry their 95 % interval; "
         "edit freely.",
         f"name = {_toml(draft.name)}",
         f"duration = {_toml(format_time(draft.duration_ns))}",
-        f"path = {_toml(['sender', *(['relay'] if draft.relay else []), 'receiver'])}",
+        f"path = {_toml(['sender', *draft.nodes, 'receiver'])}",
         "unknowns = [",
         *(f"  {_toml(sentence)}," for sentence in draft.unknowns),
         "]",
@@ -122,7 +137,7 @@ def draft_scenario(draft: Draft) -> str:
         "",
         *_flow_lines(draft),
         "",
-        *_proxy_lines(draft.proxies),
+        *_proxy_lines(draft.proxy_tables),
         "[compare]",
         f"variants = {_toml(list(draft.variants))}",
         f"proxies = {_toml(list(draft.proxies))}",
@@ -155,14 +170,15 @@ def _transfer_lines(transfer_ns: int | None) -> list[str]:
 
 
 def _link_lines(draft: Draft) -> list[str]:
-    """The bottleneck, and behind the relay a second hop."""
+    """The bottleneck, and behind the relay a second hop; before and behind them the network of an end with a proxy."""
     share = RELAY_SHARE if draft.relay else 1.0
     round_trip = _less(draft.round_trip, _second_hop_ns(draft))
     one_way_ns = round_trip.value / 2
-    up_ns = round(one_way_ns * share)
-    down_ns = round(one_way_ns - up_ns)
+    up_ns = round(_hop_ns(draft, one_way_ns, first=True))
+    down_ns = round(_hop_ns(draft, one_way_ns, first=False))
     what = "half of the delay" if draft.relay else "the delay"
     lines = [
+        *_side_lines(draft, NEAR, "access", one_way_ns),
         "[[links]]",
         f'name = "{"uplink" if draft.relay else "path"}"  # the bottleneck: queue, captured losses, {what}',
         *_rate_lines(draft.rate),
@@ -170,7 +186,7 @@ def _link_lines(draft: Draft) -> list[str]:
         _queue_line(draft.queue),
         f'loss = {{ model = "trace", file = {_toml(draft.trace_file)}, block = "{draft.block_pkts} pkts" }}',
         *_reverse_lines(draft.rate, up_ns),
-        *_change_lines(draft, share, outages=True),
+        *_change_lines(draft, first=True),
     ]
     if not draft.relay:
         return lines
@@ -182,8 +198,28 @@ def _link_lines(draft: Draft) -> list[str]:
         *_assumed_lines(draft),
         f'delay = "{format_time(down_ns)}"  # one way; {100 * (1 - RELAY_SHARE):.0f} % of the path by assumption',
         *_reverse_lines(draft.rate, down_ns),
-        *_change_lines(draft, 1 - RELAY_SHARE, outages=False),
+        *_change_lines(draft, first=False),
+        *_side_lines(draft, FAR, "egress", one_way_ns),
     ]
+
+
+def _side_lines(draft: Draft, node: str, name: str, one_way_ns: float) -> list[str]:
+    """The network of an end in which a proxy may stand: short, and never full."""
+    if node not in draft.nodes:
+        return []
+    delay_ns = round(_side_ns(draft, node, one_way_ns))
+    lines = ["[[links]]", f'name = "{name}"', f'delay = "{format_time(delay_ns)}"  # a local network, by assumption']
+    return [*lines, ""] if node == NEAR else ["", *lines]
+
+
+def _side_ns(draft: Draft, node: str, one_way_ns: float) -> float:
+    return min(SIDE_NS, SIDE_SHARE * one_way_ns) if node in draft.nodes else 0.0
+
+
+def _hop_ns(draft: Draft, one_way_ns: float, *, first: bool) -> float:
+    """The delay of the hop before the relay, or of that behind it, out of a one-way delay of the path."""
+    share = (RELAY_SHARE if draft.relay else 1.0) if first else 1 - RELAY_SHARE
+    return share * one_way_ns - _side_ns(draft, NEAR if first else FAR, one_way_ns)
 
 
 def _flow_lines(draft: Draft) -> list[str]:
@@ -237,14 +273,13 @@ def _application_lines(writes: CapturedWrites | None, first_ns: int) -> list[str
     ]
 
 
-def _proxy_lines(proxies: Sequence[str]) -> list[str]:
-    """The tables of the proxies, where there are any to compare: the relay, or a preset in its place."""
+def _proxy_lines(tables: Sequence[ProxyTable]) -> list[str]:
+    """The tables of the proxies, where there are any to compare."""
     lines = []
-    for name in proxies:
-        if name == "relay":
-            lines += ["[[proxy]]", 'name = "relay"', 'node = "relay"', 'receive_buffer = "200 pkts"', ""]
-        elif name in PRESETS:
-            lines += ["[[proxy]]", f"name = {_toml(name)}", 'node = "relay"', f"preset = {_toml(name)}", ""]
+    for table in tables:
+        why = f"  # {table.why}" if table.why else ""
+        lines += [f"[[proxy]]{why}", f"name = {_toml(table.name)}", f"node = {_toml(table.node)}"]
+        lines += [*(f"{key} = {value}" for key, value in table.keys.items()), ""]
     return lines
 
 
@@ -305,8 +340,8 @@ def _assumed_lines(draft: Draft) -> list[str]:
     return [*lines, f'queue = "{queue_pkts} pkts"  # assumed']
 
 
-def _change_lines(draft: Draft, share: float, outages: bool) -> list[str]:
-    """The changes of one hop: its share of the delay, the rate, and outages where the losses are."""
+def _change_lines(draft: Draft, *, first: bool) -> list[str]:
+    """The changes of one hop: its share of the delay, the rate, and outages where the losses are, on the first."""
     entries = []
     for change in draft.changes:
         fields = [f'at = "{format_time(change.at_ns)}"']
@@ -314,8 +349,8 @@ def _change_lines(draft: Draft, share: float, outages: bool) -> list[str]:
             fields.append(f'rate = "{format_rate(change.rate_bps)}"')
         if change.round_trip_ns is not None:
             one_way_ns = max(0.0, change.round_trip_ns - _second_hop_ns(draft)) / 2
-            fields.append(f'delay = "{format_time(share * one_way_ns)}"')
-        if outages and change.outage is not None:
+            fields.append(f'delay = "{format_time(_hop_ns(draft, one_way_ns, first=first))}"')
+        if first and change.outage is not None:
             fields.append(f"outage = {'true' if change.outage else 'false'}")
         if len(fields) > 1:
             comment = f"  # {change.note}" if change.note else ""

@@ -109,8 +109,9 @@ def draw(
     open_: Open,
     seed: int,
     for_a_time: Mapping[int, Mapping[str, Any]] = MappingProxyType({}),
+    traced: int = 0,
 ) -> dict[str, Any]:
-    """Return `config`, whose first link is that of the trace, with one draw of all that is open.
+    """Return `config` with one draw of all that is open; link number `traced` is that of the trace.
 
     `for_a_time` has, by the number of a flow, its application if it wrote for a time.
     """
@@ -123,11 +124,12 @@ def draw(
     rate, delay, queue = _rate(open_, rng), _delay(open_, rng), _queue(open_, rng)
     trip_ns = open_.base_rtt.value if open_.base_rtt and open_.base_rtt.value else 0.0
     duration_ns = config["duration_ns"]
-    first, *rest = config["path"]["links"]
+    links = list(config["path"]["links"])
+    bottleneck = links[traced]
     shifts: dict[int, int] = {}
     drawn = {
         way: _broken(
-            _way(first[way], rate, delay, lambda at: _shifted(at, open_.edges, shifts, trip_ns, rng), duration_ns),
+            _way(bottleneck[way], rate, delay, lambda at: _shifted(at, open_.edges, shifts, trip_ns, rng), duration_ns),
             breaks,
             duration_ns,
         )
@@ -136,7 +138,7 @@ def draw(
     forward = {**drawn["forward"], "loss": losses}
     if queue is not None and forward["queue"].get("limit_pkts") == _drafted(open_):
         forward["queue"] = {**forward["queue"], "limit_pkts": queue}
-    link = {**first, "forward": forward, "reverse": drawn["reverse"]}
+    links[traced] = {**bottleneck, "forward": forward, "reverse": drawn["reverse"]}
     # Whether large writes last a time or an amount does not show: each reading has half of the draws.
     timed = bool(rng.random() < 0.5)
     flows = [
@@ -147,24 +149,25 @@ def draw(
         }
         for number, flow in enumerate(config["flows"])
     ]
-    return {**config, "path": {**config["path"], "links": [link, *rest]}, "flows": flows}
+    return {**config, "path": {**config["path"], "links": links}, "flows": flows}
 
 
-def as_captured(config: Mapping[str, Any], open_: Open) -> dict[str, Any]:
-    """Return `config`, whose first link replays the trace, with the breaks of the link at their times, not at the
+def as_captured(config: Mapping[str, Any], open_: Open, traced: int = 0) -> dict[str, Any]:
+    """Return `config`, whose link number `traced` replays the trace, with the breaks of the link at their times, not at the
     packets that they lost: a replay that sends other packets meets them when the captured flow did. Bursts lost data
     only."""
     if not open_.breaks:
         return dict(config)
     breaks = tuple((one, one.end_ns + one.unknown_ns // 2) for one in open_.breaks)
-    first, *rest = config["path"]["links"]
+    links = list(config["path"]["links"])
+    link = links[traced]
     both = tuple(ended for ended in breaks if ended[0].chance > 0)
     ways = {
-        way: _broken(first[way], spans, config["duration_ns"])
-        for way, spans in (("forward", breaks), ("reverse", both))
+        way: _broken(link[way], spans, config["duration_ns"]) for way, spans in (("forward", breaks), ("reverse", both))
     }
-    ways["forward"]["loss"] = {**first["forward"]["loss"], "positions": [int(at) for at in open_.positions]}
-    return {**config, "path": {**config["path"], "links": [{**first, **ways}, *rest]}}
+    ways["forward"]["loss"] = {**link["forward"]["loss"], "positions": [int(at) for at in open_.positions]}
+    links[traced] = {**link, **ways}
+    return {**config, "path": {**config["path"], "links": links}}
 
 
 def _breaks(open_: Open, rng: np.random.Generator) -> tuple[tuple[Ended, ...], Ints]:

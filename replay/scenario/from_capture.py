@@ -14,10 +14,12 @@ from hindflight.channels.trace import Trace
 from hindflight.replay.controllers.base import variant_names
 from hindflight.replay.scenario.captured_application import CapturedWrites, SentData, captured_writes
 from hindflight.replay.scenario.draft import RELAY_SHARE, Draft, OtherFlow, Stack, Value, draft_scenario
-from hindflight.replay.scenario.link_schedule import link_schedule_of
+from hindflight.replay.scenario.link_schedule import LinkSchedule, link_schedule_of
 from hindflight.replay.scenario.loss_trace import default_block_pkts, loss_trace
 from hindflight.replay.scenario.model import check_variant
-from hindflight.toolkit.errors import HindflightError
+from hindflight.replay.scenario.presets import PRESETS
+from hindflight.replay.scenario.proposals import AUTO, PathFacts, propose
+from hindflight.toolkit.errors import HindflightError, ScenarioError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,7 +30,8 @@ class CapturedSender:
     """The captured flow that a draft replays: its row of `flows`, the direction of its data, its sender's parameters,
     what was sent, and where it is: flow `flow_id` of the workspace, `number` as the user gives it, `place` among the
     flows of its input. `variant` is its congestion control as its packets show it, "auto" where they do not, with the
-    probability of each candidate. `proxy_signs` is the evidence of a proxy on the captured path, by its kind."""
+    probability of each candidate. `proxy_signs` is the evidence of a proxy on the captured path, by its kind,
+    `receiver_share` the share of the time in which the receiver's window limited the sender."""
 
     flow_id: int
     number: int
@@ -43,26 +46,34 @@ class CapturedSender:
     probability: float | None = None
     candidates: Mapping[str, float] = field(default_factory=dict)
     proxy_signs: Mapping[str, str] = field(default_factory=dict)
+    receiver_share: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What a person may choose of a drafted scenario; the rest comes from the capture."""
+    """What a person may choose of a drafted scenario; the rest comes from the capture, and with AUTO the proxies do."""
 
     variants: tuple[str, ...] = ("newreno", "cubic")
-    proxies: tuple[str, ...] = ("none", "relay")
+    proxies: tuple[str, ...] = (AUTO,)
     seeds: int = 20
     captured_variant: str = "auto"
 
 
 def check_choice(choice: Choice) -> None:
-    """Refuse an unknown variant on the command line, with the most similar name. ScenarioError."""
+    """Refuse an unknown variant on the command line, with the most similar name, and what a capture cannot have.
+    ScenarioError."""
 
     known = variant_names()
     for name in choice.variants:
         check_variant("--variants", name, known)
     if choice.captured_variant != "auto":
         check_variant("--captured-variant", choice.captured_variant, known)
+    for name in choice.proxies:
+        if name in PRESETS and PRESETS[name].tunnels:
+            raise ScenarioError(
+                f"--proxy: {name!r} protects a link by its loss model, and a captured link replays its losses",
+                "fit a model to them (hindflight channel fit) and write it into the scenario",
+            )
 
 
 def draft_from_capture(
@@ -90,6 +101,8 @@ def draft_from_capture(
         first = "what held at first; it changed later, see changes"
         round_trip = Value(schedule.round_trip_ns, None, None, first)
         rate = None if schedule.rate_bps is None else Value(schedule.rate_bps, None, None, first)
+    facts = _facts(flow, trace, rate, round_trip, schedule)
+    proxies = _chosen_proxies(choice, facts)
     return draft_scenario(
         Draft(
             name=f"{flow.input_name}, flow {flow.number}",
@@ -110,12 +123,13 @@ def draft_from_capture(
             candidates=flow.candidates if choice.captured_variant == "auto" else {},
             others=[_other(other, start_ns, span[1]) for other in others],
             variants=choice.variants,
-            proxies=choice.proxies,
+            proxies=proxies,
+            facts=facts,
             seeds=choice.seeds,
             changes=schedule.changes,
             unknowns=(
                 *trace.unknowns,
-                *_assumptions(choice, writes),
+                *_assumptions(writes, proxied=proxied),
                 *_proxied_already(flow.proxy_signs, changed=schedule.states > 1),
                 *schedule.unknowns,
             ),
@@ -124,7 +138,8 @@ def draft_from_capture(
 
 
 PROXY_MIDWAY = (
-    "Where a proxy could stand is not in the capture: it is put midway, and all losses and the queue before it."
+    "Where a proxy could stand is not in the capture: one midway has all losses and the queue before it, one in the "
+    "network of an end has them all on its other side."
 )
 NOT_SPLIT = (
     "QUIC, and TCP inside IPsec, cannot be split: if such traffic is to use the path, a proxy does nothing for it."
@@ -140,6 +155,29 @@ WAITED = (
 )
 SYN = 2
 """TCP flag."""
+
+
+def _facts(
+    flow: CapturedSender, trace: Trace, rate: Value | None, round_trip: Value, schedule: LinkSchedule
+) -> PathFacts:
+    """Return what decides where a proxy may help: the maximum of what held over time, and what limited the flow."""
+    rates = [change.rate_bps for change in schedule.changes if change.rate_bps is not None]
+    trips = [change.round_trip_ns for change in schedule.changes if change.round_trip_ns is not None]
+    losses = known_value(trace, "channel_loss_share")
+    return PathFacts(
+        rate_bps=None if rate is None else max([rate.value, *rates]),
+        round_trip_ns=max([round_trip.value, *trips]),
+        packet_bytes=flow.stack.mss_bytes + flow.stack.header_bytes,
+        loss_share=0.0 if losses is None else losses.value,
+        receiver_share=flow.receiver_share,
+        window_bytes=flow.stack.receive_buffer_bytes,
+    )
+
+
+def _chosen_proxies(choice: Choice, facts: PathFacts) -> tuple[str, ...]:
+    """Return the chains of the choice, with the proposals in place of AUTO."""
+    chains = [(propose(facts) if name == AUTO else (name,)) for name in choice.proxies]
+    return tuple(dict.fromkeys(chain for part in chains for chain in part))
 
 
 def _span(flow: CapturedSender) -> tuple[int, int]:
@@ -183,11 +221,10 @@ def _within_queue(stack: Stack, queue: Value | None) -> Stack:
     return replace(stack, flight_pkts=min(stack.flight_pkts, max(1, round(queue.value))))
 
 
-def _assumptions(choice: Choice, writes: CapturedWrites | None) -> tuple[str, ...]:
+def _assumptions(writes: CapturedWrites | None, *, proxied: bool) -> tuple[str, ...]:
     """Say what the draft assumes beyond what the extraction says it does not know."""
     steady = ", and at a constant rate while the network limited the flow" if writes and writes.steady else ""
     application = ALWAYS_DATA if writes is None else WAITED.format(share=100 * writes.wait_share, steady=steady)
-    proxied = any(proxy != "none" for proxy in choice.proxies)
     return (*((PROXY_MIDWAY, NOT_SPLIT) if proxied else ()), application)
 
 

@@ -20,6 +20,7 @@ from hindflight.channels.models.parameters import LONGEST_NS, InputFile
 from hindflight.replay.catalogue import suggest_variant
 from hindflight.replay.scenario.applications import APPLICATIONS, written_at
 from hindflight.replay.scenario.flows import Datagrams, Flow, LegStack, SharingFlow
+from hindflight.replay.scenario.gateways import problems_of_gateways
 from hindflight.replay.scenario.presets import with_presets
 from hindflight.replay.scenario.proxies import Fault, Proxies, Proxy, StackLayers, new_text, problems_of
 from hindflight.replay.scenario.quantities import (
@@ -344,6 +345,13 @@ class Scenario(Part):
             return self.path
         return self.tree.way(flow.sender or self.path[0], flow.receiver or self.path[-1])
 
+    @property
+    def traced_link(self) -> int:
+        """The number of the link whose forward losses are a captured trace: in a draft, the bottleneck. Else the
+        first one."""
+        traced = (number for number, link in enumerate(self.links) if isinstance(link.forward.loss, Trace))
+        return next(traced, 0)
+
     def proxies_of(self, flow: SharingFlow | None = None) -> Proxies:
         """The proxies by name, on the way of a flow; None: of the flow under test."""
         return Proxies(self.proxy, self.way_of(flow))
@@ -353,6 +361,8 @@ class Scenario(Part):
         uses = [(f"compare.proxies[{i}]", self.path, text) for i, text in enumerate(self.compare.proxies)]
         of_flows = [(f"flows[{self.flows.index(flow)}].proxies", self.way_of(flow), flow.proxies) for flow in placed]
         yield from problems_of(self.proxy, self.tree.nodes, (*uses, *of_flows))
+        if not self._grown[1]:
+            yield from problems_of_gateways(self.tree, self.links, self.proxy, self.flows)
 
     def _problems_of_links(self) -> Iterator[str]:
         for i, link in enumerate(self.links):

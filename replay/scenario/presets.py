@@ -32,6 +32,11 @@ class Preset:
         """Whether every proxy of it is alike."""
         return not self.counts
 
+    @property
+    def tunnels(self) -> bool:
+        """Whether it protects the links between two nodes, which may be ends."""
+        return self.boxes[0].get("kind") == "fec"
+
     def text(self) -> str:
         """Return its tables as a scenario writes them, with nodes to be filled in."""
         lines = []
@@ -39,6 +44,8 @@ class Preset:
             name = self.name if len(self.boxes) == 1 else f"{self.name}-{number}"
             lines += ["[[proxy]]", f'name = "{name}"', f'node = "NODE{number}"']
             lines += [f"{key} = {_toml(value)}" for key, value in box.items()]
+            if self.tunnels:
+                lines.append('peer = "NODE2"')
             lines.append("")
         return "\n".join(lines).rstrip()
 
@@ -148,6 +155,14 @@ PRESETS: dict[str, Preset] = {
             (2,),
         ),
         Preset(
+            "fec-tunnel",
+            "block code between two gateways over the lossy link; connections stay whole, all packets share it",
+            "RFC 6363 (framework), RFC 6865 (Reed-Solomon). 18 of 20 packets are not given, chosen because with 1.2 % "
+            "of losses (1500 octets at a BER of 1e-6) 10 % of the rate leaves 0.03 % of losses",
+            ({"kind": "fec", "layer": {"block": 20, "repair": 2}},),
+            (1,),
+        ),
+        Preset(
             "snoop",
             "caches segments, retransmits them and suppresses the duplicate ACKs; the connection stays whole",
             "Balakrishnan, Seshan, Amir and Katz 1995, section 3; cache of 100 packets as in ns-2 (snoop.h)",
@@ -188,14 +203,15 @@ def with_presets(tables: Sequence[Any], path: Sequence[Any], links: object = ())
             guess = did_you_mean(str(name), PRESETS, lead="; ") or f"; allowed: {_names()}"
             raise ValueError(f"proxy: unknown preset {name!r}{guess}")
         preset = PRESETS[name]
+        places = [*path, *_joined(links)] if preset.tunnels else order
         mine = [i for i, table in enumerate(tables) if _names_preset(table) and table["preset"] == name]
         for i in mine:
-            if tables[i].get("node") not in order:
+            if tables[i].get("node") not in places:
                 raise ValueError(f"proxy[{i}]: preset {name!r} needs a node between the ends of the path")
         if preset.counts and len(mine) not in preset.counts:
             wanted = " or ".join(map(str, preset.counts))
             raise ValueError(f"proxy: preset {name!r} is {wanted} proxies on one path; {len(mine)} have it")
-        in_order = sorted(mine, key=lambda i: order.index(tables[i]["node"]))
+        in_order = sorted(mine, key=lambda i: places.index(tables[i]["node"]))
         for i, box in zip(in_order, _boxes(preset), strict=False):
             filled[i] = _over(box, tables[i])
     return filled

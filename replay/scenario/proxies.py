@@ -96,6 +96,8 @@ class Fault(Part):
 
 _KEYS_OF_AGENTS = {"name", "node", "kind", "receive_buffer", "faults"}
 """Keys of a proxy that does not split the connection."""
+_KEYS_OF_GATEWAYS = {"name", "node", "kind", "peer", "layer"}
+"""Keys of two gateways that protect the links between them."""
 
 
 class Proxy(Part):
@@ -104,7 +106,9 @@ class Proxy(Part):
 
     name: Annotated[Name, AfterValidator(_own_name)]
     node: Name
-    kind: Literal["split", "ack_filter", "snoop", "spoofing"] = "split"
+    kind: Literal["split", "ack_filter", "snoop", "spoofing", "arq", "fec"] = "split"
+    peer: Name | None = None
+    layer: dict[str, Any] | None = None
     variant: Name | None = None
     stack: LegStack | None = None
     receive_buffer: Buffer | None = None
@@ -120,6 +124,11 @@ class Proxy(Part):
     idle_timeout: Annotated[Time, Field(gt=0, le=LONGEST_NS)] | None = None
     pending_timeout: Annotated[Time, Field(gt=0, le=LONGEST_NS)] | None = None
     faults: tuple[Fault, ...] = ()
+
+    @property
+    def protects(self) -> bool:
+        """Whether it protects links, and sees no connection."""
+        return self.kind in {"arq", "fec"}
 
     def engine(self) -> dict[str, Any]:
         """Return the engine's configuration but for the variant and the stack."""
@@ -160,6 +169,9 @@ class Proxy(Part):
         if self.kind != "split":
             yield from self._problems_of_agent()
             return
+        for key in ("peer", "layer"):
+            if key in self.model_fields_set:
+                yield f'{key}: is a key of kind = "arq" and "fec"'
         if self.advertise == "sockets":
             own = ("receive_buffer", "send_buffer")
             yield from (
@@ -178,10 +190,13 @@ class Proxy(Part):
 
     def _problems_of_agent(self) -> Iterator[str]:
         allowed = {"name", "node", "kind"} if self.kind == "ack_filter" else _KEYS_OF_AGENTS
+        allowed = _KEYS_OF_GATEWAYS if self.protects else allowed
         for key in type(self).model_fields:
             if key in self.model_fields_set - allowed:
                 yield f'{key}: has no effect with kind = "{self.kind}", which does not split the connection'
-        if self.kind == "ack_filter":
+        if self.protects and self.peer is None:
+            yield 'peer: this key is missing; it is the node of the gateway at the other end, as in peer = "G"'
+        if self.kind == "ack_filter" or self.protects:
             return
         for i, fault in enumerate(self.faults):
             if fault.kind == "corruption":
@@ -229,7 +244,7 @@ class Proxies:
         found = [self._named(name) for name in names]
         by_node: dict[str, Proxy] = {}
         for proxy in found:
-            other = by_node.setdefault(proxy.node, proxy)
+            other = by_node.setdefault(proxy.name if proxy.protects else proxy.node, proxy)
             if other is not proxy or found.count(proxy) > 1:
                 raise ValueError(f"{other.name!r} and {proxy.name!r} are both at node {proxy.node!r}")
         return tuple(sorted(found, key=lambda proxy: self.way.index(proxy.node)))
@@ -249,7 +264,7 @@ class Proxies:
             # The names of an old file are nodes.
             what = "is neither a [[proxy]] nor a node between sender and receiver"
             raise ValueError(f"{name!r} {what}{suggestion(name, tuple(dict.fromkeys((NO_PROXY, *known))))}")
-        if found.node not in inner:
+        if found.node not in (self.way if found.protects else inner):
             allowed = ", ".join(inner) or "there is none"
             raise ValueError(f"{found.node!r} is not a node between its ends; allowed: {allowed}")
         return found
@@ -275,7 +290,9 @@ def problems_of(
         elif proxy.name in nodes and proxy.name != proxy.node:
             yield f"proxy[{i}].name: {proxy.name!r} is a node, and this proxy is at another; choose another name"
         names.append(proxy.name)
-        if proxy.node not in inner:
+        if proxy.peer is not None and proxy.peer not in nodes:
+            yield f"proxy[{i}].peer: {proxy.peer!r} is not a node of the path{suggestion(proxy.peer, nodes)}"
+        if proxy.node not in inner and not (proxy.protects and proxy.node in nodes):
             astray.add(proxy.name)
             yield f"proxy[{i}].node: {_astray(proxy.node, nodes, inner)}"
         yield from (f"proxy[{i}].{line}" for line in proxy.problems())
@@ -286,7 +303,9 @@ def problems_of(
             found = proxies.chain(named) if isinstance(named, str) else proxies.joined(named)
             used.update(proxy.name for proxy in found)
         except ValueError as error:
-            if not astray.intersection((named, *named.split(JOIN)) if isinstance(named, str) else named):
+            mentioned = {named, *named.split(JOIN)} if isinstance(named, str) else set(named)
+            used |= mentioned
+            if not astray & mentioned:
                 yield f"{key}: {error}"
     for i, proxy in enumerate(tables):
         if proxy.name not in used | astray:

@@ -60,9 +60,10 @@ _BASES: dict[str, type[BaseModel]] = {STACK: flows.Stack, "[flow]": flows.Flow}
 
 _OTHER: dict[Any, str] = {
     queues.Limit: 'packets or octets, as "50 pkts" or "64 KiB"',
+    dict[str, Any]: "a table of the keys of the link layer",
     proxies.BufferSize: 'packets or octets, as "50 pkts" or "64 KiB", or { rate, rtt, errors }',
 }
-"""Types that have a reader of their own."""
+"""Types that another module reads."""
 
 
 def scenario_tables() -> list[Table]:

@@ -66,7 +66,9 @@ def test_report_exports_charts_and_csv(hindflight: Command, workspace: Path, tmp
     rows = list(csv.DictReader((tmp_path / "runs.csv").read_text().splitlines()))
     assert {row["purpose"] for row in rows} == {"what_if"}
     assert {row["variant"] for row in rows} >= set(VARIANTS)
-    assert sum(row["variant"] == "cubic" for row in rows) == 2 * (SEEDS + 1), "two placements, the trace and its seeds"
+    assert sum(row["variant"] == "cubic" for row in rows) == 3 * (SEEDS + 1), (
+        "three placements, the trace and its seeds"
+    )
 
 
 def test_invalid_exports_are_refused(hindflight: Command, tmp_path: Path) -> None:

@@ -25,7 +25,8 @@ CAPTURE = FLOW / "snd.pcap.xz"
 @pytest.fixture(scope="module")
 def draft(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("draft")
-    arguments = words("scenario", "init", CAPTURE, "-o", "s.toml", "--seeds", "2", "--variants", "cubic")
+    chosen = ("--seeds", "2", "--variants", "cubic", "--proxy", "none,relay")
+    arguments = words("scenario", "init", CAPTURE, "-o", "s.toml", *chosen)
     ended = subprocess.run(arguments, cwd=folder, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
     return folder
@@ -53,7 +54,9 @@ def test_whatif_writes_scenario_tables_and_report(hindflight: Command, tmp_path:
     assert resampled
     assert all(row["low"] < row["value"] < row["high"] for row in resampled), "each seed draws another channel"
     what_if = [run for run in document["runs"] if run["purpose"] == "what_if"]
-    assert {run["proxy"] for run in what_if} == {"none", "relay"}
+    assert {run["proxy"] for run in what_if} == {"none", "sender-side", "midway"}
+    advice = [row["text"] for row in document["findings"] if row["section"] == "recommendation"]
+    assert advice[0].startswith("Use ")
     assert {run["channel_mode"] for run in what_if} == {"replayed", "resampled"}
     page = (tmp_path / "out" / "report.html").read_text()
     assert "<title>" in page
@@ -172,6 +175,7 @@ def test_invalid_scenario_gives_one_line(
         (["whatif", CAPTURE, "--variants", ","], "--variants is empty"),
         (["whatif", CAPTURE, "--flow", "9"], "snd.pcap.xz has no flow 9 with data"),
         (["whatif", CAPTURE, "--proxy", "moon"], "compare.proxies[0]: 'moon' is neither a [[proxy]] nor a node"),
+        (["whatif", CAPTURE, "--proxy", "fec-tunnel"], "--proxy: 'fec-tunnel' protects a link by its loss model"),
         (["whatif", CAPTURE, "--captured-variant", "renoo"], "--captured-variant: unknown variant 'renoo'"),
         (["whatif", FLOW / "rcv.pcap.xz"], "taken at the receiver"),
         (["channel", "extract", FLOW / "scenario.json"], "is not a capture"),

@@ -255,6 +255,36 @@ fn a_fault_loses_what_was_acknowledged_and_not_delivered_and_the_summary_names_i
     assert!(whole.completed && whole.proxy_lost_bytes == Some(0));
 }
 
+#[test]
+fn a_fault_before_the_flow_starts_finds_no_connection_with_or_without_a_handshake() {
+    for handshake in [true, false] {
+        let run_of = |kind: &str| {
+            let stack = r#""retry_limit": 3, "syn_retry_limit": 3, "min_rto_ns": 200000000"#;
+            let flow = format!(
+                r#""size_bytes": 100000, "start_ns": 1000000000, "stack": {{"handshake": {handshake}, {stack}}}"#
+            );
+            let faults = format!(r#""faults": [{{"at_ns": 500000000, "kind": "{kind}"}}]"#);
+            run(&config(&flow, &faults), 1).expect("valid").flows[0].clone()
+        };
+        for kind in ["restart", "corruption", "move"] {
+            let flow = run_of(kind);
+            assert!(flow.completed && flow.reset_ns.is_none(), "{kind}");
+            assert_eq!(
+                (flow.proxy_lost_bytes, flow.proxy_corrupted_bytes),
+                (Some(0), Some(0)),
+                "{kind}"
+            );
+        }
+        // It never answers: the sender gives up.
+        let failed = run_of("failure");
+        assert_eq!(
+            (failed.delivered_bytes, failed.proxy_lost_bytes),
+            (0, Some(0))
+        );
+        assert!(failed.reset_ns > Some(1_000_000_000), "{handshake}");
+    }
+}
+
 /// The damaged octets of that transfer, and whether it was complete.
 fn damaged(policies: &str) -> (u64, bool) {
     let fault = r#""faults": [{"at_ns": 2000000000, "kind": "corruption"}]"#;

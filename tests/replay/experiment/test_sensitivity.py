@@ -80,7 +80,7 @@ def test_a_report_gets_the_spread_or_why_there_is_none(tmp_path: Path) -> None:
     write_trace(bursts(), tmp_path / "channel.parquet")
     (tmp_path / "a.toml").write_text(TRACED)
     scenario = load_scenario(tmp_path / "a.toml", VARIANTS)
-    rows = table_from_rows("findings", sensitivity_findings(scenario, tmp_path, threads=1)).to_pylist()
+    rows = table_from_rows("findings", sensitivity_findings(scenario, tmp_path, [], VARIANTS, threads=1)).to_pylist()
     found = measure_sensitivity(scenario, tmp_path, threads=1)
     assert {row["section"] for row in rows} == {"sensitivity"}
     numbers = {(row["subject"], row["metric"]): row["value"] for row in rows if row["metric"]}
@@ -90,9 +90,28 @@ def test_a_report_gets_the_spread_or_why_there_is_none(tmp_path: Path) -> None:
     assert f"differ by up to {widest:.0f} %" in rows[0]["text"]
     assert ("does not decide" in rows[0]["text"]) == (not found.same_order())
     write_trace(packets(set(), 100), tmp_path / "channel.parquet")
-    (row,) = sensitivity_findings(scenario, tmp_path, threads=1)
+    (row,) = sensitivity_findings(scenario, tmp_path, [], VARIANTS, threads=1)
     assert row["verdict"] == "unknown"
     assert "nothing to fit" in row["text"]
+
+
+def test_runs_of_the_comparison_are_not_made_again(tmp_path: Path) -> None:
+    write_trace(bursts(), tmp_path / "channel.parquet")
+    (tmp_path / "a.toml").write_text(TRACED)
+    scenario = load_scenario(tmp_path / "a.toml", VARIANTS)
+    labels = {"purpose": "what_if", "role": "under_test", "proxy": "none", "variant": "reno"}
+    first = scenario.compare.first_seed
+    runs = [{**labels, "channel_mode": "replayed", "seed": first, "goodput_bps": 7.0}]
+    runs += [
+        {**labels, "channel_mode": "resampled", "seed": first + i, "goodput_bps": 3.0 + i}
+        for i in range(max(2, scenario.compare.seeds))
+    ]
+    whole = {(row["subject"], row["metric"]): row for row in sensitivity_findings(scenario, tmp_path, [], VARIANTS)}
+    rows = {(row["subject"], row["metric"]): row for row in sensitivity_findings(scenario, tmp_path, runs, VARIANTS)}
+    assert rows["reno", "by_position"]["value"] == 7.0
+    assert rows["reno", "by_resampled"]["value"] == np.mean([run["goodput_bps"] for run in runs[1:]])
+    for key in (("reno", "by_time"), ("reno", "by_model"), ("cubic", "by_position"), ("cubic", "by_resampled")):
+        assert rows[key] == whole[key]
 
 
 def test_spread_and_order_are_worked_out_from_the_outcomes() -> None:

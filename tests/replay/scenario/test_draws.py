@@ -163,6 +163,17 @@ def test_a_break_is_an_outage_of_both_directions_in_every_draw() -> None:
             assert schedule[2]["at_ns"] - schedule[1]["at_ns"] == 40_000_000
 
 
+def test_the_link_of_the_trace_is_the_one_that_is_drawn() -> None:
+    config, open_ = _config(), _open([1], breaks=(), base_rtt=None)
+    access: dict[str, dict[str, Any]] = {
+        way: {"rate_bps": None, "delay_ns": 100_000, "schedule": []} for way in ("forward", "reverse")
+    }
+    behind = {**config, "path": {**config["path"], "links": [access, *config["path"]["links"]]}}
+    first, second = draw(behind, open_, 3, traced=1)["path"]["links"]
+    assert first == access
+    assert second == draw(config, open_, 3)["path"]["links"][0]
+
+
 def _outages(config: dict[str, Any], breaks: tuple[tuple[int, int], ...]) -> list[tuple[int, bool]]:
     open_ = _open([1], breaks=tuple(_break(*span) for span in breaks), base_rtt=None)
     link = draw(config, open_, 1)["path"]["links"][0]

@@ -43,8 +43,14 @@ impl Proxy {
             self.crash = Some(kind);
             return;
         }
-        let begun = self.upstream.is_established() || self.downstream.is_opening();
-        if !begun && kind != FaultKind::Failure {
+        // Without a handshake a connection is established before its flow starts.
+        let begun = now >= self.starts_at
+            && (self.upstream.is_established() || self.downstream.is_opening());
+        if !begun {
+            if kind == FaultKind::Failure {
+                self.crash = Some(kind);
+                self.opens_at = NEVER;
+            }
             return;
         }
         self.occupancy.note(0, now);

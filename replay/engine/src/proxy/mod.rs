@@ -87,6 +87,8 @@ pub struct Proxy {
     next_window_bytes: u64,
     /// When it opens that connection unasked: the one upstream has no handshake, and this one has.
     opens_at: Nanos,
+    /// When its flow starts.
+    starts_at: Nanos,
     /// The SYN that waits for the connection onward.
     held_syn: Option<Segment>,
     /// End of the data that arrived with PSH.
@@ -138,6 +140,7 @@ impl Proxy {
             handshake: config.handshake,
             next_window_bytes,
             opens_at: if unasked { start } else { NEVER },
+            starts_at: start,
             held_syn: None,
             pushed_to: 1,
             forwarded_to: 1,
