@@ -10,13 +10,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from hindflight.replay.experiment.cache_knee import KNEE_SHARE, CacheKnee
-from hindflight.replay.experiment.prediction import FLOOR
+from hindflight.replay.experiment.prediction import FLOORS
 from hindflight.replay.scenario.model import Scenario
 from hindflight.replay.scenario.proposals import PLACES
 from hindflight.replay.scenario.proxies import NO_PROXY, Proxy
 from hindflight.toolkit.schema import run_subject
 
 Rows = Sequence[Mapping[str, Any]]
+
+SAME = FLOORS["steady"]
+"""Goodput within this share of the largest is as good: recordings of one flow differ by as much at least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,15 +157,15 @@ def _certainty(subject: str, findings: Rows, *, checked: bool) -> tuple[str, str
     ways = {way: found for way, found in ways.items() if subject in found}
     if not ways:
         return "unknown", f"How much it depends on the way in which losses are replayed is not known.{reserve}"
-    first = [way for way, found in ways.items() if found[subject] >= (1 - FLOOR) * max(found.values())]
+    first = [way for way, found in ways.items() if found[subject] >= (1 - SAME) * max(found.values())]
     if len(first) == len(ways):
         return (
             "info",
-            f"It is the best of the choices, to {100 * FLOOR:.0f} %, in all {len(ways)} ways of replaying the captured "
+            f"It is the best of the choices, to {100 * SAME:.0f} %, in all {len(ways)} ways of replaying the captured "
             f"losses.{reserve}",
         )
     text = (
-        f"It is the best of the choices, to {100 * FLOOR:.0f} %, in {len(first)} of {len(ways)} ways of replaying the "
+        f"It is the best of the choices, to {100 * SAME:.0f} %, in {len(first)} of {len(ways)} ways of replaying the "
         "captured losses: not sure."
     )
     return "unknown", text + reserve

@@ -153,9 +153,11 @@ def draw(
 
 
 def as_captured(config: Mapping[str, Any], open_: Open, traced: int = 0) -> dict[str, Any]:
-    """Return `config`, whose link number `traced` replays the trace, with the breaks of the link at their times, not at the
-    packets that they lost: a replay that sends other packets meets them when the captured flow did. Bursts lost data
-    only."""
+    """Return `config`, whose link number `traced` replays the trace, with the breaks of the link at their times.
+
+    They are not at the packets that they lost: a replay that sends other packets meets them when the captured flow did.
+    Bursts lost data only.
+    """
     if not open_.breaks:
         return dict(config)
     breaks = tuple((one, one.end_ns + one.unknown_ns // 2) for one in open_.breaks)
