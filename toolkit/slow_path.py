@@ -10,12 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from threading import Lock
 from typing import Any
 
 _IPV4, _IPV6 = 4, 6
 _IPV4_HEADER_BYTES, _IPV6_HEADER_BYTES = 20, 40
-_WITHOUT_IP = frozenset({18})
-"""Link types that dpkt knows and that hold no IP packets: PFSYNC."""
+_WITHOUT_IP = frozenset({18, 187, 201, 251, 254, 256})
+"""Link types that dpkt or Scapy knows without a way to IP packets: PFSYNC, and those of Bluetooth."""
+
+_SETTING = Lock()
+"""Scapy's settings are those of the process."""
 
 
 def knows(link_number: int) -> bool:
@@ -57,7 +61,7 @@ def _scapy_layer(link_number: int) -> Any:
     from scapy.config import conf
     from scapy.layers import all as _layers  # noqa: F401 -- registers their link types
 
-    return conf.l2types.num2layer.get(link_number)
+    return None if link_number in _WITHOUT_IP else conf.l2types.num2layer.get(link_number)
 
 
 def _found_by_scapy(layer: Any, frame: bytes) -> bytes | None:
@@ -65,7 +69,7 @@ def _found_by_scapy(layer: Any, frame: bytes) -> bytes | None:
     from scapy.layers.inet6 import IPv6
 
     try:
-        with _six_lowpan():
+        with _SETTING, _six_lowpan():
             found: Any = layer(frame)
             while found and not isinstance(found, IP | IPv6):
                 found = found.payload

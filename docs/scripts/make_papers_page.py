@@ -87,7 +87,7 @@ A reading that was *chosen after the first runs* is one of about 450 that were t
 combinations of queue, buffers, slow start, breaks and measures of hybrid-handover, and was kept because it moves a
 verdict. It shows what could explain a claim, not what does.
 
-Two rules of judging were mended after the first full runs, for all claims alike. An interval that was narrow and lay
+Two rules of judging were changed after the first full runs, for all claims alike. An interval that was narrow and lay
 across a bound ended the runs long before the 1000 that are allowed: now it takes more. The spread of means that are to
 be alike ("no significant difference can be observed", "quite identical") had 1 as its lower bound, which only its own
 symmetric interval could miss: now it has none.

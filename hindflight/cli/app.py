@@ -86,5 +86,7 @@ def main(arguments: list[str]) -> int:
 
 def needed(words: Sequence[str]) -> Sequence[str]:
     """Return the commands that the command line `words` can reach: to build all of them takes longer than most run."""
-    named = next((word for word in words if not word.startswith("-")), None)
-    return (named,) if named in COMMANDS else COMMANDS
+    at = next((i for i, word in enumerate(words) if not word.startswith("-")), len(words))
+    if at == len(words) or words[at] not in COMMANDS or not {"-h", "--help"}.isdisjoint(words[:at]):
+        return COMMANDS
+    return (words[at],)

@@ -51,7 +51,7 @@ def compare(
         raise typer.Exit(result.exit_code)
     print_fitting(_COLUMNS, [_row(change) for change in result.changes], wide)
     paragraph(
-        "flight: by blocks of 10 round trips, at least 2 where it is short; others: runs by seed, paired if the seeds "
+        "flight: blocks of 10 round trips, in a short flight of 2 at least; others: runs by seed, paired if the seeds "
         "agree."
     )
     for missing in result.missing:

@@ -63,8 +63,11 @@ def cache_knee(
 
 
 def _cache(proxy: Proxy) -> BufferSize | None:
-    """Return the size of the cache of a proxy; None if it has none, or grows as the sockets of a host do."""
-    return None if proxy.kind == "split" and proxy.advertise == "sockets" else proxy.receive_buffer
+    """Return the size of the cache of a proxy; None if it has none, has a send buffer as well, or grows as the sockets
+    of a host do."""
+    if proxy.send_buffer is not None or (proxy.kind == "split" and proxy.advertise == "sockets"):
+        return None
+    return proxy.receive_buffer
 
 
 def _with_caches(scenario: Scenario, share: float, packet_bytes: int) -> Scenario:

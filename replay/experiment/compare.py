@@ -13,6 +13,7 @@ from statistics import fmean, median, stdev
 from typing import Any
 
 from hindflight.replay.experiment.prediction import Circumstance, distance, predict
+from hindflight.replay.scenario.proxies import NO_PROXY
 from hindflight.toolkit.schema import run_subject
 from hindflight.toolkit.units import counted, format_rate
 
@@ -96,7 +97,7 @@ def compare_runs(runs: list[Run], reference: Key, forecast: Forecast | None = No
             replayed[key] = run
         else:
             seeded[key][run["seed"]] = run
-    if forecast is not None and reference in seeded:
+    if forecast is not None and reference in seeded and reference[1] == NO_PROXY:
         forecast = _with_draws(forecast, [_goodput(run, forecast) for run in seeded[reference].values()])
     findings: list[dict[str, Any]] = []
     for key in dict.fromkeys([*replayed, *seeded]):
@@ -144,8 +145,8 @@ def _forecast(key: Key, goodputs: list[float], forecast: Forecast | None) -> lis
     text = (
         f"{run_subject(*key)}: one flight would show {format_rate(predicted.value)}, with 95 % probability "
         f"{format_rate(predicted.low)} to {format_rate(predicted.high)}. What the capture leaves open changes it by "
-        f"{100 * predicted.drawn:.1f} % (standard deviation), replays of the captured variant are off by "
-        f"{100 * predicted.misfit:.1f} %, the engine and another flight by {100 * predicted.floor:.0f} %; half the "
+        f"{100 * predicted.drawn:.1f} % (standard deviation), the better of two replays of the captured variant is off "
+        f"by {100 * predicted.misfit:.1f} %, the engine and another flight by {100 * predicted.floor:.0f} %; half the "
         f"interval is {predicted.factor:.1f} times all of them together, by recorded flights ({forecast.circumstance})."
     )
     if forecast.bounded:

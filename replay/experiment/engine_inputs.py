@@ -78,8 +78,13 @@ def trace_files(scenario: Scenario) -> list[tuple[str, Trace]]:
     return found
 
 
-def engine_config(scenario: Scenario, job: Job, traces: Mapping[str, LossTrace]) -> dict[str, Any]:
-    """Return the engine's configuration for one job; `traces` holds the contents of each trace file by name."""
+def engine_config(
+    scenario: Scenario, job: Job, traces: Mapping[str, LossTrace], *, timed_breaks: bool = True
+) -> dict[str, Any]:
+    """Return the engine's configuration for one job; `traces` holds the contents of each trace file by name.
+
+    With `timed_breaks`, a captured channel as captured has the breaks of its link at their times.
+    """
     chain = scenario.proxies_of().chain(job.proxy)
     protected = protect(scenario.tree, scenario.links, [proxy for proxy in chain if proxy.protects])
     scenario = scenario.model_copy(update={"links": protected.links})
@@ -118,7 +123,7 @@ def engine_config(scenario: Scenario, job: Job, traces: Mapping[str, LossTrace])
         return config
     if job.mode == "resampled":
         return draw(config, open_, job.seed, _for_a_time(scenario), scenario.traced_link)
-    return as_captured(config, open_, scenario.traced_link)
+    return as_captured(config, open_, scenario.traced_link) if timed_breaks else config
 
 
 def _share_rate(link: dict[str, Any], way: str, share: float) -> None:

@@ -122,7 +122,8 @@ def measure_sensitivity(
             if made is not None:
                 found.setdefault((variant, proxy, way), []).append(made)
                 continue
-            config = engine_config(scenario, Job(variant, proxy, "what_if", mode, seed, False), losses)
+            job = Job(variant, proxy, "what_if", mode, seed, False)
+            config = engine_config(scenario, job, losses, timed_breaks=way == "position")
             if way in {"time", "model"}:
                 _replace(config, scenario, timed if way == "time" else modelled)
             plan.append((variant, proxy, way))

@@ -132,6 +132,7 @@ def draw(
             _way(bottleneck[way], rate, delay, lambda at: _shifted(at, open_.edges, shifts, trip_ns, rng), duration_ns),
             breaks,
             duration_ns,
+            tuple(one for one, _ in breaks),
         )
         for way in ("forward", "reverse")
     }
@@ -165,7 +166,8 @@ def as_captured(config: Mapping[str, Any], open_: Open, traced: int = 0) -> dict
     link = links[traced]
     both = tuple(ended for ended in breaks if ended[0].chance > 0)
     ways = {
-        way: _broken(link[way], spans, config["duration_ns"]) for way, spans in (("forward", breaks), ("reverse", both))
+        way: _broken(link[way], spans, config["duration_ns"], open_.breaks)
+        for way, spans in (("forward", breaks), ("reverse", both))
     }
     ways["forward"]["loss"] = {**link["forward"]["loss"], "positions": [int(at) for at in open_.positions]}
     links[traced] = {**link, **ways}
@@ -199,15 +201,17 @@ def _losses(bursts: Ints, packets: int, rng: np.random.Generator) -> list[int]:
     return sorted({int(position) for position in lost if position < length})
 
 
-def _broken(way: Mapping[str, Any], breaks: tuple[Ended, ...], duration_ns: int) -> dict[str, Any]:
+def _broken(
+    way: Mapping[str, Any], breaks: tuple[Ended, ...], duration_ns: int, around: tuple[Break, ...]
+) -> dict[str, Any]:
     """Return one direction of a link with its breaks as outages, one with each outage that they overlap.
 
-    A change that is first seen after a break happened in it, at a time that nothing shows: at its beginning, as with an
-    outage.
+    A change that is first seen after a break of those `around` happened in it, at a time that nothing shows: at its
+    beginning, as with an outage.
     """
     none = {"rate_bps": None, "delay_ns": None, "hold": None}
     spans = [(max(0, one.begin_ns), min(end, duration_ns - 1)) for one, end in breaks if one.begin_ns < duration_ns - 1]
-    if not spans:
+    if not spans and not around:
         return dict(way)
     others = []
     since: int | None = None
@@ -218,7 +222,7 @@ def _broken(way: Mapping[str, Any], breaks: tuple[Ended, ...], duration_ns: int)
             spans.append((since, change["at_ns"]))
             since = None
         if any(value is not None for key, value in change.items() if key not in ("at_ns", "outage")):
-            within = [one.begin_ns for one, _ in breaks if one.begin_ns <= change["at_ns"] <= one.seen_ns]
+            within = [one.begin_ns for one in around if one.begin_ns <= change["at_ns"] <= one.seen_ns]
             others.append({**change, "outage": None, "at_ns": max(0, min([change["at_ns"], *within]))})
     if since is not None:
         spans.append((since, duration_ns))
@@ -280,7 +284,8 @@ def _queue(open_: Open, rng: np.random.Generator) -> int | None:
         return round(low * math.exp(math.log(ratio) * rng.random()))
     if queue.low is None or queue.high is None:
         return None
-    return max(1, round(queue.value + (queue.high - queue.low) / (2 * 1.96) * float(rng.standard_normal())))
+    # The limit lies between a queue that took a packet and one that did not, and nothing says where.
+    return max(1, round(queue.low + (queue.high - queue.low) * float(rng.random())))
 
 
 def _shifted(

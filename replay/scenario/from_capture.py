@@ -19,6 +19,7 @@ from hindflight.replay.scenario.loss_trace import default_block_pkts, loss_trace
 from hindflight.replay.scenario.model import check_variant
 from hindflight.replay.scenario.presets import PRESETS
 from hindflight.replay.scenario.proposals import AUTO, PathFacts, propose
+from hindflight.replay.scenario.proxies import JOIN
 from hindflight.toolkit.errors import HindflightError, ScenarioError
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def check_choice(choice: Choice) -> None:
     if choice.captured_variant != "auto":
         check_variant("--captured-variant", choice.captured_variant, known)
     for name in choice.proxies:
-        if name in PRESETS and PRESETS[name].tunnels:
+        if any(part in PRESETS and PRESETS[part].tunnels for part in name.split(JOIN)):
             raise ScenarioError(
                 f"--proxy: {name!r} protects a link by its loss model, and a captured link replays its losses",
                 "fit a model to them (hindflight channel fit) and write it into the scenario",

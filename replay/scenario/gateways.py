@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from pydantic import ValidationError
@@ -49,8 +49,7 @@ def protect(tree: Tree, given: Sequence[Link], gateways: Sequence[Proxy]) -> Pro
     shares: dict[Step, float] = {}
     for gateway in gateways:
         steps = _steps(tree, links, gateway)
-        lossy = [(number, way) for number, way in steps if _loses(links[number], way)]
-        for number, way in lossy:
+        for number, way in _lossy(tree, links, gateway):
             links[number] = _under(links[number], way, gateway)
         if gateway.kind == "fec":
             for step in steps:
@@ -65,15 +64,35 @@ def code_rate(gateway: Proxy) -> float:
 
 
 def problems_of_gateways(
-    tree: Tree, links: Sequence[Link], tables: Sequence[Proxy], flows: Sequence[SharingFlow]
+    tree: Tree,
+    links: Sequence[Link],
+    tables: Sequence[Proxy],
+    flows: Sequence[SharingFlow],
+    chains: Sequence[Sequence[Proxy]],
 ) -> Iterator[str]:
-    """Yield what is wrong with the gateways among the `[[proxy]]` tables of a scenario, each with its key path."""
+    """Yield what is wrong with the gateways among the `[[proxy]]` tables of a scenario, each with its key path.
+
+    `chains` are those of compare.proxies.
+    """
     for i, gateway in enumerate(tables):
         if not gateway.protects or not {gateway.node, gateway.peer} <= set(tree.nodes):
             continue
         yield from (f"proxy[{i}].{line}" for line in _problems(tree, links, gateway))
         if any(gateway.name in flow.proxies for flow in flows):
             yield f"proxy[{i}]: {gateway.name!r} protects links, which all flows share; name it in compare.proxies only"
+    for i, chain in enumerate(chains):
+        gateways = [one for one in chain if one.protects and {one.node, one.peer} <= set(tree.nodes)]
+        for one, other in combinations(gateways, 2):
+            both = set(_lossy(tree, links, one)) & set(_lossy(tree, links, other))
+            for number, _ in sorted(both):
+                yield (
+                    f"compare.proxies[{i}]: {one.name!r} and {other.name!r} both protect link {links[number].name!r}; "
+                    "it takes one of them"
+                )
+
+
+def _lossy(tree: Tree, links: Sequence[Link], gateway: Proxy) -> list[Step]:
+    return [(number, way) for number, way in _steps(tree, links, gateway) if _loses(links[number], way)]
 
 
 def _problems(tree: Tree, links: Sequence[Link], gateway: Proxy) -> Iterator[str]:
@@ -82,7 +101,7 @@ def _problems(tree: Tree, links: Sequence[Link], gateway: Proxy) -> Iterator[str
         yield f"peer: {gateway.peer!r} is the node of this gateway"
         return
     between = f"between {gateway.node!r} and {gateway.peer!r}"
-    lossy = [(number, way) for number, way in steps if _loses(links[number], way)]
+    lossy = _lossy(tree, links, gateway)
     if not lossy:
         yield f"peer: no link {between} loses packets, so there is nothing to protect"
     if gateway.kind == "fec" and len(lossy) > 1:
@@ -97,6 +116,8 @@ def _problems(tree: Tree, links: Sequence[Link], gateway: Proxy) -> Iterator[str
             gateway.kind == "fec" and _direction(link, way).rate is None and "packet_time" not in (gateway.layer or {})
         ):
             yield f"layer.packet_time: this key is missing; link {link.name!r} has no rate that gives it"
+        if gateway.kind == "arq" and link.channel is not None and "try_time" not in (gateway.layer or {}):
+            yield f"layer.try_time: this key is missing; the delay of link {link.name!r} is that of its channel"
         try:
             _layer(gateway, link, way)
         except ValidationError as error:

@@ -23,6 +23,7 @@ def test_every_module_registers_the_command_of_its_name() -> None:
         (["flows", "query"], ("flows",)),
         (["--debug", "channel", "synth", "--help"], ("channel",)),
         (["--help"], COMMANDS),
+        (["-h", "whatif"], COMMANDS),
         ([], COMMANDS),
         (["flowz"], COMMANDS),
         (["flowz", "flows"], COMMANDS),

@@ -69,5 +69,6 @@ def test_damaged_frames_hold_no_packet() -> None:
 
 def test_what_neither_knows_is_refused(tmp_path: Path) -> None:
     assert not knows(143)
+    assert not knows(187)
     with pytest.raises(CaptureError, match=r"has link type 143 \(DOCSIS\), which is not supported"):
         load_capture(capture_of(tmp_path, 143, b"abc"))

@@ -305,10 +305,7 @@ impl Reason {
             ),
             Self::NoSack => write!(f, "without SACK, no ACK shows whether it arrived"),
             Self::CaptureEnds => write!(f, "the capture ends before an ACK shows its fate"),
-            Self::MissingId => write!(
-                f,
-                "lost before the capture point: its IPv4 ID is missing, and there is no other hole"
-            ),
+            Self::MissingId => write!(f, "lost before the capture point: its IPv4 ID is missing"),
             Self::RepairedLate { after_ns, rtt_ns } => write!(
                 f,
                 "lost before the capture point: the hole was filled {} after it was seen, RTT {}",

@@ -42,6 +42,10 @@ impl Sender {
             self.progress.last_new_ns = sent.transmission.t_ns;
             return false;
         }
+        if self.missing.unexplained() == 0 {
+            self.progress.last_new_ns = sent.transmission.t_ns;
+            return false;
+        }
         let holes = self.board.has_other_gap(sent.start, sent.end);
         let sent_before = if self.sack_in_use {
             self.was_at_end(sent, holes)
@@ -74,9 +78,6 @@ impl Sender {
     }
 
     fn was_at_end_without_sack(&mut self, sent: &Sent) -> bool {
-        if self.missing.unexplained() == 0 {
-            return false;
-        }
         // The missing packet may also be one of many spurious retransmissions, unless a timeout follows.
         let silent = sent.transmission.t_ns - self.last_send_ns >= self.path_srtt_ns();
         if silent && self.missing.recent() > 0 {

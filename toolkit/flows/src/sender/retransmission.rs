@@ -195,7 +195,15 @@ impl Sender {
         if let Some(until_ns) = self.uninformed_until_ns(now, gap) {
             // The sender did not know of the hole, so only timeouts can have repeated it.
             let repeated = timeouts(now - until_ns - srtt_ns, rto_ns).saturating_sub(1);
-            return (repeated.min(most), rto_ns, Reason::MissingId);
+            let reason = if missing.is_some() {
+                Reason::MissingId
+            } else {
+                Reason::RepairedLate {
+                    after_ns: now - until_ns,
+                    rtt_ns: srtt_ns,
+                }
+            };
+            return (repeated.min(most), rto_ns, reason);
         }
         if let Some(passed) = passed {
             let record = passed.passed_by;

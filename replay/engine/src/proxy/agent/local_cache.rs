@@ -15,6 +15,9 @@ const INITIAL_TIMEOUT: Nanos = SECOND;
 /// RFC 6298 §2.5.
 const MAX_TIMEOUT: Nanos = 60 * SECOND;
 
+/// RFC 9293 §3.8.3: the least time after which a host gives up.
+const R2: Nanos = 100 * SECOND;
+
 /// A segment that is kept.
 #[derive(Clone, Copy, Debug)]
 pub struct Cached {
@@ -37,6 +40,8 @@ pub struct LocalCache {
     backoff: u32,
     /// When the timer of the oldest segment was set.
     armed_at: Nanos,
+    /// When a segment was acknowledged, or came into the empty cache.
+    progress_at: Nanos,
 }
 
 impl LocalCache {
@@ -49,6 +54,7 @@ impl LocalCache {
             srtt: None,
             backoff: 0,
             armed_at: 0,
+            progress_at: 0,
         }
     }
 
@@ -101,7 +107,7 @@ impl LocalCache {
             return false;
         }
         if self.segments.is_empty() {
-            self.armed_at = now;
+            (self.armed_at, self.progress_at) = (now, now);
         }
         self.stored_bytes += u64::from(segment.payload_bytes);
         let cached = Cached {
@@ -133,7 +139,7 @@ impl LocalCache {
             self.sample(now - newest.sent_at);
         }
         self.backoff = 0;
-        self.armed_at = now;
+        (self.armed_at, self.progress_at) = (now, now);
     }
 
     /// RFC 6298 §2.2 and §2.3.
@@ -162,6 +168,11 @@ impl LocalCache {
     /// The timer has fired.
     pub fn back_off(&mut self) {
         self.backoff += 1;
+    }
+
+    /// Whether nothing that is kept has been acknowledged for as long as a host tries (R2).
+    pub fn is_hopeless(&self, now: Nanos) -> bool {
+        now - self.progress_at >= R2
     }
 
     /// The oldest segment leaves again now.

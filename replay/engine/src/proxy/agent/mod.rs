@@ -227,6 +227,7 @@ impl Endpoint for AgentNode {
 mod tests {
     use super::*;
     use crate::config::{Profile, StackOverrides};
+    use crate::sim::time::SECOND;
 
     fn agent(keys: &str) -> AgentNode {
         let config: ProxyConfig =
@@ -256,6 +257,18 @@ mod tests {
             agent.receive(&reset, 20);
             assert_eq!(agent.next_deadline(), NEVER, "{kind}");
         }
+    }
+
+    #[test]
+    fn snoop_gives_up_what_nothing_acknowledges() {
+        let mut agent = agent(r#""kind": "snoop""#);
+        agent.receive(&data(), 10);
+        let mut last = 0;
+        while agent.next_deadline() < NEVER && last < 1000 * SECOND {
+            last = agent.next_deadline();
+            agent.on_deadline(last);
+        }
+        assert!((100 * SECOND..200 * SECOND).contains(&last), "{last}");
     }
 
     #[test]

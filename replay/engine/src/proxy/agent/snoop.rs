@@ -92,7 +92,13 @@ impl Snoop {
     }
 
     /// The local timeout.
+    ///
+    /// Deviation: the paper has no end. Where a segment is missing that is not here, each retransmission brings a duplicate
+    /// ACK, which may keep the sender's timer from expiring for ever.
     pub fn on_timeout(&mut self, agent: &mut Agent, now: Nanos) {
+        if self.cache.is_hopeless(now) {
+            return self.cache.clear();
+        }
         self.cache.back_off();
         self.retransmit(agent, now);
     }
