@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hindflight.channels.breaks import Break, runs_of
 from hindflight.channels.estimate import Estimate
 from hindflight.channels.trace import Trace
-from hindflight.replay.scenario.breaks import Break, runs_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt

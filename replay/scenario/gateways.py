@@ -116,8 +116,9 @@ def _problems(tree: Tree, links: Sequence[Link], gateway: Proxy) -> Iterator[str
             gateway.kind == "fec" and _direction(link, way).rate is None and "packet_time" not in (gateway.layer or {})
         ):
             yield f"layer.packet_time: this key is missing; link {link.name!r} has no rate that gives it"
-        if gateway.kind == "arq" and link.channel is not None and "try_time" not in (gateway.layer or {}):
-            yield f"layer.try_time: this key is missing; the delay of link {link.name!r} is that of its channel"
+        timed = "try_time" in (gateway.layer or {}) or link.forward.delay + link.backward.delay > 0
+        if gateway.kind == "arq" and link.channel is not None and not timed:
+            yield f"layer.try_time: this key is missing; link {link.name!r} has no delay but that of its channel"
         try:
             _layer(gateway, link, way)
         except ValidationError as error:

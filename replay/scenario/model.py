@@ -362,15 +362,8 @@ class Scenario(Part):
         of_flows = [(f"flows[{self.flows.index(flow)}].proxies", self.way_of(flow), flow.proxies) for flow in placed]
         yield from problems_of(self.proxy, self.tree.nodes, (*uses, *of_flows))
         if not self._grown[1]:
-            chains = [self._chain_or_none(text) for text in self.compare.proxies]
+            chains = self.proxies_of().chains(self.compare.proxies)
             yield from problems_of_gateways(self.tree, self.links, self.proxy, self.flows, chains)
-
-    def _chain_or_none(self, text: str) -> tuple[Proxy, ...]:
-        """The proxies that `text` names; none where it is wrong, which `problems_of` says."""
-        try:
-            return self.proxies_of().chain(text)
-        except ValueError:
-            return ()
 
     def _problems_of_links(self) -> Iterator[str]:
         for i, link in enumerate(self.links):

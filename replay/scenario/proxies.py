@@ -239,6 +239,16 @@ class Proxies:
         names = [text] if self._find(text) else text.split(JOIN)
         return self.joined(names)
 
+    def chains(self, texts: Sequence[str]) -> list[tuple[Proxy, ...]]:
+        """Return the chains that `texts` name; an empty one where a text is wrong, which `problems_of` says."""
+        found = []
+        for text in texts:
+            try:
+                found.append(self.chain(text))
+            except ValueError:
+                found.append(())
+        return found
+
     def joined(self, names: Sequence[str]) -> tuple[Proxy, ...]:
         """Return the proxies of these names, in the order of the way: ValueError with what is wrong."""
         found = [self._named(name) for name in names]

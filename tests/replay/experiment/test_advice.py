@@ -56,7 +56,9 @@ def test_a_proxy_is_recommended_with_its_place_its_variant_and_its_cache() -> No
     )
     first, *_ = recommendation(gains, best, said)
     assert first["verdict"] == "pass"
-    assert first["text"].startswith("Use newreno, split at sender-side (+30 % goodput, 95 % interval +20 to +40 %). ")
+    assert first["text"].startswith(
+        "Use newreno, split at sender-side (+30 % goodput, 95 % interval +20.0 to +40.0 %). "
+    )
     assert first["text"].endswith(said)
 
 

@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from hindflight.channels.breaks import Break
 from hindflight.channels.estimate import Estimate
 from hindflight.channels.trace import Trace
-from hindflight.replay.scenario.breaks import Break
 from hindflight.replay.scenario.draws import REPEATS, Open, as_captured, draw, open_of
 
 SECOND = 1_000_000_000

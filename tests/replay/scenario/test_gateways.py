@@ -193,3 +193,16 @@ def test_the_preset_prints_a_whole_table() -> None:
     assert table == {
         "name": "fec-tunnel", "node": "NODE1", "peer": "NODE2", "kind": "fec", "layer": {"block": 20, "repair": 2}
     }  # fmt: skip
+
+
+def test_one_gateway_protects_a_link() -> None:
+    tables = [{"name": name, "kind": "arq", "node": node, "peer": "h"} for name, node in (("box", "f"), ("near", "g"))]
+    data = {
+        "name": "g", "duration": "60 s", "path": ["a", "f", "g", "h", "b"],
+        "links": [{**LINKS[0], "name": "first"}, *map(dict, LINKS)],
+        "flow": {"profile": "rfc", "size": "1460 B"}, "proxy": tables,
+        "compare": {"variants": ["newreno"], "proxies": ["box", "near", "box+near"], "seeds": 4},
+    }  # fmt: skip
+    with pytest.raises(ScenarioError) as error:
+        parse_scenario(data, "g.toml", ("newreno",))
+    assert "compare.proxies[2]: 'box' and 'near' both protect link 'sky'; it takes one of them" in str(error.value)
