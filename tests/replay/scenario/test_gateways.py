@@ -199,7 +199,7 @@ def test_one_gateway_protects_a_link() -> None:
     tables = [{"name": name, "kind": "arq", "node": node, "peer": "h"} for name, node in (("box", "f"), ("near", "g"))]
     data = {
         "name": "g", "duration": "60 s", "path": ["a", "f", "g", "h", "b"],
-        "links": [{**LINKS[0], "name": "first"}, *map(dict, LINKS)],
+        "links": [{**LINKS[0], "name": "first"}, *(dict(link) for link in LINKS)],
         "flow": {"profile": "rfc", "size": "1460 B"}, "proxy": tables,
         "compare": {"variants": ["newreno"], "proxies": ["box", "near", "box+near"], "seeds": 4},
     }  # fmt: skip
