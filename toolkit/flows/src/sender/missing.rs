@@ -4,11 +4,11 @@
 //! arrive; at the end of a flight they do not, and are repeated as data that seem new. All others were retransmissions of
 //! holes, the oldest first (RFC 6675 §5).
 
+use super::walk::lost_entry;
 use super::{Sender, Sent};
-use crate::cause::mechanism;
 use crate::evidence::Reason;
 use crate::retransmissions::Retransmission;
-use crate::rows::{EventCause, Vantage};
+use crate::rows::Vantage;
 use crate::scoreboard::{Range, Transmission};
 
 /// How far a sender has come with new data and retransmissions.
@@ -98,17 +98,7 @@ impl Sender {
     /// after the hole was seen, or after its last one.
     fn lost_before_new_data(&mut self, sent: &Sent) {
         let latest_ns = sent.transmission.t_ns - self.path_srtt_ns() / 4 * 3;
-        let (cause, reason) = (EventCause::Unknown, Reason::MissingId);
-        let entry = Retransmission {
-            transmission: sent.transmission,
-            seq_start: sent.start,
-            seq_end: sent.end,
-            cause,
-            reason,
-            mechanism: mechanism(cause, reason, self.sack_in_use),
-            primary: true,
-            not_captured: true,
-        };
+        let entry = lost_entry(sent, (sent.start, sent.end), self.sack_in_use);
         let may = |hole: &Range, last: &Transmission| hole.first.t_ns.max(last.t_ns) <= latest_ns;
         let una = self.board.snd_una();
         for above in [self.progress.high_rxt.max(una), una] {

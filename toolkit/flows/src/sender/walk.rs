@@ -67,7 +67,7 @@ impl Sender {
         let mut start = walked;
         while start < walk_end {
             let end = walk_end.min(start + smss);
-            let entry = lost_entry(sent, start, end);
+            let entry = lost_entry(sent, (start, end), false);
             if end <= una {
                 let copy = self.repeated.add(start);
                 events.push(loss::missing_event(&entry, copy, flow));
@@ -95,8 +95,8 @@ impl Sender {
     }
 }
 
-/// A retransmission of `start..end` that was lost just before `sent`.
-fn lost_entry(sent: &Sent, start: i64, end: i64) -> Retransmission {
+/// A retransmission of the octets from `start` to before `end` that was lost just before `sent`.
+pub(super) fn lost_entry(sent: &Sent, (start, end): (i64, i64), sack: bool) -> Retransmission {
     let (cause, reason) = (EventCause::Unknown, Reason::MissingId);
     Retransmission {
         transmission: sent.transmission,
@@ -104,7 +104,7 @@ fn lost_entry(sent: &Sent, start: i64, end: i64) -> Retransmission {
         seq_end: end,
         cause,
         reason,
-        mechanism: mechanism(cause, reason, false),
+        mechanism: mechanism(cause, reason, sack),
         primary: true,
         not_captured: true,
     }
