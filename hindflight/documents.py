@@ -50,7 +50,6 @@ def write_documents(workspaces: Sequence[Workspace], wanted: Wanted) -> list[Pat
     """
     from hindflight.pdf import check_printer, print_page
     from hindflight.reports.document import json_of, markdown_of, page_of, prepare
-    from hindflight.reports.exports import write_figures
     from hindflight.toolkit.files import write_whole
     from hindflight.toolkit.seal import EMPTY_SEAL, sealed
     from hindflight.toolkit.text import name_to_text
@@ -63,6 +62,8 @@ def write_documents(workspaces: Sequence[Workspace], wanted: Wanted) -> list[Pat
     meta, found = _content(workspaces, wanted)
     files: dict[str, Path] = {}
     if wanted.charts is not None:
+        from hindflight.reports.exports import write_figures
+
         files = write_figures(found, wanted.charts, wanted.charts_form, force=wanted.force)
     if form == "md":
         pictures = {key: name_to_text(path.absolute()) for key, path in files.items() if wanted.charts_form != "html"}

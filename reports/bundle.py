@@ -1,34 +1,63 @@
-"""The JavaScript bundle of a report: Vega, Vega-Lite and Vega-Embed in one script, built once per process.
+"""The JavaScript bundle of a report: Vega, Vega-Lite and Vega-Embed in one script, built once per user and version.
 
-The build takes 2 s. A caller that will write a report calls `prepare` early, so that the build runs in the background.
-This module imports nothing heavy.
+The build takes 2 s, so the script is kept in the user's cache folder. A caller that will write a report calls `prepare`
+early, so that a first build runs in the background. This module imports nothing heavy.
 """
 
 from __future__ import annotations
 
+import os
 import threading
+from contextlib import suppress
 from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+
+from hindflight.toolkit.errors import HindflightError
+from hindflight.toolkit.files import write_whole
 
 _LOCK = threading.Lock()
 
 
 def prepare() -> None:
-    """Start to build the bundle in the background and return at once."""
+    """Read or build the bundle in the background and return at once."""
     threading.Thread(target=vega_bundle, name="vega bundle", daemon=True).start()
 
 
 def vega_bundle() -> str:
-    """Return a script that sets `window.vegaEmbed`. The first call takes 2 s, later ones return the same script."""
+    """Return a script that sets `window.vegaEmbed`. The first build takes 2 s; later calls return the same script."""
     with _LOCK:
-        return _build()
+        return _bundle()
 
 
 @cache
+def _bundle() -> str:
+    path = _kept()
+    if path is not None:
+        with suppress(OSError, UnicodeDecodeError):
+            return path.read_text("utf-8")
+    script = _build()
+    if path is not None:
+        with suppress(OSError, HindflightError):  # Without a cache the next report builds it again.
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(path, script)
+    return script
+
+
 def _build() -> str:
     import vl_convert
 
     script: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=vega_lite_version())
     return script
+
+
+def _kept() -> Path | None:
+    """Return where the script is kept (XDG Base Directory Specification); None for a user without a home."""
+    try:
+        folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    except RuntimeError:
+        return None
+    return folder / "hindflight" / f"vega-{vega_lite_version()}-{version('vl-convert-python')}.js"
 
 
 def vega_lite_version() -> str:

@@ -438,19 +438,45 @@ def test_section_keys(tables: Tables) -> None:
     assert keys[2:] == ["self_check", "what_happened", "what_if", "unknown", "how_to_read", "provenance"]
 
 
-def test_bundle_is_built_once_even_if_prepared_early(monkeypatch: pytest.MonkeyPatch) -> None:
-    built: list[str] = []
+@pytest.fixture
+def built(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
+    """The versions of Vega-Lite that a slow stand-in for the build was called with, with an empty cache folder."""
+    versions: list[str] = []
 
     def slow(snippet: str, vl_version: str) -> str:
         time.sleep(0.1)
-        built.append(vl_version)
+        versions.append(vl_version)
         return snippet
 
     monkeypatch.setattr(vl_convert, "javascript_bundle", slow)
-    monkeypatch.setattr(bundle, "_build", cache(bundle._build.__wrapped__))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    new_process(monkeypatch)
+    return versions
+
+
+def new_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forget the bundle, as a new process does."""
+    monkeypatch.setattr(bundle, "_bundle", cache(bundle._bundle.__wrapped__))
+
+
+def test_bundle_is_built_once_even_if_prepared_early(built: list[str]) -> None:
     bundle.prepare()
     assert bundle.vega_bundle() == "window.vegaEmbed = vegaEmbed;"
     assert built == [bundle.vega_lite_version()]
+
+
+def test_bundle_is_kept_for_the_next_process(built: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    bundle.vega_bundle()
+    new_process(monkeypatch)
+    assert bundle.vega_bundle() == "window.vegaEmbed = vegaEmbed;"
+    assert len(built) == 1
+
+
+def test_bundle_needs_no_cache_folder(built: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    assert bundle.vega_bundle() == "window.vegaEmbed = vegaEmbed;"
+    assert len(built) == 1
 
 
 def test_table_of_losses_has_utc_times(tables: Tables, tmp_path: Path) -> None:
