@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hindflight.replay.experiment.prediction import Circumstance
-from hindflight.replay.scenario.applications import Greedy
+from hindflight.replay.scenario.applications import Greedy, Writes
 from hindflight.replay.scenario.draws import UNKNOWN_QUEUE_PKTS
 from hindflight.replay.scenario.flows import USUAL_PACKET_BYTES
 from hindflight.replay.scenario.loss_trace import LossTrace
@@ -19,6 +19,8 @@ def circumstance_of(scenario: Scenario, traces: Mapping[str, LossTrace]) -> Circ
     """Return what the capture shows of its flow."""
     if scenario.flows or scenario.datagrams:
         return "shared"
+    if isinstance(scenario.flow.application, Writes) and scenario.flow.application.until is None:
+        return "application"
     if not isinstance(scenario.flow.application, Greedy) or _receiver_limits(scenario):
         return "limited"
     if any(link.changes for link in scenario.links):

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import copy
+from typing import Any
+
 import pytest
 
+from hindflight.replay.experiment.circumstances import circumstance_of
 from hindflight.replay.experiment.prediction import FACTORS, FLOORS, predict
+from hindflight.replay.scenario.model import parse_scenario
+from tests.replay.losses import lost
+from tests.replay.scenario.test_scenario import GOOD, VARIANTS
 
 
 def test_equal_draws_leave_the_error_that_is_always_there() -> None:
@@ -39,3 +46,21 @@ def test_a_tail_of_slow_draws_widens_the_lower_side_only() -> None:
 
 def test_nothing_is_predicted_where_nothing_was_delivered() -> None:
     assert predict([0.0, 0.0, 1e6], 0.0, "loss") is None
+
+
+@pytest.mark.parametrize(
+    ("application", "expected"),
+    [
+        (None, "loss"),
+        ({"kind": "writes", "at": ["0 s", "2 s"], "sizes": ["100 kB", "200 kB"]}, "application"),
+        ({"kind": "writes", "at": ["0 s"], "sizes": ["100 kB"], "until": ["1 s"]}, "limited"),
+    ],
+)
+def test_only_what_was_written_over_any_path_is_a_limit_by_the_application(
+    application: dict[str, Any] | None, expected: str
+) -> None:
+    flow: dict[str, Any] = {"receive_buffer": "100 MB"}
+    if application is not None:
+        flow["application"] = application
+    scenario = parse_scenario({**copy.deepcopy(GOOD), "flow": flow}, "geo.toml", VARIANTS)
+    assert circumstance_of(scenario, {"channel.parquet": lost((3,), 1000)}) == expected
