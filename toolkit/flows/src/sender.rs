@@ -13,7 +13,7 @@ use crate::cause::CaState;
 use crate::cwnd::CwndEstimator;
 use crate::evidence::{End, Reason};
 use crate::jump::{Arrived, QueuedSegments};
-use crate::loss::{self, FlowDirection, LossDetector, Path};
+use crate::loss::{self, DeliveringAck, FlowDirection, LossDetector, Path};
 use crate::missing::MissingPackets;
 use crate::ordering::SendOrder;
 use crate::passes::Passes;
@@ -350,6 +350,11 @@ impl Sender {
         let (losses, newest) = (&mut self.losses, &mut self.newest_delivered);
         let mut repeated = (self.vantage == Vantage::Receiver).then_some(&mut self.repeated);
         let recent_ns = ack.t_ns - min_age_ns;
+        let delivered_by = DeliveringAck {
+            t_ns: ack.t_ns,
+            record: ack.record,
+            previous_ns: self.last_ack_ns,
+        };
         let segments_n = (ack.seg_ack - before) / self.board.smss_bytes().max(1);
         let mut jump =
             (!ack.sack_in_use).then(|| self.queued.jump(ack.ts_ecr, recent_ns, segments_n));
@@ -399,7 +404,7 @@ impl Sender {
             // RFC 4015 §3.2: the segment that arrived was sent before its first retransmission and before the recovery.
             undo |= echo_precedes(retransmit_ts)
                 && echo_precedes(arrival.first_retransmission.and_then(|first| first.ts_val));
-            losses.on_delivered(range, ack.t_ns, ts_ecr, arrived, wait_ns);
+            losses.on_delivered(range, delivered_by, ts_ecr, arrived, wait_ns);
         };
         let mut delivery = self.board.acknowledge(ack.seg_ack, |arrival| {
             // RFC 7323 §4.3: the ACK echoes the segment that advanced the left edge, so only the first range counts.

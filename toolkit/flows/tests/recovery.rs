@@ -357,6 +357,45 @@ fn with_one_dsack_the_other_retransmission_was_lost() {
 }
 
 #[test]
+fn with_one_dsack_after_a_silence_what_was_sent_before_it_arrived() {
+    let original = run(&after_handshake(
+        "110.00 a>b A 1:1001    ack 1           # arrives, its ACK is lost with the link
+         520.00 a>b A 1:1001    ack 1           # lost
+        1330.00 a>b A 1:1001    ack 1
+        1430.00 b>a A 1 ack 1001 sack 1-1001",
+    ));
+    original.assert_events(
+        "520 loss unknown #5 1:1001
+         520 retransmission spurious #5 1:1001
+         1330 retransmission spurious #6 1:1001
+         1330 rto rto #6 1:1001",
+    );
+    let retransmission = run(&after_handshake(
+        "110.00 a>b A 1:1001    ack 1           # lost
+         111.00 a>b A 1001:2001 ack 1
+         112.00 a>b A 2001:3001 ack 1
+         113.00 a>b A 3001:4001 ack 1
+         211.00 b>a A 1 ack 1 sack 1001-2001
+         212.00 b>a A 1 ack 1 sack 1001-3001
+         213.00 b>a A 1 ack 1 sack 1001-4001
+         213.01 a>b A 1:1001    ack 1           # arrives, its ACK is lost with the link
+         620.00 a>b A 1:1001    ack 1           # lost
+        1430.00 a>b A 1:1001    ack 1
+        1530.00 b>a A 1 ack 4001 sack 1-1001",
+    ));
+    retransmission.assert_events(
+        "110 loss unknown #4 1:1001
+         213.01 retransmission fast #11 1:1001
+         213.01-620 recovery fast #11 1:4001
+         620 loss unknown #12 1:1001
+         620 retransmission spurious #12 1:1001
+         620 rto rto #12 1:1001
+         1430 retransmission spurious #13 1:1001
+         1430 rto rto #13 1:1001",
+    );
+}
+
+#[test]
 fn a_tail_loss_probe_is_not_a_timeout() {
     let lost = run(&after_handshake(
         "110.00 a>b A 1:1001    ack 1
