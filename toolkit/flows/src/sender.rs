@@ -94,6 +94,8 @@ pub struct Sender {
     fin_seq: Option<i64>,
     /// The last sent transmission that was delivered (RFC 8985: RACK.xmit_ts).
     newest_delivered: Transmission,
+    /// Recovery point of the last timeout.
+    timeout_point: i64,
     /// Time of the last restart of the retransmission timer.
     timer_restart_ns: i64,
     /// Time when a segment sent after the oldest outstanding one was delivered.

@@ -205,6 +205,9 @@ fn a_gap_that_is_open_at_the_end_of_the_capture_was_lost() {
     ];
     assert_eq!(losses(&run(&format!("{flow}{later}"))), expected);
     assert_eq!(losses(&run(flow)), [], "it may be reordered");
+    let fin = |t_ms: u32| run(&format!("{flow}\n {t_ms} a>b FA 4501 ack 1"));
+    assert_eq!(losses(&fin(134)), [], "within a quarter of the round trip");
+    assert_eq!(losses(&fin(137)), expected);
     let dup_thresh = "
          110.20 a>b A 4501:5501 ack 1
          110.30 a>b A 5501:6501 ack 1
@@ -252,6 +255,45 @@ fn without_sack_a_lost_repetition_of_what_had_arrived_shows_by_its_id() {
     assert_eq!(
         repeated,
         [3001, 4001, 9001, 10_001, 11_001].map(|start| (Some(start), Some(2), None))
+    );
+}
+
+#[test]
+fn what_was_sent_after_a_timeout_is_not_repeated() {
+    let mut ladder = String::from(
+        "  0.00 a>b S  0 mss 1000 id 1
+           0.05 b>a SA 0 ack 1 mss 1000
+         100.00 a>b A  1 ack 1 id 2
+         110.00 a>b A 1:1001 ack 1 id 3
+         110.01 b>a A 1 ack 1001
+        ",
+    );
+    for number in 2..12 {
+        // 1001:2001 was lost.
+        let (t_ms, start, id) = (110 + number, 1 + number * 1000, 3 + number);
+        let end = start + 1000;
+        writeln!(ladder, "{t_ms}.0 a>b A {start}:{end} ack 1 id {id}").expect("text");
+        writeln!(ladder, "{t_ms}.1 b>a A 1 ack 1001").expect("text");
+    }
+    ladder.push_str(
+        " 520.0 a>b A 1001:2001 ack 1 id 15      # a timeout
+          520.1 b>a A 1 ack 12001
+          620.0 a>b A 12001:13001 ack 1 id 16    # F-RTO
+          620.1 b>a A 1 ack 13001
+          620.2 a>b A 13001:14001 ack 1 id 17
+          620.3 b>a A 1 ack 14001
+          722.0 a>b A 9001:10001 ack 1 id 18
+          722.1 b>a A 1 ack 14001
+          724.0 a>b A 15001:16001 ack 1 id 22    # 10001:12001 is lost, and 14001:15001
+          724.1 b>a A 1 ack 14001",
+    );
+    let repeated: Vec<_> = losses(&run(&ladder))
+        .into_iter()
+        .filter(|row| row.1 != Some(1))
+        .collect();
+    assert_eq!(
+        repeated,
+        [10_001, 11_001].map(|start| (Some(start), Some(2), None))
     );
 }
 

@@ -373,6 +373,7 @@ impl Sender {
                 let may_be_recovery = self.ca_state == CaState::Open && evidence;
                 self.exit_recovery(now, End::BrokenOff, flow, events);
                 self.row.rtos += 1;
+                self.timeout_point = recovery_point;
                 self.ca_state = CaState::Loss {
                     recovery_point,
                     f_rto_acks,
