@@ -106,6 +106,21 @@ fn a_missing_id_shows_a_loss_at_the_end_of_a_flight() {
 }
 
 #[test]
+fn a_reset_shows_what_is_missing_below_it() {
+    let ended = |id: u16| {
+        run(&format!(
+            "{}
+             120.0 a>b RA 12001 ack 1 id {id}       # SND.NXT
+             160.0 a>b R  9001",
+            ten_segments()
+        ))
+    };
+    let expected = [(Some(10_001), Some(1), None), (Some(11_001), Some(1), None)];
+    assert_eq!(losses(&ended(15)), expected);
+    assert_eq!(losses(&ended(14)), [], "one packet cannot be two segments");
+}
+
+#[test]
 fn a_hole_that_is_filled_a_round_trip_late_shows_a_lost_retransmission() {
     let late_with = |ecr: u32, t_ms: f64, id: u16| {
         let flow = ten_segments().replace("b>a A 1 ack 1001\n", "b>a A 1 ack 1001 ts 7/0\n");

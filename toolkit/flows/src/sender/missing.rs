@@ -58,6 +58,16 @@ impl Sender {
         sent_before
     }
 
+    /// Processes a RST. A sender that aborts the connection gives it SND.NXT (RFC 9293 §3.10.5), so that the packets which
+    /// its ID shows to be missing were the octets below.
+    pub fn on_reset(&mut self, seq: i64, transmission: Transmission) {
+        let (nxt, smss) = (self.board.snd_nxt(), self.board.smss_bytes().max(1));
+        let counted = self.vantage == Vantage::Receiver && self.counts_missing();
+        if counted && seq > nxt && i64::from(self.missing.recent()) * smss >= seq - nxt {
+            self.board.open_gap(nxt, seq, transmission);
+        }
+    }
+
     /// The same with SACK. A retransmission that is missing leaves its hole open, and counts when the hole is filled. If
     /// there is none, what is missing since the last new data was new, too.
     fn was_at_end(&mut self, sent: &Sent, holes: bool) -> bool {
