@@ -110,6 +110,8 @@ pub struct LossDetector {
     /// Record of the ACK that shows that the receiver discarded the original transmission of the range that starts at a
     /// position.
     pub discarded: HashMap<i64, u64>,
+    /// The receiver has reported a duplicate (RFC 2883).
+    pub reports_duplicates: bool,
 }
 
 impl LossDetector {
@@ -151,6 +153,7 @@ impl LossDetector {
 
     /// Processes a DSACK block.
     pub fn on_dsack(&mut self, left: i64, right: i64, record: u64, t_ns: i64) {
+        self.reports_duplicates = true;
         let mut at = left;
         while let Some(&number) = self.by_start.get(&at).filter(|_| at < right) {
             let Some(pending) = self.pending.get_mut((number - self.first) as usize) else {

@@ -13,7 +13,7 @@ use crate::cause::CaState;
 use crate::cwnd::CwndEstimator;
 use crate::evidence::{End, Reason};
 use crate::jump::{Arrived, QueuedSegments};
-use crate::loss::{self, DeliveringAck, FlowDirection, LossDetector, Path};
+use crate::loss::{self, FlowDirection, LossDetector, Path};
 use crate::missing::MissingPackets;
 use crate::ordering::SendOrder;
 use crate::passes::Passes;
@@ -340,7 +340,7 @@ impl Sender {
 
     /// Updates the scoreboard with the ACK and its SACK blocks, except a DSACK block.
     fn update_scoreboard(&mut self, ack: &ReceivedAck, dsack: bool) -> Delivery {
-        let before = self.board.snd_una();
+        let (before, delivered_by) = (self.board.snd_una(), self.delivering_ack(ack));
         let wait_ns = self
             .rtt
             .rto_ns()
@@ -352,11 +352,6 @@ impl Sender {
         let (losses, newest) = (&mut self.losses, &mut self.newest_delivered);
         let mut repeated = (self.vantage == Vantage::Receiver).then_some(&mut self.repeated);
         let recent_ns = ack.t_ns - min_age_ns;
-        let delivered_by = DeliveringAck {
-            t_ns: ack.t_ns,
-            record: ack.record,
-            previous_ns: self.last_ack_ns,
-        };
         let segments_n = (ack.seg_ack - before) / self.board.smss_bytes().max(1);
         let mut jump =
             (!ack.sack_in_use).then(|| self.queued.jump(ack.ts_ecr, recent_ns, segments_n));

@@ -1,6 +1,7 @@
 //! The ACK that a sender receives, and one that reports nothing new.
 
 use super::{Sender, is_older};
+use crate::loss::DeliveringAck;
 use crate::rows::{Edges, Vantage};
 use crate::scoreboard::State;
 
@@ -52,9 +53,22 @@ impl ReceivedAck {
 }
 
 impl Sender {
+    /// `ack` as the loss detector uses it.
+    pub(super) fn delivering_ack(&self, ack: &ReceivedAck) -> DeliveringAck {
+        DeliveringAck {
+            t_ns: ack.t_ns,
+            record: ack.record,
+            previous_ns: self.last_ack_ns,
+        }
+    }
+
     /// Processes an ACK that reports nothing new. With SACK, a segment that arrives changes the ACK, or the receiver
     /// discards it because its timestamp is older than that of the segment which moved the left edge of the window last,
     /// and answers (RFC 7323 §5.3, R1). So a retransmission overtook it, on a path that became shorter.
+    ///
+    /// A receiver that does not report duplicates (RFC 2883) answers them with such ACKs, too. The segment that was overtaken
+    /// first is a duplicate of its retransmission, so a receiver that reports them has done so before (Linux also reports
+    /// duplicates that it discards).
     ///
     /// Segments on one path arrive in order, so it is the oldest one that can have arrived now. No update of the window is
     /// smaller than a segment (RFC 9293 §3.8.6.2.2).
@@ -64,7 +78,8 @@ impl Sender {
             .zip(self.snd_wnd_bytes)
             .map(|(new, old)| new - old);
         let updates_window = wider.is_none_or(|bytes| bytes >= self.board.smss_bytes());
-        let possible = ack.pure && ack.sack_in_use && self.vantage == Vantage::Sender;
+        let possible =
+            ack.pure && self.losses.reports_duplicates && self.vantage == Vantage::Sender;
         let (Some(ts_ecr), Some(longest_ns)) = (ack.ts_ecr, self.rtt.max_ns()) else {
             return;
         };
