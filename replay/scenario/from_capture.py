@@ -255,7 +255,7 @@ def stack_of(segments: pa.Table, direction: str, row: Mapping[str, Any]) -> Stac
     acks = segments.filter(pc.invert(ours))
     headers = pc.mode(pc.subtract(data["ip_bytes"], data["payload_bytes"]), 1)[0]["mode"].as_py()
     from_the_start = row["syn"] or row["syn_ack"]
-    # A request acknowledges what came before, as do the first ACKs in mid-flow: it answers the data only if it advances.
+    # A request acknowledges what came before, as do the first ACKs in mid-flow: it answers the data if it advances.
     advances = pc.greater(acks["ack"], pc.min(data["seq"]))
     pure = pc.and_(pc.is_valid(acks["ack"]), pc.equal(acks["payload_bytes"], 0))
     answers = pc.or_(pure, advances) if from_the_start else advances
