@@ -111,7 +111,7 @@ pub struct LossDetector {
     /// position.
     pub discarded: HashMap<i64, u64>,
     /// The receiver has reported a duplicate (RFC 2883).
-    pub reports_duplicates: bool,
+    reports_duplicates: bool,
 }
 
 impl LossDetector {
@@ -185,9 +185,10 @@ impl LossDetector {
     ) {
         while let Some(pending) = self
             .pending
-            .front()
+            .front_mut()
             .filter(|entry| entry.deadline_ns <= now_ns)
         {
+            pending.discarded_by = pending.discarded_by.filter(|_| self.reports_duplicates);
             decide_delivered(pending, log, path, flow, events);
             log.free(pending.range.retransmissions);
             let (start, number) = (pending.range.start, self.first);

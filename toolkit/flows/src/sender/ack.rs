@@ -66,9 +66,8 @@ impl Sender {
     /// discards it because its timestamp is older than that of the segment which moved the left edge of the window last,
     /// and answers (RFC 7323 §5.3, R1). So a retransmission overtook it, on a path that became shorter.
     ///
-    /// A receiver that does not report duplicates (RFC 2883) answers them with such ACKs, too. The segment that was overtaken
-    /// first is a duplicate of its retransmission, so a receiver that reports them has done so before (Linux also reports
-    /// duplicates that it discards).
+    /// A receiver that does not report duplicates (RFC 2883) answers them with such ACKs, too, so the loss detector uses this
+    /// only if the receiver has reported one by the time of the decision. Below RCV.NXT, it reports what was overtaken.
     ///
     /// Segments on one path arrive in order, so it is the oldest one that can have arrived now. No update of the window is
     /// smaller than a segment (RFC 9293 §3.8.6.2.2).
@@ -78,8 +77,7 @@ impl Sender {
             .zip(self.snd_wnd_bytes)
             .map(|(new, old)| new - old);
         let updates_window = wider.is_none_or(|bytes| bytes >= self.board.smss_bytes());
-        let possible =
-            ack.pure && self.losses.reports_duplicates && self.vantage == Vantage::Sender;
+        let possible = ack.pure && ack.sack_in_use && self.vantage == Vantage::Sender;
         let (Some(ts_ecr), Some(longest_ns)) = (ack.ts_ecr, self.rtt.max_ns()) else {
             return;
         };
