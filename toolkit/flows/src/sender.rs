@@ -1,12 +1,13 @@
 //! The state of one direction of a connection as a data sender: scoreboard, RTT, recovery state and counters.
 //!
-//! [`ack`] is the ACK that it receives, [`retransmission`] processes retransmissions, [`missing`] and [`walk`] those lost
-//! before the capture point, and [`cwnd`] feeds the estimator of the congestion window.
+//! [`ack`] is the ACK that it receives, [`retransmission`] processes retransmissions, [`missing`], [`silence`] and [`walk`] those
+//! lost before the capture point, and [`cwnd`] feeds the estimator of the congestion window.
 
 mod ack;
 mod cwnd;
 mod missing;
 mod retransmission;
+mod silence;
 mod walk;
 
 use crate::cause::CaState;
@@ -162,7 +163,9 @@ impl Sender {
             overlap = self.board.overlap(sent.start, sent.end);
         }
         let retransmission = if overlap.repeated_bytes == 0 && overlap.filled_bytes == 0 {
+            let gap_start = self.board.snd_nxt();
             self.board.send_new(sent.start, sent.end, sent.transmission);
+            self.end_account(sent, gap_start, flow, events);
             if probes {
                 self.board.mark_window_probe();
             }

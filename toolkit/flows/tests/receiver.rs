@@ -313,6 +313,37 @@ fn what_was_sent_after_a_timeout_is_not_repeated() {
 }
 
 #[test]
+fn what_is_missing_in_a_silence_besides_the_end_of_the_flight_was_sent_again() {
+    // 10001:13001 is the end of the flight; 9001:10001 arrived, its ACK did not.
+    let with = |ended_ms: u32, id: u16| {
+        let mut ladder = ten_segments();
+        let mut add = |wait_ms: u32, seq: &str, id: u16, ack: &str| {
+            let t_ms = ended_ms + wait_ms;
+            writeln!(ladder, "{t_ms}.0 a>b A {seq} ack 1 id {id}").expect("text");
+            writeln!(ladder, "{t_ms}.1 b>a A 1 ack {ack}").expect("text");
+        };
+        add(0, "9001:10001", id, "10001 sack 9001-10001");
+        add(100, "13001:14001", id + 1, "10001 sack 13001-14001");
+        add(200, "10001:11001", id + 2, "11001 sack 13001-14001");
+        add(201, "11001:12001", id + 3, "12001 sack 13001-14001");
+        add(202, "12001:13001", id + 4, "14001");
+        losses(&run(&ladder))
+    };
+    let first = [10_001, 11_001, 12_001].map(|start| (Some(start), Some(1), None));
+    assert_eq!(with(519, 16), first);
+    let probe = (Some(12_001), Some(2), None);
+    assert_eq!(with(519, 17), [&first[..], &[probe]].concat());
+    assert_eq!(
+        with(519, 18),
+        first,
+        "more than a probe, too soon for a timeout"
+    );
+    let timeout = (Some(9001), Some(2), None);
+    assert_eq!(with(1200, 17), [&[timeout], &first[..]].concat());
+    assert_eq!(with(1200, 18), [&[timeout], &first[..], &[probe]].concat());
+}
+
+#[test]
 fn after_an_outage_each_known_hole_had_been_repeated_in_vain() {
     let outcome = run(&format!(
         "{}
