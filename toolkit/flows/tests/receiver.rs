@@ -315,7 +315,7 @@ fn what_was_sent_after_a_timeout_is_not_repeated() {
 #[test]
 fn what_is_missing_in_a_silence_besides_the_end_of_the_flight_was_sent_again() {
     // 10001:13001 is the end of the flight; 9001:10001 arrived, its ACK did not.
-    let with = |ended_ms: u32, id: u16| {
+    let with_gap = |ended_ms: u32, id: u16, end: u32| {
         let mut ladder = ten_segments();
         let mut add = |wait_ms: u32, seq: &str, id: u16, ack: &str| {
             let t_ms = ended_ms + wait_ms;
@@ -323,12 +323,15 @@ fn what_is_missing_in_a_silence_besides_the_end_of_the_flight_was_sent_again() {
             writeln!(ladder, "{t_ms}.1 b>a A 1 ack {ack}").expect("text");
         };
         add(0, "9001:10001", id, "10001 sack 9001-10001");
-        add(100, "13001:14001", id + 1, "10001 sack 13001-14001");
-        add(200, "10001:11001", id + 2, "11001 sack 13001-14001");
-        add(201, "11001:12001", id + 3, "12001 sack 13001-14001");
-        add(202, "12001:13001", id + 4, "14001");
+        let sack = format!("sack {end}-14001");
+        let (above, last) = (format!("{end}:14001"), format!("12001:{end}"));
+        add(100, &above, id + 1, &format!("10001 {sack}"));
+        add(200, "10001:11001", id + 2, &format!("11001 {sack}"));
+        add(201, "11001:12001", id + 3, &format!("12001 {sack}"));
+        add(202, &last, id + 4, "14001");
         losses(&run(&ladder))
     };
+    let with = |ended_ms, id| with_gap(ended_ms, id, 13_001);
     let first = [10_001, 11_001, 12_001].map(|start| (Some(start), Some(1), None));
     assert_eq!(with(519, 16), first);
     let probe = (Some(12_001), Some(2), None);
@@ -341,6 +344,11 @@ fn what_is_missing_in_a_silence_besides_the_end_of_the_flight_was_sent_again() {
     let timeout = (Some(9001), Some(2), None);
     assert_eq!(with(1200, 17), [&[timeout], &first[..]].concat());
     assert_eq!(with(1200, 18), [&[timeout], &first[..], &[probe]].concat());
+    let short = with_gap(519, 17, 12_501);
+    assert!(
+        short.iter().all(|row| row.1 == Some(1)),
+        "four packets may be four segments"
+    );
 }
 
 #[test]

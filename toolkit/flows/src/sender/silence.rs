@@ -68,7 +68,9 @@ impl Sender {
         let again = i64::from(silence.lost) - gap_segments;
         let (most, probes) = (i64::from(silence.most), i64::from(silence.probed));
         let head = silence.entry;
-        if gap_segments <= 0 || !(1..=most + probes).contains(&again) {
+        // Short segments would make more packets.
+        let whole = (sent.start - gap_start) % smss == 0;
+        if gap_segments <= 0 || !whole || !(1..=most + probes).contains(&again) {
             return;
         }
         let repeated = again.min(most) as u32;
