@@ -255,8 +255,10 @@ def stack_of(segments: pa.Table, direction: str, row: Mapping[str, Any]) -> Stac
     acks = segments.filter(pc.invert(ours))
     headers = pc.mode(pc.subtract(data["ip_bytes"], data["payload_bytes"]), 1)[0]["mode"].as_py()
     from_the_start = row["syn"] or row["syn_ack"]
-    # In mid-flow the first ACKs are about data before the capture.
-    answers = pc.is_valid(acks["ack"]) if from_the_start else pc.greater(acks["ack"], pc.min(data["seq"]))
+    # A request acknowledges what came before, as do the first ACKs in mid-flow: it answers the data if it advances.
+    advances = pc.greater(acks["ack"], pc.min(data["seq"]))
+    pure = pc.and_(pc.is_valid(acks["ack"]), pc.equal(acks["payload_bytes"], 0))
+    answers = pc.or_(pure, advances) if from_the_start else advances
     first_flight = _first_flight_pkts(segments.filter(ours), data["t_ns"], acks.filter(answers)["t_ns"])
     window = pc.max(acks["wnd_bytes"]).as_py()
     options = _handshake_options(segments)

@@ -15,7 +15,7 @@ from hindflight.toolkit.capture import load_capture
 from hindflight.toolkit.errors import HindflightError
 from validation.__main__ import main
 from validation.calibration import calibrate, deviations
-from validation.captures.claims import CauseClaim, LossClaim, WindowClaim, claims_of
+from validation.captures.claims import CauseClaim, LossClaim, WindowClaim, claims_of, when_sent
 from validation.captures.identifiable import is_identifiable, limited_ns, reductions
 from validation.captures.lines import whatif_lines
 from validation.captures.links import stretches_of
@@ -115,6 +115,17 @@ def test_a_loss_at_the_receiver_names_the_copy() -> None:
     assert all(claim.record is None for claim in claims.losses)
     score = score_losses(flow, claims.losses)
     assert score.right > 0.9 * score.cases
+
+
+def test_what_a_packet_shows_at_the_receiver_is_judged_when_it_was_sent() -> None:
+    folder = FIXTURES / "S2-reno"
+    received = load_capture(folder / "rcv.pcap.xz").segments
+    (flow,) = read_truth(folder, load_capture(folder / "snd.pcap.xz").segments, received).flows
+    arrived = [row for row in received.to_pylist() if row["direction"] == "a2b" and row["payload_bytes"]]
+    claims = when_sent(flow, [WindowClaim(row["t_ns"], row["record"], None, None, None) for row in arrived])
+    assert len(claims) == len(arrived)
+    sent_with = {packet.t_ns: packet.ts_val for packet in flow.transmissions}
+    assert [sent_with[claim.t_ns] for claim in claims] == [row["ts_val"] for row in arrived]
 
 
 def test_a_series_holds_until_the_next_value() -> None:

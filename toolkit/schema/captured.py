@@ -253,7 +253,7 @@ FLOWS = Table(
 
 INSTRUMENTS = Table(
     "instruments",
-    "the state of one sender at one time, from a log, a replay, or inferred from a capture (captured elsewhere than at the sender: needs timestamps; the time is that of the segment that shows the state)",
+    "the state of one sender at one time, from a log, a replay, or inferred from a capture (captured elsewhere than at the sender: needs timestamps; the time is that of the segment that shows the state; in a silence, no window is given)",
     (
         RUN,
         FLOW,
@@ -272,14 +272,14 @@ INSTRUMENTS = Table(
             "cwnd_low_bytes",
             "i64",
             "bytes",
-            "Lower limit of the 95 % interval of the congestion window; null unless it is inferred",
+            "Lower limit of the 95 % interval of the congestion window in whole segments; null unless it is inferred",
             nullable=True,
         ),
         Column(
             "cwnd_high_bytes",
             "i64",
             "bytes",
-            "Upper limit of the 95 % interval of the congestion window; null unless it is inferred",
+            "Upper limit of the 95 % interval of the congestion window in whole segments (if the sender counts octets, it may have up to a segment more); null unless it is inferred",
             nullable=True,
         ),
         Column("ssthresh_bytes", "i64", "bytes", "Slow start threshold; null while it is not set", nullable=True),

@@ -39,6 +39,7 @@ class Transmission:
     rto, after_rto or tlp; None for the first copy. `unsettled`: ca_state changed more than once between two polls, so
     that the cause is not judged. `spurious`: an earlier copy had been delivered; `shown`: the sender's capture shows
     it, by DSACK or by the timestamp echoed. `ungraded`: the earlier copies were delivered, but PAWS discarded them.
+    `arrived_ns` is the time in the receiver's capture; of a lost packet, when it would have left the link.
     """
 
     record: int
@@ -191,6 +192,7 @@ def _flow(
     segments, received = (_of_flow(table, link, sport) for table in captures)
     info = {name: column.to_pylist() for name, column in _named(read_csv(folder / described["tcpinfo"]))}
     sent = _transmissions(rows, segments, info, sack)
+    _mark_arrivals(sent, received)
     _mark_discarded(sent, received)
     _judge_spurious(sent)
     _mark_shown(sent, [row for row in segments if row["direction"] == "b2a"])
@@ -281,6 +283,19 @@ def _judge_spurious(sent: _Sent) -> None:
             if packet.retransmitted and earlier:
                 packet.spurious = True
                 packet.ungraded = all(one.discarded for one in earlier)
+
+
+def _mark_arrivals(sent: _Sent, received: list[dict[str, Any]]) -> None:
+    """Take the time of arrival from the receiver's capture: the link's log notes a packet shortly after it has left."""
+    delivered = defaultdict(list)
+    for packet in sorted(sent.all, key=lambda packet: packet.arrived_ns, reverse=True):
+        if packet.fate == "delivered":
+            delivered[packet.seq].append(packet)
+    for one in received:
+        if one["direction"] == "a2b" and one["payload_bytes"]:
+            if not delivered[one["seq"]]:
+                raise LogError("the receiver's capture and the link's log disagree", "record the run again")
+            delivered[one["seq"]].pop().arrived_ns = one["t_ns"]
 
 
 def _mark_discarded(sent: _Sent, received: list[dict[str, Any]]) -> None:

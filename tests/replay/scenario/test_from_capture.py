@@ -53,6 +53,14 @@ def test_a_paced_initial_window_is_one_window() -> None:
     assert stack_of(_table([*paced, _segment(45, "b2a", ack=2897)]), "a2b", ROW).initial_window_pkts == 10
 
 
+def test_a_request_that_crosses_the_first_response_does_not_answer_it() -> None:
+    request = _segment(25, "b2a", payload_bytes=300, ip_bytes=352)
+    rows = [*FLIGHT[:4], request, *(_data(25, number) for number in range(4, 10)), _segment(45, "b2a", ack=2897)]
+    assert stack_of(_table(rows), "a2b", ROW).initial_window_pkts == 10
+    piggybacked = _segment(45, "b2a", ack=2897, payload_bytes=300, ip_bytes=352)
+    assert stack_of(_table([*FLIGHT, piggybacked, _data(45, 10)]), "a2b", ROW).initial_window_pkts == 10
+
+
 def test_in_mid_flow_the_flight_reaches_to_the_first_ack_of_captured_data() -> None:
     rows = [*FLIGHT[:4], _segment(25, "b2a", ack=1), *FLIGHT[4:], _segment(45, "b2a", ack=2897)]
     stack = stack_of(pa.Table.from_pylist(rows), "a2b", {**ROW, "syn": False, "syn_ack": False})

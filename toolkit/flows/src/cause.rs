@@ -8,7 +8,7 @@ use crate::rows::{EventCause, Mechanism};
 const ACK_CLOCK_NS: i64 = 250_000;
 
 /// The reordering window as a fraction of SRTT (RFC 8985 §6.2 uses a quarter of the minimum RTT).
-const REO_WND_DIVISOR: i64 = 4;
+pub const REO_WND_DIVISOR: i64 = 4;
 
 /// DupThresh (RFC 5681 §3.2).
 pub const DUP_THRESH: u32 = 3;

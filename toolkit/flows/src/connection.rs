@@ -159,6 +159,7 @@ impl Connection {
         let seq = self.position(index, segment);
         if has(flags::RST) && !std::mem::replace(&mut self.rst, true) {
             events.push(self.reset_event(direction, segment, seq));
+            self.senders[index].on_reset(seq, transmission(segment));
         }
         if has(flags::SYN) {
             self.on_syn(index, segment);
@@ -295,12 +296,7 @@ impl Connection {
             end,
             payload_bytes: segment.payload_bytes,
             segments_n: note.segments_n,
-            transmission: Transmission {
-                t_ns: segment.t_ns,
-                record: segment.record,
-                ts_val: segment.options.timestamps.map(|pair| pair.0),
-                ip_id: segment.ip_id,
-            },
+            transmission: transmission(segment),
         };
         self.sequences[index].advance(end);
         self.fins[index] |= fin;
@@ -580,5 +576,14 @@ impl Connection {
             handshake_rtt_ns: self.handshake.path_rtt_ns(),
             directions,
         }
+    }
+}
+
+fn transmission(segment: &Segment) -> Transmission {
+    Transmission {
+        t_ns: segment.t_ns,
+        record: segment.record,
+        ts_val: segment.options.timestamps.map(|pair| pair.0),
+        ip_id: segment.ip_id,
     }
 }

@@ -261,6 +261,22 @@ impl CwndEstimator {
         due.then_some(estimate)
     }
 
+    /// From `t_ns` on, nothing shows the window. Returns the last row without an estimate of it.
+    pub fn end_sight(&mut self, t_ns: i64) -> Option<Estimate> {
+        if let Some((_, pipe_bytes)) = self.pipe.last {
+            self.pipe.observe(t_ns, pipe_bytes);
+        }
+        let unknown = Estimate {
+            t_ns,
+            cwnd_bytes: None,
+            app_limited: None,
+            pipe_integral: self.pipe.value,
+            ..self.last_row?
+        };
+        self.last_row = Some(unknown);
+        Some(unknown)
+    }
+
     /// Adds the row of an estimate, and the mean of the pipe until then to the row before it.
     pub fn push_sample(&mut self, row: Sample, pipe_integral: i128) {
         self.end_row(row.t_ns, pipe_integral);

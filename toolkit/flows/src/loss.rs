@@ -3,6 +3,8 @@
 //! The decision is taken some time after the range was delivered, so that it can use a DSACK. The rules are those of
 //! RFC 3522 (Eifel) and RFC 3708 (DSACK).
 
+mod first_arrived;
+
 use std::collections::{HashMap, VecDeque};
 
 use crate::evidence::{Evidence, Reason};
@@ -10,6 +12,7 @@ use crate::jump::Arrived;
 use crate::retransmissions::{Retransmission, Retransmissions};
 use crate::rows::{Direction, Event, EventCause, EventKind};
 use crate::scoreboard::{Range, State, Transmission};
+use first_arrived::{first_arrived, is_unreported};
 
 /// One direction of a connection.
 #[derive(Clone, Copy, Debug)]
@@ -36,11 +39,22 @@ impl FlowDirection {
     }
 }
 
+/// The ACK that shows that a range was delivered.
+#[derive(Clone, Copy, Debug)]
+pub struct DeliveringAck {
+    /// Time.
+    pub t_ns: i64,
+    /// Record.
+    pub record: u64,
+    /// Time of the ACK before it.
+    pub previous_ns: i64,
+}
+
 /// A retransmitted range that was delivered.
 #[derive(Clone, Copy, Debug)]
 struct PendingRange {
     range: Range,
-    delivered_ns: i64,
+    delivered_by: DeliveringAck,
     /// Timestamp echoed by the ACK, if it refers to this range.
     ts_ecr: Option<u32>,
     arrived: Arrived,
@@ -96,6 +110,8 @@ pub struct LossDetector {
     /// Record of the ACK that shows that the receiver discarded the original transmission of the range that starts at a
     /// position.
     pub discarded: HashMap<i64, u64>,
+    /// The receiver has reported a duplicate (RFC 2883).
+    reports_duplicates: bool,
 }
 
 impl LossDetector {
@@ -110,7 +126,7 @@ impl LossDetector {
     pub fn on_delivered(
         &mut self,
         range: &Range,
-        delivered_ns: i64,
+        delivered_by: DeliveringAck,
         ts_ecr: Option<u32>,
         arrived: Arrived,
         wait_ns: i64,
@@ -124,11 +140,11 @@ impl LossDetector {
             .insert(range.start, self.first + self.pending.len() as u64);
         self.pending.push_back(PendingRange {
             range: *range,
-            delivered_ns,
+            delivered_by,
             ts_ecr,
             arrived,
             discarded_by,
-            deadline_ns: delivered_ns.saturating_add(wait_ns),
+            deadline_ns: delivered_by.t_ns.saturating_add(wait_ns),
             dsacks: 0,
             dsack_record: 0,
             dsack_ns: 0,
@@ -137,6 +153,7 @@ impl LossDetector {
 
     /// Processes a DSACK block.
     pub fn on_dsack(&mut self, left: i64, right: i64, record: u64, t_ns: i64) {
+        self.reports_duplicates = true;
         let mut at = left;
         while let Some(&number) = self.by_start.get(&at).filter(|_| at < right) {
             let Some(pending) = self.pending.get_mut((number - self.first) as usize) else {
@@ -168,9 +185,10 @@ impl LossDetector {
     ) {
         while let Some(pending) = self
             .pending
-            .front()
+            .front_mut()
             .filter(|entry| entry.deadline_ns <= now_ns)
         {
+            pending.discarded_by = pending.discarded_by.filter(|_| self.reports_duplicates);
             decide_delivered(pending, log, path, flow, events);
             log.free(pending.range.retransmissions);
             let (start, number) = (pending.range.start, self.first);
@@ -222,68 +240,6 @@ impl<'a> Transmissions<'a> {
     }
 }
 
-/// A transmission that is followed by the ACK within the minimum RTT divided by this did not cause it.
-///
-/// RFC 3708 and RFC 8985 §6.2 use the minimum RTT. The path can become shorter between samples, hence half of it.
-const EARLY_DIVISOR: i64 = 2;
-
-/// The number of the transmission that arrived first, and the proof if it is not the last one.
-fn first_arrived(pending: &PendingRange, all: &Transmissions<'_>, path: Path) -> (usize, Reason) {
-    let (mut arrived, mut proof) = (all.last(), Reason::None);
-    if pending.range.state == State::Delivered {
-        return (0, Reason::AlreadyAcknowledged);
-    }
-    if let Arrived::Before(filled_by) = pending.arrived
-        && !pending.range.first_not_captured
-    {
-        let record = filled_by.record;
-        return (0, Reason::JumpedOver { record });
-    }
-    if let Some(ts_ecr) = pending.ts_ecr {
-        while let Some(ts_val) = (arrived > 0)
-            .then(|| all.transmission(arrived).ts_val)
-            .flatten()
-        {
-            if ts_ecr.wrapping_sub(ts_val) as i32 >= 0 {
-                break;
-            }
-            proof = Reason::EarlierEchoed { ts_ecr, ts_val };
-            arrived -= 1;
-        }
-    }
-    if let Some(min_rtt_ns) = path.min_rtt_ns {
-        let oldest = match pending.arrived {
-            Arrived::Repaired(lost) => lost as usize,
-            _ => 0,
-        };
-        while arrived > oldest {
-            let after_ns = pending.delivered_ns - all.transmission(arrived).t_ns;
-            if after_ns >= min_rtt_ns / EARLY_DIVISOR || pending.is_echoed(all, arrived) {
-                break;
-            }
-            proof = Reason::TooEarly {
-                after_ns,
-                min_rtt_ns,
-            };
-            arrived -= 1;
-        }
-    }
-    if pending.dsacks > 0 {
-        // Without reordering, a duplicate was sent later than the transmission that arrived first.
-        let by_dsack = all.last().saturating_sub(usize::from(pending.dsacks));
-        if by_dsack < arrived {
-            arrived = by_dsack;
-            proof = Reason::Dsack {
-                record: pending.dsack_record,
-            };
-        }
-    }
-    if pending.range.first_not_captured {
-        arrived = arrived.max(1);
-    }
-    (arrived, proof)
-}
-
 fn decide_delivered(
     pending: &PendingRange,
     log: &Retransmissions,
@@ -303,7 +259,7 @@ fn decide_delivered(
     let successful = all.transmission(arrived);
     let retransmitted_as = Reason::RetransmittedAs {
         record: successful.record,
-        after_ns: pending.delivered_ns - successful.t_ns,
+        after_ns: pending.delivered_by.t_ns - successful.t_ns,
     };
     for number in 0..=all.last() {
         let discarded_by = pending.discarded_by.filter(|_| number == 0);
@@ -393,22 +349,6 @@ fn decide_captured(all: &Transmissions<'_>, flow: FlowDirection, events: &mut Ve
             events.push(retransmission_event(entry, Some(spurious), proof, flow));
         }
     }
-}
-
-/// Whether the spurious transmission `number` was lost nevertheless: the receiver reported one duplicate, and a later
-/// transmission must have caused it.
-fn is_unreported(
-    pending: &PendingRange,
-    all: &Transmissions<'_>,
-    arrived: usize,
-    path: Path,
-    number: usize,
-) -> bool {
-    if pending.dsacks != 1 || number <= arrived {
-        return false;
-    }
-    let latest_ns = pending.dsack_ns - path.min_rtt_ns.unwrap_or(0) / EARLY_DIVISOR;
-    (number + 1..=all.last()).any(|later| all.transmission(later).t_ns <= latest_ns)
 }
 
 /// The event of a retransmission.

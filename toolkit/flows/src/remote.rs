@@ -15,6 +15,10 @@ use crate::sender::{ReceivedAck, Sender, Sent};
 /// Maximum number of ACKs that wait for their echo.
 const MAX_ACKS: usize = 1 << 14;
 
+/// After this many round trips without a segment, a timer of the sender has expired (RFC 8985 §7.2: a probe is sent after
+/// two), so that its state has changed, and nothing shows how.
+const SILENT_ROUND_TRIPS: i64 = 2;
+
 /// Maximum number of segments assumed lost between two captured ones.
 const MAX_LOST: i64 = 1 << 12;
 
@@ -24,6 +28,8 @@ pub struct RemoteSender {
     sender: Sender,
     /// ACKs with their timestamps, on their way to the sender.
     acks: VecDeque<(u32, ReceivedAck)>,
+    /// Time of the last segment.
+    last_ns: Option<i64>,
     /// Transmissions so far, those lost before the capture point included.
     transmissions: u64,
 }
@@ -42,6 +48,7 @@ impl RemoteSender {
         Self {
             sender,
             acks: VecDeque::new(),
+            last_ns: None,
             transmissions: 0,
         }
     }
@@ -62,6 +69,7 @@ impl RemoteSender {
     /// Processes a segment that echoes `ts_ecr`.
     pub fn on_data(&mut self, ts_ecr: u32, sent: &Sent, fin: bool, flow: FlowDirection) {
         let now = sent.transmission.t_ns;
+        self.end_silence(now, flow);
         let mut ignored = Vec::new();
         while let Some(&(ts_val, ack)) = self.acks.front() {
             if ts_val.wrapping_sub(ts_ecr) as i32 > 0 {
@@ -73,6 +81,25 @@ impl RemoteSender {
         }
         self.send_lost(sent, flow);
         self.send(sent, fin, flow);
+    }
+
+    /// A segment is captured at `now_ns`. If it ends a silence, the window was not known in it.
+    fn end_silence(&mut self, now_ns: i64, flow: FlowDirection) {
+        let last_ns = self.last_ns.replace(now_ns);
+        let round_trips_ns = self
+            .sender
+            .rtt
+            .srtt_ns()
+            .map(|srtt_ns| SILENT_ROUND_TRIPS * srtt_ns);
+        let (Some(last_ns), Some(shown_ns)) = (last_ns, round_trips_ns) else {
+            return;
+        };
+        if now_ns - last_ns > shown_ns {
+            self.sender
+                .sample_cwnd(flow.flow_id, CwndEstimator::take_due);
+            self.sender
+                .sample_cwnd(flow.flow_id, |cwnd| cwnd.end_sight(last_ns + shown_ns));
+        }
     }
 
     /// The segments between the last captured one and `sent`: they were lost before the capture point.

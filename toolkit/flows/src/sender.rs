@@ -1,12 +1,13 @@
 //! The state of one direction of a connection as a data sender: scoreboard, RTT, recovery state and counters.
 //!
-//! [`ack`] is the ACK that it receives, [`retransmission`] processes retransmissions, [`missing`] and [`walk`] those lost
-//! before the capture point, and [`cwnd`] feeds the estimator of the congestion window.
+//! [`ack`] is the ACK that it receives, [`retransmission`] processes retransmissions, [`missing`], [`silence`] and [`walk`] those
+//! lost before the capture point, and [`cwnd`] feeds the estimator of the congestion window.
 
 mod ack;
 mod cwnd;
 mod missing;
 mod retransmission;
+mod silence;
 mod walk;
 
 use crate::cause::CaState;
@@ -94,6 +95,8 @@ pub struct Sender {
     fin_seq: Option<i64>,
     /// The last sent transmission that was delivered (RFC 8985: RACK.xmit_ts).
     newest_delivered: Transmission,
+    /// Recovery point of the last timeout.
+    timeout_point: i64,
     /// Time of the last restart of the retransmission timer.
     timer_restart_ns: i64,
     /// Time when a segment sent after the oldest outstanding one was delivered.
@@ -160,7 +163,9 @@ impl Sender {
             overlap = self.board.overlap(sent.start, sent.end);
         }
         let retransmission = if overlap.repeated_bytes == 0 && overlap.filled_bytes == 0 {
+            let gap_start = self.board.snd_nxt();
             self.board.send_new(sent.start, sent.end, sent.transmission);
+            self.end_account(sent, gap_start, flow, events);
             if probes {
                 self.board.mark_window_probe();
             }
@@ -338,7 +343,7 @@ impl Sender {
 
     /// Updates the scoreboard with the ACK and its SACK blocks, except a DSACK block.
     fn update_scoreboard(&mut self, ack: &ReceivedAck, dsack: bool) -> Delivery {
-        let before = self.board.snd_una();
+        let (before, delivered_by) = (self.board.snd_una(), self.delivering_ack(ack));
         let wait_ns = self
             .rtt
             .rto_ns()
@@ -399,7 +404,7 @@ impl Sender {
             // RFC 4015 §3.2: the segment that arrived was sent before its first retransmission and before the recovery.
             undo |= echo_precedes(retransmit_ts)
                 && echo_precedes(arrival.first_retransmission.and_then(|first| first.ts_val));
-            losses.on_delivered(range, ack.t_ns, ts_ecr, arrived, wait_ns);
+            losses.on_delivered(range, delivered_by, ts_ecr, arrived, wait_ns);
         };
         let mut delivery = self.board.acknowledge(ack.seg_ack, |arrival| {
             // RFC 7323 §4.3: the ACK echoes the segment that advanced the left edge, so only the first range counts.

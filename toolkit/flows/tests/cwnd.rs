@@ -390,6 +390,26 @@ fn timestamps_show_the_window_at_the_receiver() {
 }
 
 #[test]
+fn in_a_silence_the_window_at_the_receiver_is_unknown() {
+    let link = Link {
+        service_ns: 2_000_000,
+        ssthresh: 40.0,
+        wnd_segments: 500,
+        pace: Pace::Window,
+    };
+    let (mut segments, _) = link.run(4_000_000_000).at_receiver();
+    let (last_ns, silence_ns) = (segments[segments.len() / 2].t_ns, 10 * RTT_NS);
+    for segment in segments.iter_mut().filter(|segment| segment.t_ns > last_ns) {
+        segment.t_ns += silence_ns;
+    }
+    let samples = track(&segments).samples;
+    let known = |t_ns: i64| row_at(&samples, t_ns).expect("a row").cwnd_bytes.is_some();
+    assert!(known(last_ns) && known(last_ns + RTT_NS));
+    assert!(!known(last_ns + silence_ns / 2), "a timer has expired");
+    assert!(known(last_ns + silence_ns + RTT_NS));
+}
+
+#[test]
 fn the_mean_pipe_counts_lost_and_retransmitted_octets() {
     let outcome = support::run(
         "  0.00 a>b S  0 mss 1000 ws 0 sackok

@@ -106,6 +106,21 @@ fn a_missing_id_shows_a_loss_at_the_end_of_a_flight() {
 }
 
 #[test]
+fn a_reset_shows_what_is_missing_below_it() {
+    let ended = |id: u16| {
+        run(&format!(
+            "{}
+             120.0 a>b RA 12001 ack 1 id {id}       # SND.NXT
+             160.0 a>b R  9001",
+            ten_segments()
+        ))
+    };
+    let expected = [(Some(10_001), Some(1), None), (Some(11_001), Some(1), None)];
+    assert_eq!(losses(&ended(15)), expected);
+    assert_eq!(losses(&ended(14)), [], "one packet cannot be two segments");
+}
+
+#[test]
 fn a_hole_that_is_filled_a_round_trip_late_shows_a_lost_retransmission() {
     let late_with = |ecr: u32, t_ms: f64, id: u16| {
         let flow = ten_segments().replace("b>a A 1 ack 1001\n", "b>a A 1 ack 1001 ts 7/0\n");
@@ -205,6 +220,9 @@ fn a_gap_that_is_open_at_the_end_of_the_capture_was_lost() {
     ];
     assert_eq!(losses(&run(&format!("{flow}{later}"))), expected);
     assert_eq!(losses(&run(flow)), [], "it may be reordered");
+    let fin = |t_ms: u32| run(&format!("{flow}\n {t_ms} a>b FA 4501 ack 1"));
+    assert_eq!(losses(&fin(134)), [], "within a quarter of the round trip");
+    assert_eq!(losses(&fin(137)), expected);
     let dup_thresh = "
          110.20 a>b A 4501:5501 ack 1
          110.30 a>b A 5501:6501 ack 1
@@ -252,6 +270,84 @@ fn without_sack_a_lost_repetition_of_what_had_arrived_shows_by_its_id() {
     assert_eq!(
         repeated,
         [3001, 4001, 9001, 10_001, 11_001].map(|start| (Some(start), Some(2), None))
+    );
+}
+
+#[test]
+fn what_was_sent_after_a_timeout_is_not_repeated() {
+    let mut ladder = String::from(
+        "  0.00 a>b S  0 mss 1000 id 1
+           0.05 b>a SA 0 ack 1 mss 1000
+         100.00 a>b A  1 ack 1 id 2
+         110.00 a>b A 1:1001 ack 1 id 3
+         110.01 b>a A 1 ack 1001
+        ",
+    );
+    for number in 2..12 {
+        // 1001:2001 was lost.
+        let (t_ms, start, id) = (110 + number, 1 + number * 1000, 3 + number);
+        let end = start + 1000;
+        writeln!(ladder, "{t_ms}.0 a>b A {start}:{end} ack 1 id {id}").expect("text");
+        writeln!(ladder, "{t_ms}.1 b>a A 1 ack 1001").expect("text");
+    }
+    ladder.push_str(
+        " 520.0 a>b A 1001:2001 ack 1 id 15      # a timeout
+          520.1 b>a A 1 ack 12001
+          620.0 a>b A 12001:13001 ack 1 id 16    # F-RTO
+          620.1 b>a A 1 ack 13001
+          620.2 a>b A 13001:14001 ack 1 id 17
+          620.3 b>a A 1 ack 14001
+          722.0 a>b A 9001:10001 ack 1 id 18
+          722.1 b>a A 1 ack 14001
+          724.0 a>b A 15001:16001 ack 1 id 22    # 10001:12001 is lost, and 14001:15001
+          724.1 b>a A 1 ack 14001",
+    );
+    let repeated: Vec<_> = losses(&run(&ladder))
+        .into_iter()
+        .filter(|row| row.1 != Some(1))
+        .collect();
+    assert_eq!(
+        repeated,
+        [10_001, 11_001].map(|start| (Some(start), Some(2), None))
+    );
+}
+
+#[test]
+fn what_is_missing_in_a_silence_besides_the_end_of_the_flight_was_sent_again() {
+    // 10001:13001 is the end of the flight; 9001:10001 arrived, its ACK did not.
+    let with_gap = |ended_ms: u32, id: u16, end: u32| {
+        let mut ladder = ten_segments();
+        let mut add = |wait_ms: u32, seq: &str, id: u16, ack: &str| {
+            let t_ms = ended_ms + wait_ms;
+            writeln!(ladder, "{t_ms}.0 a>b A {seq} ack 1 id {id}").expect("text");
+            writeln!(ladder, "{t_ms}.1 b>a A 1 ack {ack}").expect("text");
+        };
+        add(0, "9001:10001", id, "10001 sack 9001-10001");
+        let sack = format!("sack {end}-14001");
+        let (above, last) = (format!("{end}:14001"), format!("12001:{end}"));
+        add(100, &above, id + 1, &format!("10001 {sack}"));
+        add(200, "10001:11001", id + 2, &format!("11001 {sack}"));
+        add(201, "11001:12001", id + 3, &format!("12001 {sack}"));
+        add(202, &last, id + 4, "14001");
+        losses(&run(&ladder))
+    };
+    let with = |ended_ms, id| with_gap(ended_ms, id, 13_001);
+    let first = [10_001, 11_001, 12_001].map(|start| (Some(start), Some(1), None));
+    assert_eq!(with(519, 16), first);
+    let probe = (Some(12_001), Some(2), None);
+    assert_eq!(with(519, 17), [&first[..], &[probe]].concat());
+    assert_eq!(
+        with(519, 18),
+        first,
+        "more than a probe, too soon for a timeout"
+    );
+    let timeout = (Some(9001), Some(2), None);
+    assert_eq!(with(1200, 17), [&[timeout], &first[..]].concat());
+    assert_eq!(with(1200, 18), [&[timeout], &first[..], &[probe]].concat());
+    let short = with_gap(519, 17, 12_501);
+    assert!(
+        short.iter().all(|row| row.1 == Some(1)),
+        "four packets may be four segments"
     );
 }
 

@@ -357,6 +357,45 @@ fn with_one_dsack_the_other_retransmission_was_lost() {
 }
 
 #[test]
+fn with_one_dsack_after_a_silence_what_was_sent_before_it_arrived() {
+    let original = run(&after_handshake(
+        "110.00 a>b A 1:1001    ack 1           # arrives, its ACK is lost with the link
+         520.00 a>b A 1:1001    ack 1           # lost
+        1330.00 a>b A 1:1001    ack 1
+        1430.00 b>a A 1 ack 1001 sack 1-1001",
+    ));
+    original.assert_events(
+        "520 loss unknown #5 1:1001
+         520 retransmission spurious #5 1:1001
+         1330 retransmission spurious #6 1:1001
+         1330 rto rto #6 1:1001",
+    );
+    let retransmission = run(&after_handshake(
+        "110.00 a>b A 1:1001    ack 1           # lost
+         111.00 a>b A 1001:2001 ack 1
+         112.00 a>b A 2001:3001 ack 1
+         113.00 a>b A 3001:4001 ack 1
+         211.00 b>a A 1 ack 1 sack 1001-2001
+         212.00 b>a A 1 ack 1 sack 1001-3001
+         213.00 b>a A 1 ack 1 sack 1001-4001
+         213.01 a>b A 1:1001    ack 1           # arrives, its ACK is lost with the link
+         620.00 a>b A 1:1001    ack 1           # lost
+        1430.00 a>b A 1:1001    ack 1
+        1530.00 b>a A 1 ack 4001 sack 1-1001",
+    ));
+    retransmission.assert_events(
+        "110 loss unknown #4 1:1001
+         213.01 retransmission fast #11 1:1001
+         213.01-620 recovery fast #11 1:4001
+         620 loss unknown #12 1:1001
+         620 retransmission spurious #12 1:1001
+         620 rto rto #12 1:1001
+         1430 retransmission spurious #13 1:1001
+         1430 rto rto #13 1:1001",
+    );
+}
+
+#[test]
 fn a_tail_loss_probe_is_not_a_timeout() {
     let lost = run(&after_handshake(
         "110.00 a>b A 1:1001    ack 1
@@ -480,7 +519,7 @@ fn an_unacknowledged_segment_is_lost_only_if_a_later_one_arrived() {
 fn what_the_receiver_discards_for_its_old_timestamp_was_not_lost() {
     // From 215 on the round trip takes 20 ms, and not 100 ms. The retransmission of 1001:2001 overtakes the segments sent
     // before, which the receiver discards: their timestamps are older (PAWS).
-    let with = |answers: &str| {
+    let with = |duplicate: &str, answers: &str| {
         run(&format!(
             "  0.0 a>b S  0 mss 1000 sackok ts 0/0
              100.0 b>a SA 0 ack 1 mss 1000 sackok ts 50/0
@@ -500,20 +539,21 @@ fn what_the_receiver_discards_for_its_old_timestamp_was_not_lost() {
              258.1 b>a A 1 ack 2001 sack 4001-7001 ts 248/238
              265.0 a>b A 2001:3001 ack 1 ts 265/248
              266.0 a>b A 3001:4001 ack 1 ts 266/248
-             272.0 b>a A 1 ack 2001 sack 1001-2001 4001-7001 ts 262/238
+             272.0 b>a A 1 ack 2001 sack {duplicate}4001-7001 ts 262/238
              {answers}
              285.0 b>a A 1 ack 3001 sack 4001-7001 ts 275/265
              286.0 b>a A 1 ack 7001 ts 276/266"
         ))
     };
-    let lost = |answers: &str| {
-        let outcome = with(answers);
+    let lost_with = |duplicate: &str, answers: &str| {
+        let outcome = with(duplicate, answers);
         let losses = outcome
             .events
             .iter()
             .filter(|event| event.kind == EventKind::Loss);
         losses.map(|event| event.seq_start).collect::<Vec<_>>()
     };
+    let lost = |answers: &str| lost_with("1001-2001 ", answers);
     let empty = "273.0 b>a A 1 ack 2001 sack 4001-7001 ts 263/238";
     assert_eq!(
         lost(&format!("{empty}\n{}", empty.replace("273", "274"))),
@@ -525,5 +565,10 @@ fn what_the_receiver_discards_for_its_old_timestamp_was_not_lost() {
         lost(&empty.replace("ts", "win 65000 ts")),
         [Some(2001), Some(3001)],
         "an update of the window"
+    );
+    assert_eq!(
+        lost_with("", empty),
+        [Some(1001), Some(2001), Some(3001)],
+        "the receiver does not report duplicates"
     );
 }

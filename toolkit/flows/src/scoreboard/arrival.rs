@@ -32,7 +32,8 @@ impl<'a> Arrival<'a> {
     /// The number of transmissions, from the original on, that were sent more than `reordering_ns` before `delivered`.
     pub fn sent_before(&self, delivered: &Transmission, reordering_ns: i64) -> u32 {
         let before = |sent: &Transmission| {
-            sent.record < delivered.record && sent.t_ns + reordering_ns <= delivered.t_ns
+            sent.record < delivered.record
+                && sent.t_ns.saturating_add(reordering_ns) <= delivered.t_ns
         };
         let retransmitted = self.log.iter(self.range.retransmissions);
         let count = retransmitted

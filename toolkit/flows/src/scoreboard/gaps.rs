@@ -80,4 +80,24 @@ impl Scoreboard {
         }
         (count, last_end)
     }
+
+    /// Adds a retransmission that was lost before the capture point to the last segment of the gap that ends at `end`.
+    pub fn add_lost_to_gap_end(&mut self, end: i64, entry: &Retransmission) {
+        let smss = self.smss_bytes.max(1);
+        let gap = self.ranges.get(self.index_of(end - 1));
+        let Some(gap) = gap.filter(|gap| !gap.captured()) else {
+            return;
+        };
+        let start = gap.start + (end - 1 - gap.start) / smss * smss;
+        self.split(start);
+        let index = self.index_of(start);
+        let range = &mut self.ranges[index];
+        let entry = Retransmission {
+            seq_start: start,
+            seq_end: end,
+            ..*entry
+        };
+        let list = self.log.push(entry, range.retransmissions);
+        range.retransmissions = list.or(range.retransmissions);
+    }
 }

@@ -1,6 +1,7 @@
 //! The ACK that a sender receives, and one that reports nothing new.
 
 use super::{Sender, is_older};
+use crate::loss::DeliveringAck;
 use crate::rows::{Edges, Vantage};
 use crate::scoreboard::State;
 
@@ -52,9 +53,21 @@ impl ReceivedAck {
 }
 
 impl Sender {
+    /// `ack` as the loss detector uses it.
+    pub(super) fn delivering_ack(&self, ack: &ReceivedAck) -> DeliveringAck {
+        DeliveringAck {
+            t_ns: ack.t_ns,
+            record: ack.record,
+            previous_ns: self.last_ack_ns,
+        }
+    }
+
     /// Processes an ACK that reports nothing new. With SACK, a segment that arrives changes the ACK, or the receiver
     /// discards it because its timestamp is older than that of the segment which moved the left edge of the window last,
     /// and answers (RFC 7323 §5.3, R1). So a retransmission overtook it, on a path that became shorter.
+    ///
+    /// A receiver that does not report duplicates (RFC 2883) answers them with such ACKs, too, so the loss detector uses this
+    /// only if the receiver has reported one by the time of the decision. Below RCV.NXT, it reports what was overtaken.
     ///
     /// Segments on one path arrive in order, so it is the oldest one that can have arrived now. No update of the window is
     /// smaller than a segment (RFC 9293 §3.8.6.2.2).

@@ -4,6 +4,7 @@
 //! arrive; at the end of a flight they do not, and are repeated as data that seem new. All others were retransmissions of
 //! holes, the oldest first (RFC 6675 §5).
 
+use super::silence::Silence;
 use super::walk::lost_entry;
 use super::{Sender, Sent};
 use crate::evidence::Reason;
@@ -22,6 +23,8 @@ pub(super) struct Progress {
     pub(super) last_new_ns: i64,
     /// Without SACK, segments at the end of a flight that were lost and not repeated yet.
     pub(super) lost_at_end: u32,
+    /// The last silence, until new data show what the packets were that are missing in it.
+    pub(super) silence: Option<Silence>,
 }
 
 impl Sender {
@@ -35,6 +38,10 @@ impl Sender {
     pub(super) fn was_sent_before(&mut self, sent: &Sent) -> bool {
         let gap_bytes = (sent.start - self.board.snd_nxt()).max(0);
         let smss = self.board.smss_bytes().max(1);
+        if self.missing.recent() > 0 {
+            // Part of the gap was lost after the silence.
+            self.progress.silence = None;
+        }
         self.missing
             .explain(u32::try_from((gap_bytes + smss - 1) / smss).unwrap_or(u32::MAX));
         if self.vantage != Vantage::Receiver || gap_bytes > 0 || !self.counts_missing() {
@@ -56,6 +63,16 @@ impl Sender {
             self.progress.last_new_ns = sent.transmission.t_ns;
         }
         sent_before
+    }
+
+    /// Processes a RST. A sender that aborts the connection gives it SND.NXT (RFC 9293 §3.10.5), so that the packets which
+    /// its ID shows to be missing were the octets below.
+    pub fn on_reset(&mut self, seq: i64, transmission: Transmission) {
+        let (nxt, smss) = (self.board.snd_nxt(), self.board.smss_bytes().max(1));
+        let counted = self.vantage == Vantage::Receiver && self.counts_missing();
+        if counted && seq > nxt && i64::from(self.missing.recent()) * smss >= seq - nxt {
+            self.board.open_gap(nxt, seq, transmission);
+        }
     }
 
     /// The same with SACK. A retransmission that is missing leaves its hole open, and counts when the hole is filled. If
@@ -121,7 +138,14 @@ impl Sender {
     /// After a silence, the missing packets that no timeout explains were, with SACK, a retransmission of each hole that
     /// the sender knew of (RFC 6675 §5: the oldest first, and before new data), and the end of the flight. The latter
     /// follow as new data.
-    pub(super) fn expect_lost_flight(&mut self, entry: &Retransmission) {
+    ///
+    /// `explained` retransmissions of the segment are known to be lost. If it was a `hole`, the sender was in recovery.
+    pub(super) fn expect_lost_flight(
+        &mut self,
+        entry: &Retransmission,
+        explained: u32,
+        hole: bool,
+    ) {
         let lost = self.missing.recent();
         let now_ns = entry.transmission.t_ns;
         if lost == 0 || now_ns - self.last_send_ns < self.path_srtt_ns() {
@@ -131,10 +155,13 @@ impl Sender {
             self.progress.lost_at_end = lost;
             return;
         }
-        let entry = Retransmission {
+        let ended_by = Retransmission {
             reason: Reason::MissingId,
-            not_captured: true,
             ..*entry
+        };
+        let entry = Retransmission {
+            not_captured: true,
+            ..ended_by
         };
         let informed_ns = self.upstream.informed_until_ns(now_ns);
         let known = |hole: &Range, _: &Transmission| {
@@ -144,5 +171,7 @@ impl Sender {
             .board
             .add_lost_to_gaps(entry.seq_end, lost, &entry, known);
         self.missing.explain(of_holes);
+        let recovery = hole || self.board.has_other_gap(entry.seq_start, entry.seq_end);
+        self.begin_account(&ended_by, explained, lost - of_holes, recovery);
     }
 }

@@ -135,7 +135,8 @@ impl Sender {
         self.progress.high_rxt = entry.seq_end;
         self.missing.explain(count);
         if self.counts_missing() && self.vantage == Vantage::Receiver && self.sack_in_use {
-            self.expect_lost_flight(entry);
+            let hole = gap.first.record != entry.transmission.record;
+            self.expect_lost_flight(entry, count, hole);
         }
         (1..=i64::from(count))
             .rev()
@@ -158,7 +159,7 @@ impl Sender {
             0
         };
         self.missing.explain(count);
-        self.expect_lost_flight(entry);
+        self.expect_lost_flight(entry, count, false);
         (1..=i64::from(count))
             .rev()
             .map(move |rounds| now_ns - rounds * rto_ns)
@@ -373,6 +374,7 @@ impl Sender {
                 let may_be_recovery = self.ca_state == CaState::Open && evidence;
                 self.exit_recovery(now, End::BrokenOff, flow, events);
                 self.row.rtos += 1;
+                self.timeout_point = recovery_point;
                 self.ca_state = CaState::Loss {
                     recovery_point,
                     f_rto_acks,

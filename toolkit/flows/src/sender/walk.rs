@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::{Sender, Sent};
-use crate::cause::{DUP_THRESH, mechanism};
+use crate::cause::{DUP_THRESH, REO_WND_DIVISOR, mechanism};
 use crate::evidence::Reason;
 use crate::loss::{self, FlowDirection};
 use crate::retransmissions::Retransmission;
@@ -54,16 +54,22 @@ impl Sender {
         let Some((_, walked)) = self.last_resent else {
             return;
         };
-        let smss = self.board.smss_bytes().max(1);
-        let segments_n = (sent.start - walked + smss - 1) / smss;
+        let (smss, nxt) = (self.board.smss_bytes().max(1), self.board.snd_nxt());
+        // New data follow the last repetition, so that those lost leave a gap. What was sent after the timeout is not repeated
+        // (RFC 5682 §3.1 step 2: two segments).
+        let walk_end = if sent.start >= nxt && walked < self.timeout_point {
+            self.timeout_point
+        } else {
+            sent.start.min(nxt)
+        };
+        let octets = walk_end - walked + (sent.start - nxt).max(0);
+        let segments_n = (octets + smss - 1) / smss;
         let counted =
             self.vantage == Vantage::Receiver && !self.sack_in_use && self.counts_missing();
         if !counted || segments_n <= 0 || i64::from(self.missing.recent()) != segments_n {
             return;
         }
         let una = self.board.snd_una();
-        // New data follow the last repetition, so that those lost leave a gap.
-        let walk_end = sent.start.min(self.board.snd_nxt());
         let mut start = walked;
         while start < walk_end {
             let end = walk_end.min(start + smss);
@@ -84,13 +90,19 @@ impl Sender {
 
 impl Sender {
     /// Whether a gap that is open at the end, at `now_ns`, of a capture at the receiver was lost. Reordering fills it within
-    /// a round trip; a sender that never saw any waits for DupThresh segments (RFC 8985 §6.2).
+    /// the reordering window: at most a round trip, and a quarter of it, or the arrival of DupThresh segments, if there has
+    /// been none (RFC 8985 §6.2 steps 4 and 5).
     pub(super) fn is_lost_gap(&self, gap: &Range, now_ns: i64) -> bool {
         let above_bytes = self.board.snd_nxt() - gap.end;
         let reordered = self.row.out_of_order_segments > 0;
         let dup_thresh_bytes = i64::from(DUP_THRESH) * self.board.smss_bytes();
+        let window_ns = if reordered {
+            self.path_srtt_ns()
+        } else {
+            self.path_srtt_ns() / REO_WND_DIVISOR
+        };
         self.vantage == Vantage::Receiver
-            && (now_ns - gap.first.t_ns > self.path_srtt_ns()
+            && (now_ns - gap.first.t_ns > window_ns
                 || (!reordered && above_bytes >= dup_thresh_bytes))
     }
 }
