@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hindflight.channels.extraction.attribution import MIN_OUTAGE_PKTS
+
 if TYPE_CHECKING:
     import numpy.typing as npt
 
@@ -31,9 +33,6 @@ NEAR_PKTS = 200
 
 DOUBTFUL = 0.5
 """Probability of a break where the extraction cannot say whether a run of losses was a burst or an outage."""
-
-MIN_BREAK_PKTS = 3
-"""Losses in a row from which the link may have been down, as in the extraction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +140,7 @@ class _Packets:
         trips_ns = np.array([self._near(int(first))[1] for first in at])
         long = (trips_ns > 0) & (self.sent_ns[last] - self.sent_ns[at] > trips_ns)
         whole = unknown[last + 1] - unknown[at] == last + 1 - at
-        return np.asarray((lengths >= MIN_BREAK_PKTS) & long), np.asarray(whole)
+        return np.asarray((lengths >= MIN_OUTAGE_PKTS) & long), np.asarray(whole)
 
     def _near(self, at: int) -> tuple[int, int]:
         """Return the wait in the queue just before a packet, and the round trip without it; zeros where none shows."""

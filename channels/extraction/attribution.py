@@ -253,8 +253,9 @@ class _Run:
     `behind`: most of them were not the queue's; `passed`: packets of other traffic that were sent meanwhile. `up_ns`,
     `first_ns`, `last_ns`, `next_ns`: when the last packet before, the first and the last of the run, and the next one
     left the queue; `way_ns` is the one-way delay. `answers` are the ACKs that came from the time on at which the first
-    loss would have arrived until that at which the last one left: a link that is broken passes none. `silent`: whether
-    the ACKs of the packets before the run were lost, too.
+    loss would have arrived until that at which the last one left, `answers_later` until that at which it would have
+    arrived: a link that is broken passes none. `silent`: whether the ACKs of the packets before the run were lost, too;
+    `unanswered`: whether those were that were to come while what the run lost was to arrive.
     """
 
     first: int
@@ -270,7 +271,9 @@ class _Run:
     way_ns: float
     service_ns: float
     answers: int
+    answers_later: int
     silent: bool
+    unanswered: bool
 
 
 def _outages(
@@ -317,11 +320,15 @@ def _runs(delivery: Delivery, link: Link, left_ns: Floats, cause: npt.NDArray[np
     own = np.flatnonzero(delivery.observed & ~_unanswered(delivery))
     edges = np.diff(np.concatenate(([0], delivery.lost[own].astype(np.int8), [0])))
     passed = np.cumsum(~delivery.observed & (delivery.size_bytes > delivery.ack_bytes))
-    per_ack = _packets_per_ack(delivery)
+    least_acks = SILENT_ACKS * _packets_per_ack(delivery)
     found = []
     for start, stop in zip(np.flatnonzero(edges == 1).tolist(), np.flatnonzero(edges == -1).tolist(), strict=True):
         first, last = int(own[start]), int(own[stop - 1])
         following = int(own[stop]) if stop < len(own) else None
+        way_ns = one_way_ns(delivery, link, first)
+        arrives_ns = float(left_ns[first] + way_ns + link.full_ns[first] / 2)
+        during = arrives_ns, float(left_ns[last] + way_ns)
+        later = _answers(delivery, *during)
         found.append(
             _Run(
                 first,
@@ -334,10 +341,12 @@ def _runs(delivery: Delivery, link: Link, left_ns: Floats, cause: npt.NDArray[np
                 first_ns=float(left_ns[first]),
                 last_ns=float(left_ns[last]),
                 next_ns=float(left_ns[last] if following is None else left_ns[following]),
-                way_ns=(way_ns := one_way_ns(delivery, link, first)),
+                way_ns=way_ns,
                 service_ns=float(link.full_ns[first]),
-                answers=_answers(delivery, left_ns[first] + way_ns + link.full_ns[first] / 2, left_ns[last]),
-                silent=_silent(delivery, own[:start], (left_ns, way_ns)) >= SILENT_ACKS * per_ack,
+                answers=_answers(delivery, arrives_ns, left_ns[last]),
+                answers_later=later,
+                silent=_silent(delivery, own[:start], (left_ns, way_ns)) >= least_acks,
+                unanswered=later == 0 and _due(delivery, own[:start], left_ns + 2 * way_ns, during) >= least_acks,
             )
         )
     return found
@@ -371,6 +380,12 @@ def _answers(delivery: Delivery, since_ns: float, until_ns: float) -> int:
     return max(0, int(end - begin))
 
 
+def _due(delivery: Delivery, before: Ints, due_ns: Floats, span_ns: tuple[float, float]) -> int:
+    """Return how many packets of `before` were delivered and had their ACKs due within a time."""
+    answered = before[~delivery.lost[before] & (due_ns[before] >= span_ns[0]) & (due_ns[before] < span_ns[1])]
+    return len(answered)
+
+
 def _silent(delivery: Delivery, before: Ints, timing: tuple[Floats, float]) -> int:
     """Return how many packets in a row, the last ones that were delivered before a run of losses, have no ACK of their
     own: it came later than one round trip after the next packet left."""
@@ -400,10 +415,13 @@ def _is_outage(delivery: Delivery, run: _Run, least: int) -> bool:
 
 def _arrived_in_outage(run: _Run, least: int, passing_ns: Floats) -> bool:
     """Return whether a run of losses was on the way when the link broke, for less time than the way takes, and nothing
-    that left the queue then passed. No burst has that length, or loses the ACKs as well."""
+    that left the queue then passed, nor any ACK. No burst has that length, or loses the ACKs as well: not those of the
+    packets before it, which come when the link is back, but those that it meets."""
+    if run.answers_later:
+        return False
     lasted_ns = (run.last_ns + run.next_ns - run.up_ns - run.first_ns) / 2
     edges = np.searchsorted(passing_ns, (run.first_ns + run.way_ns, run.last_ns + run.way_ns))
-    long = run.silent or run.count >= least
+    long = run.unanswered or run.count >= least
     return bool(run.behind and long and lasted_ns >= MIN_OUTAGE_NS and edges[0] == edges[1])
 
 
