@@ -98,13 +98,14 @@ def verdicts(delivery: Delivery, link: Link) -> Attribution:
     known."""
     odds = np.zeros(len(delivery))
     lost = delivery.lost
-    gaps = _gap_odds(delivery, link)
-    odds[lost] = _agreeing(_level_odds(delivery, link), gaps, link.replay.group, link.base.spans)[lost]
+    blurred = _blurred(delivery, link)
+    gaps, noise = _gap_odds(link, blurred), _noise_pkts(delivery, link, blurred)
+    odds[lost] = _agreeing(_level_odds(delivery, link, noise), gaps, link.replay.group, link.base.spans)[lost]
     odds += gaps
     cause = np.where(lost, np.where(odds > 0, QUEUE, CHANNEL), NONE).astype(np.int8)
     known = delivery.observed & ~delivery.undecided & (~lost | (np.abs(odds) >= KNOWN_LOG_ODDS))
     outages, doubtful = _outages(delivery, link, cause)
-    refused = _refused(delivery, link, gaps) if outages else np.zeros(len(delivery), dtype=np.int8)
+    refused = _refused(delivery, link, gaps, noise) if outages else np.zeros(len(delivery), dtype=np.int8)
     refusals, by_link = np.zeros_like(refused), []
     for first, last, following in outages:
         within = np.arange(first, last + 1)
@@ -122,7 +123,7 @@ def verdicts(delivery: Delivery, link: Link) -> Attribution:
     return Attribution(cause, known, odds, tuple(by_link), delivery.from_flow, refusals, gaps)
 
 
-def _level_odds(delivery: Delivery, link: Link) -> Floats:
+def _level_odds(delivery: Delivery, link: Link, noise: float) -> Floats:
     """Return the log odds of queue against channel from the queue level that each packet met.
 
     A full queue always drops; the channel loses with the probability observed below the ceiling, higher within a burst.
@@ -132,7 +133,6 @@ def _level_odds(delivery: Delivery, link: Link) -> Floats:
         # Losses do not depend on the level: the queue never filled, or is very short.
         maximum = float(np.max(level[~delivery.lost & delivery.observed], initial=0.0))
         return np.where((level < 0.8 * maximum) | (maximum < 3), -MAX_LEVEL_LOG_ODDS, -1.5)
-    noise = _noise_pkts(delivery, link, ceiling.limit)
     full = -np.log1p(np.exp(np.clip((ceiling.limit - level) / noise, -50, 50)))
     clearly_below = level < ceiling.limit - 3 * max(1.0, noise)
     surely_channel = delivery.lost & clearly_below
@@ -142,17 +142,19 @@ def _level_odds(delivery: Delivery, link: Link) -> Floats:
     return np.asarray(np.clip(full - np.log(np.maximum(local, chance)), -MAX_LEVEL_LOG_ODDS, MAX_LEVEL_LOG_ODDS))
 
 
-def _noise_pkts(delivery: Delivery, link: Link, limit: float) -> float:
+def _noise_pkts(delivery: Delivery, link: Link, blurred: npt.NDArray[np.bool_]) -> float:
     """Return the standard error of the queue level that a packet met."""
     noise = SHARED_NOISE_PKTS
     if link.unshared:
-        noise = max(LEVEL_NOISE_PKTS, 1.4826 * float(np.median(np.abs(_jitter(delivery, link)))))
-    arrived = ~delivery.lost & ~delivery.undecided & delivery.observed
+        noise = max(LEVEL_NOISE_PKTS, 1.4826 * float(np.median(np.abs(_jitter(link, blurred)))))
+    if link.ceiling is None:
+        return noise
+    limit, arrived = link.ceiling.limit, ~delivery.lost & ~delivery.undecided & delivery.observed
     over = link.replay.level[arrived & (link.replay.level > limit)] - limit
     return max(noise, 1.4826 * float(np.median(over))) if len(over) else noise
 
 
-def _refused(delivery: Delivery, link: Link, gaps: Floats) -> npt.NDArray[np.int8]:
+def _refused(delivery: Delivery, link: Link, gaps: Floats, noise: float) -> npt.NDArray[np.int8]:
     """Return how many of two queues, a little shorter and a little longer than the limit, refuse each packet: 0, 1 or
     2. 1, which is not known, where levels say nothing: the link is shared, or gaps contradict them. 0 if the limit is
     not known, because the queue never filled."""
@@ -161,7 +163,7 @@ def _refused(delivery: Delivery, link: Link, gaps: Floats) -> npt.NDArray[np.int
         return refusals
     if not link.unshared:
         return refusals + ONE
-    error = KNOWN_LOG_ODDS * _noise_pkts(delivery, link, link.ceiling.limit)
+    error = KNOWN_LOG_ODDS * noise
     # A packet that finds nothing waiting always enters.
     for limit in (max(0.0, link.ceiling.limit - error), link.ceiling.limit + error):
         refusals += ~_queue.replay(link.arrivals, limit, unshared=True).entered
@@ -171,12 +173,11 @@ def _refused(delivery: Delivery, link: Link, gaps: Floats) -> npt.NDArray[np.int
     return np.where(np.abs(trusted) >= KNOWN_LOG_ODDS, refusals, ONE).astype(np.int8)
 
 
-def _gap_odds(delivery: Delivery, link: Link) -> Floats:
+def _gap_odds(link: Link, blurred: npt.NDArray[np.bool_]) -> Floats:
     """Log odds from the gaps: the residual tells how many packets more or fewer than modelled used the link. None where
     an undecided packet leaves open which of them did."""
     replay = link.replay
     odds = np.zeros(len(replay.level))
-    blurred = _blurred(delivery, link)
     plain = np.flatnonzero((replay.group < 0) & ~np.isnan(replay.residual) & ~blurred)
     off_by = np.abs(replay.residual[plain])
     for group in _groups(replay.group):
@@ -223,10 +224,10 @@ def _agreeing(level_odds: Floats, gap_odds: Floats, group: Ints, spans: Sequence
     return odds
 
 
-def _jitter(delivery: Delivery, link: Link) -> Floats:
+def _jitter(link: Link, blurred: npt.NDArray[np.bool_]) -> Floats:
     """Residuals at packets without losses in front: the measurement error of a gap. [0.5] if there are none."""
     residual = link.replay.residual
-    plain = residual[(link.replay.group < 0) & ~np.isnan(residual) & ~_blurred(delivery, link)]
+    plain = residual[(link.replay.group < 0) & ~np.isnan(residual) & ~blurred]
     return plain if len(plain) else np.array([0.5])
 
 

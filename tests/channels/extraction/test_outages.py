@@ -196,8 +196,8 @@ def test_what_a_queue_refused_is_not_known_where_gaps_contradict_its_level() -> 
     link = replace(link, unshared=True, ceiling=LIMIT, replay=replace(link.replay, group=group))
     assert link.replay.entered.all()
     no_gaps = np.where(delivery.lost, 7.0, 0.0)
-    assert (attribution._refused(delivery, link, no_gaps)[lost] == 1).all()
-    assert (attribution._refused(delivery, link, -no_gaps)[lost] == 0).all()
+    assert (attribution._refused(delivery, link, no_gaps, 0.2)[lost] == 1).all()
+    assert (attribution._refused(delivery, link, -no_gaps, 0.2)[lost] == 0).all()
 
 
 def test_what_the_queue_dropped_does_not_time_an_outage() -> None:
