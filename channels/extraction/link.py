@@ -37,8 +37,8 @@ MIN_FULL, LIMIT_ERROR = 3, 1.5
 LEVEL_ERROR = 0.5
 """Error of a limit in packets, where the queue was seen empty: levels count whole packets."""
 
-GAP_EVIDENCE = 3.0
-"""Log likelihood ratio of one clear gap, or of its clear absence: 20 to 1."""
+GAP_EVIDENCE = float(np.log(_queue.GAP_ODDS))
+"""Log likelihood ratio of one clear gap, or of its clear absence."""
 
 
 @dataclass(frozen=True, slots=True)
