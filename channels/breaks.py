@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hindflight.channels.extraction.attribution import MIN_OUTAGE_PKTS
+
 if TYPE_CHECKING:
     import numpy.typing as npt
 
@@ -31,9 +33,6 @@ NEAR_PKTS = 200
 
 DOUBTFUL = 0.5
 """Probability of a break where the extraction cannot say whether a run of losses was a burst or an outage."""
-
-MIN_BREAK_PKTS = 3
-"""Losses in a row from which the link may have been down, as in the extraction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +80,7 @@ def runs_of(trace: Trace, lost: Ints) -> Runs:
     for i in np.flatnonzero(broken):
         first, chance = int(lost[ends[i] - lengths[i] + 1]), 1.0 if rare[i] else DOUBTFUL if unknown[i] else 0.0
         if found and packets.left_ns(first) <= found[-1].end_ns:
-            before = found[-1]
-            both = before.packets + int(lengths[i])
-            found[-1] = replace(before, packets=both, chance=max(before.chance, chance))
+            found[-1] = packets.prolonged(found[-1], first, int(lengths[i]), chance)
             continue
         found.append(packets.break_at(first, int(lengths[i]), chance))
     return Runs(lost[~np.repeat(broken, lengths)], lengths[~broken], tuple(found))
@@ -141,7 +138,7 @@ class _Packets:
         trips_ns = np.array([self._near(int(first))[1] for first in at])
         long = (trips_ns > 0) & (self.sent_ns[last] - self.sent_ns[at] > trips_ns)
         whole = unknown[last + 1] - unknown[at] == last + 1 - at
-        return np.asarray((lengths >= MIN_BREAK_PKTS) & long), np.asarray(whole)
+        return np.asarray((lengths >= MIN_OUTAGE_PKTS) & long), np.asarray(whole)
 
     def _near(self, at: int) -> tuple[int, int]:
         """Return the wait in the queue just before a packet, and the round trip without it; zeros where none shows."""
@@ -161,10 +158,27 @@ class _Packets:
         therefore shows two bursts, a one-way delay apart, of which the first had left before it; a longer one shows
         one burst.
         """
+        left_ns, (one_way_ns, last_ns, unknown_ns, seen_ns) = self.left_ns(first), self._edges(first, length)
+        lasts_ns = max(1, last_ns - left_ns)
+        begin_ns = left_ns + one_way_ns
+        end_ns = left_ns + lasts_ns if lasts_ns >= 2 * one_way_ns else begin_ns + lasts_ns
+        return Break(begin_ns, end_ns, unknown_ns, max(seen_ns, end_ns + unknown_ns), length, chance)
+
+    def prolonged(self, before: Break, first: int, length: int, chance: float) -> Break:
+        """Return a break that has also lost `length` packets from position `first` on, which left the queue in it: it
+        lasted until the last of them did, or longer."""
+        both, chance = before.packets + length, max(before.chance, chance)
+        _, last_ns, unknown_ns, seen_ns = self._edges(first, length)
+        if last_ns <= before.end_ns:
+            return replace(before, packets=both, chance=chance)
+        return Break(before.begin_ns, last_ns, unknown_ns, max(seen_ns, last_ns + unknown_ns), both, chance)
+
+    def _edges(self, first: int, length: int) -> tuple[int, int, int, int]:
+        """Return the one-way delay before a run of losses, when its last packet left the queue, how much later the next
+        one did, and when the ACK of that came; the trace may end with the run."""
         at = int(np.searchsorted(self.position, first))
         last = min(at + length, len(self.position)) - 1
         wait_ns, trip_ns = self._near(at)
-        one_way_ns = trip_ns // 2
         left_ns = self.left_ns(first)
 
         def left(k: int) -> int:
@@ -172,11 +186,8 @@ class _Packets:
             sent_ns = int(self.sent_ns[k])
             return max(left_ns, sent_ns + (wait_ns if sent_ns - self.sent_ns[at] <= trip_ns else 0))
 
-        lasts_ns = max(1, left(last) - left_ns)
-        begin_ns = left_ns + one_way_ns
-        end_ns = left_ns + lasts_ns if lasts_ns >= 2 * one_way_ns else begin_ns + lasts_ns
         if last + 1 == len(self.position):
-            return Break(begin_ns, end_ns, 0, end_ns, length, chance)
-        unknown_ns, next_trip_ns = left(last + 1) - left(last), self.trip_ns[last + 1]
+            return trip_ns // 2, left(last), 0, 0
+        next_trip_ns = self.trip_ns[last + 1]
         seen_ns = int(self.sent_ns[last + 1] + (trip_ns if np.isnan(next_trip_ns) else next_trip_ns))
-        return Break(begin_ns, end_ns, unknown_ns, max(seen_ns, end_ns + unknown_ns), length, chance)
+        return trip_ns // 2, left(last), left(last + 1) - left(last), seen_ns

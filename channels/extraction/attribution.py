@@ -98,13 +98,14 @@ def verdicts(delivery: Delivery, link: Link) -> Attribution:
     known."""
     odds = np.zeros(len(delivery))
     lost = delivery.lost
-    gaps = _gap_odds(delivery, link)
-    odds[lost] = _agreeing(_level_odds(delivery, link), gaps, link.replay.group, link.base.spans)[lost]
+    blurred = _blurred(delivery, link)
+    gaps, noise = _gap_odds(link, blurred), _noise_pkts(delivery, link, blurred)
+    odds[lost] = _agreeing(_level_odds(delivery, link, noise), gaps, link.replay.group, link.base.spans)[lost]
     odds += gaps
     cause = np.where(lost, np.where(odds > 0, QUEUE, CHANNEL), NONE).astype(np.int8)
     known = delivery.observed & ~delivery.undecided & (~lost | (np.abs(odds) >= KNOWN_LOG_ODDS))
     outages, doubtful = _outages(delivery, link, cause)
-    refused = _refused(delivery, link, gaps) if outages else np.zeros(len(delivery), dtype=np.int8)
+    refused = _refused(delivery, link, gaps, noise) if outages else np.zeros(len(delivery), dtype=np.int8)
     refusals, by_link = np.zeros_like(refused), []
     for first, last, following in outages:
         within = np.arange(first, last + 1)
@@ -122,7 +123,7 @@ def verdicts(delivery: Delivery, link: Link) -> Attribution:
     return Attribution(cause, known, odds, tuple(by_link), delivery.from_flow, refusals, gaps)
 
 
-def _level_odds(delivery: Delivery, link: Link) -> Floats:
+def _level_odds(delivery: Delivery, link: Link, noise: float) -> Floats:
     """Return the log odds of queue against channel from the queue level that each packet met.
 
     A full queue always drops; the channel loses with the probability observed below the ceiling, higher within a burst.
@@ -132,7 +133,6 @@ def _level_odds(delivery: Delivery, link: Link) -> Floats:
         # Losses do not depend on the level: the queue never filled, or is very short.
         maximum = float(np.max(level[~delivery.lost & delivery.observed], initial=0.0))
         return np.where((level < 0.8 * maximum) | (maximum < 3), -MAX_LEVEL_LOG_ODDS, -1.5)
-    noise = _noise_pkts(delivery, link, ceiling.limit)
     full = -np.log1p(np.exp(np.clip((ceiling.limit - level) / noise, -50, 50)))
     clearly_below = level < ceiling.limit - 3 * max(1.0, noise)
     surely_channel = delivery.lost & clearly_below
@@ -142,17 +142,19 @@ def _level_odds(delivery: Delivery, link: Link) -> Floats:
     return np.asarray(np.clip(full - np.log(np.maximum(local, chance)), -MAX_LEVEL_LOG_ODDS, MAX_LEVEL_LOG_ODDS))
 
 
-def _noise_pkts(delivery: Delivery, link: Link, limit: float) -> float:
+def _noise_pkts(delivery: Delivery, link: Link, blurred: npt.NDArray[np.bool_]) -> float:
     """Return the standard error of the queue level that a packet met."""
     noise = SHARED_NOISE_PKTS
     if link.unshared:
-        noise = max(LEVEL_NOISE_PKTS, 1.4826 * float(np.median(np.abs(_jitter(delivery, link)))))
-    arrived = ~delivery.lost & ~delivery.undecided & delivery.observed
+        noise = max(LEVEL_NOISE_PKTS, 1.4826 * float(np.median(np.abs(_jitter(link, blurred)))))
+    if link.ceiling is None:
+        return noise
+    limit, arrived = link.ceiling.limit, ~delivery.lost & ~delivery.undecided & delivery.observed
     over = link.replay.level[arrived & (link.replay.level > limit)] - limit
     return max(noise, 1.4826 * float(np.median(over))) if len(over) else noise
 
 
-def _refused(delivery: Delivery, link: Link, gaps: Floats) -> npt.NDArray[np.int8]:
+def _refused(delivery: Delivery, link: Link, gaps: Floats, noise: float) -> npt.NDArray[np.int8]:
     """Return how many of two queues, a little shorter and a little longer than the limit, refuse each packet: 0, 1 or
     2. 1, which is not known, where levels say nothing: the link is shared, or gaps contradict them. 0 if the limit is
     not known, because the queue never filled."""
@@ -161,7 +163,7 @@ def _refused(delivery: Delivery, link: Link, gaps: Floats) -> npt.NDArray[np.int
         return refusals
     if not link.unshared:
         return refusals + ONE
-    error = KNOWN_LOG_ODDS * _noise_pkts(delivery, link, link.ceiling.limit)
+    error = KNOWN_LOG_ODDS * noise
     # A packet that finds nothing waiting always enters.
     for limit in (max(0.0, link.ceiling.limit - error), link.ceiling.limit + error):
         refusals += ~_queue.replay(link.arrivals, limit, unshared=True).entered
@@ -171,12 +173,11 @@ def _refused(delivery: Delivery, link: Link, gaps: Floats) -> npt.NDArray[np.int
     return np.where(np.abs(trusted) >= KNOWN_LOG_ODDS, refusals, ONE).astype(np.int8)
 
 
-def _gap_odds(delivery: Delivery, link: Link) -> Floats:
+def _gap_odds(link: Link, blurred: npt.NDArray[np.bool_]) -> Floats:
     """Log odds from the gaps: the residual tells how many packets more or fewer than modelled used the link. None where
     an undecided packet leaves open which of them did."""
     replay = link.replay
     odds = np.zeros(len(replay.level))
-    blurred = _blurred(delivery, link)
     plain = np.flatnonzero((replay.group < 0) & ~np.isnan(replay.residual) & ~blurred)
     off_by = np.abs(replay.residual[plain])
     for group in _groups(replay.group):
@@ -223,10 +224,10 @@ def _agreeing(level_odds: Floats, gap_odds: Floats, group: Ints, spans: Sequence
     return odds
 
 
-def _jitter(delivery: Delivery, link: Link) -> Floats:
+def _jitter(link: Link, blurred: npt.NDArray[np.bool_]) -> Floats:
     """Residuals at packets without losses in front: the measurement error of a gap. [0.5] if there are none."""
     residual = link.replay.residual
-    plain = residual[(link.replay.group < 0) & ~np.isnan(residual) & ~_blurred(delivery, link)]
+    plain = residual[(link.replay.group < 0) & ~np.isnan(residual) & ~blurred]
     return plain if len(plain) else np.array([0.5])
 
 
@@ -253,8 +254,9 @@ class _Run:
     `behind`: most of them were not the queue's; `passed`: packets of other traffic that were sent meanwhile. `up_ns`,
     `first_ns`, `last_ns`, `next_ns`: when the last packet before, the first and the last of the run, and the next one
     left the queue; `way_ns` is the one-way delay. `answers` are the ACKs that came from the time on at which the first
-    loss would have arrived until that at which the last one left: a link that is broken passes none. `silent`: whether
-    the ACKs of the packets before the run were lost, too.
+    loss would have arrived until that at which the last one left, `answers_later` until that at which it would have
+    arrived: a link that is broken passes none. `silent`: whether the ACKs of the packets before the run were lost, too;
+    `unanswered`: whether those were that were to come while what the run lost was to arrive.
     """
 
     first: int
@@ -270,7 +272,9 @@ class _Run:
     way_ns: float
     service_ns: float
     answers: int
+    answers_later: int
     silent: bool
+    unanswered: bool
 
 
 def _outages(
@@ -317,11 +321,15 @@ def _runs(delivery: Delivery, link: Link, left_ns: Floats, cause: npt.NDArray[np
     own = np.flatnonzero(delivery.observed & ~_unanswered(delivery))
     edges = np.diff(np.concatenate(([0], delivery.lost[own].astype(np.int8), [0])))
     passed = np.cumsum(~delivery.observed & (delivery.size_bytes > delivery.ack_bytes))
-    per_ack = _packets_per_ack(delivery)
+    least_acks = SILENT_ACKS * _packets_per_ack(delivery)
     found = []
     for start, stop in zip(np.flatnonzero(edges == 1).tolist(), np.flatnonzero(edges == -1).tolist(), strict=True):
         first, last = int(own[start]), int(own[stop - 1])
         following = int(own[stop]) if stop < len(own) else None
+        way_ns = one_way_ns(delivery, link, first)
+        arrives_ns = float(left_ns[first] + way_ns + link.full_ns[first] / 2)
+        during = arrives_ns, float(left_ns[last] + way_ns)
+        later = _answers(delivery, *during)
         found.append(
             _Run(
                 first,
@@ -334,10 +342,12 @@ def _runs(delivery: Delivery, link: Link, left_ns: Floats, cause: npt.NDArray[np
                 first_ns=float(left_ns[first]),
                 last_ns=float(left_ns[last]),
                 next_ns=float(left_ns[last] if following is None else left_ns[following]),
-                way_ns=(way_ns := one_way_ns(delivery, link, first)),
+                way_ns=way_ns,
                 service_ns=float(link.full_ns[first]),
-                answers=_answers(delivery, left_ns[first] + way_ns + link.full_ns[first] / 2, left_ns[last]),
-                silent=_silent(delivery, own[:start], (left_ns, way_ns)) >= SILENT_ACKS * per_ack,
+                answers=_answers(delivery, arrives_ns, left_ns[last]),
+                answers_later=later,
+                silent=_silent(delivery, own[:start], (left_ns, way_ns)) >= least_acks,
+                unanswered=later == 0 and _due(delivery, own[:start], left_ns + 2 * way_ns, during) >= least_acks,
             )
         )
     return found
@@ -371,6 +381,12 @@ def _answers(delivery: Delivery, since_ns: float, until_ns: float) -> int:
     return max(0, int(end - begin))
 
 
+def _due(delivery: Delivery, before: Ints, due_ns: Floats, span_ns: tuple[float, float]) -> int:
+    """Return how many packets of `before` were delivered and had their ACKs due within a time."""
+    answered = before[~delivery.lost[before] & (due_ns[before] >= span_ns[0]) & (due_ns[before] < span_ns[1])]
+    return len(answered)
+
+
 def _silent(delivery: Delivery, before: Ints, timing: tuple[Floats, float]) -> int:
     """Return how many packets in a row, the last ones that were delivered before a run of losses, have no ACK of their
     own: it came later than one round trip after the next packet left."""
@@ -400,10 +416,13 @@ def _is_outage(delivery: Delivery, run: _Run, least: int) -> bool:
 
 def _arrived_in_outage(run: _Run, least: int, passing_ns: Floats) -> bool:
     """Return whether a run of losses was on the way when the link broke, for less time than the way takes, and nothing
-    that left the queue then passed. No burst has that length, or loses the ACKs as well."""
+    that left the queue then passed, nor any ACK. No burst has that length, or loses the ACKs as well: not those of the
+    packets before it, which come when the link is back, but those that it meets."""
+    if run.answers_later:
+        return False
     lasted_ns = (run.last_ns + run.next_ns - run.up_ns - run.first_ns) / 2
     edges = np.searchsorted(passing_ns, (run.first_ns + run.way_ns, run.last_ns + run.way_ns))
-    long = run.silent or run.count >= least
+    long = run.unanswered or run.count >= least
     return bool(run.behind and long and lasted_ns >= MIN_OUTAGE_NS and edges[0] == edges[1])
 
 

@@ -16,7 +16,7 @@ from hindflight.channels.extraction.bottleneck import Base, Rate
 from hindflight.channels.extraction.change_points import Floats
 from hindflight.channels.extraction.delivery import Bools, Delivery
 from hindflight.channels.extraction.idle_steps import split_where_idle
-from hindflight.channels.extraction.path_steps import Stretch, interrupted_losses, stretches
+from hindflight.channels.extraction.path_steps import Stretch, interrupted_losses, silences, stretches
 from hindflight.channels.extraction.queue import Arrivals, Ceiling, Replay
 
 LATE_SHARE = 0.06
@@ -37,8 +37,8 @@ MIN_FULL, LIMIT_ERROR = 3, 1.5
 LEVEL_ERROR = 0.5
 """Error of a limit in packets, where the queue was seen empty: levels count whole packets."""
 
-GAP_EVIDENCE = 3.0
-"""Log likelihood ratio of one clear gap, or of its clear absence: 20 to 1."""
+GAP_EVIDENCE = float(np.log(_queue.GAP_ODDS))
+"""Log likelihood ratio of one clear gap, or of its clear absence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,10 +190,15 @@ def _level_of_neighbours(arrivals: Arrivals, modelled: Replay) -> Floats:
 
 
 def _service(delivery: Delivery, rate: Rate) -> tuple[Floats, Floats]:
-    """Return the serialisation time of each packet and of a full-sized one, at the rate when it left."""
+    """Return the serialisation time of each packet and of a full-sized one, at the rate when it left.
+
+    Packets that wait when a link breaks leave it at the rate of the last ACK: behind the break it may be another one.
+    """
     known = np.flatnonzero(delivery.acked_ns >= 0)
     following = known[np.minimum(np.searchsorted(known, np.arange(len(delivery))), len(known) - 1)]
     at = delivery.acked_ns[following]
+    for last_ns, next_ns in silences(delivery):
+        at[(delivery.t_ns <= last_ns) & (at >= next_ns)] = last_ns
     full = np.full(len(delivery), int(_bottleneck.full_size(delivery)))
     return rate.service_ns(delivery.size_bytes, at), rate.service_ns(full, at)
 

@@ -101,6 +101,7 @@ def _cuts(delivery: Delivery, timed: Ints, trip: Floats) -> list[int]:
     queued = np.cumsum(delivery.size_bytes)[timed].astype(np.float64)
     acked = delivery.acked_ns[timed].astype(np.float64)
     broken = _interrupted(delivery, timed)
+    least_clock = _least_clock(acked, served)
     cuts: list[int] = []
     begin, floor, from_empty = 0, float(trip[0]), True
     for k in range(1, len(timed)):
@@ -110,24 +111,40 @@ def _cuts(delivery: Delivery, timed: Ints, trip: Floats) -> list[int]:
             ns_per_byte = max(0.0, acked[last] - acked[k]) / max(served[last] - served[k], 1.0)
             packet_ns = float(delivery.size_bytes[timed[k]]) * ns_per_byte
             jump = max(MIN_JUMP_NS, MIN_JUMP_SHARE * float(before.min()))
-            gap_ns = sent[k] - sent[k - 1]
             idle_ns = float(delivery.t_ns[timed[k]] - delivery.t_ns[timed[k] - 1])
             # What the channel lost behind the queue waited in it, too.
-            earlier = max(begin, k - 1 - CLOCK)
-            clock = max(ns_per_byte, (acked[k - 1] - acked[earlier]) / max(served[k - 1] - served[earlier], 1.0))
+            old = max(begin, k - 1 - CLOCK)
+            clock = max(ns_per_byte, (acked[k - 1] - acked[old]) / max(served[k - 1] - served[old], 1.0))
             since = slice(k - 1, k + AROUND)
             longest = _longest_trips(float(before.max()), floor, np.diff(sent[since]), np.diff(queued[since]) * clock)
             rises = np.all(after > longest + jump)
             # Nothing was on the way: the queue had run empty.
             emptied = idle_ns > before.max() and after[:2].min() > floor + jump + 2 * packet_ns
+            # Of two round trips in a row one delayed ACK stretches one.
+            two = slice(k - 2, k)
+            held = _least_trips(trip[two], sent[k] - sent[two], (served[k] - served[two]) * least_clock)
             drop = before.min() - after.max()
-            falls = drop > jump and (drop > gap_ns + jump or (from_empty and after.max() < floor - jump))
+            falls = drop > jump and (held.min() > after.max() + jump or (from_empty and after.max() < floor - jump))
             if rises or emptied or falls or broken[k]:
                 cuts.append(k)
                 # A flow begins with an empty queue; a stretch that begins with a jump need not.
                 begin, floor, from_empty = k, float(trip[k]), bool(emptied)
         floor = min(floor, float(trip[k]))
     return cuts
+
+
+def _least_clock(acked_ns: Floats, served: Floats) -> float:
+    """Return the least time per octet of CLOCK ACKs in a row: no less than that of the link, where it was busy."""
+    if len(acked_ns) <= CLOCK:
+        return 0.0
+    spans, octets = acked_ns[CLOCK:] - acked_ns[:-CLOCK], served[CLOCK:] - served[:-CLOCK]
+    return max(0.0, float(np.min(spans / np.maximum(octets, 1.0))))
+
+
+def _least_trips(before_ns: Floats, gaps_ns: Floats, work_ns: Floats) -> Floats:
+    """Return the least round trip that a queue makes on the same path after each of those before, a time and some work
+    later: it drains with time, but for that work."""
+    return before_ns - np.maximum(0.0, gaps_ns - work_ns)
 
 
 def _longest_trips(before_ns: float, floor_ns: float, gap_ns: Floats, work_ns: Floats) -> Floats:
@@ -143,7 +160,7 @@ def _longest_trips(before_ns: float, floor_ns: float, gap_ns: Floats, work_ns: F
 def _interrupted(delivery: Delivery, timed: Ints) -> Bools:
     """Mark the timed packets before which the link passed nothing for a while: it may be another path behind it."""
     broken = np.zeros(len(timed), dtype=np.bool_)
-    for _, following in _interruptions(delivery):
+    for _, following in interruptions(delivery):
         after = int(np.searchsorted(timed, following))
         if after < len(timed):
             broken[after] = True
@@ -153,12 +170,19 @@ def _interrupted(delivery: Delivery, timed: Ints) -> Bools:
 def interrupted_losses(delivery: Delivery) -> Bools:
     """Mark the losses of interruptions of the link."""
     losses = np.zeros(len(delivery), dtype=np.bool_)
-    for first, following in _interruptions(delivery):
+    for first, following in interruptions(delivery):
         losses[first:following] = delivery.lost[first:following]
     return losses
 
 
-def _interruptions(delivery: Delivery) -> Iterator[tuple[int, int]]:
+def silences(delivery: Delivery) -> Iterator[tuple[int, int]]:
+    """Yield when the last ACK before each interruption came, and the first one after it."""
+    for _, following in interruptions(delivery):
+        answered_ns = int(delivery.covered_ns[following])
+        yield int(delivery.ack_t_ns[np.searchsorted(delivery.ack_t_ns, answered_ns) - 1]), answered_ns
+
+
+def interruptions(delivery: Delivery) -> Iterator[tuple[int, int]]:
     """Yield the first packet lost, and the next one delivered, of each time at which the link passed nothing: a run of
     losses, and no ACK until that packet was delivered."""
     own = np.flatnonzero(delivery.observed)

@@ -132,7 +132,8 @@ class Ceiling:
     """The level above which packets were lost: the queue limit, in packets waiting, without the one in service.
 
     It lies between `low`, the fullest queue below that took a packet, and `refused`, the emptiest that did not; `high`
-    is the median of the levels at which packets were lost.
+    is the median of the levels at which packets were lost. Where emptier queues refused packets, too, and fuller
+    ones took some, levels are not exact: `contradicted` are the emptiest and the fullest such (infinite: none).
     """
 
     limit: float
@@ -142,11 +143,13 @@ class Ceiling:
     losses_above: int
     packets_above: int
     gain: float
+    contradicted: tuple[float, float] = (np.inf, -np.inf)
 
     def interval(self, rate_share: float) -> tuple[float, float]:
         """Return the 95 % interval of the limit, given that of the rate as a share of it, which scales all levels."""
         error = LEVEL_ERROR_PKTS + self.limit * rate_share
-        return max(0.0, self.low - error), self.refused + error
+        least, most = self.contradicted
+        return max(0.0, min(self.low, least) - error), max(self.refused, most) + error
 
 
 def ceiling(level: Floats, lost: Bools, gap: Floats, usable: Bools) -> Ceiling | None:
@@ -184,8 +187,27 @@ def ceiling(level: Floats, lost: Bools, gap: Floats, usable: Bools) -> Ceiling |
         losses_above=int(above_losses[best]),
         packets_above=int(above[best]),
         gain=float(score[best]),
+        contradicted=_contradicted(heights, flags > 0, known, best),
     )
 
+
+def _contradicted(heights: Floats, lost: Bools, gap: Floats, best: int) -> tuple[float, float]:
+    """Return the lowest level below `best` at which gaps show that the queue refused a packet, and the highest one at
+    which it took one; infinite, the wrong way round, where none did.
+
+    A queue refuses none below its limit and all above. As many as levels and gaps may be wrong about are left out: gaps
+    about one loss by the channel in GAP_ODDS, levels about a packet at either end of a 95 % interval.
+    """
+    below, above = heights[:best], heights[best:]
+    refused, taken = below[lost[:best] & (gap[:best] > 0)], above[~lost[best:]]
+    spare = int(lost[:best].sum() / (1 + GAP_ODDS)), int(0.025 * len(above))
+    least = float(refused[spare[0]]) if len(refused) > spare[0] else np.inf
+    most = float(taken[-1 - spare[1]]) if len(taken) > spare[1] else -np.inf
+    return least, most
+
+
+GAP_ODDS = 20
+"""Odds that a clear gap, or its clear absence, is right."""
 
 MIN_GAIN = 6.0
 """Minimum gain in log likelihood of a ceiling: odds of 400 to 1."""

@@ -150,3 +150,31 @@ def test_the_limit_of_a_queue_lies_between_the_fullest_that_took_and_the_empties
     assert (low, high) == pytest.approx((7.0 - 0.1 * found.limit, 9.0 + 0.1 * found.limit))
     exact = Ceiling(limit=8.0, low=8.0, refused=8.0, high=8.5, losses_above=9, packets_above=9, gain=30.0)
     assert exact.interval(0.0) == (7.5, 8.5)
+
+
+def test_the_interval_of_a_limit_holds_the_levels_that_contradict_it() -> None:
+    # The limit is 10. The first levels are two packets too high, where the base was wrong.
+    rng = np.random.default_rng(5)
+    true = rng.uniform(0, 14, 3000)
+    lost, early = true >= 10, np.arange(3000) < 1000
+    level = np.where(early, true + 2, true)
+    gap, everywhere = np.where(lost, 3.0, 0.0), np.ones(3000, dtype=np.bool_)
+    found = ceiling(level, lost, gap, everywhere)
+    assert found is not None
+    low, high = found.interval(0.0)
+    assert low <= 10 - 0.4
+    assert high >= 11.5
+    exact = ceiling(true, lost, gap, everywhere)
+    assert exact is not None
+    assert np.diff(exact.interval(0.0))[0] < 1.1
+
+
+def test_one_wrong_gap_of_many_losses_does_not_widen_a_limit() -> None:
+    level = np.concatenate((np.linspace(0, 12, 600), np.full(30, 3.0)))
+    lost = (level > 10) | (np.arange(630) >= 600)
+    # Thirty losses by the channel; one of their gaps seems to be missing.
+    gap = np.where(np.arange(630) >= 600, -3.0, np.where(lost, 3.0, 0.0))
+    gap[600] = 3.0
+    found = ceiling(level, lost, gap, np.ones(630, dtype=np.bool_))
+    assert found is not None
+    assert found.interval(0.0)[0] > 9

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from hindflight.channels.extraction import attribution, states
+from hindflight.channels.extraction import link as link_module
 from hindflight.channels.extraction.attribution import OUTAGE, QUEUE, verdicts
+from hindflight.channels.extraction.bottleneck import BusySpans, Rate
 from hindflight.channels.extraction.delivery import Delivery, of_flow
 from hindflight.channels.extraction.extract import extract
 from hindflight.channels.extraction.link import of_delivery
@@ -107,15 +109,15 @@ def test_a_short_break_takes_the_acks_of_what_arrived_before_it() -> None:
 
 def test_a_break_of_what_was_under_way_takes_its_acks_too() -> None:
     # 300 ms of data on a way of 500 ms, and nothing sent behind them: bursts of that length occur on this link, but
-    # they do not take the ACKs of the packets before.
+    # they do not take the ACKs that come while they would arrive, from 3.5 to 3.8 s.
     bursts = [k for start in range(20, 180, 40) for k in range(start, start + 20)]
     paused = np.where(np.arange(600) >= 330, 2_000 * MS, 0)
     whole = _delivery([*bursts, *range(300, 330)], trip_ms=1000.0)
     t, acked = whole.t_ns + paused, np.where(whole.acked_ns < 0, -1, whole.acked_ns + paused)
     broken = replace(whole, t_ns=t, acked_ns=acked, covered_ns=acked, ack_t_ns=acked[acked >= 0])
     assert _outages(broken) == []
-    unanswered = np.isin(np.arange(600), range(296, 300))
-    covered, acked = np.where(unanswered, acked[330], acked), np.where(unanswered, -1, acked)
+    unanswered = np.isin(np.arange(600), range(250, 280))
+    covered, acked = np.where(unanswered, acked[280], acked), np.where(unanswered, -1, acked)
     silent = replace(broken, covered_ns=covered, acked_ns=acked, prompt=acked >= 0, ack_t_ns=acked[acked >= 0])
     assert _outages(silent) == [(300, 329)]
 
@@ -194,8 +196,8 @@ def test_what_a_queue_refused_is_not_known_where_gaps_contradict_its_level() -> 
     link = replace(link, unshared=True, ceiling=LIMIT, replay=replace(link.replay, group=group))
     assert link.replay.entered.all()
     no_gaps = np.where(delivery.lost, 7.0, 0.0)
-    assert (attribution._refused(delivery, link, no_gaps)[lost] == 1).all()
-    assert (attribution._refused(delivery, link, -no_gaps)[lost] == 0).all()
+    assert (attribution._refused(delivery, link, no_gaps, 0.2)[lost] == 1).all()
+    assert (attribution._refused(delivery, link, -no_gaps, 0.2)[lost] == 0).all()
 
 
 def test_what_the_queue_dropped_does_not_time_an_outage() -> None:
@@ -235,3 +237,46 @@ def test_the_first_packet_lost_left_at_the_rate_before_the_outage() -> None:
     assert states._first_left_ns(delivery, changed, (left_ns, found), 200) == delivery.t_ns[200] + link.full_ns[199]
     # Behind another loss the queue is all that shows it.
     assert states._first_left_ns(delivery, changed, (left_ns, found), 201) == left_ns[201]
+
+
+def test_packets_that_wait_when_the_link_breaks_leave_it_at_the_rate_before() -> None:
+    # A queue of ten packets at 1.2 Mbit/s; behind the break the link serves ten times as fast.
+    n, broken = 400, range(190, 220)
+    t = (10 * MS * np.arange(n)).astype(np.int64)
+    t[220:] = t[219] + 500 * MS + MS * np.arange(1, n - 219)
+    lost = np.isin(np.arange(n), broken)
+    acked = np.where(np.arange(n) < 190, t + 150 * MS, t + 50 * MS)
+    acked = np.where(lost, -1, acked)
+    delivery = Delivery(
+        direction="a2b", record=np.arange(1, n + 1), t_ns=t, size_bytes=np.full(n, 1500), seq=np.arange(n),
+        seq_end=np.arange(n) + 1, lost=lost, acked_ns=acked, prompt=acked >= 0, undecided=np.zeros(n, dtype=np.bool_),
+        covered_ns=acked, from_flow=np.ones(n, dtype=np.bool_), observed=np.ones(n, dtype=np.bool_),
+        ack_t_ns=acked[acked >= 0], ack_bytes=40, handshake=None,
+    )  # fmt: skip
+    slow, fast = 1.2e6, 1.2e7
+    starts = (int(acked[0]), int(acked[220]))
+    found = Rate(
+        slow, slow, slow, 100, known=True, steady=True,
+        states=((starts[0], int(acked[189]), slow), (starts[1], int(acked[-1]), fast)),
+        busy=BusySpans(acked[:1], acked[:1], acked[:1]),
+    )  # fmt: skip
+    service_ns, full_ns = link_module._service(delivery, found)
+    # What was sent up to the last ACK waits in the queue when the link breaks.
+    assert (service_ns[190:205] == 10 * MS).all()
+    assert (full_ns[190:205] == 10 * MS).all()
+    assert (service_ns[220:] == MS).all()
+
+
+def test_a_link_that_passes_acks_while_the_losses_would_arrive_is_not_broken() -> None:
+    # Ten losses that were under way together, longer than any burst of this link.
+    lost = list(range(300, 330))
+    paused = np.where(np.arange(600) >= 330, 2_000 * MS, 0)
+    whole = _delivery(lost, trip_ms=1000.0)
+    t, acked = whole.t_ns + paused, np.where(whole.acked_ns < 0, -1, whole.acked_ns + paused)
+    passed = replace(whole, t_ns=t, acked_ns=acked, covered_ns=acked, ack_t_ns=acked[acked >= 0])
+    assert _outages(passed) == []
+    # The ACKs due from 3.5 to 3.8 s are missing.
+    unanswered = np.isin(np.arange(600), range(250, 280))
+    covered, acked = np.where(unanswered, acked[280], acked), np.where(unanswered, -1, acked)
+    missing = replace(passed, covered_ns=covered, acked_ns=acked, prompt=acked >= 0, ack_t_ns=acked[acked >= 0])
+    assert _outages(missing) == [(300, 329)]

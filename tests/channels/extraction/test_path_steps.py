@@ -84,3 +84,26 @@ def test_a_step_shows_although_as_much_work_entered_the_queue() -> None:
     # A delayed ACK at the end of a burst, behind which ACKs seem to come at once, is no step.
     late = [60.0 + 10.0 * (i % 2) + (40.0 if i == 201 else 0.0) for i in range(400)]
     assert _floors(_delivery(sent, late)) == [(0, 60.0)]
+
+
+def test_a_shorter_path_shows_where_what_was_sent_meanwhile_has_no_round_trip() -> None:
+    # While the path got shorter by 60 ms, ten packets were delivered whose round trips are ambiguous, with 10 ms of
+    # work each: over 100 ms the queue could have drained by none of it.
+    n = 200
+    sent = [10.0 * i for i in range(n)]
+    whole = _delivery(sent, [100.0] + [200.0] * 104 + [140.0] * 95)
+    unclear = np.isin(np.arange(n), range(100, 110))
+    acked = np.where(unclear, -1, whole.acked_ns)
+    delivery = replace(whole, acked_ns=acked, prompt=~unclear, ack_t_ns=np.sort(acked[~unclear]))
+    # The second stretch begins with the first packet that shows it.
+    assert _floors(delivery) == [(0, 100.0), (110, 140.0)]
+    # Had the ten been lost in the queue, it may have drained.
+    dropped = replace(delivery, lost=unclear)
+    assert len(_floors(dropped)) == 1
+
+
+def test_one_delayed_ack_before_a_draining_queue_is_no_shorter_path() -> None:
+    # The queue drains by 5 ms in a pause; the ACK before it came 40 ms late.
+    sent = [10.0 * i for i in range(100)] + [1010.0 + 10 * i for i in range(100)]
+    trips = [30.0] + [60.0] * 98 + [100.0] + [50.0] * 100
+    assert len(_floors(_delivery(sent, trips))) == 1

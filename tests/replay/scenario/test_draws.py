@@ -139,6 +139,16 @@ def test_what_had_left_and_what_leaves_in_a_break_are_one_break() -> None:
     assert (open_.bursts.tolist(), _spans(open_)) == ([1] * 20, [(3_025_000_000, 3_044_000_000)])
 
 
+def test_a_break_ends_with_the_last_packet_that_left_in_it() -> None:
+    sent = [i * 1_000_000 for i in range(3000)]
+    lost = np.array([*range(0, 1000, 50), *range(2000, 2020), *range(2026, 2090)])
+    trips = [None if i in lost else 50_000_000 for i in range(3000)]
+    (one,) = open_of(_trace(sent, trips), lost, 3000).breaks
+    assert (one.begin_ns, one.end_ns, one.packets) == (3_025_000_000, 3_089_000_000, 84)
+    # The next packet left a millisecond later, and its ACK came a round trip behind it.
+    assert (one.unknown_ns, one.seen_ns) == (1_000_000, 3_140_000_000)
+
+
 def test_a_break_longer_than_the_path_is_one_burst() -> None:
     sent = [i * 1_000_000 for i in range(3000)]
     lost = np.array([500, *range(2000, 2080), 2500])
