@@ -106,7 +106,8 @@ impl StackRules {
     }
 }
 
-/// The rules by which receivers decide when to acknowledge. They do not change while the connection lasts.
+/// The rules by which receivers decide when to acknowledge and what to echo. They do not change while the connection
+/// lasts.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::tcp) struct AckRules {
     /// The delay of an ACK follows the spacing of segments (Linux); RFC 5681 §4.2 has a constant one.
@@ -119,6 +120,10 @@ pub(in crate::tcp) struct AckRules {
     pub acks_partial_fill: bool,
     /// ACKs of a gap are spaced out (Linux, with SACK).
     pub spaces_gap_acks: bool,
+    /// The timestamp of a segment that ends before the last ACK is not echoed (Linux, `tcp_sequence`).
+    ///
+    /// Deviation: RFC 7323 §5.3 (R2) refuses all that lies before the window; the profile `rfc` echoes it.
+    pub refuses_old_timestamps: bool,
 }
 
 impl AckRules {
@@ -131,6 +136,7 @@ impl AckRules {
             acks_pushed_data: linux,
             acks_partial_fill: !linux,
             spaces_gap_acks: linux && params.sack_enabled(),
+            refuses_old_timestamps: linux,
         }
     }
 }

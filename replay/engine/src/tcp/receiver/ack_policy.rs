@@ -132,6 +132,11 @@ impl AckPolicy {
         }
     }
 
+    /// Whether the timestamp of a segment that ends before the last ACK is not echoed.
+    pub fn refuses_old_timestamps(&self) -> bool {
+        self.rules.refuses_old_timestamps
+    }
+
     /// The handshake took `rtt`, which is all that a receiver learns (RFC 6298 §2.2).
     pub fn note_handshake(&mut self, rtt: Nanos) {
         self.rto = jiffies::up(rtt + (2 * rtt).max(self.min_rto));

@@ -42,6 +42,15 @@ impl Receiver {
         }
     }
 
+    /// The same of one that is not the next one expected, and may be old.
+    pub(super) fn note_data_out_of_order(&mut self, segment: &Segment) {
+        let echoed = self.ts_recent;
+        self.note_data(segment);
+        if self.policy.refuses_old_timestamps() && segment.seq_end() < self.last_ack_sent {
+            self.ts_recent = echoed;
+        }
+    }
+
     #[inline(always)]
     pub(super) fn take_in_order(&mut self, segment: &Segment, now: Nanos) {
         self.policy.note_arrival(self.window(), now);
@@ -159,6 +168,32 @@ mod tests {
         }
         receiver.skips_steps = false;
         out + &format!("{receiver:?}")
+    }
+
+    #[test]
+    fn linux_echoes_no_timestamp_of_a_segment_that_ends_before_the_last_ack() {
+        let echoes = |profile, old: u64| {
+            let mut receiver = receiver(Variant::Newreno, profile, false, 100_000);
+            let mut take = |number: u64, ts_val| {
+                let segment = Segment {
+                    seq: 1 + number * SMSS,
+                    payload_bytes: SMSS as u16,
+                    ts_val,
+                    ..Segment::new(0, Direction::Forward)
+                };
+                let mut slot = Segment::new(0, Direction::Reverse);
+                receiver.receive(&segment, MILLISECOND);
+                assert!(receiver.transmit(MILLISECOND, &mut slot));
+                slot.ts_ecr
+            };
+            let new = (0..3).map(|number| take(number, 1 + number as u32)).last();
+            assert_eq!(new, Some(3));
+            take(old, 9)
+        };
+        let first_and_last = |profile| [echoes(profile, 0), echoes(profile, 2)];
+        assert_eq!(first_and_last(Profile::Rfc), [9, 9]);
+        assert_eq!(first_and_last(Profile::Linux), [3, 9]);
+        assert_eq!(first_and_last(Profile::Ns2), [9, 9]);
     }
 
     proptest! {

@@ -311,7 +311,7 @@ impl Receiver {
         if segment.seq == self.rcv_nxt && segment.end() <= self.edge {
             return true;
         }
-        self.note_data(segment);
+        self.note_data_out_of_order(segment);
         if segment.seq > self.rcv_nxt && segment.seq_end() <= self.edge {
             self.take_out_of_order(segment, now);
         } else {
