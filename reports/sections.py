@@ -156,6 +156,14 @@ _WHAT_IF = (
     Recipe(lambda tables, _: charts.goodput_and_delay(tables), "goodput_and_delay", {**_RUNS, **_COMPARED}),
     Recipe(charts.what_if_throughput, "what_if_throughput", {"segments": "*"}),
     Recipe(charts.what_if_rtt, "what_if_rtt", {"segments": "*"}),
+    Recipe(
+        charts.what_if_loss_bursts,
+        "what_if_loss_bursts",
+        {
+            "segments": "run_id, flow_id, leg, t_ns, record, payload_bytes",
+            "events": "run_id, flow_id, leg, kind, record",
+        },
+    ),
     Recipe(charts.what_if_cwnd, "what_if_cwnd", {"instruments": "*"}),
 )
 
@@ -171,8 +179,8 @@ _SHARING = "Flows that shared the path; losses are data packets lost per data pa
 
 _WHAT_IF_MODEL = (
     replace(_WHAT_IF[0], caption="what_if_goodput_model"),
-    *_WHAT_IF[1:5],
-    replace(_WHAT_IF[5], caption="what_if_cwnd_model"),
+    *_WHAT_IF[1:-1],
+    replace(_WHAT_IF[-1], caption="what_if_cwnd_model"),
 )
 
 

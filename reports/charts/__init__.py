@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from hindflight.reports.charts.application_delay import has_application_delay, what_if_application_delay
 from hindflight.reports.charts.comparison import goodput_and_delay, what_if_cwnd, what_if_difference, what_if_goodput
-from hindflight.reports.charts.distributions import what_if_rtt, what_if_throughput
+from hindflight.reports.charts.distributions import what_if_loss_bursts, what_if_rtt, what_if_throughput
 from hindflight.reports.charts.flight_log import flight_units, flight_values, track
 from hindflight.reports.charts.link_state import link_state, packet_delay
 from hindflight.reports.charts.losses import losses
@@ -45,6 +45,7 @@ __all__ = [
     "what_if_cwnd",
     "what_if_difference",
     "what_if_goodput",
+    "what_if_loss_bursts",
     "what_if_proxy",
     "what_if_rtt",
     "what_if_sharing",
