@@ -92,6 +92,14 @@ CHART_CAPTIONS = {
         "run has a median and a 95th percentile; a box holds the middle half of the runs, its line all of them, and "
         "the tick is their median."
     ),
+    "goodput_over_cache": (
+        "Where a line levels off, the cache holds what the connection onward needs: more memory gains nothing. A mark "
+        "is the mean over the seeds, its bar the 95 % interval."
+    ),
+    "goodput_over_loss": (
+        "A mark is the mean over the seeds of one workspace, its bar the 95 % interval; its place is what the channel "
+        "really took, of all data packets sent. A line that falls early is a sender that takes each loss as congestion."
+    ),
     "what_if_proxy": (
         "Octets that a proxy holds: everything in its memory, and the part that it has acknowledged to the sender but "
         "that is not acknowledged onward. A line that stays at its top may be a full cache: compare it with the size "

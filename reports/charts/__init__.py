@@ -18,6 +18,7 @@ from hindflight.reports.charts.proxies import what_if_proxy
 from hindflight.reports.charts.self_check import self_check_cwnd, self_check_sequence
 from hindflight.reports.charts.sequence import stevens, time_sequence
 from hindflight.reports.charts.sharing import what_if_sharing
+from hindflight.reports.charts.sweeps import goodput_over_cache, goodput_over_loss, has_cache_sweep
 from hindflight.reports.charts.window import cwnd
 from hindflight.reports.frames import Tables, View
 from hindflight.reports.style import vega_config
@@ -29,7 +30,10 @@ __all__ = [
     "flight_units",
     "flight_values",
     "goodput_and_delay",
+    "goodput_over_cache",
+    "goodput_over_loss",
     "has_application_delay",
+    "has_cache_sweep",
     "link_state",
     "losses",
     "packet_delay",
