@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+import vl_convert
 
 from hindflight.reports import charts
+from hindflight.reports.bundle import vega_lite_version
 from hindflight.reports.sections import Figure, Source, combined, sections
 from hindflight.toolkit.errors import ReportError
 from hindflight.toolkit.schema import run_subject, table_from_rows
@@ -104,6 +106,15 @@ def test_a_report_on_several_workspaces_has_the_sweep_and_its_commands() -> None
     (figure,) = (part for part in changed.parts if isinstance(part, Figure))
     assert figure.key == "goodput_over_loss"
     assert [command.split()[2] for command in figure.commands] == ["ws1", "ws1", "ws12", "ws12", "ws95", "ws95"]
+
+
+def test_both_charts_render() -> None:
+    cache = charts.goodput_over_cache([compared([row for pkts in CACHES for row in cached(pkts)], ["20", "42", "84"])])
+    loss = charts.goodput_over_loss([lossy(per, losses) for per, losses in ((0.001, 1), (0.01, 12), (0.1, 95))])
+    for chart, series in ((cache, 1), (loss, 2)):
+        svg = vl_convert.vegalite_to_svg(chart.to_dict(), vl_version=vega_lite_version())
+        assert svg.count('aria-roledescription="point"') == 3 * series
+        assert "NaN" not in svg
 
 
 def test_scenarios_with_the_same_losses_are_no_sweep() -> None:
