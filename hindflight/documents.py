@@ -80,19 +80,20 @@ def write_documents(workspaces: Sequence[Workspace], wanted: Wanted) -> list[Pat
 
 def _content(workspaces: Sequence[Workspace], wanted: Wanted) -> tuple[ReportMeta, list[Section]]:
     from hindflight.reports.document import sections_of
-    from hindflight.reports.sections import combined
+    from hindflight.reports.sections import Source, combined
     from hindflight.toolkit.schema import TABLES
 
     metas = [_meta(workspace, wanted) for workspace in workspaces]
-    parts = [
-        sections_of({name: workspace.scan(name) for name in TABLES}, meta)
+    sources = [
+        Source({name: workspace.scan(name) for name in TABLES}, meta.workspace)
         for workspace, meta in zip(workspaces, metas, strict=True)
     ]
+    parts = [sections_of(source.tables, meta) for source, meta in zip(sources, metas, strict=True)]
     if len(workspaces) == 1:
         return metas[0], parts[0]
     names = names_of([workspace.path for workspace in workspaces])
     title = wanted.title or f"Hindflight report: {', '.join(names)}"
-    return replace(metas[0], title=title), combined(_changes(workspaces, names), names, parts)
+    return replace(metas[0], title=title), combined(_changes(workspaces, names), names, parts, sources)
 
 
 _USUAL = "workspace"

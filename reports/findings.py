@@ -339,8 +339,9 @@ def run_provenance(tables: Tables) -> Grid | None:
 
 
 def setup(rows: Sequence[Row]) -> Grid | None:
-    """Return the stack profile of each flow and the parameters that differ from it as a grid; None without rows."""
-    grid = Grid("Stack profile of each flow, and the parameters that differ from it", ("Flow", "Parameter", "Value"))
+    """Return what the scenario gives its flows, links and proxies as a grid; None without rows."""
+    caption = "The scenario: stack profile of each flow and what differs from it, losses of links, proxies"
+    grid = Grid(caption, ("Flow, link or proxy", "Parameter", "Value"))
     for row in rows:
         grid.rows.append((Cell(str(row["subject"])), Cell(heading(str(row["metric"]))), Cell(str(row["text"]))))
     return grid if grid.rows else None

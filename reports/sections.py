@@ -6,6 +6,7 @@ A chart without data is replaced by the sentence that says why. Does not depend 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeAlias
@@ -86,12 +87,14 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """A function that draws a chart, the name of the chart, and the tables (with columns) that it draws."""
+    """A function that draws a chart, the name of the chart, and the tables (with columns) that it draws: of one
+    captured flow or, with `of_runs`, of runs, too."""
 
     draw: Callable[[Tables, View], AnyChart]
     name: str
     columns: Mapping[str, str] = field(default_factory=dict)
     caption: str = ""
+    of_runs: bool = False
 
     @property
     def text(self) -> str:
@@ -99,12 +102,14 @@ class Recipe:
         return CHART_CAPTIONS[self.caption or self.name]
 
     def commands(self, view: View, workspace: str) -> tuple[str, ...]:
-        """Return the commands that print all data of the chart of one captured flow."""
+        """Return the commands that print all data of the chart: of one captured flow, or of all runs as well."""
         found = []
         for table, columns in self.columns.items():
             keys = {"run_id": view.run_id, "flow_id": view.flow_id}
-            where = " AND ".join(f"{key} = {value}" for key, value in keys.items() if key in column_names(table))
-            words = ["SELECT", columns, "FROM", table, *(["WHERE", where] if where else [])]
+            keys = {key: value for key, value in keys.items() if key in column_names(table)}
+            named = [*keys, columns] if self.of_runs and columns != "*" else [columns]
+            where = "" if self.of_runs else " AND ".join(f"{key} = {value}" for key, value in keys.items())
+            words = ["SELECT", ", ".join(named), "FROM", table, *(["WHERE", where] if where else [])]
             found.append(shell_line(["hindflight", "query", workspace, " ".join(words), "--csv"]))
         return tuple(found)
 
@@ -143,36 +148,44 @@ def _flight_charts(tables: Tables, view: View) -> tuple[Recipe, ...]:
     return (*values[:FLIGHT_CHARTS], *([Recipe(charts.track, "track", _LOGGED)] if units else []))
 
 
+def _of_runs(draw: Callable[[Tables, View], AnyChart], name: str, columns: Mapping[str, str]) -> Recipe:
+    return Recipe(draw, name, columns, of_runs=True)
+
+
 _SELF_CHECK = (
-    Recipe(charts.self_check_sequence, "self_check_sequence", {"segments": _SENT}),
-    Recipe(charts.self_check_cwnd, "self_check_cwnd", {"instruments": "t_ns, source, cwnd_bytes"}),
+    _of_runs(charts.self_check_sequence, "self_check_sequence", {"segments": _SENT}),
+    _of_runs(charts.self_check_cwnd, "self_check_cwnd", {"instruments": "t_ns, source, cwnd_bytes"}),
 )
 
 _RUNS = {"runs": "*"}
 _COMPARED = {"findings": "*"}
+_BURSTS = {"segments": "leg, t_ns, record, direction, payload_bytes", "events": "leg, kind, direction, record"}
 _WHAT_IF = (
-    Recipe(lambda tables, _: charts.what_if_goodput(tables), "what_if_goodput", {**_RUNS, **_COMPARED}),
-    Recipe(lambda tables, _: charts.what_if_difference(tables), "what_if_difference", _COMPARED),
-    Recipe(lambda tables, _: charts.goodput_and_delay(tables), "goodput_and_delay", {**_RUNS, **_COMPARED}),
-    Recipe(charts.what_if_throughput, "what_if_throughput", {"segments": "*"}),
-    Recipe(charts.what_if_rtt, "what_if_rtt", {"segments": "*"}),
-    Recipe(charts.what_if_cwnd, "what_if_cwnd", {"instruments": "*"}),
+    _of_runs(lambda tables, _: charts.what_if_goodput(tables), "what_if_goodput", {**_RUNS, **_COMPARED}),
+    _of_runs(lambda tables, _: charts.what_if_difference(tables), "what_if_difference", _COMPARED),
+    _of_runs(lambda tables, _: charts.goodput_and_delay(tables), "goodput_and_delay", {**_RUNS, **_COMPARED}),
+    _of_runs(charts.what_if_throughput, "what_if_throughput", {"segments": "*"}),
+    _of_runs(charts.what_if_rtt, "what_if_rtt", {"segments": "*"}),
+    _of_runs(charts.what_if_loss_bursts, "what_if_loss_bursts", _BURSTS),
+    _of_runs(charts.what_if_cwnd, "what_if_cwnd", {"instruments": "*"}),
 )
 
-_PROXY = Recipe(
+_PROXY = _of_runs(
     lambda tables, _: charts.what_if_proxy(tables),
     "what_if_proxy",
-    {"instruments": "run_id, flow_id, leg, t_ns, proxy_stored_bytes, proxy_undelivered_bytes"},
+    {"instruments": "leg, t_ns, proxy_stored_bytes, proxy_undelivered_bytes"},
 )
-_DELAY = Recipe(lambda tables, _: charts.what_if_application_delay(tables), "what_if_application_delay", _RUNS)
-_SHARED = Recipe(lambda tables, _: charts.what_if_sharing(tables), "what_if_sharing", _COMPARED)
+_DELAY = _of_runs(lambda tables, _: charts.what_if_application_delay(tables), "what_if_application_delay", _RUNS)
+_SHARED = _of_runs(lambda tables, _: charts.what_if_sharing(tables), "what_if_sharing", _COMPARED)
+_SWEEPS = {"goodput_over_loss": charts.goodput_over_loss, "goodput_over_cache": charts.goodput_over_cache}
+_CACHES = _of_runs(lambda tables, _: charts.goodput_over_cache([tables]), "goodput_over_cache", {**_RUNS, **_COMPARED})
 
 _SHARING = "Flows that shared the path; losses are data packets lost per data packet sent"
 
 _WHAT_IF_MODEL = (
     replace(_WHAT_IF[0], caption="what_if_goodput_model"),
-    *_WHAT_IF[1:5],
-    replace(_WHAT_IF[5], caption="what_if_cwnd_model"),
+    *_WHAT_IF[1:-1],
+    replace(_WHAT_IF[-1], caption="what_if_cwnd_model"),
 )
 
 
@@ -206,22 +219,39 @@ def sections(
 
 
 def combined(
-    changes: Sequence[tuple[str, Sequence[findings.Row]]], names: Sequence[str], parts: Sequence[Sequence[Section]]
+    changes: Sequence[tuple[str, Sequence[findings.Row]]],
+    names: Sequence[str],
+    parts: Sequence[Sequence[Section]],
+    sources: Sequence[Source] = (),
 ) -> list[Section]:
     """Return the sections of a report on several workspaces: what changed, then those of each, under its name.
 
     `changes` holds a caption and rows of `findings`, whose metrics become columns, for each workspace but the first.
+    `sources`, one for each workspace, are drawn as a sweep if their scenarios are one.
     """
     changed = Section("changes", "What changed")
     for name, (caption, rows) in zip(names[1:], changes, strict=True):
         grid = findings.by_subject(rows, caption, "Subject")
         head = ("Subject", names[0], name, "Change")  # Names of folders, which are no names of quantities.
         changed.parts.append(replace(grid, head=head) if grid else f"{caption}: nothing to compare.")
+    changed.parts += _sweeps(sources)
     each = [
         Section(f"w{number}", name, parts=[_renamed(section, f"w{number}-") for section in found])
         for number, (name, found) in enumerate(zip(names, parts, strict=True), 1)
     ]
     return [changed, *each]
+
+
+def _sweeps(sources: Sequence[Source]) -> list[Figure]:
+    """Return the charts of goodput over what the scenarios of several workspaces vary; none if they are no sweep."""
+    found = []
+    for name, draw in _SWEEPS.items() if sources else ():
+        recipe = replace(_CACHES, name=name)
+        with suppress(ReportError):
+            chart = draw([source.tables for source in sources])
+            commands = tuple(line for source in sources for line in recipe.commands(View(), source.workspace))
+            found.append(Figure(chart, name, caption=recipe.text, commands=commands))
+    return found
 
 
 def _renamed(part: Part, prefix: str) -> Part:
@@ -399,6 +429,7 @@ def _where_they_apply(tables: Tables) -> tuple[Recipe, ...]:
     """Return the charts of application delay, proxies and flows that shared the path, where the runs have them."""
     delays = [_DELAY] if charts.has_application_delay(tables) else []
     split = [_PROXY] if uses_proxies(tables) else []
+    split += [_CACHES] if charts.has_cache_sweep(tables) else []
     return (*delays, *split, *([_SHARED] if findings.findings_of(tables, "sharing") else []))
 
 

@@ -82,10 +82,23 @@ CHART_CAPTIONS = {
         "A line that rises steeply and early is a short and steady delay; a long tail to the right is a queue that a "
         "variant fills, or the wait for a timeout."
     ),
+    "what_if_loss_bursts": (
+        "Data packets lost in a row, in order of sending. A line that rises at once has single losses, as "
+        "a noisy link makes them. One far to the right is a queue that overflows, or an outage; with NewReno, each "
+        "packet of a burst takes a round trip to retransmit."
+    ),
     "what_if_application_delay": (
         "Time from the write of an application to the reading of its last octet in order: what a user waits for. Each "
         "run has a median and a 95th percentile; a box holds the middle half of the runs, its line all of them, and "
         "the tick is their median."
+    ),
+    "goodput_over_cache": (
+        "Where a line levels off, the cache holds what the connection onward needs: more memory gains nothing. A mark "
+        "is the mean over the seeds, its bar the 95 % interval."
+    ),
+    "goodput_over_loss": (
+        "A mark is the mean over the seeds of one workspace, its bar the 95 % interval; its place is what the channel "
+        "really took, of all data packets sent. A line that falls early is a sender that takes each loss as congestion."
     ),
     "what_if_proxy": (
         "Octets that a proxy holds: everything in its memory, and the part that it has acknowledged to the sender but "

@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from hindflight.channels.models.losses import NoLoss
 from hindflight.replay.experiment.compare import Interval, mean_interval
 from hindflight.replay.scenario.flows import STACK, Flow
 from hindflight.replay.scenario.model import Scenario
@@ -80,7 +81,8 @@ def jain_index(shares: Sequence[float]) -> float | None:
 
 
 def setup_findings(scenario: Scenario, profiles: Mapping[str, Mapping[str, Any]]) -> list[Row]:
-    """Return the profile of each TCP flow and what differs from it (section `setup`).
+    """Return the profile of each TCP flow and what differs from it, the losses of the links, and the place, cache and
+    other keys of each proxy (section `setup`).
 
     `profiles` holds the parameters of each profile by the engine's names.
     """
@@ -94,7 +96,37 @@ def setup_findings(scenario: Scenario, profiles: Mapping[str, Mapping[str, Any]]
             if parameter in stack and stack[parameter] != own[parameter]:
                 text = f"{_value_text(parameter, stack[parameter])} instead of {_value_text(parameter, own[parameter])}"
                 rows.append(_setup_row(name, key, text))
+    return [*rows, *_loss_rows(scenario), *_proxy_rows(scenario)]
+
+
+def _loss_rows(scenario: Scenario) -> list[Row]:
+    """Return the loss model of each link that has one, in each direction that has its own."""
+    rows = []
+    for link in scenario.links:
+        for metric, loss in (("loss", link.forward.loss), ("reverse_loss", link.backward.loss)):
+            if not isinstance(loss, NoLoss):
+                rows.append(_setup_row(link.name, metric, _keys_text(loss.model_dump(mode="json", exclude_none=True))))
     return rows
+
+
+def _proxy_rows(scenario: Scenario) -> list[Row]:
+    """Return node, cache and policy of each proxy; the policy is all other keys that the file or a preset gives."""
+    rows = []
+    for proxy in scenario.proxy:
+        rows.append(_setup_row(proxy.name, "node", proxy.node))
+        if (size := proxy.receive_buffer) is not None:
+            value, unit = (size.pkts, "pkts") if size.pkts is not None else (size.size_bytes, "B")
+            rows.append(
+                {**_setup_row(proxy.name, "cache", f"{value} {unit}"), "value": float(value or 0), "unit": unit}
+            )
+        given = proxy.model_dump(exclude={"name", "node", "receive_buffer"}, exclude_unset=True, warnings=False)
+        if given:
+            rows.append(_setup_row(proxy.name, "policy", _keys_text(given)))
+    return rows
+
+
+def _keys_text(table: Mapping[str, Any]) -> str:
+    return ", ".join(f"{key} = {value}" for key, value in table.items())
 
 
 def _by_subject(runs: Iterable[Run], subjects: Mapping[int, str]) -> dict[str, list[Run]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from hindflight.reports.charts.application_delay import has_application_delay, what_if_application_delay
 from hindflight.reports.charts.comparison import goodput_and_delay, what_if_cwnd, what_if_difference, what_if_goodput
-from hindflight.reports.charts.distributions import what_if_rtt, what_if_throughput
+from hindflight.reports.charts.distributions import what_if_loss_bursts, what_if_rtt, what_if_throughput
 from hindflight.reports.charts.flight_log import flight_units, flight_values, track
 from hindflight.reports.charts.link_state import link_state, packet_delay
 from hindflight.reports.charts.losses import losses
@@ -18,6 +18,7 @@ from hindflight.reports.charts.proxies import what_if_proxy
 from hindflight.reports.charts.self_check import self_check_cwnd, self_check_sequence
 from hindflight.reports.charts.sequence import stevens, time_sequence
 from hindflight.reports.charts.sharing import what_if_sharing
+from hindflight.reports.charts.sweeps import goodput_over_cache, goodput_over_loss, has_cache_sweep
 from hindflight.reports.charts.window import cwnd
 from hindflight.reports.frames import Tables, View
 from hindflight.reports.style import vega_config
@@ -29,7 +30,10 @@ __all__ = [
     "flight_units",
     "flight_values",
     "goodput_and_delay",
+    "goodput_over_cache",
+    "goodput_over_loss",
     "has_application_delay",
+    "has_cache_sweep",
     "link_state",
     "losses",
     "packet_delay",
@@ -45,6 +49,7 @@ __all__ = [
     "what_if_cwnd",
     "what_if_difference",
     "what_if_goodput",
+    "what_if_loss_bursts",
     "what_if_proxy",
     "what_if_rtt",
     "what_if_sharing",

@@ -1,7 +1,8 @@
-"""Charts of recorded what-if runs over their whole length: goodput over time, and the distribution of round-trip times.
+"""Charts of recorded what-if runs over their whole length: goodput over time, and the distributions of round-trip times
+and of the lengths of loss bursts.
 
-Draws `segments` of the runs over the captured channel or, with a channel model, of the first seed, and of the captured
-flow. Computes no statistic but shares of samples.
+Draws `segments` and `events` of the runs over the captured channel or, with a channel model, of the first seed, and of
+the captured flow. Computes no statistic but shares of samples.
 """
 
 from __future__ import annotations
@@ -37,6 +38,9 @@ SHOWN = 8
 """Maximum number of runs in a chart: more lines cannot be told apart."""
 QUANTILES = 200
 """Points of a distribution."""
+
+_MIN_BURST_AXIS_PKTS = 10
+"""Minimum length of the logarithmic axis of bursts, so that it has a tick besides 1."""
 
 _NOT_RECORDED = "No what-if run recorded its segments."
 
@@ -106,6 +110,61 @@ def what_if_rtt(tables: Tables, view: View | None = None) -> alt.LayerChart:
     return layered_chart(layers, text, height=260)
 
 
+def what_if_loss_bursts(tables: Tables, view: View | None = None) -> alt.LayerChart:
+    """Draw the distribution of the lengths of loss bursts of each variant and proxy, and of the captured flow in grey.
+
+    Reads `runs`, `flows`, `segments` and `events`. Raises ReportError if no run recorded a loss.
+    """
+    flows = _recorded(tables, view or View())
+    bursts = {label: _burst_lengths(tables, flow) for label, flow in flows.items()}
+    bursts = {label: lengths for label, lengths in bursts.items() if lengths.len()}
+    if not set(bursts) - {CAPTURED}:
+        raise ReportError("No what-if run recorded a loss.")
+    end = max(_MIN_BURST_AXIS_PKTS, *(int(lengths[-1]) for lengths in bursts.values()))
+    legend = _legend(list(bursts))
+    across = alt.Axis(title="Length of the burst [data packets lost in a row]", format=",d", labelFlush=False)
+    x = alt.X("pkts", type="quantitative", axis=across, scale=alt.Scale(type="log", domain=[1, end], nice=False))
+    y = alt.Y("share", type="quantitative", axis=y_axis("Share of bursts at most as long [%]"))
+    tips = [
+        alt.Tooltip("share", type="quantitative", format=",.1f", title="Share of bursts [%]"),
+        alt.Tooltip("pkts", type="quantitative", format=",d", title="Packets lost in a row, at most"),
+    ]
+    layers = []
+    for label, lengths in bursts.items():
+        base = alt.Chart(inline(_shares_of_lengths(lengths, end)))
+        mark = base.mark_line(interpolate="step-after", strokeWidth=2.2 if label == CAPTURED else 1.4, clip=True)
+        layers.append(legend.encode(mark, label, x, y, order="order:Q", tooltip=tips))
+    longest = "; ".join(f"{label} {n.len()}, at most {n[-1]} packets long" for label, n in bursts.items())
+    notes = ["With a proxy, the bursts are those of all connections of the path."] if uses_proxies(tables) else []
+    text = ChartText(
+        f"Length of loss bursts {_where(tables)}",
+        f"Share of loss bursts up to each length. Number of bursts: {longest}.",
+        [*notes, *_left_out(tables, flows)],
+    )
+    return layered_chart(layers, text, height=260)
+
+
+def _burst_lengths(tables: Tables, flow: Flow) -> pl.Series:
+    """Return the sorted lengths of the loss bursts of a flow: data packets lost one after another in order of sending,
+    on one connection. A burst ends at the next transmission that is not known to be lost."""
+    mine = (pl.col("run_id") == flow.view.run_id) & (pl.col("flow_id") == flow.view.flow_id)
+    mine &= pl.col("direction") == flow.data
+    lost = lazy(tables, "events").filter(mine & (pl.col("kind") == "loss")).select("leg", "record", lost=True)
+    sent = lazy(tables, "segments").filter(mine & (pl.col("payload_bytes") > 0)).select("leg", "t_ns", "record")
+    fates = sent.join(lost.drop_nulls().unique(), on=["leg", "record"], how="left").sort("leg", "t_ns", "record")
+    key = pl.struct("leg", pl.col("lost").fill_null(value=False)).rle_id()
+    runs = fates.with_columns(key.alias("run")).filter("lost").group_by("run").agg(length=pl.len())
+    return runs.select(pl.col("length").cast(pl.Int64).sort()).collect()["length"]
+
+
+def _shares_of_lengths(lengths: pl.Series, end: int) -> pl.DataFrame:
+    """Return `pkts` and the `share` in percent of bursts at most as long, from length 1 to `end`, in `order`."""
+    counted = lengths.value_counts(name="bursts").sort("length")
+    shares = (100 * counted["bursts"].cum_sum() / lengths.len()).round(3).to_list()
+    points = [(1, 0.0), *zip(counted["length"].to_list(), shares, strict=True), (end, 100.0)]
+    return pl.DataFrame(points, schema=["pkts", "share"], orient="row").with_row_index("order")
+
+
 def _where(tables: Tables) -> str:
     model = uses_channel_model(tables, "what_if")
     return "over the channel of the first seed" if model else "over the captured channel"
@@ -136,7 +195,7 @@ def _recorded(tables: Tables, view: View) -> dict[str, Flow]:
 
 def _left_out(tables: Tables, flows: dict[str, Flow]) -> list[str]:
     more = _subjects(tables).height - sum(label != CAPTURED for label in flows)
-    return [f"{more} more runs are not drawn."] if more else []
+    return [f"{more} more {'run is' if more == 1 else 'runs are'} not drawn."] if more else []
 
 
 def _legend(labels: list[str]) -> Legend:

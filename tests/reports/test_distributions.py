@@ -12,7 +12,7 @@ from hindflight.reports.bundle import vega_lite_version
 from hindflight.reports.charts import application_delay, distributions
 from hindflight.toolkit.errors import ReportError
 from hindflight.toolkit.schema import table_from_rows
-from tests.reports.conftest import MSS, RTT_NS, SEGMENTS, Tables, flow_row, flow_segments, run_row
+from tests.reports.conftest import LOST, MSS, RTT_NS, SEGMENTS, Tables, flow_row, flow_segments, required, run_row
 from tests.reports.test_charts import layer_rows, rows_of
 
 END_TO_END, SPLIT = "reno", "reno, split at gateway"
@@ -57,6 +57,37 @@ def test_round_trip_times_are_shares_of_all_samples_of_the_sender(recorded: Tabl
     assert any("With a proxy" in note for note in spec["title"]["subtitle"])
 
 
+@pytest.fixture
+def lossy(recorded: Tables) -> Tables:
+    """The same runs with their losses: on both connections of the split run."""
+    rows = [*flow_losses(0), *flow_losses(3), *flow_losses(4), *({**row, "leg": 1} for row in flow_losses(4))]
+    return {**recorded, "events": table_from_rows("events", rows)}
+
+
+def flow_losses(run_id: int) -> list[dict[str, object]]:
+    """Return the losses of segments 23 and 24, sent one after the other, 57 and 91, and of the retransmission of 91."""
+    sent = flow_segments(run_id, start_ns=0)
+    data = [row for row in sent if row["direction"] == "a2b"]
+    lost = [row for row in data if not row["retransmission"] and row["seq"] in {1 + n * MSS for n in LOST}]
+    again = [row for row in data if row["retransmission"] and row["seq"] == 1 + 91 * MSS]
+    same = {"run_id": run_id, "kind": "loss", "direction": "a2b", "flow_id": 1}
+    return [required("events", **same, t_ns=row["t_ns"], record=row["record"]) for row in (*lost, *again)]
+
+
+def test_bursts_are_losses_in_a_row_in_order_of_sending(lossy: Tables) -> None:
+    spec = charts.what_if_loss_bursts(lossy).to_dict()
+    for label in (distributions.CAPTURED, END_TO_END, SPLIT):
+        points = [(int(row["pkts"]), float(row["share"])) for row in layer_rows(spec, label)]
+        # 23 and 24 are one burst; the retransmission of 91 follows others, so it is one of its own.
+        assert points == [(1, 0), (1, 75), (2, 100), (10, 100)]
+    assert f"{SPLIT} 8, at most 2 packets long" in spec["description"]
+
+
+def test_without_a_recorded_loss_there_is_no_chart_of_bursts(recorded: Tables) -> None:
+    with pytest.raises(ReportError, match="recorded a loss"):
+        charts.what_if_loss_bursts(recorded)
+
+
 def test_application_delays_are_boxes_over_the_seeds() -> None:
     delays_ms = [100, 200, 300, 400, 1000]
     runs = [
@@ -82,7 +113,7 @@ def test_application_delays_are_boxes_over_the_seeds() -> None:
 def test_more_runs_than_can_be_told_apart_are_said_to_be_left_out(recorded: Tables, monkeypatch: Any) -> None:
     monkeypatch.setattr(distributions, "SHOWN", 1)
     spec = charts.what_if_throughput(recorded).to_dict()
-    assert "1 more runs are not drawn." in spec["title"]["subtitle"]
+    assert "1 more run is not drawn." in spec["title"]["subtitle"]
     assert len(spec["layer"]) == 2
 
 

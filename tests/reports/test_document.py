@@ -3,7 +3,9 @@ from __future__ import annotations
 import html
 import json
 import re
+import shlex
 import time
+from collections.abc import Iterator, Sequence
 from functools import cache
 from html.parser import HTMLParser
 from itertools import pairwise
@@ -18,7 +20,7 @@ from hindflight.reports import bundle
 from hindflight.reports.document import ReportMeta, write_report
 from hindflight.reports.findings import heading, replayed_runs
 from hindflight.reports.frames import captured_flows
-from hindflight.reports.sections import FLOWS_SHOWN, sections
+from hindflight.reports.sections import FLOWS_SHOWN, Figure, Part, Section, sections
 from hindflight.toolkit.errors import HindflightError, MachineError
 from hindflight.toolkit.schema import table_from_rows
 from tests.reports.conftest import (
@@ -492,3 +494,32 @@ def test_no_control_character_of_a_name_is_in_the_page(tmp_path: Path) -> None:
     assert text.count(r"a\x1b[31m\x9b\u202e\xe9") >= 3
     for character in "\x1b\x9b\u202e":
         assert character not in text
+
+
+def test_the_commands_below_a_chart_print_its_rows(tables: Tables) -> None:
+    import duckdb
+
+    def figures(parts: Sequence[Part]) -> Iterator[Figure]:
+        for part in parts:
+            if isinstance(part, Section):
+                yield from figures(part.parts)
+            elif isinstance(part, Figure):
+                yield part
+
+    present = {name: table for name, table in tables.items() if table.num_rows}
+    connection = duckdb.connect()
+    for name, table in present.items():
+        connection.register(name, table)
+    of_runs = set()
+    for figure in figures(sections(tables, {}, workspace="ws")):
+        assert figure.commands
+        for command in figure.commands:
+            _, _, workspace, sql, form = shlex.split(command)
+            assert (workspace, form) == ("ws", "--csv")
+            if sql.split(" FROM ")[1].split()[0] in present:
+                found = connection.sql(sql)
+                assert found.fetchall(), f"{figure.key}: {sql}"
+                if figure.key.startswith(("what_if", "self_check")) and "run_id" in found.columns:
+                    of_runs.add(figure.key)
+                    assert found.filter("run_id > 0").fetchall(), f"{figure.key}: {sql}"
+    assert {"what_if_goodput", "what_if_cwnd", "self_check_sequence", "self_check_cwnd"} <= of_runs

@@ -80,7 +80,31 @@ def test_the_setup_names_what_differs_from_the_profile_and_no_more() -> None:
         ("flow", "min_rto", "300 ms instead of 200 ms"),
         ("flow", "send_buffer", "100000 B instead of none"),
         ("bulk", "profile", "rfc"),
+        ("up", "loss", "model = trace, file = channel.parquet, block = 100"),
     ]
+
+
+def test_the_setup_has_losses_of_both_directions_and_the_cache_of_a_proxy() -> None:
+    given = copy.deepcopy(GOOD)
+    loss = {"model": "bernoulli", "per": 0.01}
+    given["compare"]["proxies"] = ["none", "relay", "large"]
+    given["links"][1].update(reverse={"delay": "120 ms", "loss": loss})
+    proxies = [
+        {"name": "relay", "node": "relay", "receive_buffer": "84 pkts", "advertise": "free"},
+        {"name": "large", "node": "relay", "receive_buffer": "1 MB"},
+    ]
+    scenario = parse_scenario({**given, "proxy": proxies}, "s.toml", VARIANTS)
+    rows = setup_findings(scenario, {"rfc": profile_parameters("rfc")})
+    said = [(row["subject"], row["metric"], row["text"]) for row in rows]
+    assert said[2:] == [
+        ("down", "reverse_loss", "model = bernoulli, per = 0.01"),
+        ("relay", "node", "relay"),
+        ("relay", "cache", "84 pkts"),
+        ("relay", "policy", "advertise = free"),
+        ("large", "node", "relay"),
+        ("large", "cache", "1000000 B"),
+    ]
+    assert [(row["value"], row["unit"]) for row in rows if row["metric"] == "cache"] == [(84, "pkts"), (1e6, "B")]
 
 
 def test_an_unknown_profile_is_refused() -> None:
