@@ -292,6 +292,36 @@ def thousand_runs(rounds: int) -> None:
     )
 
 
+def gateway_session(connections: int) -> dict[str, Any]:
+    """Return 60 s of `connections` under Linux through one gateway, with 100 Mbit/s and 125 ms behind it."""
+    near = {"rate_bps": 1e9, "delay_ns": 10_000_000, "queue": {"kind": "drop_tail", "limit_pkts": 20_000}}
+    far = {"rate_bps": 100e6, "delay_ns": 125_000_000, "queue": {"kind": "drop_tail", "limit_pkts": 2000}}
+    proxy = {"node": "p", "receive_buffer": {"pkts": 50}, "advertise": "free"}
+    flow = {"variant": "cubic", "profile": "linux", "proxies": [proxy]}
+    return {
+        "duration_ns": 60_000_000_000,
+        "path": {
+            "nodes": ["a", "p", "b"],
+            "links": [
+                {"name": "ap", "forward": near, "reverse": near},
+                {"name": "pb", "forward": far, "reverse": far},
+            ],
+        },
+        "flows": [{"name": f"f{i}", "start_ns": i * 1_000_000, **flow} for i in range(connections)],
+    }
+
+
+def through_a_gateway(rounds: int) -> None:
+    """1000 connections through one gateway: processor time, and the memory that the run needs, tables included."""
+    found = [worker([gateway_session(1000)]) for _ in range(rounds)]
+    cpu = Spread(tuple(f.cpu_ns / 1e9 for f in found))
+    grown = max(f.growth_kb for f in found) / 1024
+    print(
+        f"1000 connections through one gateway, 60 s at 100 Mbit/s: {cpu:.2f} s of processor time (under 2 wanted), "
+        f"{grown:.0f} MiB beside the Python process (under 100 wanted)"
+    )
+
+
 def variant_session(variant: str) -> dict[str, Any]:
     """Return the session with another variant; a variant whose window is a share of the link gets all of it."""
     share = {"satellite_rate": 20e6, "satellite_rtt": 0.5, "connections": 1}
@@ -330,6 +360,7 @@ def main(arguments: list[str] | None = None) -> None:
     over_profiles(given.rounds, given.seconds)
     over_threads(given.rounds)
     thousand_runs(given.rounds)
+    through_a_gateway(given.rounds)
     over_windows(given.rounds)
     over_variants(given.rounds, round(given.seconds * 400))
     over_length(given.seconds)

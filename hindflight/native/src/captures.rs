@@ -126,6 +126,10 @@ impl Captures {
 }
 
 impl Tap for Captures {
+    fn leg_changes(&mut self, number: u16, leg: &Leg) {
+        self.legs[usize::from(number)] = *leg;
+    }
+
     fn event(&mut self, now: Nanos, event: Event<'_>) {
         let (segment, arrived) = match event {
             Event::Sent(segment) => (segment, false),

@@ -98,6 +98,10 @@ impl Tap for Recorder {
     /// It sits where data are sent.
     const FOLLOWS_RECEIVERS: bool = false;
 
+    fn leg_changes(&mut self, number: u16, leg: &Leg) {
+        self.legs[usize::from(number)].leg = *leg;
+    }
+
     fn event(&mut self, now: Nanos, event: Event<'_>) {
         let now = now as i64;
         match event {

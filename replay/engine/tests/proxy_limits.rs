@@ -2,7 +2,11 @@
 
 mod ladder;
 
-use hindflight_engine::{Config, FlowSummary, ProxyCounts, run};
+use std::sync::atomic::AtomicBool;
+
+use hindflight_engine::{
+    Config, Event, FlowSummary, Leg, Nanos, ProxyCounts, Tap, World, flags, run,
+};
 use ladder::{STACK, config, ladder};
 
 /// A stack of the same that opens and closes its connections.
@@ -123,6 +127,71 @@ fn a_proxy_behind_one_that_passes_a_connection_splits_it() {
     let [split, passed] = [0, 1].map(|i| summary.flows[i].rtt_mean_ns.expect("sampled"));
     assert!((20_000_000..21_000_000).contains(&split), "{split}");
     assert!((40_000_000..41_000_000).contains(&passed), "{passed}");
+}
+
+/// Legs as a tap knows them when the first SYN onward leaves, and the number of that leg.
+#[derive(Default)]
+struct Parts(Vec<Leg>, Option<(u16, Leg)>);
+
+impl Tap for Parts {
+    fn event(&mut self, _now: Nanos, event: Event<'_>) {
+        if let Event::Sent(segment) = event
+            && segment.has(flags::SYN)
+            && segment.leg == 3
+        {
+            self.1.get_or_insert((segment.leg, self.0[3]));
+        }
+    }
+
+    fn leg_changes(&mut self, number: u16, leg: &Leg) {
+        self.0[usize::from(number)] = *leg;
+    }
+}
+
+#[test]
+fn the_parts_of_a_connection_that_passes_unsplit_have_its_parameters_before_its_syn_leaves() {
+    let mut config = flows(&limited("pass"), &[0, 1]);
+    // The window scale that the receiver of a split connection onward would announce.
+    for proxy in config.flows.iter_mut().flat_map(|flow| &mut flow.proxies) {
+        let stack = proxy.stack.as_mut().expect("it has one");
+        stack.overrides.receive_buffer_bytes = Some(100_000_000);
+    }
+    let mut parts = Parts::default();
+    let mut world = World::new(&config, 1, &mut parts).expect("valid");
+    world.introduce(|parts, legs| parts.0 = legs.to_vec());
+    let before = world.legs().to_vec();
+    assert!(before[3].wscale > before[2].wscale && before[3].isn != before[2].isn);
+    world.run(&AtomicBool::new(false)).expect("not interrupted");
+    let (_, onward) = parts.1.expect("the SYN went on");
+    let own = |leg: &Leg| (leg.isn, leg.params.smss_bytes);
+    assert_eq!(own(&onward), own(&before[2]));
+    // The window is that of the end, whose stack is the one upstream.
+    assert_eq!(onward.wscale, parts.0[2].wscale);
+    assert!(onward.wscale < before[3].wscale);
+    // The other flow was split.
+    assert_eq!(parts.0[..2], before[..2]);
+}
+
+#[test]
+fn a_spoofing_agent_behind_an_unsplit_connection_counts_in_its_segments() {
+    let mut config = flows(&limited("pass"), &[0, 1]);
+    config.path.nodes.insert(2, "q".into());
+    let link = config.path.links[1].clone();
+    config.path.links.push(link);
+    let agent = r#"{"node": "q", "kind": "spoofing", "receive_buffer": {"pkts": 1}}"#;
+    for flow in &mut config.flows {
+        let agent = serde_json::from_str(agent).expect("well-formed");
+        flow.proxies.push(agent);
+    }
+    let summary = run(&config, 1).expect("valid");
+    let stored = summary.flows.iter().map(|flow| {
+        assert!(flow.completed, "{flow:?}");
+        let passed = counts(flow).unsplit == 1;
+        (passed, flow.proxy_stored_max_bytes)
+    });
+    // One full segment of each connection: 700 octets onward from the proxy, and 1000 end to end.
+    let stored: Vec<_> = stored.collect();
+    assert!(stored.contains(&(true, Some(1000))), "{stored:?}");
 }
 
 #[test]

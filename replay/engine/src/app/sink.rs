@@ -78,9 +78,10 @@ impl Sink {
         }
     }
 
-    /// The connection has passed a proxy unsplit, so that this is its receiver.
-    pub fn adopt(&mut self, receiver: Receiver) {
+    /// The connection has passed a proxy unsplit, so that this is its receiver. Returns the window scale that it announces.
+    pub fn adopt(&mut self, receiver: Receiver) -> u8 {
         self.receiver = receiver;
+        self.receiver.wscale()
     }
 
     /// Its receiver.

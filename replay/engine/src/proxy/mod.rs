@@ -485,7 +485,8 @@ impl Proxy {
     }
 
     /// The connection that arrives has passed a proxy before it unsplit: its receiver has the stack `params`.
-    pub fn adopt(&mut self, params: &StackParams) {
+    /// Returns the window scale that it announces.
+    pub fn adopt(&mut self, params: &StackParams) -> u8 {
         self.cache.resize(params.smss_bytes);
         let space = if self.sockets.is_some() {
             Space::Process {
@@ -503,6 +504,7 @@ impl Proxy {
         self.upstream.hold_fin();
         self.acks = WithheldAcks::new(params.smss_bytes, self.upstream.edge());
         self.header_bytes = params.header_bytes;
+        self.upstream.wscale()
     }
 
     /// What it has counted.

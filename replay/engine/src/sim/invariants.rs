@@ -161,6 +161,8 @@ impl Tap for Bookkeeper {
             Event::Arrived(segment) if segment.purpose == Purpose::Datagram => {
                 self.leg(segment).data_arrived += u64::from(segment.payload_bytes);
             }
+            Event::Sent(segment) | Event::Arrived(segment)
+                if segment.has(flags::RST) && !carries_data(segment) => {}
             Event::Sent(segment) if segment.has(flags::SYN) => {}
             Event::Sent(segment) if carries_data(segment) => {
                 self.leg(segment).data_leaves(segment);

@@ -2,6 +2,7 @@
 //!
 //! Does not depend on what a tap does with them. A drop is reported when the packet reaches the link that will drop it.
 
+use super::assembly::Leg;
 use super::time::Nanos;
 use crate::net::link::DropCause;
 use crate::tcp::segment::Segment;
@@ -50,6 +51,9 @@ pub trait Tap {
 
     /// Called for each event, in the order of the run (but see `FOLLOWS_RECEIVERS`).
     fn event(&mut self, now: Nanos, event: Event<'_>);
+
+    /// Called when leg number `number`, to which it was introduced, has become a part of another connection.
+    fn leg_changes(&mut self, _number: u16, _leg: &Leg) {}
 }
 
 impl Tap for () {
@@ -67,5 +71,10 @@ impl<A: Tap, B: Tap> Tap for (A, B) {
     fn event(&mut self, now: Nanos, event: Event<'_>) {
         self.0.event(now, event);
         self.1.event(now, event);
+    }
+
+    fn leg_changes(&mut self, number: u16, leg: &Leg) {
+        self.0.leg_changes(number, leg);
+        self.1.leg_changes(number, leg);
     }
 }

@@ -269,10 +269,14 @@ impl<'a, T: Tap> World<'a, T> {
             }
             node => {
                 let passed = node.passes();
-                self.network.exchange(node, number, came, now);
+                self.network.hand(node, came, now);
                 if !passed && node.passes() {
+                    // Before the SYN leaves.
                     self.unsplit(number);
                 }
+                let node = &mut self.nodes[number];
+                self.network.send_all(node, came, now);
+                self.network.call(number, node.next_deadline());
             }
         }
         if let Some(flow) = finished {
@@ -280,24 +284,39 @@ impl<'a, T: Tap> World<'a, T> {
         }
     }
 
-    /// The proxy `number` passes its connection on unsplit: the next end is the receiving end of the connection upstream.
+    /// The proxy `number` passes its connection on unsplit: the next end is the receiving end of the connection upstream, and
+    /// all legs between its ends are parts of one connection.
     #[cold]
     fn unsplit(&mut self, number: usize) {
-        let Some(upstream) = self.legs.iter().find(|leg| leg.sink == number) else {
+        let Some(upstream) = self.legs.iter().position(|leg| leg.sink == number) else {
             return;
         };
-        let (params, mut number) = (upstream.params, number);
-        while let Some(onward) = self.legs.iter().position(|leg| leg.source == number) {
-            self.legs[onward].params = params;
-            number = self.legs[onward].sink;
-            match &mut self.nodes[number] {
+        let Leg { params, isn, .. } = self.legs[upstream];
+        let mut last = upstream;
+        let wscale = loop {
+            let next = self.legs[last].sink;
+            let Some(onward) = self.legs.iter().position(|leg| leg.source == next) else {
+                return;
+            };
+            last = onward;
+            (self.legs[onward].params, self.legs[onward].isn) = (params, isn);
+            match &mut self.nodes[self.legs[onward].sink] {
                 Node::Sink(sink) => {
                     let space = application_space(&params);
-                    return sink.adopt(Receiver::new(onward as u16, &params, space));
+                    break sink.adopt(Receiver::new(onward as u16, &params, space));
                 }
-                Node::Proxy(proxy) => return proxy.adopt(&params),
+                Node::Proxy(proxy) => break proxy.adopt(&params),
+                Node::Agent(agent) => agent.adopt(&params),
                 _ => {}
             }
+        };
+        let mut first = upstream;
+        while self.nodes[self.legs[first].source].sender().is_none() {
+            first -= 1;
+        }
+        for leg in first..=last {
+            self.legs[leg].wscale = wscale;
+            self.network.tap().leg_changes(leg as u16, &self.legs[leg]);
         }
     }
 

@@ -6,8 +6,8 @@ mod local_cache;
 mod snoop;
 mod spoofing;
 
-use super::ProxyCounts;
 use super::forwarding::Forwarding;
+use super::{Cache, ProxyCounts};
 use crate::config::{FaultConfig, FaultKind, ProxyConfig, ProxyKind, StackParams};
 use crate::sim::node::{Endpoint, Sent};
 use crate::sim::time::{NEVER, Nanos};
@@ -22,6 +22,8 @@ enum Work {
     Spoofing(Spoofing),
     /// It knows nothing of the connection any more.
     Pass,
+    /// A reset has passed: one end knows nothing of the connection, and soon the other one does not.
+    Over,
     /// It has failed: nothing passes.
     Fail,
 }
@@ -31,6 +33,8 @@ enum Work {
 pub struct AgentNode {
     agent: Agent,
     work: Work,
+    /// What it may keep.
+    memory: Cache,
     /// Faults that are still to come, the next one last.
     faults: Vec<FaultConfig>,
     /// Its state is on its way to another node until then; 0: it is not.
@@ -64,7 +68,8 @@ impl AgentNode {
         params: &StackParams,
         window_bytes: u64,
     ) -> Self {
-        let capacity = super::Cache::new(config, [params.smss_bytes; 2]).receive_bytes();
+        let memory = Cache::new(config, [params.smss_bytes; 2]);
+        let capacity = memory.receive_bytes();
         let window = if params.handshake { 0 } else { window_bytes };
         Self {
             agent: Agent {
@@ -77,10 +82,22 @@ impl AgentNode {
                 ProxyKind::Spoofing => Work::Spoofing(Spoofing::new(capacity, window, params)),
                 ProxyKind::Split | ProxyKind::AckFilter => Work::Pass,
             },
+            memory,
             faults: config.faults.iter().rev().copied().collect(),
             moves_until: 0,
             stored_max_bytes: 0,
             held_max_bytes: 0,
+        }
+    }
+
+    /// Nothing has come yet, and the connection has passed a proxy before it unsplit: its stack is `params`.
+    pub fn adopt(&mut self, params: &StackParams) {
+        self.memory.resize(params.smss_bytes);
+        let capacity = self.memory.receive_bytes();
+        match &mut self.work {
+            Work::Snoop(snoop) => *snoop = Snoop::new(capacity),
+            Work::Spoofing(spoofing) => *spoofing = Spoofing::new(capacity, 0, params),
+            Work::Pass | Work::Over | Work::Fail => {}
         }
     }
 
@@ -140,27 +157,18 @@ impl AgentNode {
             _ => match &mut self.work {
                 Work::Snoop(snoop) => snoop.cache.clear(),
                 Work::Spoofing(_) => self.work = Work::Pass,
-                Work::Pass | Work::Fail => {}
+                Work::Pass | Work::Over | Work::Fail => {}
             },
         }
         // There is nothing left that could arrive at another node.
         self.moves_until = 0;
     }
 
-    /// The connection is over: what is kept is of no use to anybody.
-    fn forget(&mut self) {
-        match &mut self.work {
-            Work::Snoop(snoop) => snoop.cache.clear(),
-            Work::Spoofing(spoofing) => spoofing.cache.clear(),
-            Work::Pass | Work::Fail => {}
-        }
-    }
-
     fn account(&mut self) {
         let (stored, held) = match &self.work {
             Work::Snoop(snoop) => (snoop.cache.stored_bytes(), 0),
             Work::Spoofing(own) => (own.cache.stored_bytes(), own.undelivered_bytes()),
-            Work::Pass | Work::Fail => (0, 0),
+            Work::Pass | Work::Over | Work::Fail => (0, 0),
         };
         self.stored_max_bytes = self.stored_max_bytes.max(stored);
         self.held_max_bytes = self.held_max_bytes.max(held);
@@ -170,7 +178,7 @@ impl AgentNode {
         match &self.work {
             Work::Snoop(snoop) => snoop.cache.deadline(),
             Work::Spoofing(spoofing) => spoofing.cache.deadline(),
-            Work::Pass | Work::Fail => NEVER,
+            Work::Pass | Work::Over | Work::Fail => NEVER,
         }
     }
 }
@@ -181,8 +189,9 @@ impl Endpoint for AgentNode {
             self.agent.counts.dropped += 1;
             return;
         }
-        if segment.has(flags::RST) {
-            self.forget();
+        if segment.has(flags::RST) && matches!(self.work, Work::Snoop(_) | Work::Spoofing(_)) {
+            // What is kept is of no use to anybody, and nothing more may be acknowledged.
+            self.work = Work::Over;
         }
         match segment.direction {
             Direction::Forward => self.forward(segment, now),
@@ -213,7 +222,7 @@ impl Endpoint for AgentNode {
             match &mut self.work {
                 Work::Snoop(snoop) => snoop.on_timeout(agent, now),
                 Work::Spoofing(spoofing) => spoofing.on_timeout(agent, now),
-                Work::Pass | Work::Fail => {}
+                Work::Pass | Work::Over | Work::Fail => {}
             }
         }
     }
@@ -257,6 +266,24 @@ mod tests {
             agent.receive(&reset, 20);
             assert_eq!(agent.next_deadline(), NEVER, "{kind}");
         }
+    }
+
+    #[test]
+    fn spoofing_acknowledges_nothing_on_a_connection_that_was_reset() {
+        let mut agent = agent(r#""kind": "spoofing""#);
+        let reset = Segment {
+            flags: flags::RST,
+            ..Segment::new(1, Direction::Reverse)
+        };
+        agent.receive(&reset, 20);
+        agent.receive(&data(), 30);
+        let mut slot = data();
+        let mut leaves = 0;
+        while !matches!(agent.transmit(40, &mut slot), Sent::Nothing) {
+            assert!(slot.has(flags::RST) || slot.payload_bytes > 0, "{slot:?}");
+            leaves += 1;
+        }
+        assert_eq!((leaves, agent.counts().spoofed_acks), (2, 0));
     }
 
     #[test]

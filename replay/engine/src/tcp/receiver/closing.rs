@@ -86,9 +86,7 @@ impl Receiver {
         }
         // RFC 5961 §3.2: only the very next number resets; any other in the window is asked about.
         if segment.seq == self.rcv_nxt {
-            self.ending.stage = Stage::Reset;
-            self.owed = Owed::Nothing;
-            self.reopen.stop();
+            self.end_by_reset(Owed::Nothing);
         } else if segment.seq > self.rcv_nxt && segment.seq <= self.edge {
             self.owed = Owed::Acknowledgement;
         }
@@ -121,9 +119,7 @@ impl Receiver {
     /// What it passes data on to is gone: so is the connection.
     pub fn abort(&mut self) {
         if !self.has_ended() {
-            self.ending.stage = Stage::Reset;
-            self.reopen.stop();
-            self.owed = Owed::Reset;
+            self.end_by_reset(Owed::Reset);
         }
     }
 
@@ -141,9 +137,22 @@ impl Receiver {
 
     /// It no longer knows the connection.
     pub fn forget(&mut self) {
+        self.end_by_reset(Owed::Nothing);
+    }
+
+    fn end_by_reset(&mut self, owed: Owed) {
         self.ending.stage = Stage::Reset;
-        self.owed = Owed::Nothing;
+        self.owed = owed;
         self.reopen.stop();
+        self.skips_steps = false;
+    }
+
+    /// RFC 9293 §3.10.7.1: what comes for a connection that is gone is answered with a reset, and nothing of it is kept.
+    #[cold]
+    pub(super) fn answer_after_reset(&mut self, segment: &Segment) {
+        if !segment.has(flags::RST) {
+            self.owed = Owed::Reset;
+        }
     }
 
     /// A segment came that belongs to no connection (RFC 9293 §3.5.2).

@@ -30,7 +30,9 @@ impl Receiver {
     /// Whether a segment in order means nothing but that its octets are there, and an acknowledgement nothing else: the
     /// connection is established and has no end yet, there are no marks, and what has arrived has been read.
     pub(super) fn may_skip_steps(&self) -> bool {
-        self.established && !self.ecn && !self.ending.is_known() && self.reads_at_once
+        let begun_and_open =
+            self.established && !self.ending.is_known() && !self.ending.was_reset();
+        begun_and_open && !self.ecn && self.reads_at_once
     }
 
     /// Counts a segment with data, and keeps its timestamp: RFC 7323 §4.3, that of the segment that the last ACK awaited.
@@ -129,6 +131,34 @@ mod tests {
         };
         let params = StackParams::resolve(profile, &overrides);
         Receiver::new(0, &variant.fix(&params, &ParamValues::new()), space)
+    }
+
+    #[test]
+    fn data_for_a_connection_that_was_reset_are_answered_with_a_reset_and_not_kept() {
+        let mut receiver = receiver(Variant::Newreno, Profile::Rfc, false, 100_000);
+        let data = Segment {
+            seq: 1,
+            payload_bytes: SMSS as u16,
+            ..Segment::new(0, Direction::Forward)
+        };
+        receiver.abort();
+        for now in [10, 20] {
+            let mut slot = data;
+            assert!(receiver.transmit(now, &mut slot) && slot.has(flags::RST));
+            assert!(!receiver.transmit(now, &mut slot));
+            receiver.receive(&data, now);
+        }
+        assert_eq!(
+            (receiver.rcv_nxt(), receiver.counters().data_segments_in),
+            (1, 0)
+        );
+        let mut answer = data;
+        assert!(receiver.transmit(20, &mut answer));
+        receiver.receive(&answer, 30);
+        assert!(
+            !receiver.transmit(30, &mut answer),
+            "no reset answers a reset"
+        );
     }
 
     /// What `receiver` makes of segments with these numbers, lengths and flags, one every 30 ms: what it sends, and itself.

@@ -274,6 +274,10 @@ impl Receiver {
     /// Takes a segment that may be anything, but for data in order: returns whether it is that.
     #[inline(never)]
     fn admits(&mut self, segment: &Segment, now: Nanos) -> bool {
+        if self.ending.was_reset() {
+            self.answer_after_reset(segment);
+            return false;
+        }
         if segment.flags & flags::CONTROL != 0 {
             let whole = self.take_control(segment);
             self.skips_steps = self.may_skip_steps();
