@@ -29,8 +29,9 @@ FLOORS: Mapping[Circumstance, float] = {
 """Relative deviation that is left where all is known, of the recorded flight and of the engine.
 
 What an application wrote at its own pace is delivered by every variant that keeps up with it; draws in which one does
-not keep up widen the interval themselves. Elsewhere the standard deviation of goodput over five recordings of each of eight random links, with other random losses and
-timing, was 0.6, 0.9 and 1.9 % on steady ones, and 4.7, 4.9, 8.8, 10.4 and 32 % on the others."""
+not keep up widen the interval themselves. Elsewhere the standard deviation of goodput over five recordings of each of
+eight random links, with other random losses and timing, was 0.6, 0.9 and 1.9 % on steady ones, and 4.7, 4.9, 8.8,
+10.4 and 32 % on the others."""
 
 FACTORS: Mapping[Circumstance, float] = {
     "shared": 1.9,
