@@ -10,7 +10,7 @@ import pytest
 
 import hindflight as hf
 from docs.scripts.make_papers_page import page
-from hindflight.__main__ import main
+from hindflight.cli.app import main
 from hindflight.replay.papers import claims, judge
 from hindflight.replay.papers.haps_split import PAPER
 from hindflight.toolkit.seal import is_unchanged
@@ -30,16 +30,14 @@ def few_claims(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hindflight.replay.papers.haps_split.PAPER", short)
 
 
-def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
-    monkeypatch.setattr("sys.argv", ["hindflight", *arguments])
-    return main()
+def run(*arguments: str) -> int:
+    """Run the command line without the signal handlers of `hindflight.__main__`, which would outlive the test."""
+    return main(list(arguments))
 
 
-def test_a_paper_becomes_a_report_scenarios_and_a_document(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_paper_becomes_a_report_scenarios_and_a_document(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "out"
-    assert run(monkeypatch, "reproduce", "haps-split", "-o", str(out), "--json") == 0
+    assert run("reproduce", "haps-split", "-o", str(out), "--json") == 0
     shown = json.loads(capsys.readouterr().out)
     assert [row["claim_id"] for row in shown] == list(FEW)
     assert {row["claim_id"]: row["verdict"] for row in shown} == {
@@ -54,23 +52,19 @@ def test_a_paper_becomes_a_report_scenarios_and_a_document(
     assert "With our defaults, of 3 claims: 1 reproduced, 1 too few runs, 1 not testable." in text
     for name in ("haps-split.html", "claims.json", "scenarios/haps-split.toml", "scenarios/haps-split-return.toml"):
         assert is_unchanged(out / name), name
-    assert run(monkeypatch, "reproduce", "haps-split", "-o", str(out)) == 0, "its own files are replaced"
+    assert run("reproduce", "haps-split", "-o", str(out)) == 0, "its own files are replaced"
 
 
-def test_a_file_of_the_user_is_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_of_the_user_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "haps-split.html").write_text("mine")
-    assert run(monkeypatch, "reproduce", "haps-split", "-o", str(tmp_path)) == 2
+    assert run("reproduce", "haps-split", "-o", str(tmp_path)) == 2
     assert "haps-split.html exists" in capsys.readouterr().err
     assert (tmp_path / "haps-split.html").read_text() == "mine"
     assert not (tmp_path / "claims.json").exists()
 
 
-def test_an_unknown_paper_is_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(monkeypatch, "reproduce", "haps", "-o", str(tmp_path / "out")) == 2
+def test_an_unknown_paper_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("reproduce", "haps", "-o", str(tmp_path / "out")) == 2
     assert "no paper is called 'haps'; choose one of haps-split" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
