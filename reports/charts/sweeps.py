@@ -23,6 +23,9 @@ _LOG_FROM = 30
 """Quotient of the largest and the smallest value from which the axis is logarithmic."""
 _LOG_MARGIN = 1.25
 """Factor from the outermost values to the ends of a logarithmic axis."""
+_Names = dict[tuple[str, ...], str]
+"""The name of each series by its variant and nodes, and the policies of its proxies."""
+
 _COLUMNS = {"series": pl.String, "x": pl.Float64, "mbps": pl.Float64, "low": pl.Float64, "high": pl.Float64}
 
 
@@ -38,7 +41,7 @@ class _Cache:
 
 def has_cache_sweep(tables: Tables) -> bool:
     """Return whether proxies of one comparison differ in nothing but their caches, of at least MIN_POINTS sizes."""
-    return not _swept(_cache_points(tables)[0]).is_empty()
+    return not _swept(_cache_points(tables, {})[0]).is_empty()
 
 
 def goodput_over_cache(sources: Sequence[Tables]) -> alt.LayerChart:
@@ -46,7 +49,8 @@ def goodput_over_cache(sources: Sequence[Tables]) -> alt.LayerChart:
 
     Reads `runs` and `findings` of one or several workspaces. Raises ReportError without MIN_POINTS sizes of a cache.
     """
-    found = [_cache_points(tables) for tables in sources]
+    used: _Names = {}
+    found = [_cache_points(tables, used) for tables in sources]
     units = {unit for _, unit in found if unit}
     points = _swept(pl.concat([rows for rows, _ in found]))
     if points.is_empty() or len(units) > 1:
@@ -96,10 +100,12 @@ def _caches(tables: Tables) -> dict[str, _Cache]:
     }
 
 
-def _cache_points(tables: Tables) -> tuple[pl.DataFrame, str]:
-    """Return the points of goodput over cache, and the unit of the caches; both empty if they have several units."""
+def _cache_points(tables: Tables, used: _Names) -> tuple[pl.DataFrame, str]:
+    """Return the points of goodput over cache, and the unit of the caches; both empty if they have several units.
+
+    `used` has the names of the series so far, of all workspaces: other policies are another series.
+    """
     caches = _caches(tables)
-    used: dict[tuple[str, ...], str] = {}
     points, units = [], set()
     for variant, proxy, mbps, low, high in _goodputs(tables).select("variant", "proxy", "mbps", "low", "high").rows():
         chain = [caches.get(name) for name in proxy.split("+")]

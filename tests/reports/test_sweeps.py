@@ -91,6 +91,14 @@ def test_proxies_that_differ_in_more_than_their_cache_are_no_sweep(setup: Rows, 
         charts.goodput_over_cache([tables])
 
 
+def test_other_policies_are_another_series_in_another_workspace_too() -> None:
+    policy = "advertise = free"
+    free = compared([*cached(20, policy), *cached(42, policy)], [f"{policy}20", f"{policy}42"])
+    half = compared([*cached(84, "advertise = half")], ["advertise = half84"])
+    with pytest.raises(ReportError):
+        charts.goodput_over_cache([free, half])
+
+
 def test_several_workspaces_show_goodput_over_what_the_channel_lost() -> None:
     workspaces = [lossy(per, losses) for per, losses in ((0.001, 1), (0.01, 12), (0.1, 95))]
     spec = charts.goodput_over_loss(workspaces).to_dict()
