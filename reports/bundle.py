@@ -6,6 +6,7 @@ early, so that a first build runs in the background. This module imports nothing
 
 from __future__ import annotations
 
+import hashlib
 import os
 import threading
 from contextlib import suppress
@@ -35,13 +36,19 @@ def _bundle() -> str:
     path = _kept()
     if path is not None:
         with suppress(OSError, UnicodeDecodeError):
-            return path.read_text("utf-8")
+            digest, _, script = path.read_text("utf-8").partition("\n")
+            if digest == _digest(script):
+                return script
     script = _build()
     if path is not None:
         with suppress(OSError, HindflightError):  # Without a cache the next report builds it again.
             path.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(path, script)
+            write_whole(path, f"{_digest(script)}\n{script}")
     return script
+
+
+def _digest(script: str) -> str:
+    return hashlib.sha256(script.encode()).hexdigest()
 
 
 def _build() -> str:
@@ -53,10 +60,12 @@ def _build() -> str:
 
 def _kept() -> Path | None:
     """Return where the script is kept (XDG Base Directory Specification); None for a user without a home."""
-    try:
-        folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    except RuntimeError:
-        return None
+    folder = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    if not folder.is_absolute():
+        try:
+            folder = Path.home() / ".cache"
+        except RuntimeError:
+            return None
     return folder / "hindflight" / f"vega-{vega_lite_version()}-{version('vl-convert-python')}.js"
 
 

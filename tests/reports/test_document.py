@@ -474,6 +474,15 @@ def test_bundle_is_kept_for_the_next_process(built: list[str], monkeypatch: pyte
     assert len(built) == 1
 
 
+def test_a_damaged_bundle_is_built_again(built: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    bundle.vega_bundle()
+    (kept,) = (tmp_path / "cache" / "hindflight").iterdir()
+    kept.write_text(kept.read_text()[:-1])
+    new_process(monkeypatch)
+    assert bundle.vega_bundle() == "window.vegaEmbed = vegaEmbed;"
+    assert len(built) == 2
+
+
 def test_bundle_needs_no_cache_folder(built: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a folder")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
