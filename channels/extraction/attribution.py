@@ -415,9 +415,11 @@ def _is_outage(delivery: Delivery, run: _Run, least: int) -> bool:
 
 
 def _arrived_in_outage(run: _Run, least: int, passing_ns: Floats) -> bool:
-    """Return whether a run of losses was on the way when the link broke, for less time than the way takes, and nothing
-    that left the queue then passed, nor any ACK. No burst has that length, or loses the ACKs as well: not those of the
-    packets before it, which come when the link is back, but those that it meets."""
+    """Return whether a run of losses was on the way when the link broke, for less time than the way takes.
+
+    Nothing that left the queue then passed, nor any ACK that was due while the losses would have arrived. The run is
+    longer than a burst, or ACKs that were due then are missing. Assumes that the link is broken in both directions.
+    """
     if run.answers_later:
         return False
     lasted_ns = (run.last_ns + run.next_ns - run.up_ns - run.first_ns) / 2

@@ -268,7 +268,7 @@ def test_packets_that_wait_when_the_link_breaks_leave_it_at_the_rate_before() ->
 
 
 def test_a_link_that_passes_acks_while_the_losses_would_arrive_is_not_broken() -> None:
-    # Ten losses that were under way together, longer than any burst of this link.
+    # Thirty losses that were under way together, longer than any burst of this link.
     lost = list(range(300, 330))
     paused = np.where(np.arange(600) >= 330, 2_000 * MS, 0)
     whole = _delivery(lost, trip_ms=1000.0)
