@@ -38,7 +38,7 @@ impl Sender {
     pub(super) fn was_sent_before(&mut self, sent: &Sent) -> bool {
         let gap_bytes = (sent.start - self.board.snd_nxt()).max(0);
         let smss = self.board.smss_bytes().max(1);
-        if self.missing.recent() > 0 {
+        if self.progress.silence.is_some() && self.missing.recent() > 0 {
             // Part of the gap was lost after the silence.
             self.progress.silence = None;
         }
