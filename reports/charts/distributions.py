@@ -69,7 +69,7 @@ def what_if_throughput(tables: Tables, view: View | None = None) -> alt.LayerCha
     for label, rows in acked.items():
         rates = rates_per_bin(rows, (0.0, end), width)
         line = alt.Chart(inline(rates.select(pl.col("s").round(6).alias(TIME), pl.col("mbps").round(5))))
-        mark = line.mark_line(interpolate="step-after", strokeWidth=2.2 if label == CAPTURED else 1.4, clip=True)
+        mark = line.mark_line(interpolate="step-after", strokeWidth=_width(label), clip=True)
         layers.append(legend.encode(mark, label, x, y, tooltip=tips))
     text = ChartText(
         f"Goodput over time {_where(tables)}",
@@ -98,7 +98,7 @@ def what_if_rtt(tables: Tables, view: View | None = None) -> alt.LayerChart:
     ]
     layers = []
     for label, rows in shares.items():
-        mark = alt.Chart(inline(rows)).mark_line(strokeWidth=2.2 if label == CAPTURED else 1.4, clip=True)
+        mark = alt.Chart(inline(rows)).mark_line(strokeWidth=_width(label), clip=True)
         layers.append(legend.encode(mark, label, x, y, order="share:Q", tooltip=tips))
     medians = "; ".join(f"{label} {_median(rows):.0f} ms" for label, rows in shares.items())
     notes = ["With a proxy, the round-trip time is that of the connection from the sender to the proxy."]
@@ -132,7 +132,7 @@ def what_if_loss_bursts(tables: Tables, view: View | None = None) -> alt.LayerCh
     layers = []
     for label, lengths in bursts.items():
         base = alt.Chart(inline(_shares_of_lengths(lengths, end)))
-        mark = base.mark_line(interpolate="step-after", strokeWidth=2.2 if label == CAPTURED else 1.4, clip=True)
+        mark = base.mark_line(interpolate="step-after", strokeWidth=_width(label), clip=True)
         layers.append(legend.encode(mark, label, x, y, order="order:Q", tooltip=tips))
     longest = "; ".join(f"{label} {n.len()}, at most {n[-1]} packets long" for label, n in bursts.items())
     notes = ["With a proxy, the bursts are those of all connections of the path."] if uses_proxies(tables) else []
@@ -142,6 +142,11 @@ def what_if_loss_bursts(tables: Tables, view: View | None = None) -> alt.LayerCh
         [*notes, *_left_out(tables, flows)],
     )
     return layered_chart(layers, text, height=260)
+
+
+def _width(label: str) -> float:
+    """Return the width of the line of a run in pixels: that of the captured flow is wider."""
+    return 2.2 if label == CAPTURED else 1.4
 
 
 def _burst_lengths(tables: Tables, flow: Flow) -> pl.Series:
