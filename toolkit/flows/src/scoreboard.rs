@@ -261,6 +261,12 @@ impl Scoreboard {
         self.smss_bytes
     }
 
+    /// The number of segments of SMSS, the last one perhaps shorter, that hold so many octets.
+    pub fn segments_in(&self, octets: i64) -> i64 {
+        let smss = self.smss_bytes.max(1);
+        (octets + smss - 1) / smss
+    }
+
     /// The MSS that the receiver announced.
     pub fn mss_bytes(&self) -> i64 {
         self.mss_bytes

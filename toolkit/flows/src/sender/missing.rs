@@ -37,13 +37,12 @@ impl Sender {
     /// packet is missing, and there is no other hole.
     pub(super) fn was_sent_before(&mut self, sent: &Sent) -> bool {
         let gap_bytes = (sent.start - self.board.snd_nxt()).max(0);
-        let smss = self.board.smss_bytes().max(1);
         if self.progress.silence.is_some() && self.missing.recent() > 0 {
             // Part of the gap was lost after the silence.
             self.progress.silence = None;
         }
         self.missing
-            .explain(u32::try_from((gap_bytes + smss - 1) / smss).unwrap_or(u32::MAX));
+            .explain(u32::try_from(self.board.segments_in(gap_bytes)).unwrap_or(u32::MAX));
         if self.vantage != Vantage::Receiver || gap_bytes > 0 || !self.counts_missing() {
             self.progress.lost_at_end = 0;
             self.progress.last_new_ns = sent.transmission.t_ns;

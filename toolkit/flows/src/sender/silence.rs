@@ -19,7 +19,7 @@ pub(super) struct Silence {
     lost: u32,
     /// Retransmissions of that segment that there may have been before, less those explained: one for each timeout, and in
     /// recovery one before.
-    most: u32,
+    max_repeats: u32,
     /// The sender was not in recovery, so that it may have sent a probe (RFC 8985 §7.2).
     probed: bool,
 }
@@ -45,7 +45,7 @@ impl Sender {
         self.progress.silence = (lost > 0).then_some(Silence {
             entry: *entry,
             lost,
-            most: (timeouts + u32::from(recovery)).saturating_sub(explained),
+            max_repeats: (timeouts + u32::from(recovery)).saturating_sub(explained),
             probed: !recovery,
         });
     }
@@ -64,16 +64,16 @@ impl Sender {
             return;
         };
         let smss = self.board.smss_bytes().max(1);
-        let gap_segments = (sent.start - gap_start + smss - 1) / smss;
+        let gap_segments = self.board.segments_in(sent.start - gap_start);
         let again = i64::from(silence.lost) - gap_segments;
-        let (most, probes) = (i64::from(silence.most), i64::from(silence.probed));
+        let (repeats, probes) = (i64::from(silence.max_repeats), i64::from(silence.probed));
         let head = silence.entry;
         // Short segments would make more packets.
         let whole = (sent.start - gap_start) % smss == 0;
-        if gap_segments <= 0 || !whole || !(1..=most + probes).contains(&again) {
+        if gap_segments <= 0 || !whole || !(1..=repeats + probes).contains(&again) {
             return;
         }
-        let repeated = again.min(most) as u32;
+        let repeated = again.min(repeats) as u32;
         if repeated > 0 && head.seq_end <= self.board.snd_una() {
             let copy = self.repeated.count(head.seq_start);
             for number in copy..copy + repeated {
@@ -81,7 +81,7 @@ impl Sender {
             }
             self.repeated.set(head.seq_start, copy + repeated);
         }
-        if again > most {
+        if again > repeats {
             let probe = lost_entry(sent, (gap_start, sent.start), true);
             self.board.add_lost_to_gap_end(sent.start, &probe);
         }

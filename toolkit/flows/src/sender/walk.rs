@@ -63,7 +63,7 @@ impl Sender {
             sent.start.min(nxt)
         };
         let octets = walk_end - walked + (sent.start - nxt).max(0);
-        let segments_n = (octets + smss - 1) / smss;
+        let segments_n = self.board.segments_in(octets);
         let counted =
             self.vantage == Vantage::Receiver && !self.sack_in_use && self.counts_missing();
         if !counted || segments_n <= 0 || i64::from(self.missing.recent()) != segments_n {
