@@ -318,7 +318,7 @@ def through_a_gateway(rounds: int) -> None:
     grown = max(f.growth_kb for f in found) / 1024
     print(
         f"1000 connections through one gateway, 60 s at 100 Mbit/s: {cpu:.2f} s of processor time (under 2 wanted), "
-        f"{grown:.0f} MiB beside the Python process (under 100 wanted)"
+        f"{grown:.0f} MiB in addition to the Python process (under 100 wanted)"
     )
 
 
