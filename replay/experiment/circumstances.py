@@ -1,4 +1,5 @@
-"""The circumstances of a captured flow, by which the interval of a prediction is calibrated.
+"""The circumstances of a captured flow, by which the interval of a prediction is calibrated, and what its bottleneck
+carries.
 
 Reads the drafted scenario and its traces.
 """
@@ -10,7 +11,7 @@ from collections.abc import Mapping
 from hindflight.replay.experiment.prediction import Circumstance
 from hindflight.replay.scenario.applications import Greedy, Writes
 from hindflight.replay.scenario.draws import UNKNOWN_QUEUE_PKTS
-from hindflight.replay.scenario.flows import USUAL_PACKET_BYTES
+from hindflight.replay.scenario.flows import USUAL_HEADERS_BYTES, USUAL_PACKET_BYTES
 from hindflight.replay.scenario.loss_trace import LossTrace
 from hindflight.replay.scenario.model import Link, Scenario
 
@@ -26,6 +27,24 @@ def circumstance_of(scenario: Scenario, traces: Mapping[str, LossTrace]) -> Circ
     if any(link.changes for link in scenario.links):
         return "steps"
     return "loss" if any(len(trace.lost) for trace in traces.values()) else "steady"
+
+
+def capacity_of(scenario: Scenario, transfer_ns: int) -> float | None:
+    """Return the payload that the traced link carries on average over the transfer, in bit/s; None if its rate is not
+    known. Outages are not taken off: what the link might have carried is an upper bound."""
+    link = scenario.links[scenario.traced_link]
+    rate_bps, since_ns, carried = link.forward.rate, 0, 0.0
+    if rate_bps is None:
+        return None
+    for change in link.changes:
+        if change.rate is not None:
+            at_ns = min(change.at, transfer_ns)
+            carried += rate_bps * (at_ns - since_ns)
+            rate_bps, since_ns = change.rate, at_ns
+    carried += rate_bps * (transfer_ns - since_ns)
+    headers = USUAL_HEADERS_BYTES if scenario.flow.headers is None else scenario.flow.headers
+    mss = scenario.flow.mss or USUAL_PACKET_BYTES - headers
+    return carried / transfer_ns * mss / (mss + headers)
 
 
 def _receiver_limits(scenario: Scenario) -> bool:

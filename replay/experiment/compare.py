@@ -64,13 +64,14 @@ Key = tuple[str, str]
 @dataclass(frozen=True, slots=True)
 class Forecast:
     """What turns runs of a captured flow into predictions: the time of the captured transfer and its goodput, the
-    relative difference of the self-check, the circumstances of the flow, and whether the rate of the link is a lower
-    bound only."""
+    relative difference of the self-check, the circumstances of the flow, the payload that its bottleneck carries
+    (bit/s; None if that is not known), and whether the rate of the link is a lower bound only."""
 
     transfer_ns: int
     captured_bps: float | None
     misfit: float | None
     circumstance: Circumstance
+    capacity_bps: float | None = None
     bounded: bool = False
 
 
@@ -138,7 +139,7 @@ def _forecast(key: Key, goodputs: list[float], forecast: Forecast | None) -> lis
     """Return the row of the goodput: its mean over the seeds, or for a captured flow what one flight would show."""
     if forecast is None:
         return [finding(key, "goodput", "bit/s", mean_interval(goodputs))]
-    predicted = predict(goodputs, forecast.misfit, forecast.circumstance)
+    predicted = predict(goodputs, forecast.misfit, forecast.circumstance, forecast.capacity_bps)
     if predicted is None:
         return [finding(key, "goodput", "bit/s", mean_interval(goodputs))]
     interval = Interval(predicted.value, predicted.low, predicted.high)
@@ -146,9 +147,11 @@ def _forecast(key: Key, goodputs: list[float], forecast: Forecast | None) -> lis
         f"{run_subject(*key)}: one flight would show {format_rate(predicted.value)}, with 95 % probability "
         f"{format_rate(predicted.low)} to {format_rate(predicted.high)}. What the capture leaves open changes it by "
         f"{100 * predicted.drawn:.1f} % (standard deviation), the better of two replays of the captured variant is off "
-        f"by {100 * predicted.misfit:.1f} %, the engine and another flight by {100 * predicted.floor:.0f} %; half the "
+        f"by {100 * predicted.misfit:.1f} %, the engine and another flight by {100 * predicted.floor:.1f} %; half the "
         f"interval is {predicted.factor:.1f} times all of them together, by recorded flights ({forecast.circumstance})."
     )
+    if forecast.capacity_bps is not None:
+        text += f" No flight exceeds the {format_rate(forecast.capacity_bps)} of payload that the link carries."
     if forecast.bounded:
         text += (
             " The captured flow never filled the link, so its rate is a lower bound: read it as at least the low end."

@@ -14,7 +14,7 @@ from hindflight.channels.formats import read_channel
 from hindflight.channels.trace import Trace
 from hindflight.replay.catalogue import catalogue
 from hindflight.replay.experiment.captures import capture_folder, place_captures
-from hindflight.replay.experiment.circumstances import circumstance_of
+from hindflight.replay.experiment.circumstances import capacity_of, circumstance_of
 from hindflight.replay.experiment.compare import Forecast, compare_runs
 from hindflight.replay.experiment.engine_inputs import Job, plan_comparison, plan_self_check, trace_files
 from hindflight.replay.experiment.run import Recording, check_jobs, measure_jobs, run_jobs
@@ -141,12 +141,15 @@ def _forecast(
     """Return what turns runs into predictions; None for a scenario that was not drafted from a captured transfer."""
     if scenario.captured is None or scenario.captured.transfer is None:
         return None
+    transfer_ns = scenario.captured.transfer
+    bounded = any(t.open is not None and t.open.rate is not None and t.open.rate.value is None for t in traces.values())
     return Forecast(
-        scenario.captured.transfer,
+        transfer_ns,
         happened.goodput_bps if happened is not None else None,
         ranked[0].goodput_difference if ranked else None,
         circumstance_of(scenario, traces),
-        any(t.open is not None and t.open.rate is not None and t.open.rate.value is None for t in traces.values()),
+        None if bounded else capacity_of(scenario, transfer_ns),
+        bounded,
     )
 
 

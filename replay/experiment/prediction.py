@@ -31,7 +31,10 @@ FLOORS: Mapping[Circumstance, float] = {
 What an application wrote at its own pace is delivered by every variant that keeps up with it; draws in which one does
 not keep up widen the interval themselves. Elsewhere the standard deviation of goodput over five recordings of each of
 eight random links, with other random losses and timing, was 0.6, 0.9 and 1.9 % on steady ones, and 4.7, 4.9, 8.8,
-10.4 and 32 % on the others."""
+10.4 and 32 % on the others. That of `loss` is the most it can be: see `_floor`."""
+
+LINK_DEVIATION = 0.01
+"""Relative deviation of the goodput of a flow that the rate of a steady link decides."""
 
 FACTORS: Mapping[Circumstance, float] = {
     "shared": 1.9,
@@ -62,10 +65,13 @@ class Prediction:
     factor: float
 
 
-def predict(draws: Sequence[float], misfit: float | None, circumstance: Circumstance) -> Prediction | None:
+def predict(
+    draws: Sequence[float], misfit: float | None, circumstance: Circumstance, capacity_bps: float | None = None
+) -> Prediction | None:
     """Return the prediction from the goodputs of the draws; None where nothing was delivered in most of them.
 
-    `misfit` is the relative difference between the captured flow and replays of its variant.
+    `misfit` is the relative difference between the captured flow and replays of its variant; `capacity_bps` the payload
+    that the bottleneck carries, None if that is not known. No flight exceeds it.
     """
     middle = median(draws)
     if middle <= 0:
@@ -73,10 +79,25 @@ def predict(draws: Sequence[float], misfit: float | None, circumstance: Circumst
     below, above = (_deviation(draws, middle, side) for side in (-1, 1))
     off = distance(misfit) if misfit is not None else 0.0
     factor = FACTORS[circumstance]
-    floor = FLOORS[circumstance]
+    floor = _floor(circumstance, middle, capacity_bps)
     low, high = (math.hypot(spread, off, floor) * factor for spread in (below, above))
+    if capacity_bps is not None:
+        high = min(high, math.log(max(capacity_bps, middle) / middle) + LINK_DEVIATION * factor)
     drawn = math.hypot(below, above) / math.sqrt(2)
     return Prediction(middle, middle * math.exp(-low), middle * math.exp(high), drawn, off, floor, factor)
+
+
+def _floor(circumstance: Circumstance, middle: float, capacity_bps: float | None) -> float:
+    """Return the relative deviation that is left where all is known.
+
+    Where losses alone slow a flow down on a steady link, the rate decides what it gets but for the share that it leaves
+    unused: twice the deviation, about a 95 % interval, then reaches up to the capacity.
+    """
+    floor = FLOORS[circumstance]
+    if circumstance != "loss" or capacity_bps is None:
+        return floor
+    unused = max(0.0, 1 - middle / capacity_bps)
+    return min(floor, max(LINK_DEVIATION, unused / 2))
 
 
 def distance(difference: float) -> float:

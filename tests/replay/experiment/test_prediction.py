@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import copy
+import math
 from typing import Any
 
 import pytest
 
-from hindflight.replay.experiment.circumstances import circumstance_of
-from hindflight.replay.experiment.prediction import FACTORS, FLOORS, predict
+from hindflight.replay.experiment.circumstances import capacity_of, circumstance_of
+from hindflight.replay.experiment.prediction import FACTORS, FLOORS, LINK_DEVIATION, Circumstance, predict
 from hindflight.replay.scenario.model import parse_scenario
 from tests.replay.losses import lost
 from tests.replay.scenario.test_scenario import GOOD, VARIANTS
@@ -42,6 +43,43 @@ def test_a_tail_of_slow_draws_widens_the_lower_side_only() -> None:
     assert even is not None
     assert found.low < 0.8 * even.low
     assert found.high == even.high
+
+
+def test_losses_on_a_link_that_the_flow_fills_leave_little_open() -> None:
+    full, half_empty = (predict([1e6] * 20, 0.0, "loss", capacity) for capacity in (1e6 / 0.97, 2e6))
+    assert full is not None
+    assert half_empty is not None
+    assert full.floor == pytest.approx(0.015)
+    assert half_empty.floor == FLOORS["loss"]
+    assert full.low == pytest.approx(1e6 * math.exp(-0.015 * FACTORS["loss"]))
+
+
+@pytest.mark.parametrize("circumstance", ["shared", "limited", "steps", "loss"])
+def test_no_flight_exceeds_what_the_link_carries(circumstance: Circumstance) -> None:
+    draws = [0.8e6, 0.9e6, 1e6, 1.1e6, 1.2e6]
+    free, capped = (predict(draws, 0.0, circumstance, capacity) for capacity in (None, 1.05e6))
+    assert free is not None
+    assert capped is not None
+    assert capped.high == pytest.approx(1.05e6 * math.exp(LINK_DEVIATION * FACTORS[circumstance]))
+    assert free.high > 1.1 * capped.high
+    assert capped.low == free.low or circumstance == "loss"
+
+
+def test_a_middle_above_the_capacity_keeps_an_interval() -> None:
+    found = predict([1e6] * 20, 0.0, "steps", 0.9e6)
+    assert found is not None
+    assert found.high == pytest.approx(1e6 * math.exp(LINK_DEVIATION * FACTORS["steps"]))
+
+
+def test_a_link_carries_its_rates_for_as_long_as_they_hold() -> None:
+    draft = copy.deepcopy(GOOD)
+    draft["flow"] = {"mss": "1448 B", "headers": "52 B"}
+    rate_bps = parse_scenario(draft, "geo.toml", VARIANTS).links[0].forward.rate
+    assert rate_bps is not None
+    draft["links"][0]["changes"] = [{"at": "4 s", "rate": "1 Mbit/s"}, {"at": "20 s", "rate": "9 Mbit/s"}]
+    scenario = parse_scenario(draft, "geo.toml", VARIANTS)
+    expected = (0.4 * rate_bps + 0.6e6) * 1448 / 1500
+    assert capacity_of(scenario, 10 * 10**9) == pytest.approx(expected)
 
 
 def test_nothing_is_predicted_where_nothing_was_delivered() -> None:
