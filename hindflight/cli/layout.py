@@ -14,6 +14,12 @@ from hindflight.toolkit.text import printable
 
 Wide = Annotated[bool, typer.Option("--wide", help="Show all columns, even if they are wider than the terminal.")]
 
+ENDS = frozenset({"sender", "receiver", "host a", "host b"})
+"""Columns that hold the ends of connections."""
+
+END_WIDTH = len("255.255.255.255:65535")
+"""Characters of an end of a connection where `--wide` is not given."""
+
 PROSE_WIDTH = 100
 """Longest line of text, on a wide terminal too."""
 
@@ -28,8 +34,12 @@ def print_fitting(
 ) -> None:
     """Print a table with the first of the columns `names`, as many as fit the terminal; with `wide` all of them.
 
-    `total` is the number of all rows, where `rows` are the first of them.
+    `total` is the number of all rows, where `rows` are the first of them. Without `wide` long ends of connections lack
+    their middle, so that IPv6 addresses leave room for other columns.
     """
+    if not wide:
+        ends = [name for name in names if name in ENDS]
+        rows = [{**row, **{name: shortened(str(row[name]), END_WIDTH) for name in ends}} for row in rows]
     shown = list(names) if wide else _fitting(names, rows)
     print_table(shown, rows, title, total)
     if left := [name for name in names if name not in shown]:
@@ -47,6 +57,14 @@ def _fitting(names: Sequence[str], rows: Sequence[Row]) -> list[str]:
             break
         shown.append(name)
     return shown
+
+
+def shortened(text: str, width: int) -> str:
+    """Return `text` without its middle if it is longer than `width` characters; more is left of its end."""
+    if len(text) <= width:
+        return text
+    tail = 2 * width // 3
+    return f"{text[: width - tail - 1]}…{text[-tail:]}"
 
 
 def _text(value: object) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from hindflight.cli.layout import print_fitting
 from hindflight.cli.output import SHOWN_ROWS, Row, echo, print_csv, print_json, print_table, say
 from hindflight.toolkit.text import endpoint
 
@@ -110,3 +111,18 @@ def test_only_the_modules_for_output_print() -> None:
         if path.name not in ("output.py", "errors.py", "app.py"):  # app prints its own help
             calls = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
             assert not [c.lineno for c in calls if ast.unparse(c.func) in ("print", "typer.echo", "sys.stdout.write")]
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_long_addresses_leave_room_for_other_columns(
+    wide: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    ends = {"sender": endpoint("2001:db8:ffff:ffff:ffff:ffff:ffff:1", 65535), "receiver": endpoint("192.0.2.255", 5001)}
+    row: Row = {"flow": 1, **ends, "seconds": "40.000", "payload bytes": 123456789}
+    print_fitting(list(row), [row], wide)
+    shown = capsys.readouterr().out
+    assert "123456789" in shown
+    assert "192.0.2.255:5001" in shown
+    assert (ends["sender"] in shown) == wide
+    assert ("[2001:…" in shown and "ffff:1]:65535" in shown) == (not wide)
