@@ -1,7 +1,7 @@
 """How wide an interval of a prediction has to be: every variant of a recorded link predicted from the captures of the
 others, compared with its own recording.
 
-`python -m validation.calibration DIR...` prints the factors of `hindflight.replay.experiment.prediction`, by split
+`python -m validation.calibration DIR...` prints the factor of `hindflight.replay.experiment.prediction`, by split
 conformal prediction. DIR holds runs named LINK-reno, LINK-cubic, LINK-bbr. The recordings used here must not be those
 on which the coverage of intervals is quoted.
 """
@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from hindflight.replay.experiment.prediction import FACTORS, Circumstance
+from hindflight.replay.experiment.prediction import FACTOR, FLOORS, Circumstance
 from hindflight.toolkit.errors import HindflightError
 from validation.captures.whatif import Pair, ask_all
 
@@ -26,45 +26,37 @@ COVERAGE = 0.95
 MIN_PAIRS = 19
 """Pairs from which a quantile of 95 % exists: (n + 1) 0.95 <= n."""
 
-OWN_PAIRS = 39
-"""Pairs of a circumstance from which its quantile is not its largest distance, which a single recording decides."""
-
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """The factor of each circumstance, the pairs that it comes from, and the circumstances with fewer than OWN_PAIRS,
-    which have the factor of all pairs together."""
+    """The factor, and the pairs of each circumstance that it comes from."""
 
-    factors: dict[Circumstance, float]
+    factor: float
     pairs: dict[Circumstance, int]
-    borrowed: tuple[Circumstance, ...]
 
 
 def calibrate(pairs: Sequence[Pair]) -> Calibration:
-    """Return the factor of each circumstance: the conformal quantile of its distances.
+    """Return the factor: the conformal quantile of the distances of all pairs.
 
-    HindflightError if there are fewer than MIN_PAIRS in all: their largest distance bounds no 95 %.
+    HindflightError if there are fewer than MIN_PAIRS: their largest distance bounds no 95 %.
     """
     found = [(pair.circumstance, distance) for pair in pairs if (distance := deviations(pair)) is not None]
     if len(found) < MIN_PAIRS:
         raise HindflightError(f"{len(found)} pairs with a prediction; a quantile of 95 % takes {MIN_PAIRS} or more")
-    by = {name: sorted(distance for other, distance in found if other == name) for name in FACTORS}
-    known = {name: _quantile(values) for name, values in by.items() if len(values) >= OWN_PAIRS}
-    pooled = _quantile(sorted(distance for _, distance in found))
+    circumstances = [circumstance for circumstance, _ in found]
     return Calibration(
-        factors={name: round(known.get(name, pooled), 1) for name in FACTORS},
-        pairs={name: len(values) for name, values in by.items()},
-        borrowed=tuple(name for name in FACTORS if name not in known),
+        factor=round(_quantile(sorted(distance for _, distance in found)), 1),
+        pairs={name: circumstances.count(name) for name in FLOORS},
     )
 
 
 def deviations(pair: Pair) -> float | None:
     """Return the distance of what was recorded, in units of the deviation of the prediction; None without one."""
-    if pair.circumstance is None or pair.mean is None or pair.low is None or pair.high is None:
+    if pair.mean is None or pair.low is None or pair.high is None:
         return None
     distance = math.log(pair.recorded / pair.mean)
     half_width = abs(math.log((pair.high if distance > 0 else pair.low) / pair.mean))
-    return abs(distance) * FACTORS[pair.circumstance] / half_width
+    return abs(distance) * FACTOR / half_width
 
 
 def _quantile(values: Sequence[float]) -> float:
@@ -80,7 +72,7 @@ def _all_pairs(folder: Path, links: int | None) -> Iterator[Pair]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the factors of all pairs of some folders; return the exit code, 2 for too few pairs."""
+    """Print the factor of all pairs of some folders; return the exit code, 2 for too few pairs."""
     parser = argparse.ArgumentParser(prog="python -m validation.calibration")
     parser.add_argument("folders", nargs="+", type=Path, metavar="DIR")
     parser.add_argument("--links", type=int, help="the first links of each folder only")
@@ -90,8 +82,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except HindflightError as error:
         print(error, file=sys.stderr)
         return 2
-    for name in found.borrowed:
-        print(f"{name}: {found.pairs[name]} pairs are too few; its factor is that of all pairs", file=sys.stderr)
     print(json.dumps(asdict(found)))
     return 0
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean, median, stdev
 from typing import Any
 
-from hindflight.replay.experiment.prediction import Circumstance, distance, predict
+from hindflight.replay.experiment.prediction import FACTOR, Circumstance, distance, predict
 from hindflight.replay.scenario.proxies import NO_PROXY
 from hindflight.toolkit.schema import run_subject
 from hindflight.toolkit.units import counted, format_rate
@@ -148,7 +148,7 @@ def _forecast(key: Key, goodputs: list[float], forecast: Forecast | None) -> lis
         f"{format_rate(predicted.low)} to {format_rate(predicted.high)}. What the capture leaves open changes it by "
         f"{100 * predicted.drawn:.1f} % (standard deviation), the better of two replays of the captured variant is off "
         f"by {100 * predicted.misfit:.1f} %, the engine and another flight by {100 * predicted.floor:.1f} %; half the "
-        f"interval is {predicted.factor:.1f} times all of them together, by recorded flights ({forecast.circumstance})."
+        f"interval is {FACTOR:.1f} times all of them together, by recorded flights ({forecast.circumstance})."
     )
     if forecast.capacity_bps is not None:
         text += f" No flight exceeds the {format_rate(forecast.capacity_bps)} of payload that the link carries."

@@ -36,19 +36,13 @@ eight random links, with other random losses and timing, was 0.6, 0.9 and 1.9 % 
 LINK_DEVIATION = 0.01
 """Relative deviation of the goodput of a flow that the rate of a steady link decides."""
 
-FACTORS: Mapping[Circumstance, float] = {
-    "shared": 1.9,
-    "application": 1.9,
-    "limited": 2.1,
-    "steps": 1.9,
-    "loss": 1.9,
-    "steady": 1.9,
-}
-"""Half width of the 95 % interval in units of the deviation of a prediction, by circumstance.
+FACTOR = 1.8
+"""Half width of the 95 % interval in units of the deviation of a prediction.
 
-Split conformal prediction on recorded links, of 26 November 2026: 144 pairs, the first four links of each of the seeds
-4702, 4801, 4901, 5001, 5002 and 5003 of the testbed, as `python -m validation.calibration --links 4 DIR...` takes them.
-A circumstance with fewer than 39 pairs takes the factor of all pairs."""
+Split conformal prediction on recorded links, of 27 November 2026: 282 pairs, the first four links of each of the seeds
+4702, 4801, 4901, 5001 to 5003, 5101 to 5103 and 5201 to 5203 of the testbed, as `python -m validation.calibration
+--links 4 DIR...` takes them. One factor serves all circumstances: the pairs of a link are much alike, so that the
+quantile of 40 to 70 pairs of one circumstance would be that of its worst link."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +56,6 @@ class Prediction:
     drawn: float
     misfit: float
     floor: float
-    factor: float
 
 
 def predict(
@@ -78,13 +71,12 @@ def predict(
         return None
     below, above = (_deviation(draws, middle, side) for side in (-1, 1))
     off = distance(misfit) if misfit is not None else 0.0
-    factor = FACTORS[circumstance]
     floor = _floor(circumstance, middle, capacity_bps)
-    low, high = (math.hypot(spread, off, floor) * factor for spread in (below, above))
+    low, high = (math.hypot(spread, off, floor) * FACTOR for spread in (below, above))
     if capacity_bps is not None:
-        high = min(high, math.log(max(capacity_bps, middle) / middle) + LINK_DEVIATION * factor)
+        high = min(high, math.log(max(capacity_bps, middle) / middle) + LINK_DEVIATION * FACTOR)
     drawn = math.hypot(below, above) / math.sqrt(2)
-    return Prediction(middle, middle * math.exp(-low), middle * math.exp(high), drawn, off, floor, factor)
+    return Prediction(middle, middle * math.exp(-low), middle * math.exp(high), drawn, off, floor)
 
 
 def _floor(circumstance: Circumstance, middle: float, capacity_bps: float | None) -> float:

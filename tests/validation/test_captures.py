@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hindflight.replay.experiment.prediction import FACTORS
+from hindflight.replay.experiment.prediction import FACTOR
 from hindflight.toolkit.capture import load_capture
 from hindflight.toolkit.errors import HindflightError
 from validation.__main__ import main
@@ -213,23 +213,20 @@ def test_verdicts_are_counted_at_the_sender(run: RunTruth) -> None:
     assert 0 < rows["need", "needed"]["right"] <= rows["need", "needed"]["of"]
 
 
-def test_factors_are_the_conformal_quantile_of_each_circumstance() -> None:
+def test_the_factor_is_the_conformal_quantile() -> None:
     # Predictions of 100 with an interval of one factor's width; what was recorded lies 1 % to 20 % of it away.
-    wide = math.exp(FACTORS["steps"] * 0.1)
+    wide = math.exp(FACTOR * 0.1)
     pairs = [
         Pair("l", "reno", "bbr", "steps", 100.0, 100 / wide, 100 * wide, 100 * math.exp(k / 100), "steps")
         for k in range(1, 21)
     ]
-    # Of 20 distances of 0.1 to 2 deviations the 20th smallest, of 40 the 39th; too few pairs take the factor of all.
+    # Of 20 distances of 0.1 to 2 deviations the 20th smallest, of 43 the 42nd.
     found = calibrate(pairs)
-    assert found.factors == dict.fromkeys(FACTORS, 2.0)
-    assert (found.pairs["steps"], found.pairs["loss"], found.borrowed) == (20, 0, tuple(FACTORS))
+    assert found.factor == 2.0
+    assert (found.pairs["steps"], found.pairs["loss"]) == (20, 0)
     assert deviations(replace(pairs[0], mean=None)) is None
     far = [replace(pairs[-1], recorded=100 * math.exp(k), circumstance="shared") for k in (2, 3, 4)]
-    both = calibrate([*pairs, *pairs, *far])
-    assert both.factors["steps"] == 2.0
-    assert both.factors["shared"] == both.factors["loss"] > 2.0
-    assert set(both.borrowed) == set(FACTORS) - {"steps"}
+    assert calibrate([*pairs, *pairs, *far]).factor == pytest.approx(30.0)
     with pytest.raises(HindflightError):
         calibrate(pairs[:18])
 

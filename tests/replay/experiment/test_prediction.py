@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hindflight.replay.experiment.circumstances import capacity_of, circumstance_of
-from hindflight.replay.experiment.prediction import FACTORS, FLOORS, LINK_DEVIATION, Circumstance, predict
+from hindflight.replay.experiment.prediction import FACTOR, FLOORS, LINK_DEVIATION, Circumstance, predict
 from hindflight.replay.scenario.model import parse_scenario
 from tests.replay.losses import lost
 from tests.replay.scenario.test_scenario import GOOD, VARIANTS
@@ -19,7 +19,7 @@ def test_equal_draws_leave_the_error_that_is_always_there() -> None:
     found = predict([1e6] * 20, 0.0, "steady")
     assert found is not None
     assert found.value == 1e6
-    assert found.high / 1e6 == pytest.approx(1 + FLOORS["steady"] * FACTORS["steady"], rel=0.001)
+    assert found.high / 1e6 == pytest.approx(1 + FLOORS["steady"] * FACTOR, rel=0.001)
     assert found.low < 1e6
 
 
@@ -51,7 +51,7 @@ def test_losses_on_a_link_that_the_flow_fills_leave_little_open() -> None:
     assert half_empty is not None
     assert full.floor == pytest.approx(0.015)
     assert half_empty.floor == FLOORS["loss"]
-    assert full.low == pytest.approx(1e6 * math.exp(-0.015 * FACTORS["loss"]))
+    assert full.low == pytest.approx(1e6 * math.exp(-0.015 * FACTOR))
 
 
 @pytest.mark.parametrize("circumstance", ["shared", "limited", "steps", "loss"])
@@ -60,7 +60,7 @@ def test_no_flight_exceeds_what_the_link_carries(circumstance: Circumstance) -> 
     free, capped = (predict(draws, 0.0, circumstance, capacity) for capacity in (None, 1.05e6))
     assert free is not None
     assert capped is not None
-    assert capped.high == pytest.approx(1.05e6 * math.exp(LINK_DEVIATION * FACTORS[circumstance]))
+    assert capped.high == pytest.approx(1.05e6 * math.exp(LINK_DEVIATION * FACTOR))
     assert free.high > 1.1 * capped.high
     assert capped.low == free.low or circumstance == "loss"
 
@@ -68,7 +68,7 @@ def test_no_flight_exceeds_what_the_link_carries(circumstance: Circumstance) -> 
 def test_a_middle_above_the_capacity_keeps_an_interval() -> None:
     found = predict([1e6] * 20, 0.0, "steps", 0.9e6)
     assert found is not None
-    assert found.high == pytest.approx(1e6 * math.exp(LINK_DEVIATION * FACTORS["steps"]))
+    assert found.high == pytest.approx(1e6 * math.exp(LINK_DEVIATION * FACTOR))
 
 
 def test_a_link_carries_its_rates_for_as_long_as_they_hold() -> None:
