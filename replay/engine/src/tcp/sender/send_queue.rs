@@ -30,10 +30,23 @@ pub(in crate::tcp) struct SendQueue {
 }
 
 impl Sender {
-    /// Whether the application waits for room in the send buffer.
+    /// Whether the application waits for room in the send buffer. If it waits no more, it writes now.
     pub fn note_writer(&mut self, waits: bool) {
         self.send_queue.segment_came &= self.send_queue.writer_waits;
+        if self.send_queue.writer_waits && !waits {
+            self.note_late_write();
+        }
         self.send_queue.writer_waits = waits;
+    }
+
+    /// The application limits the rate if it writes when all has been sent, what was lost too, and the window has room
+    /// (Linux: `tcp_rate_check_app_limited`).
+    fn note_late_write(&mut self) {
+        let unsent = self.write_end - self.snd_nxt;
+        let retransmitted = self.board.lost() <= self.board.retransmitted();
+        if unsent < u64::from(self.params.smss_bytes) && retransmitted && !self.is_window_full() {
+            self.limit_rates();
+        }
     }
 
     /// The application has written up to stream offset `end`; `finished`: that was its last octet.

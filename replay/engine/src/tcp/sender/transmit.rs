@@ -184,10 +184,13 @@ impl Sender {
         Ok((len, 0))
     }
 
+    /// Linux asks when the application writes (tcp_sendmsg calls tcp_rate_check_app_limited): one that waits for the send
+    /// buffer does not limit the rate.
     #[inline]
     fn note_no_data(&mut self, now: Nanos) {
         self.note_usage(false, now);
-        if self.write_end - self.snd_nxt < u64::from(self.params.smss_bytes) {
+        let unsent = self.write_end - self.snd_nxt;
+        if !self.send_queue.writer_waits && unsent < u64::from(self.params.smss_bytes) {
             self.limit_rates();
         }
     }
@@ -523,7 +526,7 @@ mod tests {
     use crate::cc::catalogue::Variant;
     use crate::config::Profile;
     use crate::sim::time::MILLISECOND;
-    use crate::tcp::ladder::{parse as ack, sender, window};
+    use crate::tcp::ladder::{SMSS, parse as ack, sender, window};
     use crate::tcp::sender::freeze::Freeze;
 
     #[test]
@@ -550,5 +553,42 @@ mod tests {
             );
             assert_eq!(sender.counters().retransmissions, 0, "{profile:?}");
         }
+    }
+
+    #[test]
+    fn a_writer_that_waits_for_the_send_buffer_limits_the_rate_once_it_writes() {
+        for waits in [true, false] {
+            let mut sender = sender(Variant::Bbr, Profile::Linux, window(4));
+            sender.write_end = 1;
+            sender.write_to(1 + 4 * SMSS, false);
+            sender.note_writer(waits);
+            let mut now = 0;
+            for number in 2..=5 {
+                while sender.poll_transmit(now).is_some() {}
+                now += 100 * MILLISECOND;
+                sender.receive(&ack(&format!("ack {number}"), now), now);
+            }
+            let limited =
+                |sender: &Sender| sender.rates.as_ref().map(|rates| rates.is_app_limited());
+            assert_eq!(limited(&sender), Some(!waits));
+            sender.note_writer(false);
+            assert_eq!(limited(&sender), Some(true));
+        }
+    }
+
+    #[test]
+    fn a_late_write_does_not_limit_the_rate_while_what_was_lost_waits() {
+        let mut sender = sender(Variant::Bbr, Profile::Linux, window(4));
+        sender.write_end = 1;
+        sender.write_to(1 + 4 * SMSS, false);
+        sender.note_writer(true);
+        while sender.poll_transmit(0).is_some() {}
+        let now = 100 * MILLISECOND;
+        sender.receive(&ack("ack 2", now), now);
+        let first = sender.board.first().expect("three are outstanding");
+        sender.board.mark_lost(first);
+        sender.note_writer(false);
+        let limited = sender.rates.as_ref().map(|rates| rates.is_app_limited());
+        assert_eq!(limited, Some(false));
     }
 }
