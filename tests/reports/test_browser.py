@@ -15,6 +15,7 @@ import pytest
 from benches.browser import Browser, program
 from hindflight.reports.document import ReportMeta, write_report
 from hindflight.toolkit.schema import table_from_rows
+from tests.reports.accessibility import serious_findings
 from tests.reports.conftest import Tables, finding, flow_instruments, run_row
 
 pytestmark = [
@@ -22,7 +23,6 @@ pytestmark = [
     pytest.mark.skipif(program() is None, reason="Chromium is not installed"),
 ]
 CHARTS = 13
-AXE = Path(__file__).parent / "vendor" / "axe.min.js"
 
 
 @pytest.fixture(scope="module")
@@ -75,15 +75,7 @@ def test_every_chart_is_drawn_with_marks_and_is_accessible(browser: Browser, rep
     paper = "rgb(21, 24, 28)" if dark else "rgb(255, 255, 255)"
     assert browser.run("getComputedStyle(document.body).backgroundColor") == paper
     assert_logs_nothing(browser, report)
-    browser.run(AXE.read_text(encoding="utf-8") + "\n;0")
-    browser.run("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
-    found = browser.run("axe.run().then((result) => JSON.stringify(result.violations))")
-    serious = [
-        (each["id"], [node["html"][:120] for node in each["nodes"]][:3])
-        for each in json.loads(found)
-        if each["impact"] in {"serious", "critical"}
-    ]
-    assert serious == []
+    assert serious_findings(browser) == []
 
 
 BEFORE = "addEventListener('DOMContentLoaded', () => { window.early = document.querySelectorAll('.marks').length; });"

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 import vl_convert
 
+from benches.browser import program
 from hindflight.reports import charts
 from hindflight.reports.bundle import vega_lite_version
 from hindflight.reports.sections import Figure, Source, combined, sections
 from hindflight.toolkit.errors import ReportError
 from hindflight.toolkit.schema import run_subject, table_from_rows
+from tests.reports.accessibility import assert_drawn_and_accessible
 from tests.reports.conftest import Rows, Tables, finding, run_row
 from tests.reports.test_charts import rows_of
 
@@ -147,6 +150,14 @@ def test_both_charts_render() -> None:
         svg = vl_convert.vegalite_to_svg(chart.to_dict(), vl_version=vega_lite_version())
         assert svg.count('aria-roledescription="point"') == 3 * series
         assert "NaN" not in svg
+
+
+@pytest.mark.chromium
+@pytest.mark.skipif(program() is None, reason="Chromium is not installed")
+def test_both_charts_are_accessible_in_a_browser(tmp_path: Path) -> None:
+    cache = charts.goodput_over_cache([compared([row for pkts in CACHES for row in cached(pkts)], ["20", "42", "84"])])
+    loss = charts.goodput_over_loss([lossy(per, losses) for per, losses in ((0.001, 1), (0.01, 12), (0.1, 95))])
+    assert_drawn_and_accessible({"cache": cache, "loss": loss}, tmp_path / "sweeps.html")
 
 
 def test_scenarios_with_the_same_losses_are_no_sweep() -> None:
