@@ -169,7 +169,7 @@ def test_a_box_zooms_all_charts_of_the_flow_and_a_button_resets_them(page: Brows
     page.drag((frame["left"] + 0.4 * frame["width"], y), (frame["left"] + 0.6 * frame["width"], y + 20))
     zoomed = ticks(page, RTT), ticks(page, THROUGHPUT)
     assert zoomed[0] != before[1]
-    assert zoomed[1] != before[0], "a chart that was out of sight follows when it comes into sight"
+    assert zoomed[1] != before[0], "a chart that was out of view follows when it comes into view"
     click(page, RTT, "reset")
     assert (ticks(page, THROUGHPUT), ticks(page, RTT)) == before
 
