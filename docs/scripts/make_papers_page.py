@@ -94,7 +94,7 @@ Where a text leaves something open, one set of defaults counts, which was chosen
 readings are run and shown, and never counted. One of them takes everything that the text states literally; it is
 counted separately. Claims are *stated* by the paper or *inferred* from it.
 
-A reading that was *chosen after the first runs* is one of about 450 that were tried with a few runs each, most of them
+A reading that was *chosen after the first runs* is one of about 1000 that were tried with a few runs each, most of them
 combinations of queue, buffers, slow start, breaks and measures of hybrid-handover, and was kept because it moves a
 verdict. It shows what could explain a claim, not what does.
 

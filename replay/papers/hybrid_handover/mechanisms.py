@@ -6,6 +6,7 @@ Depends on the configurations, not on claims or readings.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -69,8 +70,9 @@ def longest_pause(flows: tuple[str, ...], path: Path) -> Mechanism:
 
 
 def longest_pause_with_losses() -> Mechanism:
-    """Return the same measure on the path of 001-C11 with the most losses."""
-    return longest_pause(END_TO_END, (*handovers(DELAYS), ("links.emulator.loss.per", PLRS[-1])))
+    """Return the same measure on the path of 001-C11 with the most losses, that of the delays under all readings."""
+    measured = longest_pause(END_TO_END, (*handovers(DELAYS), ("links.emulator.loss.per", PLRS[-1])))
+    return replace(measured, name=f"over the path of the delays, {measured.name}")
 
 
 def _pause_s(run: Trace) -> float:
