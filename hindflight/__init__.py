@@ -192,13 +192,15 @@ def reproduce(
 ) -> Reproduction:
     """Reproduce a published study, or `all`: `claims` (one row per claim and reading, with its verdict) and `points`.
 
-    `full` runs all readings of the text, and every configuration until its intervals are narrow. With `out` a report
-    per paper, its scenario files and claims.json are written to that folder.
-    HindflightError: no such paper, or a file that may not be replaced. MachineError: disk, permission or memory.
+    Instead of a study, `paper` may list claims, as "000-C29,000-C30": only these are judged. `full` runs all readings
+    of the text, and every configuration until its intervals are narrow. With `out` a report per paper, its scenario
+    files and claims.json are written to that folder.
+    HindflightError: no such paper or claim, or a file that may not be replaced.
+    MachineError: disk, permission or memory.
     """
-    from hindflight.reproduction import Request, papers_of, reproduce_papers
+    from hindflight.reproduction import Request, claims_named, papers_of, reproduce_papers
 
-    request = Request(papers_of(paper), full, extra, threads, force)
+    request = Request(papers_of(paper), full, extra, threads, force, claims_named(paper))
     return reproduce_papers(request, None if out is None else Path(out))
 
 

@@ -6,19 +6,23 @@ Puts `replay.papers` and `reports` together.
 from __future__ import annotations
 
 import json
+import re
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from hindflight.toolkit.errors import HindflightError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from hindflight.replay.papers.judge import Effort, Result
-    from hindflight.replay.papers.model import Paper
+    from hindflight.replay.papers.model import Claim, Paper
 
 ALL = "all"
+CLAIM_ID = re.compile(r"\d{3}-C\d{2}")
 DOCUMENT = "claims.json"
 OnStep = Callable[[str, float], None]
 """Called with a paper's name and the share of its claims that are judged."""
@@ -46,20 +50,40 @@ class Reproduction:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What to reproduce and how: `full` judges with as many runs as it takes, `extra` adds what no figure shows."""
+    """What to reproduce and how: `full` judges with as many runs as it takes, `extra` adds what no figure shows.
+
+    `claims` are ids of claims; with some, only these are judged, and no figure is drawn.
+    """
 
     papers: tuple[str, ...]
     full: bool = False
     extra: bool = False
     threads: int | None = None
     force: bool = False
+    claims: tuple[str, ...] = ()
 
 
 def papers_of(name: str) -> tuple[str, ...]:
-    """Return the papers that `name` means, which may be `all`. HindflightError if there is none."""
+    """Return the papers that `name` means: one, `all`, or those of the claims that it lists, as "000-C29,000-C30".
+
+    HindflightError if there is none.
+    """
     from hindflight.replay.papers.catalogue import PAPERS, paper_of
 
-    return tuple(PAPERS) if name == ALL else (paper_of(name).name,)
+    if name == ALL:
+        return tuple(PAPERS)
+    if claims := claims_named(name):
+        papers = tuple(
+            paper for paper in PAPERS if any(each.startswith(f"{paper_of(paper).number}-") for each in claims)
+        )
+        return papers or (paper_of(name).name,)
+    return (paper_of(name).name,)
+
+
+def claims_named(name: str) -> tuple[str, ...]:
+    """Return the ids of claims that `name` lists; none if it is the name of a paper."""
+    listed = tuple(name.split(","))
+    return listed if all(CLAIM_ID.fullmatch(each) for each in listed) else ()
 
 
 def reproduce_papers(request: Request, out: Path | None, on_step: OnStep = lambda _paper, _share: None) -> Reproduction:
@@ -81,7 +105,9 @@ def reproduce_papers(request: Request, out: Path | None, on_step: OnStep = lambd
     for name in request.papers:
         begun = time.monotonic()
         paper = paper_of(name)
-        claims = claims_of(paper.number)
+        claims = _chosen(claims_of(paper.number), request)
+        if request.claims:
+            paper = replace(paper, figures=(), extras=())
         steps = _Steps(name, _steps(paper, len(claims), effort), on_step)
         result = reproduce_paper(paper, claims, effort, Bench(request.threads), steps.next, extra=request.extra)
         done.seconds[name] = time.monotonic() - begun
@@ -94,6 +120,17 @@ def reproduce_papers(request: Request, out: Path | None, on_step: OnStep = lambd
     if out is not None:
         done.files.append(_write_document(done, out, request))
     return done
+
+
+def _chosen(claims: Sequence[Claim], request: Request) -> tuple[Claim, ...]:
+    """Return the claims of a paper that were asked for. HindflightError for one that it does not have."""
+    number = claims[0].claim_id.partition("-")[0]
+    mine = [each for each in request.claims if each.startswith(f"{number}-")]
+    unknown = set(mine) - {claim.claim_id for claim in claims}
+    if unknown:
+        hint = f"choose from {claims[0].claim_id} to {claims[-1].claim_id}"
+        raise HindflightError(f"no claim is called {min(unknown)!r}", hint)
+    return tuple(claim for claim in claims if not mine or claim.claim_id in mine)
 
 
 def _steps(paper: Any, claims: int, effort: Effort) -> int:
@@ -167,7 +204,15 @@ def _page(result: Result, request: Request) -> Any:
 def _command(name: str, request: Request) -> str:
     """Return the command that makes the report of a paper; its claims.json has the points of all charts."""
     effort = "--full" if request.full else "--quick"
-    return " ".join(["hindflight reproduce", name, effort, *(["--extra"] if request.extra else []), "-o DIR"])
+    return " ".join(
+        [
+            "hindflight reproduce",
+            ",".join(request.claims) or name,
+            effort,
+            *(["--extra"] if request.extra else []),
+            "-o DIR",
+        ]
+    )
 
 
 def _effort(paper: Paper, *, full: bool) -> str:

@@ -18,6 +18,8 @@ from hindflight.toolkit.errors import HindflightError
 from hindflight.toolkit.files import write_whole
 
 _LOCK = threading.Lock()
+_SNIPPET = "window.vegaEmbed = vegaEmbed;"
+"""What the script does after it has loaded its libraries."""
 
 
 def prepare() -> None:
@@ -54,19 +56,23 @@ def _digest(script: str) -> str:
 def _build() -> str:
     import vl_convert
 
-    script: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=vega_lite_version())
+    script: str = vl_convert.javascript_bundle(_SNIPPET, vl_version=vega_lite_version())
     return script
 
 
 def _kept() -> Path | None:
-    """Return where the script is kept (XDG Base Directory Specification); None for a user without a home."""
+    """Return where the script is kept (XDG Base Directory Specification); None for a user without a home.
+
+    The name has all that the script depends on, so another version of it is another file.
+    """
     folder = Path(os.environ.get("XDG_CACHE_HOME", ""))
     if not folder.is_absolute():
         try:
             folder = Path.home() / ".cache"
         except RuntimeError:
             return None
-    return folder / "hindflight" / f"vega-{vega_lite_version()}-{version('vl-convert-python')}.js"
+    made_of = f"{vega_lite_version()}-{version('vl-convert-python')}-{_digest(_SNIPPET)[:8]}"
+    return folder / "hindflight" / f"vega-{made_of}.js"
 
 
 def vega_lite_version() -> str:

@@ -97,8 +97,9 @@ CHART_CAPTIONS = {
         "is the mean over the seeds, its bar the 95 % interval."
     ),
     "goodput_over_loss": (
-        "A mark is the mean over the seeds of one workspace, its bar the 95 % interval; its place is what the channel "
-        "really took, of all data packets sent. A line that falls early is a sender that takes each loss as congestion."
+        "A mark is the mean over the seeds of one workspace, its bar the 95 % interval. All marks of a workspace have "
+        "one place: the share of data packets that its channel really took, counted with the proxies that the axis "
+        "names. A line that falls early is a sender that takes each loss as congestion."
     ),
     "what_if_proxy": (
         "Octets that a proxy holds: everything in its memory, and the part that it has acknowledged to the sender but "

@@ -85,7 +85,7 @@ def _check_clock(segments: pa.Table) -> None:
         )
 
 
-def read_flows_on_path(workspace: Workspace, flow: Flow, min_share: float, most: int) -> list[Flow]:
+def read_flows_on_path(workspace: Workspace, flow: Flow, min_share: float, max_flows: int) -> list[Flow]:
     """Read the other flows of the capture from the same sender or to the same receiver, those with most data first.
 
     At most `most`, each with at least the share `min_share` of the data of `flow`; `number` counts the capture's flows
@@ -104,7 +104,7 @@ def read_flows_on_path(workspace: Workspace, flow: Flow, min_share: float, most:
         and _payload(row) >= min_share * _payload(flow.row)
     ]
     found.sort(key=lambda one: -_payload(one[1]))
-    return [_read(workspace, number, row) for number, row in found[:most]]
+    return [_read(workspace, number, row) for number, row in found[:max_flows]]
 
 
 def _ends(row: dict[str, Any]) -> tuple[str, str]:

@@ -185,11 +185,11 @@ def _stretched(acks: _Acks, mss_bytes: int) -> Iterator[Shape]:
     if not long.any():
         return
     index = np.flatnonzero(long)
-    most = index[int(np.argmax(new[index]))]
+    largest = index[int(np.argmax(new[index]))]
     evidence = (
         f"{len(index)} of {int(counted.sum())} ACKs of new data report more than {STRETCHED_SEGMENTS} full segments: "
-        f"ACKs were lost or thinned out, or the receiver joins segments; packet {int(acks.record[most])} reports "
-        f"{new[most] / mss_bytes:.1f}"
+        f"ACKs were lost or thinned out, or the receiver joins segments; packet {int(acks.record[largest])} reports "
+        f"{new[largest] / mss_bytes:.1f}"
     )
     first, last = acks.record[index[[0, -1]]].tolist()
     yield Shape("stretched ACKs", first, last, int(acks.t_ns[index[0]]), evidence)

@@ -212,7 +212,7 @@ class OldIllinois(Rounds, variant=OLD_ILLINOIS):
     def __init__(self, cwnd: float, ssthresh: float) -> None:
         """Begin with the windows of `Controller`."""
         super().__init__(cwnd, ssthresh)
-        self.sum_us = self.most_us = 0
+        self.sum_us = self.max_rtt_us = 0
         self.alpha, self.beta = self.ALPHA_MAX, 32
         self.above, self.low = False, 0
 
@@ -221,7 +221,7 @@ class OldIllinois(Rounds, variant=OLD_ILLINOIS):
         super().observe(ack)
         if ack.rtt_s is not None:
             rtt_us = round(1e6 * ack.rtt_s) + 1
-            self.most_us = max(self.most_us, rtt_us)
+            self.max_rtt_us = max(self.max_rtt_us, rtt_us)
             self.sum_us += rtt_us
 
     def on_recovery_exit(self, ack: Ack) -> None:
@@ -250,9 +250,9 @@ class OldIllinois(Rounds, variant=OLD_ILLINOIS):
         if self.cwnd < 15:
             self.alpha, self.beta = 128, 32
         elif self.samples:
-            most, mean = self.most_us - self.base_us, self.sum_us // self.samples - self.base_us
-            self.alpha = self.increase(mean, most)
-            low, high = most // 10, 8 * most // 10
+            max_us, mean = self.max_rtt_us - self.base_us, self.sum_us // self.samples - self.base_us
+            self.alpha = self.increase(mean, max_us)
+            low, high = max_us // 10, 8 * max_us // 10
             if mean <= low:
                 self.beta = 8
             elif mean >= high or high <= low:
@@ -260,13 +260,13 @@ class OldIllinois(Rounds, variant=OLD_ILLINOIS):
             else:
                 self.beta = (8 * high - 32 * low + 24 * mean) // (high - low)
 
-    def increase(self, mean: int, most: int) -> int:
+    def increase(self, mean: int, max_us: int) -> int:
         """Return alpha for the mean queueing delay of a round and the maximum of all."""
-        edge = most // 100
+        edge = max_us // 100
         if mean > edge:
             self.above = True
-            most, mean = most - edge, mean - edge
-            return most * self.ALPHA_MAX // (most + mean * (self.ALPHA_MAX - self.ALPHA_MIN) // self.ALPHA_MIN)
+            max_us, mean = max_us - edge, mean - edge
+            return max_us * self.ALPHA_MAX // (max_us + mean * (self.ALPHA_MAX - self.ALPHA_MIN) // self.ALPHA_MIN)
         if not self.above:
             return self.ALPHA_MAX
         self.low += 1

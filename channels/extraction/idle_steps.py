@@ -49,7 +49,7 @@ def split_where_idle(
 
 
 def _over_empty_queue(delivery: Delivery, wait_ns: Floats, service_ns: Floats) -> tuple[Ints, Floats]:
-    """Return the first packet after each time at which nothing was on the way, and the least round trip of the few
+    """Return the first packet after each time at which nothing was on the way, and the minimum round trip of the few
     behind it without serialisation and wait."""
     answered = np.concatenate(([0], np.maximum.accumulate(delivery.covered_ns)[:-1]))
     empty = (wait_ns < EMPTY_PKTS * service_ns) & (answered <= delivery.t_ns)
@@ -60,9 +60,9 @@ def _over_empty_queue(delivery: Delivery, wait_ns: Floats, service_ns: Floats) -
     index = np.flatnonzero(near)
     rest = (delivery.acked_ns - delivery.t_ns - service_ns - wait_ns)[index]
     period, number = np.unique(busy[index], return_inverse=True)
-    least = np.full(len(period), np.inf)
-    np.minimum.at(least, number, rest)
-    return firsts[period - 1], least
+    minima = np.full(len(period), np.inf)
+    np.minimum.at(minima, number, rest)
+    return firsts[period - 1], minima
 
 
 def _changes(rest: Floats, packet_ns: float) -> Ints:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 MIN_SHARE = 0.01
 """Data of a parallel flow as a share of the flow's, below which it is cross traffic like any other."""
 
-MOST = 8
+MAX_FLOWS = 8
 """Maximum number of parallel flows; the time that an extraction takes grows with them."""
 
 
@@ -24,7 +24,7 @@ def parallel_flows_of(flow: dict[str, Any], flows: pa.Table) -> list[dict[str, A
     Data must have been acknowledged: without an ACK nothing shows when it arrived.
     """
     found = [row for row in flows.to_pylist() if _is_parallel(row, flow)]
-    return sorted(found, key=lambda row: (-_data_bytes(row), row["flow_id"]))[:MOST]
+    return sorted(found, key=lambda row: (-_data_bytes(row), row["flow_id"]))[:MAX_FLOWS]
 
 
 def _is_parallel(row: dict[str, Any], flow: dict[str, Any]) -> bool:

@@ -24,12 +24,12 @@ def shown_delays(
 ) -> frozenset[Part]:
     """Return those parts whose delay the capture shows, to `share` of it; with None, to whatever its error is.
 
-    With other traffic, which fills the queue, too, only the least delay is shown. What changed the rate may have
+    With other traffic, which fills the queue, too, only the minimum delay is shown. What changed the rate may have
     changed the delay, too, so each state of the rate must show it: by a packet that met a queue that was nearly empty,
     or by a queue that filled to the same limit as where it was seen empty.
     """
-    least = min(held for _, _, held in link.base.spans)
-    candidates = {part for part in parts if _is_shown_somewhere(delivery, link, part[0], least, share)}
+    min_delay = min(held for _, _, held in link.base.spans)
+    candidates = {part for part in parts if _is_shown_somewhere(delivery, link, part[0], min_delay, share)}
     if len(link.rate.states) == 1:
         return frozenset(candidates)
     within = {part: _packets(delivery, link, part) for part in candidates}
@@ -47,10 +47,10 @@ def shown_delays(
     return frozenset(emptied)
 
 
-def _is_shown_somewhere(delivery: Delivery, link: Link, level: int, least_ns: float, share: float | None) -> bool:
+def _is_shown_somewhere(delivery: Delivery, link: Link, level: int, min_delay_ns: float, share: float | None) -> bool:
     held, error_ns = link.base.spans[level][2], link.base.error_ns[level]
     shown = np.isfinite(error_ns) if share is None else error_ns <= share * max(held, 1.0)
-    return bool(shown and (delivery.observed.all() or held <= (1 + KNOWN_SHARE) * least_ns))
+    return bool(shown and (delivery.observed.all() or held <= (1 + KNOWN_SHARE) * min_delay_ns))
 
 
 def _packets(delivery: Delivery, link: Link, part: Part) -> Bools:

@@ -127,10 +127,10 @@ def fit_models(sequence: LossSequence, names: Sequence[str] = ("all",), level: f
         raise ChannelError(f"level: {level:g} is out of range; allowed: {MIN_LEVEL:g} to {MAX_LEVEL:g}")
     losses = sequence.losses
     if losses == 0:
-        most = 1 - (1 - level) ** (1 / len(sequence))
+        max_rate = 1 - (1 - level) ** (1 / len(sequence))
         raise ChannelError(
             f"none of {len(sequence)} packets was lost, so there is nothing to fit",
-            f"the loss rate is below {most:.2g} with {100 * level:g} % confidence if losses are independent",
+            f"the loss rate is below {max_rate:.2g} with {100 * level:g} % confidence if losses are independent",
         )
     if losses == len(sequence):
         raise ChannelError(f"all of {len(sequence)} packets were lost, so there is nothing to fit")

@@ -101,13 +101,13 @@ def csv_rows(source: Source) -> Iterator[tuple[int, list[str]]]:
         yield number, fields
 
 
-def parse_integer(source: Source, line: int, word: str, what: str, most: int = INT64_MAX) -> int:
-    """Return `word` as an integer from 0 to `most`. Raises ChannelError otherwise."""
+def parse_integer(source: Source, line: int, word: str, what: str, max_value: int = INT64_MAX) -> int:
+    """Return `word` as an integer from 0 to `max_value`. Raises ChannelError otherwise."""
     if _WHOLE.fullmatch(word) is None:
         raise source.error_at(line, f"{what} is {word[:40]!r}, not a whole number")
     value = int(word)
     if value < 0:
         raise source.error_at(line, f"{what} is {value}; it cannot be negative")
-    if value > most:
-        raise source.error_at(line, f"{what} is {value}; at most {most}")
+    if value > max_value:
+        raise source.error_at(line, f"{what} is {value}; at most {max_value}")
     return value

@@ -38,7 +38,7 @@ def frame(rows: list[dict[str, Any]]) -> alt.InlineData:
     return alt.InlineData(values=rows)
 
 
-LEAST = 1e-3
+MIN_SHARE = 1e-3
 """Shares below it are left out of logarithmic axes: too few were seen."""
 
 
@@ -67,7 +67,7 @@ def bernoulli() -> Any:
             rows.append({"n": n, "share": (1 - per) ** n, "case": case, "source": THEORY})
     x = alt.X("n:Q", title="Packets that pass between two losses, n")
     y = alt.Y("share:Q", title="Share of runs of n or more", scale=alt.Scale(type="log", domain=[1e-3, 1], clamp=True))
-    return lines_and_points([r for r in rows if r["share"] >= LEAST], x, y).properties(width=520, height=240)
+    return lines_and_points([r for r in rows if r["share"] >= MIN_SHARE], x, y).properties(width=520, height=240)
 
 
 def ber() -> Any:
@@ -212,7 +212,7 @@ def gilbert_elliott() -> Any:
     y = alt.Y(
         "share:Q", title="Share of bursts of n or more", scale=alt.Scale(type="log", domain=[1e-3, 1], clamp=True)
     )
-    return lines_and_points([r for r in rows if r["share"] >= LEAST], x, y).properties(width=520, height=260)
+    return lines_and_points([r for r in rows if r["share"] >= MIN_SHARE], x, y).properties(width=520, height=260)
 
 
 def street() -> Any:
@@ -315,7 +315,7 @@ def lms() -> Any:
             rows.append({"db": level, "share": _below(level - 0.25, state), "case": name, "source": THEORY})
     x = alt.X("db:Q", title="Power relative to the unshadowed direct part [dB]")
     y = alt.Y("share:Q", title="Share of time below", scale=alt.Scale(type="log", domain=[1e-3, 1], clamp=True))
-    return lines_and_points([r for r in rows if r["share"] >= LEAST], x, y).properties(width=520, height=240)
+    return lines_and_points([r for r in rows if r["share"] >= MIN_SHARE], x, y).properties(width=520, height=240)
 
 
 def _below(db: float, state: int) -> float:

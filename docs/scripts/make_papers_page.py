@@ -2,7 +2,7 @@
 
     python -m docs.scripts.make_papers_page DIR [DIR...]
 
-Several folders are read where papers were run one by one; the last one that has a paper counts.
+Several folders are read where papers or claims were run one by one; the last one that has a claim counts.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ def page(documents: Sequence[Mapping[str, Any]], note: str = "") -> str:
     found: dict[str, tuple[list[Row], bool]] = {}
     for document in documents:
         for name in document["seconds"]:
-            found[name] = ([row for row in document["claims"] if row["paper"] == name], document["full"])
+            rows = [row for row in document["claims"] if row["paper"] == name]
+            before, full = found.get(name, ([], True))
+            found[name] = (_with_later(before, rows), full and document["full"])
     lines = [_HEAD, *([f"**This page:** {note}", ""] if note else [])]
     lines += _totals([row for name in PAPERS if name in found for row in _default(found[name][0])], "With our defaults")
     literal = [row for name in PAPERS if name in found for row in _literal(paper_of(name), found[name][0])]
@@ -48,6 +50,15 @@ def page(documents: Sequence[Mapping[str, Any]], note: str = "") -> str:
     if missing:
         lines += [f"Not run: {', '.join(missing)}.", ""]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _with_later(rows: Sequence[Row], later: Sequence[Row]) -> list[Row]:
+    """Return the rows of a paper with those of a later run of all or some of its claims in their place."""
+    found = {(row["reading"], row["claim_id"]): row for row in (*rows, *later)}
+    claims = sorted({row["claim_id"] for row in later})
+    readings = {row["reading"] for row in later}
+    kept = [row for key, row in found.items() if key[1] not in claims or key[0] in readings]
+    return sorted(kept, key=lambda row: str(row["claim_id"]))
 
 
 _HEAD = """# Five papers reproduced
@@ -83,7 +94,7 @@ Where a text leaves something open, one set of defaults counts, which was chosen
 readings are run and shown, and never counted. One of them takes everything that the text states literally; it is
 counted separately. Claims are *stated* by the paper or *inferred* from it.
 
-A reading that was *chosen after the first runs* is one of about 450 that were tried with a few runs each, most of them
+A reading that was *chosen after the first runs* is one of about 1000 that were tried with a few runs each, most of them
 combinations of queue, buffers, slow start, breaks and measures of hybrid-handover, and was kept because it moves a
 verdict. It shows what could explain a claim, not what does.
 

@@ -56,10 +56,10 @@ def goodput_kbps(file: dict[str, Any], connections: int, ber: float, pkts: int) 
     return float(sum(runs)) / SEEDS / 1e3
 
 
-def knee(file: dict[str, Any], connections: int, ber: float, most: int = 4 * PAPER_PKTS) -> tuple[int, float]:
+def knee(file: dict[str, Any], connections: int, ber: float, max_pkts: int = 4 * PAPER_PKTS) -> tuple[int, float]:
     """Return the smallest cache (packets) with KNEE_SHARE of the goodput at four times the paper's, and the latter."""
-    best = goodput_kbps(file, connections, ber, most)
-    low, high = connections - 1, most
+    best = goodput_kbps(file, connections, ber, max_pkts)
+    low, high = connections - 1, max_pkts
     while high - low > max(1, high // 30):
         middle = (low + high) // 2
         enough = goodput_kbps(file, connections, ber, middle) >= KNEE_SHARE * best

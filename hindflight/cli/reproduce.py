@@ -25,7 +25,9 @@ def register(app: typer.Typer) -> None:
 def reproduce(
     paper: Annotated[
         str,
-        typer.Argument(help="haps-split, hybrid-handover, asran, onboard-split, aerotcp or all."),
+        typer.Argument(
+            help="haps-split, hybrid-handover, asran, onboard-split, aerotcp or all; or claims, as 000-C29,000-C30."
+        ),
     ],
     out: Annotated[Path, typer.Option("-o", "--out", help="Folder for a report per paper, scenarios and claims.json.")],
     full: Annotated[
@@ -41,9 +43,9 @@ def reproduce(
 
     A claim is reproduced, partly, not reproduced, not testable, or has too few runs to decide.
     """
-    from hindflight.reproduction import Request, papers_of, reproduce_papers
+    from hindflight.reproduction import Request, claims_named, papers_of, reproduce_papers
 
-    request = Request(papers_of(paper), full, extra, threads, force)
+    request = Request(papers_of(paper), full, extra, threads, force, claims_named(paper))
     with progress_on_stderr() as report:
         done = reproduce_papers(request, out, lambda name, share: report(Path(name), share))
     if as_json:

@@ -5,6 +5,8 @@ Depends on tables and the scenario's keys, not on the engine. Means are over the
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -81,8 +83,8 @@ def jain_index(shares: Sequence[float]) -> float | None:
 
 
 def setup_findings(scenario: Scenario, profiles: Mapping[str, Mapping[str, Any]]) -> list[Row]:
-    """Return the profile of each TCP flow and what differs from it, the losses of the links, and the place, cache and
-    other keys of each proxy (section `setup`).
+    """Return the profile of each TCP flow and what differs from it, the losses of the links, a fingerprint of all other
+    keys, and the place, cache and other keys of each proxy (section `setup`).
 
     `profiles` holds the parameters of each profile by the engine's names.
     """
@@ -96,7 +98,22 @@ def setup_findings(scenario: Scenario, profiles: Mapping[str, Mapping[str, Any]]
             if parameter in stack and stack[parameter] != own[parameter]:
                 text = f"{_value_text(parameter, stack[parameter])} instead of {_value_text(parameter, own[parameter])}"
                 rows.append(_setup_row(name, key, text))
-    return [*rows, *_loss_rows(scenario), *_proxy_rows(scenario)]
+    fingerprint = _setup_row("scenario", "fingerprint_without_losses", _fingerprint_without_losses(scenario))
+    return [*rows, *_loss_rows(scenario), fingerprint, *_proxy_rows(scenario)]
+
+
+def _fingerprint_without_losses(scenario: Scenario) -> str:
+    """Return 64 bits of a hash of all that a scenario says but its name, its seeds and the loss models of its links.
+
+    Scenarios with the same fingerprint differ in their losses at most, so their results are a sweep of losses.
+    """
+    document = scenario.model_dump(mode="json", warnings=False, exclude={"name", "keep", "unknowns"})
+    for key in ("seeds", "first_seed"):
+        document["compare"].pop(key, None)
+    for link in document["links"]:
+        for direction in (link, link["reverse"] or {}):
+            direction.pop("loss", None)
+    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _loss_rows(scenario: Scenario) -> list[Row]:

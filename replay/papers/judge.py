@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from hindflight.replay.papers.lab import DEFAULT, Bench, Lab
 from hindflight.replay.papers.model import Claim, Experiment, Figure, Judged, Paper, Part, Point, Reading, Verdict
+from hindflight.replay.papers.reasons import failed_parts, reason_of, sentences
 from hindflight.replay.papers.verdicts import holds, settled, verdict_of
 
 NOT_TESTABLE = "not testable"
@@ -17,8 +18,6 @@ MAX_AT_ONCE = 8.0
 """Times as many runs as before are made at once: fewer runs say badly how many are needed."""
 EXPLAINED: tuple[Verdict, ...] = ("reproduced", "not_testable")
 """Verdicts that need no experiment."""
-MAX_SHOWN = 4
-"""Parts that a reason lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +111,7 @@ def judge_claim(paper: Paper, claim: Claim, effort: Effort, bench: Bench, readin
             break
         runs = _next(runs, parts, effort)
     verdict = verdict_of(parts, strict=effort.quick)
-    return Judged(claim, reading.name, tuple(parts), verdict, taken, _why(parts, verdict))
+    return Judged(claim, reading.name, tuple(parts), verdict, taken, failed_parts(parts, verdict))
 
 
 def _within_paper(effort: Effort, paper: Paper, claim_id: str) -> Effort:
@@ -130,21 +129,6 @@ def _next(runs: int, parts: Sequence[Part], effort: Effort) -> int:
     return int(min(effort.maximum, max(1.5, needed) * runs))
 
 
-def _why(parts: Sequence[Part], verdict: str) -> str:
-    """Return the parts that keep a claim from being reproduced, with what was measured."""
-    if verdict == "reproduced":
-        return ""
-    failed = [f"{part.name}: {part.note or _measured(part)}" for part in parts if part.state != "yes" and part.name]
-    more = [f"{len(failed) - MAX_SHOWN} more parts"] if len(failed) > MAX_SHOWN else []
-    return "; ".join([*failed[:MAX_SHOWN], *more])
-
-
-def _measured(part: Part) -> str:
-    if part.value is None or part.low is None or part.high is None:
-        return part.state
-    return f"{part.value:.4g} ({part.low:.4g} to {part.high:.4g})"
-
-
 def _explain(result: Result, effort: Effort, bench: Bench, on_step: Callable[[str], None]) -> None:
     """Run the experiments of the claims that are not reproduced, and add what they showed to the reasons."""
     for at, judged in enumerate(result.judged):
@@ -154,9 +138,16 @@ def _explain(result: Result, effort: Effort, bench: Bench, on_step: Callable[[st
         outcomes = []
         for reading in experiment.readings:
             on_step(f"{judged.claim.claim_id}, {experiment.assumption}: {reading.name}")
-            outcomes.append(judge_claim(result.paper, judged.claim, _shown(effort), bench, reading))
-        result.experiments.append((judged, experiment, outcomes))
-        result.judged[at] = replace(judged, reason=_reason(judged, experiment, outcomes))
+            outcome = judge_claim(result.paper, judged.claim, _shown(effort), bench, reading)
+            outcomes.append(_with_mechanism(outcome, experiment, Lab(bench, effort.first, effort.quick, reading)))
+        measured = _with_mechanism(judged, experiment, Lab(bench, effort.first, effort.quick))
+        result.experiments.append((measured, experiment, outcomes))
+        result.judged[at] = replace(judged, reason=reason_of(measured, experiment, outcomes))
+
+
+def _with_mechanism(judged: Judged, experiment: Experiment, lab: Lab) -> Judged:
+    """Return `judged` with what the mechanism of the experiment, if it has one, shows in the runs of `lab`."""
+    return replace(judged, measured=experiment.mechanism.measure(lab)) if experiment.mechanism else judged
 
 
 def _is_explained(paper: Paper, judged: Judged) -> bool:
@@ -166,54 +157,4 @@ def _is_explained(paper: Paper, judged: Judged) -> bool:
 
 
 def _without_experiment(judged: Judged) -> Judged:
-    return replace(judged, reason=_sentences(judged.reason, "No experiment on it yet"))
-
-
-OUTCOMES: dict[str, tuple[Verdict, ...]] = {
-    "reproduced with": ("reproduced",),
-    "not reproduced, or in part, with": ("not_reproduced", "partly"),
-    "undecided with": ("too_few_runs",),
-}
-"""Outcomes of an experiment as a reason names them."""
-
-
-def _reason(judged: Judged, experiment: Experiment, outcomes: Sequence[Judged]) -> str:
-    """Return the measured reason: the verdict under each reading of the experiment, and what we take for the cause.
-
-    A claim that its runs do not decide has no cause.
-    """
-    found = []
-    for words, verdicts in OUTCOMES.items():
-        names = [_named(each) for each in outcomes if each.verdict in verdicts]
-        if names:
-            found.append(f"{words} {', '.join(names)}")
-    runs = max((each.runs for each in outcomes), default=0)
-    varied = f"Varied (at most {runs} runs each): {experiment.assumption}; {'; '.join(found)}" if outcomes else ""
-    cause = f"Supposed cause: {experiment.text}" if experiment.text and judged.verdict != "too_few_runs" else ""
-    return _sentences(judged.reason, varied, _nothing_moves(judged, outcomes), cause)
-
-
-def _named(outcome: Judged) -> str:
-    """Return the reading of an outcome and, where a claim has several parts, how many of them hold."""
-    parts = outcome.parts
-    if len(parts) < 2 or outcome.verdict == "reproduced":
-        return outcome.reading
-    return f"{outcome.reading} ({sum(part.state == 'yes' for part in parts)} of {len(parts)} parts)"
-
-
-def _nothing_moves(judged: Judged, outcomes: Sequence[Judged]) -> str:
-    """Return what to say where no reading reproduces the claim: how far its number moved, or its parts."""
-    if not outcomes or any(each.verdict == "reproduced" for each in outcomes):
-        return ""
-    values = [each.parts[0].value for each in (judged, *outcomes) if len(each.parts) == 1]
-    numbers = [value for value in values if value is not None]
-    if numbers:
-        moved = f"it lies between {min(numbers):.4g} and {max(numbers):.4g}, and {judged.claim.expected} is expected"
-    else:
-        held = [sum(part.state == "yes" for part in each.parts) for each in outcomes]
-        moved = f"between {min(held)} and {max(held)} of {len(judged.parts)} parts hold"
-    return f"None of these {len(outcomes)} readings reproduces it: {moved}"
-
-
-def _sentences(*texts: str) -> str:
-    return " ".join(text.rstrip(".") + "." for text in texts if text)
+    return replace(judged, reason=sentences(judged.reason, "No experiment on it yet"))

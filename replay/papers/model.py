@@ -86,7 +86,8 @@ class Part:
 class Judged:
     """A claim with its parts, its verdict, and the maximum number of runs of one of its cells (0: none was needed).
 
-    `reading` is the name of the reading under which the runs were made. `reason` says why it is not reproduced.
+    `reading` is the name of the reading under which the runs were made. `reason` says why it is not reproduced,
+    `measured` has what the mechanism of an experiment showed in these runs.
     """
 
     claim: Claim
@@ -95,6 +96,7 @@ class Judged:
     verdict: Verdict
     runs: int
     reason: str = ""
+    measured: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,12 +145,23 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
+class Mechanism:
+    """What is measured next to a claim to show why it holds under a reading or does not: its name with the unit, and
+    the numbers by what they are of."""
+
+    name: str
+    measure: Callable[[Lab], Mapping[str, float]]
+
+
+@dataclass(frozen=True, slots=True)
 class Experiment:
-    """What is varied to find out why a claim does not reproduce: the assumption, its readings, and what we conclude."""
+    """What is varied to find out why a claim does not reproduce: the assumption, its readings, what we conclude, and
+    what is measured next to the claim under each reading."""
 
     assumption: str
     readings: tuple[Reading, ...]
     text: str = ""
+    mechanism: Mechanism | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
   const views = new Map(); // chart number -> Vega view
   const domains = new Map(); // group -> [from, to] of the zoomed time axis, and [low, high] of sequence numbers
-  const stale = new Set(); // charts out of sight whose zoom is not drawn yet
-  const inSight = new Set();
+  const stale = new Set(); // charts out of view whose zoom is not drawn yet
+  const inView = new Set();
   const containers = store.charts.map((_, number) => document.getElementById(`chart-${number}`));
   const tools = store.charts.map((_, number) => document.querySelector(`[data-tools="${number}"]`));
   let generation = 0;
@@ -75,7 +75,7 @@
     return view.signal(store.zoom, time || null).runAsync();
   };
 
-  // Zooms all charts of a group: those in sight at once, the others when they come into sight.
+  // Zooms all charts of a group: those in view at once, the others when they come into view.
   const zoom = (number, time, sequence = null) => {
     const group = store.charts[number].group;
     domains.set(group, { time, sequence });
@@ -83,18 +83,18 @@
     store.charts.forEach((chart, other) => {
       if (chart.group !== group || !views.has(other)) return;
       tools[other].querySelector("[data-do=reset]").disabled = !time;
-      if (other === number || inSight.has(other)) drawn.push(apply(other));
+      if (other === number || inView.has(other)) drawn.push(apply(other));
       else stale.add(other);
     });
     return Promise.all(drawn);
   };
 
-  const sight = new IntersectionObserver((entries) => {
+  const viewport = new IntersectionObserver((entries) => {
     for (const { target, isIntersecting } of entries) {
       const number = Number(target.dataset.chart);
-      if (!isIntersecting) inSight.delete(number);
+      if (!isIntersecting) inView.delete(number);
       else {
-        inSight.add(number);
+        inView.add(number);
         if (stale.has(number)) apply(number);
       }
     }
@@ -125,7 +125,7 @@
   const place = (number, event) => {
     const view = views.get(number), frame = containers[number].querySelector("svg, canvas").getBoundingClientRect();
     const [left, top] = view.origin(), width = view.signal("width"), height = view.signal("height");
-    const clip = (value, most) => Math.max(0, Math.min(most, value));
+    const clip = (value, max) => Math.max(0, Math.min(max, value));
     const x = event.clientX - frame.left - left, y = event.clientY - frame.top - top;
     return { x: clip(x, width), y: clip(y, height), left, top, width, height, inside: x >= 0 && x <= width && y >= 0 && y <= height };
   };
@@ -290,7 +290,7 @@
     new Promise((resume) => { requestAnimationFrame(resume); }), new Promise((resume) => { setTimeout(resume, HIDDEN_MS); }),
   ]);
 
-  // Charts in sight first, then the others from the top.
+  // Charts in view first, then the others from the top.
   const inOrder = () => {
     const near = containers.map((container) => {
       const { top, bottom } = container.getBoundingClientRect();
@@ -325,7 +325,7 @@
       if (views.has(number) && target.dataset.do in actions) actions[target.dataset.do](number);
     });
     if (!store.charts[number].group) return;
-    sight.observe(container);
+    viewport.observe(container);
     container.addEventListener("keydown", onKey(number));
     container.addEventListener("pointerdown", onPointerDown(number));
     container.addEventListener("wheel", onWheel(number), { passive: false });

@@ -1,7 +1,7 @@
 """Goodput over what scenarios vary: the cache of the proxies, or the share of packets that the channel loses.
 
 A sweep is one comparison of proxies with different caches, or several workspaces of scenarios that differ. Draws
-`findings` (sections what_if and setup) and `runs`. Computes no statistic but shares of lost packets.
+`findings` (sections what_if and setup) and `runs`. Computes no statistic but the share of packets that were lost.
 """
 
 from __future__ import annotations
@@ -59,16 +59,40 @@ def goodput_over_cache(sources: Sequence[Tables]) -> alt.LayerChart:
 
 
 def goodput_over_loss(sources: Sequence[Tables]) -> alt.LayerChart:
-    """Draw the goodput of each variant and proxy over the share of its data packets that the channel lost.
+    """Draw the goodput of each variant and proxy over the share of data packets that the channel lost.
 
-    Reads `runs` and `findings` of several workspaces whose scenarios give their links other losses. Raises ReportError
-    with fewer than MIN_POINTS different scenarios.
+    All points of a workspace have the same place: the share that it lost of those of one proxy which all workspaces
+    have, `none` if they can, because a packet of a split connection is sent, and counted, once per part of the path.
+
+    Reads `runs` and `findings` of several workspaces whose scenarios give their links other losses and differ in
+    nothing else. Raises ReportError if they do, or with fewer than MIN_POINTS different losses of data.
     """
-    models = {tuple(_setup(tables, "loss").items()) for tables in sources}
-    points = _swept(pl.concat([_loss_points(tables) for tables in sources]))
-    if len(models) < MIN_POINTS or points.is_empty():
+    if len({_fingerprint(tables) for tables in sources}) != 1 or not _fingerprint(sources[0]):
+        raise ReportError("These scenarios differ in more than the loss models of their links.")
+    models = [(_models(tables, "loss"), _models(tables, "reverse_loss")) for tables in sources]
+    if len({data for data, _ in models}) != len(set(models)):
+        raise ReportError("Some of these scenarios differ in the losses of ACKs alone.")
+    reference = _reference(sources)
+    points = _swept(pl.concat([_loss_points(tables, reference) for tables in sources]))
+    if len(set(models)) < MIN_POINTS or points.is_empty():
         raise ReportError(f"Fewer than {MIN_POINTS} of these scenarios differ in the loss models of their links.")
-    return _chart(points, "Goodput over the error rate", "Data packets that the channel lost [%]")
+    sent = "without a proxy" if reference == "none" else f"with {reference}"
+    return _chart(points, "Goodput over the error rate", f"Data packets that the channel lost, {sent} [%]")
+
+
+def _models(tables: Tables, metric: str) -> tuple[tuple[str, str], ...]:
+    return tuple(_setup(tables, metric).items())
+
+
+def _fingerprint(tables: Tables) -> str:
+    """Return what identifies the scenario but for its losses; empty in a workspace of an earlier version."""
+    return _setup(tables, "fingerprint_without_losses").get("scenario", "")
+
+
+def _reference(sources: Sequence[Tables]) -> str:
+    """Return the proxy whose runs give the place of a workspace. The scenarios are alike, so the first has them all."""
+    proxies = _compared_runs(sources[0])["proxy"].unique(maintain_order=True).to_list()
+    return "none" if "none" in proxies or not proxies else str(proxies[0])
 
 
 def _setup(tables: Tables, metric: str) -> dict[str, str]:
@@ -77,12 +101,14 @@ def _setup(tables: Tables, metric: str) -> dict[str, str]:
     return dict(mine.select("subject", "text").iter_rows())
 
 
-def _goodputs(tables: Tables) -> pl.DataFrame:
-    """Return variant, proxy, subject, goodput with its interval, and the share of packets lost, of what ran."""
+def _compared_runs(tables: Tables) -> pl.DataFrame:
     runs = runs_with_subject(tables, ["purpose", "channel_mode", "segments_out", "channel_losses"])
-    mine = runs.filter((pl.col("purpose") == "what_if") & (pl.col("channel_mode") != "replayed"))
-    lost = 100 * pl.col("channel_losses").sum() / pl.col("segments_out").sum()
-    each = mine.group_by("subject", "variant", "proxy", maintain_order=True).agg(lost=lost)
+    return runs.filter((pl.col("purpose") == "what_if") & (pl.col("channel_mode") != "replayed"))
+
+
+def _goodputs(tables: Tables) -> pl.DataFrame:
+    """Return variant, proxy, subject, and goodput with its interval, of what ran."""
+    each = _compared_runs(tables).select("subject", "variant", "proxy").unique(maintain_order=True)
     rows = read(tables, "findings", ["section", "subject", "metric", "value", "low", "high"])
     means = rows.filter((pl.col("section") == "what_if") & (pl.col("metric") == "goodput")).drop_nulls("value")
     millions = {name: pl.col(column) / 1e6 for name, column in (("mbps", "value"), ("low", "low"), ("high", "high"))}
@@ -122,11 +148,12 @@ def _cache_points(tables: Tables, used: _Names) -> tuple[pl.DataFrame, str]:
     return frame, units.pop() if len(units) == 1 else ""
 
 
-def _loss_points(tables: Tables) -> pl.DataFrame:
-    renamed = _goodputs(tables).select(
-        pl.col("subject").alias("series"), pl.col("lost").alias("x"), "mbps", "low", "high"
-    )
-    return renamed.cast(_COLUMNS)  # type: ignore[arg-type]
+def _loss_points(tables: Tables, reference: str) -> pl.DataFrame:
+    """Return the points of goodput over what the channel lost of the packets of all variants with one proxy."""
+    runs = _compared_runs(tables).filter(pl.col("proxy") == reference)
+    sent, lost = (int(runs[column].sum()) for column in ("segments_out", "channel_losses"))
+    found = _goodputs(tables).with_columns(x=pl.lit(100 * lost / sent if sent else None, dtype=pl.Float64))
+    return found.drop_nulls("x").select(pl.col("subject").alias("series"), "x", "mbps", "low", "high").cast(_COLUMNS)  # type: ignore[arg-type]
 
 
 def _swept(points: pl.DataFrame) -> pl.DataFrame:
@@ -136,29 +163,35 @@ def _swept(points: pl.DataFrame) -> pl.DataFrame:
 
 
 def _chart(points: pl.DataFrame, title: str, across: str) -> alt.LayerChart:
+    """Draw a line with marks and intervals for each series."""
     series = points["series"].unique(maintain_order=True).to_list()
     points = points.sort("x").with_columns(pl.col("x", "mbps", "low", "high").round(6))
-    low, high = float(points["x"].to_numpy().min()), float(points["x"].to_numpy().max())
-    is_log = low > 0 and high / low >= _LOG_FROM
-    domain = [low / _LOG_MARGIN, high * _LOG_MARGIN]
-    scale = alt.Scale(type="log", domain=domain, nice=False) if is_log else alt.Scale(zero=True)
-    x = alt.X("x", type="quantitative", axis=x_axis(across), scale=scale)
+    x = alt.X("x", type="quantitative", axis=x_axis(across), scale=_scale(points))
     y = alt.Y("mbps", type="quantitative", axis=y_axis("Goodput [Mbit/s]"), scale=alt.Scale(zero=True))
     colours = alt.Scale(domain=series, range=category_colours(len(series)))
     colour = alt.Color("series", type="nominal", scale=colours, legend=alt.Legend(title=None))
-    tips = [
-        alt.Tooltip("series", type="nominal", title="Variant"),
-        alt.Tooltip("x", type="quantitative", format=",.4~g", title=across),
-        *(
-            alt.Tooltip(name, type="quantitative", format=",.3f", title=text)
-            for name, text in (("mbps", "Goodput [Mbit/s]"), ("low", "95 % interval from"), ("high", "to"))
-        ),
-    ]
     base, bounded = alt.Chart(inline(points)), points.drop_nulls(["low", "high"])
     layers = [base.mark_line(strokeWidth=2).encode(x, y, colour)]
     if bounded.height:
         rule = alt.Chart(inline(bounded)).mark_rule(strokeWidth=1.5)
         layers.append(rule.encode(x, alt.Y("low", type="quantitative"), alt.Y2("high"), colour))
-    layers.append(base.mark_point(size=45, filled=True, opacity=1).encode(x, y, colour, tooltip=tips))
+    layers.append(base.mark_point(size=45, filled=True, opacity=1).encode(x, y, colour, tooltip=_tips(across)))
     text = ChartText(title, f"{title}, mean and 95 % interval at each value: {'; '.join(series)}.")
     return layered_chart(layers, text, height=300, marks=points.height)
+
+
+def _scale(points: pl.DataFrame) -> alt.Scale:
+    """Return the scale of the swept values: logarithmic if they are far apart."""
+    low, high = float(points["x"].to_numpy().min()), float(points["x"].to_numpy().max())
+    if low <= 0 or high / low < _LOG_FROM:
+        return alt.Scale(zero=True)
+    return alt.Scale(type="log", domain=[low / _LOG_MARGIN, high * _LOG_MARGIN], nice=False)
+
+
+def _tips(across: str) -> list[alt.Tooltip]:
+    numbers = (("mbps", "Goodput [Mbit/s]"), ("low", "95 % interval from"), ("high", "to"))
+    return [
+        alt.Tooltip("series", type="nominal", title="Variant"),
+        alt.Tooltip("x", type="quantitative", format=",.4~g", title=across),
+        *(alt.Tooltip(name, type="quantitative", format=",.3f", title=text) for name, text in numbers),
+    ]

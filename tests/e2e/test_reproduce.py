@@ -69,6 +69,31 @@ def test_an_unknown_paper_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixt
     assert not (tmp_path / "out").exists()
 
 
+def test_claims_are_judged_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out"
+    assert run("reproduce", "000-C01,000-C37", "-o", str(out), "--json") == 0
+    assert [row["claim_id"] for row in json.loads(capsys.readouterr().out)] == ["000-C01", "000-C37"]
+    text = (out / "haps-split.html").read_text()
+    assert "hindflight reproduce haps-split" not in text
+    assert "Figure 4" not in text
+    for name in ("000-C99", "009-C01"):
+        assert run("reproduce", name, "-o", str(out)) == 2
+    error = capsys.readouterr().err
+    assert "no claim is called '000-C99'" in error
+    assert "choose from 000-C01 to 000-C37" in error
+    assert "no paper is called '009-C01'" in error
+
+
+def test_the_page_has_the_last_run_of_each_claim() -> None:
+    done = hf.reproduce("haps-split", full=True)
+    whole = {"seconds": done.seconds, "claims": done.claims, "full": True}
+    again = [dict(row, value=500.0) for row in done.claims if row["claim_id"] == "000-C01"]
+    text = page([whole, {"seconds": {"haps-split": 1.0}, "claims": again, "full": True}])
+    assert "500 pkts" in text
+    assert text.count("000-C03") == page([whole]).count("000-C03")
+    assert text.count("| **all** | 3 |") == 2
+
+
 def test_a_full_run_has_readings_and_the_page_counts_twice() -> None:
     done = hf.reproduce("haps-split", full=True)
     assert {row["reading"] for row in done.claims} == {"default", "literal", "T-G once"}

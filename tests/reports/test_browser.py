@@ -15,6 +15,7 @@ import pytest
 from benches.browser import Browser, program
 from hindflight.reports.document import ReportMeta, write_report
 from hindflight.toolkit.schema import table_from_rows
+from tests.reports.accessibility import serious_findings
 from tests.reports.conftest import Tables, finding, flow_instruments, run_row
 
 pytestmark = [
@@ -22,7 +23,6 @@ pytestmark = [
     pytest.mark.skipif(program() is None, reason="Chromium is not installed"),
 ]
 CHARTS = 13
-AXE = Path(__file__).parent / "vendor" / "axe.min.js"
 
 
 @pytest.fixture(scope="module")
@@ -75,15 +75,7 @@ def test_every_chart_is_drawn_with_marks_and_is_accessible(browser: Browser, rep
     paper = "rgb(21, 24, 28)" if dark else "rgb(255, 255, 255)"
     assert browser.run("getComputedStyle(document.body).backgroundColor") == paper
     assert_logs_nothing(browser, report)
-    browser.run(AXE.read_text(encoding="utf-8") + "\n;0")
-    browser.run("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
-    found = browser.run("axe.run().then((result) => JSON.stringify(result.violations))")
-    serious = [
-        (each["id"], [node["html"][:120] for node in each["nodes"]][:3])
-        for each in json.loads(found)
-        if each["impact"] in {"serious", "critical"}
-    ]
-    assert serious == []
+    assert serious_findings(browser) == []
 
 
 BEFORE = "addEventListener('DOMContentLoaded', () => { window.early = document.querySelectorAll('.marks').length; });"
@@ -177,7 +169,7 @@ def test_a_box_zooms_all_charts_of_the_flow_and_a_button_resets_them(page: Brows
     page.drag((frame["left"] + 0.4 * frame["width"], y), (frame["left"] + 0.6 * frame["width"], y + 20))
     zoomed = ticks(page, RTT), ticks(page, THROUGHPUT)
     assert zoomed[0] != before[1]
-    assert zoomed[1] != before[0], "a chart that was out of sight follows when it comes into sight"
+    assert zoomed[1] != before[0], "a chart that was out of view follows when it comes into view"
     click(page, RTT, "reset")
     assert (ticks(page, THROUGHPUT), ticks(page, RTT)) == before
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 import vl_convert
 
+from benches.browser import program
 from hindflight.reports import charts
 from hindflight.reports.bundle import vega_lite_version
 from hindflight.reports.charts import application_delay, distributions
 from hindflight.toolkit.errors import ReportError
 from hindflight.toolkit.schema import table_from_rows
+from tests.reports.accessibility import assert_drawn_and_accessible
 from tests.reports.conftest import LOST, MSS, RTT_NS, SEGMENTS, Tables, flow_row, flow_segments, required, run_row
 from tests.reports.test_charts import layer_rows, rows_of
 
@@ -81,6 +84,13 @@ def test_bursts_are_losses_in_a_row_in_order_of_sending(lossy: Tables) -> None:
         # 23 and 24 are one burst; the retransmission of 91 follows others, so it is one of its own.
         assert points == [(1, 0), (1, 75), (2, 100), (10, 100)]
     assert f"{SPLIT} 8, at most 2 packets long" in spec["description"]
+
+
+@pytest.mark.chromium
+@pytest.mark.skipif(program() is None, reason="Chromium is not installed")
+def test_distributions_are_accessible_in_a_browser(lossy: Tables, tmp_path: Path) -> None:
+    drawn = {"bursts": charts.what_if_loss_bursts(lossy), "rtt": charts.what_if_rtt(lossy)}
+    assert_drawn_and_accessible(drawn, tmp_path / "distributions.html")
 
 
 def test_without_a_recorded_loss_there_is_no_chart_of_bursts(recorded: Tables) -> None:

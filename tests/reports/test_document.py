@@ -483,6 +483,21 @@ def test_a_damaged_bundle_is_built_again(built: list[str], monkeypatch: pytest.M
     assert len(built) == 2
 
 
+def test_another_script_is_another_file(built: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    bundle.vega_bundle()
+    new_process(monkeypatch)
+    monkeypatch.setattr(bundle, "_SNIPPET", "window.another = vegaEmbed;")
+    assert bundle.vega_bundle() == "window.another = vegaEmbed;"
+    assert len(built) == 2
+    assert len(list((tmp_path / "cache" / "hindflight").iterdir())) == 2
+
+
+def test_no_test_uses_the_cache_of_the_user() -> None:
+    kept = bundle._kept()
+    assert kept is not None
+    assert not kept.is_relative_to(Path.home() / ".cache")
+
+
 def test_bundle_needs_no_cache_folder(built: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a folder")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))

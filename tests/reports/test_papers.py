@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,8 +14,8 @@ from hindflight.reports.numbers import short_exponents
 from hindflight.reports.page import render
 from hindflight.reports.papers import DrawnFigure, Experiment, PaperPage, paper_sections
 from hindflight.toolkit.schema import table_from_rows
+from tests.reports.accessibility import serious_findings
 
-AXE = Path(__file__).parent / "vendor" / "axe.min.js"
 COMMAND = "hindflight reproduce aerotcp --full -o DIR"
 PAGE = PaperPage(
     citation="A. Author, 2005",
@@ -85,9 +84,7 @@ def test_figures_with_and_without_intervals_are_drawn_without_a_word_on_the_cons
         browser.open(path)
         assert int(browser.run("document.documentElement.dataset.drawn")) == 3
         assert browser.console == []
-        browser.run(AXE.read_text(encoding="utf-8") + "\n;0")
-        found = json.loads(browser.run("axe.run().then((result) => JSON.stringify(result.violations))"))
-    assert [each["id"] for each in found if each["impact"] in {"serious", "critical"}] == []
+        assert serious_findings(browser) == []
 
 
 BARS = (("1e-08", 0.2), ("1e-06", 40.0))

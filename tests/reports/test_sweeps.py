@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 import vl_convert
 
+from benches.browser import program
 from hindflight.reports import charts
 from hindflight.reports.bundle import vega_lite_version
 from hindflight.reports.sections import Figure, Source, combined, sections
 from hindflight.toolkit.errors import ReportError
 from hindflight.toolkit.schema import run_subject, table_from_rows
+from tests.reports.accessibility import assert_drawn_and_accessible
 from tests.reports.conftest import Rows, Tables, finding, run_row
 from tests.reports.test_charts import rows_of
 
@@ -40,9 +43,17 @@ def cached(pkts: int, policy: str = "", node: str = "T") -> Rows:
     return [*rows, finding("setup", f"{policy}{pkts}", "policy", text=policy)] if policy else rows
 
 
-def lossy(per: float, losses: int) -> Tables:
-    setup = finding("setup", "up", "loss", text=f"model = bernoulli, per = {per}")
-    return compared([setup], ["none", "gateway"], losses)
+def lossy(per: float, losses: int, *, acks: float = 0.0, fingerprint: str = "abc") -> Tables:
+    """Return a workspace whose link loses data and ACKs; behind the gateway its channel lost a tenth of `losses`."""
+    setup = [finding("setup", "up", "loss", text=f"model = bernoulli, per = {per}")]
+    setup += [finding("setup", "up", "reverse_loss", text=f"model = bernoulli, per = {acks}")] if acks else []
+    setup += [finding("setup", "scenario", "fingerprint_without_losses", text=fingerprint)] if fingerprint else []
+    tables = compared(setup, ["none", "gateway"], losses)
+    runs = [
+        {**row, "channel_losses": losses // 10} if row["proxy"] == "gateway" else row
+        for row in tables["runs"].to_pylist()
+    ]
+    return {**tables, "runs": table_from_rows("runs", runs)}
 
 
 def points_of(spec: dict[str, Any]) -> list[dict[str, str]]:
@@ -106,6 +117,22 @@ def test_several_workspaces_show_goodput_over_what_the_channel_lost() -> None:
     split = "reno, split at gateway"
     assert sorted(points) == [(name, x, y) for name, y in (("reno", 1), (split, 2)) for x in (0.1, 1.2, 9.5)]
     assert spec["layer"][0]["encoding"]["x"]["scale"]["type"] == "log"
+    assert "without a proxy" in str(spec["layer"][0]["encoding"]["x"]["axis"]["title"])
+
+
+def test_workspaces_that_differ_in_more_than_their_losses_are_no_sweep() -> None:
+    workspaces = [lossy(per, losses) for per, losses in ((0.001, 1), (0.01, 12))]
+    for fingerprint in ("another", ""):
+        with pytest.raises(ReportError, match="more than the loss models"):
+            charts.goodput_over_loss([*workspaces, lossy(0.1, 95, fingerprint=fingerprint)])
+
+
+def test_losses_of_acks_follow_those_of_data_or_make_no_sweep() -> None:
+    given = ((0.001, 1), (0.01, 12), (0.1, 95))
+    both = [lossy(per, losses, acks=per / 2) for per, losses in given]
+    assert len(points_of(charts.goodput_over_loss(both).to_dict())) == 6
+    with pytest.raises(ReportError, match="ACKs alone"):
+        charts.goodput_over_loss([*both, lossy(0.1, 95, acks=0.2)])
 
 
 def test_a_report_on_several_workspaces_has_the_sweep_and_its_commands() -> None:
@@ -123,6 +150,14 @@ def test_both_charts_render() -> None:
         svg = vl_convert.vegalite_to_svg(chart.to_dict(), vl_version=vega_lite_version())
         assert svg.count('aria-roledescription="point"') == 3 * series
         assert "NaN" not in svg
+
+
+@pytest.mark.chromium
+@pytest.mark.skipif(program() is None, reason="Chromium is not installed")
+def test_both_charts_are_accessible_in_a_browser(tmp_path: Path) -> None:
+    cache = charts.goodput_over_cache([compared([row for pkts in CACHES for row in cached(pkts)], ["20", "42", "84"])])
+    loss = charts.goodput_over_loss([lossy(per, losses) for per, losses in ((0.001, 1), (0.01, 12), (0.1, 95))])
+    assert_drawn_and_accessible({"cache": cache, "loss": loss}, tmp_path / "sweeps.html")
 
 
 def test_scenarios_with_the_same_losses_are_no_sweep() -> None:

@@ -84,10 +84,10 @@ def compare_clocks(forward: Passages, backward: Passages, asymmetry_ns: int | No
     window_ns = max(WINDOW_NS, float(max(x.max(), x_back.max())) / MAX_WINDOWS)
     drift, error, regime_of = _drift(x_back, back, window_ns)
     delay, back = delay - drift * x, back + drift * x_back
-    least, least_back = _minima(regime_of(x), delay, regime_of(x_back), back)
+    min_delay, min_delay_back = _minima(regime_of(x), delay, regime_of(x_back), back)
     asymmetry = asymmetry_ns or 0
-    offset = (least - least_back - asymmetry) / 2
-    rtt = max(least + least_back, 0.0)
+    offset = (min_delay - min_delay_back - asymmetry) / 2
+    rtt = max(min_delay + min_delay_back, 0.0)
     half_width = rtt / 2 if asymmetry_ns is None else 0.0
     return Clock(
         reference,
@@ -115,8 +115,8 @@ class _Steps:
 def _ns_per_byte(forward: Passages) -> _Steps:
     """Time that an octet takes at the bottleneck, by the other clock: from gaps of packets that it has spread.
 
-    A gap is longer where a packet between was lost, so a low quantile is taken, and the least of neighbouring windows:
-    too short a time leaves more of a packet's delay, of which the minimum is sought; too long a one would make it less.
+    A gap is longer where a packet between was lost, so a low quantile is taken, and the minimum of several windows: too
+    short a time leaves more of a packet's delay, of which the minimum is sought; too long a one would make it less.
     """
     order = np.argsort(forward.other_t_ns, kind="stable")
     sent, seen, size = forward.t_ns[order], forward.other_t_ns[order], forward.ip_bytes[order]
@@ -139,9 +139,9 @@ def _local_minimum(t_ns: Ints, delay: Ints) -> Ints:
     """The minimum delay in the windows around each packet; `t_ns` need not be in order."""
     window = (t_ns - t_ns.min()) // WINDOW_NS
     known, place = np.unique(window, return_inverse=True)
-    least = np.full(len(known), np.iinfo(np.int64).max)
-    np.minimum.at(least, place, delay)
-    padded = np.pad(least, AROUND_WINDOWS, mode="edge")
+    minima = np.full(len(known), np.iinfo(np.int64).max)
+    np.minimum.at(minima, place, delay)
+    padded = np.pad(minima, AROUND_WINDOWS, mode="edge")
     around = np.lib.stride_tricks.sliding_window_view(padded, 2 * AROUND_WINDOWS + 1).min(axis=1)
     return np.asarray(around[place], np.int64)
 

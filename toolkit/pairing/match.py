@@ -31,10 +31,10 @@ _AS_GOOD = 0.98
 
 def match(sent: Packets, seen: Packets) -> tuple[Ints, Ints]:
     """Return rows of `sent` and the rows of `seen` that are the same packets, in the order of `sent`."""
-    most = _share(sent.key(_HEADER), seen.key(_HEADER))  # Fewer fields never match fewer packets.
+    max_share = _share(sent.key(_HEADER), seen.key(_HEADER))  # Fewer fields never match fewer packets.
     for fields in _FIELDS:
         mine, other = sent.key(fields), seen.key(fields)
-        if _share(mine, other) >= _AS_GOOD * most:
+        if _share(mine, other) >= _AS_GOOD * max_share:
             break
     rows, others = _unique_pairs(mine, other)
     more = _repeated_pairs(mine, other, sent.t_ns, seen.t_ns, rows, others)

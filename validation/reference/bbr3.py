@@ -91,7 +91,7 @@ class Bbr3:
         """§5.6.3."""
         return max(int(self.pacing * QUANTUM_S), MIN_QUANTUM_PKTS) if self.pacing < inf else MIN_QUANTUM_PKTS
 
-    def most(self, gain: float, extra: float = 0.0) -> float:
+    def max_inflight(self, gain: float, extra: float = 0.0) -> float:
         """§5.6.4.2, with §5.6.3 and §5.5.8.1."""
         room = UP_ROOM_PKTS if self.state == UP else 0
         return max(gain * self.bw * self.min_rtt_s + extra, QUANTA * self.quantum, MIN_CWND_PKTS) + room
@@ -105,7 +105,7 @@ class Bbr3:
         self._check_full_pipe(sample)
         if self.state == STARTUP and self.full:
             self.state = DRAIN
-        if self.state == DRAIN and self.inflight <= self.most(1.0):
+        if self.state == DRAIN and self.inflight <= self.max_inflight(1.0):
             self._start_down()
         if self.full:
             self._update_cycle(sample)
@@ -165,10 +165,12 @@ class Bbr3:
             self.probe_stops = False
             if DOWN <= self.state <= UP and not sample.app_limited:
                 self.max_bw = [self.max_bw[1], 0.0]
-        due = self.now_s > self.cycle_s + PROBE_WAIT_S or self.rounds >= min(RENO_ROUNDS, self.most(1.0), self.cwnd)
+        due = self.now_s > self.cycle_s + PROBE_WAIT_S or self.rounds >= min(
+            RENO_ROUNDS, self.max_inflight(1.0), self.cwnd
+        )
         if self.state in (DOWN, CRUISE) and due:
             self.state, self.round_end = REFILL, self.delivered
-        elif self.state == DOWN and self.inflight <= self.most(1.0):
+        elif self.state == DOWN and self.inflight <= self.max_inflight(1.0):
             self.state = CRUISE
         elif self.state == REFILL and self.round_starts:
             self.state, self.round_end = UP, self.delivered
@@ -205,10 +207,10 @@ class Bbr3:
         rate = PACING_GAIN[self.state] * self.bw * PACING_MARGIN
         if self.full or rate > self.pacing:
             self.pacing = rate
-        most = self.most(CWND_GAIN[self.state], max(self.extra_acked.values()))
+        max_inflight = self.max_inflight(CWND_GAIN[self.state], max(self.extra_acked.values()))
         if self.full:
-            self.cwnd = min(self.cwnd + 1, most)
-        elif self.cwnd < most:
+            self.cwnd = min(self.cwnd + 1, max_inflight)
+        elif self.cwnd < max_inflight:
             self.cwnd += 1
         self.cwnd = max(self.cwnd, MIN_CWND_PKTS)
         if self.state == PROBE_RTT:

@@ -223,12 +223,12 @@ def relay(task: dict[str, Any]) -> dict[str, Any]:
 
 
 def _splice(source: int, pipe: tuple[int, int], sink: int, end_ns: int) -> int:
-    """Move octets until the end; return the most that the pipe held.
+    """Move octets until the end; return the maximum that the pipe held.
 
     The relay waits for octets to arrive. Once the socket onward has refused some, it waits for room there instead
     (`EPOLLOUT`), and does not try before.
     """
-    held = most = 0
+    held = max_held = 0
     awaits_room = False
     poll = select.epoll()
     poll.register(source, select.EPOLLIN)
@@ -239,9 +239,9 @@ def _splice(source: int, pipe: tuple[int, int], sink: int, end_ns: int) -> int:
         while not refused:
             came = _spliced(source, pipe[1], SPLICE_BYTES)
             if came == 0:
-                return most
+                return max_held
             held += came or 0
-            most = max(most, held)
+            max_held = max(max_held, held)
             left = _spliced(pipe[0], sink, held) if held else 0
             refused = left is None
             held -= left or 0
@@ -250,7 +250,7 @@ def _splice(source: int, pipe: tuple[int, int], sink: int, end_ns: int) -> int:
         poll.unregister(sink if awaits_room else source)
         awaits_room = refused
         poll.register(sink if refused else source, select.EPOLLOUT if refused else select.EPOLLIN)
-    return most
+    return max_held
 
 
 def _spliced(source: int, sink: int, octets: int) -> int | None:

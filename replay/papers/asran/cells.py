@@ -95,6 +95,19 @@ def break_of(interval_s: float) -> tuple[Change, ...]:
     return (("links.relays.changes", events),)
 
 
+EXCHANGE_LINK_BPS, EXCHANGE_S = 9e6, 60.0
+"""Rate of the relays and duration of `EXCHANGE`."""
+
+
+def used_share(lab: Lab) -> dict[str, float]:
+    """Return the share of the relays' rate that each variant delivered while it had a route, as means of the runs."""
+    routed = 1.0 - (RESTORED_S - BREAK_S) / EXCHANGE_S
+    return {
+        name: float(lab.sample(exchange(variant), "goodput_bps").mean()) / (EXCHANGE_LINK_BPS * routed)
+        for name, variant in (("NewReno", NEWRENO), ("ASRAN", ASRAN_NEWRENO))
+    }
+
+
 def disconnection_s(found: Throughput) -> float:
     """Longest time in s without throughput."""
     longest = run = 0

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hindflight.replay.papers.lab import Rows, Tables
+from hindflight.replay.papers.lab import Lab, Rows, Tables
 from hindflight.replay.papers.model import Cell, Change, table
 from hindflight.toolkit.errors import HindflightError
 
@@ -103,6 +103,36 @@ def mean_window_pkts(tables: Tables) -> float:
     """Mean over time of the congestion window of the last connection in packets."""
     times, windows = last_window(tables)
     return float(np.average(windows[:-1], weights=np.diff(times)))
+
+
+def window_from_truck_pkts(tables: Tables) -> float:
+    """Window that the connection from T to G exceeds in a tenth of the time, in packets, for data from W to G."""
+    return _high_window_pkts(1, tables)
+
+
+def window_to_truck_pkts(tables: Tables) -> float:
+    """Window that the connection from G to T exceeds in a tenth of the time, in packets, for data from G to W."""
+    return _high_window_pkts(0, tables)
+
+
+def _high_window_pkts(leg: int, tables: Tables) -> float:
+    import polars as pl
+
+    states = pl.DataFrame(tables["instruments"]).filter(pl.col("leg") == leg).drop_nulls("cwnd_bytes").sort("t_ns")
+    windows, weights = states["cwnd_bytes"].to_numpy()[:-1] / MSS_BYTES, np.diff(states["t_ns"].to_numpy())
+    order = np.argsort(windows)
+    share = np.cumsum(weights[order]) / weights.sum()
+    return float(windows[order][np.searchsorted(share, 0.9)])
+
+
+def windows_of_long_connection(lab: Lab) -> dict[str, float]:
+    """Return these windows of each variant and direction, with a cache that limits nothing, as means of the runs."""
+    found = {}
+    for variant in VARIANTS:
+        for scenario, measure in ((OUT, window_from_truck_pkts), (BACK, window_to_truck_pkts)):
+            each = with_cache(cell(variant, TRUCK, HIGH, GREEDY, scenario), CACHES[-1])
+            found[f"{_NAMES[variant]}, {_WAYS[scenario]}"] = float(lab.measure(each, measure).mean())
+    return found
 
 
 def halvings(tables: Tables) -> float:

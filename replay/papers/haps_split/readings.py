@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hindflight.replay.papers.model import Cell, Change, Choice, Experiment, Reading, table
+from hindflight.replay.papers.haps_split.cells import windows_of_long_connection
+from hindflight.replay.papers.model import Cell, Change, Choice, Experiment, Mechanism, Reading, table
 
 NO_LOSS = table(model="none")
 CHOICES: tuple[Choice, ...] = (
@@ -95,6 +96,24 @@ THIRD_ONWARD = Reading(
     "the proxy has a third of its cache in flight at most, as the agent of onboard-split; chosen after the first runs",
     (("proxy.truck.forward_window", "third"),),
 )
+THIRD_ONWARD_BREAK = replace(
+    THIRD_ONWARD,
+    name="a third onward, break of slope",
+    text="both; chosen after the first runs",
+    measure="break of slope",
+)
+NO_LOSS_FREE = Reading(
+    "no losses between T and G, all that is free",
+    "nothing but the pipe and its queue bounds the window of the long connection; chosen after the first runs",
+    (
+        *((f"links.{link}.{way}loss", NO_LOSS) for link in ("T-S", "S-G") for way in ("", "reverse.")),
+        ("proxy.truck.advertise", "free"),
+    ),
+)
+_WINDOWS = Mechanism(
+    "packets that the window between T and G exceeds in a tenth of the time, with 250 packets of cache",
+    windows_of_long_connection,
+)
 BY_NAME = {reading.name: reading for reading in READINGS}
 _KNEE = Experiment(
     "what counts as the knee, what the proxy advertises, the node queues, and lost ACKs",
@@ -105,9 +124,9 @@ _KNEE = Experiment(
         BY_NAME["data lost alone"],
         BY_NAME["T-G once"],
     ),
-    "From W to G the cache lies before the long connection, which may have all of it in flight, so NewReno, whose mean "
-    "window stays below the pipe, needs less than 84 packets. From G to W half of the cache bounds the window of the "
-    "long connection; Westwood uses pipe and queue, 92 packets, so its goodput grows up to twice as much.",
+    "From W to G the cache lies before the long connection, which may have all of it in flight, so the knee is about "
+    "the window of that connection. From G to W half of the cache bounds this window, so the knee is about twice it. "
+    "Losses leave Westwood a larger window than NewReno.",
 )
 _RETURN = Experiment(
     "cache, advertised window, node queues and lost ACKs",
@@ -143,13 +162,14 @@ EXPERIMENTS: dict[str, Experiment] = {
         "The slope in congestion avoidance is one packet per round trip, and the queue that a larger window builds "
         "lengthens the round trip.",
     ),
-    "000-C29": _KNEE,
+    "000-C29": replace(_KNEE, mechanism=_WINDOWS),
     "000-C30": replace(
         _KNEE,
-        assumption=f"the window onward, {_KNEE.assumption}",
-        readings=(THIRD_ONWARD, *_KNEE.readings),
-        text=f"{_KNEE.text} With a third of the cache allowed onward from the proxy, NewReno needs more than 84 from W "
-        "to G: what the paper's agent allows there decides, and a single value for all four does not come out.",
+        assumption=f"the window onward, the losses between T and G, {_KNEE.assumption}",
+        readings=(THIRD_ONWARD, THIRD_ONWARD_BREAK, NO_LOSS_FREE, *_KNEE.readings),
+        text=f"{_KNEE.text} So one value for all four does not come out, whatever multiple of the window the agent's "
+        "rule takes. Without losses between T and G, and with all free memory advertised, the four are alike.",
+        mechanism=_WINDOWS,
     ),
     "000-C41": Experiment(
         "how bursty the losses are",

@@ -42,6 +42,10 @@ TRANSMITTED = "transmitted"
 FAST, SLOW = "2 Mbit/s", "512 kbit/s"
 FAR, NEAR = "250 ms", "25 ms"
 SHORT_BREAK_S, LONG_BREAK_S = 0.5, 1.0
+PLRS = (0.0, 1e-5, 1e-4)
+"""Packet loss ratios of the test whose values the text does not give."""
+Path = tuple[Change, ...]
+"""The changes that make the emulator a path."""
 Phases = tuple[tuple[str, str], tuple[str, str], tuple[str, str]]
 """Rate and one-way delay before, between and after the two handovers."""
 DELAYS: Phases = ((FAST, FAR), (FAST, NEAR), (FAST, FAR))
@@ -69,6 +73,22 @@ def handovers(phases: Phases, break_s: float = 0.0) -> tuple[Change, ...]:
         (f"{link}{way}.{key}", value) for way in ("", ".reverse") for key, value in (("rate", rate), ("delay", delay))
     )
     return (*first, (f"{link}.changes", tuple(events)))
+
+
+NO_LOSSES: Change = ("links.emulator.loss", table(model="none"))
+SMALL_WINDOW: Path = (
+    *handovers(((FAST, NEAR), (FAST, NEAR), (FAST, FAR))),
+    ("flow.receive_buffer", "16 KiB"),
+    ("flow.frto", False),
+    ("flow.undo", False),
+    ("flow.tail_loss_probe", False),
+    ("flow.recovery", "sack"),
+    NO_LOSSES,
+)
+"""Section 2.2 describes a sender whose timeout is that of the wired path when the delay rises: one that undoes
+nothing."""
+WIRED_QUEUE: Path = (*handovers(RATES_WIRED_FIRST), ("links.emulator.queue", "8 pkts"), NO_LOSSES)
+"""Section 2.2 describes a window that fits the old network: its queue holds one bandwidth-delay product of it."""
 
 
 def cell(flow: str, path: tuple[Change, ...] = ()) -> Cell:
@@ -114,6 +134,11 @@ class Trace:
         times = np.append(self.acked_s, LAST_S)
         concerned = (times[1:] > handover_s) & (times[:-1] < handover_s + 10.0)
         return float(np.diff(times)[concerned].max())
+
+    def first_resent_s(self, from_s: float) -> float:
+        """Return the time of the first retransmission after `from_s`, or the end of the writing without one."""
+        later = self.resent_s[self.resent_s > from_s]
+        return float(later[0]) if len(later) else END_S
 
     def per_second(self) -> Numbers:
         """Return what was acknowledged in each second from 5 s to the end of the writing, in Mbit/s."""

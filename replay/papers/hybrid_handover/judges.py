@@ -11,20 +11,22 @@ from hindflight.replay.papers.hybrid_handover.cells import (
     CUBIC,
     DELAYS,
     END_S,
-    FAR,
-    FAST,
     FIRST_S,
     HYBLA,
     LONG_BREAK_S,
     NAMES,
-    NEAR,
+    NO_LOSSES,
     PEPSAL,
+    PLRS,
     RATES_SATELLITE_FIRST,
     RATES_WIRED_FIRST,
     RENO,
     SECOND_S,
     SHORT_BREAK_S,
+    SMALL_WINDOW,
     WESTWOOD,
+    WIRED_QUEUE,
+    Path,
     Trace,
     growth_over,
     handovers,
@@ -34,11 +36,10 @@ from hindflight.replay.papers.hybrid_handover.cells import (
     traces,
 )
 from hindflight.replay.papers.lab import Lab
-from hindflight.replay.papers.model import Change, Claim, Estimate, Judges, Part, table
+from hindflight.replay.papers.model import Claim, Estimate, Judges, Part
 from hindflight.replay.papers.statistics import Samples, difference, estimate, mean, ratio
 from hindflight.replay.papers.verdicts import exact, holds, ordered, within
 
-Path = tuple[Change, ...]
 Metric = Callable[[Trace], float]
 
 E2E = (HYBLA, CUBIC, CTCP, RENO, WESTWOOD)
@@ -51,8 +52,8 @@ DATA = "data"
 """Another measure of difficulties after a break: the data of the phase that it begins, in place of the pause."""
 RATES = "rates"
 """Another path for the test of loss ratios, whose path the text does not name: that of the rates."""
-PLRS = (0.0, 1e-5, 1e-4)
-"""Packet loss ratios of the test whose values the text does not give."""
+POSITION = "position"
+"""Another measure of who leads in a phase: the sequence number at its end, in place of its growth."""
 
 judge = Judges()
 
@@ -165,12 +166,9 @@ def _cubic_suffers(lab: Lab, claim: Claim) -> list[Part]:
 
 @judge("001-C10")
 def _cut(lab: Lab, claim: Claim) -> list[Part]:
-    def first_cut(found: Trace) -> float:
-        later = found.resent_s[found.resent_s > FIRST_S]
-        return float(later[0]) if len(later) else END_S
-
     found = traces(lab, (CUBIC,), handovers(RATES_WIRED_FIRST))[CUBIC]
-    return [within("first retransmission after 20 s", mean(samples(found, first_cut)), claim.bounds)]
+    cut = samples(found, lambda run: run.first_resent_s(FIRST_S))
+    return [within("first retransmission after 20 s", mean(cut), claim.bounds)]
 
 
 @judge("001-C11")
@@ -205,9 +203,8 @@ def _ctcp_leads(lab: Lab, _claim: Claim) -> list[Part]:
     pairs = [(CTCP, PEPSAL), *_pairs((PEPSAL,), (HYBLA, CUBIC))]
     parts: list[Part] = []
     for number, (from_s, to_s) in {1: (0.0, FIRST_S), 3: (SECOND_S, END_S)}.items():
-        parts += _above(
-            lab, handovers(DELAYS), pairs, growth_over(lab, from_s, to_s), f"{{}} above {{}}, phase {number}"
-        )
+        led = sequence_at(lab, to_s) if lab.reading.measure == POSITION else growth_over(lab, from_s, to_s)
+        parts += _above(lab, handovers(DELAYS), pairs, led, f"{{}} above {{}}, phase {number}")
     return parts
 
 
@@ -336,12 +333,9 @@ def _bounds(_lab: Lab, claim: Claim) -> list[Part]:
     ]
 
 
-_NO_LOSSES: Change = ("links.emulator.loss", table(model="none"))
-
-
 @judge("001-C27")
 def _overtaking(lab: Lab, _claim: Claim) -> list[Part]:
-    path = (*handovers(DELAYS), _NO_LOSSES)
+    path = (*handovers(DELAYS), NO_LOSSES)
     found = traces(lab, (CTCP,), path)[CTCP]
     duplicates = mean(samples(found, _duplicates))
     spurious = mean(samples(found, lambda run: run.resent(FIRST_S, FIRST_S + SOON_S)))
@@ -364,21 +358,9 @@ def _duplicates(found: Trace) -> float:
     return float(((found.dup_ack_s > FIRST_S) & (found.dup_ack_s <= FIRST_S + SOON_S)).sum())
 
 
-_SMALL_WINDOW: Path = (
-    ("flow.receive_buffer", "16 KiB"),
-    ("flow.frto", False),
-    ("flow.undo", False),
-    ("flow.tail_loss_probe", False),
-    ("flow.recovery", "sack"),
-    _NO_LOSSES,
-)
-"""Section 2.2 describes a sender whose timeout is that of the wired path: one that undoes nothing."""
-
-
 @judge("001-C28")
 def _timeout_too_short(lab: Lab, _claim: Claim) -> list[Part]:
-    near_then_far = handovers(((FAST, NEAR), (FAST, NEAR), (FAST, FAR)))
-    found = traces(lab, (RENO,), (*near_then_far, *_SMALL_WINDOW))[RENO]
+    found = traces(lab, (RENO,), SMALL_WINDOW)[RENO]
     timeouts = mean(samples(found, lambda run: run.rtos))
     useless = mean(samples(found, lambda run: run.resent(SECOND_S, SECOND_S + SOON_S)))
     return [
@@ -387,14 +369,10 @@ def _timeout_too_short(lab: Lab, _claim: Claim) -> list[Part]:
     ]
 
 
-_WIRED_QUEUE: Path = (("links.emulator.queue", "8 pkts"), _NO_LOSSES)
-"""Section 2.2 describes a window that fits the old network: its queue holds one bandwidth-delay product of it."""
-
-
 @judge("001-C29")
 def _window_too_large(lab: Lab, _claim: Claim) -> list[Part]:
     parts = []
-    for flow, found in traces(lab, (RENO, CUBIC), (*handovers(RATES_WIRED_FIRST), *_WIRED_QUEUE)).items():
+    for flow, found in traces(lab, (RENO, CUBIC), WIRED_QUEUE).items():
         after = samples(found, lambda run: run.resent(FIRST_S, FIRST_S + SOON_S))
         before = samples(found, lambda run: run.resent(FIRST_S - SOON_S, FIRST_S))
         parts.append(ordered(f"{NAMES[flow]} loses more in the 2 s after the rate falls", difference(after, before)))

@@ -4,8 +4,32 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hindflight.replay.papers.hybrid_handover.cells import MAX_RUNS, TRANSMITTED
-from hindflight.replay.papers.model import Cell, Change, Choice, Experiment, Reading, table
+from hindflight.replay.papers.hybrid_handover.cells import (
+    CTCP,
+    CUBIC,
+    DELAYS,
+    FLOWS,
+    HYBLA,
+    MAX_RUNS,
+    PEPSAL,
+    RATES_SATELLITE_FIRST,
+    RENO,
+    SHORT_BREAK_S,
+    TRANSMITTED,
+    WIRED_QUEUE,
+    handovers,
+    satellite,
+)
+from hindflight.replay.papers.hybrid_handover.mechanisms import (
+    END_TO_END,
+    first_loss,
+    flight_at_handover,
+    longest_pause,
+    longest_pause_with_losses,
+    outstanding,
+    timer_at_handover,
+)
+from hindflight.replay.papers.model import Cell, Change, Choice, Experiment, Mechanism, Reading, table
 
 CHOICES: tuple[Choice, ...] = (
     Choice("queue of the emulator", "1000 packets", "not given; netem's default. Known from earlier trials"),
@@ -163,6 +187,13 @@ DATA_AFTER = Reading(
     "difficulties are less data in the 20 s after the break, not a longer pause; chosen after the first runs",
     measure="data",
 )
+OLD_LINUX_400 = Reading(
+    "Linux 2.6 without HyStart, queue 400, sequence number at the end of a phase",
+    "CUBIC of Linux 2.6.28 and before had no HyStart, and the figure shows sequence numbers, not what they grow by in "
+    "a phase; all chosen after the first runs",
+    (*_LINUX_2_6, *NO_HYSTART, *_of_queue(400)),
+    measure="position",
+)
 SENT_EARLY_200 = Reading(
     f"{TRANSMITTED}, ssthresh 20, queue 200",
     "all three; chosen after the first runs",
@@ -170,11 +201,11 @@ SENT_EARLY_200 = Reading(
 )
 
 
-def _varied(text: str, *more: Reading, also: str = "") -> Experiment:
+def _varied(text: str, *more: Reading, also: str = "", mechanism: Mechanism | None = None) -> Experiment:
     """Return the experiment on all claims, with `more` readings that test what we conclude; `also` names them."""
     assumption = "the queue of the emulator, the ssthresh at the start, the age of Linux, the sequence number"
     readings = (QUEUE_200, QUEUE_400, EARLY_END, LINUX_2_6, SENT_200, *more)
-    return Experiment(f"{assumption}, {also}" if also else assumption, readings, text)
+    return Experiment(f"{assumption}, {also}" if also else assumption, readings, text, mechanism)
 
 
 _START = (
@@ -184,9 +215,22 @@ _START = (
 _QUEUE = (
     "The queue of 1000 packets holds up to 23 s of data, and what lies in it when a packet is lost decides the order."
 )
+_BEHIND_HOLES = (
+    "What follows a hole does not count in order until its retransmission has passed the queue, up to 23 s with 1000 "
+    "packets. A version that has such a pause before the end is behind by it; with a shorter queue the pauses are "
+    "short, and over before the end. The window of CTCP ends below the queue, so it has none."
+)
+_CAUGHT_UP = (
+    "A version begins the wired phase with what it has outstanding, and catches up with it, so one that the queue "
+    "lets have more outstanding grows by more than the link carries in these 20 s."
+)
 _HYBLA = (
     "Over 500 ms one ACK opens the window of Linux's Hybla to the largest that the receiver allows, so that it "
     "overflows the queue more than CUBIC, whose slow start ends before the first loss (HyStart)."
+)
+_STEADY = (
+    "The queue of 1000 packets holds what CUBIC sends until the end, so CUBIC, too, has no pause, and both arrive at "
+    "the rate of the link. A shorter queue overflows, and CUBIC pauses until the retransmissions have passed it."
 )
 _BREAK = (
     "The pause of CUBIC is the time that its queue of 1000 packets needs before the first retransmission arrives. A "
@@ -206,23 +250,28 @@ _THIN = Reading(
     "a flow that fills no queue at all; chosen after the first runs",
     (("flow.receive_buffer", "3 KiB"), ("flow.delayed_ack", False)),
 )
+_STARTS = tuple(
+    Reading(f"start {start}", "the flow starts so much later; chosen after the first runs", (("flow.start", start),))
+    for start in ("0.3 s", "1 s", "1.5 s", "2 s")
+)
 _FITTING = Reading(
     "window of 20 KiB",
     "14 packets of the 16 that the old network and its queue hold; chosen after the first runs",
     (("flow.receive_buffer", "20 KiB"),),
 )
 EXPERIMENTS: dict[str, Experiment] = {
-    "001-C01": _varied(_QUEUE),
+    "001-C01": _varied(_BEHIND_HOLES, mechanism=longest_pause((HYBLA, CUBIC, CTCP), satellite())),
     "001-C02": _varied(
         "CTCP loses nothing because its window ends below the queue; early on all are in slow start alike. With a "
         "short queue the others lose packets at once, and CTCP is ahead if its window fits into pipe and queue.",
         SMALL_CTCP,
         also="the window of CTCP",
+        mechanism=first_loss((HYBLA, CUBIC, CTCP), satellite(), 0.0),
     ),
     "001-C03": _varied(_QUEUE),
-    "001-C04": _varied(_QUEUE),
-    "001-C05": _varied(_START),
-    "001-C06": _varied(_QUEUE),
+    "001-C04": _varied(_STEADY, mechanism=longest_pause((HYBLA, CUBIC, CTCP), satellite())),
+    "001-C05": _varied(_START, mechanism=outstanding(END_TO_END, handovers(DELAYS), 20.0)),
+    "001-C06": _varied(_CAUGHT_UP, mechanism=outstanding(END_TO_END, handovers(DELAYS), 20.0)),
     "001-C07": _varied(_HYBLA, SMALL_HYBLA, also="the window of Hybla"),
     "001-C08": _varied(_QUEUE),
     "001-C09": _varied(_QUEUE),
@@ -232,26 +281,34 @@ EXPERIMENTS: dict[str, Experiment] = {
         QUEUE_1100,
     ),
     "001-C11": _varied(
-        f"{_QUEUE} Over the path whose rate changes CUBIC is last, with any loss ratio.",
+        f"{_BEHIND_HOLES} Over the path whose rate changes CUBIC is last, with any loss ratio.",
         SMALL_HYBLA,
         OVER_RATES,
         also="the window of Hybla, the path",
+        mechanism=longest_pause_with_losses(),
     ),
-    "001-C12": _varied(f"{_HYBLA} {_SENT}", SENT_EARLY_200),
-    "001-C13": _varied(_HYBLA),
+    "001-C12": _varied(f"{_HYBLA} {_SENT}", SENT_EARLY_200, mechanism=longest_pause(FLOWS, satellite())),
+    "001-C13": _varied(_HYBLA, mechanism=longest_pause((CTCP, PEPSAL), satellite())),
     "001-C14": _varied(
         f"{_HYBLA} A buffer of PEPsal that holds little more than the pipe prevents the overflow and puts it ahead in "
-        "the first phase; in the last one the others also deliver what they queued before.",
+        "the first phase; in the last one the others also deliver what they queued before, so that growth is not "
+        "rank. With a stack of that time and a shorter queue the sequence numbers have the paper's order.",
         SMALL_PEPSAL,
-        also="the buffer of PEPsal, the slow start of CUBIC",
+        OLD_LINUX_400,
+        also="the buffer of PEPsal, the slow start of CUBIC, what leading means",
+        mechanism=outstanding((CTCP, PEPSAL, HYBLA, CUBIC), handovers(DELAYS), 40.0),
     ),
     "001-C15": _varied(
-        f"{_QUEUE} With a queue of 300 packets and a slow start that only a loss ends, CUBIC begins the wired phase "
-        "with the most to catch up.",
+        f"{_CAUGHT_UP} CUBIC has little outstanding, because HyStart ends its slow start. With a queue of 300 packets "
+        "and a slow start that only a loss ends, it has the most to catch up.",
         OLD_CUBIC_300,
         also="the slow start of CUBIC",
+        mechanism=outstanding((HYBLA, CUBIC, CTCP, PEPSAL), handovers(DELAYS), 20.0),
     ),
-    "001-C16": _varied(_QUEUE),
+    "001-C16": _varied(
+        _BEHIND_HOLES,
+        mechanism=longest_pause((HYBLA, CUBIC, CTCP, PEPSAL), handovers(RATES_SATELLITE_FIRST)),
+    ),
     "001-C17": _varied(
         f"The window of CTCP leaves little in the queue, so its first retransmission arrives soon. {_LONGER}",
         LONGER,
@@ -272,6 +329,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         "what it transmitted, which its queue holds, where the buffer of PEPsal bounds PEPsal.",
         SENT_SMALL_PEPSAL,
         also="the buffer of PEPsal",
+        mechanism=outstanding((HYBLA, CUBIC, CTCP, PEPSAL), handovers(RATES_SATELLITE_FIRST, SHORT_BREAK_S), 20.0),
     ),
     "001-C22": _varied(_LONGER, LONGER, also=_BREAKS),
     "001-C23": _varied(
@@ -284,6 +342,20 @@ EXPERIMENTS: dict[str, Experiment] = {
     ),
     "001-C24": _varied(_BREAK),
     "001-C25": _varied(_HYBLA),
-    "001-C28": Experiment("the window of the sender", (_THIN,)),
-    "001-C29": Experiment("the window of the sender, the queue", (_FITTING, QUEUE_1000)),
+    "001-C28": Experiment(
+        "the window of the sender",
+        (_THIN,),
+        "The timer fires if the wait for an ACK is longer than the RTO. The longer delay begins in both directions at "
+        "once, so the ACKs of what was sent before come late by half of the change, which is just below the RTO, and "
+        "raise it. With a window of two packets no such ACK comes between.",
+        timer_at_handover(),
+    ),
+    "001-C29": Experiment(
+        "the window of the sender, the queue, when in its sawtooth the handover finds the sender",
+        (_FITTING, QUEUE_1000, *_STARTS),
+        "Pipe and queue of the wired network hold 16 packets. Where Reno has more than that outstanding the handover "
+        "finds it in a recovery: its losses came just before, and its halved window fits. Where it has not, the window "
+        "is one that fits the fast network, and the slow one loses packets of it.",
+        flight_at_handover((RENO, CUBIC), WIRED_QUEUE),
+    ),
 }

@@ -129,6 +129,19 @@ def goodputs(lab: Lab, each: Cell) -> Samples:
     return lab.sample(each, goodput_kbps)
 
 
+def goodputs_at_worst(scenario: str, lab: Lab) -> dict[str, float]:
+    """Return the goodput in kbit/s of NewReno and Westwood with and without a split, at 20 Mbit/s and the highest bit
+    error rate, and the timeouts of a run of NewReno, as means of the runs."""
+    found = {}
+    for variant in VARIANTS:
+        for proxy, name in ((SPLIT, "split"), (NONE, "end to end")):
+            each = cell(scenario, variant, proxy, FAST)
+            found[f"{_NAMES[variant]} {name}"] = float(goodputs(lab, each).mean())
+    for proxy, name in ((SPLIT, "split"), (NONE, "end to end")):
+        found[f"timeouts {name}"] = float(lab.sample(cell(scenario, NEWRENO, proxy, FAST), "rtos").mean())
+    return found
+
+
 def sweep(lab: Lab, base: Cell, rate_mbps: int = SLOW) -> tuple[tuple[int, ...], list[Samples]]:
     """Return the caches of a sweep and the goodput in kbit/s with each, one value per seed."""
     caches = SWEEPS[shape_of(base.scenario), rate_mbps]

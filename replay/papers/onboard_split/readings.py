@@ -3,9 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
-from hindflight.replay.papers.model import Cell, Change, Choice, Experiment, Reading, table
-from hindflight.replay.papers.onboard_split.cells import BEST, SECOND, WORST, at_ber, divided, shape_of
+from hindflight.replay.papers.model import Cell, Change, Choice, Experiment, Mechanism, Reading, table
+from hindflight.replay.papers.onboard_split.cells import (
+    BEST,
+    SECOND,
+    SHADOWED,
+    SINGLE,
+    WORST,
+    at_ber,
+    divided,
+    goodputs_at_worst,
+    shape_of,
+)
 
 CHOICES: tuple[Choice, ...] = (
     Choice("Westwood", "the version of 2001 (westwood-bwe) with NewReno recovery", "the text has no equation"),
@@ -78,6 +89,15 @@ BY_NAME = {reading.name: reading for reading in READINGS}
 NO_LOSS = table(model="none")
 BREAK = Reading("break of slope", "two straight lines fitted to the curve", measure="break of slope")
 LONG = Reading("sessions of 310 s", "ten times as long", (("duration", "310 s"),))
+LONGER = tuple(
+    Reading(f"sessions of {seconds} s", "longer; chosen after the first runs", (("duration", f"{seconds} s"),))
+    for seconds in (60, 120)
+)
+HIGHER_HOUSES = Reading(
+    "houses of 13 m",
+    "heights with a median of 13 m, between those of the two towns; chosen after the first runs",
+    _streets(("heights", (("law", "log_normal"), ("median", "13 m"), ("sigma", 0.27)))),
+)
 DATA_ALONE = Reading(
     "data lost alone",
     "ACKs are never lost",
@@ -195,6 +215,16 @@ TEXTS = {
         "While the sender is blocked neither variant sends, and the timeout sets both back to one segment, so about "
         "the same share is left of each; the lead of Westwood stays in goodput."
     ),
+    "003-C26": (
+        "Each time in the shadow ends in a timeout and slow start, which the shorter loop of a split goes through "
+        "sooner: the less of a session is left for transfer, the larger the gain of NewReno. Lower houses hardly "
+        "shadow the sender."
+    ),
+    "003-C29": (
+        "A session of 31 s begins with a slow start to the pipe, before the losses bound the window: end to end it has "
+        "a larger share in what is transferred than with the split. The longer the session, the smaller this share, "
+        "and the larger the gain."
+    ),
     "003-C28": (
         "Two satellites leave one connection with most of the round trip. It needs the larger cache, and the gain of "
         "NewReno is smaller; with a split on both satellites it is the reverse. A shadow on the uplink stops what "
@@ -215,12 +245,21 @@ def _with(experiment: Experiment, assumption: str, *readings: Reading) -> Experi
     )
 
 
+_AT_WORST = "kbit/s and timeouts of NewReno per run at 20 Mbit/s, BER 1e-6"
 _BY_EXPERIMENT = (
     (_with(_KNEE, "the losses", FEW_ERRORS), ("003-C05", "003-C09")),
     (_with(_KNEE, "the losses", NO_ERRORS), ("003-C12",)),
     (_KNEE, ("003-C18",)),
     (_with(_FLOWS, "the losses", FEW_ERRORS), ("003-C10",)),
-    (_WINDOWS, ("003-C01", "003-C02", "003-C03", "003-C14", "003-C29")),
+    (_WINDOWS, ("003-C01", "003-C02", "003-C03", "003-C14")),
+    (
+        replace(
+            _WINDOWS,
+            readings=(*LONGER, *_WINDOWS.readings),
+            mechanism=Mechanism(f"{_AT_WORST}, one satellite", partial(goodputs_at_worst, SINGLE)),
+        ),
+        ("003-C29",),
+    ),
     (_with(_WINDOWS, "Westwood's filter", SHORT_FILTER, LONG_SHORT_FILTER), ("003-C15",)),
     (
         _with(_WINDOWS, "Westwood's filter, where it is compared", SHORT_FILTER, LONG_SHORT_FILTER, WITH_SPLIT),
@@ -229,7 +268,14 @@ _BY_EXPERIMENT = (
     (_with(_WINDOWS, "the losses", FEW_ERRORS), ("003-C37",)),
     (
         _STREETS,
-        ("003-C23", "003-C25", "003-C26", "003-C27", "003-C35", "003-C36"),
+        ("003-C23", "003-C25", "003-C27", "003-C35", "003-C36"),
+    ),
+    (
+        replace(
+            _with(_STREETS, "the length of a session", HIGHER_HOUSES, LONG),
+            mechanism=Mechanism(f"{_AT_WORST}, sender shadowed", partial(goodputs_at_worst, SHADOWED)),
+        ),
+        ("003-C26",),
     ),
     (_with(_STREETS, "what resilience is", SHADOW_GOODPUT, WITH_SPLIT, LONG), ("003-C24",)),
     (_with(_STREETS, "where the connection is split", BOTH_SATELLITES), ("003-C28",)),

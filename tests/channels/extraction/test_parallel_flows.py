@@ -11,7 +11,7 @@ import pytest
 
 from hindflight.channels.extraction import attribution
 from hindflight.channels.extraction.delivery import with_parallel_flows
-from hindflight.channels.extraction.parallel_flows import MOST, parallel_flows_of
+from hindflight.channels.extraction.parallel_flows import MAX_FLOWS, parallel_flows_of
 from hindflight.toolkit.schema import table_from_rows
 from tests.channels.extraction.test_outages import _delivery
 from tests.reference.shared_link import flown
@@ -49,7 +49,7 @@ def test_parallel_flows_carry_data_between_the_same_hosts() -> None:
 def test_the_largest_parallel_flows_are_taken() -> None:
     rows = [_row(i, a2b_payload_bytes=1000 + i) for i in range(1, 20)]
     found = [row["flow_id"] for row in parallel_flows_of(rows[0], table_from_rows("flows", rows))]
-    assert found == list(range(19, 19 - MOST, -1))
+    assert found == list(range(19, 19 - MAX_FLOWS, -1))
 
 
 def test_packets_of_parallel_flows_are_interleaved_in_the_order_sent() -> None:

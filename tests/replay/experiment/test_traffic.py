@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from hindflight.replay.catalogue import profile_parameters
 from hindflight.replay.experiment.traffic import jain_index, setup_findings, traffic_findings
-from hindflight.replay.scenario.model import parse_scenario
+from hindflight.replay.scenario.model import Scenario, parse_scenario
 from hindflight.toolkit.errors import ScenarioError
 from hindflight.toolkit.schema import TABLES
 from tests.replay.scenario.test_scenario import GOOD, VARIANTS
@@ -69,6 +70,33 @@ def test_a_single_flow_has_no_sharing() -> None:
     assert not _values(rows, "sharing")
 
 
+def fingerprint_of(scenario: Scenario) -> str:
+    rows = setup_findings(scenario, {name: profile_parameters(name) for name in ("rfc", "linux")})
+    (found,) = (row["text"] for row in rows if row["metric"] == "fingerprint_without_losses")
+    return str(found)
+
+
+def test_only_losses_name_and_seeds_leave_the_fingerprint_as_it_is() -> None:
+    def parsed(change: Callable[[dict[str, Any]], object]) -> str:
+        document = copy.deepcopy(GOOD)
+        change(document)
+        return fingerprint_of(parse_scenario(document, "s.toml", VARIANTS))
+
+    loss = {"model": "bernoulli", "per": 0.01}
+    same = parsed(lambda _: None)
+    assert parsed(lambda given: given["links"][0].update(loss=loss)) == same
+    reverse = {"delay": "120 ms"}
+    one_way, both_ways = (
+        parsed(lambda given, more=more: given["links"][1].update(reverse={**reverse, **more}))  # type: ignore[misc]
+        for more in ({}, {"loss": loss})
+    )
+    assert one_way == both_ways != same
+    assert parsed(lambda given: given.update(name="another")) == same
+    assert parsed(lambda given: given["compare"].update(seeds=7)) == same
+    assert parsed(lambda given: given["links"][1].update(delay="121 ms")) != same
+    assert parsed(lambda given: given.update(flow={"profile": "linux"})) != same
+
+
 def test_the_setup_names_what_differs_from_the_profile_and_no_more() -> None:
     flow = {"profile": "linux", "min_rto": "300 ms", "dsack": True, "send_buffer": "100 kB"}
     flows = [{"name": "bulk", "variant": "cubic"}]
@@ -81,6 +109,7 @@ def test_the_setup_names_what_differs_from_the_profile_and_no_more() -> None:
         ("flow", "send_buffer", "100000 B instead of none"),
         ("bulk", "profile", "rfc"),
         ("up", "loss", "model = trace, file = channel.parquet, block = 100"),
+        ("scenario", "fingerprint_without_losses", fingerprint_of(scenario)),
     ]
 
 
@@ -98,6 +127,7 @@ def test_the_setup_has_losses_of_both_directions_and_the_cache_of_a_proxy() -> N
     said = [(row["subject"], row["metric"], row["text"]) for row in rows]
     assert said[2:] == [
         ("down", "reverse_loss", "model = bernoulli, per = 0.01"),
+        ("scenario", "fingerprint_without_losses", fingerprint_of(scenario)),
         ("relay", "node", "relay"),
         ("relay", "cache", "84 pkts"),
         ("relay", "policy", "advertise = free"),

@@ -8,9 +8,21 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from hindflight.replay.papers.judge import FULL, QUICK, Effort, _reason, judge_claim, reproduce_paper
+from hindflight.replay.papers.judge import FULL, QUICK, Effort, judge_claim, reproduce_paper
 from hindflight.replay.papers.lab import Bench, Lab
-from hindflight.replay.papers.model import Claim, Estimate, Experiment, Judged, Judges, Paper, Part, Verdict
+from hindflight.replay.papers.model import (
+    Claim,
+    Estimate,
+    Experiment,
+    Judged,
+    Judges,
+    Mechanism,
+    Paper,
+    Part,
+    Reading,
+    Verdict,
+)
+from hindflight.replay.papers.reasons import reason_of
 from hindflight.replay.papers.statistics import (
     bootstrap,
     break_of_slope,
@@ -219,8 +231,8 @@ def test_a_reason_names_every_outcome_as_it_is() -> None:
     experiment = Experiment("the queue", (), "It is short.")
     text = "it is low. Varied (at most 10 runs each): the queue; reproduced with a; "
     text += "not reproduced, or in part, with c; undecided with b. Supposed cause: It is short."
-    assert _reason(judged_as("not_reproduced"), experiment, outcomes) == text
-    assert "cause" not in _reason(judged_as("too_few_runs"), experiment, outcomes)
+    assert reason_of(judged_as("not_reproduced"), experiment, outcomes) == text
+    assert reason_of(judged_as("too_few_runs"), experiment, outcomes) == text, "what is near a bound has a cause too"
 
 
 def test_a_reason_says_how_far_the_readings_come_that_do_not_reproduce_a_claim() -> None:
@@ -230,13 +242,44 @@ def test_a_reason_says_how_far_the_readings_come_that_do_not_reproduce_a_claim()
         for name, value in (("", 0.4), ("a", 0.3), ("b", 0.45))
     ]
     text = f"None of these 2 readings reproduces it: it lies between 0.3 and 0.45, and {CLAIM.expected} is expected."
-    assert text in _reason(numbers[0], experiment, numbers[1:])
+    assert text in reason_of(numbers[0], experiment, numbers[1:])
     held = replace(judged_as("partly", "a"), parts=(holds("", True), holds("", False), holds("", False)))
     rest = [replace(held, reading="b", parts=held.parts[:1] * 2 + held.parts[1:2])]
-    reason = _reason(held, experiment, [held, *rest])
+    reason = reason_of(held, experiment, [held, *rest])
     assert "with a (1 of 3 parts), b (2 of 3 parts)" in reason
     assert "None of these 2 readings reproduces it: between 1 and 2 of 3 parts hold." in reason
-    assert "None of" not in _reason(numbers[0], experiment, [*numbers[1:], judged_as("reproduced", "c")])
+    assert "None of" not in reason_of(numbers[0], experiment, [*numbers[1:], judged_as("reproduced", "c")])
+
+
+def test_a_reason_says_which_readings_move_what_does_not_hold() -> None:
+    def with_parts(verdict: Verdict, reading: str, first: float, second: float) -> Judged:
+        values = [Part("first", "yes", "yes", first), Part("second", "no", "no", second)]
+        return replace(judged_as(verdict, reading), parts=tuple(values))
+
+    outcomes = [with_parts("partly", name, 1.0, value) for name, value in (("a", -0.2), ("b", 0.3), ("c", 0.1))]
+    reason = reason_of(with_parts("partly", "", 2.0, -0.5), Experiment("the queue", ()), outcomes)
+    assert "The readings move what does not hold: second: -0.2 (a) to 0.3 (b)." in reason
+    single = [replace(judged_as("reproduced", "a"), parts=(Part("", "yes", "yes", 1.04),))]
+    assert "reproduced with a (1.04)." in reason_of(judged_as("not_reproduced"), Experiment("it", ()), single)
+
+
+def test_a_mechanism_is_measured_under_the_default_and_each_reading() -> None:
+    judge = Judges()
+    judge("x")(lambda _lab, _claim: [holds("", False)])
+    seen: list[tuple[str, int]] = []
+
+    def measure(lab: Lab) -> dict[str, float]:
+        seen.append((lab.reading.name, lab.runs))
+        return {"NewReno": 41.0 + len(seen), "Westwood": 92.0}
+
+    readings = (Reading("longer queue", ""), Reading("shorter queue", ""))
+    experiment = Experiment("the queue", readings, mechanism=Mechanism("packets in flight", measure))
+    paper = replace(paper_with(judge), experiments={"x": experiment}, readings=(), figures=())
+    effort = Effort(first=4, maximum=8, readings=4, figures=4, quick=False)
+    (judged,) = reproduce_paper(paper, [CLAIM], effort, Bench()).judged
+    assert sorted(seen) == [("default", 4), ("longer queue", 4), ("shorter queue", 4)]
+    text = "Measured, packets in flight: default: NewReno 44, Westwood 92; longer queue: NewReno 42, Westwood 92; "
+    assert text + "shorter queue: NewReno 43, Westwood 92." in judged.reason
 
 
 @pytest.mark.parametrize("experiments", [{}, {"x": Experiment("the queue", ())}])
