@@ -118,7 +118,7 @@ impl SegmentColumns {
     #[inline]
     pub fn push(&mut self, captured: &Captured<'_>, note: &Note, fix_ns: i64) {
         self.options_other.push(captured.options_other);
-        self.waiting.push((captured.segment, *note, fix_ns));
+        self.waiting.push((*captured.segment, *note, fix_ns));
         if self.waiting.len() == WAITING {
             self.add_waiting();
         }
