@@ -130,6 +130,20 @@ def test_writers_hold_no_more_than_a_row_group(tmp_path: Path) -> None:
     ]
 
 
+def test_numbers_are_stored_by_significance_and_every_reader_reads_them(tmp_path: Path) -> None:
+    workspace = Workspace.create(tmp_path / "ws")
+    times = [7, 2**62, 10**18 + 1]
+    with workspace.transaction("x") as transaction:
+        transaction.write("variables", rows(*times))
+    part = pq.ParquetFile(workspace.parts("variables")[0]).metadata.row_group(0)
+    encodings = {part.column(i).path_in_schema: part.column(i).encodings for i in range(part.num_columns)}
+    assert all("BYTE_STREAM_SPLIT" in encodings[name] for name in ("flow_id", "t_ns", "value"))
+    assert "BYTE_STREAM_SPLIT" not in encodings["name"]
+    assert workspace.table("variables")["t_ns"].to_pylist() == times
+    assert workspace.scan("variables").collect()["t_ns"].to_list() == times
+    assert workspace.relation("variables").select("t_ns").fetchall() == [(t,) for t in times]
+
+
 def test_dropping_a_table_forgets_its_old_rows_and_files(workspace: Workspace) -> None:
     old = workspace.parts("variables")[0]
     with workspace.transaction("again") as transaction:

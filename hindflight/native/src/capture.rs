@@ -202,7 +202,7 @@ impl State {
                 self.done = self.reader.ended() && !self.tracker.finish_next(ROOM);
                 break;
             };
-            let note = self.tracker.push(&captured.segment);
+            let note = self.tracker.push(captured.segment);
             columns.push(&captured, &note, fix_ns);
         }
         if columns.rows() == 0 && self.done {

@@ -150,7 +150,7 @@ impl Batch {
         )
     }
 
-    /// A column of numbers that may be null, gathered row by row.
+    /// A column of numbers that may be null, gathered part by part.
     pub fn nullable<T: ArrowPrimitiveType>(self, name: &str, mut column: Nullable<T>) -> Self {
         let values = ScalarBuffer::from(column.values);
         let array = PrimitiveArray::<T>::new(values, column.nulls.finish());
@@ -171,6 +171,7 @@ impl Batch {
 
     /// A column of octet strings that may be null, gathered row by row.
     pub fn octets_column(self, name: &str, mut column: Octets) -> Self {
+        column.add_empty();
         let offsets = OffsetBuffer::new(ScalarBuffer::from(column.offsets));
         let array = BinaryArray::new(
             offsets,
@@ -208,11 +209,18 @@ impl<T: ArrowPrimitiveType> Nullable<T> {
         }
     }
 
-    /// Adds a row.
+    /// Adds rows.
     #[inline]
-    pub fn push(&mut self, value: Option<T::Native>) {
-        self.nulls.append(value.is_some());
-        self.values.push(value.unwrap_or_default());
+    pub fn extend(&mut self, rows: impl ExactSizeIterator<Item = Option<T::Native>> + Clone) {
+        let count = rows.len();
+        match rows.clone().flatten().count() {
+            0 => self.nulls.append_n_nulls(count),
+            known if known == count => self.nulls.append_n_non_nulls(count),
+            _ => rows
+                .clone()
+                .for_each(|row| self.nulls.append(row.is_some())),
+        }
+        self.values.extend(rows.map(Option::unwrap_or_default));
     }
 }
 
@@ -246,6 +254,8 @@ pub struct Octets {
     offsets: Vec<i32>,
     data: Vec<u8>,
     nulls: NullBufferBuilder,
+    /// Empty rows that follow; most rows are.
+    empty: usize,
 }
 
 impl Octets {
@@ -257,14 +267,28 @@ impl Octets {
             offsets,
             data: Vec::new(),
             nulls: NullBufferBuilder::new(rows),
+            empty: 0,
         }
     }
 
     /// Adds a row.
     #[inline]
     pub fn push(&mut self, octets: &[u8]) {
-        self.data.extend_from_slice(octets);
-        self.offsets.push(self.data.len() as i32);
-        self.nulls.append(!octets.is_empty());
+        if octets.is_empty() {
+            self.empty += 1;
+        } else {
+            self.add_empty();
+            self.data.extend_from_slice(octets);
+            self.offsets.push(self.data.len() as i32);
+            self.nulls.append_non_null();
+        }
+    }
+
+    /// Adds the empty rows that have been counted.
+    fn add_empty(&mut self) {
+        let count = std::mem::take(&mut self.empty);
+        let end = self.data.len() as i32;
+        self.offsets.resize(self.offsets.len() + count, end);
+        self.nulls.append_n_nulls(count);
     }
 }

@@ -136,7 +136,8 @@ impl TcptraceRows {
                 .within(window)
                 .outer(outer)
                 .without_checksums();
-            let pipeline = Pipeline::start(reader, Packet::of);
+            let pipeline =
+                Pipeline::start(reader, |segment, batch| batch.push(Packet::of(segment)));
             Ok(Self(Counting::new(pipeline, Tcptrace::new(format(json)))))
         })
     }
@@ -165,7 +166,7 @@ impl FlowRows {
     fn open(py: Python<'_>, path: PathBuf, json: bool, outer: bool) -> PyResult<Self> {
         py.detach(|| {
             let reader = open(path, &Progress::default())?.outer(outer);
-            let pipeline = Pipeline::start(reader, Segment::clone);
+            let pipeline = Pipeline::start(reader, |segment: &Segment, batch| batch.push(*segment));
             Ok(Self(Counting::new(pipeline, Flows::new(format(json), 1))))
         })
     }
@@ -246,7 +247,7 @@ impl Analysis {
             let Some(captured) = self.reader.next_segment() else {
                 break;
             };
-            self.verdicts.push(&captured.segment);
+            self.verdicts.push(captured.segment);
         }
         self.reader.take_others();
         Some(self.verdicts.take_text())

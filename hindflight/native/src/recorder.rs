@@ -158,7 +158,7 @@ impl LegRecorder {
         let note = self.tracker.push(&wire);
         self.segments.push(
             &Captured {
-                segment: wire,
+                segment: &wire,
                 options_other: &[],
             },
             &note,

@@ -1,7 +1,7 @@
 //! Rows of the pure crates into the columns of `toolkit/schema`, in its order. Decides nothing.
 
 use arrow_array::types::{Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
-use hindflight_decoder::{Captured, Checksum, Issue, OtherPacket};
+use hindflight_decoder::{Captured, Checksum, Issue, OtherPacket, Segment};
 use hindflight_engine::ProxySample;
 use hindflight_flows::{
     Direction, DirectionRow, Event, EventCause, EventKind, FlowRow, Mechanism, Note, Phase, Sample,
@@ -22,9 +22,14 @@ pub struct Origin {
     pub input_id: u32,
 }
 
+/// Rows that become columns at once: few enough to stay in the cache.
+const WAITING: usize = 256;
+
 /// The table `segments`, column by column, while rows arrive one by one.
 pub struct SegmentColumns {
     origin: Origin,
+    /// Rows that are not in the columns yet, except for `options_other`.
+    waiting: Vec<(Segment, Note, i64)>,
     flow_id: Vec<u32>,
     record: Vec<u64>,
     t_ns: Vec<i64>,
@@ -66,6 +71,7 @@ impl SegmentColumns {
     pub fn with_capacity(rows: usize, origin: Origin) -> Self {
         Self {
             origin,
+            waiting: Vec::with_capacity(WAITING.min(rows)),
             flow_id: Vec::with_capacity(rows),
             record: Vec::with_capacity(rows),
             t_ns: Vec::with_capacity(rows),
@@ -105,54 +111,77 @@ impl SegmentColumns {
 
     /// Number of rows so far.
     pub fn rows(&self) -> usize {
-        self.record.len()
+        self.record.len() + self.waiting.len()
     }
 
     /// Adds a row, to whose time `fix_ns` was added.
     #[inline]
     pub fn push(&mut self, captured: &Captured<'_>, note: &Note, fix_ns: i64) {
-        let segment = &captured.segment;
-        self.flow_id.push(note.flow_id);
-        self.record.push(segment.record);
-        self.t_ns.push(segment.t_ns);
-        self.direction.push(note.direction.index());
-        self.seq.push(note.seq);
-        self.ack.push(note.ack);
-        self.payload_bytes.push(segment.payload_bytes);
-        self.flags.push(segment.flags);
-        self.window.push(segment.window);
-        self.wnd_bytes.push(note.wnd_bytes);
-        self.seq_raw.push(segment.seq);
-        self.ack_raw.push(segment.ack);
-        self.mss.push(segment.options.mss);
-        self.wscale.push(segment.options.wscale);
-        self.sack_permitted.push(segment.options.sack_permitted);
-        self.ts_val
-            .push(segment.options.timestamps.map(|(value, _)| value));
-        self.ts_ecr
-            .push(segment.options.timestamps.map(|(_, echo)| echo));
-        self.sack.push(note.sack.as_slice());
         self.options_other.push(captured.options_other);
+        self.waiting.push((*captured.segment, *note, fix_ns));
+        if self.waiting.len() == WAITING {
+            self.add_waiting();
+        }
+    }
+
+    /// Adds the rows that wait, one column after another.
+    fn add_waiting(&mut self) {
+        let segments = self.waiting.iter().map(|row| &row.0);
+        let notes = self.waiting.iter().map(|row| &row.1);
+        let of_segments = || segments.clone();
+        let of_notes = || notes.clone();
+        self.flow_id.extend(of_notes().map(|n| n.flow_id));
+        self.record.extend(of_segments().map(|s| s.record));
+        self.t_ns.extend(of_segments().map(|s| s.t_ns));
+        self.direction
+            .extend(of_notes().map(|n| n.direction.index()));
+        self.seq.extend(of_notes().map(|n| n.seq));
+        self.ack.extend(of_notes().map(|n| n.ack));
+        self.payload_bytes
+            .extend(of_segments().map(|s| s.payload_bytes));
+        self.flags.extend(of_segments().map(|s| s.flags));
+        self.window.extend(of_segments().map(|s| s.window));
+        self.wnd_bytes.extend(of_notes().map(|n| n.wnd_bytes));
+        self.seq_raw.extend(of_segments().map(|s| s.seq));
+        self.ack_raw.extend(of_segments().map(|s| s.ack));
+        self.mss.extend(of_segments().map(|s| s.options.mss));
+        self.wscale.extend(of_segments().map(|s| s.options.wscale));
+        self.sack_permitted
+            .extend(of_segments().map(|s| s.options.sack_permitted));
+        self.ts_val
+            .extend(of_segments().map(|s| s.options.timestamps.map(|pair| pair.0)));
+        self.ts_ecr
+            .extend(of_segments().map(|s| s.options.timestamps.map(|pair| pair.1)));
+        of_notes().for_each(|n| self.sack.push(n.sack.as_slice()));
         self.ip_version
-            .push(if segment.src.is_ipv4() { 4 } else { 6 });
-        self.ip_bytes.push(segment.ip_bytes);
-        self.ip_id.push(segment.ip_id);
-        self.ttl.push(segment.ttl);
-        self.dscp_ecn.push(segment.dscp_ecn);
-        self.frame_bytes.push(segment.frame_bytes);
-        self.captured_bytes.push(segment.captured_bytes);
-        self.retransmission.push(note.retransmission);
-        self.dup_ack.push(note.dup_ack);
-        self.rtt_ns.push(note.rtt_ns);
-        self.flight_bytes.push(note.flight_bytes);
-        self.segments_n.push(note.segments_n);
-        self.ip_checksum.push(segment.ip_checksum.index());
-        self.tcp_checksum.push(segment.tcp_checksum.index());
-        self.clock_fix_ns.push((fix_ns != 0).then_some(fix_ns));
+            .extend(of_segments().map(|s| if s.src.is_ipv4() { 4 } else { 6 }));
+        self.ip_bytes.extend(of_segments().map(|s| s.ip_bytes));
+        self.ip_id.extend(of_segments().map(|s| s.ip_id));
+        self.ttl.extend(of_segments().map(|s| s.ttl));
+        self.dscp_ecn.extend(of_segments().map(|s| s.dscp_ecn));
+        self.frame_bytes
+            .extend(of_segments().map(|s| s.frame_bytes));
+        self.captured_bytes
+            .extend(of_segments().map(|s| s.captured_bytes));
+        self.retransmission
+            .extend(of_notes().map(|n| n.retransmission));
+        self.dup_ack.extend(of_notes().map(|n| n.dup_ack));
+        self.rtt_ns.extend(of_notes().map(|n| n.rtt_ns));
+        self.flight_bytes.extend(of_notes().map(|n| n.flight_bytes));
+        self.segments_n.extend(of_notes().map(|n| n.segments_n));
+        self.ip_checksum
+            .extend(of_segments().map(|s| s.ip_checksum.index()));
+        self.tcp_checksum
+            .extend(of_segments().map(|s| s.tcp_checksum.index()));
+        let fixes = self.waiting.iter().map(|row| row.2);
+        self.clock_fix_ns
+            .extend(fixes.map(|fix_ns| (fix_ns != 0).then_some(fix_ns)));
+        self.waiting.clear();
     }
 
     /// The rows as a batch.
-    pub fn finish(self) -> PyResult<Columns> {
+    pub fn finish(mut self) -> PyResult<Columns> {
+        self.add_waiting();
         let rows = self.rows();
         Batch::new(rows)
             .number::<UInt32Type>("run_id", vec![self.origin.run_id; rows])

@@ -100,7 +100,7 @@ fn drain<R: Read>(mut reader: Reader<R>, length: Option<u64>) -> u64 {
     while !reader.ended() {
         while let Some(captured) = reader.next_segment() {
             segments += 1;
-            let segment = &captured.segment;
+            let segment = captured.segment;
             assert!(segment.payload_bytes < segment.ip_bytes);
             assert!(captured.options_other.len() <= 40);
             // A record of more than the MSS counts as several segments.

@@ -107,20 +107,34 @@ impl Layout {
         }
     }
 
+    /// Reads the header of a record, which `octets` hold.
     #[inline]
     fn parse(self, octets: &[u8]) -> RecordHeader {
-        let field = |at| u32_in(self.big_endian, octets, at).unwrap_or(0);
-        let (first, second) = (field(8), field(12));
+        let header = octets.first_chunk().copied().unwrap_or_default();
+        let [seconds, fraction, first, second] = self.fields(header);
         let (captured_bytes, frame_bytes) = match self.lengths {
             Lengths::CapturedFirst => (first, second),
             Lengths::FrameFirst => (second, first),
             Lengths::SmallerIsCaptured => (first.min(second), first.max(second)),
         };
         RecordHeader {
-            seconds: field(0),
-            fraction: field(4),
+            seconds,
+            fraction,
             captured_bytes,
             frame_bytes,
+        }
+    }
+
+    /// The four fields that every record header starts with.
+    #[inline]
+    fn fields(self, header: [u8; RECORD_HEADER_BYTES]) -> [u32; 4] {
+        let words = [0, 4, 8, 12].map(|at| {
+            u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
+        });
+        if self.big_endian {
+            words.map(u32::swap_bytes)
+        } else {
+            words
         }
     }
 

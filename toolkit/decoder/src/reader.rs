@@ -43,7 +43,7 @@ const PACKETS_PER_PAUSE: u32 = 1 << 16;
 #[derive(Clone, Copy, Debug)]
 pub struct Captured<'a> {
     /// The segment.
-    pub segment: Segment,
+    pub segment: &'a Segment,
     /// Other options in wire format (kind, length, data), concatenated.
     pub options_other: &'a [u8],
 }
@@ -108,6 +108,7 @@ impl<R: Read> Reader<R> {
                 tally: Tally::default(),
                 issues,
                 last_ns: 0,
+                current: None,
                 other_options: OtherOptions::new(),
                 other_packets: Vec::new(),
                 skipped: SkippedCounts::default(),
@@ -151,19 +152,16 @@ impl<R: Read> Reader<R> {
         if !self.decoder.pending.is_empty() {
             return self.decoder.next_pending();
         }
-        while let Some(record) = self.records.next(&mut self.decoder.issues) {
+        // By reference: a copy of what has just been written costs a stall.
+        while let Some(record) = &self.records.next(&mut self.decoder.issues) {
             if !self.window.contains(record.t_ns) {
                 self.decoder.tally.outside_window_packets += 1;
-            } else if let Some(segment) = self.decoder.segment(&record) {
+            } else if self.decoder.segment(record) {
                 if !self.decoder.pending.is_empty() {
-                    self.decoder.hold(segment);
+                    self.decoder.hold_current();
                     return self.decoder.next_pending();
                 }
-                let options_other = self.decoder.other_options.as_slice();
-                return Some(Captured {
-                    segment,
-                    options_other,
-                });
+                return self.decoder.captured();
             }
             if !self.decoder.pending.is_empty() {
                 return self.decoder.next_pending();
@@ -174,6 +172,12 @@ impl<R: Read> Reader<R> {
                 return None;
             }
         }
+        self.end()
+    }
+
+    /// Handles the end of the input. Returns a segment that was waiting for it.
+    #[cold]
+    fn end(&mut self) -> Option<Captured<'_>> {
         self.decoder.give_up_fragments(None);
         if !self.decoder.pending.is_empty() {
             return self.decoder.next_pending();
@@ -244,6 +248,8 @@ pub(crate) struct Decoder {
     issues: Issues,
     /// Time of the last packet.
     last_ns: i64,
+    /// The last segment, at a fixed place: to hand it over by value costs two copies per packet.
+    current: Option<Segment>,
     other_options: OtherOptions,
     other_packets: Vec<OtherPacket>,
     skipped: SkippedCounts,
@@ -258,8 +264,18 @@ pub(crate) struct Decoder {
 }
 
 impl Decoder {
+    /// The last segment.
     #[inline]
-    fn segment(&mut self, record: &Record<'_>) -> Option<Segment> {
+    fn captured(&self) -> Option<Captured<'_>> {
+        Some(Captured {
+            segment: self.current.as_ref()?,
+            options_other: self.other_options.as_slice(),
+        })
+    }
+
+    /// Decodes a record. Returns whether it holds a segment, which is the current one then.
+    #[inline]
+    fn segment(&mut self, record: &Record<'_>) -> bool {
         self.tally.packet(record.t_ns);
         if !CLOCK_STEP_NS.contains(&record.t_ns.wrapping_sub(self.last_ns)) {
             self.report_clock(record);
@@ -267,7 +283,10 @@ impl Decoder {
         self.last_ns = record.t_ns;
         let link = match record.link {
             Ok(link) => link,
-            Err(number) => return self.dissected(record, number),
+            Err(number) => {
+                self.current = self.dissected(record, number);
+                return self.current.is_some();
+            }
         };
         let bytes = record.frame_bytes;
         // Fast path: TCP in IPv4 in Ethernet.
@@ -277,9 +296,14 @@ impl Decoder {
             && ip.protocol == protocol::TCP
             && ip.fragment == Fragment::None
         {
-            return self.tcp(record, packet, &ip, available_bytes);
+            let Some(segment) = self.tcp(record, packet, &ip, available_bytes) else {
+                return false;
+            };
+            self.current = Some(segment);
+            return true;
         }
-        self.packet(record, link::network(link, record.data), bytes)
+        self.current = self.packet(record, link::network(link, record.data), bytes);
+        self.current.is_some()
     }
 
     /// Decodes the packet that the dissector finds in a frame of an unsupported link type.
@@ -442,7 +466,11 @@ impl Decoder {
         let length = ip.ip_bytes - ip.header_bytes as u32;
         let tcp = match tcp::parse(octets, length, &mut self.other_options) {
             Ok(tcp) => tcp,
-            Err(error) => return self.report_bad_tcp(record, error, length),
+            Err(error) => {
+                // Not as the result, which would have to be in memory.
+                let _: Option<Segment> = self.report_bad_tcp(record, error, length);
+                return None;
+            }
         };
         if ip.length_zero || ip.ip_bytes > available_bytes {
             self.report_ip(record, ip, available_bytes);

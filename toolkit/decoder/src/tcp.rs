@@ -119,7 +119,7 @@ pub(crate) fn parse(
         if let Some(stamps) = aligned_timestamps(options, options_bytes) {
             header.options.timestamps = Some(stamps);
         } else {
-            header.options_end = parse_options(options, options_bytes, &mut header.options, others);
+            (header.options, header.options_end) = parse_options(options, options_bytes, others);
         }
     }
     Ok(header)
@@ -138,7 +138,7 @@ mod kind {
 
 /// The timestamps of a list of options that holds nothing else, in the layout of RFC 7323 appendix A: that of most
 /// segments.
-#[inline]
+#[inline(always)]
 fn aligned_timestamps(captured: &[u8], options_bytes: usize) -> Option<(u32, u32)> {
     const LAYOUT: [u8; 4] = [kind::NO_OPERATION, kind::NO_OPERATION, kind::TIMESTAMPS, 10];
     let options = captured
@@ -148,9 +148,20 @@ fn aligned_timestamps(captured: &[u8], options_bytes: usize) -> Option<(u32, u32
     be32(stamps, 0).zip(be32(stamps, 4))
 }
 
-/// Parses the captured part of a list of options of `options_bytes`. `options` takes the first option of each known
-/// kind; `others` takes options that are repeated, unknown, or of unexpected length.
+/// Parses the captured part of a list of options of `options_bytes`. Returns the first option of each known kind; `others`
+/// takes options that are repeated, unknown, or of unexpected length.
+#[inline(never)]
 fn parse_options(
+    captured: &[u8],
+    options_bytes: usize,
+    others: &mut OtherOptions,
+) -> (TcpOptions, OptionsEnd) {
+    let mut options = TcpOptions::default();
+    let end = fill_options(captured, options_bytes, &mut options, others);
+    (options, end)
+}
+
+fn fill_options(
     captured: &[u8],
     options_bytes: usize,
     options: &mut TcpOptions,

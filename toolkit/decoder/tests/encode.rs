@@ -86,7 +86,7 @@ fn an_encoded_segment_decodes_to_itself() {
     assert_eq!(reader.header().snaplen_bytes, 134);
     assert_eq!(reader.header().resolution_ns, 1);
     let found = reader.next_segment().expect("one segment");
-    assert_eq!(found.segment, data_segment());
+    assert_eq!(*found.segment, data_segment());
     assert!(found.options_other.is_empty());
     assert!(reader.next_segment().is_none());
     assert!(reader.issues().is_empty());
@@ -221,7 +221,7 @@ proptest! {
         assert_checksums(&octets[24..24 + (octets.len() - 24) / 2], &segment);
         let mut reader = Reader::new(&octets[..]).expect("a capture").without_checksums();
         for record in [1, 2] {
-            let found = reader.next_segment().expect("a segment").segment;
+            let found = *reader.next_segment().expect("a segment").segment;
             prop_assert_eq!(found, Segment { record, ..segment });
         }
         prop_assert!(reader.next_segment().is_none());

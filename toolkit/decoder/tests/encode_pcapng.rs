@@ -107,7 +107,7 @@ fn unusual_options_and_lengths_are_kept() {
             Segment {
                 record: 1,
                 captured_bytes: expected.captured_bytes,
-                ..found.segment
+                ..*found.segment
             },
             expected
         );
@@ -167,7 +167,7 @@ proptest! {
         let expected = Segment { t_ns, ..segment(v6, options, header_bytes, payload_bytes) };
         let octets = file(&[(expected, &[], &comment)]);
         let mut reader = Reader::new(&octets[..]).expect("a capture").without_checksums();
-        prop_assert_eq!(reader.next_segment().expect("a segment").segment, expected);
+        prop_assert_eq!(*reader.next_segment().expect("a segment").segment, expected);
         prop_assert!(reader.next_segment().is_none());
         prop_assert!(reader.issues().is_empty());
     }

@@ -14,7 +14,7 @@ fn decode(capture: &Capture) -> Decoded {
     let mut reader = Reader::new(&capture.octets[..]).expect("a capture");
     let mut segments = Vec::new();
     while let Some(found) = reader.next_segment() {
-        segments.push((found.segment, found.options_other.to_vec()));
+        segments.push((*found.segment, found.options_other.to_vec()));
     }
     let issues = reader.issues().iter().map(|i| (i.record, i.kind)).collect();
     (segments, issues)
@@ -112,7 +112,7 @@ fn one_record(version: [u8; 4], lengths: [u32; 2], extra: &[u8]) -> Vec<u8> {
 
 fn lengths_of(octets: &[u8]) -> (u32, u32) {
     let mut reader = Reader::new(octets).expect("a capture");
-    let segment = reader.next_segment().expect("a segment").segment;
+    let segment = *reader.next_segment().expect("a segment").segment;
     assert!(reader.next_segment().is_none());
     assert_eq!(reader.issues(), []);
     assert_eq!(segment.t_ns, 1_600_000_000_123_456_000);

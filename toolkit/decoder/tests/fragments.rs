@@ -62,7 +62,7 @@ fn decode_capture(capture: &Capture) -> Decoded {
     let mut reader = Reader::new(&capture.octets[..]).expect("a capture");
     let mut segments = Vec::new();
     while !reader.ended() {
-        segments.extend(reader.next_segment().map(|found| found.segment));
+        segments.extend(reader.next_segment().map(|found| *found.segment));
     }
     let tally = reader.tally().clone();
     Decoded {

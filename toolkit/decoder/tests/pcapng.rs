@@ -10,7 +10,7 @@ fn decode(octets: &[u8]) -> (Vec<Segment>, Vec<Issue>) {
     let mut reader = Reader::new(octets).expect("a capture");
     let mut segments = Vec::new();
     while let Some(found) = reader.next_segment() {
-        segments.push(found.segment);
+        segments.push(*found.segment);
     }
     (segments, reader.issues().to_vec())
 }

@@ -16,7 +16,7 @@ fn drain(octets: &[u8]) -> Result<(), TestCaseError> {
     let mut last_record = 0;
     while let Some(found) = reader.next_segment() {
         segments += 1;
-        let segment = found.segment;
+        let segment = *found.segment;
         prop_assert!(segment.record > last_record);
         prop_assert!(segment.payload_bytes < segment.ip_bytes);
         prop_assert!(segment.captured_bytes as usize <= octets.len());

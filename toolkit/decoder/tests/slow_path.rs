@@ -31,7 +31,7 @@ fn decode(capture: &Capture) -> (Vec<Segment>, Vec<(u64, IssueKind, String)>, u6
         Reader::with_dissector(&capture.octets[..], Box::new(Stripping)).expect("a capture");
     let mut segments = Vec::new();
     while !reader.ended() {
-        segments.extend(reader.next_segment().map(|found| found.segment));
+        segments.extend(reader.next_segment().map(|found| *found.segment));
     }
     let issues = reader.issues().iter();
     (

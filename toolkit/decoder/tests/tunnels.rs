@@ -12,7 +12,7 @@ fn decode_on(link: u32, frame: &[u8]) -> (Vec<Segment>, Vec<Issue>) {
     let mut reader = Reader::new(&capture.octets[..]).expect("a capture");
     let mut segments = Vec::new();
     while let Some(found) = reader.next_segment() {
-        segments.push(found.segment);
+        segments.push(*found.segment);
     }
     (segments, reader.issues().to_vec())
 }

@@ -35,7 +35,7 @@ fn decode(link: u32, frame: &[u8], captured: usize) -> (Vec<Segment>, Vec<IssueK
     let mut reader = Reader::new(&capture.octets[..]).expect("a capture");
     let mut segments = Vec::new();
     while !reader.ended() {
-        segments.extend(reader.next_segment().map(|found| found.segment));
+        segments.extend(reader.next_segment().map(|found| *found.segment));
     }
     let kinds = reader.issues().iter().map(|issue| issue.kind).collect();
     (segments, kinds, reader.tally().of(Other::Udp).packets)
@@ -267,7 +267,7 @@ fn read(octets: &[u8]) -> (Vec<Read>, Vec<(u64, IssueKind)>) {
     let mut reader = Reader::new(octets).expect("a capture");
     let mut segments = Vec::new();
     while !reader.ended() {
-        let found = reader.next_segment().map(|found| found.segment);
+        let found = reader.next_segment().map(|found| *found.segment);
         segments.extend(found.map(|s| (s.record, s.t_ns, s.frame_bytes)));
     }
     let issues = reader.issues().iter().map(|i| (i.record, i.kind)).collect();

@@ -10,7 +10,7 @@ pub mod unseen;
 use hindflight_decoder::{Checksum, Issue, IssueKind, Segment};
 
 use crate::artefacts::clocks::Early;
-use crate::rows::{Direction, FlowRow, Note};
+use crate::rows::{Direction, FlowRow};
 
 /// A number of things, and the record of the first.
 #[derive(Clone, Copy, Debug, Default)]
@@ -50,10 +50,10 @@ pub struct Artefacts {
 impl Artefacts {
     /// Counts a segment.
     #[inline]
-    pub fn observe(&mut self, segment: &Segment, note: &Note) {
-        if note.segments_n > 1 {
+    pub fn observe(&mut self, segment: &Segment, segments_n: u16) {
+        if segments_n > 1 {
             self.large.add(1, segment.record);
-            self.large_segments += u64::from(note.segments_n);
+            self.large_segments += u64::from(segments_n);
         }
         let checksums = [segment.ip_checksum, segment.tcp_checksum];
         if checksums.contains(&Checksum::Bad) {

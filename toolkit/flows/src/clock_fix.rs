@@ -210,7 +210,7 @@ fn each_segment<R: Read>(
 ) {
     while !reader.ended() {
         while let Some(captured) = reader.next_segment() {
-            push(&captured.segment);
+            push(captured.segment);
         }
         drop(reader.take_others());
     }

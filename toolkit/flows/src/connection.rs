@@ -183,7 +183,7 @@ impl Connection {
         if has(flags::ACK) {
             let ack = self.sequences[reverse].position(segment.ack);
             note.ack = Some(ack);
-            note.sack = self.unwrap_sack(reverse, ack, segment);
+            self.unwrap_sack(reverse, ack, segment, &mut note.sack);
             if !has(flags::RST) {
                 self.on_ack(direction, segment, &mut note, events);
             }
@@ -254,13 +254,15 @@ impl Connection {
         let acks = segment.flags & flags::ACK != 0;
         let ack = acks.then(|| self.sequences[reverse].near_newest(segment.ack));
         let sender = if seg_len(segment) > 0 { index } else { reverse };
+        let mut sack = Edges::default();
+        self.unwrap_sack(reverse, ack.unwrap_or(0), segment, &mut sack);
         Note {
             flow_id: self.flow_id,
             direction,
             seq,
             ack,
             wnd_bytes: self.scaled_window(index, segment),
-            sack: self.unwrap_sack(reverse, ack.unwrap_or(0), segment),
+            sack,
             copy,
             segments_n,
             retransmission: false,
@@ -372,14 +374,12 @@ impl Connection {
         self.scales[index].scaled(field, self.scales[1 - index])
     }
 
-    fn unwrap_sack(&self, reverse: usize, ack: i64, segment: &Segment) -> Edges {
-        let mut edges = Edges::default();
+    fn unwrap_sack(&self, reverse: usize, ack: i64, segment: &Segment, edges: &mut Edges) {
         for &(left, right) in segment.options.sack.as_slice() {
             let sequence = &self.sequences[reverse];
             let left = sequence.near(left, ack);
             edges.push(left, sequence.near(right, left));
         }
-        edges
     }
 
     /// Processes the acknowledgement of a segment of `direction`.
@@ -412,7 +412,7 @@ impl Connection {
             t_ns: segment.t_ns,
             record: segment.record,
             seg_ack: ack,
-            sack: note.sack,
+            sack: &note.sack,
             ts_ecr: segment.options.timestamps.map(|pair| pair.1),
             ip_id: segment.ip_id,
             wnd_bytes: note.wnd_bytes,
@@ -425,7 +425,7 @@ impl Connection {
         if let (Some(remote), Some((ts_val, _))) =
             (&mut self.remotes[reverse], segment.options.timestamps)
         {
-            remote.on_ack(ts_val, ack);
+            remote.on_ack(ts_val, &ack);
         }
         let flow = self.flow(direction.reverse());
         let result = self.senders[reverse].acknowledge(&ack, flow, events);

@@ -153,11 +153,13 @@ struct PipeIntegral {
 }
 
 impl PipeIntegral {
-    fn observe(&mut self, t_ns: i64, pipe_bytes: i64) {
+    /// Adds the time up to `t_ns`. Returns the integral.
+    fn observe(&mut self, t_ns: i64, pipe_bytes: i64) -> i128 {
         if let Some((last_ns, last_bytes)) = self.last {
             self.value += i128::from(last_bytes) * i128::from((t_ns - last_ns).max(0));
         }
         self.last = Some((t_ns, pipe_bytes));
+        self.value
     }
 }
 
@@ -342,7 +344,7 @@ impl CwndEstimator {
     /// Updates the estimate after a segment or an ACK.
     pub fn observe(&mut self, state: &SenderState) {
         let (now, pipe) = (state.t_ns, state.pipe_bytes);
-        self.pipe.observe(now, pipe);
+        let pipe_integral = self.pipe.observe(now, pipe);
         self.update_phase(state);
         while self.maxima.back().is_some_and(|last| last.1 <= pipe) {
             self.maxima.pop_back();
@@ -362,9 +364,14 @@ impl CwndEstimator {
             self.recovery_max_bytes = self.recovery_max_bytes.max(max_pipe);
             self.drained = max_pipe + 2 * state.smss_bytes < self.recovery_max_bytes;
         }
-        self.pending = Some(self.estimate(state, cwnd, max_pipe));
+        self.pending = Some(Estimate {
+            pipe_integral,
+            ..self.estimate(state, cwnd, max_pipe)
+        });
     }
 
+    /// The estimate, without the integral of the pipe.
+    #[inline]
     fn estimate(&self, state: &SenderState, cwnd: i64, max_pipe: i64) -> Estimate {
         let next_bytes = max_pipe.max(state.outstanding_bytes) + state.smss_bytes;
         let rwnd_limited = state.snd_wnd_bytes.is_some_and(|wnd| next_bytes > wnd);
@@ -385,7 +392,7 @@ impl CwndEstimator {
             } else {
                 self.ack_clock.short.then_some(true)
             },
-            pipe_integral: self.pipe.value,
+            pipe_integral: 0,
             interval_ns: state.srtt_ns / ROWS_PER_RTT,
         }
     }

@@ -82,6 +82,17 @@ pub enum Arrived {
     Unclear,
 }
 
+impl Arrived {
+    /// Notes that `lost` transmissions of a range that arrived in order were lost.
+    pub fn set_lost(&mut self, lost: u32) {
+        match self {
+            Self::InOrder => *self = Self::Repaired(lost),
+            Self::Repaired(known) => *known = lost.max(*known),
+            Self::Before(_) | Self::Unclear => {}
+        }
+    }
+}
+
 impl Jump<'_> {
     /// Processes the next range.
     pub fn range(&mut self, arrival: &Arrival<'_>) -> Arrived {

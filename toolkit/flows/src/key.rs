@@ -8,8 +8,12 @@ use hindflight_decoder::Segment;
 /// The two ends of a connection, the lower one first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Key {
-    /// Upper and lower half of each address.
-    addresses: [[u64; 2]; 2],
+    /// Upper and lower half of the lower address. Plain fields, which are compared in registers.
+    low_upper: u64,
+    low_lower: u64,
+    /// Those of the higher one.
+    high_upper: u64,
+    high_lower: u64,
     /// Both ports and the IP version.
     ports: u64,
 }
@@ -33,7 +37,10 @@ impl Key {
         };
         let version = u64::from(segment.src.is_ipv6());
         Self {
-            addresses: [low.0, high.0].map(|bits| [(bits >> 64) as u64, bits as u64]),
+            low_upper: (low.0 >> 64) as u64,
+            low_lower: low.0 as u64,
+            high_upper: (high.0 >> 64) as u64,
+            high_lower: high.0 as u64,
             ports: version << 32 | u64::from(low.1) << 16 | u64::from(high.1),
         }
     }
@@ -41,8 +48,12 @@ impl Key {
     /// Both ends, the lower one first.
     pub fn ends(&self) -> [(IpAddr, u16); 2] {
         let ports = [(self.ports >> 16) as u16, self.ports as u16];
+        let addresses = [
+            (self.low_upper, self.low_lower),
+            (self.high_upper, self.high_lower),
+        ];
         [0, 1].map(|at| {
-            let [upper, lower] = self.addresses[at];
+            let (upper, lower) = addresses[at];
             let address = if self.ports >> 32 == 1 {
                 IpAddr::from((u128::from(upper) << 64 | u128::from(lower)).to_be_bytes())
             } else {
@@ -60,10 +71,15 @@ impl Key {
 
 impl std::hash::Hash for Key {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        for word in self.addresses.as_flattened() {
-            state.write_u64(*word);
+        for word in [
+            self.low_upper,
+            self.low_lower,
+            self.high_upper,
+            self.high_lower,
+            self.ports,
+        ] {
+            state.write_u64(word);
         }
-        state.write_u64(self.ports);
     }
 }
 
@@ -105,7 +121,10 @@ mod tests {
         let mut low_bits = HashSet::new();
         for port in 0..4096_u64 {
             let key = Key {
-                addresses: [[0, 0x0A00_0001], [0, 0x0A00_0002]],
+                low_upper: 0,
+                low_lower: 0x0A00_0001,
+                high_upper: 0,
+                high_lower: 0x0A00_0002,
                 ports: port << 16 | 0x50,
             };
             low_bits.insert(key.hashed() & 0xFFFF);

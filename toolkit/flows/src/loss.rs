@@ -128,7 +128,7 @@ impl LossDetector {
         range: &Range,
         delivered_by: DeliveringAck,
         ts_ecr: Option<u32>,
-        arrived: Arrived,
+        arrived: &Arrived,
         wait_ns: i64,
     ) {
         let any = !self.discarded.is_empty();
@@ -142,7 +142,7 @@ impl LossDetector {
             range: *range,
             delivered_by,
             ts_ecr,
-            arrived,
+            arrived: *arrived,
             discarded_by,
             deadline_ns: delivered_by.t_ns.saturating_add(wait_ns),
             dsacks: 0,

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use crate::cwnd::CwndEstimator;
 use crate::loss::FlowDirection;
-use crate::rows::{Phase, Vantage};
+use crate::rows::{Edges, Phase, Vantage};
 use crate::scoreboard::Transmission;
 use crate::sender::{ReceivedAck, Sender, Sent};
 
@@ -26,12 +26,62 @@ const MAX_LOST: i64 = 1 << 12;
 #[derive(Debug)]
 pub struct RemoteSender {
     sender: Sender,
-    /// ACKs with their timestamps, on their way to the sender.
-    acks: VecDeque<(u32, ReceivedAck)>,
+    /// ACKs on their way to the sender.
+    acks: VecDeque<Waiting>,
+    /// Number of the first of them, counted from the first ACK ever.
+    first: u64,
+    /// The SACK blocks of those that have some, each with the number of its ACK.
+    sacks: VecDeque<(u64, Edges)>,
     /// Time of the last segment.
     last_ns: Option<i64>,
     /// Transmissions so far, those lost before the capture point included.
     transmissions: u64,
+}
+
+/// An ACK on its way to the sender, without its SACK blocks, which few have.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    record: u64,
+    seg_ack: i64,
+    wnd_bytes: Option<i64>,
+    ts_val: u32,
+    ts_ecr: Option<u32>,
+    ip_id: Option<u16>,
+    window: u16,
+    pure: bool,
+    sack_in_use: bool,
+}
+
+impl Waiting {
+    fn new(ts_val: u32, ack: &ReceivedAck<'_>) -> Self {
+        Self {
+            record: ack.record,
+            seg_ack: ack.seg_ack,
+            wnd_bytes: ack.wnd_bytes,
+            ts_val,
+            ts_ecr: ack.ts_ecr,
+            ip_id: ack.ip_id,
+            window: ack.window,
+            pure: ack.pure,
+            sack_in_use: ack.sack_in_use,
+        }
+    }
+
+    /// The ACK when the sender receives it.
+    fn received(self, t_ns: i64, sack: &Edges) -> ReceivedAck<'_> {
+        ReceivedAck {
+            t_ns,
+            record: self.record,
+            seg_ack: self.seg_ack,
+            sack,
+            ts_ecr: self.ts_ecr,
+            ip_id: self.ip_id,
+            wnd_bytes: self.wnd_bytes,
+            window: self.window,
+            pure: self.pure,
+            sack_in_use: self.sack_in_use,
+        }
+    }
 }
 
 impl RemoteSender {
@@ -48,6 +98,8 @@ impl RemoteSender {
         Self {
             sender,
             acks: VecDeque::new(),
+            first: 0,
+            sacks: VecDeque::new(),
             last_ns: None,
             transmissions: 0,
         }
@@ -59,11 +111,30 @@ impl RemoteSender {
     }
 
     /// Processes an ACK with timestamp `ts_val`.
-    pub fn on_ack(&mut self, ts_val: u32, ack: ReceivedAck) {
+    pub fn on_ack(&mut self, ts_val: u32, ack: &ReceivedAck<'_>) {
         if self.acks.len() == MAX_ACKS {
+            // Not read: it has left the cache.
             self.acks.pop_front();
+            self.pop_sack();
         }
-        self.acks.push_back((ts_val, ack));
+        if !ack.sack.is_empty() {
+            let number = self.first + self.acks.len() as u64;
+            self.sacks.push_back((number, *ack.sack));
+        }
+        self.acks.push_back(Waiting::new(ts_val, ack));
+    }
+
+    /// Takes the SACK blocks of the ACK that has just left.
+    fn pop_sack(&mut self) -> Edges {
+        let number = self.first;
+        self.first += 1;
+        match self.sacks.front() {
+            Some(&(of, sack)) if of == number => {
+                self.sacks.pop_front();
+                sack
+            }
+            _ => Edges::default(),
+        }
     }
 
     /// Processes a segment that echoes `ts_ecr`.
@@ -71,13 +142,13 @@ impl RemoteSender {
         let now = sent.transmission.t_ns;
         self.end_silence(now, flow);
         let mut ignored = Vec::new();
-        while let Some(&(ts_val, ack)) = self.acks.front() {
-            if ts_val.wrapping_sub(ts_ecr) as i32 > 0 {
-                break;
-            }
-            self.acks.pop_front();
-            let ack = ReceivedAck { t_ns: now, ..ack };
-            self.sender.acknowledge(&ack, flow, &mut ignored);
+        let has_arrived = |ack: &Waiting| ack.ts_val.wrapping_sub(ts_ecr) as i32 <= 0;
+        while self.acks.front().is_some_and(has_arrived)
+            && let Some(ack) = self.acks.pop_front()
+        {
+            let sack = self.pop_sack();
+            self.sender
+                .acknowledge(&ack.received(now, &sack), flow, &mut ignored);
         }
         self.send_lost(sent, flow);
         self.send(sent, fin, flow);
@@ -145,11 +216,55 @@ impl RemoteSender {
     /// Releases spare capacity.
     pub fn release_memory(&mut self) {
         self.acks.shrink_to_fit();
+        self.sacks.shrink_to_fit();
         self.sender.release_memory();
     }
 
     /// Ends the connection: adds the last row of the estimator.
     pub fn finish(&mut self, flow_id: u32) {
         self.sender.sample_cwnd(flow_id, CwndEstimator::take_due);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ack(record: u64, sack: &Edges) -> ReceivedAck<'_> {
+        ReceivedAck {
+            t_ns: 0,
+            record,
+            seg_ack: 1,
+            sack,
+            ts_ecr: None,
+            ip_id: None,
+            wnd_bytes: None,
+            window: 0,
+            pure: true,
+            sack_in_use: true,
+        }
+    }
+
+    #[test]
+    fn sack_blocks_stay_with_their_ack_where_too_many_wait() {
+        let mut remote = RemoteSender::new(Phase::Unknown, 1460, None);
+        let has_sack = |number: u64| number % 7 == 0;
+        let last = MAX_ACKS as u64 + 20;
+        for number in 0..last {
+            let mut sack = Edges::default();
+            if has_sack(number) {
+                sack.push(number as i64, number as i64 + 1);
+            }
+            remote.on_ack(0, &ack(number, &sack));
+        }
+        assert_eq!(remote.acks.len(), MAX_ACKS);
+        for number in 20..last {
+            let first = remote.acks.pop_front().expect("an ACK");
+            let sack = remote.pop_sack();
+            assert_eq!(first.received(9, &sack).record, number);
+            let expected = has_sack(number).then_some((number as i64, number as i64 + 1));
+            assert_eq!(sack.blocks().next(), expected);
+        }
+        assert!(remote.sacks.is_empty());
     }
 }

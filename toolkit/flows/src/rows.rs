@@ -206,6 +206,11 @@ impl Edges {
         }
     }
 
+    /// Whether there is no block.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
     /// Left and right edges, block by block, as in the column `sack`.
     pub fn as_slice(&self) -> &[i64] {
         &self.edges[..usize::from(self.len)]

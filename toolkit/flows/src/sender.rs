@@ -266,7 +266,7 @@ impl Sender {
     /// Processes an ACK.
     pub fn acknowledge(
         &mut self,
-        ack: &ReceivedAck,
+        ack: &ReceivedAck<'_>,
         flow: FlowDirection,
         events: &mut Vec<Event>,
     ) -> AckNote {
@@ -282,7 +282,13 @@ impl Sender {
             self.acked_unseen_bytes += (ack.seg_ack - self.board.snd_nxt()).clamp(0, MAX_UNSEEN);
         }
         let dsack = ack.dsack_block();
-        let delivery = self.update_scoreboard(ack, dsack.is_some());
+        // Fast path: it repeats what is known, as the ACKs of data segments do where data flow in one direction.
+        let repeats = !advances && self.board.acknowledged() && ack.sack.is_empty();
+        let delivery = if repeats {
+            Delivery::default()
+        } else {
+            self.update_scoreboard(ack, dsack.is_some())
+        };
         // A packet that the network duplicated reports nothing new.
         let duplicated = ack.ip_id.is_some_and(|id| id != 0) && ack.ip_id == self.last_ack_id;
         self.last_ack_id = ack.ip_id;
@@ -342,8 +348,9 @@ impl Sender {
     }
 
     /// Updates the scoreboard with the ACK and its SACK blocks, except a DSACK block.
-    fn update_scoreboard(&mut self, ack: &ReceivedAck, dsack: bool) -> Delivery {
-        let (before, delivered_by) = (self.board.snd_una(), self.delivering_ack(ack));
+    fn update_scoreboard(&mut self, ack: &ReceivedAck<'_>, dsack: bool) -> Delivery {
+        let before = self.board.snd_una();
+        let delivered_by = self.delivering_ack(ack);
         let wait_ns = self
             .rtt
             .rto_ns()
@@ -367,7 +374,7 @@ impl Sender {
             } if ack.sack_in_use => recovery_point,
             _ => i64::MIN,
         };
-        let mut deliver = |arrival: Arrival<'_>, ts_ecr: Option<u32>, arrived: Arrived| {
+        let mut deliver = |arrival: Arrival<'_>, ts_ecr: Option<u32>, arrived: &Arrived| {
             let range = arrival.range;
             let last = match arrived {
                 Arrived::InOrder | Arrived::Repaired(_) => arrival.last,
@@ -396,7 +403,7 @@ impl Sender {
             if echoed {
                 echoed_ns = Some(last.t_ns);
             }
-            if arrived == Arrived::Repaired(arrival.retransmissions_n) {
+            if *arrived == Arrived::Repaired(arrival.retransmissions_n) {
                 repaired_ns = Some(last.t_ns);
             }
             // RFC 5682 §3.1 step 3.b: data sent before the timeout and never retransmitted arrived.
@@ -409,7 +416,7 @@ impl Sender {
         let mut delivery = self.board.acknowledge(ack.seg_ack, |arrival| {
             // RFC 7323 §4.3: the ACK echoes the segment that advanced the left edge, so only the first range counts.
             let first = arrival.range.start <= before && arrival.range.captured();
-            let arrived = jump
+            let mut arrived = jump
                 .as_mut()
                 .map_or(Arrived::InOrder, |jump| jump.range(&arrival));
             // The ACK before named the first range as missing, although a segment sent later had arrived.
@@ -421,17 +428,15 @@ impl Sender {
             if let Some(repeated) = repeated.as_mut().filter(|_| arrival.retransmissions_n > 0) {
                 repeated.set(arrival.range.start, arrival.retransmissions_n + 1);
             }
-            let arrived = match arrived {
-                Arrived::InOrder if lost > 0 => Arrived::Repaired(lost),
-                Arrived::Repaired(known) => Arrived::Repaired(known.max(lost)),
-                other => other,
-            };
-            deliver(arrival, ack.ts_ecr.filter(|_| first), arrived);
+            if lost > 0 {
+                arrived.set_lost(lost);
+            }
+            deliver(arrival, ack.ts_ecr.filter(|_| first), &arrived);
         });
         drop(jump);
         for (left, right) in ack.sack.blocks().skip(usize::from(dsack)) {
             self.board.sack(left, right, &mut delivery, |arrival| {
-                deliver(arrival, None, Arrived::InOrder);
+                deliver(arrival, None, &Arrived::InOrder);
             });
         }
         // Fast recovery continues while other retransmissions are outstanding.
@@ -455,7 +460,7 @@ impl Sender {
     /// Processes the acknowledgement of new data.
     fn on_new_ack(
         &mut self,
-        ack: &ReceivedAck,
+        ack: &ReceivedAck<'_>,
         before: i64,
         delivery: &Delivery,
         flow: FlowDirection,

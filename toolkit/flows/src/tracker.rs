@@ -121,24 +121,37 @@ impl Tracker {
     /// Processes the next segment.
     pub fn push(&mut self, segment: &Segment) -> Note {
         let key = Key::of(segment);
-        if let Some(at) = self.find(key)
+        // One variable for all paths, so that the note is made where the caller wants it.
+        let note;
+        if let Some(at) = self.find_continued(key, segment)
             && let Some(connection) = self.slots[at as usize].connection()
         {
-            if !connection.is_replaced_by(segment) {
+            if self.last.is_none_or(|(_, last)| last != at) {
                 self.last = Some((key, at));
-                let was_closed = connection.is_closed();
-                let note = connection.push(segment, &mut self.events, &mut self.samples);
-                self.artefacts.observe(segment, &note);
-                if connection.is_closed() && !was_closed {
-                    connection.release_memory();
-                    self.close(at, note.flow_id, segment.t_ns);
-                }
-                self.expire(segment.t_ns);
-                return note;
             }
-            self.retire(at);
+            let was_closed = connection.is_closed();
+            note = connection.push(segment, &mut self.events, &mut self.samples);
+            self.artefacts.observe(segment, note.segments_n);
+            if connection.is_closed() && !was_closed {
+                connection.release_memory();
+                self.close(at, note.flow_id, segment.t_ns);
+            }
+            self.expire(segment.t_ns);
+        } else {
+            note = self.begin(key, segment);
         }
-        self.begin(key, segment)
+        note
+    }
+
+    /// The slot of the connection that `segment` belongs to. Retires one that it replaces.
+    fn find_continued(&mut self, key: Key, segment: &Segment) -> Option<u32> {
+        let at = self.find(key)?;
+        let connection = self.slots[at as usize].connection()?;
+        if connection.is_replaced_by(segment) {
+            self.retire(at);
+            return None;
+        }
+        Some(at)
     }
 
     /// Events since the last call.
@@ -194,12 +207,13 @@ impl Tracker {
     }
 
     /// Begins a connection with `segment`.
+    #[inline(never)]
     fn begin(&mut self, key: Key, segment: &Segment) -> Note {
         let flow_id = self.next_flow_id;
         self.next_flow_id = self.next_flow_id.wrapping_add(1);
         let mut connection = Connection::new(flow_id, segment);
         let note = connection.push(segment, &mut self.events, &mut self.samples);
-        self.artefacts.observe(segment, &note);
+        self.artefacts.observe(segment, note.segments_n);
         let closed = connection.is_closed();
         let state = Opening::of(segment, &key)
             .map_or_else(|| State::Open(Box::new(connection)), State::Opening);

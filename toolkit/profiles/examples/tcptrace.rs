@@ -30,14 +30,15 @@ fn main() {
         Some("single") => {
             while !reader.ended() {
                 while let Some(captured) = reader.next_segment() {
-                    let packet = Packet::of(&captured.segment);
+                    let packet = Packet::of(captured.segment);
                     last_us = packet.t_us;
                     profile.push(&[packet]);
                 }
             }
         }
         _ => {
-            let pipeline = Pipeline::start(reader, Packet::of);
+            let pipeline =
+                Pipeline::start(reader, |segment, batch| batch.push(Packet::of(segment)));
             loop {
                 match pipeline.next(Duration::from_secs(1)) {
                     Next::Segments(packets) => {

@@ -13,7 +13,7 @@ fn main() {
     let mut out = std::io::stdout().lock();
     while !reader.ended() {
         while let Some(captured) = reader.next_segment() {
-            profile.push(&captured.segment);
+            profile.push(captured.segment);
         }
         reader.take_others();
         out.write_all(&profile.take_text()).expect("stdout");

@@ -45,14 +45,14 @@ pub enum Next<T> {
 }
 
 impl<T: Send + 'static> Pipeline<T> {
-    /// Begins to read; `of` makes what is handed over of each segment.
+    /// Begins to read; `push` appends what is handed over of each segment to a batch.
     pub fn start<R: Read + Send + 'static>(
         reader: Reader<R>,
-        of: impl Fn(&Segment) -> T + Send + 'static,
+        push: impl Fn(&Segment, &mut Vec<T>) + Send + 'static,
     ) -> Self {
         let (send, batches) = sync_channel(WAITING);
         let (used, reuse) = sync_channel(WAITING);
-        std::thread::spawn(move || read(reader, of, &send, &reuse));
+        std::thread::spawn(move || read(reader, push, &send, &reuse));
         Self { batches, used }
     }
 
@@ -76,7 +76,7 @@ impl<T: Send + 'static> Pipeline<T> {
 /// Sends the segments of a capture until its end, or until nobody receives them.
 fn read<R: Read, T>(
     mut reader: Reader<R>,
-    of: impl Fn(&Segment) -> T,
+    push: impl Fn(&Segment, &mut Vec<T>),
     send: &SyncSender<Message<T>>,
     reuse: &Receiver<Vec<T>>,
 ) {
@@ -93,7 +93,7 @@ fn read<R: Read, T>(
         while segments.len() < count
             && let Some(captured) = reader.next_segment()
         {
-            segments.push(of(&captured.segment));
+            push(captured.segment, &mut segments);
         }
         reader.take_others();
         let ended = reader.ended();

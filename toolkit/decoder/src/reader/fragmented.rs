@@ -67,10 +67,16 @@ impl Decoder {
     pub(super) fn next_pending(&mut self) -> Option<Captured<'_>> {
         let (segment, options) = self.pending.pop_front()?;
         self.other_options = options;
-        Some(Captured {
-            segment,
-            options_other: self.other_options.as_slice(),
-        })
+        self.current = Some(segment);
+        self.captured()
+    }
+
+    /// Puts the current segment behind those that are pending.
+    #[cold]
+    pub(super) fn hold_current(&mut self) {
+        if let Some(segment) = self.current {
+            self.hold(segment);
+        }
     }
 
     /// Puts a segment behind those that are pending.

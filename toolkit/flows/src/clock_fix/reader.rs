@@ -29,7 +29,7 @@ struct Head {
 impl Head {
     fn new(captured: &Captured<'_>, fix_ns: i64) -> Self {
         let mut head = Self {
-            segment: captured.segment,
+            segment: *captured.segment,
             fix_ns,
             options: [0; MAX_OPTION_BYTES],
             options_bytes: captured.options_other.len().min(MAX_OPTION_BYTES),
@@ -138,7 +138,7 @@ impl<R: Read> Corrected<R> {
         self.current = with_head.min_by_key(front)?.head.take();
         let head = self.current.as_ref()?;
         let captured = Captured {
-            segment: head.segment,
+            segment: &head.segment,
             options_other: &head.options[..head.options_bytes],
         };
         Some((captured, head.fix_ns))
@@ -153,7 +153,7 @@ impl<R: Read> Corrected<R> {
             let Some(captured) = reader.next_segment() else {
                 return reader.ended();
             };
-            let segment = captured.segment;
+            let segment = *captured.segment;
             let of = if shared {
                 self.fix.clock_of(segment.src)
             } else {

@@ -7,7 +7,7 @@ use crate::scoreboard::State;
 
 /// An ACK that the sender receives.
 #[derive(Clone, Copy, Debug)]
-pub struct ReceivedAck {
+pub struct ReceivedAck<'a> {
     /// Time.
     pub t_ns: i64,
     /// Record.
@@ -15,7 +15,7 @@ pub struct ReceivedAck {
     /// SEG.ACK, unwrapped.
     pub seg_ack: i64,
     /// SACK blocks.
-    pub sack: Edges,
+    pub sack: &'a Edges,
     /// Timestamp echo reply.
     pub ts_ecr: Option<u32>,
     /// IPv4 identification.
@@ -41,7 +41,7 @@ pub struct AckNote {
     pub rtt_ns: Option<i64>,
 }
 
-impl ReceivedAck {
+impl ReceivedAck<'_> {
     /// The DSACK block: the first block if it is below the cumulative acknowledgement or within the second block (RFC 2883
     /// §4).
     pub fn dsack_block(&self) -> Option<(i64, i64)> {
@@ -54,7 +54,7 @@ impl ReceivedAck {
 
 impl Sender {
     /// `ack` as the loss detector uses it.
-    pub(super) fn delivering_ack(&self, ack: &ReceivedAck) -> DeliveringAck {
+    pub(super) fn delivering_ack(&self, ack: &ReceivedAck<'_>) -> DeliveringAck {
         DeliveringAck {
             t_ns: ack.t_ns,
             record: ack.record,
@@ -71,7 +71,7 @@ impl Sender {
     ///
     /// Segments on one path arrive in order, so it is the oldest one that can have arrived now. No update of the window is
     /// smaller than a segment (RFC 9293 §3.8.6.2.2).
-    pub(super) fn on_empty_ack(&mut self, ack: &ReceivedAck) {
+    pub(super) fn on_empty_ack(&mut self, ack: &ReceivedAck<'_>) {
         let wider = ack
             .wnd_bytes
             .zip(self.snd_wnd_bytes)
