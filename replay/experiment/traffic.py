@@ -35,6 +35,16 @@ APPLICATION = (
 )
 """Metric, column of `runs` and unit of what an application sees; null where it does not apply."""
 
+KINDS = {
+    "split": "splits the connection",
+    "ack_filter": "removes ACKs that newer ones cover from the queue, does not split",
+    "snoop": "keeps segments and sends lost ones again, does not split",
+    "spoofing": "acknowledges on behalf of the receiver, does not split",
+    "arq": "sends lost packets again between two gateways, does not split",
+    "fec": "adds repair packets between two gateways, does not split",
+}
+"""What each kind of proxy does."""
+
 LOSSES = ("channel_losses", "queue_losses", "aqm_losses", "outage_losses")
 DATAGRAMS = "udp"
 """Variant of the rows that are no TCP flow."""
@@ -112,10 +122,11 @@ def _loss_rows(scenario: Scenario) -> list[Row]:
 
 
 def _proxy_rows(scenario: Scenario) -> list[Row]:
-    """Return node, cache and policy of each proxy; the policy is all other keys that the file or a preset gives."""
+    """Return node, kind, cache and policy of each proxy; the policy is all other keys that are given."""
     rows = []
     for proxy in scenario.proxy:
         rows.append(_setup_row(proxy.name, "node", proxy.node))
+        rows.append(_setup_row(proxy.name, "kind", KINDS[proxy.kind]))
         if (size := proxy.receive_buffer) is not None:
             value, unit = (size.pkts, "pkts") if size.pkts is not None else (size.size_bytes, "B")
             text = f"{value} {unit}" if unit == "pkts" else SIZE.write(float(value or 0))

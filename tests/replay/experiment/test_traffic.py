@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from hindflight.replay.catalogue import profile_parameters
-from hindflight.replay.experiment.traffic import jain_index, setup_findings, traffic_findings
+from hindflight.replay.experiment.traffic import KINDS, jain_index, setup_findings, traffic_findings
 from hindflight.replay.scenario.model import parse_scenario
+from hindflight.replay.scenario.proxies import Proxy
 from hindflight.toolkit.errors import ScenarioError
 from hindflight.toolkit.schema import TABLES
 from tests.replay.scenario.test_scenario import GOOD, VARIANTS
@@ -99,12 +100,18 @@ def test_the_setup_has_losses_of_both_directions_and_the_cache_of_a_proxy() -> N
     assert said[2:] == [
         ("down", "reverse_loss", "model = bernoulli, per = 0.01"),
         ("relay", "node", "relay"),
+        ("relay", "kind", "splits the connection"),
         ("relay", "cache", "84 pkts"),
         ("relay", "policy", "advertise = free"),
         ("large", "node", "relay"),
+        ("large", "kind", "splits the connection"),
         ("large", "cache", "1 MB"),
     ]
     assert [(row["value"], row["unit"]) for row in rows if row["metric"] == "cache"] == [(84, "pkts"), (1e6, "B")]
+
+
+def test_every_kind_of_proxy_has_its_words() -> None:
+    assert set(KINDS) == set(get_args(Proxy.model_fields["kind"].annotation))
 
 
 def test_the_setup_writes_values_as_a_file_has_them() -> None:
