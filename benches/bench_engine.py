@@ -11,18 +11,20 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import random
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
+from statistics import median, quantiles
 from typing import Any
 
 from benches.cachegrind import TOOLS, instructions_each, program
 from benches.engine_worker import PYTHON_RENO, Figures
 from hindflight.replay.catalogue import engine_variant_names
+from hindflight.replay.experiment.traffic import jain_index
 
 HERE = Path(__file__).resolve().parent
 NS2_SCRIPT = HERE / "newreno.tcl"
@@ -292,33 +294,75 @@ def thousand_runs(rounds: int) -> None:
     )
 
 
-def gateway_session(connections: int) -> dict[str, Any]:
-    """Return 60 s of `connections` under Linux through one gateway, with 100 Mbit/s and 125 ms behind it."""
+GATEWAY_SECONDS, GATEWAY_WARM_SECONDS = 60, 10
+GATEWAY_BPS, GATEWAY_USERS = 100e6, 100
+
+
+def gateway_session(connections: int, seconds: float = GATEWAY_SECONDS) -> dict[str, Any]:
+    """Return `connections` under Linux through one gateway, with 100 Mbit/s and 125 ms behind it, to 100 users.
+
+    Users have links of their own, of 1 to 100 ms and with 1 ms of jitter: else arrivals keep their phase to the
+    departures of the bottleneck (Floyd and Jacobson 1991, "On traffic phase effects in packet-switched gateways"),
+    and a packet between them finds the queue full every time. The clocks of real hosts are not that exact.
+    """
     near = {"rate_bps": 1e9, "delay_ns": 10_000_000, "queue": {"kind": "drop_tail", "limit_pkts": 20_000}}
-    far = {"rate_bps": 100e6, "delay_ns": 125_000_000, "queue": {"kind": "drop_tail", "limit_pkts": 2000}}
+    far = {"rate_bps": GATEWAY_BPS, "delay_ns": 125_000_000, "queue": {"kind": "drop_tail", "limit_pkts": 2000}}
     proxy = {"node": "p", "receive_buffer": {"pkts": 50}, "advertise": "free"}
-    flow = {"variant": "cubic", "profile": "linux", "proxies": [proxy]}
+    flow = {"variant": "cubic", "profile": "linux", "proxies": [proxy], "from": "a"}
+    users = [f"u{i}" for i in range(GATEWAY_USERS)]
+    drawn = random.Random(1)  # noqa: S311 - no cryptography
+    jitter = {"jitter": {"kind": "uniform", "spread_ns": 1_000_000}, "in_order": True}
+    own = [{**near, **jitter, "delay_ns": drawn.randrange(1_000_000, 100_000_000)} for _ in users]
     return {
-        "duration_ns": 60_000_000_000,
+        "duration_ns": round(seconds * 1e9),
         "path": {
-            "nodes": ["a", "p", "b"],
+            "nodes": ["a", "p", "b", *users],
             "links": [
                 {"name": "ap", "forward": near, "reverse": near},
                 {"name": "pb", "forward": far, "reverse": far},
+                *(
+                    {"name": f"b{user}", "from": "b", "to": user, "forward": link, "reverse": link}
+                    for user, link in zip(users, own, strict=True)
+                ),
             ],
         },
-        "flows": [{"name": f"f{i}", "start_ns": i * 1_000_000, **flow} for i in range(connections)],
+        "flows": [
+            {"name": f"f{i}", "start_ns": i * 1_000_000, "to": users[i % GATEWAY_USERS], **flow}
+            for i in range(connections)
+        ],
     }
 
 
 def through_a_gateway(rounds: int) -> None:
-    """1000 connections through one gateway: processor time, and the memory that the run needs, tables included."""
+    """1000 connections through one gateway: processor time, the memory that the run needs (tables included), the use of
+    the link, and what each of them gets."""
     found = [worker([gateway_session(1000)]) for _ in range(rounds)]
+    warm = worker([gateway_session(1000, GATEWAY_WARM_SECONDS)])
     cpu = Spread(tuple(f.cpu_ns / 1e9 for f in found))
     grown = max(f.growth_kb for f in found) / 1024
     print(
         f"1000 connections through one gateway, 60 s at 100 Mbit/s: {cpu:.2f} s of processor time (under 2 wanted), "
         f"{grown:.0f} MiB in addition to the Python process (under 100 wanted)"
+    )
+    print(f"  {shares_of_the_link(found[0].delivered_bytes, warm.delivered_bytes)}")
+
+
+def shares_of_the_link(delivered_bytes: Sequence[int], warm_bytes: Sequence[int]) -> str:
+    """Return how much of the gateway's link is used after the warm-up, and how evenly.
+
+    Both are octets by connection: of a whole run, and at the end of its warm-up.
+    """
+    packets = (sum(delivered_bytes) - sum(warm_bytes)) / 1448
+    used = packets * 1500 * 8 / (GATEWAY_BPS * (GATEWAY_SECONDS - GATEWAY_WARM_SECONDS))
+    later = [whole - warm for whole, warm in zip(delivered_bytes, warm_bytes, strict=True)]
+    rates = [octets * 8e-3 / (GATEWAY_SECONDS - GATEWAY_WARM_SECONDS) for octets in later]
+    low, middle, high = (quantiles(rates, n=100)[at - 1] for at in (1, 50, 99))
+    holds = used >= 0.95 and min(later) > 0
+    return (
+        f"{'pass' if holds else 'fail'}: {100 * used:.1f} % of the link used after 10 s (at least 95 wanted), "
+        f"{sum(octets > 0 for octets in later)} of {len(later)} progress then (all wanted): "
+        f"{min(rates):.1f} kbit/s at least, {low:.0f}, {middle:.0f} and {high:.0f} at 1, 50 and 99 %, "
+        f"Jain's index {jain_index(rates):.2f}"
     )
 
 

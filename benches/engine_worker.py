@@ -31,12 +31,13 @@ class PythonReno(Controller, variant=PYTHON_RENO):
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """The result of one measurement; `growth_kb` is 0 if the system does not report it."""
+    """The result of one measurement; `growth_kb` is 0 if the system does not report it. `delivered_bytes`: by flow."""
 
     packets: int
     cpu_ns: int
     wall_ns: int
     growth_kb: int
+    delivered_bytes: tuple[int, ...] = ()
 
 
 def _status_kb(field: str) -> int:
@@ -57,7 +58,8 @@ def measure(
     tables = run_configurations(jobs, threads=threads, segments=segments, samples=samples)
     cpu, wall = time.process_time_ns() - cpu, time.perf_counter_ns() - wall
     growth_kb = _status_kb("VmHWM") - size_kb
-    return Figures(sum(tables["runs"]["segments_out"].to_pylist()), cpu, wall, growth_kb)
+    packets, delivered = (tables["runs"][column].to_pylist() for column in ("segments_out", "delivered_bytes"))
+    return Figures(sum(packets), cpu, wall, growth_kb, tuple(delivered))
 
 
 def compare(configs: list[dict[str, Any]], *, pairs: int, packets: int) -> list[list[float]]:

@@ -6,6 +6,7 @@ See docs/channels/synth.md.
 from __future__ import annotations
 
 import tomllib
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -43,7 +44,11 @@ def _number(quantity: Quantity) -> BeforeValidator:
 
 
 def _whole(quantity: Quantity) -> BeforeValidator:
-    return BeforeValidator(lambda text: round(quantity.parse(text)))
+    return BeforeValidator(partial(_parse_whole, quantity))
+
+
+def _parse_whole(quantity: Quantity, text: object) -> int:
+    return round(quantity.parse(text))
 
 
 Rate = Annotated[float, _number(RATE), Field(ge=8, le=1e13)]

@@ -10,6 +10,7 @@ import types
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from inspect import getdoc
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -19,16 +20,8 @@ from hindflight.channels.models import parameters
 from hindflight.channels.models.parameters import Parameters
 from hindflight.channels.models.synth import MODEL_CLASSES, MODELS, PacketModel
 from hindflight.toolkit.errors import ChannelError, did_you_mean
-from hindflight.toolkit.units import FREQUENCY, LENGTH, RATE, SPEED, TIME, Quantity
+from hindflight.toolkit.units import Quantity
 
-_QUANTITIES: tuple[tuple[Any, Quantity], ...] = (
-    (parameters.Rate, RATE),
-    (parameters.Stay, TIME),
-    (parameters.Time, TIME),
-    (parameters.Metres, LENGTH),
-    (parameters.Speed, SPEED),
-    (parameters.Frequency, FREQUENCY),
-)
 _WORDS = ((Ge, "ge", "at least"), (Gt, "gt", "more than"), (Le, "le", "at most"), (Lt, "lt", "less than"))
 PLAIN = {bool: "true or false", int: "a whole number", float: "a number", str: "a text", datetime: "a time"}
 
@@ -123,7 +116,7 @@ def _table_of(type_: Any) -> type[Parameters] | None:
 def _allowed(type_: Any) -> str:
     """Return what a key may be, in words."""
     bare, notes = unannotated(type_)
-    quantity = _quantity_of(type_)
+    quantity = quantity_of_type(type_)
     if quantity is not None:
         return f'a {quantity.name}, as "{quantity.example}"{bounds(notes, quantity)}'
     if type_ == parameters.InputFile:
@@ -137,13 +130,13 @@ def _allowed(type_: Any) -> str:
     return other or f"{PLAIN[bare]}{bounds(notes, None)}"
 
 
-def _quantity_of(type_: Any) -> Quantity | None:
-    """Return the kind of quantity that a type reads; a type may have bounds of its own after the common ones."""
-    _, notes = unannotated(type_)
-    for common, quantity in _QUANTITIES:
-        _, expected = unannotated(common)
-        if notes[: len(expected)] == expected:
-            return quantity
+def quantity_of_type(type_: Any) -> Quantity | None:
+    """Return the kind of quantity that a type reads, by the reader among its notes."""
+    for note in unannotated(type_)[1]:
+        read = getattr(note, "func", None)
+        owner = read.args[0] if isinstance(read, partial) else getattr(read, "__self__", None)
+        if isinstance(owner, Quantity):
+            return owner
     return None
 
 
@@ -163,7 +156,7 @@ def _written(default: Any, type_: Any) -> str:
     """Return a default as a file would have it; "none" if the key has no value unless it is given."""
     if default is None:
         return "none"
-    quantity = _quantity_of(type_)
+    quantity = quantity_of_type(type_)
     if quantity is not None:
         return f'"{quantity.write(default)}"'
     if isinstance(default, Parameters):

@@ -13,6 +13,7 @@ from typing import Any
 
 from hindflight.replay.experiment.engine_inputs import Job
 from hindflight.replay.experiment.engine_wording import describe, file_key
+from hindflight.replay.scenario.flows import LegStack
 from hindflight.replay.scenario.model import Scenario
 from hindflight.replay.scenario.proxies import Proxy
 
@@ -94,8 +95,9 @@ def _proxy_key(scenario: Scenario, flow: tuple[str, str], proxy: Proxy, keys: Pa
         case ("params", *rest):
             return _written("variants", (proxy.variant or variant, *rest))
         case ("stack", _, *rest):
-            if proxy.stack is not None and file_key(str(rest[0])) in proxy.stack.overrides():
-                return _written(f"{own}.stack", tuple(rest))
+            given = _given(proxy.stack, tuple(rest))
+            if given is not None:
+                return _written(f"{own}.stack", given)
             return _stack_key(scenario, table, proxy.variant or variant, tuple(rest))
         case ("variant",) if proxy.variant is None:
             return "compare.variants" if table == "flow" else f"{table}.variant"
@@ -106,9 +108,16 @@ def _proxy_key(scenario: Scenario, flow: tuple[str, str], proxy: Proxy, keys: Pa
 
 def _stack_key(scenario: Scenario, table: str, variant: str, keys: Path) -> str:
     tuned = scenario.variants.get(variant)
-    if tuned is not None and tuned.stack is not None and file_key(str(keys[0])) in tuned.stack.overrides():
-        return _written(f"variants.{variant}.stack", keys)
-    return _written(table, keys)
+    given = _given(tuned.stack if tuned is not None else None, keys)
+    return _written(table, keys) if given is None else _written(f"variants.{variant}.stack", given)
+
+
+def _given(stack: LegStack | None, keys: Path) -> Path | None:
+    """The keys of `stack` that give a parameter; none if it does not. Without SACK, `sack` gives the recovery, too."""
+    overrides = {} if stack is None else stack.overrides()
+    if file_key(str(keys[0])) in overrides:
+        return keys
+    return ("sack",) if keys[0] == "recovery" and overrides.get("sack") is False else None
 
 
 def _link_key(scenario: Scenario, number: int, rest: Path) -> str:

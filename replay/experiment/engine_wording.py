@@ -207,8 +207,8 @@ _TEXTS = {
 _PROBLEMS: dict[str, Callable[[str, Fields], str]] = {
     "malformed": lambda _, f: str(f["detail"]),
     "out_of_range": _out_of_range,
-    "too_many_connections": lambda _, f: (
-        f"{f['count']} connections of flows, proxies and datagrams; the limit is {f['max']}"
+    "too_many_sources": lambda _, f: (
+        f"{f['count']} ends of flows and datagrams, proxies and directions of links; the limit is {f['max']}"
     ),
     "too_many_packets_in_flight": lambda _, f: (
         f"puts {f['packets']} packets on the path at once; the limit is {f['max']}"

@@ -16,8 +16,9 @@ from hindflight.replay.experiment.compare import Interval, mean_interval
 from hindflight.replay.scenario.flows import STACK, Flow
 from hindflight.replay.scenario.model import Scenario
 from hindflight.replay.scenario.proxies import StackLayers
+from hindflight.replay.scenario.reference import table_text
 from hindflight.toolkit.schema import run_subject
-from hindflight.toolkit.units import format_rate, format_time
+from hindflight.toolkit.units import PACKETS, SIZE, format_rate, format_time
 
 Run = Mapping[str, Any]
 Row = dict[str, Any]
@@ -35,6 +36,16 @@ APPLICATION = (
     ("page_load_p95", "page_load_p95_ns", "ns"),
 )
 """Metric, column of `runs` and unit of what an application sees; null where it does not apply."""
+
+KINDS = {
+    "split": "splits the connection",
+    "ack_filter": "removes ACKs that newer ones cover from the queue, does not split",
+    "snoop": "keeps segments and sends lost ones again, does not split",
+    "spoofing": "acknowledges on behalf of the receiver, does not split",
+    "arq": "sends lost packets again between two gateways, does not split",
+    "fec": "adds repair packets between two gateways, does not split",
+}
+"""What each kind of proxy does."""
 
 LOSSES = ("channel_losses", "queue_losses", "aqm_losses", "outage_losses")
 DATAGRAMS = "udp"
@@ -122,28 +133,26 @@ def _loss_rows(scenario: Scenario) -> list[Row]:
     for link in scenario.links:
         for metric, loss in (("loss", link.forward.loss), ("reverse_loss", link.backward.loss)):
             if not isinstance(loss, NoLoss):
-                rows.append(_setup_row(link.name, metric, _keys_text(loss.model_dump(mode="json", exclude_none=True))))
+                keys = [key for key in type(loss).model_fields if getattr(loss, key) is not None]
+                rows.append(_setup_row(link.name, metric, table_text(loss, keys)))
     return rows
 
 
 def _proxy_rows(scenario: Scenario) -> list[Row]:
-    """Return node, cache and policy of each proxy; the policy is all other keys that the file or a preset gives."""
+    """Return node, kind, cache and policy of each proxy; the policy is all other keys that are given."""
     rows = []
     for proxy in scenario.proxy:
         rows.append(_setup_row(proxy.name, "node", proxy.node))
+        rows.append(_setup_row(proxy.name, "kind", KINDS[proxy.kind]))
         if (size := proxy.receive_buffer) is not None:
             value, unit = (size.pkts, "pkts") if size.pkts is not None else (size.size_bytes, "B")
-            rows.append(
-                {**_setup_row(proxy.name, "cache", f"{value} {unit}"), "value": float(value or 0), "unit": unit}
-            )
-        given = proxy.model_dump(exclude={"name", "node", "receive_buffer"}, exclude_unset=True, warnings=False)
+            text = f"{value} {unit}" if unit == "pkts" else SIZE.write(float(value or 0))
+            rows.append({**_setup_row(proxy.name, "cache", text), "value": float(value or 0), "unit": unit})
+        left_out = {"name", "node", "receive_buffer"}
+        given = [key for key in type(proxy).model_fields if key in proxy.model_fields_set - left_out]
         if given:
-            rows.append(_setup_row(proxy.name, "policy", _keys_text(given)))
+            rows.append(_setup_row(proxy.name, "policy", table_text(proxy, given)))
     return rows
-
-
-def _keys_text(table: Mapping[str, Any]) -> str:
-    return ", ".join(f"{key} = {value}" for key, value in table.items())
 
 
 def _by_subject(runs: Iterable[Run], subjects: Mapping[int, str]) -> dict[str, list[Run]]:
@@ -192,6 +201,9 @@ def _setup_row(flow: str, parameter: str, text: str) -> Row:
     return {"section": "setup", "subject": flow, "metric": parameter, "unit": "", "verdict": "info", "text": text}
 
 
+_WRITTEN = (("_ns", format_time), ("_bps", format_rate), ("_bytes", SIZE.write), ("_pkts", PACKETS.write))
+
+
 def _value_text(parameter: str, value: object) -> str:
     """Return a value of the engine as text with its unit."""
     match value:
@@ -199,12 +211,8 @@ def _value_text(parameter: str, value: object) -> str:
             return "none"
         case bool():
             return "on" if value else "off"
-        case int() | float() if parameter.endswith("_ns"):
-            return format_time(value)
-        case int() | float() if parameter.endswith("_bps"):
-            return format_rate(value)
         case int() | float():
-            unit = "B" if parameter.endswith("_bytes") else "pkts" if parameter.endswith("_pkts") else ""
-            return f"{value:g} {unit}".strip() if isinstance(value, float) else f"{value} {unit}".strip()
+            write = next((write for ending, write in _WRITTEN if parameter.endswith(ending)), "{:.12g}".format)
+            return write(value)
         case _:
             return str(value)

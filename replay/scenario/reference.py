@@ -5,17 +5,17 @@ Read from the classes of the tables, so that no key can be missing. What a key m
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import partial
 from inspect import getdoc
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel
 
-from hindflight.channels.models.reference import PLAIN, Key, bounds, unannotated, without_none
+from hindflight.channels.models.reference import PLAIN, Key, bounds, quantity_of_type, unannotated, without_none
 from hindflight.replay.scenario import applications, flows, model, proxies, queues
 from hindflight.replay.scenario.quantities import Part
-from hindflight.toolkit.units import PACKETS, SIZE, Quantity
+from hindflight.toolkit.units import PACKETS, SIZE
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ def _allowed(type_: Any) -> str:
     outer, notes = unannotated(type_)
     if without_none(outer) != outer:
         return _allowed(Annotated[without_none(outer), *notes] if notes else without_none(outer))
-    quantity = _quantity_of(notes)
+    quantity = quantity_of_type(Annotated[outer, *notes]) if notes else None
     if quantity is not None:
         return f'a {quantity.name}, as "{quantity.example}"{bounds(notes, quantity)}'
     return _OTHER.get(outer) or _of_several(outer) or f"{PLAIN[outer]}{bounds(notes, None)}"
@@ -120,19 +120,9 @@ def _choice(kinds: tuple[Any, ...]) -> str:
     return "a channel model"
 
 
-def _quantity_of(notes: tuple[Any, ...]) -> Quantity | None:
-    """Return the kind of quantity that a type reads, by the reader among its notes."""
-    for note in notes:
-        read = getattr(note, "func", None)
-        owner = read.args[0] if isinstance(read, partial) else getattr(read, "__self__", None)
-        if isinstance(owner, Quantity):
-            return owner
-    return None
-
-
 def _written(default: Any, type_: Any) -> str:
     """Return a default as a file would have it; "none" if the key has no value unless it is given."""
-    quantity = _quantity_of(unannotated(type_)[1])
+    quantity = quantity_of_type(type_)
     if default is None or default in ((), {}):
         return "none"
     if quantity is not None and not isinstance(default, bool):
@@ -155,3 +145,37 @@ def _written_table(default: Any) -> str:
         return ""
     tag = next((each for each in ("kind", "model") if each in type(default).model_fields), None)
     return "its defaults" if tag is None else f'{{ {tag} = "{getattr(default, tag)}" }}'
+
+
+def table_text(table: BaseModel, keys: Iterable[str]) -> str:
+    """Return these keys of a table with their values as a file has them, but without quotes: `min_rto = 300 ms`."""
+    hints = get_type_hints(type(table), include_extras=True)
+    fields = type(table).model_fields
+    return ", ".join(
+        f"{fields[key].alias or key} = {_value_text(getattr(table, key), without_none(hints[key]))}" for key in keys
+    )
+
+
+def _value_text(value: Any, type_: Any) -> str:
+    quantity = quantity_of_type(type_)
+    if quantity is not None and value is not None and not isinstance(value, bool):
+        return quantity.write(value)
+    match value:
+        case queues.Limit() | proxies.BufferSize():
+            text = _written_table(value).strip('"')
+        case BaseModel():
+            text = f"{{ {table_text(value, _given(value))} }}"
+        case dict():
+            text = f"{{ {', '.join(f'{key} = {_value_text(each, Any)}' for key, each in value.items())} }}"
+        case tuple() | list():
+            of = get_args(unannotated(type_)[0])
+            text = f"[{', '.join(_value_text(each, of[0] if of else Any) for each in value)}]"
+        case _:
+            text = str(value).lower() if value is None or isinstance(value, bool) else str(value)
+    return text
+
+
+def _given(table: BaseModel) -> list[str]:
+    """Return the keys of a table that the file or a preset gives, and what kind it is."""
+    tags = {"kind", "model"} & set(type(table).model_fields)
+    return [key for key in type(table).model_fields if key in table.model_fields_set | tags]

@@ -156,7 +156,7 @@ def goodput_and_delay(tables: Tables) -> alt.LayerChart:
         "seed",
         pl.when(pl.col("proxy") == "none")
         .then(pl.lit("no proxy"))
-        .otherwise("split at " + pl.col("proxy"))
+        .otherwise("through " + pl.col("proxy"))
         .alias("proxy_label"),
         (pl.col("goodput_bps") / 1e6).alias("mbps"),
         (pl.col("rtt_p95_ns") / 1e6).alias("ms"),

@@ -138,7 +138,7 @@ def _cache_points(tables: Tables, used: _Names) -> tuple[pl.DataFrame, str]:
         known = [cache for cache in chain if cache is not None]
         if len(known) < len(chain):
             continue
-        series = f"{variant}, split at {'+'.join(cache.node for cache in known)}"
+        series = f"{variant}, through {'+'.join(cache.node for cache in known)}"
         key = (series, *(cache.policy for cache in known))
         number = sum(name == series for (name, *_) in used if (name, *_) != key) + 1
         name = used.setdefault(key, series if number == 1 else f"{series} ({number})")

@@ -53,9 +53,9 @@ def test_what_is_no_condition_is_refused(text: str) -> None:
 
 
 def test_conditions_are_read_with_subject_space_and_minus_sign() -> None:
-    read = parse_condition("cubic, split at relay: rtt_p95 > \N{MINUS SIGN}12.5 %")
+    read = parse_condition("cubic, through relay: rtt_p95 > \N{MINUS SIGN}12.5 %")
     assert (read.subject, read.metric, read.below, read.bound_percent) == (
-        "cubic, split at relay",
+        "cubic, through relay",
         "rtt_p95",
         False,
         -12.5,

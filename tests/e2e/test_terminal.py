@@ -110,11 +110,11 @@ def test_the_command_that_whatif_names_brings_the_report_up_to_date(folder: Path
     said = (folder / "said.txt").read_text().splitlines()
     (named,) = (text.strip() for text in said if text.strip().startswith("hindflight replay"))
     before = report.read_text()
-    assert "vegas, split at midway" not in before
+    assert "vegas, through midway" not in before
     edited = scenario.read_text().replace('variants = ["cubic"]', 'variants = ["vegas"]')
     scenario.write_text(edited)
     command, *arguments = shlex.split(named)
     assert command == "hindflight"
     ended = subprocess.run([sys.executable, "-m", command, *arguments], cwd=folder, check=False, capture_output=True)
     assert ended.returncode == 0, ended.stderr
-    assert "vegas, split at midway" in report.read_text()
+    assert "vegas, through midway" in report.read_text()

@@ -221,7 +221,7 @@ def test_losses_are_drawn_by_cause_with_evidence(tables: Tables) -> None:
 def test_what_if_draws_runs_and_findings_unchanged(tables: Tables) -> None:
     spec = charts.what_if_goodput(tables).to_dict()
     assert spec["layer"][0]["encoding"]["y"]["scale"]["domain"] == [
-        "reno", "reno, split at gateway", "cubic", "cubic, split at gateway",
+        "reno", "reno, through gateway", "cubic", "cubic, through gateway",
     ]  # fmt: skip
     assert len(layer_rows(spec, charts.comparison.SEED)) == 12
     assert [float(row["mbps"]) for row in layer_rows(spec, charts.comparison.REPLAYED)] == [0.15] * 4
@@ -229,7 +229,7 @@ def test_what_if_draws_runs_and_findings_unchanged(tables: Tables) -> None:
     assert {(row["mbps"], row["low"], row["high"]) for row in means} == {("0.142", "0.141", "0.143")}
     difference = charts.what_if_difference(tables).to_dict()
     drawn = layer_rows(difference, charts.comparison.PAIRED)
-    assert [row["subject"] for row in drawn] == ["reno, split at gateway", "cubic", "cubic, split at gateway"]
+    assert [row["subject"] for row in drawn] == ["reno, through gateway", "cubic", "cubic, through gateway"]
     assert difference["title"]["text"] == "Difference in goodput from reno, same channel and seed"
     assert "from reno for the same channel" in difference["description"]
 
@@ -279,7 +279,7 @@ def test_self_check_draws_the_best_matching_candidate_over_the_capture(tables: T
 def test_what_if_cwnd_has_a_panel_per_subject(tables: Tables) -> None:
     spec = charts.what_if_cwnd(tables).to_dict()
     assert [panel["title"]["text"] for panel in spec["concat"]] == [
-        "reno", "reno, split at gateway", "cubic", "cubic, split at gateway",
+        "reno", "reno, through gateway", "cubic", "cubic, through gateway",
     ]  # fmt: skip
 
 

@@ -18,7 +18,7 @@ from tests.reports.accessibility import assert_drawn_and_accessible
 from tests.reports.conftest import LOST, MSS, RTT_NS, SEGMENTS, Tables, flow_row, flow_segments, required, run_row
 from tests.reports.test_charts import layer_rows, rows_of
 
-END_TO_END, SPLIT = "reno", "reno, split at gateway"
+END_TO_END, SPLIT = "reno", "reno, through gateway"
 
 
 @pytest.fixture

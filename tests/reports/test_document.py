@@ -131,7 +131,7 @@ def test_report_shows_sentences_and_numbers(report: str) -> None:
     assert "The channel took two segments." in text
     assert "500.0 ms 490.0 to 510.0 ms" in text
     assert "reno reproduces it." in text
-    assert "cubic, split at gateway" in text
+    assert "cubic, through gateway" in text
     assert "142.0 kbit/s 141.0 to 143.0 kbit/s" in text
     assert "hole at 23" in text
     assert "2026-11-21 10:40 UTC" in text

@@ -51,9 +51,9 @@ def panels(spec: dict[str, Any]) -> dict[str, list[list[float]]]:
 
 def test_each_proxy_has_a_panel_with_both_series(split: Tables) -> None:
     assert panels(charts.what_if_proxy(split).to_dict()) == {
-        "reno, split at gateway": [[0, 9000], [0, 4000]],
-        "reno, split at gateway+haps (memory of gateway)": [[100], [50]],
-        "reno, split at gateway+haps (memory of haps)": [[200], [70]],
+        "reno, through gateway": [[0, 9000], [0, 4000]],
+        "reno, through gateway+haps (memory of gateway)": [[100], [50]],
+        "reno, through gateway+haps (memory of haps)": [[200], [70]],
     }
 
 

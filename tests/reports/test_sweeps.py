@@ -70,7 +70,7 @@ def test_goodput_over_cache_has_a_point_for_each_size() -> None:
     tables = compared([row for pkts in CACHES for row in cached(pkts)], ["none", "20", "42", "84"])
     spec = figures(tables)["goodput_over_cache"].chart.to_dict()
     points = [(row["series"], float(row["x"]), float(row["mbps"]), float(row["low"])) for row in points_of(spec)]
-    name = "reno, split at T"
+    name = "reno, through T"
     assert points == [(name, 20, 2, 1.9), (name, 42, 3, 2.9), (name, 84, 4, 3.9)]
 
 
@@ -79,9 +79,9 @@ def test_a_chain_has_the_sum_of_its_caches() -> None:
     spec = charts.goodput_over_cache([compared([*setup, *cached(7, node="S"), *cached(9, node="S")],
                                               ["20+42", "84+42", "84+7"])]).to_dict()  # fmt: skip
     assert [(row["series"], float(row["x"])) for row in points_of(spec)] == [
-        ("reno, split at T+S", 62),
-        ("reno, split at T+S", 91),
-        ("reno, split at T+S", 126),
+        ("reno, through T+S", 62),
+        ("reno, through T+S", 91),
+        ("reno, through T+S", 126),
     ]
 
 
@@ -114,7 +114,7 @@ def test_several_workspaces_show_goodput_over_what_the_channel_lost() -> None:
     workspaces = [lossy(per, losses) for per, losses in ((0.001, 1), (0.01, 12), (0.1, 95))]
     spec = charts.goodput_over_loss(workspaces).to_dict()
     points = [(row["series"], float(row["x"]), float(row["mbps"])) for row in points_of(spec)]
-    split = "reno, split at gateway"
+    split = "reno, through gateway"
     assert sorted(points) == [(name, x, y) for name, y in (("reno", 1), (split, 2)) for x in (0.1, 1.2, 9.5)]
     assert spec["layer"][0]["encoding"]["x"]["scale"]["type"] == "log"
     assert "without a proxy" in str(spec["layer"][0]["encoding"]["x"]["axis"]["title"])

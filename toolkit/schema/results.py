@@ -395,4 +395,4 @@ FINDING_SECTIONS = (
 
 def run_subject(variant: str, proxy: str) -> str:
     """Return the subject in `findings` of the runs of `variant` with `proxy` (`none` without one)."""
-    return variant if proxy == "none" else f"{variant}, split at {proxy}"
+    return variant if proxy == "none" else f"{variant}, through {proxy}"

@@ -266,6 +266,55 @@ fn linux_gives_up_opening_after_four_syns_at_equal_distance_and_six_at_doubling_
     );
 }
 
+fn window_of_four(timestamps: bool) -> String {
+    format!(r#""initial_window_pkts": 4, "timestamps": {timestamps}"#)
+}
+
+/// Data segments that leave together first.
+fn first_flight(config: &Config) -> usize {
+    let (_, text) = run(config, Ladder::default());
+    let data = |line: &&str| line.contains('>') && line.contains('+');
+    let time = |line: &str| line.split(' ').next().map(str::to_owned);
+    let first = text.lines().find(data).and_then(time);
+    let together = |line: &&str| data(line) && time(line) == first;
+    text.lines().filter(together).count()
+}
+
+#[test]
+fn rfc5681_a_lost_syn_leaves_a_window_of_one_segment_and_linux_forgives_the_first() {
+    let first_flight = |profile: &str, timestamps: bool, down_s: f64| {
+        let flow = flow("5000", profile, &window_of_four(timestamps));
+        first_flight(&config(&[(0.0, down_s)], &flow))
+    };
+    let flights = |profile, timestamps| {
+        [0.0, 0.5, 1.5].map(|down_s| first_flight(profile, timestamps, down_s))
+    };
+    assert_eq!(flights("rfc", false), [4, 1, 1]);
+    assert_eq!(flights("linux", false), [4, 4, 1]);
+    assert_eq!(flights("linux", true), [4, 4, 1]);
+    assert_eq!(flights("ns2", false), [4, 4, 4]);
+}
+
+/// A path of 2.6 s: the SYN that comes again was not lost.
+#[test]
+fn a_timestamp_shows_that_a_syn_was_late_and_not_lost() {
+    let late = |profile: &str, timestamps: bool| {
+        let mut config = config(&[], &flow("5000", profile, &window_of_four(timestamps)));
+        config.path.links[0].forward.delay_ns = 2_550_000_000;
+        first_flight(&config)
+    };
+    assert_eq!(
+        [
+            ("rfc", false),
+            ("rfc", true),
+            ("linux", false),
+            ("linux", true)
+        ]
+        .map(|(profile, timestamps)| late(profile, timestamps)),
+        [1, 4, 1, 4]
+    );
+}
+
 #[test]
 fn rfc5961_a_reset_that_does_not_fit_is_asked_about() {
     // Everything from 0.1 s on is lost but the RST at 3.6 s, which says 3001 where 1001 is awaited. The question is answered

@@ -268,6 +268,32 @@ fn a_connection_onward_that_nobody_answers_is_given_up_after_the_pending_time() 
     assert_eq!(flow.proxy_lost_bytes, Some(20_000));
 }
 
+/// Its sender writes until the reset reaches it: what is on its way then comes to a connection that is gone.
+#[test]
+fn what_a_connection_stored_before_its_reset_is_free_for_those_that_share_the_memory() {
+    let shared = r#""receive_buffer": {"pkts": 20}, "pool": "p", "pending_timeout_ns": 100000000"#;
+    let mut config = flows(shared, &[0, 2000]);
+    let outage = r#"[{"at_ns": 0, "outage": true}, {"at_ns": 1000000000, "outage": false}]"#;
+    config.path.links[1].forward.schedule = serde_json::from_str(outage).expect("well-formed");
+    let writes =
+        r#"{"kind": "on_off", "rate_bps": 800000, "on_ns": 1000000000, "off_ns": 10000000000}"#;
+    config.flows[0].size_bytes = None;
+    config.flows[0].stack.close = Some(false);
+    config.flows[0].application = serde_json::from_str(writes).expect("well-formed");
+    let (summary, text) = ladder::run_of(&config);
+    assert_eq!(counts(&summary.flows[0]).timeouts, 1);
+    let (_, gone) = text.split_once("RST").expect("a reset");
+    assert!(
+        gone.contains("up RST") && !gone.contains("up ack"),
+        "{text}"
+    );
+    // The same with nothing before it.
+    config.flows[0].start_ns = 20_000_000_000;
+    let alone = run(&config, 1).expect("valid");
+    assert!(alone.flows[1].completed);
+    assert_eq!(summary.flows[1].duration_ns, alone.flows[1].duration_ns);
+}
+
 #[test]
 fn flows_that_a_limit_counts_together_agree_on_it() {
     let mut config = flows(&limited("pass"), &[0, 1]);

@@ -45,7 +45,7 @@ def _scenario(captured: bool) -> Scenario:
 
 
 def test_a_proxy_is_recommended_with_its_place_its_variant_and_its_cache() -> None:
-    gains = [_gain("newreno, split at sender-side", 30, 20, 40), _gain("cubic", 10, 5, 15)]
+    gains = [_gain("newreno, through sender-side", 30, 20, 40), _gain("cubic", 10, 5, 15)]
     best = advised(gains, _runs())
     assert best is not None
     assert (best.variant, best.chain) == ("newreno", "sender-side")
@@ -57,13 +57,13 @@ def test_a_proxy_is_recommended_with_its_place_its_variant_and_its_cache() -> No
     first, *_ = recommendation(gains, best, said)
     assert first["verdict"] == "pass"
     assert first["text"].startswith(
-        "Use newreno, split at sender-side (+30 % goodput, 95 % interval +20.0 to +40.0 %). "
+        "Use newreno, through sender-side (+30 % goodput, 95 % interval +20.0 to +40.0 %). "
     )
     assert first["text"].endswith(said)
 
 
 def test_a_chain_has_a_sentence_for_each_proxy_and_its_buffers_without_a_knee() -> None:
-    gains = [_gain("cubic, split at sender-side+box", 30, 20, 40)]
+    gains = [_gain("cubic, through sender-side+box", 30, 20, 40)]
     best = advised(gains, _runs(64_000))
     assert best is not None
     said = placement_of(_scenario(captured=False), best, None, _runs(64_000))
@@ -75,8 +75,8 @@ def test_a_chain_has_a_sentence_for_each_proxy_and_its_buffers_without_a_knee() 
 
 def test_a_rival_without_a_proxy_comes_before_others() -> None:
     gains = [
-        _gain("newreno, split at sender-side", 30, 20, 40),
-        _gain("cubic, split at sender-side+box", 29, 19, 39),
+        _gain("newreno, through sender-side", 30, 20, 40),
+        _gain("cubic, through sender-side+box", 29, 19, 39),
         _gain("cubic", 21, 11, 31),
     ]
     texts = [row["text"] for row in recommendation(gains, advised(gains, _runs()), "")]
@@ -85,11 +85,11 @@ def test_a_rival_without_a_proxy_comes_before_others() -> None:
 
 @pytest.mark.parametrize(("other", "said"), [(1.009e6, "in all 2 ways"), (1.02e6, "in 1 of 2 ways")])
 def test_a_choice_within_the_error_of_the_engine_of_the_best_is_the_best(other: float, said: str) -> None:
-    gains = [_gain("cubic", 30, 20, 40), _gain("newreno, split at sender-side", 29, 19, 39)]
+    gains = [_gain("cubic", 30, 20, 40), _gain("newreno, through sender-side", 29, 19, 39)]
     ways = [
         _way("cubic", "time", 1e6),
         _way("cubic", "model", 2e6),
-        _way("newreno, split at sender-side", "time", other),
+        _way("newreno, through sender-side", "time", other),
     ]
     texts = [row["text"] for row in recommendation([*gains, *ways], advised(gains, _runs()), "")]
     assert said in texts[-1]

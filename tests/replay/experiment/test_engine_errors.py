@@ -194,6 +194,7 @@ def test_a_variant_of_ones_own_that_nothing_runs_is_refused() -> None:
         ("flows[0].proxies[0].faults[1].at_ns", "proxy[0].faults[1].at"),
         ("flows[0].proxies[0].stack.overrides.min_rto_ns", "proxy[0].stack.min_rto"),
         ("flows[0].proxies[0].stack.overrides.max_rto_ns", "flow.max_rto"),
+        ("flows[0].proxies[0].stack.overrides.recovery", "proxy[0].stack.sack"),
         ("flows[0].stack.initial_rto_ns", "variants.mine.stack.initial_rto"),
         ("flows[1].proxies[0].variant", "proxy[0].variant"),
         ("flows[1].proxies[0].advertise", "proxy[0].advertise"),
@@ -212,7 +213,7 @@ def test_every_kind_of_key_is_the_files(key: str, expected: str) -> None:
             "mine": {"variant": "scalable", "a": 0.01, "stack": {"initial_rto": "2 s"}},
             **{name: {"variant": "scalable", "a": 0.01} for name in ("other", "third")},
         },
-        proxy=[{"name": "T", "node": "relay", "variant": "other", "stack": {"min_rto": "300 ms"}}],
+        proxy=[{"name": "T", "node": "relay", "variant": "other", "stack": {"min_rto": "300 ms", "sack": False}}],
         flows=[{"name": "other", "variant": "third", "proxies": ["T"]}],
         compare={"variants": ["mine"], "proxies": ["T"]},
     )

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from hindflight.replay.catalogue import profile_parameters
-from hindflight.replay.experiment.traffic import jain_index, setup_findings, traffic_findings
+from hindflight.replay.experiment.traffic import KINDS, jain_index, setup_findings, traffic_findings
 from hindflight.replay.scenario.model import Scenario, parse_scenario
+from hindflight.replay.scenario.proxies import Proxy
 from hindflight.toolkit.errors import ScenarioError
 from hindflight.toolkit.schema import TABLES
 from tests.replay.scenario.test_scenario import GOOD, VARIANTS
@@ -106,9 +107,9 @@ def test_the_setup_names_what_differs_from_the_profile_and_no_more() -> None:
     assert said == [
         ("flow", "profile", "linux"),
         ("flow", "min_rto", "300 ms instead of 200 ms"),
-        ("flow", "send_buffer", "100000 B instead of none"),
+        ("flow", "send_buffer", "100 kB instead of none"),
         ("bulk", "profile", "rfc"),
-        ("up", "loss", "model = trace, file = channel.parquet, block = 100"),
+        ("up", "loss", "model = trace, file = channel.parquet, block = 100 pkts"),
         ("scenario", "fingerprint_without_losses", fingerprint_of(scenario)),
     ]
 
@@ -129,12 +130,38 @@ def test_the_setup_has_losses_of_both_directions_and_the_cache_of_a_proxy() -> N
         ("down", "reverse_loss", "model = bernoulli, per = 0.01"),
         ("scenario", "fingerprint_without_losses", fingerprint_of(scenario)),
         ("relay", "node", "relay"),
+        ("relay", "kind", "splits the connection"),
         ("relay", "cache", "84 pkts"),
         ("relay", "policy", "advertise = free"),
         ("large", "node", "relay"),
-        ("large", "cache", "1000000 B"),
+        ("large", "kind", "splits the connection"),
+        ("large", "cache", "1 MB"),
     ]
     assert [(row["value"], row["unit"]) for row in rows if row["metric"] == "cache"] == [(84, "pkts"), (1e6, "B")]
+
+
+def test_every_kind_of_proxy_has_its_words() -> None:
+    assert set(KINDS) == set(get_args(Proxy.model_fields["kind"].annotation))
+
+
+def test_the_setup_writes_values_as_a_file_has_them() -> None:
+    given = copy.deepcopy(GOOD)
+    given["compare"]["proxies"] = ["none", "relay"]
+    proxy = {
+        "name": "relay",
+        "node": "relay",
+        "stack": {"receive_buffer": "256 KiB", "min_rto": "300 ms", "sack": False},
+        "send_buffer": "64 KiB",
+        "idle_timeout": "2 s",
+        "faults": [{"at": "12 s", "kind": "move", "transfer": "50 ms"}, {"at": "20 s", "kind": "restart"}],
+    }
+    scenario = parse_scenario({**given, "proxy": [proxy]}, "s.toml", VARIANTS)
+    rows = setup_findings(scenario, {"rfc": profile_parameters("rfc")})
+    policy = next(row["text"] for row in rows if row["metric"] == "policy")
+    assert policy == (
+        "stack = { sack = false, min_rto = 300 ms, receive_buffer = 256 KiB }, send_buffer = 64 KiB, "
+        "idle_timeout = 2 s, faults = [{ at = 12 s, kind = move, transfer = 50 ms }, { at = 20 s, kind = restart }]"
+    )
 
 
 def test_an_unknown_profile_is_refused() -> None:

@@ -52,7 +52,7 @@ pub const MIN_SSTHRESH: f64 = 2.0;
 /// Factor from FlightSize to ssthresh after a loss (RFC 5681 §3.1 equation 4).
 pub const HALF: f64 = 0.5;
 /// Loss window, in segments (RFC 5681 §3.1).
-const LOSS_WINDOW: f64 = 1.0;
+pub(crate) const LOSS_WINDOW: f64 = 1.0;
 
 /// The two variables of RFC 5681, in segments.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -220,7 +220,7 @@ pub enum Adjustment {
     Set(Window),
     /// cwnd is at least this, in segments: after a timeout the first segment may leave although others count as in flight.
     AtLeast(f64),
-    /// The application did not use the window (RFC 2861); what an undo restores stays.
+    /// The application did not use the window (RFC 2861), or SYNs were lost (RFC 5681 §3.1); what an undo restores stays.
     Validate(Window),
     /// The last window decrease was spurious.
     Undo,

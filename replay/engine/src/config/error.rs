@@ -177,8 +177,8 @@ pub enum ConfigErrorKind {
     },
     /// There is no flow.
     NoFlows,
-    /// Flows, their proxies and the datagram sources make more than `max` connections.
-    TooManyConnections { count: usize, max: usize },
+    /// Ends of flows and datagrams, proxies, and directions of links are more than `max`.
+    TooManySources { count: usize, max: usize },
     /// More than `max` datagrams of a source may be in flight at once.
     TooManyPacketsInFlight { packets: u64, max: u64 },
     /// There is no flow of this number.

@@ -18,6 +18,7 @@ use super::{Config, FlowConfig, Profile, StackParams, Tree};
 use crate::cc;
 use crate::cc::ParamValues;
 use crate::cc::catalogue::{EXTERNAL, VARIANTS, Variant};
+use crate::sim::calendar::MAX_SOURCES;
 use crate::sim::time::Nanos;
 
 /// 30 days. A longer run or delay is a mistake of the unit, and the calendar counts up to 52 days.
@@ -25,8 +26,6 @@ pub(super) const MAX_NS: Nanos = 30 * 86_400 * 1_000_000_000;
 const MAX_BPS: f64 = 1e13;
 const MIN_BPS: f64 = 8.0;
 pub(super) const MAX_PKTS: u64 = 100_000_000;
-/// Connections of a run: one per flow and proxy, one per datagram source.
-const MAX_CONNECTIONS: usize = 8192;
 const MAX_FLOW_BYTES: u64 = 1 << 60;
 
 impl Place<'_> {
@@ -45,26 +44,28 @@ impl Config {
     /// Checks every value.
     ///
     /// # Errors
-    /// Every value that makes no sense, with its key path. The number of connections is checked before anything else; if
-    /// there are too many, that is the only error.
+    /// Every value that makes no sense, with its key path. How many sources of events there are is checked before anything
+    /// else; if there are too many, that is the only error.
     pub fn validate(&self) -> Result<(), ConfigErrors> {
         let found = Found::default();
         let root = found.root();
-        if self.limits_connections(&root.key("flows")) {
+        if self.limits_sources(&root.key("flows")) {
             self.validate_all(&root);
         }
         found.finish()
     }
 
-    fn limits_connections(&self, place: &Place) -> bool {
-        let flows = self.flows.iter().map(|flow| 1 + flow.proxies.len());
-        let count = flows.sum::<usize>() + self.datagrams.len();
-        if count <= MAX_CONNECTIONS {
+    /// Each end of a connection, each proxy and each direction of a link has its time in the calendar.
+    fn limits_sources(&self, place: &Place) -> bool {
+        let flows = self.flows.iter().map(|flow| 2 + flow.proxies.len());
+        let ends = flows.sum::<usize>() + 2 * self.datagrams.len();
+        let count = ends + 2 * self.path.links.len();
+        if count <= MAX_SOURCES {
             return true;
         }
-        place.refuse(ConfigErrorKind::TooManyConnections {
+        place.refuse(ConfigErrorKind::TooManySources {
             count,
-            max: MAX_CONNECTIONS,
+            max: MAX_SOURCES,
         });
         false
     }

@@ -285,6 +285,12 @@ impl Proxy {
     }
 
     fn account(&mut self, now: Nanos) {
+        if self.upstream.was_reset() || self.downstream.reset_at().is_some() {
+            // RFC 9293 §3.10.7.4: a reset flushes all. No window is promised any more.
+            self.occupancy.note(0, now);
+            self.release_memory();
+            return;
+        }
         let (received, stored) = self.stored_bytes();
         self.occupancy.note(stored, now);
         if self.share.is_some() {
@@ -428,7 +434,10 @@ impl Proxy {
     ///
     /// Deviation: the proxy passes requests on as they arrive; the client repeats lost ones end to end.
     fn transmit_upstream(&mut self, now: Nanos, slot: &mut Segment) -> bool {
-        let sends = if let Some((seq, octets)) = self.request.take() {
+        // A connection that was reset carries no request.
+        let request = self.request.take();
+        let request = request.filter(|_| !self.upstream.was_reset());
+        let sends = if let Some((seq, octets)) = request {
             self.upstream.acknowledge(now, slot);
             add_request(slot, seq, octets);
             true

@@ -36,6 +36,7 @@ fn min(group: &[u64; GROUP]) -> u64 {
 impl Calendar {
     /// A calendar of `sources` (at most [`MAX_SOURCES`]), none of which has a time.
     pub fn new(sources: usize) -> Self {
+        debug_assert!(sources <= MAX_SOURCES);
         let mut sizes = Vec::new();
         let mut below = sources.div_ceil(GROUP);
         while below > 1 {

@@ -285,7 +285,8 @@ impl<'a, T: Tap> World<'a, T> {
     }
 
     /// The proxy `number` passes its connection on unsplit: the next end is the receiving end of the connection upstream, and
-    /// all legs between its ends are parts of one connection.
+    /// all legs between its ends are parts of one connection. Those of a flow are next to each other, in the order of its way,
+    /// whatever proxies it has (`add_connection` of the assembly).
     #[cold]
     fn unsplit(&mut self, number: usize) {
         let Some(upstream) = self.legs.iter().position(|leg| leg.sink == number) else {

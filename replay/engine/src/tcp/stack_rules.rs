@@ -53,6 +53,9 @@ pub(in crate::tcp) struct StackRules {
     pub unused_window: UnusedWindow,
     /// SYNs that leave again without a longer timeout.
     pub linear_syn_timeouts: u32,
+    /// Of so many lost SYNs the window takes no notice; after more it begins with one segment. RFC 5681 §3.1: none; Linux
+    /// (`tcp_init_transfer`): one.
+    pub forgiven_syns: u32,
     /// A congestion mark reduces the window over a round trip (Linux).
     pub mark_reduces_gradually: bool,
     /// Deviation: Linux takes cwnd for RecoverFS; RFC 9937 §6.1 the flight.
@@ -99,6 +102,11 @@ impl StackRules {
                 Profile::Linux => UnusedWindow::Decays,
             },
             linear_syn_timeouts: if linux { LINEAR_SYN_TIMEOUTS } else { 0 },
+            forgiven_syns: match params.profile {
+                Profile::Rfc => 0,
+                Profile::Linux => 1,
+                Profile::Ns2 => u32::MAX,
+            },
             mark_reduces_gradually: recovers_as_linux && !models_path,
             recover_fs_is_cwnd: linux,
             exit_ack_increases: linux,

@@ -73,6 +73,12 @@ impl LocalCache {
         self.segments.front()
     }
 
+    /// The oldest segment, if it holds `octet`.
+    pub fn first_with(&self, octet: u64) -> Option<&Cached> {
+        self.first()
+            .filter(|first| (first.segment.seq..first.segment.end()).contains(&octet))
+    }
+
     /// Octet after the last one that is kept.
     pub fn end(&self) -> u64 {
         self.segments.back().map_or(0, |last| last.segment.end())
@@ -92,31 +98,38 @@ impl LocalCache {
     }
 
     /// Keeps a segment that leaves now, unless there is no room or it is kept already. Returns whether it is kept.
+    ///
+    /// A sender may send again what it sent in small segments as a larger one: then the larger one is kept.
     pub fn insert(&mut self, segment: &Segment, by_sender: bool, now: Nanos) -> bool {
         let at = self
             .segments
             .partition_point(|kept| kept.segment.seq < segment.seq);
-        if let Some(kept) = self.segments.get_mut(at)
-            && kept.segment.seq == segment.seq
-        {
-            kept.again = true;
-            kept.sent_at = now;
-            return true;
-        }
-        if !self.has_room(segment.payload_bytes) {
+        let kept = self.segments.get(at).map(|kept| kept.segment);
+        let same = kept.filter(|kept| kept.seq == segment.seq);
+        let known = same.map_or(0, |kept| kept.payload_bytes);
+        if !self.has_room(segment.payload_bytes.saturating_sub(known)) {
             return false;
         }
         if self.segments.is_empty() {
             (self.armed_at, self.progress_at) = (now, now);
         }
-        self.stored_bytes += u64::from(segment.payload_bytes);
         let cached = Cached {
             segment: *segment,
             sent_at: now,
-            again: by_sender,
+            again: by_sender || same.is_some(),
             by_sender,
         };
-        self.segments.insert(at, cached);
+        if same.is_none() {
+            self.segments.insert(at, cached);
+        } else if segment.payload_bytes > known {
+            self.segments[at] = Cached {
+                by_sender: self.segments[at].by_sender,
+                ..cached
+            };
+        } else {
+            (self.segments[at].again, self.segments[at].sent_at) = (true, now);
+        }
+        self.stored_bytes += u64::from(segment.payload_bytes.saturating_sub(known));
         true
     }
 
@@ -187,5 +200,34 @@ impl LocalCache {
     pub fn clear(&mut self) {
         self.segments.clear();
         self.stored_bytes = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tcp::segment::Direction;
+
+    #[test]
+    fn a_larger_segment_takes_the_place_of_the_small_one_that_begins_where_it_does() {
+        let segment = |seq, payload_bytes| Segment {
+            seq,
+            payload_bytes,
+            ..Segment::new(0, Direction::Forward)
+        };
+        let mut cache = LocalCache::new(1500);
+        assert!(cache.insert(&segment(1, 400), false, 0));
+        assert!(cache.insert(&segment(1, 1000), false, 5));
+        // The small one again, and one that is too large.
+        assert!(cache.insert(&segment(1, 400), false, 6));
+        assert!(!cache.insert(&segment(1, 1501), false, 7));
+        assert_eq!(
+            (cache.len(), cache.stored_bytes(), cache.end()),
+            (1, 1000, 1001)
+        );
+        cache.acknowledge(401, 8);
+        assert!(cache.first_with(401).is_some() && cache.first_with(1001).is_none());
+        cache.acknowledge(1001, 9);
+        assert_eq!((cache.len(), cache.stored_bytes()), (0, 0));
     }
 }

@@ -287,6 +287,39 @@ mod tests {
     }
 
     #[test]
+    fn spoofing_keeps_all_that_it_acknowledges_when_small_segments_come_again_as_one() {
+        let mut agent = agent(r#""kind": "spoofing""#);
+        let small = Segment {
+            payload_bytes: 400,
+            ..data()
+        };
+        agent.receive(&small, 10);
+        agent.receive(&data(), 20);
+        let mut slot = data();
+        let mut acknowledged = 0;
+        while !matches!(agent.transmit(30, &mut slot), Sent::Nothing) {
+            if slot.direction == Direction::Reverse {
+                acknowledged = slot.ack;
+            }
+        }
+        let ack = Segment {
+            ack: 401,
+            wnd_bytes: 100_000,
+            flags: flags::ACK,
+            ..Segment::new(1, Direction::Reverse)
+        };
+        agent.receive(&ack, 40);
+        agent.on_deadline(agent.next_deadline());
+        let mut sent_to = 0;
+        while !matches!(agent.transmit(50, &mut slot), Sent::Nothing) {
+            if slot.direction == Direction::Forward {
+                sent_to = slot.end();
+            }
+        }
+        assert_eq!((acknowledged, sent_to), (1001, 1001));
+    }
+
+    #[test]
     fn snoop_gives_up_what_nothing_acknowledges() {
         let mut agent = agent(r#""kind": "snoop""#);
         agent.receive(&data(), 10);

@@ -73,10 +73,7 @@ impl Snoop {
             }
             return agent.push(ack);
         }
-        let lost = self
-            .cache
-            .first()
-            .filter(|first| first.segment.seq == ack.ack);
+        let lost = self.cache.first_with(ack.ack);
         if lost.is_none_or(|first| first.by_sender) {
             // Case 3 of figure 3: not here, or lost before it came here.
             return agent.push(ack);

@@ -161,7 +161,7 @@ impl Spoofing {
                 // RFC 6582 §3.2: a partial ACK reports the next loss.
                 self.retransmit(agent, now);
             }
-        } else if alone && ack.ack == self.una && self.is_next(ack.ack) {
+        } else if alone && ack.ack == self.una && self.cache.first_with(ack.ack).is_some() {
             self.dupacks += 1;
             if self.dupacks == DUP_THRESHOLD && self.una >= self.recovery_point {
                 self.recovery_point = self.cache.end();
@@ -169,12 +169,6 @@ impl Spoofing {
             }
         }
         self.report(agent, ack, passes);
-    }
-
-    fn is_next(&self, octet: u64) -> bool {
-        self.cache
-            .first()
-            .is_some_and(|first| first.segment.seq == octet)
     }
 
     /// Passes on an acknowledgement that the sender must know of, and a window that opens (RFC 9293 §3.8.6.2.2).

@@ -77,6 +77,10 @@ impl Receiver {
         if segment.has(flags::SYN) {
             // RFC 3168 §6.1.1.
             self.ecn = self.params.ecn && segment.has(flags::ECE | flags::CWR);
+            if self.syn_acks_out == 0 {
+                // RFC 7323 §4.3. Linux (`tcp_check_req`): what answers a SYN that comes again echoes the first.
+                self.ts_recent = segment.ts_val;
+            }
             self.owed = Owed::SynAck;
             return true;
         }

@@ -9,8 +9,8 @@
 //! Deviation: TIME-WAIT keeps no time: it answers a FIN that comes again for as long as the run lasts.
 
 use super::Sender;
-use crate::cc::ConnectionEvent;
-use crate::sim::time::{Nanos, timestamp};
+use crate::cc::{Adjustment, ConnectionEvent, LOSS_WINDOW, Window};
+use crate::sim::time::{MILLISECOND, Nanos, timestamp};
 use crate::tcp::segment::{Direction, Purpose, Segment, flags};
 
 /// The state of the connection; with a separate tag, as [`Controller`](crate::cc::Controller) has one.
@@ -120,6 +120,9 @@ impl Sender {
                 self.rto_timer.set(now + self.rtt.rto());
                 self.last_sent_at = now;
                 let mut segment = self.bare(now, flags::SYN | self.marks.offer());
+                if self.timeouts_in_a_row == 0 {
+                    self.syn_ts_val = segment.ts_val;
+                }
                 (segment.seq, segment.ack) = (0, 0);
                 segment.ip_bytes = self.params.syn_header_bytes() as u16;
                 Some(segment)
@@ -194,9 +197,20 @@ impl Sender {
         if self.timeouts_in_a_row == 0 {
             self.rtt.sample(now - self.last_sent_at, 0, 1);
             self.begin_quick_start(now - self.last_sent_at);
+        } else if self.rules.timestamp_measures_rtt {
+            let ticks = u64::from(timestamp(now).wrapping_sub(segment.ts_ecr));
+            self.rtt.sample(ticks.max(1) * MILLISECOND, 0, 1);
         }
-        self.timeouts_in_a_row = 0;
+        let syns_lost = std::mem::take(&mut self.timeouts_in_a_row);
         self.notify_established(now);
+        // The answer to the first one shows that it was late and not lost (Linux, `tcp_try_undo_spurious_syn`).
+        let late = self.params.timestamps && segment.ts_ecr == self.syn_ts_val;
+        if syns_lost > self.rules.forgiven_syns && !late {
+            self.controller.adjust(Adjustment::Validate(Window {
+                cwnd: LOSS_WINDOW,
+                ..self.controller.window()
+            }));
+        }
     }
 
     fn notify_established(&mut self, now: Nanos) {

@@ -159,6 +159,8 @@ pub struct Sender {
     pub(in crate::tcp) last_sent_at: Nanos,
     pub(in crate::tcp) ip_id: u16,
     pub(in crate::tcp) ts_recent: u32,
+    /// Timestamp of the first SYN.
+    pub(in crate::tcp) syn_ts_val: u32,
     pub(in crate::tcp) counters: SenderCounters,
 }
 
@@ -222,6 +224,7 @@ impl Sender {
             last_sent_at: 0,
             ip_id: 0,
             ts_recent: 0,
+            syn_ts_val: 0,
             counters: SenderCounters::default(),
             controller,
             capabilities,

@@ -220,7 +220,7 @@ fn an_error_without_fields_has_a_kind() {
     assert_eq!(error, json!([{"path": ["flows"], "kind": "no_flows"}]));
 }
 
-/// The number of connections is the first thing that is checked, and then the only one.
+/// What the calendar cannot hold is the first thing that is checked, and then the only one.
 #[test]
 fn too_many_flows_are_refused_before_anything_else() {
     let mut config: Config = serde_json::from_value(rich()).expect("well-formed");
@@ -229,12 +229,13 @@ fn too_many_flows_are_refused_before_anything_else() {
     config.flows.remove(0);
     config.flows[0].variant = "unknown".into();
     config.duration_ns = 0;
-    for (flows, refused) in [(8191, false), (8192, false), (8193, true), (100_000, true)] {
+    // Two ends each, two links of two directions.
+    for (flows, refused) in [(2045, false), (2046, false), (2047, true), (100_000, true)] {
         config.flows.resize(flows, config.flows[0].clone());
         let errors = config.validate().expect_err("no such variant").into_vec();
-        let too_many = ConfigErrorKind::TooManyConnections {
-            count: flows,
-            max: 8192,
+        let too_many = ConfigErrorKind::TooManySources {
+            count: 2 * flows + 4,
+            max: 4096,
         };
         assert_eq!(errors[0].kind == too_many, refused, "{flows}");
         assert_eq!(errors.len() == 1, refused, "{flows}");
