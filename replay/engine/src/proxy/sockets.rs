@@ -25,6 +25,8 @@ const SEND_BUFFER_MAX_BYTES: u64 = 4 << 20;
 #[derive(Debug)]
 pub struct Relay {
     buffer: Option<SendBuffer>,
+    /// The socket onward has refused octets, which wait in the pipe.
+    awaits_room: bool,
     /// What the pipe holds of full segments of the connection upstream.
     pipe_bytes: u64,
     /// Size of all buffers at their maximum.
@@ -49,6 +51,7 @@ impl Relay {
         let pipe_bytes = PIPE_SLOTS * u64::from(upstream.smss_bytes).min(SLOT_BYTES);
         Self {
             buffer: send_buffer(onward),
+            awaits_room: false,
             pipe_bytes,
             capacity_bytes: receive.unwrap_or(upstream.receive_buffer_bytes)
                 + pipe_bytes
@@ -61,27 +64,38 @@ impl Relay {
         self.capacity_bytes
     }
 
-    /// Writes to the socket onward what it takes of what has arrived, and reads what then fits into the pipe. It reads
-    /// nothing before that socket is connected. A backlog is read a pipe at a time.
+    /// Reads into the pipe what has arrived, and writes to the socket onward what it takes. It reads nothing before that socket
+    /// is connected. Once the socket has refused some, it waits for room there and reads nothing either (`workers.c`): what
+    /// comes meanwhile stays in the receiving socket.
     pub fn run(&mut self, from: &mut Receiver, to: &mut Sender, now: Nanos) {
-        if to.established_at().is_none() {
+        if to.established_at().is_none() || self.awaits_room && !self.has_room(to, now) {
             return;
         }
+        self.awaits_room = false;
         let arrived = from.rcv_nxt();
-        while to.write_end() < arrived {
-            if let Some(buffer) = &mut self.buffer {
-                let writable = buffer.is_writable(&to.buffered(now), true);
-                to.note_writer(!writable);
-                if !writable {
-                    break;
+        loop {
+            let read = arrived.min(to.write_end() + self.pipe_bytes);
+            from.read_to(read, self.pipe_bytes);
+            while to.write_end() < read {
+                if !self.has_room(to, now) {
+                    self.awaits_room = true;
+                    return;
                 }
+                to.write_to(read.min(to.write_end() + to.piece_room()), false);
             }
-            let end = arrived.min(to.write_end() + to.piece_room());
-            to.write_to(end, false);
+            if read == arrived {
+                return;
+            }
         }
-        from.read_to(
-            arrived.min(to.write_end() + self.pipe_bytes),
-            self.pipe_bytes,
-        );
+    }
+
+    /// Whether the socket onward takes octets now.
+    fn has_room(&mut self, to: &mut Sender, now: Nanos) -> bool {
+        let Some(buffer) = &mut self.buffer else {
+            return true;
+        };
+        let writable = buffer.is_writable(&to.buffered(now), true);
+        to.note_writer(!writable);
+        writable
     }
 }
