@@ -459,3 +459,36 @@ fn the_interval_is_exact_to_the_segment_outside_recovery() {
         "{within} of {compared}"
     );
 }
+
+#[test]
+fn what_was_retransmitted_before_a_timeout_is_no_longer_in_the_network() {
+    let outcome = support::run(
+        "  0.00 a>b S  0 mss 1000 ws 0 sackok
+         100.00 b>a SA 0 ack 1 mss 1000 ws 0 sackok
+         100.01 a>b A  1 ack 1
+         110.00 a>b A 1:1001    ack 1           # lost
+         110.01 a>b A 1001:2001 ack 1           # lost
+         110.02 a>b A 2001:3001 ack 1
+         110.03 a>b A 3001:4001 ack 1
+         110.04 a>b A 4001:5001 ack 1
+         210.02 b>a A 1 ack 1 sack 2001-3001
+         210.03 b>a A 1 ack 1 sack 2001-4001
+         210.04 b>a A 1 ack 1 sack 2001-5001
+         210.05 a>b A 1:1001    ack 1           # lost
+         210.06 a>b A 1001:2001 ack 1           # lost
+         620.00 a>b A 1:1001    ack 1           # timer
+         720.00 b>a A 1 ack 1001 sack 2001-5001
+         720.01 a>b A 1001:2001 ack 1
+         820.01 b>a A 1 ack 5001
+         920.00 a>b A 5001:6001 ack 1
+        1020.00 b>a A 1 ack 6001",
+    );
+    let pipe = |t_ms: i64| {
+        let row = row_at(&outcome.samples, t_ms * 1_000_000).expect("a row");
+        // A mean, rounded down.
+        (row.pipe_bytes.expect("a mean") + 500) / 1000
+    };
+    assert_eq!(pipe(300), 2);
+    assert_eq!(pipe(650), 1, "one segment (RFC 5681 §3.1)");
+    assert_eq!(pipe(760), 1, "the next one");
+}
