@@ -70,7 +70,8 @@ pub struct Sender {
     spurious_rto_point: Option<i64>,
     /// Timestamp of the first retransmission of the recovery (RFC 3522: RetransmitTS).
     retransmit_ts: Option<u32>,
-    order: SendOrder,
+    /// Whether the IPv4 IDs show the order of sending.
+    pub order: SendOrder,
     losses: LossDetector,
     snd_wnd_bytes: Option<i64>,
     last_window: Option<u16>,

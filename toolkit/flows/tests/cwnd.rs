@@ -389,8 +389,9 @@ fn timestamps_show_the_window_at_the_receiver() {
     );
 }
 
-#[test]
-fn in_a_silence_the_window_at_the_receiver_is_unknown() {
+/// A transfer captured at the receiver that is silent for ten round trips in the middle: its segments, the start and the
+/// length of the silence.
+fn with_silence() -> (Vec<Segment>, i64, i64) {
     let link = Link {
         service_ns: 2_000_000,
         ssthresh: 40.0,
@@ -402,11 +403,72 @@ fn in_a_silence_the_window_at_the_receiver_is_unknown() {
     for segment in segments.iter_mut().filter(|segment| segment.t_ns > last_ns) {
         segment.t_ns += silence_ns;
     }
+    (segments, last_ns, silence_ns)
+}
+
+/// Whether the window is known at `t_ns`.
+fn is_known(samples: &[Sample], t_ns: i64) -> bool {
+    row_at(samples, t_ns).expect("a row").cwnd_bytes.is_some()
+}
+
+#[test]
+fn in_a_silence_the_window_at_the_receiver_is_unknown() {
+    let (segments, last_ns, silence_ns) = with_silence();
     let samples = track(&segments).samples;
-    let known = |t_ns: i64| row_at(&samples, t_ns).expect("a row").cwnd_bytes.is_some();
-    assert!(known(last_ns) && known(last_ns + RTT_NS));
-    assert!(!known(last_ns + silence_ns / 2), "a timer has expired");
-    assert!(known(last_ns + silence_ns + RTT_NS));
+    assert!(is_known(&samples, last_ns) && is_known(&samples, last_ns + RTT_NS));
+    let middle_ns = last_ns + silence_ns / 2;
+    assert!(!is_known(&samples, middle_ns), "a timer has expired");
+    assert!(is_known(&samples, last_ns + silence_ns + RTT_NS));
+}
+
+#[test]
+fn a_sender_that_sent_nothing_was_idle_and_not_silent() {
+    let after_missing = |missing: u16| {
+        let (mut segments, last_ns, silence_ns) = with_silence();
+        let mut id = 0_u16;
+        for segment in segments
+            .iter_mut()
+            .filter(|segment| segment.payload_bytes > 0)
+        {
+            let late = segment.t_ns > last_ns;
+            segment.ip_id = Some(id + if late { missing } else { 0 });
+            id += 1;
+        }
+        is_known(&track(&segments).samples, last_ns + silence_ns / 2)
+    };
+    assert!(after_missing(0));
+    assert!(!after_missing(1), "a timer has expired");
+}
+
+#[test]
+fn in_a_silence_at_the_end_the_window_is_unknown() {
+    let (mut segments, last_ns, silence_ns) = with_silence();
+    segments.retain(|segment| segment.t_ns <= last_ns);
+    let ended = |lost: usize| {
+        let mut segments = segments.clone();
+        // One of the last data segments was lost, and the receiver repeats its ACK at the end.
+        let data: Vec<usize> = (0..segments.len())
+            .filter(|&index| segments[index].payload_bytes > 0)
+            .collect();
+        let hole = segments[data[data.len() - 3]].seq;
+        for segment in segments.iter_mut().skip(data[data.len() - 3]) {
+            if lost > 0 && segment.payload_bytes == 0 {
+                segment.ack = hole;
+            }
+        }
+        if lost > 0 {
+            segments.remove(data[data.len() - 3]);
+        }
+        let mut last = *segments.last().expect("segments");
+        last.t_ns += silence_ns;
+        segments.push(last);
+        for (record, segment) in (1..).zip(&mut segments) {
+            segment.record = record;
+        }
+        is_known(&track(&segments).samples, last_ns + silence_ns)
+    };
+    assert!(ended(0), "nothing is in flight");
+    assert!(!ended(1), "a timer has expired");
 }
 
 #[test]
