@@ -78,13 +78,17 @@ pub(super) fn first_arrived(
 /// Such an ACK says that a transmission had arrived before and that its ACK was lost. A receiver answers each
 /// retransmission at once (RFC 5681 §4.2), so that one which arrived in the silence would have needed a path that broke, worked
 /// and lost an ACK again. If the path broke once, what arrived was sent before. Later than a minimum RTT after the last
-/// ACK, a timer triggers what is sent.
+/// ACK, a timer triggers what is sent. If that is true of the original transmission, the application paused, and nothing
+/// was in flight.
 fn last_before_silence(pending: &PendingRange, all: &Transmissions<'_>, path: Path) -> usize {
     let ack = pending.delivered_by;
     let (true, Some(min_rtt_ns)) = (pending.dsack_record == ack.record, path.min_rtt_ns) else {
         return all.last();
     };
     let silent_ns = ack.previous_ns.saturating_add(min_rtt_ns);
+    if all.transmission(0).t_ns > silent_ns {
+        return all.last();
+    }
     (1..=all.last())
         .find(|&number| all.transmission(number).t_ns > silent_ns)
         .map_or(all.last(), |number| number - 1)
