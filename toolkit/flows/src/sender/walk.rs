@@ -90,8 +90,8 @@ impl Sender {
 
 impl Sender {
     /// Whether a gap that is open at the end, at `now_ns`, of a capture at the receiver was lost. Reordering fills it within
-    /// the reordering window: at most a round trip, and a quarter of it, or the arrival of DupThresh segments, if there has
-    /// been none (RFC 8985 §6.2 steps 4 and 5).
+    /// the reordering window: at most a round trip, and a quarter of the minimum, or the arrival of DupThresh segments, if there
+    /// has been none (RFC 8985 §6.2 steps 4 and 5).
     pub(super) fn is_lost_gap(&self, gap: &Range, now_ns: i64) -> bool {
         let above_bytes = self.board.snd_nxt() - gap.end;
         let reordered = self.row.out_of_order_segments > 0;
@@ -99,7 +99,7 @@ impl Sender {
         let window_ns = if reordered {
             self.path_srtt_ns()
         } else {
-            self.path_srtt_ns() / REO_WND_DIVISOR
+            self.path_min_rtt_ns() / REO_WND_DIVISOR
         };
         self.vantage == Vantage::Receiver
             && (now_ns - gap.first.t_ns > window_ns
