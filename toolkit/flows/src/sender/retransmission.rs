@@ -102,6 +102,7 @@ impl Sender {
     ) -> Vec<Retransmission> {
         let (start, now) = (entry.seq_start, entry.transmission.t_ns);
         let previous = self.last_resent.replace((start, entry.seq_end));
+        let in_silence = self.missing.recent();
         let lost = |t_ns: i64| Retransmission {
             transmission: Transmission {
                 t_ns,
@@ -124,8 +125,12 @@ impl Sender {
                 self.passes
                     .push(start, now, entry.transmission.record, None);
             }
-            return self
-                .lost_of_duplicate(entry)
+            let times: Vec<i64> = self.lost_of_duplicate(entry).collect();
+            if let Some((_, walked)) = previous.filter(|_| !self.sack_in_use) {
+                self.begin_account_of_walk(entry, times.len() as u32, in_silence, walked);
+            }
+            let times = times.into_iter();
+            return times
                 .map(|t_ns| Retransmission {
                     reason: Reason::MissingId,
                     ..lost(t_ns)
@@ -139,6 +144,12 @@ impl Sender {
         if self.counts_missing() && self.vantage == Vantage::Receiver && self.sack_in_use {
             let hole = gap.first.record != entry.transmission.record;
             self.expect_lost_flight(entry, count, hole);
+        }
+        if let Some((_, walked)) = previous.filter(|_| !self.sack_in_use) {
+            // What other retransmissions passed was lost before the silence.
+            let passed = matches!(reason, Reason::Passed { .. });
+            let explained = if passed { 0 } else { count };
+            self.begin_account_of_walk(entry, explained, in_silence, walked);
         }
         (1..=i64::from(count))
             .rev()
