@@ -13,8 +13,8 @@ mod walk;
 use crate::cause::CaState;
 use crate::cwnd::CwndEstimator;
 use crate::evidence::{End, Reason};
-use crate::jump::{Arrived, QueuedSegments};
-use crate::loss::{self, FlowDirection, LossDetector, Path};
+use crate::jump::QueuedSegments;
+use crate::loss::{self, Dsack, FlowDirection, LossDetector, Path};
 use crate::missing::MissingPackets;
 use crate::ordering::SendOrder;
 use crate::passes::Passes;
@@ -295,7 +295,14 @@ impl Sender {
         let duplicated = ack.ip_id.is_some_and(|id| id != 0) && ack.ip_id == self.last_ack_id;
         self.last_ack_id = ack.ip_id;
         if let Some((left, right)) = dsack.filter(|_| !duplicated) {
-            self.losses.on_dsack(left, right, ack.record, ack.t_ns);
+            let (record, t_ns, ts_ecr) = (ack.record, ack.t_ns, ack.ts_ecr);
+            self.losses.on_dsack(&Dsack {
+                left,
+                right,
+                record,
+                t_ns,
+                ts_ecr,
+            });
         }
         if !duplicated && dsack.is_none() && ack.seg_ack == before && delivery.is_empty() {
             self.on_empty_ack(ack);

@@ -357,6 +357,22 @@ fn with_one_dsack_the_other_retransmission_was_lost() {
 }
 
 #[test]
+fn the_echo_of_a_dsack_names_the_duplicate() {
+    let outcome = run(&after_handshake(
+        "110.00 a>b A 1:1001    ack 1 ts 110/501 # arrives, its ACK is lost
+         520.00 a>b A 1:1001    ack 1 ts 520/501 # arrives late
+        1330.00 a>b A 1:1001    ack 1 ts 1330/501 # lost
+        1430.00 b>a A 1 ack 1001 ts 1930/520 sack 1-1001",
+    ));
+    outcome.assert_events(
+        "520 retransmission spurious #5 1:1001
+         1330 loss unknown #6 1:1001
+         1330 retransmission spurious #6 1:1001
+         1330 rto rto #6 1:1001",
+    );
+}
+
+#[test]
 fn with_one_dsack_after_a_silence_what_was_sent_before_it_arrived() {
     let original = run(&after_handshake(
         "110.00 a>b A 1:1001    ack 1           # arrives, its ACK is lost with the link

@@ -94,8 +94,9 @@ fn last_before_silence(pending: &PendingRange, all: &Transmissions<'_>, path: Pa
         .map_or(all.last(), |number| number - 1)
 }
 
-/// Whether the spurious transmission `number` was lost nevertheless: the receiver reported one duplicate, and a later
-/// transmission must have caused it.
+/// Whether the spurious transmission `number` was lost nevertheless: the receiver reported one duplicate, and another
+/// transmission caused it. A duplicate that ends at the left edge of the window has its timestamp echoed (RFC 7323 §4.3), so
+/// the echo may name it; else it was the last one that can have arrived.
 pub(super) fn is_unreported(
     pending: &PendingRange,
     all: &Transmissions<'_>,
@@ -105,6 +106,12 @@ pub(super) fn is_unreported(
 ) -> bool {
     if pending.dsacks != 1 || number <= arrived {
         return false;
+    }
+    let duplicate = (arrived + 1..=all.last()).find(|&spurious| {
+        pending.dsack_ecr.is_some() && all.transmission(spurious).ts_val == pending.dsack_ecr
+    });
+    if let Some(duplicate) = duplicate {
+        return number != duplicate;
     }
     let latest_ns = pending.dsack_ns - path.min_rtt_ns.unwrap_or(0) / EARLY_DIVISOR;
     (number + 1..=all.last()).any(|later| all.transmission(later).t_ns <= latest_ns)
