@@ -14,6 +14,12 @@ const RTT_NS: i64 = 100_000_000;
 const WSCALE: u8 = 4;
 const RESPONSE_NS: i64 = 20_000;
 
+const HANDSHAKE: &str = "
+      0.00 a>b S  0 mss 1000 ws 0 sackok
+    100.00 b>a SA 0 ack 1 mss 1000 ws 0 sackok
+    100.01 a>b A  1 ack 1
+";
+
 /// What limits the sender.
 #[derive(Clone, Copy)]
 enum Pace {
@@ -473,10 +479,8 @@ fn in_a_silence_at_the_end_the_window_is_unknown() {
 
 #[test]
 fn the_mean_pipe_counts_lost_and_retransmitted_octets() {
-    let outcome = support::run(
-        "  0.00 a>b S  0 mss 1000 ws 0 sackok
-         100.00 b>a SA 0 ack 1 mss 1000 ws 0 sackok
-         100.01 a>b A  1 ack 1
+    let outcome = support::run(&format!(
+        "{HANDSHAKE}
          110.00 a>b A 1:1001    ack 1           # lost
          110.01 a>b A 1001:2001 ack 1
          110.02 a>b A 2001:3001 ack 1
@@ -487,8 +491,8 @@ fn the_mean_pipe_counts_lost_and_retransmitted_octets() {
          210.04 a>b A 1:1001    ack 1
          310.04 b>a A 1 ack 4001
          410.00 a>b A 4001:5001 ack 1
-         510.00 b>a A 1 ack 5001",
-    );
+         510.00 b>a A 1 ack 5001"
+    ));
     let pipe =
         |t_ms: i64| row_at(&outcome.samples, t_ms * 1_000_000).and_then(|row| row.pipe_bytes);
     assert_eq!(pipe(150), Some(4000));
@@ -524,10 +528,8 @@ fn the_interval_is_exact_to_the_segment_outside_recovery() {
 
 #[test]
 fn what_was_retransmitted_before_a_timeout_is_no_longer_in_the_network() {
-    let outcome = support::run(
-        "  0.00 a>b S  0 mss 1000 ws 0 sackok
-         100.00 b>a SA 0 ack 1 mss 1000 ws 0 sackok
-         100.01 a>b A  1 ack 1
+    let outcome = support::run(&format!(
+        "{HANDSHAKE}
          110.00 a>b A 1:1001    ack 1           # lost
          110.01 a>b A 1001:2001 ack 1           # lost
          110.02 a>b A 2001:3001 ack 1
@@ -543,8 +545,8 @@ fn what_was_retransmitted_before_a_timeout_is_no_longer_in_the_network() {
          720.01 a>b A 1001:2001 ack 1
          820.01 b>a A 1 ack 5001
          920.00 a>b A 5001:6001 ack 1
-        1020.00 b>a A 1 ack 6001",
-    );
+        1020.00 b>a A 1 ack 6001"
+    ));
     let pipe = |t_ms: i64| {
         let row = row_at(&outcome.samples, t_ms * 1_000_000).expect("a row");
         // A mean, rounded down.
