@@ -431,14 +431,12 @@ fn in_a_silence_the_window_at_the_receiver_is_unknown() {
 fn a_sender_that_sent_nothing_was_idle_and_not_silent() {
     let after_missing = |missing: u16| {
         let (mut segments, last_ns, silence_ns) = with_silence();
-        let mut id = 0_u16;
-        for segment in segments
+        let data = segments
             .iter_mut()
-            .filter(|segment| segment.payload_bytes > 0)
-        {
+            .filter(|segment| segment.payload_bytes > 0);
+        for (id, segment) in (0_u16..).zip(data) {
             let late = segment.t_ns > last_ns;
             segment.ip_id = Some(id + if late { missing } else { 0 });
-            id += 1;
         }
         is_known(&track(&segments).samples, last_ns + silence_ns / 2)
     };
