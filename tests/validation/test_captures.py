@@ -17,11 +17,11 @@ from validation.__main__ import main
 from validation.calibration import calibrate, deviations
 from validation.captures.claims import CauseClaim, LossClaim, WindowClaim, claims_of, when_sent
 from validation.captures.identifiable import is_identifiable, limited_ns, reductions
-from validation.captures.lines import whatif_lines
+from validation.captures.lines import whatif_lines, window_lines
 from validation.captures.links import stretches_of
 from validation.captures.reliability import reliability
-from validation.captures.report import disturbed, judge_captures
-from validation.captures.scores import Counts, score_causes, score_losses, score_windows
+from validation.captures.report import FlowScore, disturbed, judge_captures
+from validation.captures.scores import CauseScore, Counts, WindowScore, score_causes, score_losses, score_windows
 from validation.captures.spread import REPEATS, spreads_of
 from validation.captures.truth import FlowTruth, RunTruth, Steps, Tile, Transmission, read_truth
 from validation.captures.whatif import Asked, Pair, group_of, summarise
@@ -253,3 +253,20 @@ def test_the_share_of_right_names_counts_captures_that_can_show_one() -> None:
     assert found["variant named rightly, where the network limits"] == (1.0, 1)
     assert found["variant named rightly, all captures"] == (1 / 3, 3)
     assert found["variant named wrongly"] == (1 / 3, 3)
+
+
+def test_the_coverage_at_the_receiver_counts_flows_without_timestamps_and_says_so() -> None:
+    def judged(side: str, estimates: int, *, timestamps: bool) -> FlowScore:
+        windows = WindowScore(errors=[0.0] * estimates, counted=100)
+        return FlowScore("run", side, "reno", True, 0, Counts(), CauseScore(), windows, None, timestamps=timestamps)
+
+    flows = [
+        judged("sender", 100, timestamps=True),
+        judged("receiver", 96, timestamps=True),
+        judged("receiver", 0, timestamps=False),
+    ]
+    lines = {(line.subject, line.metric): line for line in window_lines(flows)}
+    all_flows = lines["cwnd, receiver", "round trips with an estimate"]
+    shown = lines["cwnd, receiver", "round trips with an estimate, flows with timestamps"]
+    assert (all_flows.value, all_flows.of, all_flows.verdict) == (0.48, 200, "fail")
+    assert (shown.value, shown.of, shown.verdict) == (0.96, 100, "pass")

@@ -106,14 +106,18 @@ def cause_lines(flows: Sequence[FlowScore]) -> Iterator[Line]:
 
 
 def window_lines(flows: Sequence[FlowScore]) -> Iterator[Line]:
-    """cwnd per round trip for reno and cubic, in-flight for bbr."""
+    """cwnd per round trip for reno and cubic, in-flight for bbr. At the receiver, only timestamps show cwnd."""
     for side, (median, far, cover, held, width) in {
         "sender": (0.01, None, 0.95, 0.93, 0.10),
-        "receiver": (0.03, 0.20, None, 0.90, 0.25),
+        "receiver": (0.03, 0.20, 0.95, 0.90, 0.25),
     }.items():
         own = [flow for flow in flows if flow.side == side and flow.congestion_control in WINDOWED]
         pooled = sum((flow.windows for flow in own), WindowScore())
         yield from _window_lines(f"cwnd, {side}", pooled, (median, far, cover, held, width), side == "sender")
+    shown = sum((flow.windows for flow in own if flow.timestamps), WindowScore())
+    yield _at_least(
+        "cwnd, receiver", "round trips with an estimate, flows with timestamps", shown.coverage, cover, shown.counted
+    )
     others = [flow for flow in flows if flow.side == "sender" and flow.congestion_control not in WINDOWED]
     bbr = sum((flow.windows for flow in others), WindowScore())
     yield _at_most("in-flight of bbr", "median error", bbr.quantile(0.5), 0.02, len(bbr.errors))

@@ -25,6 +25,7 @@ this page.
 * **Causes**: the mechanism of each retransmission, by the kernel's state at the next poll; a retransmission is
   spurious if an earlier copy had been delivered.
 * **cwnd** per round trip, where the network limits the sender; data in flight for bbr, which seldom fills its cwnd.
+  At the receiver, timestamps show it; without them, all its round trips lack an estimate.
 * **Channel**: the cause of each loss, and the delay and the rate of each stretch of 200 data packets or more.
 * **Engine**: the same link, losses and application replayed with the variant that was recorded. Linux's own spread is
   the range of goodput over five further recordings of a run, with other random losses; only runs that miss the bound

@@ -41,6 +41,7 @@ class FlowScore:
     windows: WindowScore
     link: LinkScore | None
     notes: tuple[str, ...] = ()
+    timestamps: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,4 +111,5 @@ def _judge_flow(run: RunTruth, flow: FlowTruth, claims: FlowClaims, seen: tuple[
         windows=score_windows(flow, claims.windows if at_sender else when_sent(flow, claims.windows)),
         link=link,
         notes=tuple(notes),
+        timestamps=run.params.get("timestamps", 1) != 0,
     )

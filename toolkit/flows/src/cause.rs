@@ -7,7 +7,7 @@ use crate::rows::{EventCause, Mechanism};
 /// Maximum time from an ACK to a transmission that it triggers, at a capture point at the sender.
 const ACK_CLOCK_NS: i64 = 250_000;
 
-/// The reordering window as a fraction of SRTT (RFC 8985 §6.2 uses a quarter of the minimum RTT).
+/// The reordering window as a fraction of the minimum RTT (RFC 8985 §6.2).
 pub const REO_WND_DIVISOR: i64 = 4;
 
 /// DupThresh (RFC 5681 §3.2).
@@ -173,6 +173,8 @@ impl RetransmissionContext {
         match self.since_loss_evidence_ns {
             Some(_) if ack_clocked => false,
             // Fast retransmit follows the evidence at once or after the reordering window (RFC 8985 §6.2).
+            // Deviation: the window is a quarter of SRTT, not of the minimum RTT. Pacing delays a retransmission by more on
+            // a path with a queue, and no timer expires so soon.
             Some(since_ns) if since_ns <= self.srtt_ns / REO_WND_DIVISOR => false,
             // Without SACK there is no timer for reordering: after a silence, only a timeout can be the trigger.
             Some(_) if !self.sack && self.since_send_ns >= self.silence_ns() => {

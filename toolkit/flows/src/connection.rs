@@ -546,7 +546,7 @@ impl Connection {
         let known_events = events.len();
         self.senders[data_direction as usize].sample_cwnd(self.flow_id, CwndEstimator::take_due);
         if let Some(remote) = &mut self.remotes[data_direction as usize] {
-            remote.finish(self.flow_id);
+            remote.finish(self.end_ns, self.flow_id);
         }
         if let Some(cwnd) = self.cwnd(data_direction) {
             cwnd.finish();

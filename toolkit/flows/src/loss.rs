@@ -66,6 +66,23 @@ struct PendingRange {
     dsacks: u16,
     dsack_record: u64,
     dsack_ns: i64,
+    /// Timestamp that the ACK with the last DSACK echoes.
+    dsack_ecr: Option<u32>,
+}
+
+/// A DSACK block (RFC 2883), from `left` to before `right`.
+#[derive(Clone, Copy, Debug)]
+pub struct Dsack {
+    /// First octet.
+    pub left: i64,
+    /// One past the last octet.
+    pub right: i64,
+    /// Record of the ACK.
+    pub record: u64,
+    /// Time of the ACK.
+    pub t_ns: i64,
+    /// Timestamp that the ACK echoes.
+    pub ts_ecr: Option<u32>,
 }
 
 impl PendingRange {
@@ -78,10 +95,11 @@ impl PendingRange {
         self.ts_ecr.is_some() && self.ts_ecr == ts_val && earlier != Some(ts_val)
     }
 
-    fn on_dsack(&mut self, record: u64, t_ns: i64) {
+    fn on_dsack(&mut self, dsack: &Dsack) {
         self.dsacks = self.dsacks.saturating_add(1);
-        self.dsack_record = record;
-        self.dsack_ns = t_ns;
+        self.dsack_record = dsack.record;
+        self.dsack_ns = dsack.t_ns;
+        self.dsack_ecr = dsack.ts_ecr;
     }
 }
 
@@ -148,18 +166,20 @@ impl LossDetector {
             dsacks: 0,
             dsack_record: 0,
             dsack_ns: 0,
+            dsack_ecr: None,
         });
     }
 
     /// Processes a DSACK block.
-    pub fn on_dsack(&mut self, left: i64, right: i64, record: u64, t_ns: i64) {
+    pub fn on_dsack(&mut self, dsack: &Dsack) {
+        let (left, right) = (dsack.left, dsack.right);
         self.reports_duplicates = true;
         let mut at = left;
         while let Some(&number) = self.by_start.get(&at).filter(|_| at < right) {
             let Some(pending) = self.pending.get_mut((number - self.first) as usize) else {
                 return;
             };
-            pending.on_dsack(record, t_ns);
+            pending.on_dsack(dsack);
             at = pending.range.end.max(at + 1);
         }
         if at == left {
@@ -170,7 +190,7 @@ impl LossDetector {
                 .rev()
                 .take(MAX_SEARCHED)
                 .filter(overlaps)
-                .for_each(|entry| entry.on_dsack(record, t_ns));
+                .for_each(|entry| entry.on_dsack(dsack));
         }
     }
 

@@ -15,8 +15,8 @@ use crate::sender::{ReceivedAck, Sender, Sent};
 /// Maximum number of ACKs that wait for their echo.
 const MAX_ACKS: usize = 1 << 14;
 
-/// After this many round trips without a segment, a timer of the sender has expired (RFC 8985 §7.2: a probe is sent after
-/// two), so that its state has changed, and nothing shows how.
+/// After this many round trips without a segment, a timer of a sender with data in flight has expired (RFC 8985 §7.2: a probe
+/// is sent after two), so that its state has changed, and nothing shows how.
 const SILENT_ROUND_TRIPS: i64 = 2;
 
 /// Maximum number of segments assumed lost between two captured ones.
@@ -32,8 +32,9 @@ pub struct RemoteSender {
     first: u64,
     /// The SACK blocks of those that have some, each with the number of its ACK.
     sacks: VecDeque<(u64, Edges)>,
-    /// Time of the last segment.
+    /// Time of the last segment, and its IPv4 ID.
     last_ns: Option<i64>,
+    last_id: Option<u16>,
     /// Transmissions so far, those lost before the capture point included.
     transmissions: u64,
 }
@@ -101,6 +102,7 @@ impl RemoteSender {
             first: 0,
             sacks: VecDeque::new(),
             last_ns: None,
+            last_id: None,
             transmissions: 0,
         }
     }
@@ -140,7 +142,11 @@ impl RemoteSender {
     /// Processes a segment that echoes `ts_ecr`.
     pub fn on_data(&mut self, ts_ecr: u32, sent: &Sent, fin: bool, flow: FlowDirection) {
         let now = sent.transmission.t_ns;
-        self.end_silence(now, flow);
+        let idle = self.sent_nothing(sent.transmission.ip_id);
+        let last_ns = self.last_ns.replace(now);
+        if let Some(last_ns) = last_ns.filter(|_| !idle) {
+            self.end_silence(last_ns, now, flow.flow_id);
+        }
         let mut ignored = Vec::new();
         let has_arrived = |ack: &Waiting| ack.ts_val.wrapping_sub(ts_ecr) as i32 <= 0;
         while self.acks.front().is_some_and(has_arrived)
@@ -154,22 +160,24 @@ impl RemoteSender {
         self.send(sent, fin, flow);
     }
 
-    /// A segment is captured at `now_ns`. If it ends a silence, the window was not known in it.
-    fn end_silence(&mut self, now_ns: i64, flow: FlowDirection) {
-        let last_ns = self.last_ns.replace(now_ns);
-        let round_trips_ns = self
-            .sender
-            .rtt
-            .srtt_ns()
-            .map(|srtt_ns| SILENT_ROUND_TRIPS * srtt_ns);
-        let (Some(last_ns), Some(shown_ns)) = (last_ns, round_trips_ns) else {
+    /// Whether the sender sent nothing between the last segment and one with `ip_id`, as it increments the IDs (RFC 6864 §3).
+    /// Then no timer has expired: the application paused, or the ACKs did.
+    fn sent_nothing(&mut self, ip_id: Option<u16>) -> bool {
+        let last_id = std::mem::replace(&mut self.last_id, ip_id);
+        let next_id = last_id.map(|last| last.wrapping_add(1));
+        self.sender.order.ids_increment() && next_id.is_some() && next_id == ip_id
+    }
+
+    /// Nothing shows what the sender did from `last_ns` to `now_ns`. Once a timer may have expired, the window is not known.
+    fn end_silence(&mut self, last_ns: i64, now_ns: i64, flow_id: u32) {
+        let Some(srtt_ns) = self.sender.rtt.srtt_ns() else {
             return;
         };
-        if now_ns - last_ns > shown_ns {
+        let expired_ns = last_ns.saturating_add(srtt_ns.saturating_mul(SILENT_ROUND_TRIPS));
+        if now_ns > expired_ns {
+            self.sender.sample_cwnd(flow_id, CwndEstimator::take_due);
             self.sender
-                .sample_cwnd(flow.flow_id, CwndEstimator::take_due);
-            self.sender
-                .sample_cwnd(flow.flow_id, |cwnd| cwnd.end_sight(last_ns + shown_ns));
+                .sample_cwnd(flow_id, |cwnd| cwnd.end_sight(expired_ns));
         }
     }
 
@@ -220,15 +228,46 @@ impl RemoteSender {
         self.sender.release_memory();
     }
 
-    /// Ends the connection: adds the last row of the estimator.
-    pub fn finish(&mut self, flow_id: u32) {
+    /// Ends the connection at `end_ns`: adds the last rows of the estimator.
+    pub fn finish(&mut self, end_ns: i64, flow_id: u32) {
         self.sender.sample_cwnd(flow_id, CwndEstimator::take_due);
+        let board = &self.sender.board;
+        let acknowledged = self.acks.back().map_or(board.snd_una(), |ack| ack.seg_ack);
+        if let Some(last_ns) = self.last_ns.filter(|_| acknowledged < board.snd_nxt()) {
+            self.end_silence(last_ns, end_ns, flow_id);
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rows::Direction;
+
+    #[test]
+    fn a_round_trip_of_centuries_does_not_overflow() {
+        let mut remote = RemoteSender::new(Phase::SlowStart, 1000, Some(i64::MAX / 2 + 1));
+        let flow = FlowDirection {
+            flow_id: 1,
+            direction: Direction::A2b,
+        };
+        for t_ns in [i64::MAX / 4, i64::MAX / 2] {
+            let start = t_ns % 7;
+            let sent = Sent {
+                start,
+                end: start + 1000,
+                payload_bytes: 1000,
+                segments_n: 1,
+                transmission: Transmission {
+                    t_ns,
+                    ..Transmission::default()
+                },
+            };
+            remote.on_data(0, &sent, false, flow);
+        }
+        remote.finish(i64::MAX, 1);
+        assert_eq!(remote.last_ns, Some(i64::MAX / 2));
+    }
 
     fn ack(record: u64, sack: &Edges) -> ReceivedAck<'_> {
         ReceivedAck {

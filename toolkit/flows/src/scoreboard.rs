@@ -126,6 +126,13 @@ impl Delivery {
     }
 }
 
+/// Whether a retransmission of `range` was sent after `lost_until_ns`.
+fn retransmission_out(log: &Retransmissions, range: &Range, lost_until_ns: i64) -> bool {
+    range
+        .retransmissions
+        .is_some_and(|list| log.newest(list).transmission.t_ns > lost_until_ns)
+}
+
 fn last_transmission(log: &Retransmissions, range: &Range) -> Transmission {
     range
         .retransmissions
@@ -139,6 +146,8 @@ pub struct Scoreboard {
     sacked: Intervals,
     log: Retransmissions,
     retrans_out_bytes: i64,
+    /// Retransmissions up to this time were lost when the timer expired.
+    lost_until_ns: i64,
     /// Time of the first retransmission after the last new data.
     after_new_ns: Option<i64>,
     snd_una: i64,
@@ -157,6 +166,7 @@ impl Default for Scoreboard {
             sacked: Intervals::default(),
             log: Retransmissions::default(),
             retrans_out_bytes: 0,
+            lost_until_ns: i64::MIN,
             after_new_ns: None,
             snd_una: 0,
             snd_nxt: 0,
@@ -203,7 +213,7 @@ impl Scoreboard {
         (self.snd_nxt - self.snd_una - self.sacked.octets()).max(0)
     }
 
-    /// Octets that were retransmitted and are neither acknowledged nor SACKed (Linux: `retrans_out`).
+    /// Octets that were retransmitted and are neither acknowledged, SACKed nor lost (Linux: `retrans_out`).
     pub fn retrans_out_bytes(&self) -> i64 {
         self.retrans_out_bytes
     }
@@ -211,6 +221,20 @@ impl Scoreboard {
     /// SACKed octets above SND.UNA.
     pub fn sacked(&self) -> &Intervals {
         &self.sacked
+    }
+
+    /// Counts retransmissions sent up to `until_ns` as lost: the timer has expired (RFC 8985 §6.3).
+    pub fn lose_retransmissions(&mut self, until_ns: i64) {
+        self.lost_until_ns = until_ns;
+        let out = |range: &&Range| {
+            range.state == State::Outstanding && retransmission_out(&self.log, range, until_ns)
+        };
+        let octets = self
+            .ranges
+            .iter()
+            .filter(out)
+            .map(|range| range.end - range.start);
+        self.retrans_out_bytes = octets.sum();
     }
 
     /// The lists of retransmissions of all ranges.
@@ -362,7 +386,9 @@ impl Scoreboard {
             return None;
         }
         let range = self.ranges.pop_front()?;
-        if range.retransmissions.is_some() && range.state == State::Outstanding {
+        if range.state == State::Outstanding
+            && retransmission_out(&self.log, &range, self.lost_until_ns)
+        {
             self.retrans_out_bytes -= range.end - range.start;
         }
         if !self.acknowledged {
@@ -417,6 +443,7 @@ impl Scoreboard {
                 continue;
             }
             range.first_not_captured |= gap;
+            let out = retransmission_out(&self.log, range, self.lost_until_ns);
             for &earlier in lost {
                 let earlier = Retransmission { primary, ..earlier };
                 let list = self.log.push(earlier, range.retransmissions);
@@ -424,7 +451,7 @@ impl Scoreboard {
             }
             let older = range.retransmissions;
             if let Some(list) = self.log.push(Retransmission { primary, ..entry }, older) {
-                if older.is_none() && range.state == State::Outstanding {
+                if !out && range.state == State::Outstanding {
                     self.retrans_out_bytes += range.end - range.start;
                 }
                 range.retransmissions = Some(list);
@@ -485,7 +512,9 @@ impl Scoreboard {
             if front.state == State::Gap {
                 self.unseen.add(front.start, front.end.min(ack));
             }
-            if front.state == State::Outstanding && front.retransmissions.is_some() {
+            if front.state == State::Outstanding
+                && retransmission_out(&self.log, front, self.lost_until_ns)
+            {
                 self.retrans_out_bytes -= front.end.min(ack) - front.start;
             }
             if front.end > ack {
@@ -545,7 +574,7 @@ impl Scoreboard {
                 if range.state != State::Delivered
                     && self.sacked.covers(range.start.max(self.snd_una), range.end)
                 {
-                    if range.retransmissions.is_some() {
+                    if retransmission_out(log, range, self.lost_until_ns) {
                         self.retrans_out_bytes -= range.end - range.start;
                     }
                     delivery.sample(range);

@@ -1,10 +1,11 @@
 //! The state of one direction of a connection as a data sender: scoreboard, RTT, recovery state and counters.
 //!
-//! [`ack`] is the ACK that it receives, [`retransmission`] processes retransmissions, [`missing`], [`silence`] and [`walk`] those
+//! [`ack`] is the ACK that it receives, [`delivery`] what that delivers, [`retransmission`] processes retransmissions, [`missing`], [`silence`] and [`walk`] those
 //! lost before the capture point, and [`cwnd`] feeds the estimator of the congestion window.
 
 mod ack;
 mod cwnd;
+mod delivery;
 mod missing;
 mod retransmission;
 mod silence;
@@ -13,14 +14,14 @@ mod walk;
 use crate::cause::CaState;
 use crate::cwnd::CwndEstimator;
 use crate::evidence::{End, Reason};
-use crate::jump::{Arrived, QueuedSegments};
-use crate::loss::{self, FlowDirection, LossDetector, Path};
+use crate::jump::QueuedSegments;
+use crate::loss::{self, Dsack, FlowDirection, LossDetector, Path};
 use crate::missing::MissingPackets;
 use crate::ordering::SendOrder;
 use crate::passes::Passes;
 use crate::rows::{DirectionRow, Event, Vantage};
 use crate::rtt::RttEstimator;
-use crate::scoreboard::{Arrival, Delivery, Scoreboard, Transmission};
+use crate::scoreboard::{Delivery, Scoreboard, Transmission};
 use crate::upstream_rtt::UpstreamRtt;
 
 pub use ack::{AckNote, ReceivedAck};
@@ -70,7 +71,8 @@ pub struct Sender {
     spurious_rto_point: Option<i64>,
     /// Timestamp of the first retransmission of the recovery (RFC 3522: RetransmitTS).
     retransmit_ts: Option<u32>,
-    order: SendOrder,
+    /// Whether the IPv4 IDs show the order of sending.
+    pub order: SendOrder,
     losses: LossDetector,
     snd_wnd_bytes: Option<i64>,
     last_window: Option<u16>,
@@ -127,6 +129,13 @@ impl Sender {
     /// SRTT of the whole path.
     fn path_srtt_ns(&self) -> i64 {
         self.rtt.srtt_ns().unwrap_or(0) + self.upstream_rtt_ns()
+    }
+
+    /// Minimum RTT of the whole path.
+    fn path_min_rtt_ns(&self) -> i64 {
+        let measured = self.upstream.rtt.min_ns();
+        let upstream_ns = measured.unwrap_or_else(|| self.upstream_rtt_ns());
+        self.rtt.min_ns().unwrap_or(0) + upstream_ns
     }
 
     /// Processes a segment that occupies sequence space. Returns whether it is a retransmission.
@@ -293,7 +302,14 @@ impl Sender {
         let duplicated = ack.ip_id.is_some_and(|id| id != 0) && ack.ip_id == self.last_ack_id;
         self.last_ack_id = ack.ip_id;
         if let Some((left, right)) = dsack.filter(|_| !duplicated) {
-            self.losses.on_dsack(left, right, ack.record, ack.t_ns);
+            let (record, t_ns, ts_ecr) = (ack.record, ack.t_ns, ack.ts_ecr);
+            self.losses.on_dsack(&Dsack {
+                left,
+                right,
+                record,
+                t_ns,
+                ts_ecr,
+            });
         }
         if !duplicated && dsack.is_none() && ack.seg_ack == before && delivery.is_empty() {
             self.on_empty_ack(ack);
@@ -345,116 +361,6 @@ impl Sender {
         if let Some(cwnd) = &mut self.cwnd {
             cwnd.release_memory();
         }
-    }
-
-    /// Updates the scoreboard with the ACK and its SACK blocks, except a DSACK block.
-    fn update_scoreboard(&mut self, ack: &ReceivedAck<'_>, dsack: bool) -> Delivery {
-        let before = self.board.snd_una();
-        let delivered_by = self.delivering_ack(ack);
-        let wait_ns = self
-            .rtt
-            .rto_ns()
-            .saturating_add(self.upstream_rtt_ns())
-            .saturating_mul(2);
-        let min_age_ns = self.rtt.min_ns().unwrap_or(0) / 10 * 9;
-        let retransmit_ts = self.retransmit_ts;
-        let (delivered, reordering_ns) = (self.newest_delivered, self.path_srtt_ns());
-        let (losses, newest) = (&mut self.losses, &mut self.newest_delivered);
-        let mut repeated = (self.vantage == Vantage::Receiver).then_some(&mut self.repeated);
-        let recent_ns = ack.t_ns - min_age_ns;
-        let segments_n = (ack.seg_ack - before) / self.board.smss_bytes().max(1);
-        let mut jump =
-            (!ack.sack_in_use).then(|| self.queued.jump(ack.ts_ecr, recent_ns, segments_n));
-        let (mut echoed_ns, mut undo, mut f_rto) = (None, false, false);
-        let mut repaired_ns = None;
-        let f_rto_point = match self.ca_state {
-            CaState::Loss {
-                recovery_point,
-                f_rto_acks: 1..,
-            } if ack.sack_in_use => recovery_point,
-            _ => i64::MIN,
-        };
-        let mut deliver = |arrival: Arrival<'_>, ts_ecr: Option<u32>, arrived: &Arrived| {
-            let range = arrival.range;
-            let last = match arrived {
-                Arrived::InOrder | Arrived::Repaired(_) => arrival.last,
-                Arrived::Before(_) | Arrived::Unclear => range.first,
-            };
-            let retransmitted = range.retransmissions.is_some();
-            let ts_ecr = ts_ecr.filter(|_| retransmitted);
-            let echo_precedes = |ts_val: Option<u32>| {
-                ts_ecr
-                    .zip(ts_val)
-                    .is_some_and(|(ecr, val)| is_older(ecr, val))
-            };
-            // RFC 8985 §6.2 step 2: a retransmission did not arrive if it is younger than the minimum RTT or than the
-            // timestamp echoed.
-            let echoed = ts_ecr.is_some() && ts_ecr == last.ts_val && ts_ecr != range.first.ts_val;
-            let repaired = matches!(arrived, Arrived::Repaired(_));
-            let too_young =
-                retransmitted && !echoed && !repaired && ack.t_ns - last.t_ns < min_age_ns;
-            if !too_young
-                && !echo_precedes(last.ts_val)
-                && range.captured()
-                && last.record > newest.record
-            {
-                *newest = last;
-            }
-            if echoed {
-                echoed_ns = Some(last.t_ns);
-            }
-            if *arrived == Arrived::Repaired(arrival.retransmissions_n) {
-                repaired_ns = Some(last.t_ns);
-            }
-            // RFC 5682 §3.1 step 3.b: data sent before the timeout and never retransmitted arrived.
-            f_rto |= !retransmitted && range.captured() && range.end <= f_rto_point;
-            // RFC 4015 §3.2: the segment that arrived was sent before its first retransmission and before the recovery.
-            undo |= echo_precedes(retransmit_ts)
-                && echo_precedes(arrival.first_retransmission.and_then(|first| first.ts_val));
-            losses.on_delivered(range, delivered_by, ts_ecr, arrived, wait_ns);
-        };
-        let mut delivery = self.board.acknowledge(ack.seg_ack, |arrival| {
-            // RFC 7323 §4.3: the ACK echoes the segment that advanced the left edge, so only the first range counts.
-            let first = arrival.range.start <= before && arrival.range.captured();
-            let mut arrived = jump
-                .as_mut()
-                .map_or(Arrived::InOrder, |jump| jump.range(&arrival));
-            // The ACK before named the first range as missing, although a segment sent later had arrived.
-            let lost = if first && arrival.retransmissions_n > 0 {
-                arrival.sent_before(&delivered, reordering_ns)
-            } else {
-                0
-            };
-            if let Some(repeated) = repeated.as_mut().filter(|_| arrival.retransmissions_n > 0) {
-                repeated.set(arrival.range.start, arrival.retransmissions_n + 1);
-            }
-            if lost > 0 {
-                arrived.set_lost(lost);
-            }
-            deliver(arrival, ack.ts_ecr.filter(|_| first), &arrived);
-        });
-        drop(jump);
-        for (left, right) in ack.sack.blocks().skip(usize::from(dsack)) {
-            self.board.sack(left, right, &mut delivery, |arrival| {
-                deliver(arrival, None, &Arrived::InOrder);
-            });
-        }
-        // Fast recovery continues while other retransmissions are outstanding.
-        let after_timeout = matches!(self.ca_state, CaState::Loss { .. });
-        delivery.undo = (undo && (after_timeout || self.board.retrans_out_bytes() == 0)) || f_rto;
-        if let CaState::Loss { f_rto_acks, .. } = &mut self.ca_state
-            && delivery.acked_bytes + delivery.sacked_bytes > 0
-        {
-            *f_rto_acks = f_rto_acks.saturating_sub(1);
-        }
-        if let (None, Some(sent_ns)) = (delivery.sample_sent_ns, echoed_ns) {
-            // RFC 7323 §4: the echo names the transmission, so it may be a retransmission.
-            self.rtt.sample(ack.t_ns - sent_ns);
-        }
-        if let Some(sent_ns) = repaired_ns {
-            self.rtt.shorten(ack.t_ns - sent_ns);
-        }
-        delivery
     }
 
     /// Processes the acknowledgement of new data.

@@ -14,6 +14,12 @@ const RTT_NS: i64 = 100_000_000;
 const WSCALE: u8 = 4;
 const RESPONSE_NS: i64 = 20_000;
 
+const HANDSHAKE: &str = "
+      0.00 a>b S  0 mss 1000 ws 0 sackok
+    100.00 b>a SA 0 ack 1 mss 1000 ws 0 sackok
+    100.01 a>b A  1 ack 1
+";
+
 /// What limits the sender.
 #[derive(Clone, Copy)]
 enum Pace {
@@ -389,8 +395,9 @@ fn timestamps_show_the_window_at_the_receiver() {
     );
 }
 
-#[test]
-fn in_a_silence_the_window_at_the_receiver_is_unknown() {
+/// A transfer captured at the receiver that is silent for ten round trips in the middle: its segments, the start and the
+/// length of the silence.
+fn with_silence() -> (Vec<Segment>, i64, i64) {
     let link = Link {
         service_ns: 2_000_000,
         ssthresh: 40.0,
@@ -402,19 +409,76 @@ fn in_a_silence_the_window_at_the_receiver_is_unknown() {
     for segment in segments.iter_mut().filter(|segment| segment.t_ns > last_ns) {
         segment.t_ns += silence_ns;
     }
+    (segments, last_ns, silence_ns)
+}
+
+/// Whether the window is known at `t_ns`.
+fn is_known(samples: &[Sample], t_ns: i64) -> bool {
+    row_at(samples, t_ns).expect("a row").cwnd_bytes.is_some()
+}
+
+#[test]
+fn in_a_silence_the_window_at_the_receiver_is_unknown() {
+    let (segments, last_ns, silence_ns) = with_silence();
     let samples = track(&segments).samples;
-    let known = |t_ns: i64| row_at(&samples, t_ns).expect("a row").cwnd_bytes.is_some();
-    assert!(known(last_ns) && known(last_ns + RTT_NS));
-    assert!(!known(last_ns + silence_ns / 2), "a timer has expired");
-    assert!(known(last_ns + silence_ns + RTT_NS));
+    assert!(is_known(&samples, last_ns) && is_known(&samples, last_ns + RTT_NS));
+    let middle_ns = last_ns + silence_ns / 2;
+    assert!(!is_known(&samples, middle_ns), "a timer has expired");
+    assert!(is_known(&samples, last_ns + silence_ns + RTT_NS));
+}
+
+#[test]
+fn a_sender_that_sent_nothing_was_idle_and_not_silent() {
+    let after_missing = |missing: u16| {
+        let (mut segments, last_ns, silence_ns) = with_silence();
+        let data = segments
+            .iter_mut()
+            .filter(|segment| segment.payload_bytes > 0);
+        for (id, segment) in (0_u16..).zip(data) {
+            let late = segment.t_ns > last_ns;
+            segment.ip_id = Some(id + if late { missing } else { 0 });
+        }
+        is_known(&track(&segments).samples, last_ns + silence_ns / 2)
+    };
+    assert!(after_missing(0));
+    assert!(!after_missing(1), "a timer has expired");
+}
+
+#[test]
+fn in_a_silence_at_the_end_the_window_is_unknown() {
+    let (mut segments, last_ns, silence_ns) = with_silence();
+    segments.retain(|segment| segment.t_ns <= last_ns);
+    let ended = |lost: usize| {
+        let mut segments = segments.clone();
+        // One of the last data segments was lost, and the receiver repeats its ACK at the end.
+        let data: Vec<usize> = (0..segments.len())
+            .filter(|&index| segments[index].payload_bytes > 0)
+            .collect();
+        let hole = segments[data[data.len() - 3]].seq;
+        for segment in segments.iter_mut().skip(data[data.len() - 3]) {
+            if lost > 0 && segment.payload_bytes == 0 {
+                segment.ack = hole;
+            }
+        }
+        if lost > 0 {
+            segments.remove(data[data.len() - 3]);
+        }
+        let mut last = *segments.last().expect("segments");
+        last.t_ns += silence_ns;
+        segments.push(last);
+        for (record, segment) in (1..).zip(&mut segments) {
+            segment.record = record;
+        }
+        is_known(&track(&segments).samples, last_ns + silence_ns)
+    };
+    assert!(ended(0), "nothing is in flight");
+    assert!(!ended(1), "a timer has expired");
 }
 
 #[test]
 fn the_mean_pipe_counts_lost_and_retransmitted_octets() {
-    let outcome = support::run(
-        "  0.00 a>b S  0 mss 1000 ws 0 sackok
-         100.00 b>a SA 0 ack 1 mss 1000 ws 0 sackok
-         100.01 a>b A  1 ack 1
+    let outcome = support::run(&format!(
+        "{HANDSHAKE}
          110.00 a>b A 1:1001    ack 1           # lost
          110.01 a>b A 1001:2001 ack 1
          110.02 a>b A 2001:3001 ack 1
@@ -425,8 +489,8 @@ fn the_mean_pipe_counts_lost_and_retransmitted_octets() {
          210.04 a>b A 1:1001    ack 1
          310.04 b>a A 1 ack 4001
          410.00 a>b A 4001:5001 ack 1
-         510.00 b>a A 1 ack 5001",
-    );
+         510.00 b>a A 1 ack 5001"
+    ));
     let pipe =
         |t_ms: i64| row_at(&outcome.samples, t_ms * 1_000_000).and_then(|row| row.pipe_bytes);
     assert_eq!(pipe(150), Some(4000));
@@ -458,4 +522,35 @@ fn the_interval_is_exact_to_the_segment_outside_recovery() {
         compared > 50 && within * 20 >= compared * 19,
         "{within} of {compared}"
     );
+}
+
+#[test]
+fn what_was_retransmitted_before_a_timeout_is_no_longer_in_the_network() {
+    let outcome = support::run(&format!(
+        "{HANDSHAKE}
+         110.00 a>b A 1:1001    ack 1           # lost
+         110.01 a>b A 1001:2001 ack 1           # lost
+         110.02 a>b A 2001:3001 ack 1
+         110.03 a>b A 3001:4001 ack 1
+         110.04 a>b A 4001:5001 ack 1
+         210.02 b>a A 1 ack 1 sack 2001-3001
+         210.03 b>a A 1 ack 1 sack 2001-4001
+         210.04 b>a A 1 ack 1 sack 2001-5001
+         210.05 a>b A 1:1001    ack 1           # lost
+         210.06 a>b A 1001:2001 ack 1           # lost
+         620.00 a>b A 1:1001    ack 1           # timer
+         720.00 b>a A 1 ack 1001 sack 2001-5001
+         720.01 a>b A 1001:2001 ack 1
+         820.01 b>a A 1 ack 5001
+         920.00 a>b A 5001:6001 ack 1
+        1020.00 b>a A 1 ack 6001"
+    ));
+    let pipe = |t_ms: i64| {
+        let row = row_at(&outcome.samples, t_ms * 1_000_000).expect("a row");
+        // A mean, rounded down.
+        (row.pipe_bytes.expect("a mean") + 500) / 1000
+    };
+    assert_eq!(pipe(300), 2);
+    assert_eq!(pipe(650), 1, "one segment (RFC 5681 §3.1)");
+    assert_eq!(pipe(760), 1, "the next one");
 }

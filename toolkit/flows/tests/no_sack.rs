@@ -395,3 +395,23 @@ fn what_a_later_segment_overtook_is_lost_on_a_path_that_became_shorter() {
          910.01 retransmission rto #13 2001:3001",
     );
 }
+
+#[test]
+fn a_pause_of_the_application_is_no_silence_of_the_path() {
+    let outcome = run("  0.00 a>b S  0 mss 1000 sackok
+         100.00 b>a SA 0 ack 1 mss 1000 sackok
+         100.01 a>b A  1 ack 1
+         110.00 a>b A 1:1001    ack 1
+         210.00 b>a A 1 ack 1001
+        5000.00 a>b A 1001:2001 ack 1           # lost
+        5310.00 a>b A 1001:2001 ack 1           # its ACK is lost
+        5910.00 a>b A 1001:2001 ack 1
+        6010.00 b>a A 1 ack 2001 sack 1001-2001 # one duplicate");
+    let losses: Vec<_> = outcome
+        .events
+        .iter()
+        .filter(|event| event.kind == EventKind::Loss)
+        .map(|event| event.record)
+        .collect();
+    assert_eq!(losses, [Some(6)]);
+}

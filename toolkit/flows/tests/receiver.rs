@@ -4,20 +4,8 @@ mod support;
 
 use std::fmt::Write;
 
-use hindflight_flows::{EventKind, Vantage};
-use support::{Outcome, run};
-
-/// Sequence number, copy and record of each loss.
-fn losses(outcome: &Outcome) -> Vec<(Option<i64>, Option<u32>, Option<u64>)> {
-    let mut rows: Vec<_> = outcome
-        .events
-        .iter()
-        .filter(|event| event.kind == EventKind::Loss)
-        .map(|event| (event.seq_start, event.copy, event.record))
-        .collect();
-    rows.sort_unstable();
-    rows
-}
+use hindflight_flows::Vantage;
+use support::{Outcome, losses, run, ten_segments};
 
 #[test]
 fn a_retransmission_that_passes_an_open_hole_shows_a_lost_retransmission() {
@@ -72,23 +60,6 @@ fn after_a_timeout_without_sack_a_segment_left_out_was_lost() {
             (Some(3001), Some(2), None),
         ]
     );
-}
-
-/// Ten segments with increasing IDs, from the handshake at the receiver on.
-fn ten_segments() -> String {
-    let mut ladder = String::from(
-        "  0.00 a>b S  0 mss 1000 sackok id 1
-           0.05 b>a SA 0 ack 1 mss 1000 sackok
-         100.00 a>b A  1 ack 1 id 2
-        ",
-    );
-    for number in 0..10 {
-        let (t_ms, start) = (110 + number, 1 + number * 1000);
-        let (end, id) = (start + 1000, 3 + number);
-        writeln!(ladder, "{t_ms}.0 a>b A {start}:{end} ack 1 id {id}").expect("text");
-        writeln!(ladder, "{t_ms}.1 b>a A 1 ack {end}").expect("text");
-    }
-    ladder
 }
 
 #[test]

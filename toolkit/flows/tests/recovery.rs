@@ -17,6 +17,14 @@ const HANDSHAKE_WITHOUT_SACK: &str = "
     100.01 a>b A  1 ack 1
 ";
 
+/// Four segments, of which the first is lost.
+const FIRST_OF_FOUR_LOST: &str = "
+    110.00 a>b A 1:1001    ack 1           # lost
+    110.01 a>b A 1001:2001 ack 1
+    110.02 a>b A 2001:3001 ack 1
+    110.03 a>b A 3001:4001 ack 1
+";
+
 fn after_handshake(ladder: &str) -> String {
     format!("{HANDSHAKE}{ladder}")
 }
@@ -60,19 +68,16 @@ fn a_transfer_without_loss_has_no_events() {
 
 #[test]
 fn fast_retransmit_after_sack() {
-    let outcome = run(&after_handshake(
-        "110.00 a>b A 1:1001    ack 1           # lost
-         110.01 a>b A 1001:2001 ack 1
-         110.02 a>b A 2001:3001 ack 1
-         110.03 a>b A 3001:4001 ack 1
+    let outcome = run(&after_handshake(&format!(
+        "{FIRST_OF_FOUR_LOST}
          210.01 b>a A 1 ack 1 sack 1001-2001
          210.02 b>a A 1 ack 1 sack 1001-3001
          210.03 b>a A 1 ack 1 sack 1001-4001
          210.04 a>b A 1:1001    ack 1
          310.04 b>a A 1 ack 4001
          410.00 a>b A 4001:5001 ack 1
-         510.00 b>a A 1 ack 5001",
-    ));
+         510.00 b>a A 1 ack 5001"
+    )));
     outcome.assert_events(
         "110 loss unknown #4 1:1001
          210.04 retransmission fast #11 1:1001
@@ -319,18 +324,15 @@ fn a_spurious_recovery_is_undone() {
 
 #[test]
 fn a_lost_retransmission_is_another_loss() {
-    let outcome = run(&after_handshake(
-        "110.00 a>b A 1:1001    ack 1           # lost
-         110.01 a>b A 1001:2001 ack 1
-         110.02 a>b A 2001:3001 ack 1
-         110.03 a>b A 3001:4001 ack 1
+    let outcome = run(&after_handshake(&format!(
+        "{FIRST_OF_FOUR_LOST}
          210.03 b>a A 1 ack 1 sack 1001-4001
          210.04 a>b A 1:1001    ack 1           # lost again
          210.05 a>b A 4001:5001 ack 1
          310.05 b>a A 1 ack 1 sack 1001-5001
          310.06 a>b A 1:1001    ack 1
-         410.06 b>a A 1 ack 5001",
-    ));
+         410.06 b>a A 1 ack 5001"
+    )));
     outcome.assert_events(
         "110 loss unknown #4 1:1001
          210.04 loss unknown #9 1:1001
@@ -351,6 +353,22 @@ fn with_one_dsack_the_other_retransmission_was_lost() {
     outcome.assert_events(
         "520 loss unknown #5 1:1001
          520 retransmission spurious #5 1:1001
+         1330 retransmission spurious #6 1:1001
+         1330 rto rto #6 1:1001",
+    );
+}
+
+#[test]
+fn the_echo_of_a_dsack_names_the_duplicate() {
+    let outcome = run(&after_handshake(
+        "110.00 a>b A 1:1001    ack 1 ts 110/501 # arrives, its ACK is lost
+         520.00 a>b A 1:1001    ack 1 ts 520/501 # arrives late
+        1330.00 a>b A 1:1001    ack 1 ts 1330/501 # lost
+        1430.00 b>a A 1 ack 1001 ts 1930/520 sack 1-1001",
+    ));
+    outcome.assert_events(
+        "520 retransmission spurious #5 1:1001
+         1330 loss unknown #6 1:1001
          1330 retransmission spurious #6 1:1001
          1330 rto rto #6 1:1001",
     );

@@ -78,20 +78,25 @@ pub(super) fn first_arrived(
 /// Such an ACK says that a transmission had arrived before and that its ACK was lost. A receiver answers each
 /// retransmission at once (RFC 5681 §4.2), so that one which arrived in the silence would have needed a path that broke, worked
 /// and lost an ACK again. If the path broke once, what arrived was sent before. Later than a minimum RTT after the last
-/// ACK, a timer triggers what is sent.
+/// ACK, a timer triggers what is sent. If that is true of the original transmission, the application paused, and nothing
+/// was in flight.
 fn last_before_silence(pending: &PendingRange, all: &Transmissions<'_>, path: Path) -> usize {
     let ack = pending.delivered_by;
     let (true, Some(min_rtt_ns)) = (pending.dsack_record == ack.record, path.min_rtt_ns) else {
         return all.last();
     };
     let silent_ns = ack.previous_ns.saturating_add(min_rtt_ns);
+    if all.transmission(0).t_ns > silent_ns {
+        return all.last();
+    }
     (1..=all.last())
         .find(|&number| all.transmission(number).t_ns > silent_ns)
         .map_or(all.last(), |number| number - 1)
 }
 
-/// Whether the spurious transmission `number` was lost nevertheless: the receiver reported one duplicate, and a later
-/// transmission must have caused it.
+/// Whether the spurious transmission `number` was lost nevertheless: the receiver reported one duplicate, and another
+/// transmission caused it. A duplicate that ends at the left edge of the window has its timestamp echoed (RFC 7323 §4.3), so
+/// the echo may name it; else it was the last one that can have arrived.
 pub(super) fn is_unreported(
     pending: &PendingRange,
     all: &Transmissions<'_>,
@@ -101,6 +106,12 @@ pub(super) fn is_unreported(
 ) -> bool {
     if pending.dsacks != 1 || number <= arrived {
         return false;
+    }
+    let duplicate = (arrived + 1..=all.last()).find(|&spurious| {
+        pending.dsack_ecr.is_some() && all.transmission(spurious).ts_val == pending.dsack_ecr
+    });
+    if let Some(duplicate) = duplicate {
+        return number != duplicate;
     }
     let latest_ns = pending.dsack_ns - path.min_rtt_ns.unwrap_or(0) / EARLY_DIVISOR;
     (number + 1..=all.last()).any(|later| all.transmission(later).t_ns <= latest_ns)

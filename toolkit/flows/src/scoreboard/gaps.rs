@@ -1,6 +1,7 @@
 //! Gaps: ranges of which the capture shows no transmission, and transmissions that were lost before the capture point.
 
 use super::{Range, Scoreboard, State, Transmission};
+use crate::evidence::Reason;
 use crate::retransmissions::Retransmission;
 
 impl Scoreboard {
@@ -88,16 +89,51 @@ impl Scoreboard {
         let Some(gap) = gap.filter(|gap| !gap.captured()) else {
             return;
         };
-        let start = gap.start + (end - 1 - gap.start) / smss * smss;
-        self.split(start);
-        let index = self.index_of(start);
-        let range = &mut self.ranges[index];
         let entry = Retransmission {
-            seq_start: start,
+            seq_start: gap.start + (end - 1 - gap.start) / smss * smss,
             seq_end: end,
             ..*entry
         };
-        let list = self.log.push(entry, range.retransmissions);
+        self.add_lost_to_hole(&entry);
+    }
+
+    /// Adds the retransmission `entry` that was lost before the capture point to the octets that it repeats, if these are
+    /// all in one gap. Returns whether they are.
+    pub fn add_lost_to_hole(&mut self, entry: &Retransmission) -> bool {
+        let (start, end) = (entry.seq_start, entry.seq_end);
+        let gap = self.ranges.get(self.index_of(start));
+        if !gap.is_some_and(|gap| !gap.captured() && gap.start <= start && end <= gap.end) {
+            return false;
+        }
+        self.split(start);
+        self.split(end);
+        let index = self.index_of(start);
+        let range = &mut self.ranges[index];
+        let list = self.log.push(*entry, range.retransmissions);
         range.retransmissions = list.or(range.retransmissions);
+        true
+    }
+
+    /// Adds `count` retransmissions that were lost before the capture point, just before `last`, if that is the last
+    /// retransmission of its range.
+    pub fn add_lost_before_last(&mut self, last: &Retransmission, count: u32) {
+        let index = self.index_of(last.seq_start);
+        let Some(range) = self.ranges.get_mut(index) else {
+            return;
+        };
+        for _ in 0..count {
+            let newest = range.retransmissions.map(|list| *self.log.newest(list));
+            let Some((list, newest)) = range.retransmissions.zip(newest) else {
+                return;
+            };
+            if newest.transmission.record != last.transmission.record {
+                return;
+            }
+            if let Some(longer) = self.log.push(newest, Some(list)) {
+                let lost = self.log.newest_mut(list);
+                (lost.reason, lost.not_captured) = (Reason::MissingId, true);
+                range.retransmissions = Some(longer);
+            }
+        }
     }
 }

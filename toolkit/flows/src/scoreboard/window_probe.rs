@@ -1,6 +1,6 @@
 //! Octets that a sender sends into a window of zero, and that the receiver refuses (RFC 9293 §3.8.6.1).
 
-use super::{Range, Scoreboard, State};
+use super::{Range, Scoreboard, State, retransmission_out};
 
 impl Scoreboard {
     /// Marks the last range added as a zero-window probe.
@@ -18,7 +18,7 @@ impl Scoreboard {
         if !refused {
             return None;
         }
-        if last.retransmissions.is_some() {
+        if retransmission_out(&self.log, &last, self.lost_until_ns) {
             self.retrans_out_bytes -= last.end - last.start;
         }
         self.ranges.pop_back();

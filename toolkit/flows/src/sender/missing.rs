@@ -4,7 +4,7 @@
 //! arrive; at the end of a flight they do not, and are repeated as data that seem new. All others were retransmissions of
 //! holes, the oldest first (RFC 6675 §5).
 
-use super::silence::Silence;
+use super::silence::{Before, Silence};
 use super::walk::lost_entry;
 use super::{Sender, Sent};
 use crate::evidence::Reason;
@@ -65,12 +65,20 @@ impl Sender {
     }
 
     /// Processes a RST. A sender that aborts the connection gives it SND.NXT (RFC 9293 §3.10.5), so that the packets which
-    /// its ID shows to be missing were the octets below.
+    /// its ID shows to be missing were the octets below, and retransmissions by timers. If they are not as many, the ID is of
+    /// another counter. A single octet above whole segments may be the FIN, in a packet of its own or not; it is no data.
     pub fn on_reset(&mut self, seq: i64, transmission: Transmission) {
         let (nxt, smss) = (self.board.snd_nxt(), self.board.smss_bytes().max(1));
-        let counted = self.vantage == Vantage::Receiver && self.counts_missing();
-        if counted && seq > nxt && i64::from(self.missing.recent()) * smss >= seq - nxt {
-            self.board.open_gap(nxt, seq, transmission);
+        if self.vantage != Vantage::Receiver || !self.counts_missing() || seq <= nxt {
+            return;
+        }
+        let fin = i64::from((seq - nxt) % smss == 1);
+        let segments_n = self.board.segments_in(seq - nxt - fin);
+        let probe = i64::from(self.sack_in_use);
+        let repeats = i64::from(self.max_timeouts(transmission.t_ns)) + probe;
+        let most = segments_n + fin + repeats;
+        if segments_n > 0 && (segments_n..=most).contains(&i64::from(self.missing.recent())) {
+            self.board.open_gap(nxt, seq - fin, transmission);
         }
     }
 
@@ -171,6 +179,11 @@ impl Sender {
             .add_lost_to_gaps(entry.seq_end, lost, &entry, known);
         self.missing.explain(of_holes);
         let recovery = hole || self.board.has_other_gap(entry.seq_start, entry.seq_end);
-        self.begin_account(&ended_by, explained, lost - of_holes, recovery);
+        let before = if recovery {
+            Before::Recovery
+        } else {
+            Before::Open
+        };
+        self.begin_account(&ended_by, explained, lost - of_holes, before);
     }
 }

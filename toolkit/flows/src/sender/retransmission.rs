@@ -1,7 +1,9 @@
 //! Retransmissions: whether a segment is one, its cause, and the recovery that it starts.
 
 use super::{Sender, Sent};
-use crate::cause::{CaState, DUP_THRESH, F_RTO_ACKS, RetransmissionContext, mechanism};
+use crate::cause::{
+    CaState, DUP_THRESH, F_RTO_ACKS, REO_WND_DIVISOR, RetransmissionContext, mechanism,
+};
 use crate::evidence::{End, Reason};
 use crate::loss::{self, FlowDirection};
 use crate::missing::timeouts;
@@ -100,6 +102,7 @@ impl Sender {
     ) -> Vec<Retransmission> {
         let (start, now) = (entry.seq_start, entry.transmission.t_ns);
         let previous = self.last_resent.replace((start, entry.seq_end));
+        let in_silence = self.missing.recent();
         let lost = |t_ns: i64| Retransmission {
             transmission: Transmission {
                 t_ns,
@@ -122,8 +125,12 @@ impl Sender {
                 self.passes
                     .push(start, now, entry.transmission.record, None);
             }
-            return self
-                .lost_of_duplicate(entry)
+            let times: Vec<i64> = self.lost_of_duplicate(entry).collect();
+            if let Some((_, walked)) = previous.filter(|_| !self.sack_in_use) {
+                self.begin_account_of_walk(entry, times.len() as u32, in_silence, walked);
+            }
+            let times = times.into_iter();
+            return times
                 .map(|t_ns| Retransmission {
                     reason: Reason::MissingId,
                     ..lost(t_ns)
@@ -137,6 +144,12 @@ impl Sender {
         if self.counts_missing() && self.vantage == Vantage::Receiver && self.sack_in_use {
             let hole = gap.first.record != entry.transmission.record;
             self.expect_lost_flight(entry, count, hole);
+        }
+        if let Some((_, walked)) = previous.filter(|_| !self.sack_in_use) {
+            // What other retransmissions passed was lost before the silence.
+            let passed = matches!(reason, Reason::Passed { .. });
+            let explained = if passed { 0 } else { count };
+            self.begin_account_of_walk(entry, explained, in_silence, walked);
         }
         (1..=i64::from(count))
             .rev()
@@ -355,6 +368,18 @@ impl Sender {
         u32::try_from(segments_n).unwrap_or(u32::MAX)
     }
 
+    /// The time up to which what was sent is lost when the timer expires at `now_ns`: all before, or, with SACK, what was sent
+    /// more than a round trip and the reordering window ago (RFC 8985 §6.3).
+    fn lost_at_timeout_ns(&self, now_ns: i64) -> i64 {
+        let window_ns = self.path_min_rtt_ns() / REO_WND_DIVISOR;
+        let wait_ns = if self.sack_in_use {
+            self.path_srtt_ns().saturating_add(window_ns).max(1)
+        } else {
+            1
+        };
+        now_ns.saturating_sub(wait_ns)
+    }
+
     /// Updates the recovery state after a retransmission.
     fn enter_recovery(
         &mut self,
@@ -375,6 +400,8 @@ impl Sender {
                 self.exit_recovery(now, End::BrokenOff, flow, events);
                 self.row.rtos += 1;
                 self.timeout_point = recovery_point;
+                self.board
+                    .lose_retransmissions(self.lost_at_timeout_ns(now));
                 self.ca_state = CaState::Loss {
                     recovery_point,
                     f_rto_acks,

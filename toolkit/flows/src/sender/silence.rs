@@ -1,58 +1,94 @@
-//! Downstream of a loss, with SACK and IPv4 IDs that the sender increments: the retransmissions that were lost in a silence.
+//! Downstream of a loss, with IPv4 IDs that the sender increments: the retransmissions that were lost in a silence.
 //!
-//! What is missing in a silence was the end of the flight, a tail loss probe, and the retransmissions that timeouts sent of one
-//! segment. When new data arrive, the gap below them is the end of the flight, and the rest was sent again.
+//! What is missing in a silence was the end of the flight, a tail loss probe, the retransmissions that timeouts sent of the
+//! oldest segment, and without SACK the rest of what was being repeated. When new data arrive, the gap below them is the end
+//! of the flight, and the rest was sent again.
 
 use super::walk::lost_entry;
 use super::{Sender, Sent};
 use crate::loss::{self, FlowDirection};
 use crate::missing::timeouts;
 use crate::retransmissions::Retransmission;
-use crate::rows::Event;
+use crate::rows::{Event, Vantage};
+
+/// What the sender was doing when a silence began.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Before {
+    /// No recovery, so that it may have sent a probe (RFC 8985 §7.2).
+    Open,
+    /// Recovery with SACK, in which it may have repeated the oldest segment once.
+    Recovery,
+    /// Without SACK, it had still to repeat these octets before new data.
+    Walk(i64, i64),
+}
 
 /// What is missing in the last silence.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Silence {
     /// The retransmission that ended it.
     entry: Retransmission,
+    before: Before,
     /// Packets missing that nothing explains so far.
     lost: u32,
     /// Retransmissions of that segment that there may have been before, less those explained: one for each timeout, and in
     /// recovery one before.
     max_repeats: u32,
-    /// The sender was not in recovery, so that it may have sent a probe (RFC 8985 §7.2).
-    probed: bool,
+    /// Packets missing since the silence that nothing explained when it ended.
+    unexplained: u32,
 }
 
 impl Sender {
+    /// The largest number of timeouts since the last packet, at `now_ns`.
+    pub(super) fn max_timeouts(&self, now_ns: i64) -> u32 {
+        let measured = self.upstream.rtt.min_ns();
+        let upstream_ns = measured.unwrap_or_else(|| self.upstream_rtt_ns());
+        let min_rto_ns = self.rtt.min_rto_ns().saturating_add(upstream_ns);
+        timeouts(now_ns - self.last_send_ns, min_rto_ns)
+    }
+
     /// Begins to account for a silence that `entry` ended, in which `lost` packets are missing besides `explained`
-    /// retransmissions. The sender may have been in `recovery`.
+    /// retransmissions. A timer repeats the oldest segment (RFC 6298 §5.4), so what is above it was not repeated in the silence.
     pub(super) fn begin_account(
         &mut self,
         entry: &Retransmission,
         explained: u32,
         lost: u32,
-        recovery: bool,
+        before: Before,
     ) {
-        let upstream_ns = self
-            .upstream
-            .rtt
-            .min_ns()
-            .unwrap_or_else(|| self.upstream_rtt_ns());
-        let min_rto_ns = self.rtt.min_rto_ns().saturating_add(upstream_ns);
-        let waited_ns = entry.transmission.t_ns - self.last_send_ns;
-        let timeouts = timeouts(waited_ns, min_rto_ns).saturating_sub(1);
-        self.progress.silence = (lost > 0).then_some(Silence {
+        // The last one sent `entry`.
+        let timeouts = self.max_timeouts(entry.transmission.t_ns).saturating_sub(1);
+        let again = timeouts + u32::from(before == Before::Recovery);
+        let oldest = entry.seq_start <= self.board.snd_una();
+        self.progress.silence = (lost > 0 && oldest).then_some(Silence {
             entry: *entry,
+            before,
             lost,
-            max_repeats: (timeouts + u32::from(recovery)).saturating_sub(explained),
-            probed: !recovery,
+            max_repeats: again.saturating_sub(explained),
+            unexplained: self.missing.unexplained_since(entry.transmission.t_ns),
         });
+    }
+
+    /// Begins to account for a silence without SACK that `entry` ended, in which `lost` packets are missing, `explained`
+    /// retransmissions of the same segment included. The last retransmission before it ended at `walked`.
+    pub(super) fn begin_account_of_walk(
+        &mut self,
+        entry: &Retransmission,
+        explained: u32,
+        lost: u32,
+        walked: i64,
+    ) {
+        let counted = self.vantage == Vantage::Receiver && self.counts_missing();
+        let silent = entry.transmission.t_ns - self.last_send_ns >= self.path_srtt_ns();
+        let walk_end = self.walk_end(walked);
+        if counted && silent && walked < walk_end {
+            let walk = Before::Walk(walked, walk_end);
+            self.begin_account(entry, explained, lost.saturating_sub(explained), walk);
+        }
     }
 
     /// Ends the account with `sent`, the first new data, which reveal a gap from `gap_start` on: what is missing besides it were
     /// retransmissions of the segment that ended the silence, one for each timeout, and then a probe, which repeats the last
-    /// segment (RFC 8985 §7.3). If more is missing, nothing shows what it was.
+    /// segment (RFC 8985 §7.3), or the rest of what was being repeated. If more is missing, nothing shows what it was.
     pub(super) fn end_account(
         &mut self,
         sent: &Sent,
@@ -65,25 +101,55 @@ impl Sender {
         };
         let smss = self.board.smss_bytes().max(1);
         let gap_segments = self.board.segments_in(sent.start - gap_start);
-        let again = i64::from(silence.lost) - gap_segments;
-        let (repeats, probes) = (i64::from(silence.max_repeats), i64::from(silence.probed));
-        let head = silence.entry;
+        let since_ns = silence.entry.transmission.t_ns;
+        // The gap has been explained. Retransmissions of holes since the silence may have explained more.
+        let left = i64::from(self.missing.unexplained_since(since_ns)) + gap_segments;
+        let elsewhere = (i64::from(silence.unexplained) - left).max(0);
+        let walk = match silence.before {
+            Before::Walk(start, end) => (start, end),
+            _ => (0, 0),
+        };
+        let walk_segments = self.board.segments_in(walk.1 - walk.0);
+        let probes = i64::from(silence.before == Before::Open);
+        let again = i64::from(silence.lost) - elsewhere - gap_segments - walk_segments;
+        let repeats = i64::from(silence.max_repeats);
         // Short segments would make more packets.
         let whole = (sent.start - gap_start) % smss == 0;
-        if gap_segments <= 0 || !whole || !(1..=repeats + probes).contains(&again) {
+        if gap_segments <= 0 || !whole || !(0..=repeats + probes).contains(&again) {
             return;
         }
         let repeated = again.min(repeats) as u32;
-        if repeated > 0 && head.seq_end <= self.board.snd_una() {
-            let copy = self.repeated.count(head.seq_start);
-            for number in copy..copy + repeated {
-                events.push(loss::missing_event(&head, number, flow));
-            }
-            self.repeated.set(head.seq_start, copy + repeated);
+        // Once more has been repeated, the rest of the walk is no longer the last that was sent of its segments.
+        let head = (silence.entry.seq_start, silence.entry.seq_end);
+        if walk_segments > 0 && self.last_resent == Some(head) {
+            self.lose_walk(sent, walk, flow, events);
         }
+        self.lose_repeats(&silence.entry, repeated, flow, events);
         if again > repeats {
             let probe = lost_entry(sent, (gap_start, sent.start), true);
             self.board.add_lost_to_gap_end(sent.start, &probe);
+            self.missing.explain(1);
+        }
+    }
+
+    /// Adds `count` retransmissions that were lost before the one in `head`, which arrived.
+    fn lose_repeats(
+        &mut self,
+        head: &Retransmission,
+        count: u32,
+        flow: FlowDirection,
+        events: &mut Vec<Event>,
+    ) {
+        self.missing.explain(count);
+        if head.seq_end > self.board.snd_una() {
+            // The capture has no ACK of it.
+            self.board.add_lost_before_last(head, count);
+        } else if count > 0 {
+            let copy = self.repeated.count(head.seq_start);
+            for number in copy..copy + count {
+                events.push(loss::missing_event(head, number, flow));
+            }
+            self.repeated.set(head.seq_start, copy + count);
         }
     }
 }

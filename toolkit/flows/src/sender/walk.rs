@@ -54,44 +54,68 @@ impl Sender {
         let Some((_, walked)) = self.last_resent else {
             return;
         };
-        let (smss, nxt) = (self.board.smss_bytes().max(1), self.board.snd_nxt());
-        // New data follow the last repetition, so that those lost leave a gap. What was sent after the timeout is not repeated
-        // (RFC 5682 §3.1 step 2: two segments).
-        let walk_end = if sent.start >= nxt && walked < self.timeout_point {
-            self.timeout_point
-        } else {
-            sent.start.min(nxt)
-        };
-        let octets = walk_end - walked + (sent.start - nxt).max(0);
-        let segments_n = self.board.segments_in(octets);
         let counted =
             self.vantage == Vantage::Receiver && !self.sack_in_use && self.counts_missing();
-        if !counted || segments_n <= 0 || i64::from(self.missing.recent()) != segments_n {
+        let (nxt, recent) = (self.board.snd_nxt(), i64::from(self.missing.recent()));
+        // New data follow the last repetition, so that those lost leave a gap.
+        let gap_bytes = (sent.start - nxt).max(0);
+        let is_walk = |&walk_end: &i64| {
+            let segments_n = self.board.segments_in(walk_end - walked + gap_bytes);
+            segments_n > 0 && segments_n == recent
+        };
+        let ends = if sent.start >= nxt {
+            [self.walk_end(walked), nxt]
+        } else {
+            [sent.start; 2]
+        };
+        let Some(walk_end) = ends.into_iter().find(is_walk).filter(|_| counted) else {
             return;
+        };
+        self.lose_walk(sent, (walked, walk_end), flow, events);
+        self.last_resent = None;
+    }
+
+    /// The end of what a sender that has come to `walked` repeats: what was sent after the timeout is not repeated (RFC 5682
+    /// §3.1 step 2: two segments). If another timeout followed that the capture does not show, it is SND.NXT.
+    pub(super) fn walk_end(&self, walked: i64) -> i64 {
+        if walked < self.timeout_point {
+            self.timeout_point
+        } else {
+            self.board.snd_nxt()
         }
-        let una = self.board.snd_una();
-        let mut start = walked;
-        while start < walk_end {
-            let end = walk_end.min(start + smss);
+    }
+
+    /// Adds a retransmission of each segment of `from..to` that was lost before `sent`.
+    pub(super) fn lose_walk(
+        &mut self,
+        sent: &Sent,
+        (from, to): (i64, i64),
+        flow: FlowDirection,
+        events: &mut Vec<Event>,
+    ) {
+        let (smss, una) = (self.board.smss_bytes().max(1), self.board.snd_una());
+        let mut start = from;
+        while start < to {
+            let end = to.min(start + smss);
             let entry = lost_entry(sent, (start, end), false);
             if end <= una {
                 let copy = self.repeated.add(start);
                 events.push(loss::missing_event(&entry, copy, flow));
                 self.missing.explain(1);
             } else {
-                let added = self.board.add_not_captured(start, end, &entry);
-                self.missing.explain(added);
+                let captured = self.board.add_not_captured(start, end, &entry);
+                let holes = u32::from(self.board.add_lost_to_hole(&entry));
+                self.missing.explain(captured + holes);
             }
             start = end;
         }
-        self.last_resent = None;
     }
 }
 
 impl Sender {
     /// Whether a gap that is open at the end, at `now_ns`, of a capture at the receiver was lost. Reordering fills it within
-    /// the reordering window: at most a round trip, and a quarter of it, or the arrival of DupThresh segments, if there has
-    /// been none (RFC 8985 §6.2 steps 4 and 5).
+    /// the reordering window: at most a round trip, and a quarter of the minimum, or the arrival of DupThresh segments, if there
+    /// has been none (RFC 8985 §6.2 steps 4 and 5).
     pub(super) fn is_lost_gap(&self, gap: &Range, now_ns: i64) -> bool {
         let above_bytes = self.board.snd_nxt() - gap.end;
         let reordered = self.row.out_of_order_segments > 0;
@@ -99,7 +123,7 @@ impl Sender {
         let window_ns = if reordered {
             self.path_srtt_ns()
         } else {
-            self.path_srtt_ns() / REO_WND_DIVISOR
+            self.path_min_rtt_ns() / REO_WND_DIVISOR
         };
         self.vantage == Vantage::Receiver
             && (now_ns - gap.first.t_ns > window_ns

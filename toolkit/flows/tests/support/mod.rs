@@ -238,3 +238,32 @@ impl Outcome {
 fn ms(t_ns: i64) -> String {
     format!("{}", t_ns as f64 / 1e6)
 }
+
+/// Sequence number, copy and record of each loss.
+pub fn losses(outcome: &Outcome) -> Vec<(Option<i64>, Option<u32>, Option<u64>)> {
+    let mut rows: Vec<_> = outcome
+        .events
+        .iter()
+        .filter(|event| event.kind == EventKind::Loss)
+        .map(|event| (event.seq_start, event.copy, event.record))
+        .collect();
+    rows.sort_unstable();
+    rows
+}
+
+/// Ten segments with increasing IDs, from the handshake at the receiver on.
+pub fn ten_segments() -> String {
+    let mut ladder = String::from(
+        "  0.00 a>b S  0 mss 1000 sackok id 1
+           0.05 b>a SA 0 ack 1 mss 1000 sackok
+         100.00 a>b A  1 ack 1 id 2
+        ",
+    );
+    for number in 0..10 {
+        let (t_ms, start) = (110 + number, 1 + number * 1000);
+        let (end, id) = (start + 1000, 3 + number);
+        writeln!(ladder, "{t_ms}.0 a>b A {start}:{end} ack 1 id {id}").expect("text");
+        writeln!(ladder, "{t_ms}.1 b>a A 1 ack {end}").expect("text");
+    }
+    ladder
+}

@@ -1,0 +1,193 @@
+//! Silences in captures at the receiver: what was lost in them. `support/mod.rs` explains the notation.
+
+mod support;
+
+use std::fmt::Write;
+
+use hindflight_flows::EventKind;
+use support::{Outcome, losses, run, ten_segments};
+
+/// A flow without SACK: of twelve segments the second and the seventh were lost, and a timeout repeats from the second on. The
+/// rest of what it repeats is lost with two new segments and a timeout, before the packet with `id`.
+fn rest_of_a_walk_lost(id: u16) -> Outcome {
+    let mut ladder = String::from(
+        "  0.00 a>b S  0 mss 1000 id 1
+           0.05 b>a SA 0 ack 1 mss 1000
+         100.00 a>b A  1 ack 1 id 2
+         110.00 a>b A 1:1001 ack 1 id 3
+         110.01 b>a A 1 ack 1001
+        ",
+    );
+    for number in (2..12).filter(|&number| number != 6) {
+        let (t_ms, start, id) = (110 + number, 1 + number * 1000, 3 + number);
+        let end = start + 1000;
+        writeln!(ladder, "{t_ms}.0 a>b A {start}:{end} ack 1 id {id}").expect("text");
+        writeln!(ladder, "{t_ms}.1 b>a A 1 ack 1001").expect("text");
+    }
+    let ids = [id, id + 1, id + 2, id + 3];
+    run(&format!(
+        "{ladder}
+          520.0 a>b A 1001:2001 ack 1 id 15       # a timeout
+          520.1 b>a A 1 ack 6001
+          620.0 a>b A 7001:8001 ack 1 id 17       # 16: 6001:7001
+          620.1 b>a A 1 ack 6001
+         1720.0 a>b A 6001:7001 ack 1 id {}       # the second timeout
+         1720.1 b>a A 1 ack 12001
+         1820.0 a>b A 14001:15001 ack 1 id {}     # F-RTO: new data
+         1820.1 b>a A 1 ack 12001
+         1920.0 a>b A 12001:13001 ack 1 id {}
+         1920.1 b>a A 1 ack 13001
+         1921.0 a>b A 13001:14001 ack 1 id {}
+         1921.1 b>a A 1 ack 15001",
+        ids[0], ids[1], ids[2], ids[3]
+    ))
+}
+
+#[test]
+fn the_rest_of_a_walk_was_lost_in_a_silence_without_sack() {
+    let first = [1001, 6001, 12_001, 13_001].map(|start| (Some(start), Some(1), None));
+    let again = [8001, 9001, 10_001, 11_001].map(|start| (Some(start), Some(2), None));
+    let hole = (Some(6001), Some(2), None);
+    let timeout = (Some(6001), Some(3), None);
+    let sorted = |parts: &[&[_]]| {
+        let mut rows = parts.concat();
+        rows.sort_unstable();
+        rows
+    };
+    // 18 to 21: the walk, 22 and 23: new data, 24: the first timeout.
+    assert_eq!(
+        losses(&rest_of_a_walk_lost(25)),
+        sorted(&[&first, &again, &[hole, timeout]])
+    );
+    assert_eq!(
+        losses(&rest_of_a_walk_lost(24)),
+        sorted(&[&first, &again, &[hole]]),
+        "no timeout"
+    );
+    assert_eq!(
+        losses(&rest_of_a_walk_lost(23)),
+        sorted(&[&first, &[hole]]),
+        "a part of the walk, or of the new data"
+    );
+}
+
+#[test]
+fn what_was_repeated_as_new_data_is_not_counted_again() {
+    let outcome = run(&format!(
+        "{}
+         519.0 a>b A 9001:10001 ack 1 id 15     # 13 and 14: the end of the flight
+         519.1 b>a A 1 ack 10001 sack 9001-10001
+         619.0 a>b A 10001:11001 ack 1 id 16
+         619.1 b>a A 1 ack 11001
+         620.0 a>b A 12001:13001 ack 1 id 17
+         620.1 b>a A 1 ack 11001 sack 12001-13001
+         720.0 a>b A 11001:12001 ack 1 id 18
+         720.1 b>a A 1 ack 13001",
+        ten_segments()
+    ));
+    let ends = [10_001, 11_001].map(|start| (Some(start), Some(1), None));
+    assert_eq!(losses(&outcome), ends);
+}
+
+/// Ten segments, then more with timestamps: the round trip to the sender takes 100 ms, then 300 ms. Returns the next position,
+/// ID and time.
+fn longer_round_trips() -> (String, i64, u16, u32) {
+    let mut ladder = ten_segments().replace("b>a A 1 ack 1001\n", "b>a A 1 ack 1001 ts 7/0\n");
+    let (mut t_ms, mut start, mut id, mut ecr) = (210, 10_001, 13, 7);
+    for round in 0..12 {
+        let (end, val) = (start + 1000, 1000 + round);
+        writeln!(
+            ladder,
+            "{t_ms}.1 a>b A {start}:{end} ack 1 id {id} ts {val}/{ecr}"
+        )
+        .expect("text");
+        ecr = 8 + round;
+        writeln!(ladder, "{t_ms}.2 b>a A 1 ack {end} ts {ecr}/{val}").expect("text");
+        (t_ms, start, id) = (t_ms + 300, end, id + 1);
+    }
+    (ladder, start, id, t_ms)
+}
+
+#[test]
+fn repeats_of_a_segment_whose_ack_was_not_captured_are_lost_before_the_one_that_arrived() {
+    let (mut ladder, start, id, t_ms) = longer_round_trips();
+    let (end, gap_end) = (start + 1000, start + 4000);
+    let silent_ms = t_ms + 2500;
+    // Two timeouts and the end of the flight are missing.
+    for (t_ms, seq, id) in [
+        (t_ms, format!("{start}:{end}"), id),
+        (silent_ms, format!("{start}:{end}"), id + 6),
+        (
+            silent_ms + 300,
+            format!("{gap_end}:{}", gap_end + 1000),
+            id + 7,
+        ),
+    ] {
+        writeln!(ladder, "{t_ms}.1 a>b A {seq} ack 1 id {id} ts 2000/19").expect("text");
+    }
+    writeln!(
+        ladder,
+        "{}.2 b>a A 1 ack {end} sack {gap_end}-{} ts 20/2000",
+        silent_ms + 300,
+        gap_end + 1000
+    )
+    .expect("text");
+    let outcome = run(&ladder);
+    let copies: Vec<_> = losses(&outcome)
+        .into_iter()
+        .filter(|row| row.0 == Some(start))
+        .map(|row| row.1)
+        .collect();
+    assert_eq!(copies, [Some(2), Some(3)]);
+    let retransmitted = outcome
+        .events
+        .iter()
+        .filter(|event| event.kind == EventKind::Retransmission);
+    assert_eq!(retransmitted.count(), 1, "the one that arrived");
+}
+
+#[test]
+fn a_reset_with_another_counter_of_ids_shows_nothing() {
+    let ended = |seq: i64, t_ms: u32, id: u16| {
+        losses(&run(&format!(
+            "{}
+             {t_ms}.0 a>b RA {seq} ack 1 id {id}
+             {}.0 a>b R 9001",
+            ten_segments(),
+            t_ms + 40
+        )))
+    };
+    let first = |starts: &[i64]| -> Vec<_> {
+        starts
+            .iter()
+            .map(|&start| (Some(start), Some(1), None))
+            .collect()
+    };
+    let two = first(&[10_001, 11_001]);
+    assert_eq!(ended(12_001, 120, 15), two);
+    assert_eq!(ended(12_001, 120, 16), two, "and a probe");
+    assert_eq!(ended(12_001, 120, 900), [], "too soon for timeouts");
+    assert_eq!(ended(12_001, 420, 17), two, "and a timeout");
+    assert_eq!(ended(12_002, 120, 16), two, "and a FIN");
+    assert_eq!(ended(10_002, 120, 14), [], "the FIN alone");
+}
+
+#[test]
+fn a_gap_is_open_for_a_quarter_of_the_minimum_rtt_until_it_was_lost() {
+    let open_for = |wait_ms: u32| {
+        let (mut ladder, start, id, t_ms) = longer_round_trips();
+        let (above, end) = (start + 1000, start + 2000);
+        writeln!(
+            ladder,
+            "{t_ms}.1 a>b A {above}:{end} ack 1 id {} ts 2000/19
+             {t_ms}.2 b>a A 1 ack {start} sack {above}-{end} ts 20/2000
+             {} b>a A 1 ack {start} sack {above}-{end} ts 21/2000",
+            id + 1,
+            t_ms + wait_ms
+        )
+        .expect("text");
+        losses(&run(&ladder)).len()
+    };
+    assert_eq!(open_for(24), 0);
+    assert_eq!(open_for(27), 1, "the minimum is 100 ms");
+}
