@@ -167,6 +167,8 @@ def _refused(delivery: Delivery, link: Link, gaps: Floats, noise: float) -> npt.
     # A packet that finds nothing waiting always enters.
     for limit in (max(0.0, link.ceiling.limit - error), link.ceiling.limit + error):
         refusals += ~_queue.replay(link.arrivals, limit, unshared=True).entered
+    # A full queue that takes every other packet takes the others if its limit is another one.
+    refusals[(refusals == BOTH) == link.replay.entered] = ONE
     certain = np.full(len(delivery), MAX_LEVEL_LOG_ODDS)
     by_level = certain * np.where(link.replay.entered, -1.0, 1.0)
     trusted = _agreeing(by_level, gaps, link.replay.group, link.base.spans)
@@ -253,10 +255,12 @@ class _Run:
 
     `behind`: most of them were not the queue's; `passed`: packets of other traffic that were sent meanwhile. `up_ns`,
     `first_ns`, `last_ns`, `next_ns`: when the last packet before, the first and the last of the run, and the next one
-    left the queue; `way_ns` is the one-way delay. `answers` are the ACKs that came from the time on at which the first
-    loss would have arrived until that at which the last one left, `answers_later` until that at which it would have
-    arrived: a link that is broken passes none. `silent`: whether the ACKs of the packets before the run were lost, too;
-    `unanswered`: whether those were that were to come while what the run lost was to arrive.
+    left the queue; `way_ns` is the one-way delay, `next_way_ns` that of the next one. `answers` are the ACKs that came
+    from the time on at which the first loss would have arrived until that at which the last one left, `answers_later`
+    until that at which it would have arrived: a link that is broken passes none. `silent`: whether the ACKs of the
+    packets before the run were lost, too; `unanswered`: whether those were that were to come while what the run lost
+    was to arrive. `moved`: rate or delay of the link changed between the packets timed before and after it: a handover
+    interrupts a link, and a burst would meet one by chance only.
     """
 
     first: int
@@ -270,11 +274,13 @@ class _Run:
     last_ns: float
     next_ns: float
     way_ns: float
+    next_way_ns: float
     service_ns: float
     answers: int
     answers_later: int
     silent: bool
     unanswered: bool
+    moved: bool
 
 
 def _outages(
@@ -282,11 +288,11 @@ def _outages(
 ) -> tuple[tuple[tuple[int, int, int | None], ...], list[_Run]]:
     """Return runs of losses without a delivery that last longer than a queue or a burst can, and those that last as
     long but that a burst may have, too."""
-    left_ns = delivery.t_ns + link.replay.level * link.full_ns + link.service_ns
+    left_ns = delivery.t_ns + link.replay.wait_ns + link.service_ns
     passing_ns = np.sort(left_ns[~delivery.lost & ~_unanswered(delivery) & (delivery.size_bytes > delivery.ack_bytes)])
     every = _runs(delivery, link, left_ns, cause)
     # Other traffic that passed meanwhile shows that the link did.
-    runs = [run for run in every if run.count >= MIN_OUTAGE_PKTS and run.passed <= PASSING_SHARE * run.count]
+    runs = [run for run in every if run.count > 1 and run.passed <= PASSING_SHARE * run.count]
     bursts = _bursts(every)
     least = _least_run([run.count for run in bursts])
     found: list[tuple[int, int, int | None]] = []
@@ -296,11 +302,12 @@ def _outages(
         if found and run.first <= found[-1][1]:
             continue
         others = [burst.count for burst in bursts if burst not in (run, following)]
+        possible = _is_outage(delivery, run, run.count) or _unwatched(run)
         if following is not None and run.count + following.count >= _least_run(others) and _one_break(run, following):
             found.append((run.first, following.last, following.following))
-        elif _is_outage(delivery, run, least) or _arrived_in_outage(run, least, passing_ns):
+        elif _is_outage(delivery, run, least) or _arrived_in_outage(run, least, passing_ns) or (possible and run.moved):
             found.append((run.first, run.last, run.following))
-        elif _is_outage(delivery, run, run.count):
+        elif possible:
             doubtful.append(run)
     return tuple(found), doubtful
 
@@ -308,9 +315,10 @@ def _outages(
 def _bursts(every: Sequence[_Run]) -> list[_Run]:
     """Return the runs of losses that bursts of the channel make, whose lengths are taken as geometric.
 
-    Runs whose ACKs were lost, too, are none; nor is the longest as long as it is too long for the others.
+    Runs whose ACKs were lost, too, and those across which the path changed are none; nor is the longest as long as it
+    is too long for the others.
     """
-    left = sorted((run for run in every if run.behind and not run.silent), key=lambda run: run.count)
+    left = sorted((run for run in every if run.behind and not run.silent and not run.moved), key=lambda run: run.count)
     while left and left[-1].count >= _least_run([run.count for run in left[:-1]]):
         left.pop()
     return left
@@ -343,14 +351,33 @@ def _runs(delivery: Delivery, link: Link, left_ns: Floats, cause: npt.NDArray[np
                 last_ns=float(left_ns[last]),
                 next_ns=float(left_ns[last] if following is None else left_ns[following]),
                 way_ns=way_ns,
+                next_way_ns=way_ns if following is None else one_way_ns(delivery, link, following),
                 service_ns=float(link.full_ns[first]),
                 answers=_answers(delivery, arrives_ns, left_ns[last]),
                 answers_later=later,
                 silent=_silent(delivery, own[:start], (left_ns, way_ns)) >= least_acks,
                 unanswered=later == 0 and _due(delivery, own[:start], left_ns + 2 * way_ns, during) >= least_acks,
+                moved=_moved(delivery, link, first, last),
             )
         )
     return found
+
+
+def _moved(delivery: Delivery, link: Link, first: int, last: int) -> bool:
+    """Return whether a level of the delay or a state of the rate begins behind the packet timed before a run of losses,
+    and no later than the next one timed behind it, in so short a time that no step would lie there by chance."""
+    timed = np.flatnonzero(delivery.prompt)
+    begin, end = np.searchsorted(timed, (first, last))
+    if not begin or end == len(timed):
+        return False
+    before, after = int(timed[begin - 1]), int(timed[end])
+    share = (delivery.t_ns[after] - delivery.t_ns[before]) / (delivery.t_ns[-1] - delivery.t_ns[0])
+    levels, states = link.base.spans[1:], link.rate.states[1:]
+    if share * max(len(levels), len(states)) > np.exp(-KNOWN_LOG_ODDS):
+        return False
+    acked_ns = delivery.acked_ns[[before, after]]
+    moved = any(before < start <= after for start, _, _ in levels)
+    return moved or any(acked_ns[0] < start <= acked_ns[1] for start, _, _ in states)
 
 
 def _unanswered(delivery: Delivery) -> npt.NDArray[np.bool_]:
@@ -402,25 +429,36 @@ def _silent(delivery: Delivery, before: Ints, timing: tuple[Floats, float]) -> i
 def _is_outage(delivery: Delivery, run: _Run, least: int) -> bool:
     """Return whether a run of losses is neither a burst nor a full queue; `least` is the length that no burst has."""
     sent_ns = int(delivery.t_ns[run.last] - delivery.t_ns[run.first])
-    lasted_ns = (run.last_ns + run.next_ns - run.up_ns - run.first_ns) / 2 - run.way_ns
+    # The path may be another one behind a break.
+    way_ns = min(run.way_ns, run.next_way_ns)
+    lasted_ns = (run.last_ns + run.next_ns - run.up_ns - run.first_ns) / 2 - way_ns
     passes = run.answers and run.behind and run.count < ONE_WAY_RUNS * least
-    if passes or run.last_ns - run.first_ns <= run.way_ns:
+    if run.count < MIN_OUTAGE_PKTS or passes or run.last_ns - run.first_ns <= way_ns:
         return False
     if run.silent or run.count < least:
         return run.silent and lasted_ns > 0
     few = run.count < MANY_PKTS
-    if lasted_ns >= MIN_OUTAGE_NS and sent_ns >= (max(MIN_OUTAGE_NS, 2 * run.way_ns) if few else MIN_OUTAGE_NS):
+    if lasted_ns >= MIN_OUTAGE_NS and sent_ns >= (max(MIN_OUTAGE_NS, 2 * way_ns) if few else MIN_OUTAGE_NS):
         return True
     return run.behind and not few and lasted_ns >= MIN_OUTAGE_NS / 2
+
+
+def _unwatched(run: _Run) -> bool:
+    """Return whether a run of losses may be an outage for all that the capture shows: nothing was sent for so long
+    before it or within it that the link may have been down, and nothing arrived since."""
+    before_ns = run.first_ns - run.up_ns - run.way_ns if run.count >= MIN_OUTAGE_PKTS else 0.0
+    return run.behind and max(before_ns, run.last_ns - run.first_ns - run.way_ns) >= MIN_OUTAGE_NS and not run.answers
 
 
 def _arrived_in_outage(run: _Run, least: int, passing_ns: Floats) -> bool:
     """Return whether a run of losses was on the way when the link broke, for less time than the way takes.
 
-    Nothing that left the queue then passed, nor any ACK that was due while the losses would have arrived. The run is
-    longer than a burst, or ACKs that were due then are missing. Assumes that the link is broken in both directions.
+    Nothing that left the queue then passed, nor any ACK that was due while the losses would have arrived, unless the
+    run is so long that the link broke in one direction. The run is longer than a burst, or ACKs that were due are
+    missing.
     """
-    if run.answers_later:
+    passes = run.answers_later and run.count < ONE_WAY_RUNS * least
+    if run.count < MIN_OUTAGE_PKTS or passes:
         return False
     lasted_ns = (run.last_ns + run.next_ns - run.up_ns - run.first_ns) / 2
     edges = np.searchsorted(passing_ns, (run.first_ns + run.way_ns, run.last_ns + run.way_ns))

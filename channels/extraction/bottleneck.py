@@ -31,7 +31,8 @@ AROUND_PAIRS = 48
 """Busy intervals around one whose median tells its rate apart from that of other times."""
 
 EXACT_SHARE = 0.95
-"""Share of busy intervals within RATE_TOLERANCE of those around them, from which they are long enough."""
+"""Share of busy intervals within RATE_TOLERANCE of those around them, from which they are long enough: RATE_TOLERANCE
+then is the half width of a 95 % interval."""
 
 MIN_PAIRS = 24
 """Minimum number of busy intervals for an estimate of the rate."""

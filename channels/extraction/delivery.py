@@ -112,7 +112,7 @@ def of_flow(segments: pa.Table, events: pa.Table, flow_id: int, direction: str) 
     prompt = _prompt(acked, answered)
     if not _has_sack(acks):
         # Without SACK a loss is inferred from the retransmission, so it cannot show which copy an ACK answers.
-        prompt &= ~_sent_again(seq_end)
+        prompt &= ~_sent_again(seq_end) | _echoed(data, acks)
     ack_sizes = _column(acks, "ip_bytes")[_column(acks, "payload_bytes") == 0]
     return Delivery(
         direction=direction,
@@ -276,6 +276,23 @@ def _has_sack(acks: pa.Table) -> bool:
     import pyarrow.compute as pc
 
     return bool(pc.any(pc.greater(pc.list_value_length(acks["sack"]), 0)).as_py())
+
+
+def _echoed(data: pa.Table, acks: pa.Table) -> Bools:
+    """Mark the transmissions that advanced the cumulative ACK, by the timestamp that the ACK echoes.
+
+    RFC 7323 §4.3: a receiver echoes the timestamp of the segment that covers the last octet that it acknowledged
+    before, so that of the copy that arrived. It echoes no other copy of the same data, unless both left within one
+    tick.
+    """
+    seq, seq_end = _column(data, "seq"), _column(data, "seq") + _column(data, "payload_bytes")
+    sent = np.asarray(data["ts_val"].cast("int64").fill_null(-1).to_numpy(), dtype=np.int64)
+    echo = np.asarray(acks["ts_ecr"].cast("int64").fill_null(-2).to_numpy(), dtype=np.int64)
+    una = np.maximum.accumulate(_column(acks, "ack"))
+    at = np.searchsorted(una, seq_end, side="left")
+    before = np.concatenate(([seq[0]], una))[at]
+    echo = np.append(echo, -2)[at]
+    return np.asarray((sent == echo) & (seq <= before) & (before < seq_end))
 
 
 def _sent_again(seq_end: Ints) -> Bools:

@@ -87,7 +87,8 @@ def of_delivery(delivery: Delivery) -> Link:
     final = _queue.replay(arrivals, limit.limit if limit else np.inf, unshared)
     if not unshared:
         # Residuals count from the queue that was simulated, so `entered` remains that of the simulation.
-        final = replace(final, level=_level_of_neighbours(arrivals, final))
+        level = _level_of_neighbours(arrivals, final)
+        final = replace(final, level=level, wait_ns=level * full)
     return Link(rate, base, unshared, service, full, arrivals.departed, limit, final, first, arrivals)
 
 
@@ -196,7 +197,8 @@ def _service(delivery: Delivery, rate: Rate) -> tuple[Floats, Floats]:
     """
     known = np.flatnonzero(delivery.acked_ns >= 0)
     following = known[np.minimum(np.searchsorted(known, np.arange(len(delivery))), len(known) - 1)]
-    at = delivery.acked_ns[following]
+    # A FIFO delivers in order: what was acknowledged later than a packet behind it waited at the receiver.
+    at = np.minimum.accumulate(delivery.acked_ns[known][::-1])[::-1][np.searchsorted(known, following)]
     for last_ns, next_ns in silences(delivery):
         at[(delivery.t_ns <= last_ns) & (at >= next_ns)] = last_ns
     full = np.full(len(delivery), int(_bottleneck.full_size(delivery)))
@@ -207,14 +209,14 @@ def _arrivals(delivery: Delivery, base: Base, service: Floats, full: Floats) -> 
     start = delivery.t_ns[0]
     seen = delivery.prompt & base.trusted
     departed = np.where(seen, delivery.acked_ns - start - base.per_packet_ns, np.nan)
-    departed = _queue.bound_by_followers(departed, service, delivery.lost)
+    departed = _queue.bound_by_followers(departed, service, delivery.lost | delivery.undecided)
     slack = _bottleneck.rtt_tolerance_ns(service, float(base.per_packet_ns.min()))
     distrusted = np.cumsum(~base.trusted)
     index = np.flatnonzero(seen)
     anchor = np.zeros(len(delivery), dtype=np.bool_)
     anchor[index[1:]] = np.diff(distrusted[index]) > 0
     t = (delivery.t_ns - start).astype(np.float64)
-    return Arrivals(t, service, departed, delivery.lost, full, slack, anchor)
+    return Arrivals(t, service, departed, delivery.lost, delivery.undecided, full, slack, anchor)
 
 
 def _stepped_fit(

@@ -25,14 +25,16 @@ T_QUANTILE = 2.262
 """97.5 % quantile of Student's t distribution with BLOCKS - 1 degrees of freedom."""
 
 AGREEING_PAIRS = 0.6
-"""Share of the intervals that must agree with the rate."""
+"""Share of the intervals that must agree with the rate: a majority, by one standard error of a share of MIN_PAIRS."""
 
 HOSTS_NS = 100_000
 """Time that two hosts take at least to receive a packet, to answer it and to receive the answer: some interrupts, which
-no packet avoids. Assumed: a capture at the sender does not divide the round trip."""
+no packet avoids. Assumed, without a source: a capture at the sender does not divide the round trip. It matters for
+round trips of a few milliseconds only."""
 
 LOWEST = 4
-"""Round trips above the minimum whose distance shows how exact the minimum is."""
+"""Round trips above the minimum whose distance shows how exact the minimum is: where round trips near it are spread
+evenly, one more distance exceeds the sum of four with a probability of 1/16."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,10 @@ from hindflight.channels.extraction.delivery import Bools, Delivery, Ints
 AROUND = 4
 """Round trips before and after a jump that must all lie on their side of it: one delayed ACK is no jump."""
 
+SHORTER = 2
+"""Round trips in a row below the minimum of a queue that was empty, which show a shorter path: no delay of an ACK
+shortens one, but the copy that it answers may be mistaken. Those that follow may wait behind them."""
+
 CLOCK = 8
 """ACKs after a jump from which the time per octet is read."""
 
@@ -124,7 +128,8 @@ def _cuts(delivery: Delivery, timed: Ints, trip: Floats) -> list[int]:
             two = slice(k - 2, k)
             held = _least_trips(trip[two], sent[k] - sent[two], (served[k] - served[two]) * least_clock)
             drop = before.min() - after.max()
-            falls = drop > jump and (held.min() > after.max() + jump or (from_empty and after.max() < floor - jump))
+            shorter = from_empty and after[:SHORTER].max() < floor - jump
+            falls = shorter or (drop > jump and held.min() > after.max() + jump)
             if rises or emptied or falls or broken[k]:
                 cuts.append(k)
                 # A flow begins with an empty queue; a stretch that begins with a jump need not.

@@ -13,7 +13,8 @@ from hindflight.channels.extraction.change_points import Floats
 from hindflight.channels.extraction.delivery import Bools, Ints
 
 LEEWAY = 0.1
-"""Serialisation times by which a departure may exceed the model, so that the error of a rate does not accumulate."""
+"""Serialisation times by which a departure may exceed the model, so that the error of a rate does not accumulate. It
+moves the model; `Arrivals.slack` says when a departure is late, and moves nothing."""
 
 
 FOLLOWERS = 8
@@ -28,13 +29,15 @@ LATE_ACK_NS = 50_000_000
 class Replay:
     """State of the modelled queue, one element per transmission.
 
-    `level` is the work waiting on arrival, in full-sized packets; `entered` is whether the packet entered the queue;
+    `level` is the work waiting on arrival, in full-sized packets, and `wait_ns` the time that it takes; `entered` is
+    whether the packet entered the queue;
     `residual` is how many more serialisation times than modelled passed before its departure was observed (for a lost
     packet: that of the next observed packet), NaN if the link was idle in between; `group` numbers losses that share
     one residual, -1 for the others.
     """
 
     level: Floats
+    wait_ns: Floats
     entered: Bools
     residual: Floats
     group: Ints
@@ -47,29 +50,32 @@ class Arrivals:
     """Input of the replay: send times, service times and observed departures (NaN: none), in ns from the first.
 
     `full` is the service time of a full-sized packet at each time; `slack` is the tolerance of a departure; `anchor`
-    marks departures that reset the model, because it lost track of the queue before them.
+    marks departures that reset the model, because it lost track of the queue before them. `undecided` marks packets of
+    which it is not known whether they arrived.
     """
 
     t: Floats
     service: Floats
     departed: Floats
     lost: Bools
+    undecided: Bools
     full: Floats
     slack: float
     anchor: Bools
     leeway: float = LEEWAY
 
 
-def bound_by_followers(departed: Floats, service: Floats, lost: Bools) -> Floats:
+def bound_by_followers(departed: Floats, service: Floats, absent: Bools) -> Floats:
     """Reduce observed departures by the delay of their ACKs.
 
     A FIFO serves packets in order: a packet left before its follower's departure minus the follower's serialisation.
+    `absent` marks the packets that need not have been served in between: those lost and those undecided.
     Looks FOLLOWERS observations ahead, so that an error of the rate does not accumulate.
     """
     seen = np.flatnonzero(~np.isnan(departed))
     if len(seen) == 0:
         return departed
-    work = np.cumsum(np.where(lost, 0.0, service))[seen]
+    work = np.cumsum(np.where(absent, 0.0, service))[seen]
     ahead = np.concatenate((departed[seen] - work, np.full(FOLLOWERS, np.inf)))
     earliest = np.lib.stride_tricks.sliding_window_view(ahead, FOLLOWERS + 1).min(axis=1)
     bounded = departed.copy()
@@ -78,29 +84,48 @@ def bound_by_followers(departed: Floats, service: Floats, lost: Bools) -> Floats
 
 
 def replay(arrivals: Arrivals, limit: float, unshared: bool) -> Replay:
-    """Simulate the FIFO. A lost packet enters if at most `limit` full-sized packets wait; a delivered one always
-    entered.
+    """Simulate the FIFO. A lost packet enters if at most `limit` full-sized packets wait, so does an undecided one as
+    long as the limit is not below 0; a delivered one always entered.
 
     Behind a packet that nothing follows while the link is busy, the receiver may have waited with its ACK: nothing
-    after it shows when it really left. An observed departure corrects the model downwards at any time, and upwards only
+    after it shows when it really left. A rate that changes changes the time that the waiting packets take, not their
+    number. An observed departure corrects the model downwards at any time, and upwards only
     by the service of losses that may have entered: a later one is due to a delayed ACK, unless the queue is shared
     (`unshared` is false).
     """
     n = len(arrivals.t)
     level, entered, residual, group = [0.0] * n, [True] * n, [np.nan] * n, [-1] * n
     busy_until, members, groups, late, seen = -np.inf, list[int](), 0, 0, 0
-    columns = (arrivals.t, arrivals.service, arrivals.departed, arrivals.lost, arrivals.full, arrivals.anchor)
-    for k, (t, service, departed, lost, full, anchor) in enumerate(zip(*(c.tolist() for c in columns), strict=True)):
+    wait_ns, rates = [0.0] * n, _Rates()
+    undecided = arrivals.undecided & np.isnan(arrivals.departed) & (limit >= 0)
+    columns = (
+        arrivals.t,
+        arrivals.service,
+        arrivals.departed,
+        arrivals.lost,
+        undecided,
+        arrivals.full,
+        arrivals.anchor,
+    )
+    for k, (t, service, departed, lost, unclear, full, anchor) in enumerate(
+        zip(*(c.tolist() for c in columns), strict=True)
+    ):
         idle = busy_until <= t
-        level[k] = waiting = 0.0 if idle else (busy_until - t) / full
+        wait_ns[k] = 0.0 if idle else busy_until - t
+        level[k] = waiting = rates.packets(wait_ns[k], full)
         begins = t if idle else busy_until
         if lost:
             entered[k] = waiting <= limit
             members.append(k)
             if entered[k]:
                 busy_until = begins + service
+                rates.work_ns += service
+            continue
+        if unclear and waiting > limit:
+            entered[k] = False
             continue
         modelled = begins + service
+        rates.work_ns += service
         if departed != departed:  # NaN: not seen to leave  # noqa: PLR0124
             busy_until = modelled
             continue
@@ -120,7 +145,31 @@ def replay(arrivals: Arrivals, limit: float, unshared: bool) -> Replay:
             latest = departed
         busy_until = departed if departed < latest else latest
         busy_until = max(busy_until, t + 0.5 * service)
-    return Replay(np.array(level), np.array(entered), np.array(residual), np.array(group), late / max(seen, 1))
+    return Replay(
+        np.array(level),
+        np.array(wait_ns),
+        np.array(entered),
+        np.array(residual),
+        np.array(group),
+        late / max(seen, 1),
+    )
+
+
+@dataclass(slots=True)
+class _Rates:
+    """The rates that a queue is served at: that of the newest packets, of which `work_ns` have entered, and the one
+    before; `full_ns` and `before_ns` are the service times of a full-sized packet."""
+
+    full_ns: float = 0.0
+    before_ns: float = 0.0
+    work_ns: float = 0.0
+
+    def packets(self, wait_ns: float, full_ns: float) -> float:
+        """Return how many full-sized packets wait for so long, before one whose service takes `full_ns`."""
+        if full_ns != self.full_ns:
+            self.before_ns, self.full_ns, self.work_ns = self.full_ns or full_ns, full_ns, 0.0
+        newer_ns = min(wait_ns, self.work_ns)
+        return newer_ns / full_ns + (wait_ns - newer_ns) / self.before_ns
 
 
 LEVEL_ERROR_PKTS = 0.5
@@ -207,7 +256,7 @@ def _contradicted(heights: Floats, lost: Bools, gap: Floats, best: int) -> tuple
 
 
 GAP_ODDS = 20
-"""Odds that a clear gap, or its clear absence, is right."""
+"""Odds that a clear gap, or its clear absence, is right: those of a 95 % interval, rounded."""
 
 MIN_GAIN = 6.0
 """Minimum gain in log likelihood of a ceiling: odds of 400 to 1."""

@@ -75,7 +75,7 @@ class Steps:
 
 def steps_of(delivery: Delivery, link: Link, verdicts: Attribution) -> Steps:
     """Return the changes of the link at its own clock."""
-    left_ns = delivery.t_ns + link.replay.level * link.full_ns + link.service_ns
+    left_ns = delivery.t_ns + link.replay.wait_ns + link.service_ns
     outages = _outages(delivery, link, verdicts, left_ns)
     # The last loss may have left the queue after the last packet was sent.
     end = max([int(delivery.t_ns[-1]) + 1, *(outage.over_ns for outage in outages)])
@@ -142,11 +142,17 @@ def _with_outage(delivery: Delivery, packet: int, left_ns: Floats, outages: Sequ
 
 
 def _outages(delivery: Delivery, link: Link, verdicts: Attribution, left_ns: Floats) -> list[_Outage]:
-    """Return the outages at the link's clock: the link breaks one delay after its first lost packet left the queue."""
-    delivered = np.flatnonzero((verdicts.cause == NONE) & delivery.observed)
+    """Return the outages at the link's clock: the link breaks one delay after its first lost packet left the queue.
+
+    Only a packet that is known to have arrived shows the link up before it, and behind it.
+    """
+    delivered = np.flatnonzero((verdicts.cause == NONE) & delivery.observed & ~delivery.undecided)
     found: list[_Outage] = []
     for first, last, following in verdicts.outages:
         delay = one_way_ns(delivery, link, first)
+        if following is not None and left_ns[last] - left_ns[first] < delay:
+            # Behind a handover the way is another one; what was sent into the break has none of the former.
+            delay = min(delay, one_way_ns(delivery, link, following))
         before = delivered[delivered < first]
         # The queue level is an estimate, but outages cannot overlap.
         earlier = found[-1].over_ns if found else 0
@@ -155,17 +161,20 @@ def _outages(delivery: Delivery, link: Link, verdicts: Attribution, left_ns: Flo
         # What left it in a shorter time than the way takes was lost on the way: the outage ended with its arrival.
         arrives = delay if left_ns[last] < first_ns else 0
         last_ns = max(first_ns, int(left_ns[last] + arrives))
-        next_up_ns = None if following is None else max(last_ns, int(left_ns[following] + arrives))
+        after = delivered[delivered > last]
+        up = following if following is None or not len(after) else int(after[0])
+        next_up_ns = None if up is None else max(last_ns, int(left_ns[up] + arrives))
         found.append(_Outage(last_up_ns, first_ns, last_ns, next_up_ns))
     return found
 
 
-def _first_left_ns(delivery: Delivery, link: Link, seen: tuple[Floats, Attribution], first: int) -> float:
+def _first_left_ns(delivery: Delivery, link: Link, found: tuple[Floats, Attribution], first: int) -> float:
     """Return when the first packet that an outage lost left the queue: behind the one before it, if that was delivered,
     at the rate of that time. Behind the outage the rate may be another one."""
-    left_ns, verdicts = seen
+    left_ns, verdicts = found
     entered = np.flatnonzero(verdicts.cause[:first] != QUEUE)
-    if not len(entered) or verdicts.cause[entered[-1]] != NONE or not delivery.observed[entered[-1]]:
+    seen = (verdicts.cause == NONE) & delivery.observed & ~delivery.undecided
+    if not len(entered) or not seen[entered[-1]]:
         return float(left_ns[first])
     last = int(entered[-1])
     service_ns = link.full_ns[last] * delivery.size_bytes[first] / full_size(delivery)

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from hindflight.channels.estimate import Estimate, LinkStretch
-from validation.captures.links import _edge_gaps_ns, score_link
+from validation.captures.links import _causes, _edge_gaps_ns, score_link
+from validation.captures.scores import Counts
 from validation.captures.stretches import Given, Stretch, in_use_ns, pooled, score_stretch
 from validation.captures.truth import FlowTruth, RunTruth, Transmission
 
@@ -30,6 +31,17 @@ def _claimed(start: int, end: int, rate: tuple[float, float] | None) -> LinkStre
             Estimate("queue_limit_pkts", 4.0, 3.0, 5.0, "pkts", known=True, how=""),
         ),
     )
+
+
+def test_a_cause_that_is_not_claimed_to_be_known_is_neither_right_nor_wrong() -> None:
+    fates = ["dropped_queue", "dropped_queue", "dropped_queue", "dropped_outage", "delivered"]
+    sent = [Transmission(k, 10 * S + k, k, k + 1, 1, fate, 11 * S, None) for k, fate in enumerate(fates)]
+    flow = FlowTruth("reno", 1, 2, 1448, 0, 30 * S, 1e6, sent, [])
+    said = [("queue", True), ("none", False), ("none", True), ("outage", False), ("none", False)]
+    rows = [{"record": k, "cause": cause, "known": known} for k, (cause, known) in enumerate(said)]
+    found = _causes(flow, rows, [TRUE])
+    assert found["queue"] == Counts(right=1, unknown=1, missed=1)
+    assert found["outage"] == Counts(unknown=1)
 
 
 def test_the_queue_is_in_use_while_packets_wait() -> None:

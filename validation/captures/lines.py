@@ -153,6 +153,9 @@ def link_lines(flows: Sequence[FlowScore]) -> Iterator[Line]:
     for cause, counts in score.causes.items():
         yield _at_least("channel", f"{cause} losses: precision", counts.precision, 0.95, counts.right + counts.wrong)
         yield _at_least("channel", f"{cause} losses: recall", counts.recall, 0.95, counts.cases)
+    open_cases = sum(counts.unknown for counts in score.causes.values())
+    cases = open_cases + sum(counts.cases for counts in score.causes.values())
+    yield _at_most("channel", "losses of unknown fate or cause", open_cases / cases if cases else None, None, cases)
     judged = score.judged_ns
     seconds = judged // 1_000_000_000
     for metric, part, bound in (

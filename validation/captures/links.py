@@ -105,8 +105,11 @@ def stretches_of(run: RunTruth, end_ns: int) -> list[Stretch]:
 
 
 def _causes(flow: FlowTruth, packets: Sequence[Mapping[str, Any]], stretches: Sequence[Stretch]) -> dict[str, Counts]:
-    """Losses by cause; what the analysis leaves unknown counts as neither right nor wrong, what it misses as missed."""
-    said = {row["record"]: row["cause"] for row in packets}
+    """Losses by cause; what the analysis leaves unknown counts as neither right nor wrong, what it misses as missed.
+
+    Unknown is what it does not claim to know, as in the counts of an extraction: whether a packet was lost, or why.
+    """
+    said = {row["record"]: row["cause"] if row["known"] else "unknown" for row in packets}
     counts = {name: Counts() for name in CAUSES.values()}
     brief = [
         (s.start_ns, s.end_ns) for s in stretches if s.outage and s.end_ns - s.start_ns < max(SHORT_OUTAGE_NS, s.rtt_ns)

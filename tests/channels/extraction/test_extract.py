@@ -191,9 +191,10 @@ def test_states_cover_outages_and_outages_do_not_overlap() -> None:
     link = _link.of_delivery(delivery)
     # Two outages at the very end, and a queue so deep that what was lost leaves it after the last packet was sent.
     last = len(delivery) - 1
-    level = link.replay.level.copy()
-    level[last - 10], level[last - 9], level[last] = 900.0, 850.0, 1000.0
-    link = replace(link, replay=replace(link.replay, level=level))
+    wait_ns = link.replay.wait_ns.copy()
+    for packet, pkts in ((last - 10, 900.0), (last - 9, 850.0), (last, 1000.0)):
+        wait_ns[packet] = pkts * link.full_ns[packet]
+    link = replace(link, replay=replace(link.replay, wait_ns=wait_ns))
     outages = ((last - 20, last - 10, last - 9), (last - 9, last, None))
     verdicts = replace(_attribution.verdicts(delivery, link), outages=outages)
     verdicts.cause[last - 20 :] = _attribution.OUTAGE

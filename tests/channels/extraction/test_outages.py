@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hindflight.channels.extraction import attribution, states
+from hindflight.channels.extraction import attribution, queue, states
 from hindflight.channels.extraction import link as link_module
 from hindflight.channels.extraction.attribution import OUTAGE, QUEUE, verdicts
 from hindflight.channels.extraction.bottleneck import BusySpans, Rate
@@ -73,7 +73,9 @@ def test_a_full_queue_drops_packets_in_an_outage_too() -> None:
         service=np.full(600, 1e6),
         full=np.full(600, 1e6),
     )
-    found = verdicts(delivery, replace(link, unshared=True, ceiling=limit, arrivals=arrivals))
+    entered = queue.replay(arrivals, limit.limit, unshared=True).entered
+    replayed = replace(link.replay, entered=entered)
+    found = verdicts(delivery, replace(link, unshared=True, ceiling=limit, arrivals=arrivals, replay=replayed))
     assert (found.cause[200:220] == OUTAGE).all()
     # Two of each ten exceed the longer queue; between the two queues the cause is not known.
     assert [k for k in range(200, 250) if found.cause[k] == QUEUE] == [228, 229, 238, 239, 248, 249]
@@ -207,7 +209,9 @@ def test_what_the_queue_dropped_does_not_time_an_outage() -> None:
     arrivals = replace(
         link.arrivals, t=np.floor(link.arrivals.t / 1e8) * 1e8, service=np.full(600, 1e6), full=np.full(600, 1e6)
     )
-    link = replace(link, unshared=True, ceiling=limit, arrivals=arrivals)
+    entered = queue.replay(arrivals, limit.limit, unshared=True).entered
+    replayed = replace(link.replay, entered=entered)
+    link = replace(link, unshared=True, ceiling=limit, arrivals=arrivals, replay=replayed)
     found = verdicts(delivery, link)
     assert (found.cause[[208, 209, 248, 249]] == QUEUE).all()
     assert found.outages == ((210, 247, 250),)
@@ -268,15 +272,68 @@ def test_packets_that_wait_when_the_link_breaks_leave_it_at_the_rate_before() ->
 
 
 def test_a_link_that_passes_acks_while_the_losses_would_arrive_is_not_broken() -> None:
-    # Thirty losses that were under way together, longer than any burst of this link.
-    lost = list(range(300, 330))
-    paused = np.where(np.arange(600) >= 330, 2_000 * MS, 0)
-    whole = _delivery(lost, trip_ms=1000.0)
-    t, acked = whole.t_ns + paused, np.where(whole.acked_ns < 0, -1, whole.acked_ns + paused)
-    passed = replace(whole, t_ns=t, acked_ns=acked, covered_ns=acked, ack_t_ns=acked[acked >= 0])
+    # Fifteen losses that were under way together: too long for a burst of this link, not for one in one direction.
+    assert _outages(_then_pause(range(300, 315))) == []
+    # Thirty are; the link may have broken in the direction of the data only, while ACKs sent before arrive.
+    assert _outages(_then_pause(range(300, 330))) == [(300, 329)]
+
+
+def test_a_short_run_whose_acks_are_missing_is_an_outage() -> None:
+    # Eight losses may be a burst, and with the ACKs due from 3.5 to 3.58 s they are one.
+    passed = _then_pause(range(300, 308))
     assert _outages(passed) == []
-    # The ACKs due from 3.5 to 3.8 s are missing.
-    unanswered = np.isin(np.arange(600), range(250, 280))
-    covered, acked = np.where(unanswered, acked[280], acked), np.where(unanswered, -1, acked)
+    unanswered = np.isin(np.arange(600), range(250, 258))
+    covered = np.where(unanswered, passed.acked_ns[258], passed.acked_ns)
+    acked = np.where(unanswered, -1, passed.acked_ns)
     missing = replace(passed, covered_ns=covered, acked_ns=acked, prompt=acked >= 0, ack_t_ns=acked[acked >= 0])
-    assert _outages(missing) == [(300, 329)]
+    assert _outages(missing) == [(300, 307)]
+
+
+def _then_pause(lost: range) -> Delivery:
+    """Losses over a path of a second, behind which the sender pauses for two."""
+    whole = _delivery(list(lost), trip_ms=1000.0)
+    paused = np.where(np.arange(600) >= lost.stop, 2_000 * MS, 0)
+    t, acked = whole.t_ns + paused, np.where(whole.acked_ns < 0, -1, whole.acked_ns + paused)
+    return replace(whole, t_ns=t, acked_ns=acked, covered_ns=acked, ack_t_ns=acked[acked >= 0])
+
+
+def test_a_burst_across_which_the_path_changed_is_an_outage() -> None:
+    # Runs of the same length make one another look like bursts, but one lies where the delay changed.
+    runs = [*range(100, 128), *range(200, 228), *range(300, 328)]
+    broken = _delivery(runs, trip_ms=20.0)
+    assert _outages(broken) == []
+    longer = np.where(np.arange(600) >= 328, 40 * MS, 0)
+    acked = np.where(broken.acked_ns < 0, -1, broken.acked_ns + longer)
+    moved = replace(broken, acked_ns=acked, covered_ns=acked, ack_t_ns=acked[acked >= 0])
+    assert _outages(moved) == [(300, 327)]
+    # In so long a pause a step may lie by chance.
+    paused = np.where(np.arange(600) >= 328, 3_000 * MS, 0)
+    acked = np.where(moved.acked_ns < 0, -1, moved.acked_ns + paused)
+    rare = replace(moved, t_ns=moved.t_ns + paused, acked_ns=acked, covered_ns=acked, ack_t_ns=acked[acked >= 0])
+    assert _outages(rare) == []
+
+
+def test_losses_that_nothing_watched_are_not_known_to_be_the_channels() -> None:
+    # Two losses, the second 500 ms after the first, and nothing in between; then three behind a pause of a second.
+    for lost, gap_before in ((range(300, 302), 301), (range(300, 303), 300)):
+        whole = _delivery(list(lost), trip_ms=20.0)
+        paused = np.where(np.arange(600) >= gap_before, 1_000 * MS, 0)
+        acked = np.where(whole.acked_ns < 0, -1, whole.acked_ns + paused)
+        idle = replace(
+            whole, t_ns=whole.t_ns + paused, acked_ns=acked, covered_ns=acked, ack_t_ns=acked[acked >= 0]
+        )  # fmt: skip
+        assert not verdicts(idle, of_delivery(idle)).known[list(lost)].any()
+        assert verdicts(whole, of_delivery(whole)).known[list(lost)].all()
+
+
+def test_only_what_is_known_to_have_arrived_shows_the_edges_of_an_outage() -> None:
+    delivery = _delivery(list(range(200, 250)))
+    link, found = of_delivery(delivery), verdicts(delivery, of_delivery(delivery))
+    unclear = replace(delivery, undecided=np.isin(np.arange(600), [*range(190, 200), *range(250, 260)]))
+    (exact,), (wide,) = (
+        states._outages(one, link, found, delivery.t_ns + link.service_ns) for one in (delivery, unclear)
+    )
+    assert exact.next_up_ns is not None
+    assert wide.last_up_ns == pytest.approx(exact.last_up_ns - 100 * MS, abs=MS)
+    assert wide.next_up_ns == pytest.approx(exact.next_up_ns + 100 * MS, abs=MS)
+    assert (wide.first_ns, wide.last_ns) == pytest.approx((exact.first_ns, exact.last_ns), abs=MS)

@@ -39,6 +39,7 @@ def _arrivals(t: list[float], departed: list[float], lost: list[bool]) -> Arriva
         np.full(n, 10.0),
         np.array(departed),
         np.array(lost),
+        np.zeros(n, dtype=bool),
         np.full(n, 10.0),
         1.0,
         np.zeros(n, dtype=bool),
@@ -81,6 +82,9 @@ def test_departures_are_bounded_by_their_followers() -> None:
     held = _queue.bound_by_followers(np.array([10.0, 38.0, np.nan, 30.0]), np.full(4, 10.0), lost)
     assert held[[0, 1, 3]].tolist() == [10.0, 20.0, 30.0]
     assert np.isnan(held[2])
+    # What need not have been served in between takes no time.
+    spared = _queue.bound_by_followers(np.array([25.0, np.nan, 30.0]), np.full(3, 10.0), np.array([False, True, False]))
+    assert spared[0] == 20.0
 
 
 def test_ceiling_requires_losses_above_a_level() -> None:

@@ -45,6 +45,17 @@ def test_a_queue_that_fills_and_drains_is_one_path() -> None:
     assert len(_floors(_delivery(sent, filling + draining))) == 1
 
 
+def test_two_round_trips_below_all_before_show_a_shorter_path() -> None:
+    # Behind the two 39 packets wait that no ACK times, and behind those the ones that follow, for 10 ms each.
+    sent = [600.0 * i for i in range(20)] + [12_000.0, 12_010.0] + [12_010.1 + 0.1 * i for i in range(39)]
+    sent += [12_020.0 + 10 * i for i in range(100)]
+    for trips, begins in (((250.0, 250.0), [0, 20]), ((250.0, 550.0), [0])):
+        whole = _delivery(sent, [550.0] * 20 + [*trips] + [0.0] * 39 + [630.0] * 100)
+        timed = whole.acked_ns > whole.t_ns
+        waiting = replace(whole, prompt=timed, acked_ns=np.where(timed, whole.acked_ns, -1))
+        assert [stretch.first for stretch in stretches(waiting)] == begins
+
+
 def test_what_a_pause_drains_is_no_handover() -> None:
     sent = [8.0 * i for i in range(50)] + [2000.0 + 8 * i for i in range(50)]
     trips = [50.0 + 2 * i for i in range(50)] * 2
