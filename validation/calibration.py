@@ -12,11 +12,11 @@ import argparse
 import json
 import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from hindflight.replay.experiment.prediction import FACTOR, FLOORS, Circumstance
+from hindflight.replay.experiment.prediction import FACTOR, FLOORS, LINK_MARGIN, Circumstance
 from hindflight.toolkit.errors import HindflightError
 from validation.captures.whatif import Pair, ask_all
 
@@ -51,10 +51,16 @@ def calibrate(pairs: Sequence[Pair]) -> Calibration:
 
 
 def deviations(pair: Pair) -> float | None:
-    """Return the distance of what was recorded, in units of the deviation of the prediction; None without one."""
+    """Return the distance of what was recorded, in units of the deviation of the prediction; None without one.
+
+    Where the capacity of the link ended the interval, the distance is an upper bound, and infinite beyond that end: no
+    factor moves it.
+    """
     if pair.mean is None or pair.low is None or pair.high is None:
         return None
     distance = math.log(pair.recorded / pair.mean)
+    if pair.capacity is not None and pair.recorded > max(pair.capacity, pair.mean) * math.exp(LINK_MARGIN):
+        return math.inf
     half_width = abs(math.log((pair.high if distance > 0 else pair.low) / pair.mean))
     return abs(distance) * FACTOR / half_width
 
@@ -64,25 +70,43 @@ def _quantile(values: Sequence[float]) -> float:
     return values[math.ceil((len(values) + 1) * COVERAGE) - 1]
 
 
-def _all_pairs(folder: Path, links: int | None) -> Iterator[Pair]:
+def held_out(folders: Mapping[str, Sequence[Pair]]) -> dict[str, float]:
+    """Return for each folder the share of its pairs that the factor of all others holds.
+
+    HindflightError if the others have fewer than MIN_PAIRS.
+    """
+    shares = {}
+    for name, pairs in folders.items():
+        factor = calibrate([pair for other in folders if other != name for pair in folders[other]]).factor
+        distances = [distance for pair in pairs if (distance := deviations(pair)) is not None]
+        if distances:
+            shares[name] = sum(distance <= factor for distance in distances) / len(distances)
+    return shares
+
+
+def _all_pairs(folder: Path, links: int | None) -> list[Pair]:
     _, pairs = ask_all(folder, lambda done, of: print(f"{folder}: {done} of {of}", file=sys.stderr, flush=True), links)
     for pair in pairs:
         print(json.dumps(asdict(pair)), flush=True)
-        yield pair
+    return pairs
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the factor of all pairs of some folders; return the exit code, 2 for too few pairs."""
+    """Print the factor of all pairs of some folders, and the share of the pairs of each that the factor of the others
+    holds; return the exit code, 2 for too few pairs."""
     parser = argparse.ArgumentParser(prog="python -m validation.calibration")
     parser.add_argument("folders", nargs="+", type=Path, metavar="DIR")
     parser.add_argument("--links", type=int, help="the first links of each folder only")
     chosen = parser.parse_args(arguments)
+    folders = {str(folder): _all_pairs(folder, chosen.links) for folder in chosen.folders}
     try:
-        found = calibrate([pair for folder in chosen.folders for pair in _all_pairs(folder, chosen.links)])
+        found = asdict(calibrate([pair for pairs in folders.values() for pair in pairs]))
+        if len(folders) > 1:
+            found["held_out"] = held_out(folders)
     except HindflightError as error:
         print(error, file=sys.stderr)
         return 2
-    print(json.dumps(asdict(found)))
+    print(json.dumps(found))
     return 0
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from hindflight.channels.estimate import Estimate
 from hindflight.replay.experiment.prediction import Circumstance
 from hindflight.replay.scenario.applications import Greedy, Writes
 from hindflight.replay.scenario.draws import UNKNOWN_QUEUE_PKTS
@@ -29,22 +30,34 @@ def circumstance_of(scenario: Scenario, traces: Mapping[str, LossTrace]) -> Circ
     return "loss" if any(len(trace.lost) for trace in traces.values()) else "steady"
 
 
-def capacity_of(scenario: Scenario, transfer_ns: int) -> float | None:
-    """Return the payload that the traced link carries on average over the transfer, in bit/s; None if its rate is not
-    known. Outages are not taken off: what the link might have carried is an upper bound."""
+def capacity_of(scenario: Scenario, traces: Mapping[str, LossTrace], transfer_ns: int) -> float | None:
+    """Return the maximum payload that the traced link carries on average over the last `transfer_ns` of the run, in
+    bit/s: at the upper end of the interval of its rate, None if the rate is not known. Outages are not taken off."""
     link = scenario.links[scenario.traced_link]
-    rate_bps, since_ns, carried = link.forward.rate, 0, 0.0
-    if rate_bps is None:
+    highest = [_highest(trace.open.rate) for trace in traces.values() if trace.open is not None]
+    if link.forward.rate is None or None in highest:
         return None
+    begin_ns = scenario.duration - transfer_ns
+    rate_bps, since_ns, carried = link.forward.rate, begin_ns, 0.0
     for change in link.changes:
         if change.rate is not None:
-            at_ns = min(change.at, transfer_ns)
+            at_ns = max(change.at, begin_ns)
             carried += rate_bps * (at_ns - since_ns)
             rate_bps, since_ns = change.rate, at_ns
-    carried += rate_bps * (transfer_ns - since_ns)
+    carried += rate_bps * (scenario.duration - since_ns)
     headers = USUAL_HEADERS_BYTES if scenario.flow.headers is None else scenario.flow.headers
     mss = scenario.flow.mss or USUAL_PACKET_BYTES - headers
-    return carried / transfer_ns * mss / (mss + headers)
+    factor = max((known for known in highest if known is not None), default=1.0)
+    return factor * carried / transfer_ns * mss / (mss + headers)
+
+
+def _highest(rate: Estimate | None) -> float | None:
+    """Return by which factor the rate may exceed its estimate; None if the estimate is a lower bound only."""
+    if rate is None:
+        return 1.0
+    if rate.value is None:
+        return None
+    return rate.high / rate.value if rate.high is not None and rate.value > 0 else 1.0
 
 
 def _receiver_limits(scenario: Scenario) -> bool:

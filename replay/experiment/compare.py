@@ -64,8 +64,8 @@ Key = tuple[str, str]
 @dataclass(frozen=True, slots=True)
 class Forecast:
     """What turns runs of a captured flow into predictions: the time of the captured transfer and its goodput, the
-    relative difference of the self-check, the circumstances of the flow, the payload that its bottleneck carries
-    (bit/s; None if that is not known), and whether the rate of the link is a lower bound only."""
+    relative difference of the self-check, the circumstances of the flow, the maximum payload that its bottleneck
+    carries (bit/s; None if that is not known), and whether the rate of the link is a lower bound only."""
 
     transfer_ns: int
     captured_bps: float | None
@@ -113,6 +113,8 @@ def compare_runs(runs: list[Run], reference: Key, forecast: Forecast | None = No
         findings += _resets(key, [*([replayed[key]] if key in replayed else []), *seeded[key].values()])
     if forecast is not None and findings:
         findings.append(finding(reference, "circumstance", "text", None, text=forecast.circumstance))
+        if forecast.capacity_bps is not None:
+            findings.append(finding(reference, "capacity", "bit/s", Interval(forecast.capacity_bps, None, None)))
     return findings
 
 
@@ -151,7 +153,7 @@ def _forecast(key: Key, goodputs: list[float], forecast: Forecast | None) -> lis
         f"interval is {FACTOR:.1f} times all of them together, by recorded flights ({forecast.circumstance})."
     )
     if forecast.capacity_bps is not None:
-        text += f" No flight exceeds the {format_rate(forecast.capacity_bps)} of payload that the link carries."
+        text += f" The link carries at most {format_rate(forecast.capacity_bps)} of payload."
     if forecast.bounded:
         text += (
             " The captured flow never filled the link, so its rate is a lower bound: read it as at least the low end."

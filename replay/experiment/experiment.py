@@ -148,7 +148,7 @@ def _forecast(
         happened.goodput_bps if happened is not None else None,
         ranked[0].goodput_difference if ranked else None,
         circumstance_of(scenario, traces),
-        None if bounded else capacity_of(scenario, transfer_ns),
+        capacity_of(scenario, traces, transfer_ns),
         bounded,
     )
 

@@ -31,10 +31,14 @@ FLOORS: Mapping[Circumstance, float] = {
 What an application wrote at its own pace is delivered by every variant that keeps up with it; draws in which one does
 not keep up widen the interval themselves. Elsewhere the standard deviation of goodput over five recordings of each of
 eight random links, with other random losses and timing, was 0.6, 0.9 and 1.9 % on steady ones, and 4.7, 4.9, 8.8,
-10.4 and 32 % on the others. That of `loss` is the most it can be: see `_floor`."""
+10.4 and 32 % on the others. That of `loss` is its maximum: see `_floor`."""
 
 LINK_DEVIATION = 0.01
-"""Relative deviation of the goodput of a flow that the rate of a steady link decides."""
+"""Relative deviation of the goodput of a flow that the rate of a steady link decides: between the 0.6 and 1.9 % of the
+steady links above, and that of `steady`."""
+
+LINK_MARGIN = 0.02
+"""By how much a flow may exceed the capacity of its bottleneck: two of these deviations, about a 95 % interval."""
 
 FACTOR = 1.8
 """Half width of the 95 % interval in units of the deviation of a prediction.
@@ -64,7 +68,7 @@ def predict(
     """Return the prediction from the goodputs of the draws; None where nothing was delivered in most of them.
 
     `misfit` is the relative difference between the captured flow and replays of its variant; `capacity_bps` the payload
-    that the bottleneck carries, None if that is not known. No flight exceeds it.
+    that the bottleneck carries at most, None if that is not known: the interval ends there, but for LINK_MARGIN.
     """
     middle = median(draws)
     if middle <= 0:
@@ -74,7 +78,7 @@ def predict(
     floor = _floor(circumstance, middle, capacity_bps)
     low, high = (math.hypot(spread, off, floor) * FACTOR for spread in (below, above))
     if capacity_bps is not None:
-        high = min(high, math.log(max(capacity_bps, middle) / middle) + LINK_DEVIATION * FACTOR)
+        high = min(high, math.log(max(capacity_bps, middle) / middle) + LINK_MARGIN)
     drawn = math.hypot(below, above) / math.sqrt(2)
     return Prediction(middle, middle * math.exp(-low), middle * math.exp(high), drawn, off, floor)
 

@@ -14,7 +14,7 @@ from hindflight.replay.experiment.prediction import FACTOR
 from hindflight.toolkit.capture import load_capture
 from hindflight.toolkit.errors import HindflightError
 from validation.__main__ import main
-from validation.calibration import calibrate, deviations
+from validation.calibration import calibrate, deviations, held_out
 from validation.captures.claims import CauseClaim, LossClaim, WindowClaim, claims_of, when_sent
 from validation.captures.identifiable import is_identifiable, limited_ns, reductions
 from validation.captures.lines import whatif_lines, window_lines
@@ -225,8 +225,12 @@ def test_the_factor_is_the_conformal_quantile() -> None:
     assert found.factor == 2.0
     assert (found.pairs["steps"], found.pairs["loss"]) == (20, 0)
     assert deviations(replace(pairs[0], mean=None)) is None
+    assert deviations(replace(pairs[0], capacity=99.5)) == deviations(pairs[0])
+    assert deviations(replace(pairs[4], capacity=102.0)) == math.inf
     far = [replace(pairs[-1], recorded=100 * math.exp(k), circumstance="shared") for k in (2, 3, 4)]
     assert calibrate([*pairs, *pairs, *far]).factor == pytest.approx(30.0)
+    shares = held_out({"near": pairs, "same": pairs, "far": [*far, pairs[0]]})
+    assert shares == {"near": 1.0, "same": 1.0, "far": 0.25}
     with pytest.raises(HindflightError):
         calibrate(pairs[:18])
 

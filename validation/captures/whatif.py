@@ -51,7 +51,8 @@ class Asked:
 class Pair:
     """A prediction of one variant from the capture of another, in bit/s; `mean` is None where none was given.
 
-    `group` is the class of the link as it was drawn, `circumstance` what the capture shows of it.
+    `group` is the class of the link as it was drawn, `circumstance` what the capture shows of it, `capacity` the payload
+    that the link can carry.
     """
 
     link: str
@@ -63,6 +64,7 @@ class Pair:
     high: float | None
     recorded: float
     circumstance: Circumstance | None = None
+    capacity: float | None = None
 
     @property
     def error(self) -> float:
@@ -180,15 +182,15 @@ def _ask(link: str, control: str, run: Path, recorded: Mapping[str, Any]) -> tup
     found = {(row["section"], row["subject"], row["metric"]): row for row in document.get("findings", [])}
     replayed = next((row["variant"] for row in document.get("runs", []) if row["purpose"] == "what_if"), None)
     circumstance = found.get(("what_if", replayed, "circumstance"), {}).get("text")
+    capacity = found.get(("what_if", replayed, "capacity"), {}).get("value")
     pairs = []
     for other in recorded:
         if other == control:
             continue
         row = found.get(("what_if", VARIANTS[other], "goodput"), {})
         goodput = recorded[other]["flows"][0]["goodput_kbps"] * 1e3
-        pairs.append(
-            Pair(link, control, other, group, row.get("value"), row.get("low"), row.get("high"), goodput, circumstance)
-        )
+        said = (row.get("value"), row.get("low"), row.get("high"))
+        pairs.append(Pair(link, control, other, group, *said, goodput, circumstance, capacity))
     named = (document.get("captured_variant") or {}).get("name", replayed)
     check = found.get(("self_check", replayed, "goodput_difference"), {})
     info = _tcp_info(run / recorded[control]["flows"][0]["tcpinfo"])

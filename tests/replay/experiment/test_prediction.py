@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import copy
 import math
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
+from hindflight.channels.estimate import Estimate
 from hindflight.replay.experiment.circumstances import capacity_of, circumstance_of
-from hindflight.replay.experiment.prediction import FACTOR, FLOORS, LINK_DEVIATION, Circumstance, predict
+from hindflight.replay.experiment.prediction import FACTOR, FLOORS, LINK_MARGIN, Circumstance, predict
+from hindflight.replay.scenario.draws import Open
+from hindflight.replay.scenario.loss_trace import LossTrace
 from hindflight.replay.scenario.model import parse_scenario
 from tests.replay.losses import lost
 from tests.replay.scenario.test_scenario import GOOD, VARIANTS
@@ -60,7 +65,7 @@ def test_no_flight_exceeds_what_the_link_carries(circumstance: Circumstance) -> 
     free, capped = (predict(draws, 0.0, circumstance, capacity) for capacity in (None, 1.05e6))
     assert free is not None
     assert capped is not None
-    assert capped.high == pytest.approx(1.05e6 * math.exp(LINK_DEVIATION * FACTOR))
+    assert capped.high == pytest.approx(1.05e6 * math.exp(LINK_MARGIN))
     assert free.high > 1.1 * capped.high
     assert capped.low == free.low or circumstance == "loss"
 
@@ -68,18 +73,34 @@ def test_no_flight_exceeds_what_the_link_carries(circumstance: Circumstance) -> 
 def test_a_middle_above_the_capacity_keeps_an_interval() -> None:
     found = predict([1e6] * 20, 0.0, "steps", 0.9e6)
     assert found is not None
-    assert found.high == pytest.approx(1e6 * math.exp(LINK_DEVIATION * FACTOR))
+    assert found.high == pytest.approx(1e6 * math.exp(LINK_MARGIN))
 
 
 def test_a_link_carries_its_rates_for_as_long_as_they_hold() -> None:
     draft = copy.deepcopy(GOOD)
-    draft["flow"] = {"mss": "1448 B", "headers": "52 B"}
+    draft |= {"flow": {"mss": "1448 B", "headers": "52 B"}, "duration": "12 s"}
     rate_bps = parse_scenario(draft, "geo.toml", VARIANTS).links[0].forward.rate
     assert rate_bps is not None
-    draft["links"][0]["changes"] = [{"at": "4 s", "rate": "1 Mbit/s"}, {"at": "20 s", "rate": "9 Mbit/s"}]
+    draft["links"][0]["changes"] = [
+        {"at": "1 s", "rate": "8 Mbit/s"},
+        {"at": "4 s", "delay": "3 ms"},
+        {"at": "6 s", "rate": "1 Mbit/s"},
+    ]
     scenario = parse_scenario(draft, "geo.toml", VARIANTS)
-    expected = (0.4 * rate_bps + 0.6e6) * 1448 / 1500
-    assert capacity_of(scenario, 10 * 10**9) == pytest.approx(expected)
+    # The transfer is the last 10 s: 4 s of 8 Mbit/s, 6 s of 1 Mbit/s.
+    for rate, factor in ((None, 1.0), (_estimate(2e6, 2.4e6), 1.2)):
+        expected = factor * 3.8e6 * 1448 / 1500
+        assert capacity_of(scenario, _traces(rate), 10 * 10**9) == pytest.approx(expected)
+    assert capacity_of(scenario, _traces(_estimate(None, None)), 10 * 10**9) is None
+
+
+def _estimate(value: float | None, high: float | None) -> Estimate:
+    return Estimate("rate_bps", value, 1e6, high, "bit/s", True, "")
+
+
+def _traces(rate: Estimate | None) -> dict[str, LossTrace]:
+    left_open = Open(np.array([3]), np.array([1]), (), 1000, rate, None, None, None, {})
+    return {"channel.parquet": replace(lost((3,), 1000), open=left_open)}
 
 
 def test_nothing_is_predicted_where_nothing_was_delivered() -> None:
