@@ -73,10 +73,12 @@ def papers_of(name: str) -> tuple[str, ...]:
     if name == ALL:
         return tuple(PAPERS)
     if claims := claims_named(name):
-        papers = tuple(
-            paper for paper in PAPERS if any(each.startswith(f"{paper_of(paper).number}-") for each in claims)
-        )
-        return papers or (paper_of(name).name,)
+        numbers = {each.partition("-")[0] for each in claims}
+        papers = tuple(paper for paper in PAPERS if paper_of(paper).number in numbers)
+        if unknown := numbers - {paper_of(paper).number for paper in papers}:
+            claim = next(each for each in claims if each.partition("-")[0] in unknown)
+            raise HindflightError(f"no claim is called {claim!r}", f"papers: {', '.join(PAPERS)}")
+        return papers
     return (paper_of(name).name,)
 
 
@@ -102,10 +104,10 @@ def reproduce_papers(request: Request, out: Path | None, on_step: OnStep = lambd
         check_outputs([out / DOCUMENT, *(out / f"{name}.html" for name in request.papers)], [], force=request.force)
     effort = FULL if request.full else QUICK
     done = Reproduction([], [], {})
-    for name in request.papers:
+    chosen = {name: _chosen(claims_of(paper_of(name).number), request) for name in request.papers}
+    for name, claims in chosen.items():
         begun = time.monotonic()
         paper = paper_of(name)
-        claims = _chosen(claims_of(paper.number), request)
         if request.claims:
             paper = replace(paper, figures=(), extras=())
         steps = _Steps(name, _steps(paper, len(claims), effort), on_step)
@@ -130,7 +132,7 @@ def _chosen(claims: Sequence[Claim], request: Request) -> tuple[Claim, ...]:
     if unknown:
         hint = f"choose from {claims[0].claim_id} to {claims[-1].claim_id}"
         raise HindflightError(f"no claim is called {min(unknown)!r}", hint)
-    return tuple(claim for claim in claims if not mine or claim.claim_id in mine)
+    return tuple(claim for claim in claims if not request.claims or claim.claim_id in mine)
 
 
 def _steps(paper: Any, claims: int, effort: Effort) -> int:

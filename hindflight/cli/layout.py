@@ -18,7 +18,7 @@ ENDS = frozenset({"sender", "receiver", "host a", "host b"})
 """Columns that hold the ends of connections."""
 
 END_WIDTH = len("255.255.255.255:65535")
-"""Characters of an end of a connection where `--wide` is not given."""
+"""Characters of an end of a connection where not all columns fit."""
 
 PROSE_WIDTH = 100
 """Longest line of text, on a wide terminal too."""
@@ -34,13 +34,14 @@ def print_fitting(
 ) -> None:
     """Print a table with the first of the columns `names`, as many as fit the terminal; with `wide` all of them.
 
-    `total` is the number of all rows, where `rows` are the first of them. Without `wide` long ends of connections lack
-    their middle, so that IPv6 addresses leave room for other columns.
+    `total` is the number of all rows, where `rows` are the first of them. Where not all columns fit, long ends of
+    connections lack their middle, so that IPv6 addresses leave room for other columns.
     """
-    if not wide:
+    shown = list(names) if wide else _fitting(names, rows)
+    if len(shown) < len(names):
         ends = [name for name in names if name in ENDS]
         rows = [{**row, **{name: shortened(str(row[name]), END_WIDTH) for name in ends}} for row in rows]
-    shown = list(names) if wide else _fitting(names, rows)
+        shown = _fitting(names, rows)
     print_table(shown, rows, title, total)
     if left := [name for name in names if name not in shown]:
         paragraph(f"--wide adds: {', '.join(left)}.")

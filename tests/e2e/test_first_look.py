@@ -47,7 +47,7 @@ def test_info_and_flows_count_the_same_payload(hindflight: Command) -> None:
 def test_ipv6_endpoints_are_in_brackets(hindflight: Command) -> None:
     top = found(hindflight, "info", IPV6)["top_flows"][0]
     assert (top["from"], top["payload_bytes"]) == ("[2001:470:4867:99::21]:21", 3448)
-    assert top["from"] in hindflight("flows", IPV6).stdout
+    assert top["from"] in hindflight("flows", IPV6, "--wide").stdout
 
 
 def test_table_headings_have_names_and_units(hindflight: Command) -> None:

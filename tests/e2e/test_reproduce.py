@@ -81,7 +81,7 @@ def test_claims_are_judged_alone(tmp_path: Path, capsys: pytest.CaptureFixture[s
     error = capsys.readouterr().err
     assert "no claim is called '000-C99'" in error
     assert "choose from 000-C01 to 000-C37" in error
-    assert "no paper is called '009-C01'" in error
+    assert "no claim is called '009-C01'" in error
 
 
 def test_the_page_has_the_last_run_of_each_claim() -> None:

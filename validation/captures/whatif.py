@@ -51,8 +51,8 @@ class Asked:
 class Pair:
     """A prediction of one variant from the capture of another, in bit/s; `mean` is None where none was given.
 
-    `group` is the class of the link as it was drawn, `circumstance` what the capture shows of it, `capacity` the payload
-    that the link can carry.
+    `group` is the class of the link as it was drawn, `circumstance` what the capture shows of it, `capacity` what its
+    link can carry of payload.
     """
 
     link: str

@@ -451,11 +451,14 @@ impl Scoreboard {
             }
             let older = range.retransmissions;
             if let Some(list) = self.log.push(Retransmission { primary, ..entry }, older) {
-                if !out && range.state == State::Outstanding {
-                    self.retrans_out_bytes += range.end - range.start;
-                }
                 range.retransmissions = Some(list);
                 primary = false;
+                if range.state == State::Outstanding {
+                    // A clock that was set back may leave the newest one behind the timeout.
+                    let is_out = retransmission_out(&self.log, range, self.lost_until_ns);
+                    self.retrans_out_bytes +=
+                        (i64::from(is_out) - i64::from(out)) * (range.end - range.start);
+                }
             }
         }
         if end > self.snd_nxt {

@@ -4,6 +4,7 @@
 //! Does not depend on what the agent does with acknowledgements. Read RFC 6298 §2 and Balakrishnan et al. 1995 §3 first.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use crate::sim::time::{MILLISECOND, NEVER, Nanos, SECOND};
 use crate::tcp::segment::Segment;
@@ -92,11 +93,6 @@ impl LocalCache {
             .is_some_and(|kept| kept.segment.seq == seq)
     }
 
-    /// Whether there is room for `bytes` more.
-    pub fn has_room(&self, bytes: u16) -> bool {
-        self.stored_bytes + u64::from(bytes) <= self.capacity_bytes
-    }
-
     /// Keeps a segment that leaves now, unless there is no room or it is kept already. Returns whether it is kept.
     ///
     /// A sender may send again what it sent in small segments as a larger one: then the larger one is kept.
@@ -107,7 +103,21 @@ impl LocalCache {
         let kept = self.segments.get(at).map(|kept| kept.segment);
         let same = kept.filter(|kept| kept.seq == segment.seq);
         let known = same.map_or(0, |kept| kept.payload_bytes);
-        if !self.has_room(segment.payload_bytes.saturating_sub(known)) {
+        let larger = segment.payload_bytes > known;
+        let covered = if larger {
+            self.covered(at, segment)
+        } else {
+            at..at
+        };
+        let freed: u64 = (self.segments.range(covered.clone()))
+            .map(|kept| u64::from(kept.segment.payload_bytes))
+            .sum();
+        let added = if larger {
+            u64::from(segment.payload_bytes)
+        } else {
+            0
+        };
+        if self.stored_bytes - freed + added > self.capacity_bytes {
             return false;
         }
         if self.segments.is_empty() {
@@ -119,18 +129,29 @@ impl LocalCache {
             again: by_sender || same.is_some(),
             by_sender,
         };
-        if same.is_none() {
-            self.segments.insert(at, cached);
-        } else if segment.payload_bytes > known {
-            self.segments[at] = Cached {
-                by_sender: self.segments[at].by_sender,
-                ..cached
-            };
+        if larger {
+            let by_sender = same.map_or(by_sender, |_| self.segments[at].by_sender);
+            self.segments.drain(covered);
+            self.segments.insert(
+                at,
+                Cached {
+                    by_sender,
+                    ..cached
+                },
+            );
         } else {
             (self.segments[at].again, self.segments[at].sent_at) = (true, now);
         }
-        self.stored_bytes += u64::from(segment.payload_bytes.saturating_sub(known));
+        self.stored_bytes = self.stored_bytes - freed + added;
         true
+    }
+
+    /// Indices from `at` on of the segments that `segment` covers.
+    fn covered(&self, at: usize, segment: &Segment) -> Range<usize> {
+        let covered = (self.segments.range(at..))
+            .take_while(|kept| kept.segment.end() <= segment.end())
+            .count();
+        at..at + covered
     }
 
     /// The receiver has all octets below `ack`.
@@ -229,5 +250,30 @@ mod tests {
         assert!(cache.first_with(401).is_some() && cache.first_with(1001).is_none());
         cache.acknowledge(1001, 9);
         assert_eq!((cache.len(), cache.stored_bytes()), (0, 0));
+    }
+
+    #[test]
+    fn a_larger_segment_takes_the_place_of_all_that_it_covers() {
+        let segment = |seq, payload_bytes| Segment {
+            seq,
+            payload_bytes,
+            ..Segment::new(0, Direction::Forward)
+        };
+        let mut cache = LocalCache::new(1400);
+        for seq in [1, 401, 801] {
+            assert!(cache.insert(&segment(seq, 400), false, 0));
+        }
+        // It covers two of the three, which gives room for it.
+        assert!(cache.insert(&segment(1, 1000), false, 1));
+        assert_eq!(
+            (cache.len(), cache.stored_bytes(), cache.end()),
+            (2, 1400, 1201)
+        );
+        assert!(!cache.holds(401) && cache.holds(801));
+        assert!(cache.insert(&segment(1, 1200), false, 2));
+        assert_eq!(
+            (cache.len(), cache.stored_bytes(), cache.end()),
+            (1, 1200, 1201)
+        );
     }
 }

@@ -204,6 +204,7 @@ impl Sender {
         let syns_lost = std::mem::take(&mut self.timeouts_in_a_row);
         self.notify_established(now);
         // The answer to the first one shows that it was late and not lost (Linux, `tcp_try_undo_spurious_syn`).
+        // Deviation: RFC 5681 §3.1 also begins with one segment after a lost SYN/ACK, which echoes the first one too.
         let late = self.params.timestamps && segment.ts_ecr == self.syn_ts_val;
         if syns_lost > self.rules.forgiven_syns && !late {
             self.controller.adjust(Adjustment::Validate(Window {
