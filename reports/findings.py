@@ -338,12 +338,17 @@ def run_provenance(tables: Tables) -> Grid | None:
     return grid
 
 
+FINGERPRINT = "fingerprint_without_losses"
+"""Metric of a row of the setup by which charts recognise scenarios that differ in their losses alone."""
+
+
 def setup(rows: Sequence[Row]) -> Grid | None:
     """Return what the scenario gives its flows, links and proxies as a grid; None without rows."""
     caption = "The scenario: stack profile of each flow and what differs from it, losses of links, proxies"
     grid = Grid(caption, ("Flow, link or proxy", "Parameter", "Value"))
     for row in rows:
-        grid.rows.append((Cell(str(row["subject"])), Cell(heading(str(row["metric"]))), Cell(str(row["text"]))))
+        if row["metric"] != FINGERPRINT:
+            grid.rows.append((Cell(str(row["subject"])), Cell(heading(str(row["metric"]))), Cell(str(row["text"]))))
     return grid if grid.rows else None
 
 

@@ -88,8 +88,8 @@ def _check_clock(segments: pa.Table) -> None:
 def read_flows_on_path(workspace: Workspace, flow: Flow, min_share: float, max_flows: int) -> list[Flow]:
     """Read the other flows of the capture from the same sender or to the same receiver, those with most data first.
 
-    At most `most`, each with at least the share `min_share` of the data of `flow`; `number` counts the capture's flows
-    from 1.
+    At most `max_flows`, each with at least the share `min_share` of the data of `flow`; `number` counts the capture's
+    flows from 1.
     """
     import pyarrow.compute as pc
 

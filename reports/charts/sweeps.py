@@ -13,6 +13,7 @@ import altair as alt
 import polars as pl
 
 from hindflight.reports.charts.axes import ChartText, inline, layered_chart, x_axis, y_axis
+from hindflight.reports.findings import FINGERPRINT
 from hindflight.reports.frames import Tables, read, runs_with_subject
 from hindflight.reports.style import category_colours
 from hindflight.toolkit.errors import ReportError
@@ -86,7 +87,7 @@ def _models(tables: Tables, metric: str) -> tuple[tuple[str, str], ...]:
 
 def _fingerprint(tables: Tables) -> str:
     """Return what identifies the scenario but for its losses; empty in a workspace of an earlier version."""
-    return _setup(tables, "fingerprint_without_losses").get("scenario", "")
+    return _setup(tables, FINGERPRINT).get("scenario", "")
 
 
 def _reference(sources: Sequence[Tables]) -> str:

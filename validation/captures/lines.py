@@ -114,10 +114,10 @@ def window_lines(flows: Sequence[FlowScore]) -> Iterator[Line]:
         own = [flow for flow in flows if flow.side == side and flow.congestion_control in WINDOWED]
         pooled = sum((flow.windows for flow in own), WindowScore())
         yield from _window_lines(f"cwnd, {side}", pooled, (median, far, cover, held, width), side == "sender")
-    shown = sum((flow.windows for flow in own if flow.timestamps), WindowScore())
-    yield _at_least(
-        "cwnd, receiver", "round trips with an estimate, flows with timestamps", shown.coverage, cover, shown.counted
-    )
+    at_receiver = [flow for flow in flows if flow.side == "receiver" and flow.congestion_control in WINDOWED]
+    shown = sum((flow.windows for flow in at_receiver if flow.timestamps), WindowScore())
+    name = "round trips with an estimate, flows with timestamps"
+    yield _at_least("cwnd, receiver", name, shown.coverage, 0.95, shown.counted)
     others = [flow for flow in flows if flow.side == "sender" and flow.congestion_control not in WINDOWED]
     bbr = sum((flow.windows for flow in others), WindowScore())
     yield _at_most("in-flight of bbr", "median error", bbr.quantile(0.5), 0.02, len(bbr.errors))
@@ -153,9 +153,12 @@ def link_lines(flows: Sequence[FlowScore]) -> Iterator[Line]:
     for cause, counts in score.causes.items():
         yield _at_least("channel", f"{cause} losses: precision", counts.precision, 0.95, counts.right + counts.wrong)
         yield _at_least("channel", f"{cause} losses: recall", counts.recall, 0.95, counts.cases)
-    open_cases = sum(counts.unknown for counts in score.causes.values())
-    cases = open_cases + sum(counts.cases for counts in score.causes.values())
-    yield _at_most("channel", "losses of unknown fate or cause", open_cases / cases if cases else None, None, cases)
+    for cause, counts in score.causes.items():
+        cases = counts.unknown + counts.cases
+        share = counts.unknown / cases if cases else None
+        yield _at_most("channel", f"{cause} losses of unknown fate or cause", share, None, cases)
+        found = counts.right / cases if cases else None
+        yield _at_least("channel", f"{cause} losses: recall if unknown counts as missed", found, None, cases)
     judged = score.judged_ns
     seconds = judged // 1_000_000_000
     for metric, part, bound in (

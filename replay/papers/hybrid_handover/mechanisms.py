@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -33,9 +32,6 @@ from hindflight.replay.papers.hybrid_handover.cells import (
 )
 from hindflight.replay.papers.lab import Lab, Tables
 from hindflight.replay.papers.model import Mechanism
-
-if TYPE_CHECKING:
-    pass
 
 MEASURED_RUNS = 20
 """Runs of each flow that a mechanism looks at."""

@@ -1,7 +1,8 @@
 //! The state of one direction of a connection as a data sender: scoreboard, RTT, recovery state and counters.
 //!
-//! [`ack`] is the ACK that it receives, [`delivery`] what that delivers, [`retransmission`] processes retransmissions, [`missing`], [`silence`] and [`walk`] those
-//! lost before the capture point, and [`cwnd`] feeds the estimator of the congestion window.
+//! [`ack`] is the ACK that it receives, [`delivery`] what that delivers, [`retransmission`] processes retransmissions,
+//! [`missing`], [`silence`] and [`walk`] those lost before the capture point, and [`cwnd`] feeds the estimator of the
+//! congestion window.
 
 mod ack;
 mod cwnd;

@@ -76,8 +76,8 @@ impl Sender {
         let segments_n = self.board.segments_in(seq - nxt - fin);
         let probe = i64::from(self.sack_in_use);
         let repeats = i64::from(self.max_timeouts(transmission.t_ns)) + probe;
-        let most = segments_n + fin + repeats;
-        if segments_n > 0 && (segments_n..=most).contains(&i64::from(self.missing.recent())) {
+        let max_n = segments_n + fin + repeats;
+        if segments_n > 0 && (segments_n..=max_n).contains(&i64::from(self.missing.recent())) {
             self.board.open_gap(nxt, seq - fin, transmission);
         }
     }
