@@ -100,49 +100,34 @@ impl LocalCache {
         let at = self
             .segments
             .partition_point(|kept| kept.segment.seq < segment.seq);
-        let kept = self.segments.get(at).map(|kept| kept.segment);
-        let same = kept.filter(|kept| kept.seq == segment.seq);
-        let known = same.map_or(0, |kept| kept.payload_bytes);
-        let larger = segment.payload_bytes > known;
-        let covered = if larger {
-            self.covered(at, segment)
-        } else {
-            at..at
+        let same = (self.segments.get_mut(at)).filter(|kept| kept.segment.seq == segment.seq);
+        let smaller = match same {
+            Some(kept) if kept.segment.payload_bytes >= segment.payload_bytes => {
+                (kept.again, kept.sent_at) = (true, now);
+                return true;
+            }
+            same => same.map(|kept| kept.by_sender),
         };
+        let covered = self.covered(at, segment);
         let freed: u64 = (self.segments.range(covered.clone()))
             .map(|kept| u64::from(kept.segment.payload_bytes))
             .sum();
-        let added = if larger {
-            u64::from(segment.payload_bytes)
-        } else {
-            0
-        };
-        if self.stored_bytes - freed + added > self.capacity_bytes {
+        let stored_bytes = self.stored_bytes - freed + u64::from(segment.payload_bytes);
+        if stored_bytes > self.capacity_bytes {
             return false;
         }
         if self.segments.is_empty() {
             (self.armed_at, self.progress_at) = (now, now);
         }
+        self.segments.drain(covered);
         let cached = Cached {
             segment: *segment,
             sent_at: now,
-            again: by_sender || same.is_some(),
-            by_sender,
+            again: by_sender || smaller.is_some(),
+            by_sender: smaller.unwrap_or(by_sender),
         };
-        if larger {
-            let by_sender = same.map_or(by_sender, |_| self.segments[at].by_sender);
-            self.segments.drain(covered);
-            self.segments.insert(
-                at,
-                Cached {
-                    by_sender,
-                    ..cached
-                },
-            );
-        } else {
-            (self.segments[at].again, self.segments[at].sent_at) = (true, now);
-        }
-        self.stored_bytes = self.stored_bytes - freed + added;
+        self.segments.insert(at, cached);
+        self.stored_bytes = stored_bytes;
         true
     }
 
@@ -229,13 +214,16 @@ mod tests {
     use super::*;
     use crate::tcp::segment::Direction;
 
-    #[test]
-    fn a_larger_segment_takes_the_place_of_the_small_one_that_begins_where_it_does() {
-        let segment = |seq, payload_bytes| Segment {
+    fn segment(seq: u64, payload_bytes: u16) -> Segment {
+        Segment {
             seq,
             payload_bytes,
             ..Segment::new(0, Direction::Forward)
-        };
+        }
+    }
+
+    #[test]
+    fn a_larger_segment_takes_the_place_of_the_small_one_that_begins_where_it_does() {
         let mut cache = LocalCache::new(1500);
         assert!(cache.insert(&segment(1, 400), false, 0));
         assert!(cache.insert(&segment(1, 1000), false, 5));
@@ -254,11 +242,6 @@ mod tests {
 
     #[test]
     fn a_larger_segment_takes_the_place_of_all_that_it_covers() {
-        let segment = |seq, payload_bytes| Segment {
-            seq,
-            payload_bytes,
-            ..Segment::new(0, Direction::Forward)
-        };
         let mut cache = LocalCache::new(1400);
         for seq in [1, 401, 801] {
             assert!(cache.insert(&segment(seq, 400), false, 0));
