@@ -16,6 +16,12 @@ pub fn timestamp(now: Nanos) -> u32 {
     (now / MILLISECOND) as u32
 }
 
+/// The time since the clock showed `value`, one tick at least.
+#[inline]
+pub fn since_timestamp(value: u32, now: Nanos) -> Nanos {
+    u64::from(timestamp(now).wrapping_sub(value)).max(1) * MILLISECOND
+}
+
 /// In seconds.
 #[inline]
 pub fn seconds(time: Nanos) -> f64 {

@@ -10,7 +10,7 @@
 
 use super::Sender;
 use crate::cc::{Adjustment, ConnectionEvent, LOSS_WINDOW, Window};
-use crate::sim::time::{MILLISECOND, Nanos, timestamp};
+use crate::sim::time::{Nanos, since_timestamp, timestamp};
 use crate::tcp::segment::{Direction, Purpose, Segment, flags};
 
 /// The state of the connection; with a separate tag, as [`Controller`](crate::cc::Controller) has one.
@@ -198,8 +198,7 @@ impl Sender {
             self.rtt.sample(now - self.last_sent_at, 0, 1);
             self.begin_quick_start(now - self.last_sent_at);
         } else if self.rules.timestamp_measures_rtt {
-            let ticks = u64::from(timestamp(now).wrapping_sub(segment.ts_ecr));
-            self.rtt.sample(ticks.max(1) * MILLISECOND, 0, 1);
+            self.rtt.sample(since_timestamp(segment.ts_ecr, now), 0, 1);
         }
         let syns_lost = std::mem::take(&mut self.timeouts_in_a_row);
         self.notify_established(now);

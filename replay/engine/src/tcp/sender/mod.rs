@@ -53,7 +53,7 @@ use crate::cc::{
 };
 use crate::config::StackParams;
 use crate::sim::histogram::Histogram;
-use crate::sim::time::{MILLISECOND, Nanos, timestamp};
+use crate::sim::time::{Nanos, since_timestamp};
 use crate::tcp::timer::Timer;
 
 /// Counters of a sender.
@@ -528,8 +528,7 @@ impl Sender {
             .or(newest_by_ack)
             .map(|sent_at| now - sent_at);
         if path.is_none() && self.rules.timestamp_measures_rtt && digest.acked > 0 {
-            let ticks = u64::from(timestamp(now).wrapping_sub(segment.ts_ecr));
-            path = Some(ticks.max(1) * MILLISECOND);
+            path = Some(since_timestamp(segment.ts_ecr, now));
             newest = path;
         }
         if let Some(rtt) = path {

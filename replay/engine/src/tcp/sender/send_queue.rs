@@ -42,11 +42,16 @@ impl Sender {
     /// The application limits the rate if it writes when all has been sent, what was lost too, and the window has room
     /// (Linux: `tcp_rate_check_app_limited`).
     fn note_late_write(&mut self) {
-        let unsent = self.write_end - self.snd_nxt;
         let retransmitted = self.board.lost() <= self.board.retransmitted();
-        if unsent < u64::from(self.params.smss_bytes) && retransmitted && !self.is_window_full() {
+        if !self.has_unsent_segment() && retransmitted && !self.is_window_full() {
             self.limit_rates();
         }
+    }
+
+    /// Whether a full segment is written and not sent.
+    #[inline]
+    pub(in crate::tcp) fn has_unsent_segment(&self) -> bool {
+        self.write_end - self.snd_nxt >= u64::from(self.params.smss_bytes)
     }
 
     /// The application has written up to stream offset `end`; `finished`: that was its last octet.

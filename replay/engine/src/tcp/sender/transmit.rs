@@ -189,8 +189,7 @@ impl Sender {
     #[inline]
     fn note_no_data(&mut self, now: Nanos) {
         self.note_usage(false, now);
-        let unsent = self.write_end - self.snd_nxt;
-        if !self.send_queue.writer_waits && unsent < u64::from(self.params.smss_bytes) {
+        if !self.send_queue.writer_waits && !self.has_unsent_segment() {
             self.limit_rates();
         }
     }

@@ -107,8 +107,7 @@ impl Sender {
         }
         // Linux: not where the application waits for room in the send buffer (SOCK_NOSPACE). Without a limit of that buffer
         // it waits where a segment waits for the receiver's window.
-        let unsent = self.write_end - self.snd_nxt;
-        let waits = self.send_queue.writer_waits || unsent >= u64::from(self.params.smss_bytes);
+        let waits = self.send_queue.writer_waits || self.has_unsent_segment();
         let open = matches!(self.phase, Phase::Open { dup_acks: 0 }) && self.board.is_unmarked();
         if open && !waits {
             let window = self.controller.window();
