@@ -211,18 +211,14 @@ fn carries_data(segment: &Segment) -> bool {
     segment.payload_bytes > 0 && segment.purpose != Purpose::Request
 }
 
-/// Runs a scenario with the tap and checks the invariants at the end.
-fn check(config: &Config, seed: u64) -> (RunSummary, u64) {
+/// Runs a scenario with the tap. Checks at the end that octets were conserved, and stored only where there is room.
+fn play(config: &Config, seed: u64) -> (RunSummary, Bookkeeper) {
     let mut books = Bookkeeper::default();
     let mut world = World::new(config, seed, &mut books).expect("a valid scenario");
-    let promised: Vec<_> = world
-        .nodes()
-        .iter()
+    let promised: Vec<_> = (world.nodes().iter())
         .map(|node| node.receiver().map_or(0, |r| 1 + r.window()))
         .collect();
-    let withholds: Vec<_> = world
-        .nodes()
-        .iter()
+    let withholds: Vec<_> = (world.nodes().iter())
         .map(|node| node.proxy().is_some_and(Proxy::withholds))
         .collect();
     let agents: Vec<_> = (world.nodes().iter())
@@ -231,9 +227,15 @@ fn check(config: &Config, seed: u64) -> (RunSummary, u64) {
     world.introduce(|books, legs| {
         books.flows = legs.iter().map(|leg| leg.flow).collect();
         for (number, leg) in legs.iter().enumerate() {
+            let proxies = config.flows.get(leg.flow).map_or(&[][..], |f| &f.proxies);
             let book = books.book(number as u16);
             book.withholds = withholds[leg.sink];
-            book.passes_agent = agents[leg.sink] || agents[leg.source];
+            // Beyond a limit, a proxy passes its connection on, as an agent does.
+            book.passes_agent = agents[leg.sink]
+                || agents[leg.source]
+                || proxies.iter().any(|proxy| proxy.limit.is_some());
+            book.moves = (proxies.iter().flat_map(|proxy| &proxy.faults))
+                .any(|fault| fault.transfer_ns.is_some());
             if !leg.params.handshake {
                 (book.edge_known, book.edge_promised) = (promised[leg.sink], promised[leg.sink]);
             }
@@ -259,6 +261,12 @@ fn check(config: &Config, seed: u64) -> (RunSummary, u64) {
             "octets are conserved"
         );
     }
+    (summary, books)
+}
+
+/// Runs a scenario with the tap and checks the invariants at the end.
+fn check(config: &Config, seed: u64) -> (RunSummary, u64) {
+    let (summary, books) = play(config, seed);
     for (other, sent) in config.datagrams.iter().zip(&summary.datagrams) {
         check_datagrams(other, sent, config.duration_ns);
     }

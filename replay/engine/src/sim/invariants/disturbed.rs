@@ -1,19 +1,16 @@
 //! Random chains of proxies with faults, limits and timeouts, and with filtered ACKs: octets are conserved but for what a
 //! fault, a refusal or a reset loses, which is counted; nothing waits for ever; the right edge never moves to the left.
 
-use std::sync::atomic::AtomicBool;
-
 use proptest::prelude::*;
 
 use super::scenarios::scenario;
-use super::{Bookkeeper, carries_data};
+use super::{Bookkeeper, play};
 use crate::config::{
     BeyondLimit, Config, DropTailConfig, FaultConfig, FaultKind, FlowConfig, HandshakePolicy,
     LimitConfig, ProxyConfig, ProxyKind, QueueConfig,
 };
 use crate::sim::summary::FlowSummary;
 use crate::sim::time::{MILLISECOND, Nanos};
-use crate::sim::world::World;
 
 /// What is special about one proxy.
 #[derive(Clone, Debug)]
@@ -165,11 +162,6 @@ fn may_end(flow: &FlowConfig) -> bool {
     flow.proxies.iter().any(ProxyConfig::may_end)
 }
 
-/// Whether a proxy of `flow` moves with the state of its connections.
-fn moves_with_state(flow: &FlowConfig) -> bool {
-    (flow.proxies.iter().flat_map(|proxy| &proxy.faults)).any(|fault| fault.transfer_ns.is_some())
-}
-
 /// What the books say of a flow: octets acknowledged to its sender, and in order at its receiver.
 fn ends_of(books: &Bookkeeper, number: usize) -> (u64, u64) {
     let legs = || (0..books.flows.len()).filter(|&leg| books.flows[leg] == number);
@@ -215,53 +207,7 @@ fn check_ending(config: &FlowConfig, flow: &FlowSummary, (acknowledged, arrived)
 }
 
 fn check(config: &Config, seed: u64) {
-    let mut books = Bookkeeper::default();
-    let mut world = World::new(config, seed, &mut books).expect("a valid scenario");
-    let unsplit: Vec<bool> = (config.flows.iter())
-        .map(|flow| flow.proxies.iter().any(|proxy| proxy.limit.is_some()))
-        .collect();
-    let moves: Vec<bool> = (config.flows.iter()).map(moves_with_state).collect();
-    let agents: Vec<_> = (world.nodes().iter())
-        .map(|node| node.agent().is_some())
-        .collect();
-    let withholds: Vec<_> = (world.nodes().iter())
-        .map(|node| node.proxy().is_some_and(crate::proxy::Proxy::withholds))
-        .collect();
-    let promised: Vec<_> = (world.nodes().iter())
-        .map(|node| node.receiver().map_or(0, |r| 1 + r.window()))
-        .collect();
-    world.introduce(|books, legs| {
-        books.flows = legs.iter().map(|leg| leg.flow).collect();
-        for (number, leg) in legs.iter().enumerate() {
-            let book = books.book(number as u16);
-            book.withholds = withholds[leg.sink];
-            book.passes_agent = agents[leg.sink]
-                || agents[leg.source]
-                || unsplit.get(leg.flow).copied().unwrap_or(false);
-            book.moves = moves.get(leg.flow).copied().unwrap_or(false);
-            if !leg.params.handshake {
-                (book.edge_known, book.edge_promised) = (promised[leg.sink], promised[leg.sink]);
-            }
-        }
-    });
-    let summary = world
-        .run(&AtomicBool::new(false))
-        .expect("nobody interrupts");
-    let mut flying = std::collections::HashMap::<u16, u64>::new();
-    for segment in world.in_flight().filter(|segment| carries_data(segment)) {
-        *flying.entry(segment.leg).or_default() += u64::from(segment.payload_bytes);
-    }
-    for proxy in world.nodes().iter().filter_map(|node| node.proxy()) {
-        assert!(proxy.occupancy().max_bytes() <= proxy.capacity_bytes());
-    }
-    for (leg, book) in &books.legs {
-        let on_the_way = flying.get(leg).copied().unwrap_or(0);
-        assert_eq!(
-            book.data_sent,
-            book.data_arrived + book.data_dropped + on_the_way,
-            "octets are conserved"
-        );
-    }
+    let (summary, books) = play(config, seed);
     for (number, flow) in summary.flows.iter().enumerate() {
         check_ending(&config.flows[number], flow, ends_of(&books, number));
     }
