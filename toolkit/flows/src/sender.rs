@@ -134,9 +134,13 @@ impl Sender {
 
     /// Minimum RTT of the whole path.
     fn path_min_rtt_ns(&self) -> i64 {
+        self.rtt.min_ns().unwrap_or(0) + self.upstream_min_rtt_ns()
+    }
+
+    /// Minimum RTT from the capture point to the sender.
+    fn upstream_min_rtt_ns(&self) -> i64 {
         let measured = self.upstream.rtt.min_ns();
-        let upstream_ns = measured.unwrap_or_else(|| self.upstream_rtt_ns());
-        self.rtt.min_ns().unwrap_or(0) + upstream_ns
+        measured.unwrap_or_else(|| self.upstream_rtt_ns())
     }
 
     /// Processes a segment that occupies sequence space. Returns whether it is a retransmission.

@@ -40,8 +40,7 @@ pub(super) struct Silence {
 impl Sender {
     /// The largest number of timeouts since the last packet, at `now_ns`.
     pub(super) fn max_timeouts(&self, now_ns: i64) -> u32 {
-        let measured = self.upstream.rtt.min_ns();
-        let upstream_ns = measured.unwrap_or_else(|| self.upstream_rtt_ns());
+        let upstream_ns = self.upstream_min_rtt_ns();
         let min_rto_ns = self.rtt.min_rto_ns().saturating_add(upstream_ns);
         timeouts(now_ns - self.last_send_ns, min_rto_ns)
     }
