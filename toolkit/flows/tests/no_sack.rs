@@ -3,7 +3,7 @@
 mod support;
 
 use hindflight_flows::{EventKind, Mechanism};
-use support::{Outcome, run};
+use support::{Outcome, losses, run};
 
 const HANDSHAKE: &str = "
       0.00 a>b S  0 mss 1000
@@ -20,6 +20,10 @@ fn mechanisms(outcome: &Outcome) -> Vec<(Option<u64>, Option<Mechanism>, Option<
         .collect();
     rows.sort_by_key(|row| row.0);
     rows
+}
+
+fn lost_records(outcome: &Outcome) -> Vec<Option<u64>> {
+    losses(outcome).into_iter().map(|row| row.2).collect()
 }
 
 /// Every second segment is lost, and the timeout repeats them all; the last one leaves at `last_ms`.
@@ -93,11 +97,7 @@ fn a_delayed_ack_of_two_retransmissions_is_not_a_jump() {
          515.02 a>b A 2001:3001 ack 1
          615.02 b>a A 1 ack 3001"
     ));
-    let losses = outcome
-        .events
-        .iter()
-        .filter(|event| event.kind == EventKind::Loss);
-    assert_eq!(losses.count(), 3);
+    assert_eq!(losses(&outcome).len(), 3);
     assert!(mechanisms(&outcome).iter().all(|row| row.2 == Some(false)));
 }
 
@@ -116,13 +116,7 @@ fn the_end_of_a_capture_shows_nothing_above_the_first_hole() {
          210.05 a>b A 1:1001    ack 1
          310.05 b>a A 1 ack 1001"
     ));
-    let losses: Vec<_> = outcome
-        .events
-        .iter()
-        .filter(|event| event.kind == EventKind::Loss)
-        .map(|event| event.record)
-        .collect();
-    assert_eq!(losses, [Some(4), Some(5)]);
+    assert_eq!(lost_records(&outcome), [Some(4), Some(5)]);
 }
 
 #[test]
@@ -407,11 +401,5 @@ fn a_pause_of_the_application_is_no_silence_of_the_path() {
         5310.00 a>b A 1001:2001 ack 1           # its ACK is lost
         5910.00 a>b A 1001:2001 ack 1
         6010.00 b>a A 1 ack 2001 sack 1001-2001 # one duplicate");
-    let losses: Vec<_> = outcome
-        .events
-        .iter()
-        .filter(|event| event.kind == EventKind::Loss)
-        .map(|event| event.record)
-        .collect();
-    assert_eq!(losses, [Some(6)]);
+    assert_eq!(lost_records(&outcome), [Some(6)]);
 }

@@ -5,7 +5,7 @@ mod support;
 use std::fmt::Write;
 
 use hindflight_flows::Vantage;
-use support::{Outcome, losses, run, ten_segments};
+use support::{Outcome, losses, run, second_of_twelve_lost, ten_segments};
 
 #[test]
 fn a_retransmission_that_passes_an_open_hole_shows_a_lost_retransmission() {
@@ -201,29 +201,9 @@ fn a_gap_that_is_open_at_the_end_of_the_capture_was_lost() {
     assert_eq!(losses(&run(&format!("{flow}{dup_thresh}"))), expected);
 }
 
-/// A flow without SACK whose twelve segments all arrive but the second, 1001:2001, up to 121 ms.
-fn second_of_twelve_lost() -> String {
-    let mut ladder = String::from(
-        "  0.00 a>b S  0 mss 1000 id 1
-           0.05 b>a SA 0 ack 1 mss 1000
-         100.00 a>b A  1 ack 1 id 2
-         110.00 a>b A 1:1001 ack 1 id 3
-         110.01 b>a A 1 ack 1001
-        ",
-    );
-    for number in 2..12 {
-        // 1001:2001 was lost.
-        let (t_ms, start, id) = (110 + number, 1 + number * 1000, 3 + number);
-        let end = start + 1000;
-        writeln!(ladder, "{t_ms}.0 a>b A {start}:{end} ack 1 id {id}").expect("text");
-        writeln!(ladder, "{t_ms}.1 b>a A 1 ack 1001").expect("text");
-    }
-    ladder
-}
-
 #[test]
 fn without_sack_a_lost_repetition_of_what_had_arrived_shows_by_its_id() {
-    let mut ladder = second_of_twelve_lost();
+    let mut ladder = second_of_twelve_lost(&[]);
     ladder.push_str(
         " 520.0 a>b A 1001:2001 ack 1 id 15      # all is repeated after a timeout
           520.1 b>a A 1 ack 12001
@@ -248,7 +228,7 @@ fn without_sack_a_lost_repetition_of_what_had_arrived_shows_by_its_id() {
 
 #[test]
 fn what_was_sent_after_a_timeout_is_not_repeated() {
-    let mut ladder = second_of_twelve_lost();
+    let mut ladder = second_of_twelve_lost(&[]);
     ladder.push_str(
         " 520.0 a>b A 1001:2001 ack 1 id 15      # a timeout
           520.1 b>a A 1 ack 12001

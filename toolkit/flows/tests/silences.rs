@@ -5,25 +5,12 @@ mod support;
 use std::fmt::Write;
 
 use hindflight_flows::EventKind;
-use support::{Outcome, losses, run, ten_segments};
+use support::{Outcome, losses, run, second_of_twelve_lost, ten_segments};
 
 /// A flow without SACK: of twelve segments the second and the seventh were lost, and a timeout repeats from the second on. The
 /// rest of what it repeats is lost with two new segments and a timeout, before the packet with `id`.
 fn rest_of_a_walk_lost(id: u16) -> Outcome {
-    let mut ladder = String::from(
-        "  0.00 a>b S  0 mss 1000 id 1
-           0.05 b>a SA 0 ack 1 mss 1000
-         100.00 a>b A  1 ack 1 id 2
-         110.00 a>b A 1:1001 ack 1 id 3
-         110.01 b>a A 1 ack 1001
-        ",
-    );
-    for number in (2..12).filter(|&number| number != 6) {
-        let (t_ms, start, id) = (110 + number, 1 + number * 1000, 3 + number);
-        let end = start + 1000;
-        writeln!(ladder, "{t_ms}.0 a>b A {start}:{end} ack 1 id {id}").expect("text");
-        writeln!(ladder, "{t_ms}.1 b>a A 1 ack 1001").expect("text");
-    }
+    let ladder = second_of_twelve_lost(&[6]);
     let ids = [id, id + 1, id + 2, id + 3];
     run(&format!(
         "{ladder}

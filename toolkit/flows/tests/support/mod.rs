@@ -267,3 +267,23 @@ pub fn ten_segments() -> String {
     }
     ladder
 }
+
+/// Twelve segments without SACK with increasing IDs, from the handshake at the receiver on, up to 121 ms. The second one,
+/// 1001:2001, was lost, and so were those with the numbers `also`, counted from 0.
+pub fn second_of_twelve_lost(also: &[u32]) -> String {
+    let mut ladder = String::from(
+        "  0.00 a>b S  0 mss 1000 id 1
+           0.05 b>a SA 0 ack 1 mss 1000
+         100.00 a>b A  1 ack 1 id 2
+         110.00 a>b A 1:1001 ack 1 id 3
+         110.01 b>a A 1 ack 1001
+        ",
+    );
+    for number in (2..12).filter(|number| !also.contains(number)) {
+        let (t_ms, start, id) = (110 + number, 1 + number * 1000, 3 + number);
+        let end = start + 1000;
+        writeln!(ladder, "{t_ms}.0 a>b A {start}:{end} ack 1 id {id}").expect("text");
+        writeln!(ladder, "{t_ms}.1 b>a A 1 ack 1001").expect("text");
+    }
+    ladder
+}
