@@ -15,7 +15,7 @@ import numpy.typing as npt
 from hindflight.channels.extraction import queue as _queue
 from hindflight.channels.extraction.change_points import Floats
 from hindflight.channels.extraction.delivery import Delivery, Ints
-from hindflight.channels.extraction.link import Link, one_way_ns
+from hindflight.channels.extraction.link import Link, left_queue_ns, one_way_ns
 
 NONE, CHANNEL, QUEUE, OUTAGE = range(4)
 """Codes of `Attribution.cause`."""
@@ -288,7 +288,7 @@ def _outages(
 ) -> tuple[tuple[tuple[int, int, int | None], ...], list[_Run]]:
     """Return runs of losses without a delivery that last longer than a queue or a burst can, and those that last as
     long but that a burst may have, too."""
-    left_ns = delivery.t_ns + link.replay.wait_ns + link.service_ns
+    left_ns = left_queue_ns(delivery, link)
     passing_ns = np.sort(left_ns[~delivery.lost & ~_unanswered(delivery) & (delivery.size_bytes > delivery.ack_bytes)])
     every = _runs(delivery, link, left_ns, cause)
     # Other traffic that passed meanwhile shows that the link did.
@@ -301,15 +301,20 @@ def _outages(
         following = runs[i + 1] if i + 1 < len(runs) else None
         if found and run.first <= found[-1][1]:
             continue
-        others = [burst.count for burst in bursts if burst not in (run, following)]
         possible = _is_outage(delivery, run, run.count) or _unwatched(run)
-        if following is not None and run.count + following.count >= _least_run(others) and _one_break(run, following):
+        if following is not None and _one_break(run, following) and _is_too_long((run, following), bursts):
             found.append((run.first, following.last, following.following))
         elif _is_outage(delivery, run, least) or _arrived_in_outage(run, least, passing_ns) or (possible and run.moved):
             found.append((run.first, run.last, run.following))
         elif possible:
             doubtful.append(run)
     return tuple(found), doubtful
+
+
+def _is_too_long(parts: Sequence[_Run], bursts: Sequence[_Run]) -> bool:
+    """Return whether runs of losses are too long together for a burst, by the bursts that they are not."""
+    others = [burst.count for burst in bursts if burst not in parts]
+    return sum(part.count for part in parts) >= _least_run(others)
 
 
 def _bursts(every: Sequence[_Run]) -> list[_Run]:
@@ -330,6 +335,7 @@ def _runs(delivery: Delivery, link: Link, left_ns: Floats, cause: npt.NDArray[np
     edges = np.diff(np.concatenate(([0], delivery.lost[own].astype(np.int8), [0])))
     passed = np.cumsum(~delivery.observed & (delivery.size_bytes > delivery.ack_bytes))
     least_acks = SILENT_ACKS * _packets_per_ack(delivery)
+    timed = np.flatnonzero(delivery.prompt)
     found = []
     for start, stop in zip(np.flatnonzero(edges == 1).tolist(), np.flatnonzero(edges == -1).tolist(), strict=True):
         first, last = int(own[start]), int(own[stop - 1])
@@ -357,17 +363,19 @@ def _runs(delivery: Delivery, link: Link, left_ns: Floats, cause: npt.NDArray[np
                 answers_later=later,
                 silent=_silent(delivery, own[:start], (left_ns, way_ns)) >= least_acks,
                 unanswered=later == 0 and _due(delivery, own[:start], left_ns + 2 * way_ns, during) >= least_acks,
-                moved=_moved(delivery, link, first, last),
+                moved=_moved(delivery, link, timed, (first, last)),
             )
         )
     return found
 
 
-def _moved(delivery: Delivery, link: Link, first: int, last: int) -> bool:
+def _moved(delivery: Delivery, link: Link, timed: Ints, ends: tuple[int, int]) -> bool:
     """Return whether a level of the delay or a state of the rate begins behind the packet timed before a run of losses,
-    and no later than the next one timed behind it, in so short a time that no step would lie there by chance."""
-    timed = np.flatnonzero(delivery.prompt)
-    begin, end = np.searchsorted(timed, (first, last))
+    and no later than the next one timed behind it, in so short a time that no step would lie there by chance.
+
+    `timed` are the packets that are timed, `ends` the first and the last loss of the run.
+    """
+    begin, end = np.searchsorted(timed, ends)
     if not begin or end == len(timed):
         return False
     before, after = int(timed[begin - 1]), int(timed[end])

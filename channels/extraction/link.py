@@ -60,6 +60,11 @@ class Link:
     arrivals: Arrivals
 
 
+def left_queue_ns(delivery: Delivery, link: Link) -> Floats:
+    """Return when each packet left the queue, in ns on the clock of the send times."""
+    return delivery.t_ns + link.replay.wait_ns + link.service_ns
+
+
 def of_delivery(delivery: Delivery) -> Link:
     """Fit rate, base round-trip time and queue limit, then replay the queue with that limit."""
     paths = stretches(delivery)

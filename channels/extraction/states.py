@@ -14,8 +14,8 @@ import numpy as np
 from hindflight.channels.extraction.attribution import NONE, QUEUE, Attribution
 from hindflight.channels.extraction.bottleneck import full_size
 from hindflight.channels.extraction.change_points import Floats
-from hindflight.channels.extraction.delivery import Delivery
-from hindflight.channels.extraction.link import Link, one_way_ns
+from hindflight.channels.extraction.delivery import Bools, Delivery
+from hindflight.channels.extraction.link import Link, left_queue_ns, one_way_ns
 from hindflight.channels.extraction.shown import Part, shown_delays
 
 HOP = "bottleneck"
@@ -75,7 +75,7 @@ class Steps:
 
 def steps_of(delivery: Delivery, link: Link, verdicts: Attribution) -> Steps:
     """Return the changes of the link at its own clock."""
-    left_ns = delivery.t_ns + link.replay.wait_ns + link.service_ns
+    left_ns = left_queue_ns(delivery, link)
     outages = _outages(delivery, link, verdicts, left_ns)
     # The last loss may have left the queue after the last packet was sent.
     end = max([int(delivery.t_ns[-1]) + 1, *(outage.over_ns for outage in outages)])
@@ -146,7 +146,7 @@ def _outages(delivery: Delivery, link: Link, verdicts: Attribution, left_ns: Flo
 
     Only a packet that is known to have arrived shows the link up before it, and behind it.
     """
-    delivered = np.flatnonzero((verdicts.cause == NONE) & delivery.observed & ~delivery.undecided)
+    delivered = np.flatnonzero(_has_arrived(delivery, verdicts))
     found: list[_Outage] = []
     for first, last, following in verdicts.outages:
         delay = one_way_ns(delivery, link, first)
@@ -168,13 +168,17 @@ def _outages(delivery: Delivery, link: Link, verdicts: Attribution, left_ns: Flo
     return found
 
 
+def _has_arrived(delivery: Delivery, verdicts: Attribution) -> Bools:
+    """Mark the packets that are known to have arrived."""
+    return np.asarray((verdicts.cause == NONE) & delivery.observed & ~delivery.undecided)
+
+
 def _first_left_ns(delivery: Delivery, link: Link, found: tuple[Floats, Attribution], first: int) -> float:
     """Return when the first packet that an outage lost left the queue: behind the one before it, if that was delivered,
     at the rate of that time. Behind the outage the rate may be another one."""
     left_ns, verdicts = found
     entered = np.flatnonzero(verdicts.cause[:first] != QUEUE)
-    seen = (verdicts.cause == NONE) & delivery.observed & ~delivery.undecided
-    if not len(entered) or not seen[entered[-1]]:
+    if not len(entered) or not _has_arrived(delivery, verdicts)[entered[-1]]:
         return float(left_ns[first])
     last = int(entered[-1])
     service_ns = link.full_ns[last] * delivery.size_bytes[first] / full_size(delivery)
