@@ -198,9 +198,9 @@ def reproduce(
     HindflightError: no such paper or claim, or a file that may not be replaced.
     MachineError: disk, permission or memory.
     """
-    from hindflight.reproduction import Request, claims_named, papers_of, reproduce_papers
+    from hindflight.reproduction import Request, reproduce_papers
 
-    request = Request(papers_of(paper), full, extra, threads, force, claims_named(paper))
+    request = Request(paper, full, extra, threads, force)
     return reproduce_papers(request, None if out is None else Path(out))
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -52,40 +52,21 @@ class Reproduction:
 class Request:
     """What to reproduce and how: `full` judges with as many runs as it takes, `extra` adds what no figure shows.
 
-    `claims` are ids of claims; with some, only these are judged, and no figure is drawn.
+    `name` is a paper, `all`, or a list of claims, as "000-C29,000-C30": then only these are judged, and no figure is
+    drawn.
     """
 
-    papers: tuple[str, ...]
+    name: str
     full: bool = False
     extra: bool = False
     threads: int | None = None
     force: bool = False
-    claims: tuple[str, ...] = ()
 
-
-def papers_of(name: str) -> tuple[str, ...]:
-    """Return the papers that `name` means: one, `all`, or those of the claims that it lists, as "000-C29,000-C30".
-
-    HindflightError if there is none.
-    """
-    from hindflight.replay.papers.catalogue import PAPERS, paper_of
-
-    if name == ALL:
-        return tuple(PAPERS)
-    if claims := claims_named(name):
-        numbers = {each.partition("-")[0] for each in claims}
-        papers = tuple(paper for paper in PAPERS if paper_of(paper).number in numbers)
-        if unknown := numbers - {paper_of(paper).number for paper in papers}:
-            claim = next(each for each in claims if each.partition("-")[0] in unknown)
-            raise HindflightError(f"no claim is called {claim!r}", f"papers: {', '.join(PAPERS)}")
-        return papers
-    return (paper_of(name).name,)
-
-
-def claims_named(name: str) -> tuple[str, ...]:
-    """Return the ids of claims that `name` lists; none if it is the name of a paper."""
-    listed = tuple(name.split(","))
-    return listed if all(CLAIM_ID.fullmatch(each) for each in listed) else ()
+    @property
+    def claims(self) -> tuple[str, ...]:
+        """The ids of claims that the name lists; none if it is that of a paper."""
+        listed = tuple(self.name.split(","))
+        return listed if all(CLAIM_ID.fullmatch(each) for each in listed) else ()
 
 
 def reproduce_papers(request: Request, out: Path | None, on_step: OnStep = lambda _paper, _share: None) -> Reproduction:
@@ -94,17 +75,16 @@ def reproduce_papers(request: Request, out: Path | None, on_step: OnStep = lambd
     HindflightError: there is no such paper, or a file that may not be replaced. MachineError: disk or memory.
     """
     from hindflight.replay.papers.catalogue import paper_of
-    from hindflight.replay.papers.claims import claims_of
     from hindflight.replay.papers.judge import FULL, QUICK, reproduce_paper
     from hindflight.replay.papers.lab import Bench
     from hindflight.replay.papers.tables import claim_rows, point_rows
     from hindflight.toolkit.files import check_outputs
 
+    chosen = _chosen(request)
     if out is not None:
-        check_outputs([out / DOCUMENT, *(out / f"{name}.html" for name in request.papers)], [], force=request.force)
+        check_outputs([out / DOCUMENT, *(out / f"{name}.html" for name in chosen)], [], force=request.force)
     effort = FULL if request.full else QUICK
     done = Reproduction([], [], {})
-    chosen = {name: _chosen(claims_of(paper_of(name).number), request) for name in request.papers}
     for name, claims in chosen.items():
         begun = time.monotonic()
         paper = paper_of(name)
@@ -124,15 +104,24 @@ def reproduce_papers(request: Request, out: Path | None, on_step: OnStep = lambd
     return done
 
 
-def _chosen(claims: Sequence[Claim], request: Request) -> tuple[Claim, ...]:
-    """Return the claims of a paper that were asked for. HindflightError for one that it does not have."""
-    number = claims[0].claim_id.partition("-")[0]
-    mine = [each for each in request.claims if each.startswith(f"{number}-")]
-    unknown = set(mine) - {claim.claim_id for claim in claims}
+def _chosen(request: Request) -> dict[str, tuple[Claim, ...]]:
+    """Return the claims to judge by paper. HindflightError if there is no such paper, or no such claim."""
+    from hindflight.replay.papers.catalogue import PAPERS, paper_of
+    from hindflight.replay.papers.claims import claims_of
+
+    if not request.claims:
+        papers = PAPERS if request.name == ALL else (paper_of(request.name).name,)
+        return {paper: tuple(claims_of(paper_of(paper).number)) for paper in papers}
+    numbers = {claim.partition("-")[0] for claim in request.claims}
+    known = {paper: claims_of(paper_of(paper).number) for paper in PAPERS if paper_of(paper).number in numbers}
+    unknown = set(request.claims) - {claim.claim_id for claims in known.values() for claim in claims}
     if unknown:
-        hint = f"choose from {claims[0].claim_id} to {claims[-1].claim_id}"
-        raise HindflightError(f"no claim is called {min(unknown)!r}", hint)
-    return tuple(claim for claim in claims if not request.claims or claim.claim_id in mine)
+        name = min(unknown)
+        ranges = [f"choose from {claims[0].claim_id} to {claims[-1].claim_id}" for claims in known.values()]
+        raise HindflightError(f"no claim is called {name!r}", ", ".join(ranges) or f"papers: {', '.join(PAPERS)}")
+    return {
+        paper: tuple(claim for claim in claims if claim.claim_id in request.claims) for paper, claims in known.items()
+    }
 
 
 def _steps(paper: Any, claims: int, effort: Effort) -> int:

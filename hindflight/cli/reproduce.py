@@ -43,9 +43,9 @@ def reproduce(
 
     A claim is reproduced, partly, not reproduced, not testable, or has too few runs to decide.
     """
-    from hindflight.reproduction import Request, claims_named, papers_of, reproduce_papers
+    from hindflight.reproduction import Request, reproduce_papers
 
-    request = Request(papers_of(paper), full, extra, threads, force, claims_named(paper))
+    request = Request(paper, full, extra, threads, force)
     with progress_on_stderr() as report:
         done = reproduce_papers(request, out, lambda name, share: report(Path(name), share))
     if as_json:
