@@ -12,7 +12,7 @@ from hindflight.channels.estimate import Estimate
 from hindflight.replay.experiment.prediction import Circumstance
 from hindflight.replay.scenario.applications import Greedy, Writes
 from hindflight.replay.scenario.draws import UNKNOWN_QUEUE_PKTS
-from hindflight.replay.scenario.flows import USUAL_HEADERS_BYTES, USUAL_PACKET_BYTES
+from hindflight.replay.scenario.flows import USUAL_PACKET_BYTES
 from hindflight.replay.scenario.loss_trace import LossTrace
 from hindflight.replay.scenario.model import Link, Scenario
 
@@ -45,8 +45,7 @@ def capacity_of(scenario: Scenario, traces: Mapping[str, LossTrace], transfer_ns
             carried += rate_bps * (at_ns - since_ns)
             rate_bps, since_ns = change.rate, at_ns
     carried += rate_bps * (scenario.duration - since_ns)
-    headers = USUAL_HEADERS_BYTES if scenario.flow.headers is None else scenario.flow.headers
-    mss = scenario.flow.mss or USUAL_PACKET_BYTES - headers
+    mss, headers = scenario.flow.packet_bytes()
     factor = max((known for known in highest if known is not None), default=1.0)
     return factor * carried / transfer_ns * mss / (mss + headers)
 

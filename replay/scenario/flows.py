@@ -139,10 +139,14 @@ class Stack(Part):
         self.check_agreement()
         return self
 
+    def packet_bytes(self) -> tuple[int, int]:
+        """Return the payload and the headers of a full data packet."""
+        headers = USUAL_HEADERS_BYTES if self.headers is None else self.headers
+        return self.mss or USUAL_PACKET_BYTES - headers, headers
+
     def check_agreement(self) -> None:
         """Raise ValueError for what contradicts itself."""
-        headers = USUAL_HEADERS_BYTES if self.headers is None else self.headers
-        mss = self.mss or USUAL_PACKET_BYTES - headers
+        mss, headers = self.packet_bytes()
         if mss + headers > 65_535:
             raise ValueError("mss and headers together are more than an IP packet holds (65535 B)")
         if self.receive_buffer is not None and self.receive_buffer < 2 * mss:
