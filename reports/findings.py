@@ -15,6 +15,7 @@ import polars as pl
 from hindflight.reports.frames import TIME, Flow, Tables, read, runs_with_subject
 from hindflight.reports.link import events_of
 from hindflight.reports.numbers import interval, quantity, with_minus_signs
+from hindflight.toolkit.schema import FINGERPRINT
 
 COLUMNS = ("section", "subject", "metric", "value", "low", "high", "unit", "verdict", "text")
 LOSSES_SHOWN = 200
@@ -336,10 +337,6 @@ def run_provenance(tables: Tables) -> Grid | None:
             )
         )
     return grid
-
-
-FINGERPRINT = "fingerprint_without_losses"
-"""Metric of a row of the setup by which charts recognise scenarios that differ in their losses alone."""
 
 
 def setup(rows: Sequence[Row]) -> Grid | None:

@@ -17,7 +17,7 @@ from hindflight.replay.scenario.flows import STACK, Flow
 from hindflight.replay.scenario.model import Scenario
 from hindflight.replay.scenario.proxies import StackLayers
 from hindflight.replay.scenario.reference import table_text
-from hindflight.toolkit.schema import run_subject
+from hindflight.toolkit.schema import FINGERPRINT, run_subject
 from hindflight.toolkit.units import PACKETS, SIZE, format_rate, format_time
 
 Run = Mapping[str, Any]
@@ -109,7 +109,7 @@ def setup_findings(scenario: Scenario, profiles: Mapping[str, Mapping[str, Any]]
             if parameter in stack and stack[parameter] != own[parameter]:
                 text = f"{_value_text(parameter, stack[parameter])} instead of {_value_text(parameter, own[parameter])}"
                 rows.append(_setup_row(name, key, text))
-    fingerprint = _setup_row("scenario", "fingerprint_without_losses", _fingerprint_without_losses(scenario))
+    fingerprint = _setup_row("scenario", FINGERPRINT, _fingerprint_without_losses(scenario))
     return [*rows, *_loss_rows(scenario), fingerprint, *_proxy_rows(scenario)]
 
 

@@ -13,10 +13,10 @@ import altair as alt
 import polars as pl
 
 from hindflight.reports.charts.axes import ChartText, inline, layered_chart, x_axis, y_axis
-from hindflight.reports.findings import FINGERPRINT
 from hindflight.reports.frames import Tables, read, runs_with_subject
 from hindflight.reports.style import category_colours
 from hindflight.toolkit.errors import ReportError
+from hindflight.toolkit.schema import FINGERPRINT
 
 MIN_POINTS = 3
 """Minimum number of values of a sweep: two are a comparison, which other charts show."""

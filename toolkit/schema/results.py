@@ -393,6 +393,10 @@ FINDING_SECTIONS = (
 """Values of `findings.section` that a report shows, in order; reports/document.py describes them."""
 
 
+FINGERPRINT = "fingerprint_without_losses"
+"""Metric of the row of the setup that is equal in scenarios that differ in their losses alone."""
+
+
 def run_subject(variant: str, proxy: str) -> str:
     """Return the subject in `findings` of the runs of `variant` with `proxy` (`none` without one)."""
     return variant if proxy == "none" else f"{variant}, through {proxy}"
