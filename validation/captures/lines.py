@@ -107,15 +107,17 @@ def cause_lines(flows: Sequence[FlowScore]) -> Iterator[Line]:
 
 def window_lines(flows: Sequence[FlowScore]) -> Iterator[Line]:
     """cwnd per round trip for reno and cubic, in-flight for bbr. At the receiver, only timestamps show cwnd."""
+    own = {
+        side: [flow for flow in flows if flow.side == side and flow.congestion_control in WINDOWED]
+        for side in ("sender", "receiver")
+    }
     for side, (median, far, cover, held, width) in {
         "sender": (0.01, None, 0.95, 0.93, 0.10),
         "receiver": (0.03, 0.20, 0.95, 0.90, 0.25),
     }.items():
-        own = [flow for flow in flows if flow.side == side and flow.congestion_control in WINDOWED]
-        pooled = sum((flow.windows for flow in own), WindowScore())
+        pooled = sum((flow.windows for flow in own[side]), WindowScore())
         yield from _window_lines(f"cwnd, {side}", pooled, (median, far, cover, held, width), side == "sender")
-    at_receiver = [flow for flow in flows if flow.side == "receiver" and flow.congestion_control in WINDOWED]
-    shown = sum((flow.windows for flow in at_receiver if flow.timestamps), WindowScore())
+    shown = sum((flow.windows for flow in own["receiver"] if flow.timestamps), WindowScore())
     name = "round trips with an estimate, flows with timestamps"
     yield _at_least("cwnd, receiver", name, shown.coverage, 0.95, shown.counted)
     others = [flow for flow in flows if flow.side == "sender" and flow.congestion_control not in WINDOWED]
