@@ -16,6 +16,7 @@ impl Receiver {
             && growing.on_segment(segment.payload_bytes.into(), used)
         {
             self.policy.note_window_update();
+            self.full_window = self.find_full_window();
         }
     }
 
@@ -38,6 +39,7 @@ impl Receiver {
         if !matches!(self.space, Space::Process { .. }) {
             growing.on_read(read, queued, beyond, now);
         }
+        self.full_window = self.find_full_window();
     }
 
     /// Lets the buffer grow with what comes out of order.
@@ -51,6 +53,18 @@ impl Receiver {
             }
             growing.on_gap(beyond);
         }
+        self.full_window = self.find_full_window();
+    }
+
+    /// What may be promised where all has been read and nothing is out of order; 0 where more than that decides.
+    pub(super) fn find_full_window(&self) -> u64 {
+        let window = match (&self.growing, self.space) {
+            _ if !self.reads_at_once => 0,
+            (Some(growing), _) if self.wscale > 0 => self.linux_window(growing, growing.limit()),
+            (None, Space::Application { buffer_bytes, .. }) => self.scale_down(buffer_bytes),
+            _ => 0,
+        };
+        window.min(self.max_window())
     }
 
     /// Octets that may be promised beyond `rcv_nxt`.
@@ -76,6 +90,12 @@ impl Receiver {
         (octets + unit - 1) & !(unit - 1)
     }
 
+    /// The same, down.
+    #[inline]
+    fn scale_down(&self, octets: u64) -> u64 {
+        octets >> self.wscale << self.wscale
+    }
+
     /// Linux (`__tcp_select_window`): what came out of order takes room as what is unread does. Where little room is left it
     /// is none; else with a scale what that would cut off is promised too, and without one it is whole segments.
     #[inline]
@@ -99,7 +119,7 @@ impl Receiver {
         let all = growing.limit();
         let mss = u64::from(self.params.smss_bytes).min(all);
         if is_crowded(free, all) {
-            free = free >> self.wscale << self.wscale;
+            free = self.scale_down(free);
             if free < all / 16 || free < mss {
                 return 0;
             }
@@ -122,12 +142,24 @@ impl Receiver {
         })
     }
 
+    /// What the window field can say.
+    fn max_window(&self) -> u64 {
+        0xFFFF << self.wscale
+    }
+
     #[inline(always)]
     pub(super) fn move_edge(&mut self) {
-        let (max, promised) = (
-            0xFFFF << self.wscale,
-            self.edge.saturating_sub(self.rcv_nxt),
-        );
+        let edge = self.rcv_nxt + self.full_window;
+        if edge > self.edge && self.reassembly.is_empty() {
+            self.edge = edge;
+        } else {
+            self.move_edge_by_space();
+        }
+    }
+
+    fn move_edge_by_space(&mut self) {
+        let max = self.max_window();
+        let promised = self.edge.saturating_sub(self.rcv_nxt);
         let window = if let Some(growing) = &self.growing {
             let free = self.free_octets(growing, self.unread());
             if is_crowded(free, growing.limit()) {
@@ -137,7 +169,7 @@ impl Receiver {
             // Linux (`tcp_select_window`): an advertised right edge does not move back, to the unit.
             self.scale_up(window.max(promised)).min(max)
         } else {
-            (self.free_window().min(max) >> self.wscale << self.wscale).max(promised)
+            self.scale_down(self.free_window().min(max)).max(promised)
         };
         self.edge = self.edge.max(self.rcv_nxt + window);
     }

@@ -100,6 +100,8 @@ pub struct Receiver {
     clock: Nanos,
     /// Right edge of the window last advertised; never moves left (RFC 9293 §3.8.6.2.2).
     edge: u64,
+    /// See `find_full_window`.
+    full_window: u64,
     wscale: u8,
     last_ack_sent: u64,
     ts_recent: u32,
@@ -168,6 +170,7 @@ impl Receiver {
             growing,
             clock: 0,
             edge: 1,
+            full_window: 0,
             wscale: scale,
             last_ack_sent: 1,
             ts_recent: 0,
@@ -186,6 +189,7 @@ impl Receiver {
             counters: ReceiverCounters::default(),
         };
         receiver.skips_steps = receiver.may_skip_steps();
+        receiver.full_window = receiver.find_full_window();
         receiver.move_edge();
         receiver
     }
