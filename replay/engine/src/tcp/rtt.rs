@@ -141,8 +141,8 @@ impl RttEstimator {
             self.rttvar = first;
         }
         let exact = self.srtt.unwrap_or(rtt) + self.rttvar;
-        // In whole ticks, mostly the same as before.
-        if exact > self.base_rto || exact + jiffies::TICK <= self.base_rto {
+        // In whole ticks, mostly the same as before: until it is higher, where the difference wraps, or lower by a tick.
+        if self.base_rto.wrapping_sub(exact) >= jiffies::TICK {
             self.base_rto = jiffies::up(exact);
         }
     }

@@ -34,7 +34,7 @@ use super::recovery::undo::UndoState;
 use super::recovery::{Ack, Algorithm};
 use connection::{ConnectionState, GiveUpPolicy};
 use ecn::Marks;
-use fast_path::FastPath;
+use fast_path::{FastPath, Untimed};
 use freeze::Freeze;
 use handover::Handovers;
 use pacing::Pacer;
@@ -97,6 +97,7 @@ pub struct Sender {
     /// While the fast path is allowed: the earliest of the timers that it does not set. The slow path clears it (see
     /// `fast_path`).
     pub(in crate::tcp) fast_path_until: Option<Nanos>,
+    pub(in crate::tcp) untimed: Untimed,
     pub(in crate::tcp) state: ConnectionState,
     pub(in crate::tcp) give_up: GiveUpPolicy,
     pub(in crate::tcp) established_at: Option<Nanos>,
@@ -175,6 +176,7 @@ impl Sender {
             fast_path: FastPath::of(params, &rules),
             rules,
             fast_path_until: None,
+            untimed: Untimed::default(),
             state: ConnectionState::Closed,
             give_up: GiveUpPolicy::default(),
             established_at: None,
@@ -276,6 +278,7 @@ impl Sender {
     #[inline(never)]
     pub(in crate::tcp) fn receive_any(&mut self, segment: &Segment, now: Nanos) {
         self.fast_path_until = None;
+        self.set_timers(now);
         self.ts_recent = segment.ts_val;
         self.deferred = false;
         self.send_queue.segment_came = true;

@@ -157,7 +157,7 @@ impl RateSampler {
             self.delivered_at = now;
         }
         let newest = newest?;
-        let sent = self.slots[newest.number as usize & (self.slots.len() - 1)];
+        let sent = &self.slots[newest.number as usize & (self.slots.len() - 1)];
         self.first_sent_at = newest.sent_at;
         let send_interval = newest.sent_at.saturating_sub(sent.first_sent_at);
         let ack_interval = now.saturating_sub(sent.delivered_at);

@@ -42,6 +42,15 @@ impl Sender {
         if !self.sends_on_fast_path() {
             return self.transmit_any(now, slot);
         }
+        let sent = self.transmit_fast(now, slot);
+        if sent != Sent::One {
+            self.set_timers(now);
+        }
+        sent
+    }
+
+    #[inline(always)]
+    fn transmit_fast(&mut self, now: Nanos, slot: &mut Segment) -> Sent {
         let cwnd = self.controller.window().cwnd;
         let room = Room::of(cwnd, self.board.outstanding());
         if self.awaits_release(room, now) {
@@ -61,14 +70,6 @@ impl Sender {
         } else {
             Sent::Last
         }
-    }
-
-    /// On the fast path: whether only pacing holds back a full segment, as when it was last asked.
-    #[inline(always)]
-    fn awaits_release(&self, room: Room, now: Nanos) -> bool {
-        let holds = (self.pacer.as_ref()).is_some_and(|pacer| pacer.holds(now));
-        let end = self.snd_nxt + u64::from(self.params.smss_bytes);
-        holds && room.left >= 1.0 && end <= self.write_end.min(self.edge)
     }
 
     #[inline(never)]
@@ -102,6 +103,7 @@ impl Sender {
     /// The next segment that may leave now, if any, whatever the state.
     pub(in crate::tcp) fn poll_transmit(&mut self, now: Nanos) -> Option<Segment> {
         self.fast_path_until = None;
+        self.set_timers(now);
         if self.state != ConnectionState::Established {
             return self.poll_control(now);
         }
@@ -328,7 +330,11 @@ impl Sender {
         if pushed {
             segment.flags |= flags::PSH;
         }
-        self.rules.algorithm.on_departure(self, departure, now);
+        if fast {
+            self.untimed.sent = true;
+        } else {
+            self.rules.algorithm.on_departure(self, departure, now);
+        }
         segment
     }
 
