@@ -19,6 +19,36 @@ struct Leg {
 }
 
 impl Leg {
+    /// Whether there is this reason why `option` has no effect on it.
+    fn has(&self, reason: NoEffectReason, option: &str) -> bool {
+        let Self { variant, stack, .. } = self;
+        match reason {
+            NoEffectReason::Ns2SlowStart => stack.profile == Profile::Ns2,
+            NoEffectReason::OwnSlowStart => {
+                self.owns_slow_start() || option == "slow_start" && variant.is_external()
+            }
+            // No ACK raises its window by more than one segment in the stack's slow start.
+            NoEffectReason::Ns2IncreasePerAck => self.owns_slow_start() || self.counts_acks(),
+            NoEffectReason::OwnWindow => self.has_fixed_window(),
+            NoEffectReason::NoSsthresh => {
+                let uses_ssthresh = (variant.info().uses_ssthresh)(&self.values);
+                !uses_ssthresh || self.models_path() || self.has_fixed_window()
+            }
+            NoEffectReason::NotPaced => variant.is_external(),
+            NoEffectReason::AlwaysPaced => matches!(self.parts(), ControllerParts::Whole(_)),
+            NoEffectReason::IgnoresMarks => self.models_path() || self.has_fixed_window(),
+            NoEffectReason::NoHandshake => !stack.handshake,
+            NoEffectReason::OwnTimer => variant.info().fixes_rto,
+            NoEffectReason::UnroundedTimer => stack.rto_rule == RtoRule::Linux,
+            NoEffectReason::RecoveryWithoutSack => !stack.sack_enabled(),
+            NoEffectReason::NeedsRackPrr => stack.recovery != RecoveryKind::RackPrr || !stack.sack,
+            NoEffectReason::NoUndo => !self.can_undo(),
+            NoEffectReason::NeedsUndoWithoutTimestamps => !self.uses_frto(),
+            NoEffectReason::NeedsNewreno => stack.recovery != RecoveryKind::Newreno,
+            NoEffectReason::NeedsDupacks => !self.uses_limited_transmit(),
+        }
+    }
+
     /// What its controller is made of.
     fn parts(&self) -> ControllerParts {
         let draws = StreamRng::new(StreamKey {
@@ -67,23 +97,6 @@ impl Leg {
         self.stack.recovery == RecoveryKind::Ns2TcpLinux
     }
 
-    /// Whether it uses a given ssthresh.
-    fn uses_initial_ssthresh(&self) -> bool {
-        (self.variant.info().uses_ssthresh)(&self.values)
-            && !self.models_path()
-            && !self.has_fixed_window()
-    }
-
-    /// Whether an ACK may raise its window by more than one segment in the stack's slow start.
-    fn uses_slow_start_limit(&self) -> bool {
-        !self.owns_slow_start() && !self.counts_acks()
-    }
-
-    /// Whether it paces only if the stack has pacing.
-    fn paces_only_if_asked(&self) -> bool {
-        !matches!(self.parts(), ControllerParts::Whole(_))
-    }
-
     /// RFC 6675 §5 step (3): with SACK each duplicate ACK reduces the pipe; under Linux it does so without SACK too. Super
     /// TCP enters recovery at the first duplicate ACK.
     fn uses_limited_transmit(&self) -> bool {
@@ -125,8 +138,15 @@ impl Leg {
     }
 }
 
-/// An option, whether the scenario gives it, on which legs it has an effect, and why it has no effect on the others.
-type GivenOption = (&'static str, bool, fn(&Leg) -> bool, NoEffectReason);
+/// Name of an option of the stack, and whether the scenario gives it, or gives it this value.
+macro_rules! given {
+    ($stack:ident.$name:ident) => {
+        (stringify!($name), $stack.$name.is_some())
+    };
+    ($stack:ident.$name:ident = $value:literal) => {
+        (stringify!($name), $stack.$name == Some($value))
+    };
+}
 
 impl FlowConfig {
     /// Its connections, from the first on; none if a variant is unknown.
@@ -165,20 +185,14 @@ impl FlowConfig {
             place.key("fixed_window_pkts").refuse(kind);
         }
         let stack = &self.stack;
-        for (name, given) in [
-            ("slow_start", stack.slow_start.is_some()),
-            (
-                "slow_start_limit_pkts",
-                stack.slow_start_limit_pkts.is_some(),
-            ),
-            ("initial_window_pkts", stack.initial_window_pkts.is_some()),
-            (
-                "initial_ssthresh_pkts",
-                stack.initial_ssthresh_pkts.is_some(),
-            ),
-            ("ecn_beta", stack.ecn_beta.is_some()),
+        for (name, is_given) in [
+            given!(stack.slow_start),
+            given!(stack.slow_start_limit_pkts),
+            given!(stack.initial_window_pkts),
+            given!(stack.initial_ssthresh_pkts),
+            given!(stack.ecn_beta),
         ] {
-            if given {
+            if is_given {
                 let with = "fixed_window_pkts";
                 place.key(name).refuse(ConfigErrorKind::Conflicts { with });
             }
@@ -204,13 +218,57 @@ impl FlowConfig {
         let Some(legs) = self.legs() else {
             return;
         };
-        let groups = [
-            self.start_options(),
-            self.timer_options(),
-            self.recovery_options(),
-        ];
-        for (name, given, acts_on, reason) in groups.into_iter().flatten() {
-            if given && !legs.iter().any(acts_on) {
+        let stack = &self.stack;
+        for ((name, is_given), reason) in [
+            (given!(stack.slow_start), NoEffectReason::Ns2SlowStart),
+            (given!(stack.slow_start), NoEffectReason::OwnSlowStart),
+            (
+                given!(stack.slow_start_limit_pkts),
+                NoEffectReason::OwnSlowStart,
+            ),
+            (
+                given!(stack.slow_start_limit_pkts),
+                NoEffectReason::Ns2IncreasePerAck,
+            ),
+            (given!(stack.initial_window_pkts), NoEffectReason::OwnWindow),
+            (
+                given!(stack.initial_ssthresh_pkts),
+                NoEffectReason::NoSsthresh,
+            ),
+            (given!(stack.pacing = true), NoEffectReason::NotPaced),
+            (given!(stack.pacing = false), NoEffectReason::AlwaysPaced),
+            (given!(stack.ecn_beta), NoEffectReason::IgnoresMarks),
+            (given!(stack.syn_retry_limit), NoEffectReason::NoHandshake),
+            (given!(stack.rto_rule), NoEffectReason::OwnTimer),
+            (given!(stack.min_rto_ns), NoEffectReason::OwnTimer),
+            (given!(stack.clock_granularity_ns), NoEffectReason::OwnTimer),
+            (
+                given!(stack.clock_granularity_ns),
+                NoEffectReason::UnroundedTimer,
+            ),
+            (
+                given!(stack.dsack = true),
+                NoEffectReason::RecoveryWithoutSack,
+            ),
+            (
+                given!(stack.tail_loss_probe = true),
+                NoEffectReason::NeedsRackPrr,
+            ),
+            (given!(stack.undo), NoEffectReason::NoUndo),
+            (
+                given!(stack.frto),
+                NoEffectReason::NeedsUndoWithoutTimestamps,
+            ),
+            (
+                given!(stack.reset_timer_on_each_partial_ack = true),
+                NoEffectReason::NeedsNewreno,
+            ),
+            (
+                given!(stack.limited_transmit = false),
+                NoEffectReason::NeedsDupacks,
+            ),
+        ] {
+            if is_given && legs.iter().all(|leg| leg.has(reason, name)) {
                 place.key(name).refuse(ConfigErrorKind::NoEffect {
                     variant: self.variant.clone(),
                     recovery: legs[0].stack.recovery.name(),
@@ -218,136 +276,6 @@ impl FlowConfig {
                 });
             }
         }
-    }
-
-    /// What decides on slow start, pacing and congestion marks.
-    fn start_options(&self) -> Vec<GivenOption> {
-        let stack = &self.stack;
-        vec![
-            (
-                "slow_start",
-                stack.slow_start.is_some(),
-                |leg| leg.stack.profile != Profile::Ns2,
-                NoEffectReason::Ns2SlowStart,
-            ),
-            (
-                "slow_start",
-                stack.slow_start.is_some(),
-                |leg| !leg.owns_slow_start() && !leg.variant.is_external(),
-                NoEffectReason::OwnSlowStart,
-            ),
-            (
-                "slow_start_limit_pkts",
-                stack.slow_start_limit_pkts.is_some(),
-                |leg| !leg.owns_slow_start(),
-                NoEffectReason::OwnSlowStart,
-            ),
-            (
-                "slow_start_limit_pkts",
-                stack.slow_start_limit_pkts.is_some(),
-                Leg::uses_slow_start_limit,
-                NoEffectReason::Ns2IncreasePerAck,
-            ),
-            (
-                "initial_window_pkts",
-                stack.initial_window_pkts.is_some(),
-                |leg| !leg.has_fixed_window(),
-                NoEffectReason::OwnWindow,
-            ),
-            (
-                "initial_ssthresh_pkts",
-                stack.initial_ssthresh_pkts.is_some(),
-                Leg::uses_initial_ssthresh,
-                NoEffectReason::NoSsthresh,
-            ),
-            (
-                "pacing",
-                stack.pacing == Some(true),
-                |leg| !leg.variant.is_external(),
-                NoEffectReason::NotPaced,
-            ),
-            (
-                "pacing",
-                stack.pacing == Some(false),
-                Leg::paces_only_if_asked,
-                NoEffectReason::AlwaysPaced,
-            ),
-            (
-                "ecn_beta",
-                stack.ecn_beta.is_some(),
-                |leg| !leg.models_path() && !leg.has_fixed_window(),
-                NoEffectReason::IgnoresMarks,
-            ),
-        ]
-    }
-
-    /// What sets the timers.
-    fn timer_options(&self) -> Vec<GivenOption> {
-        let stack = &self.stack;
-        let timer = |name, given| -> GivenOption {
-            let acts_on: fn(&Leg) -> bool = |leg| !leg.variant.info().fixes_rto;
-            (name, given, acts_on, NoEffectReason::OwnTimer)
-        };
-        vec![
-            (
-                "syn_retry_limit",
-                stack.syn_retry_limit.is_some(),
-                |leg| leg.stack.handshake,
-                NoEffectReason::NoHandshake,
-            ),
-            timer("rto_rule", stack.rto_rule.is_some()),
-            timer("min_rto_ns", stack.min_rto_ns.is_some()),
-            timer("clock_granularity_ns", stack.clock_granularity_ns.is_some()),
-            (
-                "clock_granularity_ns",
-                stack.clock_granularity_ns.is_some(),
-                |leg| leg.stack.rto_rule != RtoRule::Linux,
-                NoEffectReason::UnroundedTimer,
-            ),
-        ]
-    }
-
-    /// What decides on probes and loss recovery.
-    fn recovery_options(&self) -> Vec<GivenOption> {
-        let stack = &self.stack;
-        vec![
-            (
-                "dsack",
-                stack.dsack == Some(true),
-                |leg| leg.stack.sack_enabled(),
-                NoEffectReason::RecoveryWithoutSack,
-            ),
-            (
-                "tail_loss_probe",
-                stack.tail_loss_probe == Some(true),
-                |leg| leg.stack.recovery == RecoveryKind::RackPrr && leg.stack.sack,
-                NoEffectReason::NeedsRackPrr,
-            ),
-            (
-                "undo",
-                stack.undo.is_some(),
-                Leg::can_undo,
-                NoEffectReason::NoUndo,
-            ),
-            (
-                "frto",
-                stack.frto.is_some(),
-                Leg::uses_frto,
-                NoEffectReason::NeedsUndoWithoutTimestamps,
-            ),
-            (
-                "reset_timer_on_each_partial_ack",
-                stack.reset_timer_on_each_partial_ack == Some(true),
-                |leg| leg.stack.recovery == RecoveryKind::Newreno,
-                NoEffectReason::NeedsNewreno,
-            ),
-            (
-                "limited_transmit",
-                stack.limited_transmit == Some(false),
-                Leg::uses_limited_transmit,
-                NoEffectReason::NeedsDupacks,
-            ),
-        ]
     }
 }
 
