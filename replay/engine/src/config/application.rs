@@ -203,12 +203,8 @@ impl ApplicationConfig {
         if let Self::Greedy { write_bytes, .. } = self {
             if write_bytes.is_some() && flow.stack.send_buffer_bytes.is_none() {
                 let application = place.key("application");
-                application
-                    .key("write_bytes")
-                    .refuse(ConfigErrorKind::Requires {
-                        key: "send_buffer_bytes",
-                        value: None,
-                    });
+                let write = application.key("write_bytes");
+                write.requires("send_buffer_bytes", None);
             }
             return;
         }

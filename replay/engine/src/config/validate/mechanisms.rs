@@ -2,28 +2,22 @@
 
 use super::{MAX_BPS, MAX_NS, Place};
 use crate::config::StackParams;
-use crate::config::error::ConfigErrorKind;
 
 /// RFC 4782 §3.1: the lowest rate that a request can name.
 const MIN_REQUEST_BPS: f64 = 80_000.0;
 
 impl StackParams {
     pub(super) fn validate_mechanisms(&self, place: &Place) {
-        let requires = |name: &str, key: &'static str| {
-            let value = Some(true);
-            place
-                .key(name)
-                .refuse(ConfigErrorKind::Requires { key, value });
-        };
         if self.delayed_ack_after_slow_start && !self.delayed_ack {
-            requires("delayed_ack_after_slow_start", "delayed_ack");
+            let delayed = place.key("delayed_ack_after_slow_start");
+            delayed.requires("delayed_ack", Some(true));
         }
         let warning = place.key("freeze_warning_ns");
         warning.within_if_given(self.freeze_warning_ns, 1, MAX_NS);
         let request = place.key("quick_start_bps");
         request.within_if_given(self.quick_start_bps, MIN_REQUEST_BPS, MAX_BPS);
         if self.quick_start_bps.is_some() && !self.handshake {
-            requires("quick_start_bps", "handshake");
+            request.requires("handshake", Some(true));
         }
     }
 }

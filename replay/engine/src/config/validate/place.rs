@@ -85,6 +85,11 @@ impl<'a> Place<'a> {
         self.found.0.borrow_mut().push(error);
     }
 
+    /// The value here has no effect unless `key` is given; with `value`, unless it has that value.
+    pub fn requires(&self, key: &'static str, value: Option<bool>) {
+        self.refuse(ConfigErrorKind::Requires { key, value });
+    }
+
     /// The value here must not be less than `min` nor greater than `max`. Returns whether it is so.
     pub fn within<T: Copy + PartialOrd + Into<Number>>(&self, value: T, min: T, max: T) -> bool {
         let allowed = value >= min && value <= max;

@@ -35,10 +35,7 @@ impl FlowConfig {
         self.validate_buffers(place, proxy);
         let upstream = self.stack_before(proxy);
         if proxy.handshake == HandshakePolicy::Hold && !upstream.handshake {
-            place.key("handshake").refuse(ConfigErrorKind::Requires {
-                key: "handshake",
-                value: Some(true),
-            });
+            place.key("handshake").requires("handshake", Some(true));
         }
         self.validate_limit(place, proxy);
     }

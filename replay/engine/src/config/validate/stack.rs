@@ -140,10 +140,7 @@ impl StackParams {
         let beta = place.key("ecn_beta");
         beta.within_if_given(self.ecn_beta, 0.1, 1.0);
         if self.ecn_beta.is_some() && !self.ecn {
-            beta.refuse(ConfigErrorKind::Requires {
-                key: "ecn",
-                value: Some(true),
-            });
+            beta.requires("ecn", Some(true));
         }
     }
 
@@ -172,10 +169,7 @@ impl StackParams {
             (lowat, self.notsent_lowat_bytes),
         ] {
             if value.is_some() {
-                option.refuse(ConfigErrorKind::Requires {
-                    key: "send_buffer_bytes",
-                    value: None,
-                });
+                option.requires("send_buffer_bytes", None);
             }
         }
     }
