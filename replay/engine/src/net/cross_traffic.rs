@@ -17,9 +17,11 @@ pub struct DatagramSource {
     packet_bytes: u16,
     clocked: Clocked,
     next: Nanos,
-    stop: Nanos,
+    /// When it stops; `NEVER` if it does not.
+    pub stop: Nanos,
     due: u64,
-    sent: u64,
+    /// Number of datagrams sent.
+    pub sent: u64,
 }
 
 impl DatagramSource {
@@ -79,26 +81,20 @@ impl DatagramSource {
         });
         true
     }
-
-    /// Number of datagrams sent.
-    pub fn sent(&self) -> u64 {
-        self.sent
-    }
-
-    /// When it stops; `NEVER` if it does not.
-    pub fn stop(&self) -> Nanos {
-        self.stop
-    }
 }
 
 /// Receives datagrams and measures them.
 #[derive(Default)]
 pub struct DatagramSink {
-    received: u64,
-    octets: u64,
-    delays: Histogram,
+    /// Number of datagrams received.
+    pub received: u64,
+    /// Octets of payload received.
+    pub octets: u64,
+    /// Times from transmission to arrival.
+    pub delays: Histogram,
     last_delay: Option<Nanos>,
-    last_at: Nanos,
+    /// When the last one arrived; 0 before the first.
+    pub last_at: Nanos,
     /// Sum of the differences between the delays of consecutive datagrams.
     differences: u128,
 }
@@ -114,26 +110,6 @@ impl DatagramSink {
         if let Some(last) = self.last_delay.replace(delay) {
             self.differences += u128::from(last.abs_diff(delay));
         }
-    }
-
-    /// Number of datagrams received.
-    pub fn received(&self) -> u64 {
-        self.received
-    }
-
-    /// Octets of payload received.
-    pub fn octets(&self) -> u64 {
-        self.octets
-    }
-
-    /// When the last one arrived; 0 before the first.
-    pub fn last_at(&self) -> Nanos {
-        self.last_at
-    }
-
-    /// Times from transmission to arrival.
-    pub fn delays(&self) -> &Histogram {
-        &self.delays
     }
 
     /// Mean difference between the delays of two datagrams that arrived one after the other.
@@ -160,13 +136,13 @@ mod tests {
     #[test]
     fn jitter_is_the_mean_difference_of_consecutive_delays() {
         let mut sink = DatagramSink::default();
-        assert_eq!((sink.jitter(), sink.delays().max()), (None, None));
+        assert_eq!((sink.jitter(), sink.delays.max()), (None, None));
         for (sent, arrived) in [(0, 100), (1000, 1130), (2000, 2110)] {
             sink.receive(&datagram(sent), arrived);
         }
         assert_eq!(sink.jitter(), Some(25));
         assert_eq!(
-            (sink.delays().max(), sink.received(), sink.octets()),
+            (sink.delays.max(), sink.received, sink.octets),
             (Some(130), 3, 516)
         );
     }

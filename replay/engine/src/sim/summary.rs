@@ -11,14 +11,14 @@ use crate::app::sink::Sink;
 use crate::app::source::Source;
 use crate::app::{Browser, ProgressSummary, WriteDelays};
 use crate::config::{FlowConfig, ProxyKind};
-use crate::net::cross_traffic::{DatagramSink, DatagramSource};
+use crate::net::cross_traffic::DatagramSink;
 use crate::net::link::{DropCause, LinkDirection};
 use crate::proxy::{AgentNode, Proxy, ProxyCounts};
 use crate::tcp::segment::Segment;
 use crate::tcp::sender::{Sender, SenderCounters};
 
 /// Counters of a flow during the run.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct FlowTally {
     start: Nanos,
     finished_at: Option<Nanos>,
@@ -39,16 +39,7 @@ impl FlowTally {
     pub fn new(start: Nanos) -> Self {
         Self {
             start,
-            finished_at: None,
-            over: false,
-            channel_losses: 0,
-            queue_losses: 0,
-            aqm_losses: 0,
-            outage_losses: 0,
-            control_losses: 0,
-            filtered_acks: 0,
-            filters: false,
-            ecn_marks: 0,
+            ..Self::default()
         }
     }
 
@@ -435,16 +426,16 @@ fn summarise_datagrams(
     let ends = [&nodes[leg.source], &nodes[leg.sink]];
     let source = ends.iter().find_map(|node| node.datagram_source());
     let sink = ends.iter().find_map(|node| node.datagram_sink());
-    let delivered_bytes = sink.map_or(0, DatagramSink::octets);
-    let stop = source.map_or(NEVER, DatagramSource::stop);
-    let last_at = sink.map_or(0, DatagramSink::last_at);
+    let delivered_bytes = sink.map_or(0, |sink| sink.octets);
+    let stop = source.map_or(NEVER, |source| source.stop);
+    let last_at = sink.map_or(0, |sink| sink.last_at);
     let duration_ns = stop.max(last_at).min(end) - tally.start;
-    let delays = sink.map(DatagramSink::delays);
+    let delays = sink.map(|sink| &sink.delays);
     DatagramSummary {
         start_ns: tally.start,
         duration_ns,
-        sent: source.map_or(0, DatagramSource::sent),
-        received: sink.map_or(0, DatagramSink::received),
+        sent: source.map_or(0, |source| source.sent),
+        received: sink.map_or(0, |sink| sink.received),
         delivered_bytes,
         goodput_bps: goodput(delivered_bytes, duration_ns),
         channel_losses: tally.channel_losses,
