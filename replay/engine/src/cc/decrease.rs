@@ -8,7 +8,7 @@ use super::increase::Increase;
 use super::{LOSS_WINDOW, Window, variants};
 use crate::config::Profile;
 
-/// A rule of window decrease. Only `after_congestion` is required.
+/// A rule of window decrease. Only `on_congestion` is required.
 pub trait WindowDecrease {
     /// It needs every ACK, in recovery too: `observe` is called.
     const OBSERVES: bool = false;
@@ -18,7 +18,7 @@ pub trait WindowDecrease {
     fn observe(&mut self, _ack: &AckEvidence, _window: &Window) {}
 
     /// The window after a loss or a congestion mark. The caller keeps ssthresh at two segments or more.
-    fn after_congestion(
+    fn on_congestion(
         &mut self,
         window: &Window,
         increase: &mut Increase,
@@ -52,7 +52,7 @@ pub trait WindowDecrease {
     ) -> Window {
         let ssthresh = match signal.signal {
             Signal::RepeatedTimeout => window.ssthresh,
-            _ => self.after_congestion(window, increase, signal).ssthresh,
+            _ => self.on_congestion(window, increase, signal).ssthresh,
         };
         Window {
             cwnd: LOSS_WINDOW,
@@ -91,7 +91,7 @@ impl Factor {
 }
 
 impl WindowDecrease for Factor {
-    fn after_congestion(
+    fn on_congestion(
         &mut self,
         window: &Window,
         _: &mut Increase,
@@ -109,7 +109,7 @@ impl WindowDecrease for Factor {
 pub struct OfIncrease;
 
 impl WindowDecrease for OfIncrease {
-    fn after_congestion(
+    fn on_congestion(
         &mut self,
         window: &Window,
         increase: &mut Increase,
@@ -146,14 +146,14 @@ macro_rules! decreases {
                 match self { $(Self::$name(rule) => rule.observe(ack, window),)* }
             }
 
-            /// See [`WindowDecrease::after_congestion`].
-            pub fn after_congestion(
+            /// See [`WindowDecrease::on_congestion`].
+            pub fn on_congestion(
                 &mut self,
                 window: &Window,
                 increase: &mut Increase,
                 signal: &SignalEvidence,
             ) -> Window {
-                match self { $(Self::$name(rule) => rule.after_congestion(window, increase, signal),)* }
+                match self { $(Self::$name(rule) => rule.on_congestion(window, increase, signal),)* }
             }
 
             /// See [`WindowDecrease::rampdown`].
@@ -234,16 +234,13 @@ mod tests {
     #[test]
     fn a_factor_applies_to_flight_size_or_to_whole_segments_of_cwnd() {
         let mut increase = Increase::from(Reno::default());
-        let mut after_congestion = |basis| {
+        let mut on_congestion = |basis| {
             let mut factor = Factor { beta: 0.7, basis };
-            factor.after_congestion(&window(), &mut increase, &signal(Signal::Loss))
+            factor.on_congestion(&window(), &mut increase, &signal(Signal::Loss))
         };
-        assert_eq!(
-            after_congestion(DecreaseBasis::FlightSize),
-            Window::at(21.0)
-        );
+        assert_eq!(on_congestion(DecreaseBasis::FlightSize), Window::at(21.0));
         // 0.7 * 41 = 28.7.
-        assert_eq!(after_congestion(DecreaseBasis::Cwnd), Window::at(28.0));
+        assert_eq!(on_congestion(DecreaseBasis::Cwnd), Window::at(28.0));
     }
 
     #[test]

@@ -234,7 +234,7 @@ impl Windowed {
         self.keep_for_undo();
         let after = self
             .decrease
-            .after_congestion(&self.window, &mut self.increase, signal);
+            .on_congestion(&self.window, &mut self.increase, signal);
         self.reduce_to(after);
     }
 

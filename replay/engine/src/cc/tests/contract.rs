@@ -470,10 +470,10 @@ fn a_loss_costs_and_undo_gives_it_back() {
         full_acks(&mut model, 60, 100);
         let (cwnd, ssthresh) = (model.cwnd(), model.controller.window().ssthresh);
         model.step(Happening::Loss);
-        let after_congestion = model.cwnd();
+        let on_congestion = model.cwnd();
         assert!(
-            after_congestion < cwnd,
-            "{variant:?} under {profile:?}: {cwnd} to {after_congestion}"
+            on_congestion < cwnd,
+            "{variant:?} under {profile:?}: {cwnd} to {on_congestion}"
         );
         model.controller.adjust(Adjustment::Undo);
         assert_eq!(

@@ -102,12 +102,7 @@ impl Asran {
 }
 
 impl WindowDecrease for Asran {
-    fn after_congestion(
-        &mut self,
-        window: &Window,
-        _: &mut Increase,
-        _: &SignalEvidence,
-    ) -> Window {
+    fn on_congestion(&mut self, window: &Window, _: &mut Increase, _: &SignalEvidence) -> Window {
         let (original, ssthresh) = self.revise(window.cwnd);
         let cwnd = match self.params.mode {
             AsranMode::HalveThenSlowStart => original,
@@ -167,7 +162,7 @@ mod tests {
             let window = Window::at(cwnd);
             let after = match kind {
                 Signal::Loss | Signal::EcnEcho => {
-                    asran.after_congestion(&window, &mut increase, &signal(kind))
+                    asran.on_congestion(&window, &mut increase, &signal(kind))
                 }
                 _ => asran.after_timeout(&window, &mut increase, &signal(kind)),
             };

@@ -63,13 +63,13 @@ impl Fack {
 }
 
 impl WindowDecrease for Fack {
-    fn after_congestion(
+    fn on_congestion(
         &mut self,
         window: &Window,
         increase: &mut Increase,
         signal: &SignalEvidence,
     ) -> Window {
-        Factor::of(self.share(window), self.profile).after_congestion(window, increase, signal)
+        Factor::of(self.share(window), self.profile).on_congestion(window, increase, signal)
     }
 
     /// Of each segment that leaves the network, the part that is not replaced.
@@ -98,7 +98,7 @@ mod tests {
         let mut increase = Increase::from(Reno::default());
         let rampdown = fack.rampdown(&window);
         (
-            fack.after_congestion(&window, &mut increase, &signal),
+            fack.on_congestion(&window, &mut increase, &signal),
             rampdown,
         )
     }

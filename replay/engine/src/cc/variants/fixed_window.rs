@@ -92,12 +92,7 @@ impl WindowIncrease for FixedWindow {
 }
 
 impl WindowDecrease for FixedWindow {
-    fn after_congestion(
-        &mut self,
-        window: &Window,
-        _: &mut Increase,
-        _: &SignalEvidence,
-    ) -> Window {
+    fn on_congestion(&mut self, window: &Window, _: &mut Increase, _: &SignalEvidence) -> Window {
         *window
     }
 

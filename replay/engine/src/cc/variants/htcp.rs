@@ -89,12 +89,6 @@ fn rtt_scale(min_rtt: Nanos) -> f64 {
     (0.1 * SECOND as f64 / min_rtt as f64).clamp(0.5, 10.0)
 }
 
-impl Default for Htcp {
-    fn default() -> Self {
-        Self::new(HtcpParams::default())
-    }
-}
-
 impl Htcp {
     /// H-TCP with these parameters.
     pub fn new(params: HtcpParams) -> Self {
@@ -257,7 +251,7 @@ mod tests {
         assert_eq!([increase(0.9), increase(3.0)], [1.0, 22.0]);
         let scale = |ms| rtt_scale(ms * MILLISECOND);
         assert_eq!([scale(5), scale(50), scale(500)], [10.0, 2.0, 0.5]);
-        let mut htcp = Htcp::default();
+        let mut htcp = Htcp::new(HtcpParams::default());
         htcp.observe(&ack(0, 100));
         htcp.observe(&ack(3 * SECOND, 100));
         assert!((htcp.alpha() - 22.0).abs() < 1e-9);
@@ -266,7 +260,7 @@ mod tests {
     }
 
     fn after_two_losses(max_rtt_ms: u64, throughput: [f64; 2]) -> f64 {
-        let mut htcp = Htcp::default();
+        let mut htcp = Htcp::new(HtcpParams::default());
         htcp.observe(&ack(0, 100));
         htcp.observe(&ack(1, max_rtt_ms));
         htcp.max_rtt = max_rtt_ms * MILLISECOND;
@@ -295,7 +289,7 @@ mod tests {
 
     #[test]
     fn the_time_counts_from_the_end_of_recovery_and_an_undo_takes_the_old_one() {
-        let mut htcp = Htcp::default();
+        let mut htcp = Htcp::new(HtcpParams::default());
         htcp.observe(&ack(0, 100));
         let before = htcp.clone();
         htcp.observe(&ack(2 * SECOND, 100));
@@ -310,7 +304,7 @@ mod tests {
 
     #[test]
     fn throughput_is_measured_over_whole_round_trips() {
-        let mut htcp = Htcp::default();
+        let mut htcp = Htcp::new(HtcpParams::default());
         htcp.observe(&ack(0, 100));
         htcp.cwnd = 11.0;
         for n in 1..=10 {

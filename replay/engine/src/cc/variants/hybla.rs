@@ -127,12 +127,6 @@ fn avoidance_increment(rho: f64, cwnd: f64) -> f64 {
     rho * rho / cwnd
 }
 
-impl Default for Hybla {
-    fn default() -> Self {
-        Self::new(HyblaParams::default())
-    }
-}
-
 impl Hybla {
     /// Hybla with these parameters.
     pub fn new(params: HyblaParams) -> Self {
@@ -264,7 +258,7 @@ mod tests {
     #[test]
     fn a_short_path_is_reno_and_a_long_one_grows_by_rho_squared_per_window() {
         let grown = |rtt_ms, acks| {
-            let (mut hybla, mut window) = (Hybla::default(), Window::at(100.0));
+            let (mut hybla, mut window) = (Hybla::new(HyblaParams::default()), Window::at(100.0));
             for _ in 0..acks {
                 hybla.on_ack(&mut window, 1.0, &ack(0, rtt_ms));
             }
@@ -279,7 +273,7 @@ mod tests {
 
     #[test]
     fn the_first_rtt_scales_the_initial_window_and_only_a_lower_one_moves_rho() {
-        let mut hybla = Hybla::default();
+        let mut hybla = Hybla::new(HyblaParams::default());
         let mut window = Window {
             cwnd: 10.0,
             ssthresh: 1000.0,
@@ -346,7 +340,7 @@ mod tests {
 
     #[test]
     fn after_a_timeout_it_is_reno_until_loss_recovery_ends() {
-        let mut hybla = Hybla::default();
+        let mut hybla = Hybla::new(HyblaParams::default());
         let mut window = Window {
             cwnd: 40.0,
             ssthresh: 1000.0,
@@ -364,7 +358,7 @@ mod tests {
 
     #[test]
     fn as_ns2s_module_it_takes_rho_in_eighths_modulo_32_and_the_first_ack_for_the_window_alone() {
-        let mut hybla = Hybla::default().of_module(true);
+        let mut hybla = Hybla::new(HyblaParams::default()).of_module(true);
         let mut window = Window {
             cwnd: 2.0,
             ssthresh: 1000.0,

@@ -90,12 +90,6 @@ impl IllinoisParams {
     }
 }
 
-impl Default for Illinois {
-    fn default() -> Self {
-        Self::new(IllinoisParams::default())
-    }
-}
-
 impl Illinois {
     /// TCP Illinois with these parameters.
     pub fn new(params: IllinoisParams) -> Self {
@@ -211,7 +205,7 @@ mod tests {
     fn low_delay_restores_the_greatest_growth_only_after_theta_rounds() {
         let mut illinois = Illinois {
             max_rtt: 200 * MILLISECOND,
-            ..Illinois::default()
+            ..Illinois::new(IllinoisParams::default())
         };
         let queued = Delay { rtt_s: 0.2, ..PATH };
         illinois.update(100.0, &queued);
@@ -227,7 +221,8 @@ mod tests {
 
     #[test]
     fn a_window_of_acks_buys_alpha_and_a_loss_costs_beta() {
-        let (mut illinois, mut window) = (Illinois::default(), Window::at(100.0));
+        let (mut illinois, mut window) =
+            (Illinois::new(IllinoisParams::default()), Window::at(100.0));
         let ack = AckEvidence::default();
         for _ in 0..100 {
             illinois.on_ack(&mut window, 1.0, &ack);

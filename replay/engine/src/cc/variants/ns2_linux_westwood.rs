@@ -74,12 +74,7 @@ impl WindowDecrease for Ns2LinuxWestwood {
         self.bytes += u64::from(ack.delivered) * self.smss_bytes;
     }
 
-    fn after_congestion(
-        &mut self,
-        window: &Window,
-        _: &mut Increase,
-        _: &SignalEvidence,
-    ) -> Window {
+    fn on_congestion(&mut self, window: &Window, _: &mut Increase, _: &SignalEvidence) -> Window {
         Window::at(libm::floor(window.cwnd / 2.0))
     }
 
@@ -124,7 +119,7 @@ mod tests {
             lost_total: 1,
             signal: Signal::Loss,
         };
-        let after = westwood.after_congestion(&Window::at(61.0), &mut increase, &signal);
+        let after = westwood.on_congestion(&Window::at(61.0), &mut increase, &signal);
         assert_eq!(after, Window::at(30.0));
         // 158 * 100 / 1000.
         let cwnd = westwood.recovery_cwnd(&after, &increase);

@@ -28,12 +28,7 @@ impl WindowIncrease for Ns2Reno {
 pub struct Ns2Half;
 
 impl WindowDecrease for Ns2Half {
-    fn after_congestion(
-        &mut self,
-        _: &Window,
-        _: &mut Increase,
-        signal: &SignalEvidence,
-    ) -> Window {
+    fn on_congestion(&mut self, _: &Window, _: &mut Increase, signal: &SignalEvidence) -> Window {
         let half = signal.flight / 2.0;
         Window {
             cwnd: half,
@@ -72,7 +67,7 @@ mod tests {
             signal: Signal::Loss,
         };
         let mut increase = Increase::from(Ns2Reno);
-        let half = Ns2Half.after_congestion(&Window::at(20.0), &mut increase, &signal);
+        let half = Ns2Half.on_congestion(&Window::at(20.0), &mut increase, &signal);
         assert_eq!(
             (half.cwnd.to_bits(), half.ssthresh.to_bits()),
             (4.25_f64.to_bits(), 4.0_f64.to_bits())

@@ -118,7 +118,7 @@ impl WindowDecrease for Westwood {
 
     /// Grieco and Mascolo 2004 §II-A. Deviation: cwnd decreases at once, where Linux recovers with half of the window, as
     /// Reno, and sets the estimate at the end of recovery.
-    fn after_congestion(
+    fn on_congestion(
         &mut self,
         window: &Window,
         _: &mut Increase,
@@ -174,32 +174,29 @@ mod tests {
     #[test]
     fn a_loss_leaves_the_rate_times_the_least_rtt_and_never_raises_cwnd() {
         let mut increase = Increase::from(Reno::default());
-        let mut after_congestion = |cwnd: f64, kind| {
+        let mut on_congestion = |cwnd: f64, kind| {
             let mut westwood = Westwood {
                 rate: 200.0,
                 min_rtt: Some(100 * MILLISECOND),
                 ..Westwood::default()
             };
-            let after = westwood.after_congestion(&Window::at(cwnd), &mut increase, &signal(kind));
+            let after = westwood.on_congestion(&Window::at(cwnd), &mut increase, &signal(kind));
             (after, westwood.min_rtt)
         };
         let kept = Some(100 * MILLISECOND);
-        assert_eq!(
-            after_congestion(60.0, Signal::Loss),
-            (Window::at(20.0), kept)
-        );
+        assert_eq!(on_congestion(60.0, Signal::Loss), (Window::at(20.0), kept));
         let window = |cwnd| Window {
             cwnd,
             ssthresh: 20.0,
         };
-        assert_eq!(after_congestion(12.0, Signal::Loss), (window(12.0), kept));
-        assert_eq!(after_congestion(60.0, Signal::Timeout), (window(1.0), None));
+        assert_eq!(on_congestion(12.0, Signal::Loss), (window(12.0), kept));
+        assert_eq!(on_congestion(60.0, Signal::Timeout), (window(1.0), None));
     }
 
     #[test]
     fn without_an_estimate_a_loss_costs_half_the_flight() {
         let mut increase = Increase::from(Reno::default());
-        let after = Westwood::default().after_congestion(
+        let after = Westwood::default().on_congestion(
             &Window::at(60.0),
             &mut increase,
             &signal(Signal::Loss),

@@ -209,7 +209,7 @@ impl WindowDecrease for WestwoodAbse {
     }
 
     /// The HAPS/UAV paper §2: ssthresh = ERE RTT_min, cwnd no higher.
-    fn after_congestion(
+    fn on_congestion(
         &mut self,
         window: &Window,
         _: &mut Increase,
@@ -310,7 +310,7 @@ mod tests {
             signal: Signal::Loss,
         };
         let mut increase = Increase::from(Reno::default());
-        let after = abse.after_congestion(&Window::at(80.0), &mut increase, &signal);
+        let after = abse.on_congestion(&Window::at(80.0), &mut increase, &signal);
         assert!((after.cwnd - 50.0).abs() < 1.0, "{after:?}");
         assert_eq!(after.cwnd.to_bits(), after.ssthresh.to_bits());
     }

@@ -107,7 +107,7 @@ impl WindowDecrease for WestwoodBwe {
     }
 
     /// Mascolo et al. 2001 §3.
-    fn after_congestion(
+    fn on_congestion(
         &mut self,
         window: &Window,
         _: &mut Increase,
@@ -188,7 +188,7 @@ mod tests {
         };
         let mut increase = Increase::from(Reno::default());
         assert_eq!(
-            bwe.after_congestion(&Window::at(60.0), &mut increase, &signal),
+            bwe.on_congestion(&Window::at(60.0), &mut increase, &signal),
             Window::at(30.0)
         );
     }

@@ -62,12 +62,6 @@ pub struct Yeah {
     fast_rounds: u32,
 }
 
-impl Default for Yeah {
-    fn default() -> Self {
-        Self::new(YeahParams::default())
-    }
-}
-
 impl Yeah {
     /// YeAH with these parameters.
     pub fn new(params: YeahParams) -> Self {
@@ -172,7 +166,7 @@ mod tests {
 
     #[test]
     fn a_long_queue_is_drained_but_not_below_renos_window() {
-        let (mut yeah, mut window) = (Yeah::default(), Window::at(500.0));
+        let (mut yeah, mut window) = (Yeah::new(YeahParams::default()), Window::at(500.0));
         // 500 · 0.025/0.125 = 100 segments wait, more than 80.
         yeah.choose_mode(&mut window, &delay(0.125));
         assert_eq!((window.cwnd, window.ssthresh), (400.0, 400.0));
@@ -184,7 +178,7 @@ mod tests {
 
     #[test]
     fn a_short_queue_over_a_stretched_rtt_is_left_and_reno_takes_over() {
-        let (mut yeah, mut window) = (Yeah::default(), Window::at(100.0));
+        let (mut yeah, mut window) = (Yeah::new(YeahParams::default()), Window::at(100.0));
         yeah.choose_mode(&mut window, &delay(0.112));
         assert_eq!(yeah.reno_rounds, 0);
         yeah.choose_mode(&mut window, &delay(0.113));
@@ -197,7 +191,7 @@ mod tests {
             window.cwnd - 200.0
         };
         assert_eq!(grown(&mut yeah), 0.0);
-        assert_eq!(grown(&mut Yeah::default()), 1.0);
+        assert_eq!(grown(&mut Yeah::new(YeahParams::default())), 1.0);
     }
 
     #[test]
@@ -212,7 +206,7 @@ mod tests {
             let mut yeah = Yeah {
                 backlog,
                 reno_rounds,
-                ..Yeah::default()
+                ..Yeah::new(YeahParams::default())
             };
             yeah.ssthresh_after(&Window::at(80.0), &loss)
         };
