@@ -116,8 +116,16 @@ def _plain_errors(name: str) -> Iterator[None]:
         raise QueryError(f"--where: {found.message}", bindings or _columns_hint(name)) from error
 
 
+EXAMPLES = {
+    "flows": "a2b_payload_bytes + b2a_payload_bytes > 0",
+    "segments": "payload_bytes > 0",
+    "events": "kind = 'loss'",
+}
+"""An expression over the columns of each table that is selected from; `flows` has those of both directions."""
+
+
 def _columns_hint(name: str) -> str:
-    return f'an expression is as in SQL: "payload_bytes > 0"; `hindflight explain {name}` lists columns'
+    return f'an expression is as in SQL: "{EXAMPLES[name]}"; `hindflight explain {name}` lists columns'
 
 
 def _interruptible(connection: duckdb.DuckDBPyConnection, work: Callable[[], pa.Table]) -> pa.Table:

@@ -52,6 +52,16 @@ def test_csv_and_json_have_every_row_and_column(
         assert sorted(row[key] for row in document[table]) == sorted(expected[key].to_pylist())
 
 
+@pytest.mark.parametrize("table", TABLES)
+def test_the_hint_of_a_refused_expression_shows_one_that_is_accepted(
+    table: str, workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([table, str(workspace), "--where", "payload bytes > 0"]) == 2
+    hint = capsys.readouterr().err
+    shown = hint.split('in SQL: "')[1].split('"')[0]
+    assert json.loads(printed(capsys, table, workspace, "--where", shown, "--json"))[table]
+
+
 def test_segments_are_in_the_order_of_the_capture(workspace: Path) -> None:
     chosen = hf.segments(workspace, flow=2, where="payload_bytes > 0")
     records = chosen["record"].to_list()

@@ -6,6 +6,7 @@ import bz2
 import gzip
 import lzma
 import os
+import socket
 import stat
 import warnings
 from collections import Counter
@@ -154,6 +155,14 @@ def test_a_missing_file_and_a_folder(tmp_path: Path) -> None:
         load_capture(tmp_path / "nothing.pcap")
     with pytest.raises(CaptureError, match="is a folder"):
         load_capture(tmp_path)
+
+
+def test_a_socket_is_the_users_mistake(tmp_path: Path) -> None:
+    path = tmp_path / "socket"
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(path))
+        with pytest.raises(CaptureError, match="is a socket"):
+            load_capture(path)
 
 
 def test_an_unreadable_file_is_the_machines_fault(tmp_path: Path) -> None:

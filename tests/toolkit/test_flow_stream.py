@@ -44,16 +44,28 @@ def test_connections_of_one_syn_have_the_rows_of_the_table_and_take_little_memor
     write_syns(path, 3000)
     assert _json_rows(path) == load_capture(path, input_id=1).flows.sort_by("flow_id").to_pylist()
     write_syns(path, 200_000)
+    # 256 while open, and the row that waits for its place in the order.
+    assert _octets_per_connection(path, 200_000) < 320
+
+
+def test_connections_that_have_closed_take_little_memory(tmp_path: Path) -> None:
+    path = tmp_path / "short.pcap"
+    write_short(path, 40_000)
+    # A few hundred until their lifetime has ended, and the row.
+    assert _octets_per_connection(path, 40_000) < 1200
+
+
+def _octets_per_connection(path: Path, connections: int) -> int:
     program = (
         "import sys; from hindflight.toolkit.capture import FlowStream; from pathlib import Path;"
         "used = lambda: int(open('/proc/self/status').read().split('VmHWM:')[1].split()[0]) * 1024; before = used();"
         "rows = sum(chunk.count(b'\\n') for chunk in FlowStream(Path(sys.argv[1])).text());"
-        "print(rows, (used() - before) // 200_000)"
+        "print(rows, used() - before)"
     )
-    done = subprocess.run([sys.executable, "-c", program, path], capture_output=True, text=True, check=True)
-    rows, bytes_each = map(int, done.stdout.split())
-    assert rows == 200_001
-    assert bytes_each < 320  # 256 while open, and the row that waits for its place in the order.
+    done = subprocess.run([sys.executable, "-c", program, path], check=True, capture_output=True, text=True)
+    rows, octets = map(int, done.stdout.split())
+    assert rows == connections + 1
+    return octets // connections
 
 
 def test_very_many_flows_keep_their_order(tmp_path: Path) -> None:

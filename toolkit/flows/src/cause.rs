@@ -14,7 +14,7 @@ pub const REO_WND_DIVISOR: i64 = 4;
 pub const DUP_THRESH: u32 = 3;
 
 /// The recovery state of a sender (Linux: `tcp_ca_state`).
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub enum CaState {
     /// No recovery.
     #[default]

@@ -29,7 +29,7 @@ pub(crate) fn seg_len(segment: &Segment) -> i64 {
 }
 
 /// A live connection. Arrays are indexed by [`Direction`].
-#[derive(Debug)]
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub struct Connection {
     flow_id: u32,
     a: (IpAddr, u16),
@@ -51,11 +51,14 @@ pub struct Connection {
     sack_in_use: bool,
     fins: [bool; 2],
     rst: bool,
+    /// Rows of `instruments` are wanted; no column of `flows` depends on the congestion window.
+    estimates_cwnd: bool,
 }
 
 impl Connection {
-    /// Creates the connection whose first segment is `segment`.
-    pub fn new(flow_id: u32, segment: &Segment) -> Self {
+    /// Creates the connection whose first segment is `segment`; with `estimates_cwnd`, rows of `instruments` and events of
+    /// changes of phase come of it.
+    pub fn new(flow_id: u32, segment: &Segment, estimates_cwnd: bool) -> Self {
         let source = (segment.src, segment.src_port);
         let target = (segment.dst, segment.dst_port);
         let syn_ack = segment.flags & (flags::SYN | flags::ACK) == flags::SYN | flags::ACK;
@@ -84,6 +87,7 @@ impl Connection {
             sack_in_use: false,
             fins: [false; 2],
             rst: false,
+            estimates_cwnd,
         }
     }
 
@@ -466,6 +470,7 @@ impl Connection {
             sender.handshake_rtt_ns = handshake_rtt_ns;
             sender.vantage = vantage;
             match vantage {
+                _ if !self.estimates_cwnd => {}
                 Vantage::Sender if sender.cwnd.is_none() => {
                     sender.cwnd = Some(Box::new(CwndEstimator::new(phase)));
                 }

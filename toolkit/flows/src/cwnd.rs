@@ -70,7 +70,7 @@ pub struct SenderState {
 }
 
 /// An estimate.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Estimate {
     /// Time.
     pub t_ns: i64,
@@ -92,7 +92,7 @@ pub struct Estimate {
 ///
 /// Two moving averages of the fraction of ACKs with an immediate response decide. The slow one is needed because a
 /// sender with its own pace responds to a few consecutive ACKs by chance.
-#[derive(Debug)]
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
 struct AckClock {
     /// Time of the last ACK of new data, and of the first segment after it.
     ack_ns: Option<i64>,
@@ -146,7 +146,7 @@ impl AckClock {
 }
 
 /// The integral of the pipe over time: the difference between two of its values gives a mean.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
 struct PipeIntegral {
     value: i128,
     last: Option<(i64, i64)>,
@@ -164,7 +164,7 @@ impl PipeIntegral {
 }
 
 /// The estimator for one direction.
-#[derive(Debug)]
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub struct CwndEstimator {
     /// Sliding window maximum of the pipe: times and values, the values decreasing.
     maxima: VecDeque<(i64, i64)>,

@@ -5,7 +5,7 @@ use std::fmt;
 use crate::rows::Phase;
 
 /// How an episode of fast recovery ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum End {
     /// The recovery point was acknowledged.
     Acknowledged,
@@ -16,7 +16,7 @@ pub enum End {
 }
 
 /// One piece of evidence.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub enum Reason {
     /// No evidence.
     #[default]
@@ -169,7 +169,7 @@ pub enum Reason {
 }
 
 /// The evidence for an event: its reason and, for a spurious retransmission, what proves it spurious.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Evidence {
     /// Reason of the event.
     pub reason: Reason,

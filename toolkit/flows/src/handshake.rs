@@ -36,7 +36,7 @@ impl SplitRtt {
 }
 
 /// The window scale option of a SYN (RFC 7323 §2).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum WindowScale {
     /// The SYN was not captured.
     #[default]
@@ -65,7 +65,7 @@ impl WindowScale {
 }
 
 /// Times of the segments of the three-way handshake.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 #[allow(clippy::struct_field_names, reason = "the unit belongs to the name")]
 pub struct Handshake {
     /// Of the last SYN.

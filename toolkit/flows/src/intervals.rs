@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 /// Sorted half-open ranges that neither overlap nor touch.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Intervals {
     ranges: VecDeque<(i64, i64)>,
     octets: i64,

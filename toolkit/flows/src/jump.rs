@@ -12,7 +12,7 @@
 use crate::scoreboard::{Arrival, Transmission};
 
 /// The segments that wait at the receiver for a hole to be filled, counted by duplicate ACKs.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct QueuedSegments {
     count: u32,
     /// Spurious retransmissions that will cause duplicate ACKs too, and the record of the last one.
@@ -70,7 +70,7 @@ pub struct Jump<'a> {
 }
 
 /// How a range arrived.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub enum Arrived {
     /// In order: it moved the left edge of the receiver's window, or it fills a hole.
     InOrder,

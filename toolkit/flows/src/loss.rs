@@ -40,7 +40,7 @@ impl FlowDirection {
 }
 
 /// The ACK that shows that a range was delivered.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub struct DeliveringAck {
     /// Time.
     pub t_ns: i64,
@@ -51,7 +51,7 @@ pub struct DeliveringAck {
 }
 
 /// A retransmitted range that was delivered.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 struct PendingRange {
     range: Range,
     delivered_by: DeliveringAck,
@@ -118,7 +118,7 @@ pub struct Path {
 const MAX_SEARCHED: usize = 256;
 
 /// Detects losses and spurious retransmissions of one direction.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct LossDetector {
     pending: VecDeque<PendingRange>,
     /// Number of the entry of the range that starts at a position, counted from the first entry ever.

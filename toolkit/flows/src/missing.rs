@@ -10,14 +10,14 @@ const MAX_MISSING: u16 = 1 << 12;
 const MAX_PLACES: usize = 1 << 12;
 
 /// Packets missing between two captured ones, and the time of the second.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 struct Place {
     shown_ns: i64,
     count: u32,
 }
 
 /// The packets that are missing, less those that other evidence explains.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct MissingPackets {
     last_id: Option<u16>,
     places: VecDeque<Place>,

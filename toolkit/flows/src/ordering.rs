@@ -12,7 +12,7 @@ const MAX_ID_STEP: u16 = 64;
 const MIN_ID_STEPS: u32 = 8;
 
 /// Determines whether the IPv4 IDs of a direction increment, so that they give the order of sending.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct SendOrder {
     last_id: Option<u16>,
     small_steps: u32,

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 const MAX_RECENT: usize = 1 << 10;
 
 /// A retransmission that was captured.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 struct Captured {
     start: i64,
     t_ns: i64,
@@ -19,7 +19,7 @@ struct Captured {
 }
 
 /// Retransmissions of a hole that were lost before the capture point.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Lost {
     /// Their number.
     pub count: u32,
@@ -30,7 +30,7 @@ pub struct Lost {
 }
 
 /// The recent retransmissions above the cumulative acknowledgement.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Passes {
     recent: VecDeque<Captured>,
 }

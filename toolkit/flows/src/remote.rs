@@ -23,7 +23,7 @@ const SILENT_ROUND_TRIPS: i64 = 2;
 const MAX_LOST: i64 = 1 << 12;
 
 /// The sender of one direction.
-#[derive(Debug)]
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub struct RemoteSender {
     sender: Sender,
     /// ACKs on their way to the sender.
@@ -40,7 +40,7 @@ pub struct RemoteSender {
 }
 
 /// An ACK on its way to the sender, without its SACK blocks, which few have.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 struct Waiting {
     record: u64,
     seg_ack: i64,

@@ -8,7 +8,7 @@ use crate::scoreboard::Transmission;
 const MAX_ENTRIES: usize = 1 << 19;
 
 /// A retransmission.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Retransmission {
     /// Its transmission.
     pub transmission: Transmission,
@@ -30,7 +30,7 @@ pub struct Retransmission {
 
 /// Lists of retransmissions, newest first. A list is named by the index of its newest entry. Entries of freed lists are
 /// reused, so that the memory depends on the retransmissions outstanding and not on the length of the flow.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Retransmissions {
     entries: Vec<(Retransmission, Option<u32>)>,
     free: Option<u32>,

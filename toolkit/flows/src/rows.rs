@@ -10,7 +10,7 @@ use crate::evidence::Evidence;
 macro_rules! enumeration {
     ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $text:literal),+ $(,)? }) => {
         $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
         #[repr(u8)]
         pub enum $name { $($(#[$variant_doc])* $variant),+ }
 
@@ -189,7 +189,7 @@ enumeration! {
 }
 
 /// Unwrapped SACK blocks of a segment.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Edges {
     len: u8,
     edges: [i64; 8],
@@ -259,7 +259,7 @@ pub struct Note {
 }
 
 /// Per-direction columns of `flows`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct DirectionRow {
     /// Segments. A record with more payload than the MSS (offload of segmentation) counts as the segments that it is
     /// cut into; all numbers of segments count so.
@@ -347,7 +347,7 @@ pub struct FlowRow {
 }
 
 /// One row of `events`. Rows come in the order in which they were decided, not in the order of time.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Event {
     /// Connection.
     pub flow_id: u32,
@@ -405,7 +405,7 @@ impl Event {
 }
 
 /// One row of `instruments`, source `inferred`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Sample {
     /// Connection.
     pub flow_id: u32,

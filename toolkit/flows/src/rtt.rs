@@ -13,7 +13,7 @@ const INITIAL_RTO_NS: i64 = 1_000_000_000;
 const MIN_VARIATION_NS: i64 = 200_000_000;
 
 /// Estimator for the data of one direction.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct RttEstimator {
     srtt_ns: Option<i64>,
     rttvar_ns: i64,

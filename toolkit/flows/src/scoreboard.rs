@@ -29,7 +29,7 @@ const MAX_COPY_DELAY_NS: i64 = 2_000_000;
 const DEFAULT_MSS_BYTES: i64 = 1460;
 
 /// One transmission of a segment.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Transmission {
     /// Time.
     pub t_ns: i64,
@@ -42,7 +42,7 @@ pub struct Transmission {
 }
 
 /// State of a range.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum State {
     /// Not captured so far.
     Gap,
@@ -53,7 +53,7 @@ pub enum State {
 }
 
 /// A range of sequence space: a segment, a part of one, or a gap between captured segments.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Range {
     /// First octet.
     pub start: i64,
@@ -140,7 +140,7 @@ fn last_transmission(log: &Retransmissions, range: &Range) -> Transmission {
 }
 
 /// The scoreboard of one direction.
-#[derive(Debug)]
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub struct Scoreboard {
     ranges: VecDeque<Range>,
     sacked: Intervals,

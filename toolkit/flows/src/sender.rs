@@ -43,7 +43,7 @@ pub struct Sent {
 }
 
 /// The state of one direction.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Sender {
     /// Scoreboard.
     pub board: Scoreboard,

@@ -7,7 +7,7 @@
 pub const MAX_STEP: i64 = 1 << 30;
 
 /// The sequence space of one direction. Each number is unwrapped to the position nearest to the newest one.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct SequenceSpace {
     /// Sequence number of position 0; `None` until a number of this direction was seen.
     isn: Option<u32>,

@@ -2,6 +2,7 @@
 //! memory.
 
 mod opening;
+mod packed;
 
 use std::collections::VecDeque;
 
@@ -14,6 +15,7 @@ use crate::key::Key;
 use crate::rows::{Event, FlowRow, Note, Sample};
 
 use opening::Opening;
+use packed::{Packed, Packer};
 
 /// Lifetime of a closed connection: 2 MSL (RFC 9293 §3.4.2), with the MSL of 30 s of common stacks.
 const CLOSED_NS: i64 = 60_000_000_000;
@@ -28,6 +30,10 @@ const OPENING_NS: i64 = 180_000_000_000;
 /// Maximum number of connections checked for expiry per segment.
 const CHECKS_PER_SEGMENT: usize = 4;
 
+/// Maximum number of open connections with their complete state in memory, several kilobytes each, and of closed ones, to
+/// which few segments come.
+const MAX_WHOLE: [usize; 2] = [1 << 14, 1 << 10];
+
 /// A pending check for the expiry of a connection.
 #[derive(Clone, Copy, Debug)]
 struct Check {
@@ -41,6 +47,10 @@ struct Slot {
     key: Key,
     flow_id: u32,
     state: State,
+    /// A segment came since it was last considered for packing.
+    recent: bool,
+    /// Which of the two lists of [`Tracker::whole`] counts.
+    closed: bool,
 }
 
 #[derive(Debug)]
@@ -49,6 +59,8 @@ enum State {
     Opening(Opening),
     /// Complete state.
     Open(Box<Connection>),
+    /// Silent for a while.
+    Packed(Packed),
     /// Its row is finished.
     Retired,
 }
@@ -59,31 +71,44 @@ impl Slot {
         match &self.state {
             State::Opening(opening) => opening.t_ns,
             State::Open(connection) => connection.end_ns(),
+            State::Packed(packed) => packed.end_ns,
             State::Retired => i64::MIN,
         }
     }
 
     fn is_established(&self) -> bool {
-        matches!(&self.state, State::Open(connection) if connection.is_established())
+        match &self.state {
+            State::Open(connection) => connection.is_established(),
+            State::Packed(packed) => packed.established,
+            State::Opening(_) | State::Retired => false,
+        }
     }
 
-    /// The connection, with its complete state.
-    fn connection(&mut self) -> Option<&mut Connection> {
-        if let State::Opening(opening) = &self.state {
-            self.state = State::Open(Box::new(opening.connection(self.flow_id, &self.key)));
-        }
-        match &mut self.state {
-            State::Open(connection) => Some(connection),
-            State::Opening(_) | State::Retired => None,
+    fn is_closed(&self) -> bool {
+        matches!(&self.state, State::Open(connection) if connection.is_closed())
+    }
+
+    /// Makes the state complete.
+    fn unpack(&mut self, packer: &Packer, estimates_cwnd: bool) {
+        let connection = match &self.state {
+            State::Opening(opening) => {
+                Some(opening.connection(self.flow_id, &self.key, estimates_cwnd))
+            }
+            State::Packed(packed) => packer.unpack(packed),
+            State::Open(_) | State::Retired => None,
+        };
+        if let Some(connection) = connection {
+            self.state = State::Open(Box::new(connection));
         }
     }
 
     /// Takes the connection out and leaves the slot retired.
-    fn take(&mut self) -> Option<Box<Connection>> {
+    fn take(&mut self, packer: &Packer) -> Option<Box<Connection>> {
+        // A SYN alone says nothing about the congestion window.
+        self.unpack(packer, false);
         match std::mem::replace(&mut self.state, State::Retired) {
-            State::Opening(opening) => Some(Box::new(opening.connection(self.flow_id, &self.key))),
             State::Open(connection) => Some(connection),
-            State::Retired => None,
+            State::Opening(_) | State::Packed(_) | State::Retired => None,
         }
     }
 }
@@ -94,8 +119,16 @@ impl Slot {
 #[derive(Debug, Default)]
 pub struct Tracker {
     next_flow_id: u32,
+    /// No rows of `instruments` are wanted.
+    without_instruments: bool,
     slots: Vec<Slot>,
     vacant: Vec<u32>,
+    /// Slots and numbers of the connections with complete state, open ones and closed ones: what of them is silent is packed
+    /// from the front on.
+    whole: [VecDeque<(u32, u32)>; 2],
+    /// Another maximum than [`MAX_WHOLE`].
+    max_whole: Option<usize>,
+    packer: Packer,
     by_key: HashTable<u32>,
     last: Option<(Key, u32)>,
     opening: VecDeque<Check>,
@@ -118,13 +151,28 @@ impl Tracker {
         }
     }
 
+    /// Leaves out what only the rows of `instruments` and changes of phase need: there will be none. All else is the same.
+    #[must_use]
+    pub fn without_instruments(mut self) -> Self {
+        self.without_instruments = true;
+        self
+    }
+
+    /// Keeps the complete state of at most this number of open connections, and of closed ones. Less memory, more time.
+    #[must_use]
+    pub fn with_whole(mut self, connections: usize) -> Self {
+        // The one that a segment belongs to.
+        self.max_whole = Some(connections.max(1));
+        self
+    }
+
     /// Processes the next segment.
     pub fn push(&mut self, segment: &Segment) -> Note {
         let key = Key::of(segment);
         // One variable for all paths, so that the note is made where the caller wants it.
         let note;
         if let Some(at) = self.find_continued(key, segment)
-            && let Some(connection) = self.slots[at as usize].connection()
+            && let State::Open(connection) = &mut self.slots[at as usize].state
         {
             if self.last.is_none_or(|(_, last)| last != at) {
                 self.last = Some((key, at));
@@ -135,6 +183,7 @@ impl Tracker {
             if connection.is_closed() && !was_closed {
                 connection.release_memory();
                 self.close(at, note.flow_id, segment.t_ns);
+                self.add_whole(at, note.flow_id, true);
             }
             self.expire(segment.t_ns);
         } else {
@@ -146,12 +195,58 @@ impl Tracker {
     /// The slot of the connection that `segment` belongs to. Retires one that it replaces.
     fn find_continued(&mut self, key: Key, segment: &Segment) -> Option<u32> {
         let at = self.find(key)?;
-        let connection = self.slots[at as usize].connection()?;
+        let connection = self.connection(at)?;
         if connection.is_replaced_by(segment) {
             self.retire(at);
             return None;
         }
         Some(at)
+    }
+
+    /// The connection in a slot, with its complete state.
+    #[inline]
+    fn connection(&mut self, index: u32) -> Option<&mut Connection> {
+        let slot = &mut self.slots[index as usize];
+        slot.recent = true;
+        if !matches!(slot.state, State::Open(_)) {
+            self.unpack(index);
+        }
+        match &mut self.slots[index as usize].state {
+            State::Open(connection) => Some(connection),
+            State::Opening(_) | State::Packed(_) | State::Retired => None,
+        }
+    }
+
+    #[inline(never)]
+    fn unpack(&mut self, index: u32) {
+        let slot = &mut self.slots[index as usize];
+        slot.unpack(&self.packer, !self.without_instruments);
+        let (flow_id, closed) = (slot.flow_id, slot.is_closed());
+        self.add_whole(index, flow_id, closed);
+    }
+
+    /// Adds a connection to those with complete state. Of too many, packs one that has been silent.
+    fn add_whole(&mut self, index: u32, flow_id: u32, closed: bool) {
+        self.slots[index as usize].closed = closed;
+        let most = self.max_whole.unwrap_or(MAX_WHOLE[usize::from(closed)]);
+        let whole = &mut self.whole[usize::from(closed)];
+        whole.push_back((index, flow_id));
+        while whole.len() > most
+            && let Some((index, flow_id)) = whole.pop_front()
+        {
+            let slot = &mut self.slots[index as usize];
+            let State::Open(connection) = &slot.state else {
+                continue;
+            };
+            if slot.flow_id != flow_id || slot.closed != closed {
+                continue;
+            }
+            if std::mem::take(&mut slot.recent) {
+                whole.push_back((index, flow_id));
+            } else if let Some(packed) = self.packer.pack(connection) {
+                slot.state = State::Packed(packed);
+            }
+        }
     }
 
     /// Events since the last call.
@@ -211,17 +306,23 @@ impl Tracker {
     fn begin(&mut self, key: Key, segment: &Segment) -> Note {
         let flow_id = self.next_flow_id;
         self.next_flow_id = self.next_flow_id.wrapping_add(1);
-        let mut connection = Connection::new(flow_id, segment);
+        let mut connection = Connection::new(flow_id, segment, !self.without_instruments);
         let note = connection.push(segment, &mut self.events, &mut self.samples);
         self.artefacts.observe(segment, note.segments_n);
         let closed = connection.is_closed();
         let state = Opening::of(segment, &key)
             .map_or_else(|| State::Open(Box::new(connection)), State::Opening);
+        let whole = matches!(state, State::Open(_));
         let slot = self.open(Slot {
             key,
             flow_id,
             state,
+            recent: true,
+            closed,
         });
+        if whole {
+            self.add_whole(slot, flow_id, closed);
+        }
         self.opening.push_back(Check {
             slot,
             flow_id,
@@ -262,7 +363,7 @@ impl Tracker {
     fn retire(&mut self, index: u32) {
         let slot = &mut self.slots[index as usize];
         let key = slot.key;
-        let Some(mut connection) = slot.take() else {
+        let Some(mut connection) = slot.take(&self.packer) else {
             return;
         };
         let row = connection.finish(&mut self.events, &mut self.samples);

@@ -9,7 +9,7 @@ use crate::rtt::RttEstimator;
 const MAX_PENDING: usize = 4096;
 
 /// The ACKs with one timestamp: times of the first and of the last.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 struct Stamped {
     ts_val: u32,
     first_ns: i64,
@@ -17,7 +17,7 @@ struct Stamped {
 }
 
 /// What a data segment shows of its sender: the last ACK that it may have received carried `ts_ecr`.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 struct Informed {
     ts_ecr: u32,
     /// Time of the last ACK with this timestamp.
@@ -29,7 +29,7 @@ struct Informed {
 /// Measures the time from an ACK at the capture point to the data segment that echoes its timestamp.
 ///
 /// The time includes any idle time of the sender, so the minimum is the best estimate of the path.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct UpstreamRtt {
     pending: VecDeque<Stamped>,
     informed: Option<Informed>,

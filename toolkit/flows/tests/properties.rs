@@ -4,9 +4,9 @@
 mod support;
 
 use hindflight_decoder::{SackBlocks, Segment, TcpOptions, flags};
-use hindflight_flows::{EventCause, EventKind, FlowRow, Note};
+use hindflight_flows::{EventCause, EventKind, FlowRow, Note, Tracker};
 use proptest::prelude::*;
-use support::{Outcome, blank, track};
+use support::{Outcome, blank, track, track_with};
 
 /// A segment of one of a few connections. Most sequence numbers are small and overlap; some are arbitrary.
 fn any_segment() -> impl Strategy<Value = Segment> {
@@ -225,6 +225,22 @@ proptest! {
             assert_consistent(flow, &outcome, &segments);
         }
         prop_assert!(outcome.notes.iter().all(|note| note.flight_bytes >= 0));
+    }
+
+    #[test]
+    fn packing_silent_connections_changes_nothing(segments in any_capture()) {
+        let (whole, packed) = (track(&segments), track_with(Tracker::new(1).with_whole(1), &segments));
+        prop_assert_eq!(whole.notes, packed.notes);
+        prop_assert_eq!(whole.events, packed.events);
+        prop_assert_eq!(whole.samples, packed.samples);
+        prop_assert_eq!(whole.flows, packed.flows);
+    }
+
+    #[test]
+    fn flows_do_not_depend_on_the_congestion_window(segments in any_capture()) {
+        let outcome = track_with(Tracker::new(1).without_instruments(), &segments);
+        prop_assert!(outcome.samples.is_empty());
+        prop_assert_eq!(outcome.flows, track(&segments).flows);
     }
 
     #[test]

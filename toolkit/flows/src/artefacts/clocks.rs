@@ -14,7 +14,7 @@ pub const TOLERANCE_NS: i64 = 1_000_000;
 pub const MIN_COUNT: u64 = 3;
 
 /// What one direction sent, and the other answered.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 struct Exchange {
     newest: Option<i64>,
     /// A value that waits for its answer, and its time.
@@ -88,7 +88,7 @@ impl Link {
 }
 
 /// Compares the times of the two directions of a connection.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Clocks {
     exchanges: [Exchange; 2],
     /// The exchanges are of timestamps.
@@ -97,7 +97,7 @@ pub struct Clocks {
 }
 
 /// Answers of one direction that are too early.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Early {
     /// Number.
     pub count: u64,

@@ -13,7 +13,7 @@ const MAX_DELAY_WITHOUT_ID_NS: i64 = 10_000;
 const MAX_DELAY_WITH_TIMESTAMPS_NS: i64 = 100_000;
 
 /// The last segment of each direction.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Copies {
     last: [Option<Last>; 2],
     /// A segment that occupies sequence space was stored twice.
@@ -21,7 +21,7 @@ pub struct Copies {
 }
 
 /// What two copies have in common.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 struct Fields {
     seq: u32,
     ack: u32,
@@ -32,7 +32,7 @@ struct Fields {
     ip_id: Option<u16>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 struct Last {
     t_ns: i64,
     fields: Fields,

@@ -31,7 +31,7 @@ pub fn piece_bytes(segment: &Segment, mss_bytes: i64) -> u64 {
 }
 
 /// Whether the segments of one direction arrive with right checksums.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Integrity {
     good: u32,
     bad: u32,

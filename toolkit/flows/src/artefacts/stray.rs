@@ -7,7 +7,7 @@ const MARGIN_BYTES: i64 = 1 << 20;
 const FAR_BYTES: i64 = 1 << 26;
 
 /// Recognises such segments of one direction.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Stray {
     /// Largest window of the receiver.
     max_wnd_bytes: i64,

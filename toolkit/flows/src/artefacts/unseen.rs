@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 const MAX_RANGES: usize = 64;
 
 /// The most recent ranges that were acknowledged but not captured.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct AckedUnseen {
     ranges: VecDeque<(i64, i64)>,
     /// Octets of the ranges that have been discarded.

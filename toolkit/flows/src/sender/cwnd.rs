@@ -27,11 +27,15 @@ impl Sender {
         }
     }
 
-    /// Passes the current state to the estimator.
+    /// Passes the current state to the estimator, if there is one.
+    #[inline]
     pub(super) fn observe_cwnd(&mut self, t_ns: i64) {
-        if self.cwnd.is_none() {
-            return;
+        if self.cwnd.is_some() {
+            self.pass_state(t_ns);
         }
+    }
+
+    fn pass_state(&mut self, t_ns: i64) {
         let state = SenderState {
             t_ns,
             ca_state: self.ca_state,

@@ -13,7 +13,7 @@ use crate::rows::Vantage;
 use crate::scoreboard::{Range, Transmission};
 
 /// How far a sender has come with new data and retransmissions.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct Progress {
     /// HighRxt: end of the last retransmission of a hole (RFC 6675 §2), lost before the capture point or not.
     pub(super) high_rxt: i64,

@@ -12,7 +12,7 @@ use crate::retransmissions::Retransmission;
 use crate::rows::{Event, Vantage};
 
 /// What the sender was doing when a silence began.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub(super) enum Before {
     /// No recovery, so that it may have sent a probe (RFC 8985 §7.2).
     Open,
@@ -23,7 +23,7 @@ pub(super) enum Before {
 }
 
 /// What is missing in the last silence.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct Silence {
     /// The retransmission that ended it.
     entry: Retransmission,

@@ -15,7 +15,7 @@ use crate::scoreboard::Range;
 const MAX_KEPT: usize = 1 << 12;
 
 /// The number of transmissions of segments that were acknowledged and sent more than once, by their first octet.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct Repeated {
     counts: BTreeMap<i64, u32>,
 }

@@ -47,9 +47,9 @@ impl Opening {
     }
 
     /// The connection after its SYN.
-    pub fn connection(&self, flow_id: u32, key: &Key) -> Connection {
+    pub fn connection(&self, flow_id: u32, key: &Key, estimates_cwnd: bool) -> Connection {
         let segment = self.segment(key);
-        let mut connection = Connection::new(flow_id, &segment);
+        let mut connection = Connection::new(flow_id, &segment, estimates_cwnd);
         // A SYN is neither an event nor a sample.
         connection.push(&segment, &mut Vec::new(), &mut Vec::new());
         connection

@@ -37,7 +37,11 @@ pub fn run(ladder: &str) -> Outcome {
 
 /// Passes segments through the tracker.
 pub fn track(segments: &[Segment]) -> Outcome {
-    let mut tracker = Tracker::new(1);
+    track_with(Tracker::new(1), segments)
+}
+
+/// Passes segments through this tracker.
+pub fn track_with(mut tracker: Tracker, segments: &[Segment]) -> Outcome {
     let notes = segments
         .iter()
         .map(|segment| tracker.push(segment))

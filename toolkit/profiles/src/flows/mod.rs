@@ -44,7 +44,8 @@ impl Flows {
     pub fn new(format: Format, input_id: u32) -> Self {
         let names = fields::names();
         Self {
-            tracker: Tracker::new(1),
+            // A list of flows does not show them.
+            tracker: Tracker::new(1).without_instruments(),
             input_id,
             rows: Vec::new(),
             cells: PackedCells::default(),
