@@ -298,6 +298,21 @@ GATEWAY_SECONDS, GATEWAY_WARM_SECONDS = 60, 10
 GATEWAY_BPS, GATEWAY_USERS = 100e6, 100
 
 
+GATEWAY_QUEUE = {"kind": "drop_tail", "limit_pkts": 2000}
+OTHER_QUEUES = {"2 packets per connection": GATEWAY_QUEUE, "8 packets": {**GATEWAY_QUEUE, "limit_pkts": 8000}}
+OTHER_QUEUES |= {kind: {**GATEWAY_QUEUE, "kind": kind} for kind in ("red", "codel")}
+"""Queues of the gateway for connections that have one path: the first one is that of the others."""
+
+
+def one_path_session(connections: int, seconds: float, queue: dict[str, Any]) -> dict[str, Any]:
+    """Return the same for connections that all end behind the gateway's link, so that they have one round-trip time."""
+    whole = gateway_session(connections, seconds)
+    near, far = whole["path"]["links"][:2]
+    far = {**far, "forward": {**far["forward"], "queue": queue}}
+    flows = [{key: value for key, value in flow.items() if key not in {"from", "to"}} for flow in whole["flows"]]
+    return {**whole, "path": {"nodes": ["a", "p", "b"], "links": [near, far]}, "flows": flows}
+
+
 def gateway_session(connections: int, seconds: float = GATEWAY_SECONDS) -> dict[str, Any]:
     """Return `connections` under Linux through one gateway, with 100 Mbit/s and 125 ms behind it, to 100 users.
 
@@ -306,7 +321,7 @@ def gateway_session(connections: int, seconds: float = GATEWAY_SECONDS) -> dict[
     and a packet between them finds the queue full every time. The clocks of real hosts are not that exact.
     """
     near = {"rate_bps": 1e9, "delay_ns": 10_000_000, "queue": {"kind": "drop_tail", "limit_pkts": 20_000}}
-    far = {"rate_bps": GATEWAY_BPS, "delay_ns": 125_000_000, "queue": {"kind": "drop_tail", "limit_pkts": 2000}}
+    far = {"rate_bps": GATEWAY_BPS, "delay_ns": 125_000_000, "queue": GATEWAY_QUEUE}
     proxy = {"node": "p", "receive_buffer": {"pkts": 50}, "advertise": "free"}
     flow = {"variant": "cubic", "profile": "linux", "proxies": [proxy], "from": "a"}
     users = [f"u{i}" for i in range(GATEWAY_USERS)]
@@ -345,6 +360,12 @@ def through_a_gateway(rounds: int) -> None:
         f"{grown:.0f} MiB in addition to the Python process (under 100 wanted)"
     )
     print(f"  {shares_of_the_link(found[0].delivered_bytes, warm.delivered_bytes)}")
+    print("  the same with one path, and so one round-trip time, for all; the queue of the gateway's link:")
+    for name, queue in OTHER_QUEUES.items():
+        times = (GATEWAY_WARM_SECONDS, GATEWAY_SECONDS)
+        begun, whole = (worker([one_path_session(1000, seconds, queue)]).delivered_bytes for seconds in times)
+        later = sum(octets > before for before, octets in zip(begun, whole, strict=True))
+        print(f"  {name}: {later} of 1000 progress after 10 s")
 
 
 def shares_of_the_link(delivered_bytes: Sequence[int], warm_bytes: Sequence[int]) -> str:

@@ -389,7 +389,7 @@ def _what_happened(source: Source, views: list[View]) -> Section:
     return section
 
 
-_SENTENCES_SHOWN = {"", "goodput_gain", "resets"}
+_SENTENCES_SHOWN = {"", "goodput_gain", "resets", "acknowledged_lost", "damaged"}
 """Metrics of what-if findings whose sentences are shown; those of the others are in the folded table."""
 
 

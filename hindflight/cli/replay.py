@@ -88,7 +88,10 @@ def execution_with(report: Callable[[Path, float], None], threads: int | None, *
 
 
 def show(result: ExperimentResult, as_json: bool, wide: bool) -> None:
-    """Print the self-check, the comparison, each flow that shared the path, and what connections were reset."""
+    """Print the self-check, the comparison, each flow that shared the path, what connections were reset, and what data
+    proxies lost or damaged."""
+    from hindflight.replay.experiment.compare import DAMAGE_METRICS
+
     findings = result.tables["findings"].to_pylist()
     if as_json:
         document = {"findings": findings, "runs": result.tables["runs"].to_pylist()}
@@ -110,8 +113,9 @@ def show(result: ExperimentResult, as_json: bool, wide: bool) -> None:
         paragraph(
             "lost %: share of the data packets sent. delay: median and 99th percentile of what an application sees."
         )
+    ends = {"resets", *DAMAGE_METRICS}
     for row in findings:
-        if row["section"] == "what_if" and row["metric"] == "resets":
+        if row["section"] == "what_if" and row["metric"] in ends:
             paragraph(row["text"])
 
 

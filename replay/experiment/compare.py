@@ -86,7 +86,8 @@ def compare_runs(runs: list[Run], reference: Key, forecast: Forecast | None = No
     seeds, or with `forecast` the median and the interval of one flight (`goodput`, bit/s), and the paired difference
     from `reference`, as `goodput_difference` (bit/s) and
     `goodput_gain` (%). The gain's verdict is `unknown` if its interval holds zero or there are too few seeds; where a
-    connection was reset, neither has a number. `resets` counts the runs of that end, where there are any.
+    connection was reset, neither has a number. `resets` counts the runs of that end, where there are any;
+    `acknowledged_lost` and `damaged` (octets) are the most that a fault of a proxy took from one run.
     """
     replayed: dict[Key, Run] = {}
     seeded: dict[Key, dict[int, Run]] = defaultdict(dict)
@@ -110,7 +111,8 @@ def compare_runs(runs: list[Run], reference: Key, forecast: Forecast | None = No
             findings += _forecast(key, goodputs, forecast)
             if key != reference and reference in seeded:
                 findings += _differences(key, reference, seeded[key], seeded[reference])
-        findings += _resets(key, [*([replayed[key]] if key in replayed else []), *seeded[key].values()])
+        runs_of_key = [*([replayed[key]] if key in replayed else []), *seeded[key].values()]
+        findings += [*_resets(key, runs_of_key), *_damage(key, runs_of_key)]
     if forecast is not None and findings:
         findings.append(finding(reference, "circumstance", "text", None, text=forecast.circumstance))
         if forecast.capacity_bps is not None:
@@ -171,6 +173,26 @@ def _resets(key: Key, runs: list[Run]) -> list[dict[str, Any]]:
     sentence = f"the connection was reset in {len(times)} of {said}, {first}; goodput counts until then"
     count = Interval(float(len(times)), None, None)
     return [finding(key, "resets", "", count, text=f"{run_subject(*key)}: {sentence}.")]
+
+
+_DAMAGE = (
+    ("acknowledged_lost", "proxy_lost_bytes", "octets that a proxy had acknowledged never reached the receiver"),
+    ("damaged", "proxy_corrupted_bytes", "octets that a proxy had damaged were read as if they were whole"),
+)
+"""What a fault of a proxy does to the data: metric, column of `runs`, words."""
+DAMAGE_METRICS = frozenset(metric for metric, _, _ in _DAMAGE)
+
+
+def _damage(key: Key, runs: list[Run]) -> list[dict[str, Any]]:
+    """Say how many octets were acknowledged and lost, or damaged and read; nothing where none were."""
+    rows = []
+    for metric, column, what in _DAMAGE:
+        octets = [run[column] for run in runs if run.get(column)]
+        if octets:
+            most = f"{'up to ' if len(set(octets)) > 1 else ''}{max(octets):,}"
+            said = f"{run_subject(*key)}: {most} {what}, in {len(octets)} of {counted(len(runs), 'run')}."
+            rows.append(finding(key, metric, "bytes", Interval(float(max(octets)), None, None), text=said))
+    return rows
 
 
 def finding(

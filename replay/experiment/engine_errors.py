@@ -13,7 +13,7 @@ from typing import Any
 
 from hindflight.replay.experiment.engine_inputs import Job
 from hindflight.replay.experiment.engine_wording import describe, file_key
-from hindflight.replay.scenario.flows import LegStack
+from hindflight.replay.scenario.flows import Flow, LegStack
 from hindflight.replay.scenario.model import Scenario
 from hindflight.replay.scenario.proxies import Proxy
 
@@ -43,9 +43,18 @@ class EngineError:
         return describe(key, self.kind, self.fields)
 
 
+_OTHER_RECOVERY = {"profile": ", and this profile sets another", "sack": ", and sack = false sets another"}
+"""How keys that are not the recovery's give one."""
+
+
 def in_scenario_terms(scenario: Scenario, errors: Iterable[tuple[Job, EngineError]]) -> list[str]:
     """Return a line for each thing that the engine refuses in configurations of jobs: key path and problem."""
-    lines = [f"{_file_path(scenario, job, error.path)}: {error.problem()}" for job, error in errors]
+    lines = []
+    for job, error in errors:
+        key, problem = _file_path(scenario, job, error.path), error.problem()
+        if error.kind == "fixed_recovery":
+            problem += _OTHER_RECOVERY.get(key.rpartition(".")[2], "")
+        lines.append(f"{key}: {problem}")
     return list(dict.fromkeys(lines))
 
 
@@ -109,15 +118,23 @@ def _proxy_key(scenario: Scenario, flow: tuple[str, str], proxy: Proxy, keys: Pa
 def _stack_key(scenario: Scenario, table: str, variant: str, keys: Path) -> str:
     tuned = scenario.variants.get(variant)
     given = _given(tuned.stack if tuned is not None else None, keys)
-    return _written(table, keys) if given is None else _written(f"variants.{variant}.stack", given)
+    if given is not None:
+        return _written(f"variants.{variant}.stack", given)
+    flows = {"flow": scenario.flow, **{f"flows[{i}]": flow for i, flow in enumerate(scenario.flows)}}
+    return _written(table, _given(flows[table], keys) or keys)
 
 
-def _given(stack: LegStack | None, keys: Path) -> Path | None:
-    """The keys of `stack` that give a parameter; none if it does not. Without SACK, `sack` gives the recovery, too."""
+def _given(stack: LegStack | Flow | None, keys: Path) -> Path | None:
+    """The keys of `stack` that give a parameter; none if it does not. Without SACK, `sack` gives the recovery, and so
+    does a profile that has one."""
     overrides = {} if stack is None else stack.overrides()
     if file_key(str(keys[0])) in overrides:
         return keys
-    return ("sack",) if keys[0] == "recovery" and overrides.get("sack") is False else None
+    if keys[0] != "recovery" or stack is None:
+        return None
+    if overrides.get("sack") is False:
+        return ("sack",)
+    return None if stack.profile is None else ("profile",)
 
 
 def _link_key(scenario: Scenario, number: int, rest: Path) -> str:

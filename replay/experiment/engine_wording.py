@@ -42,7 +42,7 @@ def _without_unit(name: str) -> str:
 def _value(key: str, value: float | None) -> str:
     """Return a number of the engine's key `key` with its unit; JSON has null for what is not a number."""
     value = math.nan if value is None else value
-    unit = next((unit for suffix, unit in _UNITS.items() if key.endswith(suffix)), None)
+    unit = next((unit for suffix, unit in _UNITS.items() if f"_{key}".endswith(suffix)), None)
     if unit is None or not math.isfinite(value):
         return f"{value:.12g}"
     if unit is TIME or unit is RATE:

@@ -10,6 +10,7 @@ from typing import Any
 
 from hindflight.channels.estimate import Estimate
 from hindflight.channels.trace import Trace
+from hindflight.replay.experiment.compare import DAMAGE_METRICS
 from hindflight.replay.experiment.selfcheck import GOODPUT_BOUND, Candidate
 from hindflight.replay.outcome import Outcome
 from hindflight.toolkit.schema import run_subject
@@ -190,14 +191,20 @@ def _what_if(findings: Sequence[Mapping[str, Any]], runs: Sequence[Mapping[str, 
 
 
 MAX_RESETS_LISTED = 2
-"""Subjects whose resets the summary lists; of more it gives the number."""
+"""Subjects whose resets, or whose lost data, the summary lists; of more it gives the number."""
 
 
 def _resets(findings: Sequence[Mapping[str, Any]]) -> list[str]:
-    said = [row["text"] for row in findings if row["section"] == "what_if" and row["metric"] == "resets"]
-    if len(said) <= MAX_RESETS_LISTED:
-        return said
-    return [f"With {len(said)} of the choices tried, connections were reset; the section What if counts them."]
+    what_if = [row for row in findings if row["section"] == "what_if"]
+    said = [row["text"] for row in what_if if row["metric"] == "resets"]
+    if len(said) > MAX_RESETS_LISTED:
+        said = [f"With {len(said)} of the choices tried, connections were reset; the section What if counts them."]
+    damage = [row["text"] for row in what_if if row["metric"] in DAMAGE_METRICS]
+    if len(damage) > MAX_RESETS_LISTED:
+        damage = [
+            f"With {len(damage)} of the choices tried, proxies lost or damaged data; the section What if says it."
+        ]
+    return said + damage
 
 
 MIN_SHARE_REPORTED = 0.1

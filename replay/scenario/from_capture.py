@@ -18,8 +18,9 @@ from hindflight.replay.scenario.link_schedule import LinkSchedule, link_schedule
 from hindflight.replay.scenario.loss_trace import default_block_pkts, loss_trace
 from hindflight.replay.scenario.model import check_variant
 from hindflight.replay.scenario.presets import PRESETS
-from hindflight.replay.scenario.proposals import AUTO, PathFacts, propose
+from hindflight.replay.scenario.proposals import AUTO, CHOICES, PathFacts, propose
 from hindflight.replay.scenario.proxies import JOIN
+from hindflight.replay.scenario.validation_errors import suggestion
 from hindflight.toolkit.errors import HindflightError, ScenarioError
 
 if TYPE_CHECKING:
@@ -61,8 +62,8 @@ class Choice:
 
 
 def check_choice(choice: Choice) -> None:
-    """Refuse an unknown variant on the command line, with the most similar name, and what a capture cannot have.
-    ScenarioError."""
+    """Refuse an unknown variant or proxy on the command line, with the most similar name, and what a capture cannot
+    have. ScenarioError."""
 
     known = variant_names()
     for name in choice.variants:
@@ -75,6 +76,9 @@ def check_choice(choice: Choice) -> None:
                 f"--proxy: {name!r} protects a link by its loss model, and a captured link replays its losses",
                 "fit a model to them (hindflight channel fit) and write it into the scenario",
             )
+        for part in name.split(JOIN):
+            if part not in CHOICES:
+                raise ScenarioError(f"--proxy: {part!r} is neither a proposal nor a preset{suggestion(part, CHOICES)}")
 
 
 def draft_from_capture(

@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from hindflight.channels.models.link_layer import Arq, Fec, LinkModel, LinkProtection, LossModel
 from hindflight.channels.models.losses import NoLoss
+from hindflight.channels.models.parameters import describe
 from hindflight.replay.scenario.flows import USUAL_PACKET_BYTES
 
 if TYPE_CHECKING:
@@ -31,6 +32,11 @@ Way = Literal["a2b", "b2a"]
 Step = tuple[int, Way]
 """A link that data cross between two gateways, by its number, and in which of its directions."""
 
+_LAYER_KEYS = {
+    kind: [key for key in model.model_fields if key not in {"model", "over"}]
+    for kind, model in (("arq", Arq), ("fec", Fec))
+}
+"""What the `layer` of each kind may hold."""
 _PLACEHOLDER = {"model": "bernoulli", "per": 0.0}
 """Stands for the losses below the protection while its keys are read."""
 
@@ -122,14 +128,18 @@ def _problems(tree: Tree, links: Sequence[Link], gateway: Proxy) -> Iterator[str
         try:
             _layer(gateway, link, way)
         except ValidationError as error:
-            first = error.errors()[0]
-            key = ".".join(str(part) for part in first["loc"])
-            yield f"layer{'.' if key else ''}{key}: {first['msg'].removeprefix('Value error, ')}"
+            of_key = any(each["loc"] for each in error.errors())
+            allowed = f"; allowed: {', '.join(_LAYER_KEYS[gateway.kind])}" if _has_unknown_key(error) else ""
+            yield f"layer{'.' if of_key else ': '}{describe(error)}{allowed}"
             return
     if gateway.kind == "fec":
         for number, way in steps:
             if _direction(links[number], way).rate_file is not None:
                 yield f"peer: link {links[number].name!r} has a rate_file, which the redundancy cannot share"
+
+
+def _has_unknown_key(error: ValidationError) -> bool:
+    return any(each["type"] == "extra_forbidden" for each in error.errors())
 
 
 def _steps(tree: Tree, links: Sequence[Link], gateway: Proxy) -> list[Step]:

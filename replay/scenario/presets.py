@@ -206,8 +206,12 @@ def with_presets(tables: Sequence[Any], path: Sequence[Any], links: object = ())
         places = [*path, *_joined(links)] if preset.tunnels else order
         mine = [i for i, table in enumerate(tables) if _names_preset(table) and table["preset"] == name]
         for i in mine:
-            if tables[i].get("node") not in places:
-                raise ValueError(f"proxy[{i}]: preset {name!r} needs a node between the ends of the path")
+            if (node := tables[i].get("node")) not in places:
+                given = "" if node is None else f"{node!r}: "
+                allowed = ", ".join(map(str, dict.fromkeys(places))) or "there is none"
+                raise ValueError(
+                    f"proxy[{i}].node: {given}preset {name!r} needs a node between the ends of the path: {allowed}"
+                )
         if preset.counts and len(mine) not in preset.counts:
             wanted = " or ".join(map(str, preset.counts))
             raise ValueError(f"proxy: preset {name!r} is {wanted} proxies on one path; {len(mine)} have it")

@@ -28,6 +28,16 @@ PLACES = {
 SENDER_SIDE, MIDWAY, RECEIVER_SIDE, FORWARDER = "sender-side", "midway", "receiver-side", "relay"
 _NODES = {SENDER_SIDE: NEAR, MIDWAY: RELAY, RECEIVER_SIDE: FAR, FORWARDER: RELAY}
 
+CHOICES = (
+    AUTO,
+    NO_PROXY,
+    *_NODES,
+    NEAR,
+    FAR,
+    *(name for name, preset in PRESETS.items() if not preset.tunnels),
+)
+"""What `--proxy` takes: a node stands for a proxy with defaults there."""
+
 RENO_CONSTANT = 1.5
 """Mathis et al. 1997: losses with probability p hold the mean window of Reno, in packets, to sqrt(1.5 / p)."""
 
@@ -94,7 +104,7 @@ def propose(facts: PathFacts) -> tuple[str, ...]:
 def tables_of(chains: Iterable[str], facts: PathFacts) -> list[ProxyTable]:
     """Return the table of each proxy that `chains` name: a proposal, the forwarding agent, or a preset midway.
 
-    What else they name has no table: a node, or an error that reading the scenario finds.
+    What else they name has no table: a node.
     """
     names = dict.fromkeys(name for chain in chains for name in chain.split(JOIN))
     return [table for name in names if (table := _table(name, facts)) is not None]

@@ -251,11 +251,16 @@ class Proxies:
 
     def joined(self, names: Sequence[str]) -> tuple[Proxy, ...]:
         """Return the proxies of these names, in the order of the way: ValueError with what is wrong."""
+        for name in names:
+            if name == NO_PROXY:
+                raise ValueError(f"{name!r} is the path without a proxy, and stands alone")
+            if names.count(name) > 1:
+                raise ValueError(f"{name!r} is there twice")
         found = [self._named(name) for name in names]
         by_node: dict[str, Proxy] = {}
         for proxy in found:
             other = by_node.setdefault(proxy.name if proxy.protects else proxy.node, proxy)
-            if other is not proxy or found.count(proxy) > 1:
+            if other is not proxy:
                 raise ValueError(f"{other.name!r} and {proxy.name!r} are both at node {proxy.node!r}")
         return tuple(sorted(found, key=lambda proxy: self.way.index(proxy.node)))
 
@@ -307,11 +312,16 @@ def problems_of(
             yield f"proxy[{i}].node: {_astray(proxy.node, nodes, inner)}"
         yield from (f"proxy[{i}].{line}" for line in proxy.problems())
     used: set[str] = set()
+    compared: dict[tuple[str, ...], str] = {}
     for key, way, named in uses:
         proxies = Proxies(tuple(tables), way)
         try:
             found = proxies.chain(named) if isinstance(named, str) else proxies.joined(named)
             used.update(proxy.name for proxy in found)
+            if isinstance(named, str):
+                first = compared.setdefault(tuple(proxy.name for proxy in found), named)
+                if first != named:
+                    yield f"{key}: {named!r} is the same chain as {first!r}; it is in the order of the path"
         except ValueError as error:
             mentioned = {named, *named.split(JOIN)} if isinstance(named, str) else set(named)
             used |= mentioned

@@ -174,7 +174,11 @@ def test_invalid_scenario_gives_one_line(
         (["whatif", CAPTURE, "--variants", "cubik"], "--variants: unknown variant 'cubik'; did you mean 'cubic'?"),
         (["whatif", CAPTURE, "--variants", ","], "--variants is empty"),
         (["whatif", CAPTURE, "--flow", "9"], "snd.pcap.xz has no flow 9 with data"),
-        (["whatif", CAPTURE, "--proxy", "moon"], "compare.proxies[0]: 'moon' is neither a [[proxy]] nor a node"),
+        (
+            ["whatif", CAPTURE, "--proxy", "moon"],
+            "--proxy: 'moon' is neither a proposal nor a preset; allowed: auto, none",
+        ),
+        (["whatif", CAPTURE, "--proxy", "midway+pepsl"], "a proposal nor a preset; did you mean 'pepsal'?"),
         (["whatif", CAPTURE, "--proxy", "fec-tunnel"], "--proxy: 'fec-tunnel' protects a link by its loss model"),
         (["whatif", CAPTURE, "--captured-variant", "renoo"], "--captured-variant: unknown variant 'renoo'"),
         (["whatif", FLOW / "rcv.pcap.xz"], "taken at the receiver"),

@@ -77,14 +77,17 @@ def test_a_miss_is_explained_by_the_first_rule_that_covers_it(result: RelayResul
         checks = tuple(replace(check, reference=kernel, value=engine) for check in result.checks[1:4])
         checks = tuple(replace(check, allowed=0.1 * kernel) for check in checks)
         return replace(
-            result, name=name, kernel=sides[0], engine=sides[1], timed=None, limited_share=limited, checks=checks
+            result, name=name, kernel=sides[0], engine=sides[1], timed=sides[1], limited_share=limited, checks=checks
         )
 
     fine, small, large = with_leg0(50, 50), with_leg0(8, 9), with_leg0(50, 70)
     assert explain(fine, [fine]) == ""
     assert explain(small, [small]) == "one packet"
     assert explain(large, [large]) == "not explained"
-    assert explain(replace(large, timed=fine.engine), [large]) == "lateness"
+    timed = replace(large, timed=fine.engine)
+    assert explain(timed, [large]) == "lateness"
+    assert (large.windows_hold, large.timed_holds) == (False, False)
+    assert (timed.windows_hold, timed.timed_holds) == (False, True)
     assert explain(large, [large, with_leg0(69, 70, "R1.0.2")]) == "kernel's spread"
     assert explain(large, [large, with_leg0(69, 70, "R1.1.2")]) == "not explained", "another path"
     limited = with_leg0(50, 70, limited=0.4)

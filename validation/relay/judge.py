@@ -44,7 +44,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class RelayResult:
-    """One run: both sides, the checks, and, where one fails, the engine with each packet as late as the emulator was.
+    """One run: both sides, the checks, and the engine with each packet as late as the emulator was (`timed`).
 
     `late_ns` are the median and the 99th percentile of that lateness, `limited_share` the share of the time in which
     the relay's window limited the recorded sender, as its kernel counts (`rwnd_limited`).
@@ -54,7 +54,7 @@ class RelayResult:
     variants: tuple[str, str]
     kernel: Side
     engine: Side
-    timed: Side | None
+    timed: Side
     late_ns: tuple[float, float]
     limited_share: float
     checks: tuple[Check, ...]
@@ -62,7 +62,12 @@ class RelayResult:
     @property
     def windows_hold(self) -> bool:
         """Whether all quartiles of both legs do."""
-        return all(check.verdict == "pass" for check in self.checks if check.metric != "goodput")
+        return _windows_hold(self.checks)
+
+    @property
+    def timed_holds(self) -> bool:
+        """Whether all quartiles do with the delays of the recording."""
+        return _windows_hold(_checks(self.name, self.kernel, self.timed))
 
 
 def validate_relay(
@@ -82,9 +87,7 @@ def compare(run: RelayRun) -> RelayResult:
     configuration = rebuild_relay(run)
     kernel, engine = _kernel(run), _engine(run, configuration)
     checks = _checks(run.name, kernel, engine)
-    timed = None
-    if any(check.verdict == "fail" for check in checks):
-        timed = _engine(run, as_it_was_timed(configuration, *run.legs))
+    timed = _engine(run, as_it_was_timed(configuration, *run.legs))
     late = np.concatenate([way for leg in run.legs for way in leg.late_ns])
     variants = run.flows[0].variant, run.flows[1].variant
     return RelayResult(
@@ -113,7 +116,7 @@ def explain(result: RelayResult, all_results: Sequence[RelayResult]) -> str:
     windows = [check for check in failed if check.metric != "goodput"]
     if len(windows) == len(failed) and all(abs((check.value or 0) - check.reference) <= 1 for check in windows):
         return "one packet"
-    if result.timed is not None and not failures(_checks(result.name, result.kernel, result.timed)):
+    if not failures(_checks(result.name, result.kernel, result.timed)):
         return "lateness"
     siblings = [one for one in all_results if _path(one.name) == _path(result.name)]
     others = [check for one in siblings for check in _checks(one.name, one.kernel, result.engine)]
@@ -137,6 +140,10 @@ def summary_checks(results: Sequence[RelayResult]) -> list[Check]:
         Check("relay", "runs with goodput within 2 %", goodputs, made, 0, ""),
         Check("relay", "runs with all window quartiles within 10 %", min(windows, wanted), wanted, 0, ""),
     ]
+
+
+def _windows_hold(checks: Sequence[Check]) -> bool:
+    return all(check.verdict == "pass" for check in checks if check.metric != "goodput")
 
 
 def _checks(name: str, kernel: Side, engine: Side) -> tuple[Check, ...]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hindflight.replay.experiment.compare import Forecast, compare_runs, mean_interval, t_quantile_975
+from hindflight.replay.experiment.compare import DAMAGE_METRICS, Forecast, compare_runs, mean_interval, t_quantile_975
 from hindflight.replay.experiment.prediction import predict
 
 
@@ -151,3 +151,22 @@ def test_the_misfit_of_a_forecast_is_that_of_the_better_replay_of_the_captured_v
     expected = predict([drawn_bps] * 5, misfit, "steps")
     assert expected is not None
     assert (row["low"], row["high"]) == pytest.approx((expected.low, expected.high))
+
+
+def test_what_a_fault_of_a_proxy_took_is_said_in_octets() -> None:
+    lost = enumerate((0, 1448, 221_544))
+    runs = [_run("newreno", seed, 1e6, proxy="p", proxy_lost_bytes=octets) for seed, octets in lost]
+    runs += [_run("cubic", seed, 1e6, proxy="p", proxy_corrupted_bytes=2896) for seed in range(2)]
+    rows = compare_runs(runs, ("newreno", "none"))
+    said = {row["metric"]: (row["value"], row["text"]) for row in rows if row["metric"] in DAMAGE_METRICS}
+    assert said == {
+        "acknowledged_lost": (
+            221_544,
+            "newreno, through p: up to 221,544 octets that a proxy had acknowledged never reached the receiver, in 2 "
+            "of 3 runs.",
+        ),
+        "damaged": (
+            2896,
+            "cubic, through p: 2,896 octets that a proxy had damaged were read as if they were whole, in 2 of 2 runs.",
+        ),
+    }

@@ -286,3 +286,33 @@ def test_an_error_is_reported_before_anything_runs(changes: dict[str, Any], says
         replay_scenario(_scenario(**changes), tmp_path, None, execution)
     assert str(caught.value) == f"s.toml: {says}"
     assert not ran
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"flow": {"profile": "windows"}}, "flow.profile: {}, and this profile sets another"),
+        (
+            {"proxy": [{"name": "relay", "node": "relay", "stack": {"profile": "windows"}}]},
+            "proxy[0].stack.profile: {}, and this profile sets another",
+        ),
+        (
+            {
+                "proxy": [{"name": "relay", "node": "relay", "variant": "mine"}],
+                "variants": {"mine": {"variant": "newreno", "stack": {"profile": "windows"}}},
+            },
+            "variants.mine.stack.profile: {}, and this profile sets another",
+        ),
+    ],
+)
+def test_a_recovery_that_a_profile_sets_is_reported_at_the_profile(changes: dict[str, Any], says: str) -> None:
+    said = _refusal(**{"compare": {"variants": ["newreno"], "proxies": ["relay"], "seeds": 1}, **changes})
+    assert said == f"s.toml: {says.format(_NEWRENO)}"
+
+
+_NEWRENO = 'variant "newreno" determines its own recovery'
+
+
+def test_a_buffer_without_a_full_segment_is_reported_in_octets() -> None:
+    said = _refusal(proxy=[{"name": "relay", "node": "relay", "receive_buffer": "10 B"}])
+    assert "proxy[0].receive_buffer: 10 B is not between 1448 B and " in said

@@ -147,7 +147,11 @@ TRACE = ({**LINKS[1], "loss": {"model": "trace", "file": "x.parquet"}}, LINKS[0]
         ({"kind": "arq", "peer": "h"}, PLAIN, "proxy[0].peer: no link between 'g' and 'h' loses packets"),
         ({"kind": "fec", "peer": "b"}, (*LINKS[:2], {**LINKS[1], "name": "x"}), "2 links between 'g' and 'b' lose"),
         ({"kind": "arq", "peer": "h", "node": "a"}, TRACE, "link 'sky' replays a recording or is protected already"),
-        ({"kind": "arq", "peer": "h", "layer": {"block": 3}}, LINKS, "proxy[0].layer.block: "),
+        (
+            {"kind": "arq", "peer": "h", "layer": {"block": 3}},
+            LINKS,
+            "proxy[0].layer.block: unknown key; allowed: retries",
+        ),
         ({"kind": "fec", "peer": "h", "layer": {"repair": 20}}, LINKS, "repair must be less than block"),
         ({"kind": "arq", "peer": "h", "advertise": "free"}, LINKS, 'advertise: has no effect with kind = "arq"'),
         ({"peer": "h"}, LINKS, 'proxy[0].peer: is a key of kind = "arq" and "fec"'),

@@ -229,6 +229,21 @@ def test_two_proxies_at_one_node_or_of_one_name_are_refused() -> None:
     assert "both at node 'T'" in _refused(one, compare={"proxies": ["one+T"]})[0]
 
 
+@pytest.mark.parametrize(
+    ("chains", "says"),
+    [
+        (["one+one"], "compare.proxies[0]: 'one' is there twice"),
+        (["none+one"], "compare.proxies[0]: 'none' is the path without a proxy, and stands alone"),
+        (
+            ["one+S", "S+one"],
+            "compare.proxies[1]: 'S+one' is the same chain as 'one+S'; it is in the order of the path",
+        ),
+    ],
+)
+def test_a_chain_that_says_a_thing_twice_is_refused(chains: list[str], says: str) -> None:
+    assert _refused({"name": "one", "node": "T"}, compare={"proxies": chains})[0] == says
+
+
 def test_a_proxy_that_no_flow_uses_is_refused() -> None:
     where = "compare.proxies or in the proxies of one of [[flows]]"
     says = f"proxy[0]: no flow uses 'one'; name it in {where}, or leave it out"
@@ -318,7 +333,11 @@ def test_a_transfer_passes_the_proxies_of_a_preset_whole(name: str) -> None:
     ("tables", "says"),
     [
         ([{"preset": "pepsa"}], "proxy: unknown preset 'pepsa'; did you mean 'pepsal'?"),
-        ([{"preset": "pepsal", "node": "W"}], "proxy[0]: preset 'pepsal' needs a node between the ends of the path"),
+        (
+            [{"preset": "pepsal", "node": "W"}],
+            "proxy[0].node: 'W': preset 'pepsal' needs a node between the ends of the path: T, S",
+        ),
+        ([{"preset": "pepsal", "node": None}], "proxy[0].node: preset 'pepsal' needs a node between the ends"),
         ([{"preset": "aerotcp-gateways"}], "proxy: preset 'aerotcp-gateways' is 2 proxies on one path; 1 have it"),
         (
             [{"preset": "pepsal", "receive_buffer": "9 pkts"}],
