@@ -229,7 +229,8 @@ def _captured_outcome(captured: CapturedFlow, scenario: Scenario) -> Outcome:
     span = transfer_span(captured.segments, captured.direction)
     if span is None:
         raise ChannelError("the captured flow carries no data, so there is nothing to replay")
-    duration_ns = min(span[1] - span[0], scenario.duration)
+    transfer_ns = scenario.captured.transfer if scenario.captured is not None else None
+    duration_ns = min(span[1] - span[0] if transfer_ns is None else transfer_ns, scenario.duration)
     outcome = measure(captured.segments, captured.events, captured.instruments, captured.direction, duration_ns)
     if outcome is None:
         raise ChannelError("the captured flow carries no data, so there is nothing to replay")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
-from hindflight.replay.scenario.captured_application import SentData, captured_writes
+from hindflight.replay.scenario.captured_application import SentData, captured_writes, transfer_end_ns
 
 MS = 1_000_000
 MSS = 1000
@@ -73,3 +75,26 @@ def test_large_writes_at_equal_intervals_are_not_a_constant_rate() -> None:
     assert not writes.steady
     assert set(writes.sizes) == {200 * MSS}
     assert writes.until_ns is not None
+
+
+def _closed(packets: list[tuple[int, int]], fin_ms: int) -> int:
+    """Return the end of the transfer in ms of packets that are followed by a FIN."""
+    return transfer_end_ns(replace(_sent(packets), fin_ns=fin_ms * MS)) // MS
+
+
+def test_the_last_pause_of_an_application_that_pauses_is_part_of_the_transfer() -> None:
+    bulk = [(50 * i, MSS) for i in range(20)]
+    pausing = [*bulk, *((5000 + at, octets) for at, octets in bulk)]
+    # The last segment leaves at 5950 ms, its ACK arrives at 6000 ms; the pause before was 4 s long.
+    assert _closed(pausing, 9000) == 9000
+    assert _closed(pausing, 10_000) == 10_000
+    # Kept for later: longer than any pause before.
+    assert _closed(pausing, 10_001) == 5950
+    # A FIN that the application sent while the network still worked on its data ends no pause.
+    assert _closed(pausing, 5960) == 5950
+
+
+def test_the_transfer_of_a_bulk_sender_ends_with_its_last_new_segment() -> None:
+    bulk = [(50 * i, MSS) for i in range(100)]
+    assert _closed(bulk, 6000) == 4950
+    assert transfer_end_ns(_sent(bulk)) // MS == 4950
