@@ -42,6 +42,14 @@ MAX_UNEVEN = 0.03
 LARGE_WRITE_BYTES = 65_536
 """Size from which what was written in one go took the network some time to carry."""
 
+AHEAD_BYTES = 49_152
+"""Octets that the engine's application that writes for a time is ahead of what was sent: it writes 64 KiB, and again
+once half of it is left, and all of it is sent. With an end that many octets before the last one, a replay of the
+captured flow sends what was captured."""
+
+MIN_BURST_NS = 1_000
+"""Shortest time of writing that a draft distinguishes from none."""
+
 EVEN_WRITE_NS = 20_000_000
 """Interval between the writes of an application that writes at a constant rate while the network limits it."""
 
@@ -140,7 +148,10 @@ def captured_writes(sent: SentData) -> CapturedWrites | None:
         edges = [octets * k // pieces for k in range(pieces + 1)]
         at += [begin - int(sent.t_ns[0]) + k * (end - begin) // pieces for k in range(pieces)]
         sizes += [after - before for before, after in pairwise(edges)]
-        until.append(max(begin, _last_sent_ns(sent, written := written + octets)) - int(sent.t_ns[0]))
+        # At least one write, however short.
+        ahead = max(written + 1, written + octets - AHEAD_BYTES)
+        until.append(max(begin + MIN_BURST_NS, _last_sent_ns(sent, ahead)) - int(sent.t_ns[0]))
+        written += octets
     # What was written at once may have taken the network a while; a burst of the host did not.
     long = not steady and sum(size for size in sizes if size > LARGE_WRITE_BYTES) > sum(sizes) / 2
     return CapturedWrites(tuple(at), tuple(sizes), share, steady, tuple(until) if long else None)

@@ -61,8 +61,12 @@ def test_bursts_of_a_bulk_sender_have_ends_and_small_writes_have_none() -> None:
     bursts = captured_writes(_sent([(start + i // 2, MSS) for start in (0, 1500, 4000) for i in range(200)]))
     assert bursts is not None
     assert bursts.until_ns is not None
-    # A write lasts until its last octet leaves, not until that is acknowledged.
-    assert bursts.until_ns == (99 * MS, 1599 * MS, 4099 * MS)
+    # An application that writes for a time is 48 KiB ahead when it stops, which leave later: octets 150,849 and on.
+    assert bursts.until_ns == (75 * MS, 1575 * MS, 4075 * MS)
+    short = captured_writes(_sent([(start + i // 2, MSS) for start, n in ((0, 200), (1500, 40)) for i in range(n)]))
+    assert short is not None
+    # What fits into one write is written when it begins.
+    assert short.until_ns == (75 * MS, 1500 * MS + 1000)
     pauses = captured_writes(_sent([(at + i, MSS) for at in (0, 700, 3000, 3400) for i in range(4)]))
     assert pauses is not None
     assert pauses.until_ns is None
