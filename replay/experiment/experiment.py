@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from hindflight.channels.formats import read_channel
 from hindflight.channels.trace import Trace
 from hindflight.replay.catalogue import catalogue
+from hindflight.replay.experiment.capacity import capacity_of
 from hindflight.replay.experiment.captures import capture_folder, place_captures
-from hindflight.replay.experiment.circumstances import capacity_of, circumstance_of
 from hindflight.replay.experiment.compare import Forecast, compare_runs
 from hindflight.replay.experiment.engine_inputs import Job, plan_comparison, plan_self_check, trace_files
 from hindflight.replay.experiment.run import Recording, check_jobs, measure_jobs, run_jobs
@@ -147,7 +147,6 @@ def _forecast(
         transfer_ns,
         happened.goodput_bps if happened is not None else None,
         ranked[0].goodput_difference if ranked else None,
-        circumstance_of(scenario, traces),
         capacity_of(scenario, traces, transfer_ns),
         bounded,
     )
