@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from hindflight.replay.experiment.prediction import FACTOR, FLOORS, LINK_MARGIN, Circumstance
+from hindflight.replay.experiment.prediction import FACTOR, LINK_MARGIN
 from hindflight.toolkit.errors import HindflightError
 from validation.captures.whatif import Pair, ask_all
 
@@ -29,10 +29,10 @@ MIN_PAIRS = 19
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """The factor, and the pairs of each circumstance that it comes from."""
+    """The factor, and the number of pairs of each class of links that it comes from."""
 
     factor: float
-    pairs: dict[Circumstance, int]
+    pairs: dict[str, int]
 
 
 def calibrate(pairs: Sequence[Pair]) -> Calibration:
@@ -40,13 +40,13 @@ def calibrate(pairs: Sequence[Pair]) -> Calibration:
 
     HindflightError if there are fewer than MIN_PAIRS: their largest distance bounds no 95 %.
     """
-    found = [(pair.circumstance, distance) for pair in pairs if (distance := deviations(pair)) is not None]
+    found = [(pair.group, distance) for pair in pairs if (distance := deviations(pair)) is not None]
     if len(found) < MIN_PAIRS:
         raise HindflightError(f"{len(found)} pairs with a prediction; a quantile of 95 % takes {MIN_PAIRS} or more")
-    circumstances = [circumstance for circumstance, _ in found]
+    groups = [group for group, _ in found]
     return Calibration(
         factor=round(_quantile(sorted(distance for _, distance in found)), 1),
-        pairs={name: circumstances.count(name) for name in FLOORS},
+        pairs={name: groups.count(name) for name in sorted(set(groups))},
     )
 
 

@@ -23,7 +23,7 @@ NONE, CHANNEL, QUEUE, OUTAGE = range(4)
 MIN_OUTAGE_PKTS = 3
 MANY_PKTS = 10
 MIN_OUTAGE_NS = 200_000_000
-"""Minimum length of an outage, in packets and in time.
+"""Minimum length of an outage, in packets and in time; two packets are enough where the path changed across them.
 
 A link that breaks also loses packets in flight, so the serialisation of what it loses takes longer than the one-way
 delay; fewer than MANY_PKTS must spread over a round trip. A full queue delivers what it holds, so it does not lose

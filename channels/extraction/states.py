@@ -149,15 +149,17 @@ def _outages(delivery: Delivery, link: Link, verdicts: Attribution, left_ns: Flo
     delivered = np.flatnonzero(_has_arrived(delivery, verdicts))
     found: list[_Outage] = []
     for first, last, following in verdicts.outages:
-        delay = one_way_ns(delivery, link, first)
+        delay = way_before = one_way_ns(delivery, link, first)
         if following is not None and left_ns[last] - left_ns[first] < delay:
             # Behind a handover the way is another one; what was sent into the break has none of the former.
             delay = min(delay, one_way_ns(delivery, link, following))
+        # What arrived over a longer way than that, past the break, shows the link up when it left the queue only.
+        shown_after = delay if delay == way_before else 0
         before = delivered[delivered < first]
         # The queue level is an estimate, but outages cannot overlap.
         earlier = found[-1].over_ns if found else 0
         first_ns = max(earlier, int(_first_left_ns(delivery, link, (left_ns, verdicts), first) + delay))
-        last_up_ns = min(first_ns, max(earlier, int(left_ns[before[-1]] + delay))) if len(before) else first_ns
+        last_up_ns = min(first_ns, max(earlier, int(left_ns[before[-1]] + shown_after))) if len(before) else first_ns
         # What left it in a shorter time than the way takes was lost on the way: the outage ended with its arrival.
         arrives = delay if left_ns[last] < first_ns else 0
         last_ns = max(first_ns, int(left_ns[last] + arrives))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean, median, stdev
 from typing import Any
 
-from hindflight.replay.experiment.prediction import FACTOR, Circumstance, distance, predict
+from hindflight.replay.experiment.prediction import CORRECTED, FACTOR, FLOOR, common_misfit, predict
 from hindflight.replay.scenario.proxies import NO_PROXY
 from hindflight.toolkit.schema import run_subject
 from hindflight.toolkit.units import counted, format_rate
@@ -64,13 +64,12 @@ Key = tuple[str, str]
 @dataclass(frozen=True, slots=True)
 class Forecast:
     """What turns runs of a captured flow into predictions: the time of the captured transfer and its goodput, the
-    relative difference of the self-check, the circumstances of the flow, the maximum payload that its bottleneck
-    carries (bit/s; None if that is not known), and whether the rate of the link is a lower bound only."""
+    relative difference of the self-check, the maximum payload that its bottleneck carries (bit/s; None if that is not
+    known), and whether the rate of the link is a lower bound only."""
 
     transfer_ns: int
     captured_bps: float | None
     misfit: float | None
-    circumstance: Circumstance
     capacity_bps: float | None = None
     bounded: bool = False
 
@@ -113,10 +112,8 @@ def compare_runs(runs: list[Run], reference: Key, forecast: Forecast | None = No
                 findings += _differences(key, reference, seeded[key], seeded[reference])
         runs_of_key = [*([replayed[key]] if key in replayed else []), *seeded[key].values()]
         findings += [*_resets(key, runs_of_key), *_damage(key, runs_of_key)]
-    if forecast is not None and findings:
-        findings.append(finding(reference, "circumstance", "text", None, text=forecast.circumstance))
-        if forecast.capacity_bps is not None:
-            findings.append(finding(reference, "capacity", "bit/s", Interval(forecast.capacity_bps, None, None)))
+    if forecast is not None and forecast.capacity_bps is not None and findings:
+        findings.append(finding(reference, "capacity", "bit/s", Interval(forecast.capacity_bps, None, None)))
     return findings
 
 
@@ -127,32 +124,33 @@ def _goodput(run: Run, forecast: Forecast | None) -> float:
 
 
 def _with_draws(forecast: Forecast, goodputs: list[float]) -> Forecast:
-    """Return the forecast with the smaller misfit of two replays of the captured variant: as captured, and the median
-    of the draws.
+    """Return the forecast with the misfit that two replays of the captured variant share: the one as captured, and the
+    median of the draws.
 
     A replay as captured differs from the flow if the scenario is wrong, but also if a small difference grew, by another
     timeout or another share of a short queue. Draws average the latter; what is wrong in the scenario is in both.
     """
     drawn = median(goodputs)
-    if forecast.misfit is None or forecast.captured_bps is None or drawn <= 0:
+    if forecast.misfit is None or not forecast.captured_bps or drawn <= 0:
         return forecast
-    return replace(forecast, misfit=min(forecast.misfit, drawn / forecast.captured_bps - 1, key=distance))
+    return replace(forecast, misfit=common_misfit([forecast.misfit, drawn / forecast.captured_bps - 1]))
 
 
 def _forecast(key: Key, goodputs: list[float], forecast: Forecast | None) -> list[dict[str, Any]]:
     """Return the row of the goodput: its mean over the seeds, or for a captured flow what one flight would show."""
     if forecast is None:
         return [finding(key, "goodput", "bit/s", mean_interval(goodputs))]
-    predicted = predict(goodputs, forecast.misfit, forecast.circumstance, forecast.capacity_bps)
+    predicted = predict(goodputs, forecast.misfit or 0.0, forecast.capacity_bps)
     if predicted is None:
         return [finding(key, "goodput", "bit/s", mean_interval(goodputs))]
     interval = Interval(predicted.value, predicted.low, predicted.high)
     text = (
         f"{run_subject(*key)}: one flight would show {format_rate(predicted.value)}, with 95 % probability "
         f"{format_rate(predicted.low)} to {format_rate(predicted.high)}. What the capture leaves open changes it by "
-        f"{100 * predicted.drawn:.1f} % (standard deviation), the better of two replays of the captured variant is off "
-        f"by {100 * predicted.misfit:.1f} %, the engine and another flight by {100 * predicted.floor:.1f} %; half the "
-        f"interval is {FACTOR:.1f} times all of them together, by recorded flights ({forecast.circumstance})."
+        f"{100 * predicted.drawn:.1f} % (standard deviation), replays of the captured variant are off by "
+        f"{100 * predicted.misfit:+.1f} %, of which {100 * CORRECTED:.0f} % is taken off and the rest left open, and "
+        f"the engine and another flight change it by {100 * FLOOR:.1f} %; half the interval is {FACTOR:.1f} times all "
+        "that is left open together, by recorded flights."
     )
     if forecast.capacity_bps is not None:
         text += f" The link carries at most {format_rate(forecast.capacity_bps)} of payload."

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from hindflight.channels.formats import read_channel
 from hindflight.channels.trace import Trace
 from hindflight.replay.catalogue import catalogue
+from hindflight.replay.experiment.capacity import capacity_of
 from hindflight.replay.experiment.captures import capture_folder, place_captures
-from hindflight.replay.experiment.circumstances import capacity_of, circumstance_of
 from hindflight.replay.experiment.compare import Forecast, compare_runs
 from hindflight.replay.experiment.engine_inputs import Job, plan_comparison, plan_self_check, trace_files
 from hindflight.replay.experiment.run import Recording, check_jobs, measure_jobs, run_jobs
@@ -147,7 +147,6 @@ def _forecast(
         transfer_ns,
         happened.goodput_bps if happened is not None else None,
         ranked[0].goodput_difference if ranked else None,
-        circumstance_of(scenario, traces),
         capacity_of(scenario, traces, transfer_ns),
         bounded,
     )
@@ -229,7 +228,8 @@ def _captured_outcome(captured: CapturedFlow, scenario: Scenario) -> Outcome:
     span = transfer_span(captured.segments, captured.direction)
     if span is None:
         raise ChannelError("the captured flow carries no data, so there is nothing to replay")
-    duration_ns = min(span[1] - span[0], scenario.duration)
+    transfer_ns = scenario.captured.transfer if scenario.captured is not None else None
+    duration_ns = min(span[1] - span[0] if transfer_ns is None else transfer_ns, scenario.duration)
     outcome = measure(captured.segments, captured.events, captured.instruments, captured.direction, duration_ns)
     if outcome is None:
         raise ChannelError("the captured flow carries no data, so there is nothing to replay")

@@ -127,14 +127,16 @@ def identify_variant(
         return _unknown("the capture lacks the start of the flow")
     shift_ns = int(record.t_ns[0]) - segments["t_ns"][0].as_py()
     begins, ends = (np.array([wait[i] for wait in waits], dtype=np.int64) + shift_ns for i in (0, 1))
-    paced, rounds = (0.0, 0) if sender.steady_writes else _paced_share(record, ends)
-    reductions = _reductions(events)
+    reductions = np.sort(_reductions(events)) + shift_ns
     at = np.searchsorted(begins, record.t_ns, side="right") - 1
     waiting = (at >= 0) & (record.t_ns <= ends[np.maximum(at, 0)]) if len(begins) else np.zeros(len(at), dtype=np.bool_)
-    fits = {name: fit for name in PRIOR if (fit := _fit_of(name, record, sender, waiting)) is not None}
+    compared = _Compared(waiting, np.searchsorted(reductions, record.t_ns, side="right"))
+    fits = {name: fit for name in PRIOR if (fit := _fit_of(name, record, sender, compared)) is not None}
     if not fits:
         return _unknown("the capture cannot be followed: it lacks segments")
-    return _judge(fits, paced, rounds, reductions)
+    if sender.steady_writes:
+        return _judge_bounds(fits)
+    return _judge(fits, *_paced_share(record, ends), len(reductions))
 
 
 def _unknown(why: str) -> CapturedVariant:
@@ -142,9 +144,12 @@ def _unknown(why: str) -> CapturedVariant:
 
 
 def _judge(fits: Mapping[str, _Fit], paced: float, rounds: int, reductions: int) -> CapturedVariant:
-    """Weigh the evidence, and name the candidate that it leaves, if any."""
-    pacing = (paced, rounds)
-    candidates = _weighed({name: (fit.agreement, fit.windows) for name, fit in fits.items()}, pacing, reductions)
+    """Weigh the evidence, and name the candidate that it leaves, if any.
+
+    Departures of one second depend on one another, and so do windows between two reductions.
+    """
+    windows = {name: (fit.agreement, min(reductions, fit.windows / WINDOWS_EACH)) for name, fit in fits.items()}
+    candidates = _weighed(windows, (paced, rounds))
     best = next(iter(candidates))
     probability = candidates[best]
     if not fits[best].windows:
@@ -157,16 +162,6 @@ def _judge(fits: Mapping[str, _Fit], paced: float, rounds: int, reductions: int)
             UNKNOWN, probability, candidates,
             f"the best match, {best}, agrees with {100 * fits[best].agreement:.0f} % of the windows only",
         )  # fmt: skip
-    if best in PACED and not rounds:
-        # A timer of the application may have released all departures, and may have stopped a sender that ACKs clock
-        # below its window, as pacing stops one that paces.
-        below = _weighed({name: (fit.within, fit.windows) for name, fit in fits.items()}, pacing, reductions)
-        if below[best] < MIN_PROBABILITY:
-            return CapturedVariant(
-                UNKNOWN, max(below.values()), below,
-                "a timer of the application released the departures, so they show no pacing, and more than one "
-                "candidate allowed what was in flight",
-            )  # fmt: skip
     if probability < MIN_PROBABILITY:
         likely = " and ".join(list(candidates)[:2])
         return CapturedVariant(UNKNOWN, probability, candidates, f"the capture cannot separate {likely}")
@@ -177,21 +172,37 @@ def _judge(fits: Mapping[str, _Fit], paced: float, rounds: int, reductions: int)
     )  # fmt: skip
 
 
-def _weighed(
-    agreements: Mapping[str, tuple[float, int]], pacing: tuple[float, int], reductions: int
-) -> dict[str, float]:
-    """Return the probability of each candidate, the likeliest first, from its agreement and the number of windows, and
-    the share of paced departures and the seconds in which any was counted.
+def _judge_bounds(fits: Mapping[str, _Fit]) -> CapturedVariant:
+    """Name the candidate whose window alone allowed what was in flight, if there is one.
 
-    Departures of one second depend on one another, and so do windows between two reductions.
+    A timer of the application may have released every departure, which then shows no pacing, and may have stopped the
+    sender below its window. No sender exceeds its window, which each time between two reductions tests once.
     """
+    candidates = _weighed({name: (fit.kept, float(fit.periods)) for name, fit in fits.items()})
+    best = next(iter(candidates))
+    probability, kept = candidates[best], fits[best].kept
+    if probability < MIN_PROBABILITY or kept < MIN_FIT:
+        return CapturedVariant(
+            UNKNOWN, probability, candidates,
+            "a timer of the application released the departures, so they show no pacing, and not just one candidate "
+            "allowed what was in flight",
+        )  # fmt: skip
+    return CapturedVariant(
+        best, probability, candidates,
+        f"the application wrote at a constant rate, and its window alone allowed what was in flight, in "
+        f"{100 * kept:.0f} % of {fits[best].periods} times between reductions",
+    )  # fmt: skip
+
+
+def _weighed(agreements: Mapping[str, tuple[float, float]], pacing: tuple[float, int] = (0.0, 0)) -> dict[str, float]:
+    """Return the probability of each candidate, the likeliest first, from its agreement and the number of independent
+    comparisons, and the share of paced departures and the seconds in which any was counted."""
     clocked_share, paced_share = PACED_SHARE
     paced, rounds = pacing
     score = {}
-    for name, (agreement, windows) in agreements.items():
+    for name, (agreement, independent) in agreements.items():
         share = paced_share if name in PACED else clocked_share
         released = rounds * (paced * math.log(share) + (1 - paced) * math.log(1 - share))
-        independent = min(reductions, windows / WINDOWS_EACH)
         window = independent * (agreement * math.log(AGREES) + (1 - agreement) * math.log(DIFFERS))
         score[name] = math.log(PRIOR[name]) + released + window
     top = max(score.values())
@@ -283,23 +294,33 @@ def _paced_share(record: _Record, ends: Ints) -> tuple[float, int]:
     return (paced / counted if counted else 0.0), len(seconds)
 
 
-def _reductions(events: pa.Table) -> int:
-    """Return the number of fast recoveries and timeouts."""
-    kinds = events["kind"].cast("string").to_pylist()
-    return sum(kind in ("recovery", "rto") for kind in kinds)
+def _reductions(events: pa.Table) -> Ints:
+    """Return the times of fast recoveries and timeouts."""
+    kinds, t_ns = events["kind"].cast("string").to_pylist(), events["t_ns"].to_pylist()
+    at = [t for kind, t in zip(kinds, t_ns, strict=True) if kind in ("recovery", "rto")]
+    return np.array(at, dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class _Compared:
+    """Of each event of a record: whether the sender waited for its application, and how many reductions came before."""
+
+    waiting: Bools
+    period: Ints
 
 
 @dataclass(frozen=True, slots=True)
 class _Fit:
-    """How far a candidate explains what was in flight, from 0 to 1: as its window, and as at most its window; and the
-    number of windows compared."""
+    """How far a candidate explains what was in flight, from 0 to 1: by its window where that stopped the sender, over
+    `windows` of them; and as at most its window, over `periods` between two reductions."""
 
     agreement: float
-    within: float
     windows: int
+    kept: float
+    periods: int
 
 
-def _fit_of(name: str, record: _Record, sender: Sender, waiting: Bools) -> _Fit | None:
+def _fit_of(name: str, record: _Record, sender: Sender, compared: _Compared) -> _Fit | None:
     """Compare the candidate's windows with what was in flight; None if it cannot be followed.
 
     Compared where the sender stopped although the receiver's window and the application allowed more: its window then
@@ -314,21 +335,35 @@ def _fit_of(name: str, record: _Record, sender: Sender, waiting: Bools) -> _Fit 
         for sign, column in ((1, "outstanding_pkts"), (-1, "sacked_pkts"), (-1, "lost_pkts"), (1, "retransmitted_pkts"))
     )
     window = np.floor(states["cwnd_pkts"].to_numpy())
+    excess = pipe - window
+    sent = np.flatnonzero(record.is_new)
+    kept = _kept(_agreement(excess[sent], window[sent]), compared.period[sent])
     stops = np.flatnonzero(record.is_ack) - 1
     stops = stops[(stops >= 0) & record.is_data[stops]]
     room = record.window_edge[stops] - record.sent_edge[stops] >= sender.mss_bytes
-    stops = stops[room & ~record.is_short[stops] & ~waiting[stops]]
+    stops = stops[room & ~record.is_short[stops] & ~compared.waiting[stops]]
     if name not in PACED:
         ssthresh = np.asarray(states["ssthresh_pkts"].to_numpy(zero_copy_only=False), dtype=np.float64)
         stops = stops[~np.isnan(ssthresh[stops])]
-    if not len(stops):
-        return _Fit(0.0, 0.0, 0)
-    excess = pipe[stops] - window[stops]
-    agreement, within = (
-        float(np.mean(np.exp(-np.maximum(0.0, beyond - 1) / (TOLERANCE * window[stops]))))
-        for beyond in (np.abs(excess), excess)
-    )
-    return _Fit(within if name in PACED else agreement, within, len(stops))
+        excess = np.abs(excess)
+    agreement = float(np.mean(_agreement(excess[stops], window[stops]))) if len(stops) else 0.0
+    return _Fit(agreement, len(stops), *kept)
+
+
+def _agreement(excess: Floats, window: Floats) -> Floats:
+    """Return how far windows explain what was in flight, from 0 to 1, by what exceeded them."""
+    return np.asarray(np.exp(-np.maximum(0.0, excess - 1) / (TOLERANCE * window)))
+
+
+def _kept(agreement: Floats, period: Ints) -> tuple[float, int]:
+    """Return the share of the periods in which the window allowed what was in flight, and their number.
+
+    The worst departure of a period may be a tail loss probe, which the window does not limit (RFC 8985 §7.3); the next
+    one counts.
+    """
+    parts = np.split(agreement, np.flatnonzero(np.diff(period)) + 1)
+    worst = [float(np.partition(part, 1)[1]) for part in parts if len(part) > 1]
+    return (sum(worst) / len(worst) if worst else 0.0), len(worst)
 
 
 def _configuration(name: str, sender: Sender) -> dict[str, Any]:

@@ -114,7 +114,8 @@ def setup_findings(scenario: Scenario, profiles: Mapping[str, Mapping[str, Any]]
 
 
 def _fingerprint_without_losses(scenario: Scenario) -> str:
-    """Return 64 bits of a hash of all that a scenario says but its name, its seeds and the loss models of its links.
+    """Return 64 bits of a hash of all that a scenario says but its name, its seeds and the loss models of its links. A
+    rate over time counts by what its file holds, not by the file's name.
 
     Scenarios with the same fingerprint differ in their losses at most, so their results are a sweep of losses.
     """
@@ -124,6 +125,8 @@ def _fingerprint_without_losses(scenario: Scenario) -> str:
     for link in document["links"]:
         for direction in (link, link["reverse"] or {}):
             direction.pop("loss", None)
+            if direction.get("rate_file") is not None:
+                direction["rate_file"] = scenario.rate_trace(direction["rate_file"]).config()
     return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()[:16]
 
 

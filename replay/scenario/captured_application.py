@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
 
-PSH = 8
-"""TCP flag."""
+FIN, PSH = 1, 8
+"""TCP flags."""
 
 PUSHED_SHARE = 0.5
 """Share of segments with PSH from which writes are that short: then a segment with it may have been the last of all
@@ -42,6 +42,14 @@ MAX_UNEVEN = 0.03
 LARGE_WRITE_BYTES = 65_536
 """Size from which what was written in one go took the network some time to carry."""
 
+AHEAD_BYTES = 49_152
+"""Octets that the engine's application that writes for a time is ahead of what was sent: it writes 64 KiB, and again
+once half of it is left, and all of it is sent. With an end that many octets before the last one, a replay of the
+captured flow sends what was captured."""
+
+MIN_BURST_NS = 1_000
+"""Shortest time of writing that a draft distinguishes from none."""
+
 EVEN_WRITE_NS = 20_000_000
 """Interval between the writes of an application that writes at a constant rate while the network limits it."""
 
@@ -61,8 +69,8 @@ class CapturedWrites:
 
 @dataclass(frozen=True, slots=True)
 class SentData:
-    """New data in the order sent (time, first octet, one past the last, whether a write ended in it) and the ACKs that
-    the sender received."""
+    """New data in the order sent (time, first octet, one past the last, whether a write ended in it), the ACKs that
+    the sender received, and when it sent its FIN; None if the capture has none."""
 
     t_ns: Ints
     seq: Ints
@@ -71,6 +79,7 @@ class SentData:
     ack_t_ns: Ints
     ack: Ints
     mss_bytes: int
+    fin_ns: int | None = None
 
 
 def sent_data(segments: pa.Table, direction: str, mss_bytes: int) -> SentData:
@@ -78,6 +87,7 @@ def sent_data(segments: pa.Table, direction: str, mss_bytes: int) -> SentData:
     import pyarrow.compute as pc
 
     ours = pc.equal(segments["direction"].cast("string"), direction)
+    closing = pc.not_equal(pc.bit_wise_and(segments["flags"].cast("int32"), FIN), 0)
     data = segments.filter(pc.and_(ours, pc.greater(segments["payload_bytes"], 0)))
     data = data.filter(pc.invert(data["retransmission"]))
     acks = segments.filter(pc.invert(ours))
@@ -91,7 +101,22 @@ def sent_data(segments: pa.Table, direction: str, mss_bytes: int) -> SentData:
         ack_t_ns=acks["t_ns"].to_numpy().astype(np.int64),
         ack=np.maximum.accumulate(acks["ack"].to_numpy().astype(np.int64)) if acks.num_rows else np.zeros(0, np.int64),
         mss_bytes=mss_bytes,
+        fin_ns=pc.min(segments.filter(pc.and_(ours, closing))["t_ns"]).as_py(),
     )
+
+
+def transfer_end_ns(sent: SentData) -> int:
+    """Return when the transfer ended: with the last new segment, or with the FIN of an application that paused before.
+
+    An application that pauses between its writes pauses after its last one, too, before it closes: its goodput
+    includes both. A pause longer than all before it is none of them: the connection was kept for later.
+    """
+    last_ns = int(sent.t_ns.max())
+    acknowledged = int(np.searchsorted(sent.ack, sent.seq_end.max(), side="left"))
+    if sent.fin_ns is None or acknowledged >= len(sent.ack) or captured_writes(sent) is None:
+        return last_ns
+    longest_ns = max(end - begin for begin, end, _ in waits_of(sent))
+    return sent.fin_ns if 0 < sent.fin_ns - int(sent.ack_t_ns[acknowledged]) <= longest_ns else last_ns
 
 
 def captured_writes(sent: SentData) -> CapturedWrites | None:
@@ -123,7 +148,10 @@ def captured_writes(sent: SentData) -> CapturedWrites | None:
         edges = [octets * k // pieces for k in range(pieces + 1)]
         at += [begin - int(sent.t_ns[0]) + k * (end - begin) // pieces for k in range(pieces)]
         sizes += [after - before for before, after in pairwise(edges)]
-        until.append(max(begin, _last_sent_ns(sent, written := written + octets)) - int(sent.t_ns[0]))
+        # At least one write, however short.
+        ahead = max(written + 1, written + octets - AHEAD_BYTES)
+        until.append(max(begin + MIN_BURST_NS, _last_sent_ns(sent, ahead)) - int(sent.t_ns[0]))
+        written += octets
     # What was written at once may have taken the network a while; a burst of the host did not.
     long = not steady and sum(size for size in sizes if size > LARGE_WRITE_BYTES) > sum(sizes) / 2
     return CapturedWrites(tuple(at), tuple(sizes), share, steady, tuple(until) if long else None)

@@ -166,7 +166,8 @@ def _transfer_lines(transfer_ns: int | None) -> list[str]:
     """The time over which goodput counts, where it is not the whole run."""
     if transfer_ns is None:
         return []
-    return [f"transfer = {_toml(format_time(transfer_ns))}  # from the first data packet to the last new one"]
+    comment = "from the first data packet to the last new one, or to the FIN after a pause like those before"
+    return [f"transfer = {_toml(format_time(transfer_ns))}  # {comment}"]
 
 
 def _link_lines(draft: Draft) -> list[str]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from hindflight.channels.intervals import Direction
 from hindflight.channels.trace import Trace
 from hindflight.replay.controllers.base import variant_names
-from hindflight.replay.scenario.captured_application import CapturedWrites, SentData, captured_writes
+from hindflight.replay.scenario.captured_application import CapturedWrites, SentData, captured_writes, transfer_end_ns
 from hindflight.replay.scenario.draft import RELAY_SHARE, Draft, OtherFlow, Stack, Value, draft_scenario
 from hindflight.replay.scenario.link_schedule import LinkSchedule, link_schedule_of
 from hindflight.replay.scenario.loss_trace import default_block_pkts, loss_trace
@@ -98,7 +98,8 @@ def draft_from_capture(
     # A run begins with the SYN; goodput counts from the first data packet, as in the capture.
     # Without the SYN a run begins a round trip before the first data packet, as the channel does.
     start_ns = _start_ns(flow, span) if flow.row["syn"] else span[0] - round(round_trip.value)
-    duration_ns = span[1] - start_ns
+    end_ns = transfer_end_ns(flow.sent)
+    duration_ns = end_ns - start_ns
     proxied = any(proxy != "none" for proxy in choice.proxies)
     direction: Direction = "a2b" if flow.direction == "a2b" else "b2a"
     schedule = link_schedule_of(trace, direction, duration_ns, RELAY_SHARE if proxied else 1.0)
@@ -112,7 +113,7 @@ def draft_from_capture(
         Draft(
             name=f"{flow.input_name}, flow {flow.number}",
             duration_ns=duration_ns,
-            transfer_ns=span[1] - span[0],
+            transfer_ns=end_ns - span[0],
             application=writes,
             trace_file=trace_file,
             block_pkts=default_block_pkts(loss_trace(trace, trace_file)),
@@ -126,7 +127,7 @@ def draft_from_capture(
             variant=flow.variant if choice.captured_variant == "auto" else choice.captured_variant,
             probability=flow.probability if choice.captured_variant == "auto" else None,
             candidates=flow.candidates if choice.captured_variant == "auto" else {},
-            others=[_other(other, start_ns, span[1]) for other in others],
+            others=[_other(other, start_ns, end_ns) for other in others],
             variants=choice.variants,
             proxies=proxies,
             facts=facts,

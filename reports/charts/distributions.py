@@ -136,6 +136,10 @@ def what_if_loss_bursts(tables: Tables, view: View | None = None) -> alt.LayerCh
         layers.append(legend.encode(mark, label, x, y, order="order:Q", tooltip=tips))
     longest = "; ".join(f"{label} {n.len()}, at most {n[-1]} packets long" for label, n in bursts.items())
     notes = ["With a proxy, the bursts are those of all connections of the path."] if uses_proxies(tables) else []
+    for label, flow in flows.items():
+        if missing := _unplaced_losses(tables, flow):
+            said = "1 loss names" if missing == 1 else f"{missing} losses name"
+            notes.append(f"{label}: {said} no segment, and no burst has {'it' if missing == 1 else 'them'}.")
     text = ChartText(
         f"Length of loss bursts {_where(tables)}",
         f"Share of loss bursts up to each length. Number of bursts: {longest}.",
@@ -152,14 +156,26 @@ def _width(label: str) -> float:
 def _burst_lengths(tables: Tables, flow: Flow) -> pl.Series:
     """Return the sorted lengths of the loss bursts of a flow: data packets lost one after another in order of sending,
     on one connection. A burst ends at the next transmission that is not known to be lost."""
-    mine = (pl.col("run_id") == flow.view.run_id) & (pl.col("flow_id") == flow.view.flow_id)
-    mine &= pl.col("direction") == flow.data
-    lost = lazy(tables, "events").filter(mine & (pl.col("kind") == "loss")).select("leg", "record", lost=True)
-    sent = lazy(tables, "segments").filter(mine & (pl.col("payload_bytes") > 0)).select("leg", "t_ns", "record")
+    sent, lost = _sent_and_lost(tables, flow)
     fates = sent.join(lost.drop_nulls().unique(), on=["leg", "record"], how="left").sort("leg", "t_ns", "record")
     key = pl.struct("leg", pl.col("lost").fill_null(value=False)).rle_id()
     runs = fates.with_columns(key.alias("run")).filter("lost").group_by("run").agg(length=pl.len())
     return runs.select(pl.col("length").cast(pl.Int64).sort()).collect()["length"]
+
+
+def _unplaced_losses(tables: Tables, flow: Flow) -> int:
+    """Return the number of losses of a flow that name none of its segments, so that no burst has them."""
+    sent, lost = _sent_and_lost(tables, flow)
+    return lost.join(sent, on=["leg", "record"], how="anti").collect().height
+
+
+def _sent_and_lost(tables: Tables, flow: Flow) -> tuple[pl.LazyFrame, pl.LazyFrame]:
+    """Return leg, time and record of each data packet of a flow, and leg and record of each loss."""
+    mine = (pl.col("run_id") == flow.view.run_id) & (pl.col("flow_id") == flow.view.flow_id)
+    mine &= pl.col("direction") == flow.data
+    lost = lazy(tables, "events").filter(mine & (pl.col("kind") == "loss")).select("leg", "record", lost=True)
+    sent = lazy(tables, "segments").filter(mine & (pl.col("payload_bytes") > 0)).select("leg", "t_ns", "record")
+    return sent, lost
 
 
 def _shares_of_lengths(lengths: pl.Series, end: int) -> pl.DataFrame:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 import vl_convert
 
@@ -84,6 +85,16 @@ def test_bursts_are_losses_in_a_row_in_order_of_sending(lossy: Tables) -> None:
         # 23 and 24 are one burst; the retransmission of 91 follows others, so it is one of its own.
         assert points == [(1, 0), (1, 75), (2, 100), (10, 100)]
     assert f"{SPLIT} 8, at most 2 packets long" in spec["description"]
+
+
+def test_losses_that_name_no_segment_are_said_to_be_in_no_burst(lossy: Tables) -> None:
+    same = {"run_id": 0, "kind": "loss", "direction": "a2b", "flow_id": 1, "t_ns": 1}
+    unplaced = table_from_rows("events", [required("events", **same, record=record) for record in (None, 10**9)])
+    tables = {**lossy, "events": pa.concat_tables([lossy["events"], unplaced])}
+    spec = charts.what_if_loss_bursts(tables).to_dict()
+    note = f"{distributions.CAPTURED}: 2 losses name no segment, and no burst has them."
+    assert note in spec["title"]["subtitle"]
+    assert not any("no segment" in line for line in charts.what_if_loss_bursts(lossy).to_dict()["title"]["subtitle"])
 
 
 @pytest.mark.chromium

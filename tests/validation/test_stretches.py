@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from hindflight.channels.estimate import Estimate, LinkStretch
-from validation.captures.links import _causes, _edge_gaps_ns, score_link
+from validation.captures.lines import _stretch_lines
+from validation.captures.links import LinkScore, _causes, _edge_gaps_ns, score_link
 from validation.captures.scores import Counts
 from validation.captures.stretches import Given, Stretch, in_use_ns, pooled, score_stretch
 from validation.captures.truth import FlowTruth, RunTruth, Transmission
@@ -106,3 +107,12 @@ def test_an_edge_of_an_outage_is_marked_by_what_was_lost_and_delivered_around_it
     # Delivered at 9.9 s, lost at 10.5 s; lost at 14 s, delivered at 23.1 s: that one left the queue at 23 s.
     assert _edge_gaps_ns(run, outage) == pytest.approx((0.6 * S, 9.0 * S))
     assert _edge_gaps_ns(replace(run, flows=[replace(flow, transmissions=sent[3:])]), outage) is None
+
+
+def test_a_queue_that_dropped_nothing_is_counted_apart() -> None:
+    lines = {line.metric: line for line in _stretch_lines(LinkScore(stretches={"queue": Given(10, 6, 6, [], 3)}))}
+    assert lines["stretches with queue given"].value == pytest.approx(0.6)
+    assert lines["stretches of runs whose queue dropped nothing"].value == pytest.approx(0.3)
+    others = lines["stretches with queue given, of all others"]
+    assert others.value == pytest.approx(6 / 7)
+    assert others.of == 7

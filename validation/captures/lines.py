@@ -197,6 +197,9 @@ def _stretch_lines(score: LinkScore) -> Iterator[Line]:
         yield _at_most("channel", f"median width of the interval of their {shown}", middle, width, given.given)
     hidden = given.hidden / given.asked if given.asked else None
     yield _at_most("channel", "stretches of runs whose queue dropped nothing", hidden, None, given.asked)
+    others = given.asked - given.hidden
+    share = given.given / others if others else None
+    yield _at_least("channel", "stretches with queue given, of all others", share, 0.80, others)
 
 
 def whatif_lines(asked: Sequence[Asked], pairs: Sequence[Pair]) -> Iterator[Line]:

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hindflight.replay.experiment.prediction import Circumstance
 from validation.captures.identifiable import is_identifiable
 from validation.captures.report import disturbed
 from validation.captures.scores import quantile
@@ -51,8 +50,7 @@ class Asked:
 class Pair:
     """A prediction of one variant from the capture of another, in bit/s; `mean` is None where none was given.
 
-    `group` is the class of the link as it was drawn, `circumstance` what the capture shows of it, `capacity` what its
-    link can carry of payload.
+    `group` is the class of the link as it was drawn, `capacity` what its link can carry of payload.
     """
 
     link: str
@@ -63,7 +61,6 @@ class Pair:
     low: float | None
     high: float | None
     recorded: float
-    circumstance: Circumstance | None = None
     capacity: float | None = None
 
     @property
@@ -181,7 +178,6 @@ def _ask(link: str, control: str, run: Path, recorded: Mapping[str, Any]) -> tup
     document, error = _what_if(run / "snd.pcap.xz", two_flows=len(recorded[control]["flows"]) > 1)
     found = {(row["section"], row["subject"], row["metric"]): row for row in document.get("findings", [])}
     replayed = next((row["variant"] for row in document.get("runs", []) if row["purpose"] == "what_if"), None)
-    circumstance = found.get(("what_if", replayed, "circumstance"), {}).get("text")
     capacity = found.get(("what_if", replayed, "capacity"), {}).get("value")
     pairs = []
     for other in recorded:
@@ -190,7 +186,7 @@ def _ask(link: str, control: str, run: Path, recorded: Mapping[str, Any]) -> tup
         row = found.get(("what_if", VARIANTS[other], "goodput"), {})
         goodput = recorded[other]["flows"][0]["goodput_kbps"] * 1e3
         said = (row.get("value"), row.get("low"), row.get("high"))
-        pairs.append(Pair(link, control, other, group, *said, goodput, circumstance, capacity))
+        pairs.append(Pair(link, control, other, group, *said, goodput, capacity))
     named = (document.get("captured_variant") or {}).get("name", replayed)
     check = found.get(("self_check", replayed, "goodput_difference"), {})
     info = _tcp_info(run / recorded[control]["flows"][0]["tcpinfo"])

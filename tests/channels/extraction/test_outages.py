@@ -337,3 +337,26 @@ def test_only_what_is_known_to_have_arrived_shows_the_edges_of_an_outage() -> No
     assert wide.last_up_ns == pytest.approx(exact.last_up_ns - 100 * MS, abs=MS)
     assert wide.next_up_ns == pytest.approx(exact.next_up_ns + 100 * MS, abs=MS)
     assert (wide.first_ns, wide.last_ns) == pytest.approx((exact.first_ns, exact.last_ns), abs=MS)
+
+
+def test_two_losses_that_nothing_watched_are_an_outage_where_the_path_changed() -> None:
+    whole = _delivery([300, 301], trip_ms=20.0)
+    later = np.arange(600) >= 301
+    t = whole.t_ns + np.where(later, 500 * MS, 0)
+    for longer, outages in ((40 * MS, [(300, 301)]), (0, [])):
+        acked = np.where(whole.acked_ns < 0, -1, whole.acked_ns + np.where(later, 500 * MS + longer, 0))
+        idle = replace(whole, t_ns=t, acked_ns=acked, covered_ns=acked, ack_t_ns=acked[acked >= 0])
+        assert _outages(idle) == outages
+
+
+def test_what_arrived_past_a_break_over_a_longer_way_left_before_it() -> None:
+    # 300 ms of break, 500 ms one way before it and 100 ms behind it: packet 199 is on its way meanwhile, and arrives.
+    whole = _delivery(list(range(200, 230)), trip_ms=1000.0)
+    acked = np.where(np.arange(600) >= 230, whole.t_ns + 200 * MS, whole.acked_ns)
+    delivery = replace(whole, acked_ns=acked, covered_ns=acked, ack_t_ns=np.sort(acked[acked >= 0]))
+    link, found = of_delivery(delivery), verdicts(delivery, of_delivery(delivery))
+    assert [(first, last) for first, last, _ in found.outages] == [(200, 229)]
+    left_ns = delivery.t_ns + link.service_ns
+    (broken,) = states._outages(delivery, link, found, left_ns)
+    assert broken.last_up_ns == int(left_ns[199])
+    assert broken.first_ns == pytest.approx(left_ns[200] + 100 * MS, abs=10 * MS)

@@ -53,13 +53,24 @@ def test_a_flow_that_its_application_limits_shows_none(tmp_path: Path) -> None:
     assert found.name == "unknown"
 
 
+def _steady(kbps: int) -> dict[str, object]:
+    """Writes at a constant rate for 40 s. Nagle hides waits, so that the sender seems to stop below its window, as one
+    that paces does."""
+    at_ms = [3000 * 8 / kbps * number for number in range(kbps * 40 // 24)]
+    return {"kind": "writes", "at": [f"{ms:.3f} ms" for ms in at_ms], "sizes": ["3000 B"] * len(at_ms)}
+
+
 def test_a_timer_of_the_application_is_no_pacing(tmp_path: Path) -> None:
-    # 2.8 of 4 Mbit/s. Nagle hides waits, so that the sender seems to stop below its window, as one that paces does.
-    at_ms = [3000 * 8 / 2800 * number for number in range(4500)]
-    steady = {"kind": "writes", "at": [f"{ms:.3f} ms" for ms in at_ms], "sizes": ["3000 B"] * len(at_ms)}
-    found = _identified("linux-reno", tmp_path, steady_writes=True, application=steady)
+    # 2.8 of 4 Mbit/s.
+    found = _identified("linux-reno", tmp_path, steady_writes=True, application=_steady(2800))
     assert found.name == "unknown", found
     assert next(iter(found.candidates)) == "linux-reno"
+
+
+def test_a_window_that_alone_allows_what_was_sent_shows_the_sender_of_steady_writes(tmp_path: Path) -> None:
+    found = _identified("cubic", tmp_path, steady_writes=True, application=_steady(3300))
+    assert found.name == "cubic", found
+    assert found.why.startswith("the application wrote at a constant rate, and its window alone allowed")
 
 
 def test_a_window_above_those_of_all_others_shows_a_paced_sender_without_its_pacing(tmp_path: Path) -> None:

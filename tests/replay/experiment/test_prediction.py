@@ -5,14 +5,14 @@ from __future__ import annotations
 import copy
 import math
 from dataclasses import replace
-from typing import Any
+from statistics import NormalDist
 
 import numpy as np
 import pytest
 
 from hindflight.channels.estimate import Estimate
-from hindflight.replay.experiment.circumstances import capacity_of, circumstance_of
-from hindflight.replay.experiment.prediction import FACTOR, FLOORS, LINK_MARGIN, Circumstance, predict
+from hindflight.replay.experiment.capacity import capacity_of
+from hindflight.replay.experiment.prediction import FACTOR, FLOOR, LINK_MARGIN, common_misfit, predict
 from hindflight.replay.scenario.draws import Open
 from hindflight.replay.scenario.loss_trace import LossTrace
 from hindflight.replay.scenario.model import parse_scenario
@@ -21,57 +21,63 @@ from tests.replay.scenario.test_scenario import GOOD, VARIANTS
 
 
 def test_equal_draws_leave_the_error_that_is_always_there() -> None:
-    found = predict([1e6] * 20, 0.0, "steady")
+    found = predict([1e6] * 20)
     assert found is not None
     assert found.value == 1e6
-    assert found.high / 1e6 == pytest.approx(1 + FLOORS["steady"] * FACTOR, rel=0.001)
-    assert found.low < 1e6
+    assert found.high / 1e6 == pytest.approx(math.exp(FLOOR * FACTOR))
+    assert found.low / 1e6 == pytest.approx(math.exp(-FLOOR * FACTOR))
 
 
-def test_a_misfit_of_the_self_check_widens_the_interval() -> None:
-    close, off = predict([1e6] * 20, 0.0, "steps"), predict([1e6] * 20, 0.1, "steps")
-    assert close is not None
-    assert off is not None
-    assert off.high - off.low > 2 * (close.high - close.low)
+def test_half_of_the_misfit_is_corrected_and_the_other_half_left_open() -> None:
+    for misfit in (0.1, -0.1):
+        found = predict([1e6] * 20, misfit)
+        assert found is not None
+        assert found.value == pytest.approx(1e6 / math.sqrt(1 + misfit))
+        half = FACTOR * math.hypot(math.log1p(misfit) / 2, FLOOR)
+        assert found.high / found.value == pytest.approx(math.exp(half))
+        assert found.low / found.value == pytest.approx(math.exp(-half))
 
 
-def test_another_flight_differs_more_where_losses_or_timing_matter() -> None:
-    steady, loss = predict([1e6] * 20, 0.0, "steady"), predict([1e6] * 20, 0.0, "loss")
-    assert steady is not None
-    assert loss is not None
-    assert loss.high - loss.low > 3 * (steady.high - steady.low)
+@pytest.mark.parametrize(
+    ("differences", "common"),
+    [([], 0.0), ([0.1], 0.1), ([0.1, 0.3], 0.1), ([-0.1, -0.3], -0.1), ([-0.1, 0.3], 0.0), ([0.0, 0.3], 0.0)],
+)
+def test_what_replays_of_the_captured_variant_share_is_their_misfit(differences: list[float], common: float) -> None:
+    assert common_misfit(differences) == common
 
 
 def test_a_tail_of_slow_draws_widens_the_lower_side_only() -> None:
-    found, even = predict([1e6] * 17 + [0.5e6] * 3, 0.0, "loss"), predict([1e6] * 20, 0.0, "loss")
+    found, even = predict([1e6] * 17 + [0.5e6] * 3), predict([1e6] * 20)
     assert found is not None
     assert even is not None
-    assert found.low < 0.8 * even.low
+    assert found.low < 0.5 * even.low
     assert found.high == even.high
 
 
-def test_losses_on_a_link_that_the_flow_fills_leave_little_open() -> None:
-    full, half_empty = (predict([1e6] * 20, 0.0, "loss", capacity) for capacity in (1e6 / 0.97, 2e6))
-    assert full is not None
-    assert half_empty is not None
-    assert full.floor == pytest.approx(0.015)
-    assert half_empty.floor == FLOORS["loss"]
-    assert full.low == pytest.approx(1e6 * math.exp(-0.015 * FACTOR))
+def test_one_flight_that_broke_down_does_not_widen_the_interval() -> None:
+    found, even = predict([1e6] * 19 + [0.1e6]), predict([1e6] * 20)
+    assert found == even
 
 
-@pytest.mark.parametrize("circumstance", ["shared", "limited", "steps", "loss"])
-def test_no_flight_exceeds_what_the_link_carries(circumstance: Circumstance) -> None:
+def test_draws_that_are_normal_have_their_standard_deviation() -> None:
+    normal = NormalDist(0.0, 0.1)
+    found = predict([1e6 * math.exp(normal.inv_cdf((k + 0.5) / 1001)) for k in range(1001)])
+    assert found is not None
+    assert found.drawn == pytest.approx(0.1, rel=0.01)
+
+
+def test_no_flight_exceeds_what_the_link_carries() -> None:
     draws = [0.8e6, 0.9e6, 1e6, 1.1e6, 1.2e6]
-    free, capped = (predict(draws, 0.0, circumstance, capacity) for capacity in (None, 1.05e6))
+    free, capped = (predict(draws, 0.0, capacity) for capacity in (None, 1.05e6))
     assert free is not None
     assert capped is not None
     assert capped.high == pytest.approx(1.05e6 * math.exp(LINK_MARGIN))
     assert free.high > 1.1 * capped.high
-    assert capped.low == free.low or circumstance == "loss"
+    assert capped.low == free.low
 
 
 def test_a_middle_above_the_capacity_keeps_an_interval() -> None:
-    found = predict([1e6] * 20, 0.0, "steps", 0.9e6)
+    found = predict([1e6] * 20, 0.0, 0.9e6)
     assert found is not None
     assert found.high == pytest.approx(1e6 * math.exp(LINK_MARGIN))
 
@@ -104,22 +110,4 @@ def _traces(rate: Estimate | None) -> dict[str, LossTrace]:
 
 
 def test_nothing_is_predicted_where_nothing_was_delivered() -> None:
-    assert predict([0.0, 0.0, 1e6], 0.0, "loss") is None
-
-
-@pytest.mark.parametrize(
-    ("application", "expected"),
-    [
-        (None, "loss"),
-        ({"kind": "writes", "at": ["0 s", "2 s"], "sizes": ["100 kB", "200 kB"]}, "application"),
-        ({"kind": "writes", "at": ["0 s"], "sizes": ["100 kB"], "until": ["1 s"]}, "limited"),
-    ],
-)
-def test_only_what_was_written_over_any_path_is_a_limit_by_the_application(
-    application: dict[str, Any] | None, expected: str
-) -> None:
-    flow: dict[str, Any] = {"receive_buffer": "100 MB"}
-    if application is not None:
-        flow["application"] = application
-    scenario = parse_scenario({**copy.deepcopy(GOOD), "flow": flow}, "geo.toml", VARIANTS)
-    assert circumstance_of(scenario, {"channel.parquet": lost((3,), 1000)}) == expected
+    assert predict([0.0, 0.0, 1e6]) is None

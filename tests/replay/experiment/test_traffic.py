@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, get_args
 
 import pytest
 
 from hindflight.replay.catalogue import profile_parameters
 from hindflight.replay.experiment.traffic import KINDS, jain_index, setup_findings, traffic_findings
-from hindflight.replay.scenario.model import Scenario, parse_scenario
+from hindflight.replay.scenario.model import Scenario, load_scenario, parse_scenario
 from hindflight.replay.scenario.proxies import Proxy
 from hindflight.toolkit.errors import ScenarioError
 from hindflight.toolkit.schema import TABLES
+from tests.replay.scenario.test_rate_file import SCENARIO as RATES
 from tests.replay.scenario.test_scenario import GOOD, VARIANTS
 
 
@@ -63,6 +65,17 @@ def test_marks_and_resets_of_cross_traffic_are_reported() -> None:
     assert sharing["newreno: bulk (cubic)", "ecn_marks"] == 4.5
     assert sharing["newreno: bulk (cubic)", "resets"] == 1
     assert not {metric for subject, metric in sharing if "flow" in subject} & {"ecn_marks", "resets"}
+
+
+def test_a_rate_over_time_counts_by_what_its_file_holds(tmp_path: Path) -> None:
+    def of(name: str, opportunities: str) -> str:
+        (tmp_path / name).write_text(opportunities)
+        (tmp_path / "s.toml").write_text(RATES.replace("link.down", name))
+        return fingerprint_of(load_scenario(tmp_path / "s.toml", ("cubic",)))
+
+    one = of("link.down", "0\n1\n2\n")
+    assert of("same.down", "0\n1\n2\n") == one
+    assert of("link.down", "0\n1\n4\n") != one
 
 
 def test_a_single_flow_has_no_sharing() -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
-from hindflight.replay.scenario.captured_application import SentData, captured_writes
+from hindflight.replay.scenario.captured_application import SentData, captured_writes, transfer_end_ns
 
 MS = 1_000_000
 MSS = 1000
@@ -59,8 +61,12 @@ def test_bursts_of_a_bulk_sender_have_ends_and_small_writes_have_none() -> None:
     bursts = captured_writes(_sent([(start + i // 2, MSS) for start in (0, 1500, 4000) for i in range(200)]))
     assert bursts is not None
     assert bursts.until_ns is not None
-    # A write lasts until its last octet leaves, not until that is acknowledged.
-    assert bursts.until_ns == (99 * MS, 1599 * MS, 4099 * MS)
+    # An application that writes for a time is 48 KiB ahead when it stops, which leave later: octets 150,849 and on.
+    assert bursts.until_ns == (75 * MS, 1575 * MS, 4075 * MS)
+    short = captured_writes(_sent([(start + i // 2, MSS) for start, n in ((0, 200), (1500, 40)) for i in range(n)]))
+    assert short is not None
+    # What fits into one write is written when it begins.
+    assert short.until_ns == (75 * MS, 1500 * MS + 1000)
     pauses = captured_writes(_sent([(at + i, MSS) for at in (0, 700, 3000, 3400) for i in range(4)]))
     assert pauses is not None
     assert pauses.until_ns is None
@@ -73,3 +79,26 @@ def test_large_writes_at_equal_intervals_are_not_a_constant_rate() -> None:
     assert not writes.steady
     assert set(writes.sizes) == {200 * MSS}
     assert writes.until_ns is not None
+
+
+def _closed(packets: list[tuple[int, int]], fin_ms: int) -> int:
+    """Return the end of the transfer in ms of packets that are followed by a FIN."""
+    return transfer_end_ns(replace(_sent(packets), fin_ns=fin_ms * MS)) // MS
+
+
+def test_the_last_pause_of_an_application_that_pauses_is_part_of_the_transfer() -> None:
+    bulk = [(50 * i, MSS) for i in range(20)]
+    pausing = [*bulk, *((5000 + at, octets) for at, octets in bulk)]
+    # The last segment leaves at 5950 ms, its ACK arrives at 6000 ms; the pause before was 4 s long.
+    assert _closed(pausing, 9000) == 9000
+    assert _closed(pausing, 10_000) == 10_000
+    # Kept for later: longer than any pause before.
+    assert _closed(pausing, 10_001) == 5950
+    # A FIN that the application sent while the network still worked on its data ends no pause.
+    assert _closed(pausing, 5960) == 5950
+
+
+def test_the_transfer_of_a_bulk_sender_ends_with_its_last_new_segment() -> None:
+    bulk = [(50 * i, MSS) for i in range(100)]
+    assert _closed(bulk, 6000) == 4950
+    assert transfer_end_ns(_sent(bulk)) // MS == 4950
