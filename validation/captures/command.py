@@ -28,6 +28,9 @@ def captures(
     what_if: Annotated[
         bool, typer.Option("--what-if", help="Also ask whatif about every sender's capture, which takes minutes.")
     ] = False,
+    receiver: Annotated[
+        bool, typer.Option("--receiver", help="With --what-if, ask about every receiver's capture, too.")
+    ] = False,
     links: Annotated[
         int | None, typer.Option("--links", min=1, help="Ask whatif about the first links of each folder only.")
     ] = None,
@@ -38,10 +41,18 @@ def captures(
     as_json: AsJson = False,
 ) -> None:
     """Judge the analysis of captures by the fate of every packet. A failure is shown; it is not an error."""
-    from validation.captures.lines import cause_lines, engine_lines, link_lines, loss_lines, whatif_lines, window_lines
+    from validation.captures.lines import (
+        cause_lines,
+        engine_lines,
+        link_lines,
+        loss_lines,
+        receiver_lines,
+        whatif_lines,
+        window_lines,
+    )
     from validation.captures.report import Judged, judge_captures
     from validation.captures.spread import spreads_of
-    from validation.captures.whatif import ask_all
+    from validation.captures.whatif import RECEIVER, ask_all
     from validation.linux import validate_runs
 
     judged = Judged()
@@ -66,6 +77,14 @@ def captures(
             asked += answers
             pairs += predictions
         lines += whatif_lines(asked, pairs)
+    if what_if and receiver:
+        there: tuple[list[Asked], list[Pair]] = ([], [])
+        for folder in folders:
+            with progress_on_stderr() as report:
+                on_done = partial(_report, report, Path(f"whatif at the receiver, {folder.name}"))
+                for list_, new in zip(there, ask_all(folder, on_done, links, RECEIVER), strict=True):
+                    list_.extend(new)
+        lines += receiver_lines(*there)
     if write is not None:
         _write_page(write, lines, judged, _what(judged, folders, links if what_if else None))
     if as_json:

@@ -1,0 +1,97 @@
+"""When each captured segment left the sender, and when each segment to it arrived there.
+
+TSval gives the time of sending within a tick of the sender's clock. A segment that echoes an ACK left after that ACK had
+arrived, and one that does not yet echo the next ACK before: both bound the delay of the ACKs, and the first segment that
+echoes an ACK mostly left at once. What remains is one constant, the difference of the clocks: it is chosen so that the
+shortest round trip divides into two equal halves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hindflight.toolkit.sender_view.stamps import Floats, Ints, Stamps
+
+SLACK_TICKS = 2.0
+"""Jitter of the ACKs' delay, in ticks, up to which the delay is one constant."""
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """Times at the sender in ns since the stamps' origin: `sent_ns` of segments, `arrived_ns` of those to it."""
+
+    sent_ns: Floats
+    arrived_ns: Floats
+    rtt_min_ns: float
+
+
+def times_of(stamps: Stamps) -> Times | None:
+    """Return the times at the sender; None if no segment echoes one that the capture has."""
+    answered = np.flatnonzero(stamps.echoed >= 0)
+    if not len(answered):
+        return None
+    rtt_min_ns = float((stamps.t_ns[answered] - stamps.back_t_ns[stamps.echoed[answered]]).min())
+    earliest, latest = _sending(stamps, rtt_min_ns)
+    arrived = np.maximum.accumulate(stamps.back_t_ns + _ack_delay(stamps, answered, earliest, latest))
+    triggered = np.where(stamps.echoed >= 0, arrived[stamps.echoed], -np.inf)
+    sent = np.maximum.accumulate(np.clip(triggered, earliest, latest))
+    return Times(sent, _before_echoes(arrived, stamps.echoed, sent), rtt_min_ns)
+
+
+def _sending(stamps: Stamps, rtt_min_ns: float) -> tuple[Floats, Floats]:
+    """Return the earliest and the latest time at which each segment may have left.
+
+    The segment with the shortest delay left at the end of its tick, as far as many segments can tell.
+    """
+    ticked = stamps.ticks * float(stamps.tick_ns)
+    ticked -= ticked[0]
+    shortest_ns = float((stamps.t_ns - ticked).min())
+    earliest = ticked + shortest_ns - stamps.tick_ns - rtt_min_ns / 2
+    latest = np.minimum(earliest + stamps.tick_ns, stamps.t_ns - rtt_min_ns / 2)
+    return earliest, np.maximum(latest, earliest)
+
+
+def _ack_delay(stamps: Stamps, answered: Ints, earliest: Floats, latest: Floats) -> Floats:
+    """Return the delay of each segment to the sender: constants between steps, the fewest that the bounds admit."""
+    echoed = stamps.echoed[answered]
+    at_ns = stamps.back_t_ns[echoed]
+    most = latest[answered] - at_ns
+    # The segments to the sender after the one echoed had not arrived; those in the same tick carry the same TSval.
+    following = _next_tick(stamps, echoed)
+    bounded = following < len(stamps.back_t_ns)
+    least = np.full(len(answered), -np.inf)
+    least[bounded] = earliest[answered[bounded]] - stamps.back_t_ns[following[bounded]]
+    starts, delays = _steps(at_ns, least, most, SLACK_TICKS * stamps.tick_ns)
+    piece = np.searchsorted(starts, stamps.back_t_ns, side="right") - 1
+    return delays[np.maximum(piece, 0)]
+
+
+def _next_tick(stamps: Stamps, echoed: Ints) -> Ints:
+    """Return the index of the first segment to the sender that a later echo names; past the end if there is none."""
+    named = np.unique(stamps.echoed[stamps.echoed >= 0])
+    after = np.searchsorted(named, echoed, side="right")
+    return np.append(named, len(stamps.back_t_ns))[after]
+
+
+def _steps(at_ns: Ints, least: Floats, most: Floats, slack_ns: float) -> tuple[Floats, Floats]:
+    """Return the starts and values of the fewest constants within `least` and `most` but for `slack_ns`."""
+    starts, values = [float(at_ns[0])], list[float]()
+    low, high = -np.inf, np.inf
+    for t, bottom, top in zip(at_ns.tolist(), least.tolist(), most.tolist(), strict=True):
+        if max(low, bottom) > min(high, top) + slack_ns:
+            values.append(high)
+            starts.append(t)
+            low, high = bottom, top
+        else:
+            low, high = max(low, bottom), min(high, top)
+    values.append(high)
+    return np.array(starts), np.array(values)
+
+
+def _before_echoes(arrived: Floats, echoed: Ints, sent: Floats) -> Floats:
+    """Return the times of arrival, none after the first segment that echoes it or a later one."""
+    limit = np.full(len(arrived) + 1, np.inf)
+    np.minimum.at(limit, echoed, np.where(echoed >= 0, sent, np.inf))
+    return np.minimum(arrived, np.minimum.accumulate(limit[:-1][::-1])[::-1])
