@@ -380,7 +380,7 @@ def sender_limits(source: Path, flow: int | None) -> tuple[Flow, Limits, int]:
             raise HindflightError(
                 f"the capture of flow {chosen.number} was taken at the receiver, which does not show when the sender "
                 "could have sent",
-                "use a capture taken at the data sender",
+                "rebuild its sender's: hindflight export CAPTURE --format pcapng --at-sender -o at-sender.pcapng",
             )
         segments, direction = chosen.tables["segments"], chosen.direction
         sent = sent_data(segments, direction, int(chosen.row[f"{direction}_max_segment_bytes"]))

@@ -85,10 +85,11 @@ def _place_new(placed: Placed, ones: Ints, lost: Lost, arrived: Arrived, clock: 
         low = int(new[at - 1]) if at else -1
         high = int(new[at]) - 1 if at < len(new) else len(arrived.seq) - 1
         after = float(arrived.sent_ns[new[at]]) if at < len(new) else np.inf
-        before = float(arrived.sent_ns[low]) if at else after
+        before = float(arrived.sent_ns[max(low, 0)])
         times = clock.after(before, lost.payload_bytes[run])
         # What no delivery let go left with the segment before it, as in slow start and by the limited transmit of RFC 3042.
-        times = np.maximum.accumulate(np.where(times <= after, np.maximum(times, before), before))
+        let_go = np.isfinite(times) & (times <= after)
+        times = np.maximum.accumulate(np.where(let_go, np.maximum(times, before), before))
         placed.sent_ns[run] = times
         placed.after[run] = np.clip(np.searchsorted(arrived.sent_ns, times, side="right") - 1, low, high)
 

@@ -8,6 +8,7 @@ shortest round trip divides into two equal halves.
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +16,9 @@ import numpy as np
 from hindflight.toolkit.sender_view.stamps import Floats, Ints, Stamps
 
 SLACK_TICKS = 2.0
-"""Jitter of the ACKs' delay, in ticks, up to which the delay is one constant."""
+"""Jitter of the ACKs' delay, in ticks, that is no step."""
+NEARBY_NS, NEARBY_ROUND_TRIPS = 5e9, 20
+"""The delay, or the difference of the clocks, hardly changes within this time, but for steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,18 +57,24 @@ def _sending(stamps: Stamps, rtt_min_ns: float) -> tuple[Floats, Floats]:
 
 
 def _ack_delay(stamps: Stamps, answered: Ints, earliest: Floats, latest: Floats) -> Floats:
-    """Return the delay of each segment to the sender: constants between steps, the fewest that the bounds admit."""
+    """Return the delay of each segment to the sender.
+
+    Between steps it is the least that echoes admit nearby: some segment near leaves as soon as an ACK lets it.
+    """
     echoed = stamps.echoed[answered]
-    at_ns = stamps.back_t_ns[echoed]
-    most = latest[answered] - at_ns
+    at_ns = np.maximum.accumulate(stamps.back_t_ns[echoed])
+    most = latest[answered] - stamps.back_t_ns[echoed]
     # The segments to the sender after the one echoed had not arrived; those in the same tick carry the same TSval.
     following = _next_tick(stamps, echoed)
     bounded = following < len(stamps.back_t_ns)
     least = np.full(len(answered), -np.inf)
     least[bounded] = earliest[answered[bounded]] - stamps.back_t_ns[following[bounded]]
-    starts, delays = _steps(at_ns, least, most, SLACK_TICKS * stamps.tick_ns)
-    piece = np.searchsorted(starts, stamps.back_t_ns, side="right") - 1
-    return delays[np.maximum(piece, 0)]
+    starts = _steps(least, most, SLACK_TICKS * stamps.tick_ns)
+    nearby_ns = max(NEARBY_NS, NEARBY_ROUND_TRIPS * float(most.min()))
+    delays = np.concatenate(
+        [_least_nearby(at_ns[a:b], most[a:b], nearby_ns) for a, b in zip(starts, [*starts[1:], len(most)], strict=True)]
+    )
+    return delays[np.maximum(np.searchsorted(at_ns, stamps.back_t_ns, side="right") - 1, 0)]
 
 
 def _next_tick(stamps: Stamps, echoed: Ints) -> Ints:
@@ -75,19 +84,34 @@ def _next_tick(stamps: Stamps, echoed: Ints) -> Ints:
     return np.append(named, len(stamps.back_t_ns))[after]
 
 
-def _steps(at_ns: Ints, least: Floats, most: Floats, slack_ns: float) -> tuple[Floats, Floats]:
-    """Return the starts and values of the fewest constants within `least` and `most` but for `slack_ns`."""
-    starts, values = [float(at_ns[0])], list[float]()
+def _steps(least: Floats, most: Floats, slack_ns: float) -> list[int]:
+    """Return where constants begin, the fewest that lie within `least` and `most` but for `slack_ns`."""
+    starts = [0]
     low, high = -np.inf, np.inf
-    for t, bottom, top in zip(at_ns.tolist(), least.tolist(), most.tolist(), strict=True):
-        if max(low, bottom) > min(high, top) + slack_ns:
-            values.append(high)
-            starts.append(t)
+    for k, (bottom, top) in enumerate(zip(least.tolist(), most.tolist(), strict=True)):
+        low, high = max(low, bottom), min(high, top)
+        if low > high + slack_ns:
+            starts.append(k)
             low, high = bottom, top
-        else:
-            low, high = max(low, bottom), min(high, top)
-    values.append(high)
-    return np.array(starts), np.array(values)
+    return starts
+
+
+def _least_nearby(at_ns: Ints, values: Floats, nearby_ns: float) -> Floats:
+    """Return the least of the values within `nearby_ns` before and after each one; times rise."""
+    first = np.searchsorted(at_ns, at_ns - nearby_ns, side="left")
+    end = np.searchsorted(at_ns, at_ns + nearby_ns, side="right")
+    least, held = np.empty(len(values)), deque[int]()
+    taken = 0
+    for k, (low, high) in enumerate(zip(first.tolist(), end.tolist(), strict=True)):
+        while taken < high:
+            while held and values[held[-1]] >= values[taken]:
+                held.pop()
+            held.append(taken)
+            taken += 1
+        while held[0] < low:
+            held.popleft()
+        least[k] = values[held[0]]
+    return least
 
 
 def _before_echoes(arrived: Floats, echoed: Ints, sent: Floats) -> Floats:
