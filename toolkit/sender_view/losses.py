@@ -49,12 +49,43 @@ class AckClock:
         self._known = delivered[np.searchsorted(arrived.t_ns[order], back_t_ns, side="right")]
         self._at_ns = np.append(back_arrived_ns, np.inf)
 
-    def after(self, t_ns: float, payload_bytes: Ints) -> Floats:
-        """Return when each of the segments sent after `t_ns` may leave, as many octets having left the network since."""
-        at = int(np.searchsorted(self._at_ns[:-1], t_ns, side="right"))
-        known = int(self._known[at - 1]) if at else 0
-        wanted = known + np.cumsum(payload_bytes)
-        return self._at_ns[np.searchsorted(self._known, wanted, side="left")]
+    def known(self, t_ns: Floats) -> Ints:
+        """Return how many octets the sender knew to have arrived at each time."""
+        at = np.searchsorted(self._at_ns[:-1], t_ns, side="right")
+        return np.concatenate(([0], self._known))[at]
+
+    def reaches(self, octets: Ints) -> Floats:
+        """Return when the sender knew so many octets to have arrived; infinity if never."""
+        return self._at_ns[np.searchsorted(self._known, octets, side="left")]
+
+
+class _Window:
+    """How much the sender had in flight after each new segment that arrived, and so when more may leave."""
+
+    def __init__(self, sent_ns: Floats, end_seq: Ints, clock: AckClock, rtt_min_ns: float) -> None:
+        self._clock = clock
+        self._known = clock.known(sent_ns)
+        self._in_flight = end_seq - self._known
+        self._bounds = [np.searchsorted(sent_ns, sent_ns - n * rtt_min_ns, side="right").tolist() for n in (2, 1)]
+
+    def allows(self, end_seq: Ints, after: int) -> Floats:
+        """Return when segments up to each octet may leave after new segment number `after`; infinity if never.
+
+        As much may be in flight as in the round trip before, and more as what arrives lets the window grow (RFC 5681
+        §3.1): as much for each octet as since the round trip before that. One ACK lets several segments go.
+        """
+        two, one = (bounds[after] for bounds in self._bounds)
+        before = int(np.searchsorted(self._known[: after + 1], self._known[after], side="left"))
+        if before <= one:
+            return self._clock.reaches(end_seq - int(self._in_flight[after]))
+        at = one + int(np.argmax(self._in_flight[one:before]))
+        known, in_flight = int(self._known[at]), int(self._in_flight[at])
+        growth = 0.0
+        if two < one and known > self._known[one - 1]:
+            grown = in_flight - int(self._in_flight[two:one].max())
+            growth = min(1.0, max(0.0, grown / (known - int(self._known[one - 1]))))
+        wanted = (end_seq - in_flight + growth * known) / (1 + growth)
+        return self._clock.reaches(np.ceil(wanted).astype(np.int64))
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,22 +102,22 @@ class Placed:
 def place_lost(lost: Lost, arrived: Arrived, clock: AckClock, rtt_min_ns: float) -> Placed:
     """Return when and after which segment each lost one left; `lost` is in the order of first copies' octets."""
     placed = Placed(np.full(len(lost.seq), np.nan), np.full(len(lost.seq), -1))
-    _place_new(placed, np.flatnonzero(lost.copy == 1), lost, arrived, clock)
+    _place_new(placed, lost, arrived, clock, rtt_min_ns)
     _place_repeated(placed, lost, arrived, clock, rtt_min_ns)
     return placed
 
 
-def _place_new(placed: Placed, ones: Ints, lost: Lost, arrived: Arrived, clock: AckClock) -> None:
+def _place_new(placed: Placed, lost: Lost, arrived: Arrived, clock: AckClock, rtt_min_ns: float) -> None:
     """Place lost new data: after the new data before them that arrived, and before those after them."""
-    (new,) = np.nonzero(arrived.new())
+    (ones,), (new,) = np.nonzero(lost.copy == 1), np.nonzero(arrived.new())
     place = np.searchsorted(arrived.seq[new], lost.seq[ones], side="left")
+    window = _Window(arrived.sent_ns[new], arrived.seq[new] + arrived.payload_bytes[new], clock, rtt_min_ns)
     for first, end in _runs(place):
         run, at = ones[first:end], int(place[first])
         low = int(new[at - 1]) if at else -1
         high = int(new[at]) - 1 if at < len(new) else len(arrived.seq) - 1
-        after = float(arrived.sent_ns[new[at]]) if at < len(new) else np.inf
-        before = float(arrived.sent_ns[max(low, 0)])
-        times = clock.after(before, lost.payload_bytes[run])
+        before, after = float(arrived.sent_ns[max(low, 0)]), float(arrived.sent_ns[new[at]]) if at < len(new) else np.inf
+        times = window.allows(lost.seq[run] + lost.payload_bytes[run], at - 1) if at else np.full(end - first, np.inf)
         # What no delivery let go left with the segment before it, as in slow start and by the limited transmit of RFC 3042.
         let_go = np.isfinite(times) & (times <= after)
         times = np.maximum.accumulate(np.where(let_go, np.maximum(times, before), before))
@@ -115,7 +146,8 @@ def _place_repeated(placed: Placed, lost: Lost, arrived: Arrived, clock: AckCloc
             earlier = [t for t in placed.sent_ns[ones[:place]].tolist() if t <= upto]
             earlier += [t for t in arrived.sent_ns[same].tolist() if t < upto]
             last = max(earlier, default=before)
-            clocked = max(before, float(clock.after(before, lost.payload_bytes[k : k + 1])[0]))
+            wanted = clock.known(arrived.sent_ns[[max(slot - 1, 0)]]) + lost.payload_bytes[k]
+            clocked = max(before, float(clock.reaches(wanted)[0]))
             together = int((lost.shown_ns[ones[place:]] == lost.shown_ns[k]).sum())
             backed_off = last + (upto - last) / (2.0 ** (together + 1) - 1)
             placed.sent_ns[k] = clocked if last + rtt_min_ns <= clocked <= upto else backed_off

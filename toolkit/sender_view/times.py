@@ -17,8 +17,8 @@ from hindflight.toolkit.sender_view.stamps import Floats, Ints, Stamps
 
 SLACK_TICKS = 2.0
 """Jitter of the ACKs' delay, in ticks, that is no step."""
-NEARBY_NS, NEARBY_ROUND_TRIPS = 5e9, 20
-"""The delay, or the difference of the clocks, hardly changes within this time, but for steps."""
+NEARBY_NS = 20e9
+"""Within this time clocks that differ by 50 ppm gain 1 ms, and the delay to a satellite in low orbit changes by half as much."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +70,8 @@ def _ack_delay(stamps: Stamps, answered: Ints, earliest: Floats, latest: Floats)
     least = np.full(len(answered), -np.inf)
     least[bounded] = earliest[answered[bounded]] - stamps.back_t_ns[following[bounded]]
     starts = _steps(least, most, SLACK_TICKS * stamps.tick_ns)
-    nearby_ns = max(NEARBY_NS, NEARBY_ROUND_TRIPS * float(most.min()))
     delays = np.concatenate(
-        [_least_nearby(at_ns[a:b], most[a:b], nearby_ns) for a, b in zip(starts, [*starts[1:], len(most)], strict=True)]
+        [_least_nearby(at_ns[a:b], most[a:b], NEARBY_NS) for a, b in zip(starts, [*starts[1:], len(most)], strict=True)]
     )
     return delays[np.maximum(np.searchsorted(at_ns, stamps.back_t_ns, side="right") - 1, 0)]
 
