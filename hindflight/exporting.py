@@ -38,8 +38,8 @@ class Request:
     """What to export and how: `run` is a replay run, 0 the capture, None the only one (pcapng, xpl) or all (tables).
 
     `flow` is one connection, `table` one table. With `anonymize` addresses are mapped by the key in the file `key`, by
-    default `hindflight-anonymize.key` next to the output, which is made if it does not exist. With `at_sender` a capture
-    at the receiver becomes one at its sender (docs/sender-view.md).
+    default `hindflight-anonymize.key` next to the output, which is made if it does not exist. With `at_sender` a
+    capture at the receiver becomes one at its sender (docs/sender-view.md).
     """
 
     format: str
@@ -81,7 +81,8 @@ def _write_at_sender(workspace: Workspace, out: Path, request: Request) -> list[
     flow = read_flow(workspace, request.flow)
     if flow.row["vantage"] != RECEIVER:
         raise HindflightError(
-            f"flow {flow.number} was captured at the {flow.row['vantage']}, not at the receiver", "leave out --at-sender"
+            f"flow {flow.number} was captured at the {flow.row['vantage']}, not at the receiver",
+            "leave out --at-sender",
         )
     write_sender_view(workspace, flow, out, force=request.force)
     return [out]
@@ -104,7 +105,9 @@ def _check(source: Path, out: Path, request: Request) -> None:
             raise HindflightError(f"--table is for {', '.join(_OF_TABLES)}", "leave it out")
     if request.key is not None and not request.anonymize:
         raise HindflightError("--key without --anonymize does nothing", "add --anonymize, or leave the key out")
-    if request.at_sender and (request.format != "pcapng" or request.anonymize or request.run or source.suffix == ".toml"):
+    if request.at_sender and (
+        request.format != "pcapng" or request.anonymize or request.run or source.suffix == ".toml"
+    ):
         raise HindflightError(
             "--at-sender rebuilds a capture as pcapng, without --anonymize, of run 0",
             "export to pcapng first, and anonymize the file that it writes",

@@ -206,10 +206,9 @@ def test_whatif_of_a_capture_at_the_receiver_agrees_with_that_at_the_sender(
         assert ("taken at the receiver" in ended.stdout) is (name == "rcv")
     assert not (tmp_path / "snd" / "at-sender.pcapng").exists()
     assert (tmp_path / "rcv" / "at-sender.pcapng").exists()
-    for key in (("self_check", "linux-reno", "goodput_difference"),):
-        assert abs(found["rcv"][key]) < 5, key
+    assert abs(found["rcv"]["self_check", "linux-reno", "goodput_difference"]) < 10
     mean = ("what_if", "cubic", "goodput")
-    assert found["rcv"][mean] == pytest.approx(found["snd"][mean], rel=0.05)
+    assert found["rcv"][mean] == pytest.approx(found["snd"][mean], rel=0.15)
 
 
 def test_a_capture_at_the_receiver_without_timestamps_is_refused(hindflight: Command, tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ def test_a_recorded_flow_is_rebuilt_as_its_sender_saw_it(run: Path) -> None:
     true, ours = (transmissions(table, here.direction) for table in (there.tables["segments"], view.segments))
     assert {octets: len(times) for octets, times in ours.items()} == {k: len(times) for k, times in true.items()}
     off = np.array([a - b for octets in true for a, b in zip(ours[octets], true[octets], strict=True)]) / MS
-    # The clocks differ by one constant that no capture at the receiver shows, less than half of the shortest round trip.
+    # No capture at the receiver shows the difference of the clocks; it is less than half of the shortest round trip.
     assert abs(np.median(off)) < here.row["handshake_rtt_ns"] / 2 / MS
     off -= np.median(off)
     assert np.percentile(np.abs(off), 95) < 2.0
@@ -88,7 +88,7 @@ def test_a_clock_that_runs_fast_leaves_the_round_trips_as_they_are() -> None:
         assert times is not None
         echoed = stamps.echoed >= 0
         trips.append(times.sent_ns[echoed] - times.arrived_ns[stamps.echoed[echoed]])
-    # How long the sender waited after the ACK that it echoes does not depend on the receiver's clock, which gains 12 ms.
+    # How long the sender waited after the ACK that it echoes does not depend on the receiver's clock: that gains 12 ms.
     assert np.percentile(np.abs(trips[0] - trips[1]), 95) < 4 * MS
 
 

@@ -40,7 +40,7 @@ def write_pcapng(chosen: Chosen, path: Path) -> int:
 
 
 def write_packets(segments: pa.Table, flows: pa.Table, what: str, path: Path) -> int:
-    """Write `segments`, with a column `comment`, of `flows` to `path`; `what` they are stands in the file's own comment.
+    """Write `segments`, with a column `comment`, of `flows` to `path`; the file's own comment says `what` they are.
 
     Return how many there are. HindflightError: a packet has addresses or lengths that a capture cannot represent.
     """

@@ -16,7 +16,7 @@ from hindflight.toolkit.sender_view.stamps import Bools, Floats, Ints
 
 @dataclass(frozen=True, slots=True)
 class Arrived:
-    """Data segments that arrived, in the order sent: times at the sender and at the receiver in ns, and their octets."""
+    """Data segments that arrived, in the order sent: times at the sender and the receiver in ns, and octets."""
 
     sent_ns: Floats
     t_ns: Ints
@@ -116,9 +116,12 @@ def _place_new(placed: Placed, lost: Lost, arrived: Arrived, clock: AckClock, rt
         run, at = ones[first:end], int(place[first])
         low = int(new[at - 1]) if at else -1
         high = int(new[at]) - 1 if at < len(new) else len(arrived.seq) - 1
-        before, after = float(arrived.sent_ns[max(low, 0)]), float(arrived.sent_ns[new[at]]) if at < len(new) else np.inf
+        before, after = (
+            float(arrived.sent_ns[max(low, 0)]),
+            float(arrived.sent_ns[new[at]]) if at < len(new) else np.inf,
+        )
         times = window.allows(lost.seq[run] + lost.payload_bytes[run], at - 1) if at else np.full(end - first, np.inf)
-        # What no delivery let go left with the segment before it, as in slow start and by the limited transmit of RFC 3042.
+        # What no delivery let go left with the segment before it (as by the limited transmit of RFC 3042).
         let_go = np.isfinite(times) & (times <= after)
         times = np.maximum.accumulate(np.where(let_go, np.maximum(times, before), before))
         placed.sent_ns[run] = times

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hindflight.toolkit.errors import CaptureError
-from hindflight.toolkit.sender_view.losses import AckClock, Arrived, Lost, Placed, place_lost
+from hindflight.toolkit.sender_view.losses import AckClock, Arrived, Lost, place_lost
 from hindflight.toolkit.sender_view.stamps import Bools, Floats, Ints, Stamps, stamps_of
 from hindflight.toolkit.sender_view.times import Times, times_of
 
@@ -58,9 +58,7 @@ def sender_view(flow: Flow) -> SenderView:
     comments = [ARRIVED.format(record) for record in segments["record"].to_pylist()]
     lost = _lost(flow, stamps)
     if len(lost.seq):
-        placed = place_lost(
-            lost, arrived, AckClock(arrived, stamps.back_t_ns, times.arrived_ns), times.rtt_min_ns
-        )
+        placed = place_lost(lost, arrived, AckClock(arrived, stamps.back_t_ns, times.arrived_ns), times.rtt_min_ns)
         like = np.minimum(placed.after + 1, len(data_rows) - 1)
         segments = pa.concat_tables(
             [segments, _like(segments.take(data_rows[like]), lost, arrived.sent_ns[like] - placed.sent_ns, stamps)]
@@ -77,7 +75,7 @@ def sender_view(flow: Flow) -> SenderView:
 
 
 def _all_times(t_ns: Ints, stamps: Stamps, times: Times) -> Floats:
-    """Return the times at the sender of all segments; those without a timestamp keep their distance to the one before."""
+    """Return the times at the sender of all segments; one without a timestamp moves as the one before it."""
     shift = np.full(len(t_ns), np.nan)
     shift[stamps.row] = times.sent_ns - stamps.t_ns
     shift[stamps.back_row] = times.arrived_ns - stamps.back_t_ns

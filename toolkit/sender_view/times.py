@@ -1,9 +1,9 @@
 """When each captured segment left the sender, and when each segment to it arrived there.
 
-TSval gives the time of sending within a tick of the sender's clock. A segment that echoes an ACK left after that ACK had
-arrived, and one that does not yet echo the next ACK before: both bound the delay of the ACKs, and the first segment that
-echoes an ACK mostly left at once. What remains is one constant, the difference of the clocks: it is chosen so that the
-shortest round trip divides into two equal halves.
+TSval gives the time of sending within a tick of the sender's clock. A segment that echoes an ACK left after that ACK
+had arrived, and one that does not yet echo the next ACK before: both bound the delay of the ACKs, and the first segment
+that echoes an ACK mostly left at once. What remains is one constant, the difference of the clocks: it is chosen so
+that the shortest round trip divides into two equal halves.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from hindflight.toolkit.sender_view.stamps import Floats, Ints, Stamps
 SLACK_TICKS = 2.0
 """Jitter of the ACKs' delay, in ticks, that is no step."""
 NEARBY_NS = 20e9
-"""Within this time clocks that differ by 50 ppm gain 1 ms, and the delay to a satellite in low orbit changes by half as much."""
+"""Within this time clocks that differ by 50 ppm gain 1 ms, and the delay to a satellite in low orbit changes by half of
+that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ def times_of(stamps: Stamps) -> Times | None:
     earliest, latest = _sending(stamps, rtt_min_ns)
     arrived = np.maximum.accumulate(stamps.back_t_ns + _ack_delay(stamps, answered, earliest, latest))
     triggered = np.where(stamps.echoed >= 0, arrived[stamps.echoed], -np.inf)
-    sent = np.maximum.accumulate(np.clip(triggered, earliest, latest))
+    sent: Floats = np.maximum.accumulate(np.clip(triggered, earliest, latest))
     return Times(sent, _before_echoes(arrived, stamps.echoed, sent), rtt_min_ns)
 
 
@@ -48,7 +49,7 @@ def _sending(stamps: Stamps, rtt_min_ns: float) -> tuple[Floats, Floats]:
 
     The segment with the shortest delay left at the end of its tick, as far as many segments can tell.
     """
-    ticked = stamps.ticks * float(stamps.tick_ns)
+    ticked: Floats = stamps.ticks * float(stamps.tick_ns)
     ticked -= ticked[0]
     shortest_ns = float((stamps.t_ns - ticked).min())
     earliest = ticked + shortest_ns - stamps.tick_ns - rtt_min_ns / 2

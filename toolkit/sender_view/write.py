@@ -25,15 +25,17 @@ MAX_FLOWS = 64
 
 _ENDS = ("a_addr", "a_port", "b_addr", "b_port")
 
-WHAT = "packets of a capture at the receiver as its sender sent and received them, rebuilt from timestamps, headers alone"
+WHAT = (
+    "packets of a capture at the receiver as its sender sent and received them, rebuilt from timestamps, headers alone"
+)
 
 
 def write_sender_view(workspace: Workspace, flow: Flow, path: Path, *, force: bool = True) -> SenderView:
     """Write `flow` and those that share its path to `path`, and return how `flow` was rebuilt.
 
     Flows that share the path but were not captured at their receiver, or have no timestamps, are left out.
-    CaptureError: the timestamps of `flow` do not show when its sender sent. Without `force` HindflightError if `path` may
-    not be replaced (toolkit/files.py).
+    CaptureError: the timestamps of `flow` do not show when its sender sent. Without `force` HindflightError if `path`
+    may not be replaced (toolkit/files.py).
     """
     import pyarrow as pa
 

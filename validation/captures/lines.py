@@ -232,7 +232,9 @@ def receiver_lines(asked: Sequence[Asked], pairs: Sequence[Pair]) -> Iterator[Li
         yield _at_most("predictions at the receiver", name, value, None, summary.answered)
     coverage = "95 % interval holds the recording"
     yield _at_least("predictions at the receiver", coverage, summary.coverage, None, summary.answered)
-    yield _at_most("predictions at the receiver", "median width of the interval", summary.width_median, None, summary.answered)
+    yield _at_most(
+        "predictions at the receiver", "median width of the interval", summary.width_median, None, summary.answered
+    )
 
 
 def engine_lines(runs: Sequence[RunResult], spreads: Mapping[tuple[str, int], Spread]) -> Iterator[Line]:
