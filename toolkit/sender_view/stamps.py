@@ -7,7 +7,7 @@ the sender had processed by then.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -37,9 +37,9 @@ _HALF, _WORD = 1 << 31, 1 << 32
 class Stamps:
     """Segments from the sender (`row`, `t_ns`, `ticks`) in the order sent, and to it (`back_row`, `back_t_ns`).
 
-    `row` counts in the flow's table of segments. `ticks` is TSval without wraps. `echoed` is the index of the first
-    segment to the sender with the TSval that a segment from it echoes; -1 where the capture has none. Times are ns
-    since `origin_ns`, so that a float holds them.
+    `row` counts in the flow's table of segments. `ticks` is TSval without wraps. `echoed` and `echoed_last` are the
+    indices of the first and the last segment to the sender with the TSval that a segment from it echoes; -1 without
+    one. Times are ns since `origin_ns`, so that a float holds them.
     """
 
     origin_ns: int
@@ -48,6 +48,7 @@ class Stamps:
     t_ns: Ints
     ticks: Ints
     echoed: Ints
+    echoed_last: Ints
     back_row: Ints
     back_t_ns: Ints
 
@@ -81,7 +82,8 @@ def stamps_of(segments: pa.Table, direction: str) -> Stamps:
         row=row,
         t_ns=t_ns[row] - origin_ns,
         ticks=ticks,
-        echoed=_first_echoed(ts_ecr[row], back_ticks),
+        echoed=_echoed(ts_ecr[row], back_ticks, "left"),
+        echoed_last=_echoed(ts_ecr[row], back_ticks, "right"),
         back_row=back_row,
         back_t_ns=t_ns[back_row] - origin_ns,
     )
@@ -118,10 +120,10 @@ def _tick_ns(t_ns: Ints, ticks: Ints) -> int:
     return tick
 
 
-def _first_echoed(ts_ecr: Ints, back_ticks: Ints) -> Ints:
-    """Return the index of the first segment with the TSval that each of `ts_ecr` echoes; -1 without one."""
+def _echoed(ts_ecr: Ints, back_ticks: Ints, side: Literal["left", "right"]) -> Ints:
+    """Return the index of the first or last segment with the TSval that each of `ts_ecr` echoes; -1 without one."""
     highest = np.maximum.accumulate(back_ticks)
     wanted = back_ticks[0] + _signed(ts_ecr - back_ticks[0])
-    at = np.searchsorted(highest, wanted, side="left")
-    held = highest[np.minimum(at, len(highest) - 1)] == wanted
-    return np.where(held & (at < len(highest)) & (ts_ecr > 0), at, -1)
+    at = np.searchsorted(highest, wanted, side=side) - (side == "right")
+    held = highest[np.clip(at, 0, len(highest) - 1)] == wanted
+    return np.where(held & (ts_ecr > 0), at, -1)

@@ -39,9 +39,10 @@ def times_of(stamps: Stamps) -> Times | None:
     rtt_min_ns = float((stamps.t_ns[answered] - stamps.back_t_ns[stamps.echoed[answered]]).min())
     earliest, latest = _sending(stamps, rtt_min_ns)
     arrived = np.maximum.accumulate(stamps.back_t_ns + _ack_delay(stamps, answered, earliest, latest))
-    triggered = np.where(stamps.echoed >= 0, arrived[stamps.echoed], -np.inf)
+    # Of the ACKs that carry the same TSval, all count as arrived when a segment that echoes them leaves.
+    triggered = np.where(stamps.echoed >= 0, arrived[stamps.echoed_last], -np.inf)
     sent: Floats = np.maximum.accumulate(np.clip(triggered, earliest, latest))
-    return Times(sent, _before_echoes(arrived, stamps.echoed, sent), rtt_min_ns)
+    return Times(sent, _before_echoes(arrived, stamps.echoed_last, sent), rtt_min_ns)
 
 
 def _sending(stamps: Stamps, rtt_min_ns: float) -> tuple[Floats, Floats]:
@@ -72,7 +73,7 @@ def _ack_delay(stamps: Stamps, answered: Ints, earliest: Floats, latest: Floats)
     least[bounded] = earliest[answered[bounded]] - stamps.back_t_ns[following[bounded]]
     starts = _steps(least, most, SLACK_TICKS * stamps.tick_ns)
     delays = np.concatenate(
-        [_least_nearby(at_ns[a:b], most[a:b], NEARBY_NS) for a, b in zip(starts, [*starts[1:], len(most)], strict=True)]
+        [_envelope(at_ns[a:b], most[a:b]) for a, b in zip(starts, [*starts[1:], len(most)], strict=True)]
     )
     return delays[np.maximum(np.searchsorted(at_ns, stamps.back_t_ns, side="right") - 1, 0)]
 
@@ -96,11 +97,21 @@ def _steps(least: Floats, most: Floats, slack_ns: float) -> list[int]:
     return starts
 
 
-def _least_nearby(at_ns: Ints, values: Floats, nearby_ns: float) -> Floats:
-    """Return the least of the values within `nearby_ns` before and after each one; times rise."""
-    first = np.searchsorted(at_ns, at_ns - nearby_ns, side="left")
-    end = np.searchsorted(at_ns, at_ns + nearby_ns, side="right")
-    least, held = np.empty(len(values)), deque[int]()
+def _envelope(at_ns: Ints, most: Floats) -> Floats:
+    """Return the lower envelope of `most`: the least of what is near before and of what is near after, the larger one.
+
+    So a step up does not spread to what follows it, nor a step down to what precedes it.
+    """
+    end = np.searchsorted(at_ns, at_ns + NEARBY_NS, side="right")
+    first = np.searchsorted(at_ns, at_ns - NEARBY_NS, side="left")
+    after = _least(most, np.arange(len(most)), end)
+    before = _least(most, first, np.arange(1, len(most) + 1))
+    return np.maximum(before, after)
+
+
+def _least(values: Floats, first: Ints, end: Ints) -> Floats:
+    """Return the least of the values in each range; both ends of the ranges rise."""
+    least, held = np.empty(len(first)), deque[int]()
     taken = 0
     for k, (low, high) in enumerate(zip(first.tolist(), end.tolist(), strict=True)):
         while taken < high:
