@@ -368,6 +368,7 @@ def export(  # noqa: PLR0913 - named ones, each with its default
     table: str = "",
     anonymize: bool = False,
     key: Path | str | None = None,
+    at_sender: bool = False,
     force: bool = False,
 ) -> list[Path]:
     """Export the packets, graphs or tables of a capture, workspace or scenario to `path`; return the files written.
@@ -377,7 +378,7 @@ def export(  # noqa: PLR0913 - named ones, each with its default
     """
     from hindflight.exporting import Request, export_source
 
-    chosen = Request(format, flow, run, table, anonymize, None if key is None else Path(key), force)
+    chosen = Request(format, flow, run, table, anonymize, None if key is None else Path(key), at_sender, force)
     return export_source(Path(source), Path(path), chosen)
 
 

@@ -38,7 +38,8 @@ class Request:
     """What to export and how: `run` is a replay run, 0 the capture, None the only one (pcapng, xpl) or all (tables).
 
     `flow` is one connection, `table` one table. With `anonymize` addresses are mapped by the key in the file `key`, by
-    default `hindflight-anonymize.key` next to the output, which is made if it does not exist.
+    default `hindflight-anonymize.key` next to the output, which is made if it does not exist. With `at_sender` a
+    capture at the receiver becomes one at its sender (docs/sender-view.md).
     """
 
     format: str
@@ -47,6 +48,7 @@ class Request:
     table: str = ""
     anonymize: bool = False
     key: Path | None = None
+    at_sender: bool = False
     force: bool = False
 
 
@@ -66,8 +68,24 @@ def export_source(source: Path, out: Path, request: Request) -> list[Path]:
         [] if out.is_dir() else [out], files_of(source), force=request.force, may_be_equal=not _sealed(request)
     )
     with _anonymizer(request, out) as (anonymizer, made), open_source(source, _needed(request)) as tables:
+        if request.at_sender:
+            return _write_at_sender(tables.workspace, out, request)
         chosen = _chosen(tables.workspace, request, anonymizer)
         return [*_write(chosen, out, request), *made]
+
+
+def _write_at_sender(workspace: Workspace, out: Path, request: Request) -> list[Path]:
+    from hindflight.toolkit.captured_flow import read_flow
+    from hindflight.toolkit.sender_view.write import RECEIVER, write_sender_view
+
+    flow = read_flow(workspace, request.flow)
+    if flow.row["vantage"] != RECEIVER:
+        raise HindflightError(
+            f"flow {flow.number} was captured at the {flow.row['vantage']}, not at the receiver",
+            "leave out --at-sender",
+        )
+    write_sender_view(workspace, flow, out, force=request.force)
+    return [out]
 
 
 def _sealed(request: Request) -> bool:
@@ -87,6 +105,13 @@ def _check(source: Path, out: Path, request: Request) -> None:
             raise HindflightError(f"--table is for {', '.join(_OF_TABLES)}", "leave it out")
     if request.key is not None and not request.anonymize:
         raise HindflightError("--key without --anonymize does nothing", "add --anonymize, or leave the key out")
+    if request.at_sender and (
+        request.format != "pcapng" or request.anonymize or request.run or source.suffix == ".toml"
+    ):
+        raise HindflightError(
+            "--at-sender rebuilds a capture as pcapng, without --anonymize, of run 0",
+            "export to pcapng first, and anonymize the file that it writes",
+        )
     if out.is_dir() and not _is_folder(request) and source.suffix != ".toml":
         name = out / f"flight.{request.format}"
         raise HindflightError(f"{out} is a folder; {request.format} is one file", f"as in -o {name}")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -73,7 +73,8 @@ def extract_channel(
         else flow.tables[name]
         for name in ("segments", "flows", "events")
     )
-    return extract(segments, flows, events, flow.flow_id, Context(cross_traffic, arrivals, whole_link))
+    extraction = extract(segments, flows, events, flow.flow_id, Context(cross_traffic, arrivals, whole_link))
+    return replace(extraction, unknowns=(flow.rebuilt, *extraction.unknowns)) if flow.rebuilt else extraction
 
 
 def trace_of(extraction: Extraction, workspace: Workspace, flow: Flow) -> Trace:
@@ -125,8 +126,6 @@ def write_draft(workspace: Workspace, flow: Flow, path: Path, choice: Choice, *,
 
 def _captured_sender(workspace: Workspace, flow: Flow) -> CapturedSender:
     """Return what a draft needs of a captured flow, with its congestion control as far as its packets show it."""
-    from dataclasses import replace
-
     from hindflight.proxy_signs import proxy_signs
     from hindflight.replay.experiment.identify import UNKNOWN, Sender, identify_variant
     from hindflight.replay.scenario.captured_application import captured_writes, sent_data, waits_of
@@ -240,6 +239,11 @@ class WhatIf:
         """The report that is written."""
         return self.out / "report.html"
 
+    @property
+    def at_sender(self) -> Path:
+        """What a capture at the receiver becomes: one at its sender."""
+        return self.out / "at-sender.pcapng"
+
 
 def study_capture(job: WhatIf, execution: Execution) -> tuple[ExperimentResult, Path]:
     """Ingest the inputs, run the experiment and write the report; return the result and the path of the workspace.
@@ -252,6 +256,7 @@ def study_capture(job: WhatIf, execution: Execution) -> tuple[ExperimentResult, 
     from hindflight.toolkit.captured_flow import read_flow
     from hindflight.toolkit.files import check_outputs
     from hindflight.toolkit.ingest import Ingest, all_of_it
+    from hindflight.toolkit.sender_view.write import flow_at_sender
     from hindflight.toolkit.text import name_to_text
     from hindflight.toolkit.workspace import Workspace
 
@@ -261,7 +266,7 @@ def study_capture(job: WhatIf, execution: Execution) -> tuple[ExperimentResult, 
     workspace = Workspace.open_or_create(job.out / "workspace")
     ingest = Ingest(workspace, job.command, progress=job.progress or silent, span_of=job.span_of or all_of_it)
     captures = {entry.input_id for entry in ingest(job.inputs) if entry.kind == "capture"}
-    chosen = read_flow(workspace, job.flow, captures)
+    chosen = flow_at_sender(ingest, read_flow(workspace, job.flow, captures), job.at_sender, force=job.force)
     result = experiment_from_capture(workspace, chosen, job.out, job.choice, job.command, execution)
     title = f"{name_to_text(job.inputs[0].name)}: what happened, and what if"
     write_report_of(workspace, job.report, title, utc=False, force=job.force)
@@ -330,15 +335,17 @@ def what_if(capture: Path, logs: Sequence[Path], flow: int | None, choice: Choic
     from hindflight.replay.scenario.from_capture import check_choice
     from hindflight.toolkit.captured_flow import read_flow
     from hindflight.toolkit.ingest import Ingest
+    from hindflight.toolkit.sender_view.write import flow_at_sender
     from hindflight.toolkit.source import temporary_tables
 
     check_choice(choice)
     tables = temporary_tables()
     try:
         command = f"what-if of {capture}"
-        read = Ingest(tables.workspace, command)([capture, *logs])
-        chosen = read_flow(tables.workspace, flow, {entry.input_id for entry in read if entry.kind == "capture"})
-        folder = tables.workspace.path.parent
+        ingest, folder = Ingest(tables.workspace, command), tables.workspace.path.parent
+        captures = {entry.input_id for entry in ingest([capture, *logs]) if entry.kind == "capture"}
+        captured = read_flow(tables.workspace, flow, captures)
+        chosen = flow_at_sender(ingest, captured, folder / "at-sender.pcapng")
         experiment_from_capture(tables.workspace, chosen, folder, choice, command, Execution(threads))
     except BaseException:
         tables.close()
@@ -373,7 +380,7 @@ def sender_limits(source: Path, flow: int | None) -> tuple[Flow, Limits, int]:
             raise HindflightError(
                 f"the capture of flow {chosen.number} was taken at the receiver, which does not show when the sender "
                 "could have sent",
-                "use a capture taken at the data sender",
+                "rebuild its sender's: hindflight export CAPTURE --format pcapng --at-sender -o at-sender.pcapng",
             )
         segments, direction = chosen.tables["segments"], chosen.direction
         sent = sent_data(segments, direction, int(chosen.row[f"{direction}_max_segment_bytes"]))

@@ -19,12 +19,16 @@ FLOW_TABLES = ("segments", "flows", "events", "instruments")
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """One captured flow of a workspace with its rows of each table; `number` is what the user calls it."""
+    """One captured flow of a workspace with its rows of each table; `number` is what the user calls it.
+
+    `rebuilt` says how its capture was made from one at the receiver; "" for what was captured.
+    """
 
     flow_id: int
     number: int
     row: dict[str, Any]
     tables: dict[str, pa.Table]
+    rebuilt: str = ""
 
     @property
     def direction(self) -> str:

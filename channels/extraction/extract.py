@@ -94,7 +94,7 @@ def extract(
     if vantage == "receiver":
         raise ChannelError(
             f"the capture of flow {flow_id} was taken at the receiver, so it lacks the packets that were lost",
-            "use a capture taken at the data sender",
+            "rebuild its sender's: hindflight export CAPTURE --format pcapng --at-sender -o at-sender.pcapng",
         )
     parallel = [(int(row["flow_id"]), str(row["data_direction"])) for row in parallel_flows_of(flow[0], flows)]
     cross_traffic = context.cross_traffic

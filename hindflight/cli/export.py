@@ -28,6 +28,9 @@ def export(
     key: Annotated[
         Path | None, typer.Option("--key", help="File of the key; made if missing [default: next to the output].")
     ] = None,
+    at_sender: Annotated[
+        bool, typer.Option("--at-sender", help="Rebuild a capture at the receiver as its sender's would be (pcapng).")
+    ] = False,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
@@ -35,7 +38,7 @@ def export(
     from hindflight.exporting import Request, export_source
     from hindflight.toolkit.text import name_to_text
 
-    written = export_source(source, out, Request(form, flow, run, table, anonymize, key, force))
+    written = export_source(source, out, Request(form, flow, run, table, anonymize, key, at_sender, force))
     if as_json:
         print_json({"files": [name_to_text(path) for path in written]})
     elif len(written) == 1:

@@ -27,7 +27,7 @@ def register(app: typer.Typer) -> None:
 
 
 def whatif(
-    inputs: Annotated[list[Path], typer.Argument(help="Capture at the sender, and optionally its kernel logs.")],
+    inputs: Annotated[list[Path], typer.Argument(help="Capture at the sender, or at the receiver, and kernel logs.")],
     out: Annotated[Path, typer.Option("-o", "--out", help="Folder for workspace, scenario and report.")] = Path(
         "whatif"
     ),
@@ -68,6 +68,8 @@ def run_whatif(job: WhatIf, threads: int | None, as_json: bool, wide: bool) -> N
             shutil.rmtree(job.out, ignore_errors=True)
         raise
     show(result, as_json, wide)
+    if job.at_sender.exists():
+        say(f"The capture was taken at the receiver: {job.at_sender} is what its sender's would be.")
     say(f"report: {job.report}")
     words = ["hindflight", "replay", str(job.scenario), "-w", str(workspace), "--report", str(job.report)]
     say(f"To change the path or the comparison, edit {job.scenario} and run:")

@@ -181,7 +181,6 @@ def test_invalid_scenario_gives_one_line(
         (["whatif", CAPTURE, "--proxy", "midway+pepsl"], "a proposal nor a preset; did you mean 'pepsal'?"),
         (["whatif", CAPTURE, "--proxy", "fec-tunnel"], "--proxy: 'fec-tunnel' protects a link by its loss model"),
         (["whatif", CAPTURE, "--captured-variant", "renoo"], "--captured-variant: unknown variant 'renoo'"),
-        (["whatif", FLOW / "rcv.pcap.xz"], "taken at the receiver"),
         (["channel", "extract", FLOW / "scenario.json"], "is not a capture"),
         (["replay", "none.toml", "-w", "ws"], "no such scenario file"),
         (["report", ".", "-o", "r.html"], "is not a workspace"),
@@ -194,6 +193,33 @@ def test_invalid_arguments_give_one_line(
     assert ended.returncode == 2
     assert message in error_line(ended)
     assert {entry.name for entry in tmp_path.iterdir()} == {"scratch"}
+
+
+def test_whatif_of_a_capture_at_the_receiver_agrees_with_that_at_the_sender(
+    hindflight: Command, tmp_path: Path
+) -> None:
+    found = {}
+    for name in ("snd", "rcv"):
+        ended = hindflight(
+            *("whatif", FLOW / f"{name}.pcap.xz", "-o", name, "--variants", "cubic", "--proxy", "none"),
+            *("--seeds", "4", "--captured-variant", "linux-reno", "--json"),
+        )
+        assert ended.returncode == 0, ended.stderr
+        rows = json.loads(ended.stdout)["findings"]
+        found[name] = {(row["section"], row["subject"], row["metric"]): row["value"] for row in rows}
+        assert ("taken at the receiver" in ended.stdout) is (name == "rcv")
+    assert not (tmp_path / "snd" / "at-sender.pcapng").exists()
+    assert (tmp_path / "rcv" / "at-sender.pcapng").exists()
+    assert abs(found["rcv"]["self_check", "linux-reno", "goodput_difference"]) < 10
+    mean = ("what_if", "cubic", "goodput")
+    assert found["rcv"][mean] == pytest.approx(found["snd"][mean], rel=0.15)
+
+
+def test_a_capture_at_the_receiver_without_timestamps_is_refused(hindflight: Command, tmp_path: Path) -> None:
+    ended = hindflight("whatif", FLOW.parents[1] / "recorded" / "L4101.8-reno" / "rcv.pcap.xz", "-o", "out")
+    assert ended.returncode == 2
+    assert "the sender sends no timestamps" in error_line(ended)
+    assert not (tmp_path / "out").exists()
 
 
 def test_file_that_is_not_a_trace_is_refused(hindflight: Command, drafted: Path) -> None:

@@ -34,9 +34,17 @@ def write_pcapng(chosen: Chosen, path: Path) -> int:
     segments = chosen.table("segments").sort_by([("t_ns", "ascending"), ("record", "ascending")])
     states = chosen.table("instruments")
     states = states.filter(pc.is_in(states["source"].cast("string"), pc_set(_STATES)))
-    rows = _with_ends(segments, chosen.table("flows"))
-    rows = rows.append_column("comment", comments_of(segments, chosen.table("events"), states))
+    rows = segments.append_column("comment", comments_of(segments, chosen.table("events"), states))
     what = f"packets of replay run {chosen.run}, headers alone" if chosen.run else "packets of a capture, headers alone"
+    return write_packets(rows, chosen.table("flows"), what, path)
+
+
+def write_packets(segments: pa.Table, flows: pa.Table, what: str, path: Path) -> int:
+    """Write `segments`, with a column `comment`, of `flows` to `path`; the file's own comment says `what` they are.
+
+    Return how many there are. HindflightError: a packet has addresses or lengths that a capture cannot represent.
+    """
+    rows = _with_ends(segments, flows)
     with path.open("wb") as file:
         file.write(pcapng_head(f"hindflight {hindflight_version()}", f"{what}; {SEAL_NOTE}"))
         for batch in rows.combine_chunks().to_batches(BATCH_ROWS):

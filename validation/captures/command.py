@@ -26,7 +26,7 @@ def captures(
         list[Path], typer.Argument(metavar="DIR...", help="Folders of recorded runs of the Linux stack.")
     ],
     what_if: Annotated[
-        bool, typer.Option("--what-if", help="Also ask whatif about every sender's capture, which takes minutes.")
+        bool, typer.Option("--what-if", help="Also ask whatif about every capture, which takes minutes.")
     ] = False,
     links: Annotated[
         int | None, typer.Option("--links", min=1, help="Ask whatif about the first links of each folder only.")
@@ -38,10 +38,18 @@ def captures(
     as_json: AsJson = False,
 ) -> None:
     """Judge the analysis of captures by the fate of every packet. A failure is shown; it is not an error."""
-    from validation.captures.lines import cause_lines, engine_lines, link_lines, loss_lines, whatif_lines, window_lines
+    from validation.captures.lines import (
+        cause_lines,
+        engine_lines,
+        link_lines,
+        loss_lines,
+        receiver_lines,
+        whatif_lines,
+        window_lines,
+    )
     from validation.captures.report import Judged, judge_captures
     from validation.captures.spread import spreads_of
-    from validation.captures.whatif import ask_all
+    from validation.captures.whatif import RECEIVER, SENDER
     from validation.linux import validate_runs
 
     judged = Judged()
@@ -60,12 +68,8 @@ def captures(
     asked: list[Asked] = []
     pairs: list[Pair] = []
     if what_if:
-        for folder in folders:
-            with progress_on_stderr() as report:
-                answers, predictions = ask_all(folder, partial(_report, report, Path(f"whatif, {folder.name}")), links)
-            asked += answers
-            pairs += predictions
-        lines += whatif_lines(asked, pairs)
+        asked, pairs = _ask(folders, links, SENDER)
+        lines += [*whatif_lines(asked, pairs), *receiver_lines(*_ask(folders, links, RECEIVER))]
     if write is not None:
         _write_page(write, lines, judged, _what(judged, folders, links if what_if else None))
     if as_json:
@@ -73,6 +77,21 @@ def captures(
     else:
         _show(judged, lines, asked, pairs)
         _show_worst_runs(runs)
+
+
+def _ask(folders: Sequence[Path], links: int | None, capture: str) -> tuple[list[Asked], list[Pair]]:
+    """Ask whatif about each `capture` in the folders."""
+    from validation.captures.whatif import ask_all
+
+    asked: list[Asked] = []
+    pairs: list[Pair] = []
+    for folder in folders:
+        with progress_on_stderr() as report:
+            on_done = partial(_report, report, Path(f"whatif, {folder.name}, {capture}"))
+            answers, predictions = ask_all(folder, on_done, links, capture)
+        asked += answers
+        pairs += predictions
+    return asked, pairs
 
 
 def _what(judged: Judged, folders: Sequence[Path], links: int | None) -> str:

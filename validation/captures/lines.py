@@ -220,6 +220,26 @@ def whatif_lines(asked: Sequence[Asked], pairs: Sequence[Pair]) -> Iterator[Line
         yield from _pair_lines("predictions" if group is None else f"predictions, {group}", own, whole=group is None)
 
 
+def receiver_lines(asked: Sequence[Asked], pairs: Sequence[Pair]) -> Iterator[Line]:
+    """What-if from captures at the receiver. Those without timestamps are refused; the other shares are of the rest."""
+    subject, rest = "what-if at the receiver", [one for one in asked if one.error is None]
+    yield _at_least(subject, "captures answered", _share([one.error is None for one in asked]), None, len(asked))
+    wrong = [one.named not in (*FAMILIES[one.congestion_control], "unknown", None) for one in rest]
+    yield _at_most(subject, "variant named wrongly", _share(wrong), None, len(rest))
+    shown = [one.named in FAMILIES[one.congestion_control] for one in rest if one.identifiable]
+    yield _at_least(subject, "variant named rightly, where the network limits", _share(shown), 0.60, len(shown))
+    good = [one.self_check_percent is not None and abs(one.self_check_percent) <= SELF_CHECK_PERCENT for one in rest]
+    yield _at_least(subject, f"self-check within {SELF_CHECK_PERCENT:g} %", _share(good), None, len(rest))
+    summary = summarise(pairs)
+    for name, value in (("median error", summary.median), ("90th percentile of the error", summary.p90)):
+        yield _at_most("predictions at the receiver", name, value, None, summary.answered)
+    coverage = "95 % interval holds the recording"
+    yield _at_least("predictions at the receiver", coverage, summary.coverage, None, summary.answered)
+    yield _at_most(
+        "predictions at the receiver", "median width of the interval", summary.width_median, None, summary.answered
+    )
+
+
 def engine_lines(runs: Sequence[RunResult], spreads: Mapping[tuple[str, int], Spread]) -> Iterator[Line]:
     """The engine over the true link: goodput and quartiles of cwnd, flow by flow. `spreads` are Linux's own, over
     repeated recordings of a run, for the flows that have them."""

@@ -147,11 +147,14 @@ def group_of(params: Mapping[str, Any]) -> str:
     return "steady" if params.get("loss", "none") == "none" else "loss"
 
 
+SENDER, RECEIVER = "snd.pcap.xz", "rcv.pcap.xz"
+
+
 def ask_all(
-    folder: Path, on_done: Callable[[int, int], None], first: int | None = None
+    folder: Path, on_done: Callable[[int, int], None], first: int | None = None, capture: str = SENDER
 ) -> tuple[list[Asked], list[Pair]]:
-    """Ask `whatif` about each sender's capture in `folder` for all variants that were recorded on its link, with
-    `first` about so many links, in the order of their names.
+    """Ask `whatif` about each `capture` in `folder` for all variants that were recorded on its link, with `first` about
+    so many links, in the order of their names.
 
     Disturbed recordings are left out.
     """
@@ -166,16 +169,16 @@ def ask_all(
     asked, pairs = [], []
     for number, (link, control) in enumerate(captures, 1):
         recorded = {name: json.loads((run / "scenario.json").read_text()) for name, run in links[link].items()}
-        answer, predictions = _ask(link, control, links[link][control], recorded)
+        answer, predictions = _ask(link, control, links[link][control] / capture, recorded)
         asked.append(answer)
         pairs += predictions
         on_done(number, len(captures))
     return asked, pairs
 
 
-def _ask(link: str, control: str, run: Path, recorded: Mapping[str, Any]) -> tuple[Asked, list[Pair]]:
+def _ask(link: str, control: str, capture: Path, recorded: Mapping[str, Any]) -> tuple[Asked, list[Pair]]:
     group = group_of(recorded[control]["params"])
-    document, error = _what_if(run / "snd.pcap.xz", two_flows=len(recorded[control]["flows"]) > 1)
+    document, error = _what_if(capture, two_flows=len(recorded[control]["flows"]) > 1)
     found = {(row["section"], row["subject"], row["metric"]): row for row in document.get("findings", [])}
     replayed = next((row["variant"] for row in document.get("runs", []) if row["purpose"] == "what_if"), None)
     capacity = found.get(("what_if", replayed, "capacity"), {}).get("value")
@@ -189,7 +192,7 @@ def _ask(link: str, control: str, run: Path, recorded: Mapping[str, Any]) -> tup
         pairs.append(Pair(link, control, other, group, *said, goodput, capacity))
     named = (document.get("captured_variant") or {}).get("name", replayed)
     check = found.get(("self_check", replayed, "goodput_difference"), {})
-    info = _tcp_info(run / recorded[control]["flows"][0]["tcpinfo"])
+    info = _tcp_info(capture.parent / recorded[control]["flows"][0]["tcpinfo"])
     return Asked(link, control, group, error, named, check.get("value"), is_identifiable(info, control)), pairs
 
 

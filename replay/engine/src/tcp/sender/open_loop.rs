@@ -52,6 +52,9 @@ impl Sender {
             let burst = self.burst_now();
             self.send_new(false, departure, (len, burst), now);
         } else if seq < self.snd_nxt {
+            if !probe {
+                self.fire_reordering_timer();
+            }
             self.repeat(seq, probe, now);
         } else {
             return false;
@@ -61,6 +64,15 @@ impl Sender {
         }
         self.note_recorded_stop(new, now);
         true
+    }
+
+    /// Fires the reordering timer if it is armed: the recorded sender repeats a segment before this timer is due, so that
+    /// the times of the record are a little off.
+    fn fire_reordering_timer(&mut self) {
+        let at = self.rack.reordering_timer.deadline();
+        if self.rack.reordering_timer.is_set() && self.rack.reordering_timer.fires(at) {
+            self.rules.algorithm.on_reordering_timer(self, at);
+        }
     }
 
     /// Sends again the segment that holds octet `seq`.

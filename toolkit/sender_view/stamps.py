@@ -1,0 +1,129 @@
+"""The segments of both directions of a flow captured at the receiver, with what their timestamps say.
+
+RFC 7323 §3.2: TSval is the sender's clock when it made the segment, TSecr the receiver's clock in the last segment that
+the sender had processed by then.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from hindflight.toolkit.errors import CaptureError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+
+TICKS_NS = (1_000, 1_000_000, 4_000_000, 10_000_000, 100_000_000, 500_000_000)
+"""Ticks of timestamp clocks in use. RFC 7323 §5.4 asks for 1 ms to 1 s; Linux may count microseconds."""
+MAX_TICK_ERROR = 0.1
+"""Share by which a measured tick may differ from one of them: delays change while it is measured."""
+MIN_TICKS = 20
+MIN_STAMPED = 0.98
+"""Share of the segments that have to carry timestamps. A reset of Linux has none."""
+
+_ABSENT = -1
+_HALF, _WORD = 1 << 31, 1 << 32
+
+
+@dataclass(frozen=True, slots=True)
+class Stamps:
+    """Segments from the sender (`row`, `t_ns`, `ticks`) in the order sent, and to it (`back_row`, `back_t_ns`).
+
+    `row` counts in the flow's table of segments. `ticks` is TSval without wraps. `echoed` and `echoed_last` are the
+    indices of the first and the last segment to the sender with the TSval that a segment from it echoes; -1 without
+    one. Times are ns since `origin_ns`, so that a float holds them.
+    """
+
+    origin_ns: int
+    tick_ns: int
+    row: Ints
+    t_ns: Ints
+    ticks: Ints
+    echoed: Ints
+    echoed_last: Ints
+    back_row: Ints
+    back_t_ns: Ints
+
+
+def stamps_of(segments: pa.Table, direction: str) -> Stamps:
+    """Return the stamps of a flow whose data go in `direction`.
+
+    CaptureError: one of the hosts sends no timestamps, or their clock does not show.
+    """
+    forward = np.asarray(segments["direction"].cast("string").to_pylist(), dtype=object) == direction
+    t_ns = segments["t_ns"].to_numpy()
+    origin_ns = int(t_ns[0])
+    ts_val, ts_ecr = _stamp(segments, "ts_val"), _stamp(segments, "ts_ecr")
+    for rows, who in ((forward, "sender"), (~forward, "receiver")):
+        if not rows.any() or (ts_val[rows] != _ABSENT).mean() < MIN_STAMPED:
+            raise CaptureError(
+                f"the {who} sends no timestamps, without which a capture at the receiver does not show when the sender "
+                "sent",
+                "use a capture taken at the data sender, or enable TCP timestamps on both hosts",
+            )
+    stamped = ts_val != _ABSENT
+    row, back_row = np.flatnonzero(forward & stamped), np.flatnonzero(~forward & stamped)
+    ticks, back_ticks = _unwrapped(ts_val[row]), _unwrapped(ts_val[back_row])
+    tick_ns = _tick_ns(t_ns[row], ticks)
+    # Where the delay of the path falls, segments overtake those before them.
+    order = np.argsort(ticks, kind="stable")
+    row, ticks = row[order], ticks[order]
+    return Stamps(
+        origin_ns=origin_ns,
+        tick_ns=tick_ns,
+        row=row,
+        t_ns=t_ns[row] - origin_ns,
+        ticks=ticks,
+        echoed=_echoed(ts_ecr[row], back_ticks, "left"),
+        echoed_last=_echoed(ts_ecr[row], back_ticks, "right"),
+        back_row=back_row,
+        back_t_ns=t_ns[back_row] - origin_ns,
+    )
+
+
+def _stamp(segments: pa.Table, name: str) -> Ints:
+    return np.asarray(segments[name].cast("int64").fill_null(_ABSENT).to_numpy(), dtype=np.int64)
+
+
+def _signed(difference: Ints) -> Ints:
+    """Return differences of 32-bit counters as the nearest signed ones."""
+    return np.asarray((difference + _HALF) % _WORD - _HALF, dtype=np.int64)
+
+
+def _unwrapped(values: Ints) -> Ints:
+    return np.concatenate((values[:1], values[0] + np.cumsum(_signed(np.diff(values)))))
+
+
+def _tick_ns(t_ns: Ints, ticks: Ints) -> int:
+    """Return the tick of the sender's clock. CaptureError if it is none of those in use."""
+    span = int(ticks[-1] - ticks[0])
+    if span < MIN_TICKS:
+        raise CaptureError(
+            f"the sender's timestamps count {span} ticks in this flow, too few to show when it sent",
+            "use a longer capture, or one taken at the data sender",
+        )
+    measured = float(t_ns[-1] - t_ns[0]) / span
+    tick = min(TICKS_NS, key=lambda tick: abs(np.log(measured / tick)) if measured > 0 else np.inf)
+    if not abs(measured / tick - 1) <= MAX_TICK_ERROR:
+        raise CaptureError(
+            f"a tick of the sender's timestamps takes {measured / 1e6:.3g} ms, which no clock in use has",
+            "use a capture taken at the data sender",
+        )
+    return tick
+
+
+def _echoed(ts_ecr: Ints, back_ticks: Ints, side: Literal["left", "right"]) -> Ints:
+    """Return the index of the first or last segment with the TSval that each of `ts_ecr` echoes; -1 without one."""
+    highest = np.maximum.accumulate(back_ticks)
+    wanted = back_ticks[0] + _signed(ts_ecr - back_ticks[0])
+    at = np.searchsorted(highest, wanted, side=side) - (side == "right")
+    held = highest[np.clip(at, 0, len(highest) - 1)] == wanted
+    return np.where(held & (ts_ecr > 0), at, -1)
