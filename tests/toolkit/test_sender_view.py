@@ -178,7 +178,7 @@ def test_lost_new_data_leave_as_acks_let_them() -> None:
     # Segments 0 to 4 arrive, 5 to 7 are lost; their ACKs come 50 ms after each was sent. 8 arrives much later.
     arrived = arrivals([0, 1, 2, 3, 4, 8], [0, 10, 20, 30, 40, 500])
     answered = arrived.t_ns[:5]
-    clock = AckClock(arrived, answered, answered + 25.0 * MS)
+    clock = AckClock(arrived, answered, (answered + 25 * MS).astype(np.float64))
     placed = place_lost(losses([5, 6, 7], [1, 1, 1], [525] * 3), arrived, clock, 50 * MS)
     assert placed.sent_ns / MS == pytest.approx([50, 60, 70])
     assert placed.after.tolist() == [4, 4, 4]
@@ -188,7 +188,7 @@ def test_the_intervals_of_lost_timeouts_double() -> None:
     # The segment and two retransmissions of it are lost; the third, 700 ms after the first copy, arrives.
     arrived = arrivals([0, 1, 3, 2], [0, 10, 20, 710])
     answered = arrived.t_ns[:3]
-    clock = AckClock(arrived, answered, answered + 25.0 * MS)
+    clock = AckClock(arrived, answered, (answered + 25 * MS).astype(np.float64))
     placed = place_lost(losses([2, 2, 2], [1, 2, 3], [45, 735, 735]), arrived, clock, 50 * MS)
     assert placed.sent_ns / MS == pytest.approx([10, 110, 310])
     assert placed.after.tolist() == [1, 2, 2]

@@ -41,7 +41,7 @@ def times_of(stamps: Stamps) -> Times | None:
     arrived = np.maximum.accumulate(stamps.back_t_ns + _ack_delay(stamps, answered, earliest, latest))
     # Of the ACKs that carry the same TSval, all count as arrived when a segment that echoes them leaves.
     triggered = np.where(stamps.echoed >= 0, arrived[stamps.echoed_last], -np.inf)
-    sent: Floats = np.maximum.accumulate(np.clip(triggered, earliest, latest))
+    sent = np.maximum.accumulate(np.clip(triggered, earliest, latest)).astype(np.float64)
     return Times(sent, _before_echoes(arrived, stamps.echoed_last, sent), rtt_min_ns)
 
 
@@ -50,7 +50,7 @@ def _sending(stamps: Stamps, rtt_min_ns: float) -> tuple[Floats, Floats]:
 
     The segment with the shortest delay left at the end of its tick, as far as many segments can tell.
     """
-    ticked: Floats = stamps.ticks * float(stamps.tick_ns)
+    ticked = (stamps.ticks * float(stamps.tick_ns)).astype(np.float64)
     ticked -= ticked[0]
     shortest_ns = float((stamps.t_ns - ticked).min())
     earliest = ticked + shortest_ns - stamps.tick_ns - rtt_min_ns / 2
