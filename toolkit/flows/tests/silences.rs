@@ -134,7 +134,7 @@ fn repeats_of_a_segment_whose_ack_was_not_captured_are_lost_before_the_one_that_
 }
 
 #[test]
-fn a_reset_with_another_counter_of_ids_shows_nothing() {
+fn a_reset_shows_what_was_lost_in_the_silence_before_it() {
     let ended = |seq: i64, t_ms: u32, id: u16| {
         losses(&run(&format!(
             "{}
@@ -151,11 +151,24 @@ fn a_reset_with_another_counter_of_ids_shows_nothing() {
             .collect()
     };
     let two = first(&[10_001, 11_001]);
+    let and = |again: &[(i64, u32)]| -> Vec<_> {
+        let again = again
+            .iter()
+            .map(|&(start, copy)| (Some(start), Some(copy), None));
+        let mut rows: Vec<_> = two.iter().copied().chain(again).collect();
+        rows.sort_unstable();
+        rows
+    };
     assert_eq!(ended(12_001, 120, 15), two);
-    assert_eq!(ended(12_001, 120, 16), two, "and a probe");
+    assert_eq!(ended(12_001, 120, 16), and(&[(11_001, 2)]), "a probe");
     assert_eq!(ended(12_001, 120, 900), [], "too soon for timeouts");
-    assert_eq!(ended(12_001, 420, 17), two, "and a timeout");
+    assert_eq!(ended(12_001, 420, 16), and(&[(10_001, 2)]), "a timeout");
+    let both = and(&[(10_001, 2), (11_001, 2)]);
+    assert_eq!(ended(12_001, 420, 17), both, "a timeout and a probe");
+    let repeated = [(10_001, 2), (10_001, 3), (10_001, 4), (10_001, 5)];
+    assert_eq!(ended(12_001, 4720, 19), and(&repeated), "four timeouts");
     assert_eq!(ended(12_002, 120, 16), two, "and a FIN");
+    assert_eq!(ended(12_002, 420, 17), and(&[(10_001, 2)]), "and a FIN");
     assert_eq!(ended(10_002, 120, 14), [], "the FIN alone");
 }
 

@@ -67,18 +67,45 @@ impl Sender {
     /// Processes a RST. A sender that aborts the connection gives it SND.NXT (RFC 9293 §3.10.5), so that the packets which
     /// its ID shows to be missing were the octets below, and retransmissions by timers. If they are not as many, the ID is of
     /// another counter. A single octet above whole segments may be the FIN, in a packet of its own or not; it is no data.
-    pub fn on_reset(&mut self, seq: i64, transmission: Transmission) {
+    /// Returns whether timeouts are among what is missing.
+    pub fn on_reset(&mut self, seq: i64, transmission: Transmission) -> bool {
         let (nxt, smss) = (self.board.snd_nxt(), self.board.smss_bytes().max(1));
         if self.vantage != Vantage::Receiver || !self.counts_missing() || seq <= nxt {
-            return;
+            return false;
         }
         let fin = i64::from((seq - nxt) % smss == 1);
         let segments_n = self.board.segments_in(seq - nxt - fin);
+        let timeouts = i64::from(self.max_timeouts(transmission.t_ns));
         let probe = i64::from(self.sack_in_use);
-        let repeats = i64::from(self.max_timeouts(transmission.t_ns)) + probe;
-        let max_n = segments_n + fin + repeats;
-        if segments_n > 0 && (segments_n..=max_n).contains(&i64::from(self.missing.recent())) {
-            self.board.open_gap(nxt, seq - fin, transmission);
+        let repeats = i64::from(self.missing.recent()) - segments_n;
+        if segments_n == 0 || !(0..=fin + timeouts + probe).contains(&repeats) {
+            return false;
+        }
+        let oldest = self.board.snd_una() >= nxt;
+        self.board.open_gap(nxt, seq - fin, transmission);
+        if oldest {
+            self.lose_repeats_of_gap((nxt, seq - fin), (repeats - fin, timeouts), &transmission);
+        }
+        repeats > fin + probe
+    }
+
+    /// Adds `repeats` retransmissions that were lost in the silence before `reset`, after the gap `start..end` with the oldest
+    /// octets: up to `timeouts` of the first segment (RFC 6298 §5.4), and then a probe, which repeats the last one (RFC 8985
+    /// §7.3).
+    fn lose_repeats_of_gap(
+        &mut self,
+        (start, end): (i64, i64),
+        (repeats, timeouts): (i64, i64),
+        reset: &Transmission,
+    ) {
+        let first_end = end.min(start + self.board.smss_bytes().max(1));
+        let first = lost_entry(reset, (start, first_end), self.sack_in_use);
+        for _ in 0..repeats.min(timeouts) {
+            self.board.add_lost_to_hole(&first);
+        }
+        if repeats > timeouts {
+            let probe = lost_entry(reset, (start, end), self.sack_in_use);
+            self.board.add_lost_to_gap_end(end, &probe);
         }
     }
 
@@ -122,7 +149,7 @@ impl Sender {
     /// after the hole was seen, or after its last one.
     fn lost_before_new_data(&mut self, sent: &Sent) {
         let latest_ns = sent.transmission.t_ns - self.path_srtt_ns() / 4 * 3;
-        let entry = lost_entry(sent, (sent.start, sent.end), self.sack_in_use);
+        let entry = lost_entry(&sent.transmission, (sent.start, sent.end), self.sack_in_use);
         let may = |hole: &Range, last: &Transmission| hole.first.t_ns.max(last.t_ns) <= latest_ns;
         let una = self.board.snd_una();
         for above in [self.progress.high_rxt.max(una), una] {

@@ -125,7 +125,7 @@ impl Sender {
         }
         self.lose_repeats(&silence.entry, repeated, flow, events);
         if again > repeats {
-            let probe = lost_entry(sent, (gap_start, sent.start), true);
+            let probe = lost_entry(&sent.transmission, (gap_start, sent.start), true);
             self.board.add_lost_to_gap_end(sent.start, &probe);
             self.missing.explain(1);
         }

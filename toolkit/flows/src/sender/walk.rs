@@ -9,7 +9,7 @@ use crate::evidence::Reason;
 use crate::loss::{self, FlowDirection};
 use crate::retransmissions::Retransmission;
 use crate::rows::{Event, EventCause, Vantage};
-use crate::scoreboard::Range;
+use crate::scoreboard::{Range, Transmission};
 
 /// Maximum number of acknowledged segments of which the number of transmissions is kept.
 const MAX_KEPT: usize = 1 << 12;
@@ -97,7 +97,7 @@ impl Sender {
         let mut start = from;
         while start < to {
             let end = to.min(start + smss);
-            let entry = lost_entry(sent, (start, end), false);
+            let entry = lost_entry(&sent.transmission, (start, end), false);
             if end <= una {
                 let copy = self.repeated.add(start);
                 events.push(loss::missing_event(&entry, copy, flow));
@@ -132,10 +132,14 @@ impl Sender {
 }
 
 /// A retransmission of the octets from `start` to before `end` that was lost just before `sent`.
-pub(super) fn lost_entry(sent: &Sent, (start, end): (i64, i64), sack: bool) -> Retransmission {
+pub(super) fn lost_entry(
+    sent: &Transmission,
+    (start, end): (i64, i64),
+    sack: bool,
+) -> Retransmission {
     let (cause, reason) = (EventCause::Unknown, Reason::MissingId);
     Retransmission {
-        transmission: sent.transmission,
+        transmission: *sent,
         seq_start: start,
         seq_end: end,
         cause,
