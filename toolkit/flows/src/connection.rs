@@ -159,7 +159,10 @@ impl Connection {
         let seq = self.position(index, segment);
         if has(flags::RST) && !std::mem::replace(&mut self.rst, true) {
             events.push(self.reset_event(direction, segment, seq));
-            self.senders[index].on_reset(seq, transmission(segment));
+            let timeouts = self.senders[index].on_reset(seq, transmission(segment));
+            if let Some(remote) = self.remotes[index].as_mut().filter(|_| timeouts) {
+                remote.end_silence(segment.t_ns, true, self.flow_id);
+            }
         }
         if has(flags::SYN) {
             self.on_syn(index, segment);
@@ -307,12 +310,13 @@ impl Connection {
         self.fins[index] |= fin;
         let flow = self.flow(direction);
         self.senders[index].one_way = self.senders[1 - index].row.data_segments == 0;
+        let retransmission = self.senders[index].send(&sent, fin, flow, events);
         if let (Some(remote), Some((_, ts_ecr))) =
             (&mut self.remotes[index], segment.options.timestamps)
         {
-            remote.on_data(ts_ecr, &sent, fin, flow);
+            remote.on_data(ts_ecr, &sent, fin, retransmission, flow);
         }
-        self.senders[index].send(&sent, fin, flow, events)
+        retransmission
     }
 
     /// Reads the timestamps of a segment upstream of which there is a sender. Returns the time since the ACK that it is the
