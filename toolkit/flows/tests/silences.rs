@@ -173,6 +173,33 @@ fn a_reset_shows_what_was_lost_in_the_silence_before_it() {
 }
 
 #[test]
+fn a_reset_shows_what_was_lost_of_the_only_hole() {
+    let ended = |above: &str, seq: u32, id: u16| {
+        let missing: Vec<_> = losses(&run(&format!(
+            "{}
+             131.0 a>b A 11001:12001 ack 1 id 14
+             131.1 b>a A 1 ack 10001 sack 11001-12001
+             {above}
+             2000.0 a>b RA {seq} ack 1 id {id}",
+            ten_segments()
+        )));
+        let again = missing.iter().filter(|row| row.1 > Some(1));
+        again.map(|row| (row.0, row.1)).collect::<Vec<_>>()
+    };
+    // 15 to 17 are the end of the flight.
+    assert_eq!(ended("", 15_001, 18), []);
+    let copies =
+        |count: u32| -> Vec<_> { (0..count).map(|n| (Some(10_001), Some(2 + n))).collect() };
+    assert_eq!(ended("", 15_001, 19), copies(1), "in recovery");
+    assert_eq!(ended("", 15_001, 21), copies(3), "and two timeouts");
+    assert_eq!(ended("", 15_001, 24), [], "too many for timeouts");
+    assert_eq!(ended("", 12_001, 18), copies(3), "no end of the flight");
+    let hole = "132.0 a>b A 13001:14001 ack 1 id 16
+                132.1 b>a A 1 ack 10001 sack 13001-14001 11001-12001";
+    assert_eq!(ended(hole, 15_001, 19), [], "of either hole");
+}
+
+#[test]
 fn a_gap_is_open_for_a_quarter_of_the_minimum_rtt_until_it_was_lost() {
     let open_for = |wait_ms: u32| {
         let (mut ladder, start, id, t_ms) = longer_round_trips();

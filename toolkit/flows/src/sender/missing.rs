@@ -70,7 +70,7 @@ impl Sender {
     /// Returns whether timeouts are among what is missing.
     pub fn on_reset(&mut self, seq: i64, transmission: Transmission) -> bool {
         let (nxt, smss) = (self.board.snd_nxt(), self.board.smss_bytes().max(1));
-        if self.vantage != Vantage::Receiver || !self.counts_missing() || seq <= nxt {
+        if self.vantage != Vantage::Receiver || !self.counts_missing() || seq < nxt {
             return false;
         }
         let fin = i64::from((seq - nxt) % smss == 1);
@@ -78,34 +78,50 @@ impl Sender {
         let timeouts = i64::from(self.max_timeouts(transmission.t_ns));
         let probe = i64::from(self.sack_in_use);
         let repeats = i64::from(self.missing.recent()) - segments_n;
-        if segments_n == 0 || !(0..=fin + timeouts + probe).contains(&repeats) {
+        if !(0..=fin + timeouts + probe).contains(&repeats) {
             return false;
         }
-        let oldest = self.board.snd_una() >= nxt;
-        self.board.open_gap(nxt, seq - fin, transmission);
-        if oldest {
-            self.lose_repeats_of_gap((nxt, seq - fin), (repeats - fin, timeouts), &transmission);
+        let hole = self.only_hole();
+        if segments_n > 0 {
+            self.board.open_gap(nxt, seq - fin, transmission);
+        } else if hole.is_none() {
+            return false;
         }
-        repeats > fin + probe
+        let again = (repeats - fin).max(0);
+        if let Some(hole) = hole {
+            // RFC 6675 §5: it was repeated in recovery, too.
+            self.lose_again(
+                (hole.start, hole.end),
+                again.min(timeouts + 1),
+                &transmission,
+            );
+        } else if self.board.snd_una() >= nxt {
+            let first_end = (seq - fin).min(nxt + smss);
+            self.lose_again((nxt, first_end), again.min(timeouts), &transmission);
+            if again > timeouts {
+                // RFC 8985 §7.3: a probe repeats the last segment.
+                let last = lost_entry(&transmission, (nxt, seq - fin), self.sack_in_use);
+                self.board.add_lost_to_gap_end(seq - fin, &last);
+            }
+        }
+        again > probe
     }
 
-    /// Adds `repeats` retransmissions that were lost in the silence before `reset`, after the gap `start..end` with the oldest
-    /// octets: up to `timeouts` of the first segment (RFC 6298 §5.4), and then a probe, which repeats the last one (RFC 8985
-    /// §7.3).
-    fn lose_repeats_of_gap(
-        &mut self,
-        (start, end): (i64, i64),
-        (repeats, timeouts): (i64, i64),
-        reset: &Transmission,
-    ) {
-        let first_end = end.min(start + self.board.smss_bytes().max(1));
-        let first = lost_entry(reset, (start, first_end), self.sack_in_use);
-        for _ in 0..repeats.min(timeouts) {
-            self.board.add_lost_to_hole(&first);
-        }
-        if repeats > timeouts {
-            let probe = lost_entry(reset, (start, end), self.sack_in_use);
-            self.board.add_lost_to_gap_end(end, &probe);
+    /// The oldest hole, if the sender is in recovery with SACK and there is no other.
+    fn only_hole(&mut self) -> Option<Range> {
+        let una = self.board.snd_una();
+        let hole = self.board.overlap(una, una + 1).gap?;
+        let other = self.board.has_other_gap(hole.start, hole.end);
+        let one = self.board.segments_in(hole.end - hole.start) == 1;
+        (self.sack_in_use && one && !other).then_some(hole)
+    }
+
+    /// Adds `count` retransmissions of the octets `start..end` of a gap, by a timer for the most part (RFC 6298 §5.4), that were
+    /// lost before `reset`.
+    fn lose_again(&mut self, (start, end): (i64, i64), count: i64, reset: &Transmission) {
+        let entry = lost_entry(reset, (start, end), self.sack_in_use);
+        for _ in 0..count {
+            self.board.add_lost_to_hole(&entry);
         }
     }
 
