@@ -160,8 +160,8 @@ impl Connection {
         if has(flags::RST) && !std::mem::replace(&mut self.rst, true) {
             events.push(self.reset_event(direction, segment, seq));
             let timeouts = self.senders[index].on_reset(seq, transmission(segment));
-            if let Some(remote) = self.remotes[index].as_mut().filter(|_| timeouts) {
-                remote.end_silence(segment.t_ns, true, self.flow_id);
+            if let Some(remote) = self.remotes[index].as_mut().filter(|_| timeouts > 0) {
+                remote.end_silence(segment.t_ns, timeouts, self.flow_id);
             }
         }
         if has(flags::SYN) {
@@ -314,7 +314,8 @@ impl Connection {
         if let (Some(remote), Some((_, ts_ecr))) =
             (&mut self.remotes[index], segment.options.timestamps)
         {
-            remote.on_data(ts_ecr, &sent, fin, retransmission, flow);
+            let timeouts = u32::from(retransmission) * (self.senders[index].timeouts_before + 1);
+            remote.on_data(ts_ecr, &sent, fin, timeouts, flow);
         }
         retransmission
     }

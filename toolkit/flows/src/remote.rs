@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use crate::cwnd::CwndEstimator;
 use crate::loss::FlowDirection;
-use crate::missing::timeouts;
+use crate::missing::timeouts as max_timeouts;
 use crate::rows::{Edges, Phase, Vantage};
 use crate::scoreboard::Transmission;
 use crate::sender::{ReceivedAck, Sender, Sent};
@@ -140,22 +140,23 @@ impl RemoteSender {
         }
     }
 
-    /// Processes a segment that echoes `ts_ecr`; `retransmission` if its octets had been sent before, captured or not.
+    /// Processes a segment that echoes `ts_ecr`. If its octets had been sent before, captured or not, they were repeated by as
+    /// many as `timeouts` in the silence before, if there is one; else these are 0.
     pub fn on_data(
         &mut self,
         ts_ecr: u32,
         sent: &Sent,
         fin: bool,
-        retransmission: bool,
+        timeouts: u32,
         flow: FlowDirection,
     ) {
         let now = sent.transmission.t_ns;
         let idle = self.sent_nothing(sent.transmission.ip_id);
         if !idle {
-            if retransmission && sent.start >= self.sender.board.snd_nxt() {
+            if timeouts > 0 && sent.start >= self.sender.board.snd_nxt() {
                 self.send_unseen(sent, flow);
             }
-            self.end_silence(now, retransmission, flow.flow_id);
+            self.end_silence(now, timeouts, flow.flow_id);
         }
         self.last_ns = Some(now);
         let mut ignored = Vec::new();
@@ -198,8 +199,8 @@ impl RemoteSender {
     }
 
     /// Nothing shows what the sender did since the last segment. Once a timer may have expired, the window is not known. If the
-    /// silence ends with what a timer triggered, `timed_out`, it is known again from the first timeout on.
-    pub fn end_silence(&mut self, now_ns: i64, timed_out: bool, flow_id: u32) {
+    /// silence had `timeouts`, it is known again from the first one on.
+    pub fn end_silence(&mut self, now_ns: i64, timeouts: u32, flow_id: u32) {
         let Some((last_ns, srtt_ns)) = self.last_ns.zip(self.sender.rtt.srtt_ns()) else {
             return;
         };
@@ -213,8 +214,8 @@ impl RemoteSender {
         // RFC 6298 §5.3: the ACK of the last segment restarts the timer; §5.5: its intervals double.
         let restart_ns = last_ns.saturating_add(srtt_ns);
         let waited_ns = now_ns.saturating_sub(restart_ns);
-        let count = timeouts(waited_ns, self.sender.rtt.min_rto_ns());
-        if timed_out && count > 0 {
+        let count = timeouts.min(max_timeouts(waited_ns, self.sender.rtt.min_rto_ns()));
+        if count > 0 {
             let first_ns = restart_ns.saturating_add(waited_ns / ((1_i64 << count.min(62)) - 1));
             let smss_bytes = self.sender.board.smss_bytes();
             self.sender
@@ -273,7 +274,7 @@ impl RemoteSender {
     /// was lost, no segment shows.
     pub fn finish(&mut self, end_ns: i64, flow_id: u32) {
         self.sender.sample_cwnd(flow_id, CwndEstimator::take_due);
-        self.end_silence(end_ns, false, flow_id);
+        self.end_silence(end_ns, 0, flow_id);
     }
 }
 
@@ -301,7 +302,7 @@ mod tests {
                     ..Transmission::default()
                 },
             };
-            remote.on_data(0, &sent, false, false, flow);
+            remote.on_data(0, &sent, false, 0, flow);
         }
         remote.finish(i64::MAX, 1);
         assert_eq!(remote.last_ns, Some(i64::MAX / 2));

@@ -91,6 +91,8 @@ pub struct Sender {
     /// Time of the last retransmission captured.
     last_resent_ns: i64,
     progress: missing::Progress,
+    /// Retransmissions of the octets of the last one that were lost before it, each sent by a timeout.
+    pub timeouts_before: u32,
     /// Packets of this end that are missing.
     pub missing: MissingPackets,
     /// Octets that were acknowledged since the last segment and not captured: the capture lost them.

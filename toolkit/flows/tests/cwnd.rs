@@ -447,6 +447,13 @@ fn a_sender_that_sent_nothing_was_idle_and_not_silent() {
 #[test]
 fn in_a_silence_that_ends_with_a_timeout_the_window_is_one_segment() {
     let (mut segments, last_ns, silence_ns) = with_silence();
+    for (id, segment) in (1_u16..).zip(
+        segments
+            .iter_mut()
+            .filter(|segment| segment.payload_bytes > 0),
+    ) {
+        segment.ip_id = Some(id + if segment.t_ns > last_ns { 4 } else { 0 });
+    }
     let last = segments
         .iter()
         .rfind(|segment| segment.t_ns <= last_ns && segment.payload_bytes > 0);
@@ -456,6 +463,8 @@ fn in_a_silence_that_ends_with_a_timeout_the_window_is_one_segment() {
         segment.t_ns += silence_ns;
     }
     repeated.t_ns = last_ns + 2 * silence_ns;
+    // One before it is missing.
+    repeated.ip_id = repeated.ip_id.map(|id| id + 2);
     segments.insert(after, repeated);
     for (record, segment) in (1..).zip(&mut segments) {
         segment.record = record;

@@ -67,11 +67,11 @@ impl Sender {
     /// Processes a RST. A sender that aborts the connection gives it SND.NXT (RFC 9293 §3.10.5), so that the packets which
     /// its ID shows to be missing were the octets below, and retransmissions by timers. If they are not as many, the ID is of
     /// another counter. A single octet above whole segments may be the FIN, in a packet of its own or not; it is no data.
-    /// Returns whether timeouts are among what is missing.
-    pub fn on_reset(&mut self, seq: i64, transmission: Transmission) -> bool {
+    /// Returns the number of timeouts that are among what is missing, at least.
+    pub fn on_reset(&mut self, seq: i64, transmission: Transmission) -> u32 {
         let (nxt, smss) = (self.board.snd_nxt(), self.board.smss_bytes().max(1));
         if self.vantage != Vantage::Receiver || !self.counts_missing() || seq < nxt {
-            return false;
+            return 0;
         }
         let fin = i64::from((seq - nxt) % smss == 1);
         let segments_n = self.board.segments_in(seq - nxt - fin);
@@ -79,13 +79,13 @@ impl Sender {
         let probe = i64::from(self.sack_in_use);
         let repeats = i64::from(self.missing.recent()) - segments_n;
         if !(0..=fin + timeouts + probe).contains(&repeats) {
-            return false;
+            return 0;
         }
         let hole = self.only_hole();
         if segments_n > 0 {
             self.board.open_gap(nxt, seq - fin, transmission);
         } else if hole.is_none() {
-            return false;
+            return 0;
         }
         let again = (repeats - fin).max(0);
         if let Some(hole) = hole {
@@ -104,7 +104,7 @@ impl Sender {
                 self.board.add_lost_to_gap_end(seq - fin, &last);
             }
         }
-        again > probe
+        u32::try_from((again - probe).min(timeouts)).unwrap_or(0)
     }
 
     /// The oldest hole, if the sender is in recovery with SACK and there is no other.

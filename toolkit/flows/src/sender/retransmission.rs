@@ -46,6 +46,11 @@ impl Sender {
         } else {
             Vec::new()
         };
+        // The first of those of a hole that the sender knew of was fast.
+        let known = overlap
+            .gap
+            .is_some_and(|gap| gap.first.record != sent.transmission.record);
+        self.timeouts_before = (not_captured.len() as u32).saturating_sub(u32::from(known));
         let acknowledged = sent.end <= self.board.snd_una();
         let head = sent.start <= self.board.snd_una() && !acknowledged;
         let kept = self
