@@ -9,7 +9,7 @@ use support::{Outcome, losses, run, second_of_twelve_lost, ten_segments};
 
 /// A flow without SACK: of twelve segments the second and the seventh were lost, and a timeout repeats from the second on. The
 /// rest of what it repeats is lost with two new segments and a timeout, before the packet with `id`.
-fn rest_of_a_walk_lost(id: u16) -> Outcome {
+fn rest_of_go_back_n_lost(id: u16) -> Outcome {
     let ladder = second_of_twelve_lost(&[6]);
     let ids = [id, id + 1, id + 2, id + 3];
     run(&format!(
@@ -31,7 +31,7 @@ fn rest_of_a_walk_lost(id: u16) -> Outcome {
 }
 
 #[test]
-fn the_rest_of_a_walk_was_lost_in_a_silence_without_sack() {
+fn the_rest_of_go_back_n_was_lost_in_a_silence_without_sack() {
     let first = [1001, 6001, 12_001, 13_001].map(|start| (Some(start), Some(1), None));
     let again = [8001, 9001, 10_001, 11_001].map(|start| (Some(start), Some(2), None));
     let hole = (Some(6001), Some(2), None);
@@ -41,20 +41,20 @@ fn the_rest_of_a_walk_was_lost_in_a_silence_without_sack() {
         rows.sort_unstable();
         rows
     };
-    // 18 to 21: the walk, 22 and 23: new data, 24: the first timeout.
+    // 18 to 21: the rest of go-back-N, 22 and 23: new data, 24: the first timeout.
     assert_eq!(
-        losses(&rest_of_a_walk_lost(25)),
+        losses(&rest_of_go_back_n_lost(25)),
         sorted(&[&first, &again, &[hole, timeout]])
     );
     assert_eq!(
-        losses(&rest_of_a_walk_lost(24)),
+        losses(&rest_of_go_back_n_lost(24)),
         sorted(&[&first, &again, &[hole]]),
         "no timeout"
     );
     assert_eq!(
-        losses(&rest_of_a_walk_lost(23)),
+        losses(&rest_of_go_back_n_lost(23)),
         sorted(&[&first, &[hole]]),
-        "a part of the walk, or of the new data"
+        "a part of go-back-N, or of the new data"
     );
 }
 

@@ -4,8 +4,8 @@
 //! arrive; at the end of a flight they do not, and are repeated as data that seem new. All others were retransmissions of
 //! holes, the oldest first (RFC 6675 §5).
 
+use super::go_back_n::lost_entry;
 use super::silence::{Before, Silence};
-use super::walk::lost_entry;
 use super::{Sender, Sent};
 use crate::evidence::Reason;
 use crate::retransmissions::Retransmission;
