@@ -6,6 +6,7 @@ import json
 import math
 import shutil
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -126,6 +127,18 @@ def test_what_a_packet_shows_at_the_receiver_is_judged_when_it_was_sent() -> Non
     assert len(claims) == len(arrived)
     sent_with = {packet.t_ns: packet.ts_val for packet in flow.transmissions}
     assert [sent_with[claim.t_ns] for claim in claims] == [row["ts_val"] for row in arrived]
+
+
+def test_a_claim_between_two_packets_is_of_the_time_at_which_one_would_have_left() -> None:
+    folder = FIXTURES / "S2-reno"
+    captures = [load_capture(folder / name).segments for name in ("snd.pcap.xz", "rcv.pcap.xz")]
+    (flow,) = read_truth(folder, *captures).flows
+    arrived = sorted((packet.arrived_ns, packet.t_ns) for packet in flow.transmissions if packet.fate == "delivered")
+    _, last = max((after[0] - before[0], before) for before, after in pairwise(arrived))
+    claim = WindowClaim(last[0] + 1_000_000, 1, None, None, None)
+    assert when_sent(flow, [claim]) == [replace(claim, t_ns=last[1] + 1_000_000)]
+    end = WindowClaim(arrived[-1][0] + 10**12, 1, None, None, None)
+    assert [one.t_ns for one in when_sent(flow, [end])] == [max(flow.end_ns, arrived[-1][1])]
 
 
 def test_a_series_holds_until_the_next_value() -> None:

@@ -81,11 +81,18 @@ def claims_of(capture: Capture, ports: tuple[int, int]) -> FlowClaims | None:
 
 
 def when_sent(flow: FlowTruth, windows: Sequence[WindowClaim]) -> list[WindowClaim]:
-    """Return claims of a capture at the receiver at the time at which the packet left that shows them."""
+    """Return claims of a capture at the receiver at the time at which the packet left that shows them. Between two
+    packets, a claim is of the time at which one would have left that took as long as the one before."""
     arrived = sorted((packet.arrived_ns, packet.t_ns) for packet in flow.transmissions if packet.fate == "delivered")
     times = [at for at, _ in arrived]
-    found = ((bisect_right(times, claim.t_ns), claim) for claim in windows)
-    return [replace(claim, t_ns=arrived[after - 1][1]) for after, claim in found if after]
+    moved = []
+    for claim in windows:
+        after = bisect_right(times, claim.t_ns)
+        if after:
+            at, sent = arrived[after - 1]
+            until = arrived[after][1] if after < len(arrived) else flow.end_ns
+            moved.append(replace(claim, t_ns=max(sent, min(sent + claim.t_ns - at, until))))
+    return moved
 
 
 def _of(table: pa.Table, flow_id: int) -> list[dict[str, Any]]:

@@ -163,7 +163,10 @@ impl Connection {
         let seq = self.position(index, segment);
         if has(flags::RST) && !std::mem::replace(&mut self.rst, true) {
             events.push(self.reset_event(direction, segment, seq));
-            self.senders[index].on_reset(seq, transmission(segment));
+            let timeouts = self.senders[index].on_reset(seq, transmission(segment));
+            if let Some(remote) = self.remotes[index].as_mut().filter(|_| timeouts > 0) {
+                remote.end_silence(segment.t_ns, timeouts, self.flow_id);
+            }
         }
         if has(flags::SYN) {
             self.on_syn(index, segment);
@@ -192,7 +195,7 @@ impl Connection {
                 self.on_ack(direction, segment, &mut note, events);
             }
         }
-        self.measure_upstream_rtt(&note, segment);
+        let echoed_ns = self.read_echo(&note, segment);
         let seg_len = seg_len(segment);
         let octets = (seq, seq + seg_len);
         self.clocks.observe(&Link::of(segment, &note, seg_len));
@@ -200,6 +203,9 @@ impl Connection {
             self.senders[index].count_outside(segment.payload_bytes, segments_n);
         } else if seg_len > 0 {
             note.retransmission = self.on_data(&note, segment, octets, events);
+        }
+        if let Some(rtt_ns) = echoed_ns.filter(|_| !note.retransmission) {
+            self.add_upstream_sample(direction, rtt_ns);
         }
         let sender = if seg_len > 0 { index } else { reverse };
         note.flight_bytes = self.senders[sender].board.flight_bytes();
@@ -308,36 +314,41 @@ impl Connection {
         self.fins[index] |= fin;
         let flow = self.flow(direction);
         self.senders[index].one_way = self.senders[1 - index].row.data_segments == 0;
+        let retransmission = self.senders[index].send(&sent, fin, flow, events);
         if let (Some(remote), Some((_, ts_ecr))) =
             (&mut self.remotes[index], segment.options.timestamps)
         {
-            remote.on_data(ts_ecr, &sent, fin, flow);
+            let timeouts = u32::from(retransmission) * (self.senders[index].timeouts_before + 1);
+            remote.on_data(ts_ecr, &sent, fin, timeouts, flow);
         }
-        self.senders[index].send(&sent, fin, flow, events)
+        retransmission
     }
 
-    /// Measures the RTT between the capture point and the sender of a data segment.
-    fn measure_upstream_rtt(&mut self, note: &Note, segment: &Segment) {
-        let direction = note.direction;
-        let Some((ts_val, ts_ecr)) = segment.options.timestamps else {
-            return;
-        };
+    /// Reads the timestamps of a segment upstream of which there is a sender. Returns the time since the ACK that it is the
+    /// first to echo, if it carries data.
+    fn read_echo(&mut self, note: &Note, segment: &Segment) -> Option<i64> {
+        let (ts_val, ts_ecr) = segment.options.timestamps?;
         let [a, b] = &mut self.senders;
-        let (sender, peer) = match direction {
+        let (sender, peer) = match note.direction {
             Direction::A2b => (a, b),
             Direction::B2a => (b, a),
         };
         if peer.vantage != Vantage::Sender && peer.row.data_segments > 0 {
             peer.upstream.on_ack(ts_val, segment.t_ns);
         }
-        if sender.vantage != Vantage::Sender && segment.payload_bytes > 0 {
-            let new = note.seq >= sender.board.snd_nxt();
-            sender.upstream.on_data(ts_ecr, segment.t_ns, new);
-            if sender.vantage == Vantage::Unknown
-                && sender.upstream.rtt.samples() >= MIN_UPSTREAM_SAMPLES
-            {
-                self.set_vantage_from_timestamps(direction);
-            }
+        let upstream = sender.vantage != Vantage::Sender && segment.payload_bytes > 0;
+        let echoed_ns = upstream.then(|| sender.upstream.on_data(ts_ecr, segment.t_ns))?;
+        echoed_ns.filter(|_| note.seq >= sender.board.snd_nxt())
+    }
+
+    /// Adds a sample of the RTT between the capture point and the sender of `direction`.
+    fn add_upstream_sample(&mut self, direction: Direction, rtt_ns: i64) {
+        let sender = &mut self.senders[direction as usize];
+        sender.upstream.rtt.sample(rtt_ns);
+        if sender.vantage == Vantage::Unknown
+            && sender.upstream.rtt.samples() >= MIN_UPSTREAM_SAMPLES
+        {
+            self.set_vantage_from_timestamps(direction);
         }
     }
 

@@ -279,6 +279,24 @@ impl CwndEstimator {
         Some(unknown)
     }
 
+    /// After [`Self::end_sight`]: a timeout at `t_ns` has set the window to `loss_window_bytes` (RFC 5681 §3.1). Returns its row.
+    pub fn time_out(&mut self, t_ns: i64, loss_window_bytes: i64) -> Option<Estimate> {
+        if let Some((_, pipe_bytes)) = self.pipe.last {
+            self.pipe.observe(t_ns, pipe_bytes);
+        }
+        let timed_out = Estimate {
+            t_ns,
+            phase: Phase::Loss,
+            cwnd_bytes: Some(loss_window_bytes),
+            ssthresh_bytes: None,
+            app_limited: Some(false),
+            pipe_integral: self.pipe.value,
+            ..self.last_row?
+        };
+        self.last_row = Some(timed_out);
+        Some(timed_out)
+    }
+
     /// Adds the row of an estimate, and the mean of the pipe until then to the row before it.
     pub fn push_sample(&mut self, row: Sample, pipe_integral: i128) {
         self.end_row(row.t_ns, pipe_integral);

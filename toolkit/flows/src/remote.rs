@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 
 use crate::cwnd::CwndEstimator;
 use crate::loss::FlowDirection;
+use crate::missing::timeouts as max_timeouts;
 use crate::rows::{Edges, Phase, Vantage};
 use crate::scoreboard::Transmission;
 use crate::sender::{ReceivedAck, Sender, Sent};
@@ -139,14 +140,25 @@ impl RemoteSender {
         }
     }
 
-    /// Processes a segment that echoes `ts_ecr`.
-    pub fn on_data(&mut self, ts_ecr: u32, sent: &Sent, fin: bool, flow: FlowDirection) {
+    /// Processes a segment that echoes `ts_ecr`. If its octets had been sent before, captured or not, they were repeated by as
+    /// many as `timeouts` in the silence before, if there is one; else these are 0.
+    pub fn on_data(
+        &mut self,
+        ts_ecr: u32,
+        sent: &Sent,
+        fin: bool,
+        timeouts: u32,
+        flow: FlowDirection,
+    ) {
         let now = sent.transmission.t_ns;
         let idle = self.sent_nothing(sent.transmission.ip_id);
-        let last_ns = self.last_ns.replace(now);
-        if let Some(last_ns) = last_ns.filter(|_| !idle) {
-            self.end_silence(last_ns, now, flow.flow_id);
+        if !idle {
+            if timeouts > 0 && sent.start >= self.sender.board.snd_nxt() {
+                self.send_unseen(sent, flow);
+            }
+            self.end_silence(now, timeouts, flow.flow_id);
         }
+        self.last_ns = Some(now);
         let mut ignored = Vec::new();
         let has_arrived = |ack: &Waiting| ack.ts_val.wrapping_sub(ts_ecr) as i32 <= 0;
         while self.acks.front().is_some_and(has_arrived)
@@ -168,16 +180,46 @@ impl RemoteSender {
         self.sender.order.ids_increment() && next_id.is_some() && next_id == ip_id
     }
 
-    /// Nothing shows what the sender did from `last_ns` to `now_ns`. Once a timer may have expired, the window is not known.
-    fn end_silence(&mut self, last_ns: i64, now_ns: i64, flow_id: u32) {
-        let Some(srtt_ns) = self.sender.rtt.srtt_ns() else {
+    /// The octets of `sent`, which repeats them, left unseen, with or after the last segment captured.
+    fn send_unseen(&mut self, sent: &Sent, flow: FlowDirection) {
+        let Some(last_ns) = self.last_ns else {
+            return;
+        };
+        let transmission = Transmission {
+            t_ns: last_ns,
+            ts_val: None,
+            ip_id: None,
+            ..sent.transmission
+        };
+        let unseen = Sent {
+            transmission,
+            ..*sent
+        };
+        self.send(&unseen, false, flow);
+    }
+
+    /// Nothing shows what the sender did since the last segment. Once a timer may have expired, the window is not known. If the
+    /// silence had `timeouts`, it is known again from the first one on.
+    pub fn end_silence(&mut self, now_ns: i64, timeouts: u32, flow_id: u32) {
+        let Some((last_ns, srtt_ns)) = self.last_ns.zip(self.sender.rtt.srtt_ns()) else {
             return;
         };
         let expired_ns = last_ns.saturating_add(srtt_ns.saturating_mul(SILENT_ROUND_TRIPS));
-        if now_ns > expired_ns {
-            self.sender.sample_cwnd(flow_id, CwndEstimator::take_due);
+        if now_ns <= expired_ns {
+            return;
+        }
+        self.sender.sample_cwnd(flow_id, CwndEstimator::take_due);
+        self.sender
+            .sample_cwnd(flow_id, |cwnd| cwnd.end_sight(expired_ns));
+        // RFC 6298 §5.3: the ACK of the last segment restarts the timer; §5.5: its intervals double.
+        let restart_ns = last_ns.saturating_add(srtt_ns);
+        let waited_ns = now_ns.saturating_sub(restart_ns);
+        let count = timeouts.min(max_timeouts(waited_ns, self.sender.rtt.min_rto_ns()));
+        if count > 0 {
+            let first_ns = restart_ns.saturating_add(waited_ns / ((1_i64 << count.min(62)) - 1));
+            let smss_bytes = self.sender.board.smss_bytes();
             self.sender
-                .sample_cwnd(flow_id, |cwnd| cwnd.end_sight(expired_ns));
+                .sample_cwnd(flow_id, |cwnd| cwnd.time_out(first_ns, smss_bytes));
         }
     }
 
@@ -228,14 +270,11 @@ impl RemoteSender {
         self.sender.release_memory();
     }
 
-    /// Ends the connection at `end_ns`: adds the last rows of the estimator.
+    /// Ends the connection at `end_ns`: adds the last rows of the estimator. Whether the application paused or what it sent
+    /// was lost, no segment shows.
     pub fn finish(&mut self, end_ns: i64, flow_id: u32) {
         self.sender.sample_cwnd(flow_id, CwndEstimator::take_due);
-        let board = &self.sender.board;
-        let acknowledged = self.acks.back().map_or(board.snd_una(), |ack| ack.seg_ack);
-        if let Some(last_ns) = self.last_ns.filter(|_| acknowledged < board.snd_nxt()) {
-            self.end_silence(last_ns, end_ns, flow_id);
-        }
+        self.end_silence(end_ns, 0, flow_id);
     }
 }
 
@@ -263,7 +302,7 @@ mod tests {
                     ..Transmission::default()
                 },
             };
-            remote.on_data(0, &sent, false, flow);
+            remote.on_data(0, &sent, false, 0, flow);
         }
         remote.finish(i64::MAX, 1);
         assert_eq!(remote.last_ns, Some(i64::MAX / 2));

@@ -1,16 +1,16 @@
 //! The state of one direction of a connection as a data sender: scoreboard, RTT, recovery state and counters.
 //!
 //! [`ack`] is the ACK that it receives, [`delivery`] what that delivers, [`retransmission`] processes retransmissions,
-//! [`missing`], [`silence`] and [`walk`] those lost before the capture point, and [`cwnd`] feeds the estimator of the
+//! [`missing`], [`silence`] and [`go_back_n`] those lost before the capture point, and [`cwnd`] feeds the estimator of the
 //! congestion window.
 
 mod ack;
 mod cwnd;
 mod delivery;
+mod go_back_n;
 mod missing;
 mod retransmission;
 mod silence;
-mod walk;
 
 use crate::cause::CaState;
 use crate::cwnd::CwndEstimator;
@@ -85,12 +85,14 @@ pub struct Sender {
     dup_acked_bytes: i64,
     queued: QueuedSegments,
     passes: Passes,
-    repeated: walk::Repeated,
+    repeated: go_back_n::Repeated,
     /// First octet and end of the last retransmission, if no new data came after it.
     last_resent: Option<(i64, i64)>,
     /// Time of the last retransmission captured.
     last_resent_ns: i64,
     progress: missing::Progress,
+    /// Retransmissions of the octets of the last one that were lost before it, each sent by a timeout.
+    pub timeouts_before: u32,
     /// Packets of this end that are missing.
     pub missing: MissingPackets,
     /// Octets that were acknowledged since the last segment and not captured: the capture lost them.
@@ -166,7 +168,7 @@ impl Sender {
         if !probes {
             self.end_window_probes(sent.start, flow, events);
         }
-        self.lost_in_walk(sent, flow, events);
+        self.lost_in_go_back_n(sent, flow, events);
         let mut overlap = self.board.overlap(sent.start, sent.end);
         if overlap.repeated_bytes == 0 && overlap.filled_bytes == 0 && self.was_sent_before(sent) {
             let earlier = Transmission {

@@ -65,17 +65,19 @@ impl UpstreamRtt {
         }
     }
 
-    /// Processes a data segment from the sender. It is a sample if it is `prompt`: a timer may trigger a retransmission
-    /// long after the ACK.
-    pub fn on_data(&mut self, ts_ecr: u32, t_ns: i64, prompt: bool) {
+    /// Processes a data segment from the sender. Returns the time since the ACK that it is the first to echo. It is a sample
+    /// if the segment was sent in response: a timer may trigger a retransmission long after the ACK.
+    #[must_use]
+    pub fn on_data(&mut self, ts_ecr: u32, t_ns: i64) -> Option<i64> {
         let same = self.informed.filter(|informed| informed.ts_ecr == ts_ecr);
         self.informed = same.map(|informed| Informed {
             segment_ns: t_ns,
             ..informed
         });
+        let mut echoed_ns = None;
         while let Some(&stamped) = self.pending.front() {
             if newer(stamped.ts_val, ts_ecr) {
-                return;
+                break;
             }
             self.pending.pop_front();
             if stamped.ts_val == ts_ecr {
@@ -84,11 +86,10 @@ impl UpstreamRtt {
                     until_ns: stamped.last_ns,
                     segment_ns: t_ns,
                 });
-                if prompt {
-                    self.rtt.sample(t_ns - stamped.first_ns);
-                }
+                echoed_ns = Some(t_ns - stamped.first_ns);
             }
         }
+        echoed_ns
     }
 
     /// Time of the last ACK that the sender may have received when it sent the data segment captured at `t_ns`: those
@@ -104,19 +105,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_echo_of_each_timestamp_is_a_sample() {
+    fn the_first_echo_of_each_timestamp_measures_the_time_since_its_first_ack() {
         let mut upstream = UpstreamRtt::default();
         for (ts_val, t_ns) in [(u32::MAX, 0), (u32::MAX, 5), (0, 10), (1, 20)] {
             upstream.on_ack(ts_val, t_ns);
         }
-        upstream.on_data(u32::MAX, 100, true);
-        upstream.on_data(u32::MAX, 200, true);
-        upstream.on_data(1, 300, true);
-        let rtt = upstream.rtt;
-        assert_eq!(
-            (rtt.samples(), rtt.min_ns(), rtt.max_ns()),
-            (2, Some(100), Some(280))
-        );
+        assert_eq!(upstream.on_data(u32::MAX, 100), Some(100));
+        assert_eq!(upstream.on_data(u32::MAX, 200), None);
+        assert_eq!(upstream.on_data(1, 300), Some(280));
     }
 
     #[test]
@@ -125,13 +121,12 @@ mod tests {
         for (ts_val, t_ns) in [(7, 0), (7, 5), (8, 10), (9, 20)] {
             upstream.on_ack(ts_val, t_ns);
         }
-        upstream.on_data(7, 100, false);
-        assert_eq!(upstream.rtt.samples(), 0, "not prompt");
+        assert_eq!(upstream.on_data(7, 100), Some(100));
         assert_eq!(upstream.informed_until_ns(100), Some(5));
         assert_eq!(upstream.informed_until_ns(101), None, "another segment");
-        upstream.on_data(7, 110, true);
+        assert_eq!(upstream.on_data(7, 110), None);
         assert_eq!(upstream.informed_until_ns(110), Some(5), "echoed again");
-        upstream.on_data(6, 120, true);
+        assert_eq!(upstream.on_data(6, 120), None);
         assert_eq!(upstream.informed_until_ns(120), None, "not captured");
     }
 

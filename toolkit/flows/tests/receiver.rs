@@ -481,3 +481,16 @@ fn the_silence_before_a_timeout_is_no_round_trip() {
         copies.map(|copy| (Some(11_001), Some(copy), None))
     );
 }
+
+#[test]
+fn the_silence_before_a_timeout_is_no_round_trip_though_the_octets_are_new_to_the_capture() {
+    let outcome = with_timestamps(
+        "5000.0 a>b A 11001:12001 ack 1 id 19 ts 4850/107    # 14, 15: the end of the flight, 16 to 18: timeouts
+         5000.1 b>a A 1 ack 12001 ts 4897/4850",
+    );
+    let copies = [1, 2, 3, 4];
+    assert_eq!(
+        losses(&outcome),
+        copies.map(|copy| (Some(11_001), Some(copy), None))
+    );
+}

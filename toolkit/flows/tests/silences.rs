@@ -9,7 +9,7 @@ use support::{Outcome, losses, run, second_of_twelve_lost, ten_segments};
 
 /// A flow without SACK: of twelve segments the second and the seventh were lost, and a timeout repeats from the second on. The
 /// rest of what it repeats is lost with two new segments and a timeout, before the packet with `id`.
-fn rest_of_a_walk_lost(id: u16) -> Outcome {
+fn rest_of_go_back_n_lost(id: u16) -> Outcome {
     let ladder = second_of_twelve_lost(&[6]);
     let ids = [id, id + 1, id + 2, id + 3];
     run(&format!(
@@ -31,7 +31,7 @@ fn rest_of_a_walk_lost(id: u16) -> Outcome {
 }
 
 #[test]
-fn the_rest_of_a_walk_was_lost_in_a_silence_without_sack() {
+fn the_rest_of_go_back_n_was_lost_in_a_silence_without_sack() {
     let first = [1001, 6001, 12_001, 13_001].map(|start| (Some(start), Some(1), None));
     let again = [8001, 9001, 10_001, 11_001].map(|start| (Some(start), Some(2), None));
     let hole = (Some(6001), Some(2), None);
@@ -41,20 +41,20 @@ fn the_rest_of_a_walk_was_lost_in_a_silence_without_sack() {
         rows.sort_unstable();
         rows
     };
-    // 18 to 21: the walk, 22 and 23: new data, 24: the first timeout.
+    // 18 to 21: the rest of go-back-N, 22 and 23: new data, 24: the first timeout.
     assert_eq!(
-        losses(&rest_of_a_walk_lost(25)),
+        losses(&rest_of_go_back_n_lost(25)),
         sorted(&[&first, &again, &[hole, timeout]])
     );
     assert_eq!(
-        losses(&rest_of_a_walk_lost(24)),
+        losses(&rest_of_go_back_n_lost(24)),
         sorted(&[&first, &again, &[hole]]),
         "no timeout"
     );
     assert_eq!(
-        losses(&rest_of_a_walk_lost(23)),
+        losses(&rest_of_go_back_n_lost(23)),
         sorted(&[&first, &[hole]]),
-        "a part of the walk, or of the new data"
+        "a part of go-back-N, or of the new data"
     );
 }
 
@@ -134,7 +134,7 @@ fn repeats_of_a_segment_whose_ack_was_not_captured_are_lost_before_the_one_that_
 }
 
 #[test]
-fn a_reset_with_another_counter_of_ids_shows_nothing() {
+fn a_reset_shows_what_was_lost_in_the_silence_before_it() {
     let ended = |seq: i64, t_ms: u32, id: u16| {
         losses(&run(&format!(
             "{}
@@ -151,12 +151,52 @@ fn a_reset_with_another_counter_of_ids_shows_nothing() {
             .collect()
     };
     let two = first(&[10_001, 11_001]);
+    let and = |again: &[(i64, u32)]| -> Vec<_> {
+        let again = again
+            .iter()
+            .map(|&(start, copy)| (Some(start), Some(copy), None));
+        let mut rows: Vec<_> = two.iter().copied().chain(again).collect();
+        rows.sort_unstable();
+        rows
+    };
     assert_eq!(ended(12_001, 120, 15), two);
-    assert_eq!(ended(12_001, 120, 16), two, "and a probe");
+    assert_eq!(ended(12_001, 120, 16), and(&[(11_001, 2)]), "a probe");
     assert_eq!(ended(12_001, 120, 900), [], "too soon for timeouts");
-    assert_eq!(ended(12_001, 420, 17), two, "and a timeout");
+    assert_eq!(ended(12_001, 420, 16), and(&[(10_001, 2)]), "a timeout");
+    let both = and(&[(10_001, 2), (11_001, 2)]);
+    assert_eq!(ended(12_001, 420, 17), both, "a timeout and a probe");
+    let repeated = [(10_001, 2), (10_001, 3), (10_001, 4), (10_001, 5)];
+    assert_eq!(ended(12_001, 4720, 19), and(&repeated), "four timeouts");
     assert_eq!(ended(12_002, 120, 16), two, "and a FIN");
+    assert_eq!(ended(12_002, 420, 17), and(&[(10_001, 2)]), "and a FIN");
     assert_eq!(ended(10_002, 120, 14), [], "the FIN alone");
+}
+
+#[test]
+fn a_reset_shows_what_was_lost_of_the_only_hole() {
+    let ended = |above: &str, seq: u32, id: u16| {
+        let missing: Vec<_> = losses(&run(&format!(
+            "{}
+             131.0 a>b A 11001:12001 ack 1 id 14
+             131.1 b>a A 1 ack 10001 sack 11001-12001
+             {above}
+             2000.0 a>b RA {seq} ack 1 id {id}",
+            ten_segments()
+        )));
+        let again = missing.iter().filter(|row| row.1 > Some(1));
+        again.map(|row| (row.0, row.1)).collect::<Vec<_>>()
+    };
+    // 15 to 17 are the end of the flight.
+    assert_eq!(ended("", 15_001, 18), []);
+    let copies =
+        |count: u32| -> Vec<_> { (0..count).map(|n| (Some(10_001), Some(2 + n))).collect() };
+    assert_eq!(ended("", 15_001, 19), copies(1), "in recovery");
+    assert_eq!(ended("", 15_001, 21), copies(3), "and two timeouts");
+    assert_eq!(ended("", 15_001, 24), [], "too many for timeouts");
+    assert_eq!(ended("", 12_001, 18), copies(3), "no end of the flight");
+    let hole = "132.0 a>b A 13001:14001 ack 1 id 16
+                132.1 b>a A 1 ack 10001 sack 13001-14001 11001-12001";
+    assert_eq!(ended(hole, 15_001, 19), [], "of either hole");
 }
 
 #[test]

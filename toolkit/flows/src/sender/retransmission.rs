@@ -46,6 +46,11 @@ impl Sender {
         } else {
             Vec::new()
         };
+        // The first of those of a hole that the sender knew of was fast.
+        let known = overlap
+            .gap
+            .is_some_and(|gap| gap.first.record != sent.transmission.record);
+        self.timeouts_before = (not_captured.len() as u32).saturating_sub(u32::from(known));
         let acknowledged = sent.end <= self.board.snd_una();
         let head = sent.start <= self.board.snd_una() && !acknowledged;
         let kept = self
@@ -126,8 +131,8 @@ impl Sender {
                     .push(start, now, entry.transmission.record, None);
             }
             let times: Vec<i64> = self.lost_of_duplicate(entry).collect();
-            if let Some((_, walked)) = previous.filter(|_| !self.sack_in_use) {
-                self.begin_account_of_walk(entry, times.len() as u32, in_silence, walked);
+            if let Some((_, resent_to)) = previous.filter(|_| !self.sack_in_use) {
+                self.begin_account_of_go_back_n(entry, times.len() as u32, in_silence, resent_to);
             }
             let times = times.into_iter();
             return times
@@ -145,11 +150,11 @@ impl Sender {
             let hole = gap.first.record != entry.transmission.record;
             self.expect_lost_flight(entry, count, hole);
         }
-        if let Some((_, walked)) = previous.filter(|_| !self.sack_in_use) {
+        if let Some((_, resent_to)) = previous.filter(|_| !self.sack_in_use) {
             // What other retransmissions passed was lost before the silence.
             let passed = matches!(reason, Reason::Passed { .. });
             let explained = if passed { 0 } else { count };
-            self.begin_account_of_walk(entry, explained, in_silence, walked);
+            self.begin_account_of_go_back_n(entry, explained, in_silence, resent_to);
         }
         (1..=i64::from(count))
             .rev()

@@ -4,7 +4,7 @@
 //! oldest segment, and without SACK the rest of what was being repeated. When new data arrive, the gap below them is the end
 //! of the flight, and the rest was sent again.
 
-use super::walk::lost_entry;
+use super::go_back_n::lost_entry;
 use super::{Sender, Sent};
 use crate::loss::{self, FlowDirection};
 use crate::missing::timeouts;
@@ -19,7 +19,7 @@ pub(super) enum Before {
     /// Recovery with SACK, in which it may have repeated the oldest segment once.
     Recovery,
     /// Without SACK, it had still to repeat these octets before new data.
-    Walk(i64, i64),
+    GoBackN(i64, i64),
 }
 
 /// What is missing in the last silence.
@@ -68,20 +68,20 @@ impl Sender {
     }
 
     /// Begins to account for a silence without SACK that `entry` ended, in which `lost` packets are missing, `explained`
-    /// retransmissions of the same segment included. The last retransmission before it ended at `walked`.
-    pub(super) fn begin_account_of_walk(
+    /// retransmissions of the same segment included. The last retransmission before it ended at `resent_to`.
+    pub(super) fn begin_account_of_go_back_n(
         &mut self,
         entry: &Retransmission,
         explained: u32,
         lost: u32,
-        walked: i64,
+        resent_to: i64,
     ) {
         let counted = self.vantage == Vantage::Receiver && self.counts_missing();
         let silent = entry.transmission.t_ns - self.last_send_ns >= self.path_srtt_ns();
-        let walk_end = self.walk_end(walked);
-        if counted && silent && walked < walk_end {
-            let walk = Before::Walk(walked, walk_end);
-            self.begin_account(entry, explained, lost.saturating_sub(explained), walk);
+        let go_back_n_end = self.go_back_n_end(resent_to);
+        if counted && silent && resent_to < go_back_n_end {
+            let rest = Before::GoBackN(resent_to, go_back_n_end);
+            self.begin_account(entry, explained, lost.saturating_sub(explained), rest);
         }
     }
 
@@ -104,13 +104,13 @@ impl Sender {
         // The gap has been explained. Retransmissions of holes since the silence may have explained more.
         let left = i64::from(self.missing.unexplained_since(since_ns)) + gap_segments;
         let elsewhere = (i64::from(silence.unexplained) - left).max(0);
-        let walk = match silence.before {
-            Before::Walk(start, end) => (start, end),
+        let rest = match silence.before {
+            Before::GoBackN(start, end) => (start, end),
             _ => (0, 0),
         };
-        let walk_segments = self.board.segments_in(walk.1 - walk.0);
+        let resent_segments = self.board.segments_in(rest.1 - rest.0);
         let probes = i64::from(silence.before == Before::Open);
-        let again = i64::from(silence.lost) - elsewhere - gap_segments - walk_segments;
+        let again = i64::from(silence.lost) - elsewhere - gap_segments - resent_segments;
         let repeats = i64::from(silence.max_repeats);
         // Short segments would make more packets.
         let whole = (sent.start - gap_start) % smss == 0;
@@ -118,14 +118,14 @@ impl Sender {
             return;
         }
         let repeated = again.min(repeats) as u32;
-        // Once more has been repeated, the rest of the walk is no longer the last that was sent of its segments.
+        // Once more has been repeated, the rest of go-back-N is no longer the last that was sent of its segments.
         let head = (silence.entry.seq_start, silence.entry.seq_end);
-        if walk_segments > 0 && self.last_resent == Some(head) {
-            self.lose_walk(sent, walk, flow, events);
+        if resent_segments > 0 && self.last_resent == Some(head) {
+            self.lose_go_back_n(sent, rest, flow, events);
         }
         self.lose_repeats(&silence.entry, repeated, flow, events);
         if again > repeats {
-            let probe = lost_entry(sent, (gap_start, sent.start), true);
+            let probe = lost_entry(&sent.transmission, (gap_start, sent.start), true);
             self.board.add_lost_to_gap_end(sent.start, &probe);
             self.missing.explain(1);
         }

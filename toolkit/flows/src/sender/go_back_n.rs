@@ -1,4 +1,4 @@
-//! Without SACK, a sender repeats segment after segment from the first hole on, also those that have arrived (RFC 5681
+//! Go-back-N: without SACK, a sender repeats segment after segment from the first hole on, also those that have arrived (RFC 5681
 //! §3.1, RFC 6582 §3.2). Downstream of a loss, missing IPv4 IDs show which of these retransmissions were lost.
 
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use crate::evidence::Reason;
 use crate::loss::{self, FlowDirection};
 use crate::retransmissions::Retransmission;
 use crate::rows::{Event, EventCause, Vantage};
-use crate::scoreboard::Range;
+use crate::scoreboard::{Range, Transmission};
 
 /// Maximum number of acknowledged segments of which the number of transmissions is kept.
 const MAX_KEPT: usize = 1 << 12;
@@ -45,13 +45,13 @@ impl Repeated {
 impl Sender {
     /// Adds the retransmissions that were lost between the last one captured and `sent`, which may be new data: the sender
     /// repeats segments in order, and as many packets are missing as there are segments between the two.
-    pub(super) fn lost_in_walk(
+    pub(super) fn lost_in_go_back_n(
         &mut self,
         sent: &Sent,
         flow: FlowDirection,
         events: &mut Vec<Event>,
     ) {
-        let Some((_, walked)) = self.last_resent else {
+        let Some((_, resent_to)) = self.last_resent else {
             return;
         };
         let counted =
@@ -59,26 +59,28 @@ impl Sender {
         let (nxt, recent) = (self.board.snd_nxt(), i64::from(self.missing.recent()));
         // New data follow the last repetition, so that those lost leave a gap.
         let gap_bytes = (sent.start - nxt).max(0);
-        let is_walk = |&walk_end: &i64| {
-            let segments_n = self.board.segments_in(walk_end - walked + gap_bytes);
+        let is_rest = |&go_back_n_end: &i64| {
+            let segments_n = self
+                .board
+                .segments_in(go_back_n_end - resent_to + gap_bytes);
             segments_n > 0 && segments_n == recent
         };
         let ends = if sent.start >= nxt {
-            [self.walk_end(walked), nxt]
+            [self.go_back_n_end(resent_to), nxt]
         } else {
             [sent.start; 2]
         };
-        let Some(walk_end) = ends.into_iter().find(is_walk).filter(|_| counted) else {
+        let Some(go_back_n_end) = ends.into_iter().find(is_rest).filter(|_| counted) else {
             return;
         };
-        self.lose_walk(sent, (walked, walk_end), flow, events);
+        self.lose_go_back_n(sent, (resent_to, go_back_n_end), flow, events);
         self.last_resent = None;
     }
 
-    /// The end of what a sender that has come to `walked` repeats: what was sent after the timeout is not repeated (RFC 5682
+    /// The end of what a sender that has come to `resent_to` repeats: what was sent after the timeout is not repeated (RFC 5682
     /// §3.1 step 2: two segments). If another timeout followed that the capture does not show, it is SND.NXT.
-    pub(super) fn walk_end(&self, walked: i64) -> i64 {
-        if walked < self.timeout_point {
+    pub(super) fn go_back_n_end(&self, resent_to: i64) -> i64 {
+        if resent_to < self.timeout_point {
             self.timeout_point
         } else {
             self.board.snd_nxt()
@@ -86,7 +88,7 @@ impl Sender {
     }
 
     /// Adds a retransmission of each segment of `from..to` that was lost before `sent`.
-    pub(super) fn lose_walk(
+    pub(super) fn lose_go_back_n(
         &mut self,
         sent: &Sent,
         (from, to): (i64, i64),
@@ -97,7 +99,7 @@ impl Sender {
         let mut start = from;
         while start < to {
             let end = to.min(start + smss);
-            let entry = lost_entry(sent, (start, end), false);
+            let entry = lost_entry(&sent.transmission, (start, end), false);
             if end <= una {
                 let copy = self.repeated.add(start);
                 events.push(loss::missing_event(&entry, copy, flow));
@@ -132,10 +134,14 @@ impl Sender {
 }
 
 /// A retransmission of the octets from `start` to before `end` that was lost just before `sent`.
-pub(super) fn lost_entry(sent: &Sent, (start, end): (i64, i64), sack: bool) -> Retransmission {
+pub(super) fn lost_entry(
+    sent: &Transmission,
+    (start, end): (i64, i64),
+    sack: bool,
+) -> Retransmission {
     let (cause, reason) = (EventCause::Unknown, Reason::MissingId);
     Retransmission {
-        transmission: sent.transmission,
+        transmission: *sent,
         seq_start: start,
         seq_end: end,
         cause,
