@@ -1,5 +1,7 @@
 //! A connection: two directions with their sequence spaces, the handshake, and the row of `flows`.
 
+mod vantage;
+
 use std::net::IpAddr;
 
 use hindflight_decoder::{Segment, flags};
@@ -12,15 +14,10 @@ use crate::cwnd::CwndEstimator;
 use crate::handshake::{Handshake, SplitRtt, WindowScale};
 use crate::loss::FlowDirection;
 use crate::remote::RemoteSender;
-use crate::rows::{
-    Direction, Edges, Event, EventCause, EventKind, FlowRow, Note, Phase, Sample, Vantage,
-};
+use crate::rows::{Direction, Edges, Event, EventCause, EventKind, FlowRow, Note, Sample, Vantage};
 use crate::scoreboard::Transmission;
 use crate::sender::{ReceivedAck, Sender, Sent};
 use crate::sequence::SequenceSpace;
-
-/// Minimum number of samples to determine the capture point from timestamps.
-const MIN_UPSTREAM_SAMPLES: u64 = 8;
 
 /// SEG.LEN: the sequence space that a segment occupies (RFC 9293 §3.4).
 pub(crate) fn seg_len(segment: &Segment) -> i64 {
@@ -346,7 +343,7 @@ impl Connection {
         let sender = &mut self.senders[direction as usize];
         sender.upstream.rtt.sample(rtt_ns);
         if sender.vantage == Vantage::Unknown
-            && sender.upstream.rtt.samples() >= MIN_UPSTREAM_SAMPLES
+            && sender.upstream.rtt.samples() >= vantage::MIN_UPSTREAM_SAMPLES
         {
             self.set_vantage_from_timestamps(direction);
         }
@@ -452,49 +449,6 @@ impl Connection {
         row.dsack_segments += u64::from(result.dsack);
     }
 
-    /// The RTT from the data of `direction` and their timestamps.
-    fn timestamp_rtt(&self, direction: Direction) -> Option<SplitRtt> {
-        let sender = &self.senders[direction as usize];
-        let upstream = &sender.upstream.rtt;
-        if upstream.samples() < MIN_UPSTREAM_SAMPLES || sender.rtt.samples() < MIN_UPSTREAM_SAMPLES
-        {
-            return None;
-        }
-        let downstream_ns = sender.rtt.min_ns()?;
-        Some(SplitRtt {
-            path_ns: downstream_ns + upstream.min_ns()?,
-            downstream_ns,
-        })
-    }
-
-    /// Sets the capture point, given relative to direction a2b.
-    fn set_vantage(&mut self, vantage_a2b: Vantage) {
-        let handshake_rtt_ns = self.handshake.path_rtt_ns();
-        let vantages = [vantage_a2b, vantage_a2b.reverse()];
-        let phase = if self.handshake.rtt().is_some() {
-            Phase::SlowStart
-        } else {
-            Phase::Unknown
-        };
-        let senders = self.senders.iter_mut().zip(&mut self.remotes);
-        for ((sender, remote), vantage) in senders.zip(vantages) {
-            sender.handshake_rtt_ns = handshake_rtt_ns;
-            sender.vantage = vantage;
-            match vantage {
-                _ if !self.estimates_cwnd => {}
-                Vantage::Sender if sender.cwnd.is_none() => {
-                    sender.cwnd = Some(Box::new(CwndEstimator::new(phase)));
-                }
-                Vantage::Receiver | Vantage::Middle if remote.is_none() => {
-                    let mss_bytes = sender.board.mss_bytes();
-                    let new = RemoteSender::new(phase, mss_bytes, handshake_rtt_ns);
-                    *remote = Some(Box::new(new));
-                }
-                _ => {}
-            }
-        }
-    }
-
     /// The estimator of the congestion window of the sender of `direction`.
     fn cwnd(&mut self, direction: Direction) -> Option<&mut CwndEstimator> {
         let index = direction as usize;
@@ -503,17 +457,6 @@ impl Connection {
             None => self.remotes[index]
                 .as_mut()
                 .and_then(|remote| remote.cwnd()),
-        }
-    }
-
-    /// Determines the capture point if the handshake was not captured.
-    fn set_vantage_from_timestamps(&mut self, direction: Direction) {
-        if let Some(rtt) = self.timestamp_rtt(direction) {
-            let vantage = rtt.vantage();
-            self.set_vantage(match direction {
-                Direction::A2b => vantage,
-                Direction::B2a => vantage.reverse(),
-            });
         }
     }
 
