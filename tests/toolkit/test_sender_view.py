@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from pathlib import Path
 
@@ -58,7 +59,9 @@ def test_a_recorded_flow_is_rebuilt_as_its_sender_saw_it(run: Path) -> None:
     late = np.array([rebuilt[key] - acks[key] for key in rebuilt.keys() & acks.keys()]) / MS
     assert len(late) > 0.9 * len(rebuilt)
     late -= np.median(late)
-    assert np.percentile(np.abs(late), 80) < 2.5
+    # No segment leaves because of an ACK where a timer of the application lets all go: their delay is a bound then.
+    paced = "write" in json.loads((run / "scenario.json").read_text())["params"]
+    assert np.percentile(np.abs(late), 80) < (10.0 if paced else 2.5)
 
 
 def test_lost_segments_are_marked_and_new_data_leave_in_order() -> None:
