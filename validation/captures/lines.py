@@ -225,7 +225,7 @@ def receiver_lines(asked: Sequence[Asked], pairs: Sequence[Pair]) -> Iterator[Li
     subject, rest = "what-if at the receiver", [one for one in asked if one.error is None]
     yield _at_least(subject, "captures answered", _share([one.error is None for one in asked]), None, len(asked))
     wrong = [one.named not in (*FAMILIES[one.congestion_control], "unknown", None) for one in rest]
-    yield _at_most(subject, "variant named wrongly", _share(wrong), None, len(rest))
+    yield _at_most(subject, "variant named wrongly", _share(wrong), 0.03, len(rest))
     shown = [one.named in FAMILIES[one.congestion_control] for one in rest if one.identifiable]
     yield _at_least(subject, "variant named rightly, where the network limits", _share(shown), 0.60, len(shown))
     good = [one.self_check_percent is not None and abs(one.self_check_percent) <= SELF_CHECK_PERCENT for one in rest]

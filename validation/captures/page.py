@@ -32,7 +32,8 @@ this page.
   have them, and not all of these.
 * **What-if**: each variant predicted from the captures of the other two, compared with its recording on the same
   link, whose random losses were others. The network limits a flow if it reduced its window five times or, for bbr,
-  if nothing else limited it for 10 s.
+  if nothing else limited it for 10 s. Captures at the receiver are rebuilt first ([how](sender-view.md)); those
+  without timestamps are refused, and the other lines are of the rest.
 
 The bounds are goals. A value that misses its bound is marked `fail`.
 """
