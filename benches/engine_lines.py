@@ -27,6 +27,7 @@ APART = {
     "split proxies": ("proxy/", "config/proxy.rs", "config/validate/proxy.rs", "config/validate/place.rs"),
     "applications and their delays": ("app/", "config/application.rs"),
     "controllers written in Python": ("cc/external.rs",),
+    "trees of paths, flows that stop, filters of ACKs": ("config/tree.rs", "sim/stops.rs", "net/queue/ack_filter.rs"),
 }
 """Parts that are features of their own, by the beginnings of their paths."""
 TEST_MODULE = re.compile(
