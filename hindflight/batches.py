@@ -39,7 +39,7 @@ RECORD = "batch.json"
 SUFFIXES = re.compile(r"\.(pcap|pcapng|cap|dmp|snoop)\d*(\.(gz|xz|zst|bz2|lz4))?$", re.IGNORECASE)
 """Names in a folder that are taken for captures even if their contents are not: that is a failure, not a pass."""
 
-_WRITTEN = ("workspace", "scenario.toml", "scenario.channel.parquet", "report.html")
+_WRITTEN = ("workspace", "scenario.toml", "scenario.channel.parquet", "report.html", "at-sender.pcapng")
 """What a study writes into the folder of its capture."""
 
 _KEPT_NAME = 60

@@ -74,15 +74,30 @@ def export_source(source: Path, out: Path, request: Request) -> list[Path]:
         return [*_write(chosen, out, request), *made]
 
 
+def _check_at_sender(source: Path, request: Request) -> None:
+    causes = {
+        "a scenario": source.suffix == ".toml",
+        f"--format {request.format}": request.format != "pcapng",
+        "--anonymize": request.anonymize,
+        f"--run {request.run}": bool(request.run),
+    }
+    for cause, given in causes.items():
+        if given:
+            hint = "export to pcapng first, then export that file" if request.anonymize else "leave out one of them"
+            raise HindflightError(f"--at-sender rebuilds a capture as pcapng, which does not go with {cause}", hint)
+
+
 def _write_at_sender(workspace: Workspace, out: Path, request: Request) -> list[Path]:
     from hindflight.toolkit.captured_flow import read_flow
     from hindflight.toolkit.sender_view.write import RECEIVER, write_sender_view
 
     flow = read_flow(workspace, request.flow)
     if flow.row["vantage"] != RECEIVER:
+        where = {"sender": "was captured at its sender", "middle": "was captured between its ends"}.get(
+            str(flow.row["vantage"]), "does not show where it was captured, as if in one direction only"
+        )
         raise HindflightError(
-            f"flow {flow.number} was captured at the {flow.row['vantage']}, not at the receiver",
-            "leave out --at-sender",
+            f"flow {flow.number} {where}; --at-sender is for captures at the receiver", "leave it out"
         )
     write_sender_view(workspace, flow, out, force=request.force)
     return [out]
@@ -105,13 +120,8 @@ def _check(source: Path, out: Path, request: Request) -> None:
             raise HindflightError(f"--table is for {', '.join(_OF_TABLES)}", "leave it out")
     if request.key is not None and not request.anonymize:
         raise HindflightError("--key without --anonymize does nothing", "add --anonymize, or leave the key out")
-    if request.at_sender and (
-        request.format != "pcapng" or request.anonymize or request.run or source.suffix == ".toml"
-    ):
-        raise HindflightError(
-            "--at-sender rebuilds a capture as pcapng, without --anonymize, of run 0",
-            "export to pcapng first, and anonymize the file that it writes",
-        )
+    if request.at_sender:
+        _check_at_sender(source, request)
     if out.is_dir() and not _is_folder(request) and source.suffix != ".toml":
         name = out / f"flight.{request.format}"
         raise HindflightError(f"{out} is a folder; {request.format} is one file", f"as in -o {name}")

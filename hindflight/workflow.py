@@ -261,8 +261,9 @@ def study_capture(job: WhatIf, execution: Execution) -> tuple[ExperimentResult, 
     from hindflight.toolkit.workspace import Workspace
 
     check_choice(job.choice)
-    check_outputs([*draft_files(job.scenario), job.report], job.inputs, force=job.force)
+    check_outputs([*draft_files(job.scenario), job.report, job.at_sender], job.inputs, force=job.force)
     prepare()
+    job.at_sender.unlink(missing_ok=True)
     workspace = Workspace.open_or_create(job.out / "workspace")
     ingest = Ingest(workspace, job.command, progress=job.progress or silent, span_of=job.span_of or all_of_it)
     captures = {entry.input_id for entry in ingest(job.inputs) if entry.kind == "capture"}
@@ -380,7 +381,8 @@ def sender_limits(source: Path, flow: int | None) -> tuple[Flow, Limits, int]:
             raise HindflightError(
                 f"the capture of flow {chosen.number} was taken at the receiver, which does not show when the sender "
                 "could have sent",
-                "rebuild its sender's: hindflight export CAPTURE --format pcapng --at-sender -o at-sender.pcapng",
+                "rebuild its sender's: hindflight export CAPTURE --format pcapng --at-sender "
+                f"--flow {chosen.number} -o at-sender.pcapng",
             )
         segments, direction = chosen.tables["segments"], chosen.direction
         sent = sent_data(segments, direction, int(chosen.row[f"{direction}_max_segment_bytes"]))

@@ -94,7 +94,8 @@ def extract(
     if vantage == "receiver":
         raise ChannelError(
             f"the capture of flow {flow_id} was taken at the receiver, so it lacks the packets that were lost",
-            "rebuild its sender's: hindflight export CAPTURE --format pcapng --at-sender -o at-sender.pcapng",
+            f"rebuild its sender's: hindflight export CAPTURE --format pcapng --at-sender --flow {flow_id} "
+            "-o at-sender.pcapng",
         )
     parallel = [(int(row["flow_id"]), str(row["data_direction"])) for row in parallel_flows_of(flow[0], flows)]
     cross_traffic = context.cross_traffic

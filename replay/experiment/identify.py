@@ -127,7 +127,7 @@ def identify_variant(
         return _unknown("the capture lacks the start of the flow")
     shift_ns = int(record.t_ns[0]) - segments["t_ns"][0].as_py()
     begins, ends = (np.array([wait[i] for wait in waits], dtype=np.int64) + shift_ns for i in (0, 1))
-    reductions = np.sort(_reductions(events)) + shift_ns
+    reductions = np.sort(_reductions(events, direction)) + shift_ns
     at = np.searchsorted(begins, record.t_ns, side="right") - 1
     waiting = (at >= 0) & (record.t_ns <= ends[np.maximum(at, 0)]) if len(begins) else np.zeros(len(at), dtype=np.bool_)
     compared = _Compared(waiting, np.searchsorted(reductions, record.t_ns, side="right"))
@@ -294,11 +294,11 @@ def _paced_share(record: _Record, ends: Ints) -> tuple[float, int]:
     return (paced / counted if counted else 0.0), len(seconds)
 
 
-def _reductions(events: pa.Table) -> Ints:
-    """Return the times of fast recoveries and timeouts."""
-    kinds, t_ns = events["kind"].cast("string").to_pylist(), events["t_ns"].to_pylist()
-    at = [t for kind, t in zip(kinds, t_ns, strict=True) if kind in ("recovery", "rto")]
-    return np.array(at, dtype=np.int64)
+def _reductions(events: pa.Table, direction: str) -> Ints:
+    """Return the times of fast recoveries and timeouts of the sender of `direction`."""
+    rows = zip(*(events[name].cast("string").to_pylist() for name in ("kind", "direction")), strict=True)
+    reductions = [kind in ("recovery", "rto") and way == direction for kind, way in rows]
+    return np.asarray(events["t_ns"].to_numpy()[np.array(reductions, dtype=np.bool_)], dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,6 +64,8 @@ def predict(draws: Sequence[float], misfit: float = 0.0, capacity_bps: float | N
         return None
     off = log_ratio(misfit)
     value = middle * math.exp(-CORRECTED * off)
+    if capacity_bps is not None:
+        value = min(value, max(middle, capacity_bps))
     below, above = _deviations(draws, middle)
     rest = math.hypot((1 - CORRECTED) * off, FLOOR)
     low, high = (math.hypot(spread, rest) * FACTOR for spread in (below, above))

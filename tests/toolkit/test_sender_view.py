@@ -14,9 +14,9 @@ import hindflight as hf
 from hindflight.toolkit.captured_flow import Flow, read_flow
 from hindflight.toolkit.errors import CaptureError, HindflightError
 from hindflight.toolkit.sender_view.losses import AckClock, Arrived, Lost, place_lost
-from hindflight.toolkit.sender_view.rebuild import LOST, sender_view
-from hindflight.toolkit.sender_view.stamps import stamps_of
-from hindflight.toolkit.sender_view.times import times_of
+from hindflight.toolkit.sender_view.rebuild import LOST, SenderView, sender_view, shortest_rtt
+from hindflight.toolkit.sender_view.stamps import Stamps, stamps_of
+from hindflight.toolkit.sender_view.times import Times, envelope, times_of
 from hindflight.toolkit.source import open_source
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,6 +28,15 @@ MS = 1_000_000
 def flow_of(capture: Path) -> Flow:
     with open_source(capture) as tables:
         return read_flow(tables.workspace, None)
+
+
+def view_of(flow: Flow) -> SenderView:
+    stamps = stamps_of(flow.tables["segments"], flow.direction)
+    return sender_view(flow, stamps, shortest_rtt(stamps) / 2)
+
+
+def at_sender(stamps: Stamps) -> Times:
+    return times_of(stamps, shortest_rtt(stamps), shortest_rtt(stamps) / 2)
 
 
 def transmissions(segments: pa.Table, direction: str) -> dict[tuple[int, int], list[int]]:
@@ -47,7 +56,7 @@ def ack_times(segments: pa.Table, direction: str) -> dict[tuple[int, int], int]:
 @pytest.mark.parametrize("run", RECORDED, ids=lambda run: run.name)
 def test_a_recorded_flow_is_rebuilt_as_its_sender_saw_it(run: Path) -> None:
     there, here = flow_of(run / "snd.pcap.xz"), flow_of(run / "rcv.pcap.xz")
-    view = sender_view(here)
+    view = view_of(here)
     true, ours = (transmissions(table, here.direction) for table in (there.tables["segments"], view.segments))
     assert {octets: len(times) for octets, times in ours.items()} == {k: len(times) for k, times in true.items()}
     off = np.array([a - b for octets in true for a, b in zip(ours[octets], true[octets], strict=True)]) / MS
@@ -66,7 +75,7 @@ def test_a_recorded_flow_is_rebuilt_as_its_sender_saw_it(run: Path) -> None:
 
 def test_lost_segments_are_marked_and_new_data_leave_in_order() -> None:
     flow = flow_of(ROOT / "fixtures" / "recorded" / "L4101.11-cubic" / "rcv.pcap.xz")
-    view = sender_view(flow)
+    view = view_of(flow)
     rows = view.segments.filter(pa.compute.equal(view.segments["direction"].cast("string"), flow.direction)).to_pylist()
     assert sum(row["comment"] == LOST for row in rows) == view.lost == 105
     end = rows[0]["seq"] + 1
@@ -87,8 +96,7 @@ def test_a_clock_that_runs_fast_leaves_the_round_trips_as_they_are() -> None:
     trips = []
     for one in (flow, changed):
         stamps = stamps_of(one.tables["segments"], one.direction)
-        times = times_of(stamps)
-        assert times is not None
+        times = at_sender(stamps)
         echoed = stamps.echoed >= 0
         trips.append(times.sent_ns[echoed] - times.arrived_ns[stamps.echoed[echoed]])
     # How long the sender waited after the ACK that it echoes does not depend on the receiver's clock: that gains 12 ms.
@@ -101,10 +109,47 @@ def rows_of(times: list[tuple[float, str, int | None, int | None]]) -> pa.Table:
         {
             "t_ns": pa.array([round(t * MS) for t, *_ in times], pa.int64()),
             "direction": pa.array([way for _, way, *_ in times]),
+            "flags": pa.array([16] * len(times), pa.uint16()),
             "ts_val": pa.array([val for *_, val, _ in times], pa.uint32()),
             "ts_ecr": pa.array([ecr for *_, ecr in times], pa.uint32()),
         }
     )
+
+
+def test_an_ack_before_a_pause_does_not_take_as_long_as_the_pause() -> None:
+    rows = exchange()
+    rows.append((6000.0, "a2b", 5975, 7000 + 10 * 39))
+    rows.append((6000.0, "b2a", 13_000, 5975))
+    stamps = stamps_of(rows_of(rows), "a2b")
+    assert (at_sender(stamps).arrived_ns - stamps.back_t_ns)[30:40] / MS == pytest.approx(25.0, abs=1.5)
+
+
+def test_a_segment_with_a_clock_of_its_own_moves_no_other() -> None:
+    rows = exchange()
+    t, way, val, ecr = rows[20]
+    assert val is not None
+    odd = [*rows[:20], (t, way, val + 1_000_000, ecr), *rows[21:]]
+    sent = [at_sender(stamps_of(rows_of(one), "a2b")).sent_ns for one in (rows, odd)]
+    assert sent[1] == pytest.approx(np.delete(sent[0], 10), abs=MS)
+
+
+def test_echoes_are_found_long_after_the_start() -> None:
+    # A clock of 1 us at the receiver passes half of its range after 36 minutes.
+    rows: list[tuple[float, str, int | None, int | None]] = []
+    for k in range(50):
+        echo = (60_000_000 * (k - 1) + 1) % 2**32 if k else 0
+        rows.append((60_000.0 * k + 25, "a2b", 60_000 * k, echo))
+        rows.append((60_000.0 * k + 25, "b2a", (60_000_000 * k + 1) % 2**32, 60_000 * k))
+    assert (stamps_of(rows_of(rows), "a2b").echoed[1:] >= 0).all()
+
+
+def test_the_envelope_follows_steps_and_ignores_what_waits() -> None:
+    at_ns = np.arange(0, 60_000, 100) * MS
+    upper = np.where(at_ns < 30_000 * MS, 25.0, 31.0) * MS
+    upper[::7] += 500 * MS
+    found = envelope(at_ns, upper, 2.0 * MS) / MS
+    assert found[:300] == pytest.approx(25.0)
+    assert found[305:] == pytest.approx(31.0)
 
 
 def exchange(tick_ms: float = 1.0, n: int = 40) -> list[tuple[float, str, int | None, int | None]]:
@@ -119,8 +164,7 @@ def exchange(tick_ms: float = 1.0, n: int = 40) -> list[tuple[float, str, int | 
 
 def test_times_of_a_plain_exchange() -> None:
     stamps = stamps_of(rows_of(exchange()), "a2b")
-    times = times_of(stamps)
-    assert times is not None
+    times = at_sender(stamps)
     assert stamps.tick_ns == MS
     assert times.rtt_min_ns == 50 * MS
     assert np.diff(times.sent_ns)[6:] == pytest.approx(10 * MS)
@@ -135,8 +179,7 @@ def test_a_step_of_the_delay_of_acks_is_seen() -> None:
         for t, way, val, ecr in rows
     ]
     stamps = stamps_of(rows_of(later), "a2b")
-    times = times_of(stamps)
-    assert times is not None
+    times = at_sender(stamps)
     delay = (times.arrived_ns - stamps.back_t_ns) / MS
     assert delay[:14] == pytest.approx(25.0, abs=1.0)
     assert delay[22:30] == pytest.approx(55.0, abs=1.0)
@@ -154,6 +197,7 @@ def test_segments_that_overtake_keep_the_order_sent() -> None:
     ("rows", "message"),
     [
         ([(t, way, None, None) for t, way, *_ in exchange()], "the sender sends no timestamps"),
+        ([row for row in exchange() if row[1] == "a2b"], "no segment of the receiver"),
         ([(t, way, val if way == "a2b" else None, ecr) for t, way, val, ecr in exchange()], "the receiver sends no"),
         (exchange(n=2), "count 10 ticks in this flow, too few"),
         (exchange(tick_ms=0.05), "takes 0.05 ms, which no clock in use has"),
@@ -193,7 +237,8 @@ def test_the_intervals_of_lost_timeouts_double() -> None:
     answered = arrived.t_ns[:3]
     clock = AckClock(arrived, answered, (answered + 25 * MS).astype(np.float64))
     placed = place_lost(losses([2, 2, 2], [1, 2, 3], [45, 735, 735]), arrived, clock, 50 * MS)
-    assert placed.sent_ns / MS == pytest.approx([10, 110, 310])
+    # The first copy left between its neighbours, 10 and 20 ms.
+    assert placed.sent_ns / MS == pytest.approx([15, 15 + 695 / 7, 15 + 695 * 3 / 7])
     assert placed.after.tolist() == [1, 2, 2]
 
 
@@ -203,8 +248,8 @@ def test_export_writes_the_senders_capture(tmp_path: Path) -> None:
     again = flow_of(out)
     assert again.row["vantage"] == "sender"
     assert again.row[f"{again.direction}_data_segments"] == 1874
-    with pytest.raises(HindflightError, match="captured at the sender, not at the receiver"):
+    with pytest.raises(HindflightError, match="was captured at its sender"):
         hf.export(out, tmp_path / "b.pcapng", format="pcapng", at_sender=True)
-    with pytest.raises(HindflightError, match="--at-sender rebuilds a capture as pcapng"):
+    with pytest.raises(HindflightError, match="does not go with --format csv"):
         hf.export(RECORDED[0] / "rcv.pcap.xz", tmp_path / "x", format="csv", at_sender=True)
     assert list(tmp_path.iterdir()) == [out]

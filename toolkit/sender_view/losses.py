@@ -121,9 +121,12 @@ def _place_new(placed: Placed, lost: Lost, arrived: Arrived, clock: AckClock, rt
             float(arrived.sent_ns[new[at]]) if at < len(new) else np.inf,
         )
         times = window.allows(lost.seq[run] + lost.payload_bytes[run], at - 1) if at else np.full(end - first, np.inf)
-        # What no delivery let go left with the segment before it (as by the limited transmit of RFC 3042).
         let_go = np.isfinite(times) & (times <= after)
-        times = np.maximum.accumulate(np.where(let_go, np.maximum(times, before), before))
+        # What no delivery let go was paced, if the segments around it left close together; else it left with the one
+        # before it, as the limited transmit of RFC 3042 does.
+        share = np.arange(1, end - first + 1) / (end - first + 1)
+        otherwise = before + share * (after - before) if after - before <= rtt_min_ns else before
+        times = np.maximum.accumulate(np.where(let_go, np.maximum(times, before), otherwise))
         placed.sent_ns[run] = times
         placed.after[run] = np.clip(np.searchsorted(arrived.sent_ns, times, side="right") - 1, low, high)
 
@@ -137,10 +140,14 @@ def _runs(place: Ints) -> list[tuple[int, int]]:
 def _place_repeated(placed: Placed, lost: Lost, arrived: Arrived, clock: AckClock, rtt_min_ns: float) -> None:
     """Place lost repetitions: before the segment whose arrival shows them."""
     arrival = np.maximum.accumulate(arrived.t_ns)
-    for seq in np.unique(lost.seq[lost.copy > 1]).tolist():
-        (same,) = np.nonzero((arrived.seq <= seq) & (seq < arrived.seq + arrived.payload_bytes))
-        (ones,) = np.nonzero(lost.seq == seq)
-        ones = ones[np.lexsort((lost.copy[ones], lost.shown_ns[ones]))]
+    by_seq = np.argsort(arrived.seq, kind="stable")
+    arrived_seq, longest = arrived.seq[by_seq], int(arrived.payload_bytes.max())
+    order = np.lexsort((lost.copy, lost.shown_ns, lost.seq))
+    for first, end in _runs(lost.seq[order]):
+        ones, seq = order[first:end], int(lost.seq[order[first]])
+        low, high = np.searchsorted(arrived_seq, (seq - longest, seq), side="right")
+        same = by_seq[low:high]
+        same = same[seq < arrived.seq[same] + arrived.payload_bytes[same]]
         for place, k in enumerate(ones.tolist()):
             if lost.copy[k] == 1:
                 continue

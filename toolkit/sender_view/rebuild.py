@@ -9,8 +9,8 @@ import numpy as np
 
 from hindflight.toolkit.errors import CaptureError
 from hindflight.toolkit.sender_view.losses import AckClock, Arrived, Lost, place_lost
-from hindflight.toolkit.sender_view.stamps import Bools, Floats, Ints, Stamps, stamps_of
-from hindflight.toolkit.sender_view.times import Times, times_of
+from hindflight.toolkit.sender_view.stamps import Bools, Floats, Ints, Stamps, is_forward
+from hindflight.toolkit.sender_view.times import Times, rtt_min_ns, times_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 ARRIVED = "record {} of the capture at the receiver"
 LOST = "lost before the capture at the receiver"
 
-_FIN, _WORD = 1, 1 << 32
+_FIN, _SYN, _WORD = 1, 2, 1 << 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,54 +35,66 @@ class SenderView:
     lost: int
 
 
-def sender_view(flow: Flow) -> SenderView:
+def sender_view(flow: Flow, stamps: Stamps, ack_delay_ns: float) -> SenderView:
     """Rebuild the segments of `flow`, which was captured at the receiver, at its sender.
 
-    CaptureError: its timestamps do not show when the sender sent.
+    `stamps` are its timestamps, `ack_delay_ns` the part of the shortest round trip that ACKs take. CaptureError: the
+    timestamps do not show when the sender sent.
     """
     import pyarrow as pa
 
     segments = flow.tables["segments"]
-    stamps = stamps_of(segments, flow.direction)
-    times = times_of(stamps)
-    if times is None:
-        raise CaptureError(
-            "no segment from the sender echoes a timestamp of the receiver that the capture has, so that it does not "
-            "show when the sender sent",
-            "use a capture taken at the data sender",
-        )
-    t_ns = _all_times(segments["t_ns"].to_numpy() - stamps.origin_ns, stamps, times)
-    arrived, data_rows = _arrived(segments, stamps, times)
-    rank = np.full(len(segments), float(len(segments)))
-    rank[stamps.row] = np.arange(len(stamps.row))
+    rtt_ns = shortest_rtt(stamps)
+    times = times_of(stamps, rtt_ns, min(ack_delay_ns, rtt_ns))
+    forward = is_forward(segments, flow.direction)
+    t_ns, rank = _all_times(segments["t_ns"].to_numpy() - stamps.origin_ns, forward, stamps, times)
     comments = [ARRIVED.format(record) for record in segments["record"].to_pylist()]
     lost = _lost(flow, stamps)
     if len(lost.seq):
-        placed = place_lost(lost, arrived, AckClock(arrived, stamps.back_t_ns, times.arrived_ns), times.rtt_min_ns)
+        arrived, data_rows = _arrived(segments, stamps, times)
+        clock = AckClock(arrived, stamps.back_t_ns, times.arrived_ns)
+        placed = place_lost(lost, arrived, clock, times.rtt_min_ns)
         like = np.minimum(placed.after + 1, len(data_rows) - 1)
         segments = pa.concat_tables(
             [segments, _like(segments.take(data_rows[like]), lost, arrived.sent_ns[like] - placed.sent_ns, stamps)]
         )
         behind = np.where(placed.after < 0, -1.0, rank[data_rows[np.maximum(placed.after, 0)]])
-        rank = np.concatenate((rank, behind + np.arange(1, len(lost.seq) + 1) / (len(lost.seq) + 1)))
+        rank = np.concatenate((rank, behind + np.arange(1, len(lost.seq) + 1) / (2 * len(lost.seq) + 2)))
         t_ns = np.concatenate((t_ns, placed.sent_ns))
+        forward = np.concatenate((forward, np.ones(len(lost.seq), dtype=np.bool_)))
         comments += [LOST] * len(lost.seq)
     rows = segments.append_column("comment", pa.array(comments, pa.string()))
-    forward: Bools = np.asarray(rows["direction"].cast("string").to_pylist(), dtype=object) == flow.direction
     t_ns, order = _in_order(t_ns, rank, forward)
     at_ns = pa.array(np.rint(t_ns).astype(np.int64) + stamps.origin_ns)
     return SenderView(_with(rows, "t_ns", at_ns).take(pa.array(order)), stamps.tick_ns, len(lost.seq))
 
 
-def _all_times(t_ns: Ints, stamps: Stamps, times: Times) -> Floats:
-    """Return the times at the sender of all segments; one without a timestamp moves as the one before it."""
-    shift = np.full(len(t_ns), np.nan)
+def shortest_rtt(stamps: Stamps) -> float:
+    """Return the shortest round trip from the receiver in ns. CaptureError if the flow shows none."""
+    rtt_ns = rtt_min_ns(stamps)
+    if rtt_ns is None:
+        raise CaptureError(
+            "no segment from the sender echoes a timestamp of the receiver that the capture has, so that it does not "
+            "show when the sender sent",
+            "use a capture taken at the data sender",
+        )
+    return rtt_ns
+
+
+def _all_times(t_ns: Ints, forward: Bools, stamps: Stamps, times: Times) -> tuple[Floats, Floats]:
+    """Return the times at the sender of all segments, and the place of those from it in the order sent.
+
+    A segment without a timestamp moves as the one before it in its direction.
+    """
+    shift, rank = np.full(len(t_ns), np.nan), np.full(len(t_ns), -1.0)
     shift[stamps.row] = times.sent_ns - stamps.t_ns
     shift[stamps.back_row] = times.arrived_ns - stamps.back_t_ns
-    bare = np.flatnonzero(np.isnan(shift))
-    stamped = np.flatnonzero(~np.isnan(shift))
-    shift[bare] = shift[stamped[np.maximum(np.searchsorted(stamped, bare) - 1, 0)]]
-    return np.asarray(t_ns + shift)
+    rank[stamps.row] = np.arange(len(stamps.row))
+    for way, rows in ((forward, stamps.row), (~forward, stamps.back_row)):
+        bare, stamped = np.flatnonzero(way & np.isnan(shift)), np.sort(rows)
+        before = stamped[np.maximum(np.searchsorted(stamped, bare) - 1, 0)]
+        shift[bare], rank[bare] = shift[before], rank[before] + 0.5
+    return np.asarray(t_ns + shift), rank
 
 
 def _with(table: pa.Table, name: str, values: pa.Array) -> pa.Table:
@@ -123,7 +135,7 @@ def _like(others: pa.Table, lost: Lost, before_ns: Floats, stamps: Stamps) -> pa
     ticks = np.rint(before_ns / stamps.tick_ns).astype(np.int64)
     rows = _with(others, "seq", pa.array(lost.seq))
     rows = _with(rows, "payload_bytes", pa.array(lost.payload_bytes))
-    rows = _with(rows, "flags", pa.array(others["flags"].to_numpy() & ~np.uint16(_FIN)))
+    rows = _with(rows, "flags", pa.array(others["flags"].to_numpy() & ~np.uint16(_FIN | _SYN)))
     for name, change in (("seq_raw", moved), ("ts_val", -ticks)):
         rows = _with(rows, name, pa.array((others[name].to_numpy().astype(np.int64) + change) % _WORD))
     for name in ("ip_bytes", "frame_bytes"):

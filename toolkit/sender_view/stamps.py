@@ -27,9 +27,11 @@ MAX_TICK_ERROR = 0.1
 """Share by which a measured tick may differ from one of them: delays change while it is measured."""
 MIN_TICKS = 20
 MIN_STAMPED = 0.98
-"""Share of the segments that have to carry timestamps. A reset of Linux has none."""
+"""Share of the segments that have to carry timestamps, resets apart: those of Linux have none."""
+MAX_DELAY_NS = 60_000_000_000
+"""No segment is on its way for longer."""
 
-_ABSENT = -1
+_ABSENT, _RST = -1, 4
 _HALF, _WORD = 1 << 31, 1 << 32
 
 
@@ -58,35 +60,57 @@ def stamps_of(segments: pa.Table, direction: str) -> Stamps:
 
     CaptureError: one of the hosts sends no timestamps, or their clock does not show.
     """
-    forward = np.asarray(segments["direction"].cast("string").to_pylist(), dtype=object) == direction
+    forward = is_forward(segments, direction)
     t_ns = segments["t_ns"].to_numpy()
     origin_ns = int(t_ns[0])
     ts_val, ts_ecr = _stamp(segments, "ts_val"), _stamp(segments, "ts_ecr")
-    for rows, who in ((forward, "sender"), (~forward, "receiver")):
-        if not rows.any() or (ts_val[rows] != _ABSENT).mean() < MIN_STAMPED:
-            raise CaptureError(
-                f"the {who} sends no timestamps, without which a capture at the receiver does not show when the sender "
-                "sent",
-                "use a capture taken at the data sender, or enable TCP timestamps on both hosts",
-            )
     stamped = ts_val != _ABSENT
+    _check(stamped, forward, (segments["flags"].to_numpy() & _RST) != 0)
     row, back_row = np.flatnonzero(forward & stamped), np.flatnonzero(~forward & stamped)
     ticks, back_ticks = _unwrapped(ts_val[row]), _unwrapped(ts_val[back_row])
     tick_ns = _tick_ns(t_ns[row], ticks)
+    # A segment whose clock is off by more than any delay counts as one without a timestamp.
+    delay_ns = t_ns[row] - origin_ns - (ticks - ticks[0]) * tick_ns
+    plausible = np.abs(delay_ns - np.median(delay_ns)) <= MAX_DELAY_NS
+    row, ticks = row[plausible], ticks[plausible]
     # Where the delay of the path falls, segments overtake those before them.
     order = np.argsort(ticks, kind="stable")
     row, ticks = row[order], ticks[order]
+    # The segments to the sender that the capture has before each one: the one echoed is one of the last of them.
+    latest = np.maximum(np.searchsorted(back_row, row) - 1, 0)
     return Stamps(
         origin_ns=origin_ns,
         tick_ns=tick_ns,
         row=row,
         t_ns=t_ns[row] - origin_ns,
         ticks=ticks,
-        echoed=_echoed(ts_ecr[row], back_ticks, "left"),
-        echoed_last=_echoed(ts_ecr[row], back_ticks, "right"),
+        echoed=_echoed(ts_ecr[row], back_ticks, latest, "left"),
+        echoed_last=_echoed(ts_ecr[row], back_ticks, latest, "right"),
         back_row=back_row,
         back_t_ns=t_ns[back_row] - origin_ns,
     )
+
+
+def is_forward(segments: pa.Table, direction: str) -> Bools:
+    """Mark the segments that go in `direction`."""
+    import pyarrow.compute as pc
+
+    return np.asarray(pc.equal(segments["direction"].cast("string"), direction).to_numpy(), dtype=np.bool_)
+
+
+def _check(stamped: Bools, forward: Bools, reset: Bools) -> None:
+    """CaptureError if one of the two hosts sends nothing, or no timestamps."""
+    why = "without which a capture at the receiver does not show when the sender sent"
+    for rows, who in ((forward & ~reset, "sender"), (~forward & ~reset, "receiver")):
+        if not rows.any():
+            raise CaptureError(f"the capture has no segment of the {who}, {why}", "capture both directions")
+        share = float(stamped[rows].mean())
+        if share < MIN_STAMPED:
+            has = "no timestamps" if share == 0 else f"timestamps in only {100 * share:.0f} % of its segments"
+            raise CaptureError(
+                f"the {who} sends {has}, {why}",
+                "use a capture taken at the data sender, or enable TCP timestamps on both hosts",
+            )
 
 
 def _stamp(segments: pa.Table, name: str) -> Ints:
@@ -120,10 +144,13 @@ def _tick_ns(t_ns: Ints, ticks: Ints) -> int:
     return tick
 
 
-def _echoed(ts_ecr: Ints, back_ticks: Ints, side: Literal["left", "right"]) -> Ints:
-    """Return the index of the first or last segment with the TSval that each of `ts_ecr` echoes; -1 without one."""
+def _echoed(ts_ecr: Ints, back_ticks: Ints, latest: Ints, side: Literal["left", "right"]) -> Ints:
+    """Return the index of the first or last segment with the TSval that each of `ts_ecr` echoes; -1 without one.
+
+    `latest` is the index of the last segment to the sender that the capture has before.
+    """
     highest = np.maximum.accumulate(back_ticks)
-    wanted = back_ticks[0] + _signed(ts_ecr - back_ticks[0])
+    wanted = highest[latest] + _signed(ts_ecr - highest[latest])
     at = np.searchsorted(highest, wanted, side=side) - (side == "right")
-    held = highest[np.clip(at, 0, len(highest) - 1)] == wanted
-    return np.where(held & (ts_ecr > 0), at, -1)
+    matches = highest[np.clip(at, 0, len(highest) - 1)] == wanted
+    return np.where(matches & (ts_ecr > 0), at, -1)

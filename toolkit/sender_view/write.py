@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hindflight.toolkit.captured_flow import read_flow, read_flows_on_path
 from hindflight.toolkit.errors import CaptureError
 from hindflight.toolkit.export.packets import write_packets
 from hindflight.toolkit.files import whole_file
-from hindflight.toolkit.sender_view.rebuild import SenderView, sender_view
+from hindflight.toolkit.sender_view.rebuild import SenderView, sender_view, shortest_rtt
+from hindflight.toolkit.sender_view.stamps import is_forward, stamps_of
 from hindflight.toolkit.text import name_to_text
 
 if TYPE_CHECKING:
@@ -23,40 +26,44 @@ RECEIVER = "receiver"
 MAX_FLOWS = 64
 """Flows of the same path that are rebuilt, too: those with most data."""
 
-_ENDS = ("a_addr", "a_port", "b_addr", "b_port")
-
 WHAT = (
     "packets of a capture at the receiver as its sender sent and received them, rebuilt from timestamps, headers alone"
 )
 
 
 def write_sender_view(workspace: Workspace, flow: Flow, path: Path, *, force: bool = True) -> SenderView:
-    """Write `flow` and those that share its path to `path`, and return how `flow` was rebuilt.
+    """Write `flow` and the other flows of its sender to its receiver to `path`, and return how `flow` was rebuilt.
 
-    Flows that share the path but were not captured at their receiver, or have no timestamps, are left out.
-    CaptureError: the timestamps of `flow` do not show when its sender sent. Without `force` HindflightError if `path`
-    may not be replaced (toolkit/files.py).
+    Flows that were not captured at their receiver, or have no timestamps, are left out. One pair of hosts has one path
+    of ACKs: its delay is half of the shortest round trip of all. CaptureError: the timestamps of `flow` do not show
+    when its sender sent. Without `force` HindflightError if `path` may not be replaced (toolkit/files.py).
     """
     import pyarrow as pa
 
     from hindflight.toolkit.schema import table_from_rows
 
-    view = sender_view(flow)
-    rows, flows = [view.segments], [flow.row]
+    stamps = [(flow, stamps_of(flow.tables["segments"], flow.direction))]
+    trips = [shortest_rtt(stamps[0][1])]
     for other in read_flows_on_path(workspace, flow, 0.0, MAX_FLOWS):
-        if other.row["vantage"] != RECEIVER:
+        if other.row["vantage"] != RECEIVER or _hosts(other) != _hosts(flow):
             continue
-        try:
-            rows.append(sender_view(other).segments)
-        except CaptureError:
-            continue
-        flows.append(other.row)
-    merged = pa.concat_tables(rows)
-    if len(rows) > 1:
+        with suppress(CaptureError):
+            theirs = stamps_of(other.tables["segments"], other.direction)
+            trips.append(shortest_rtt(theirs))
+            stamps.append((other, theirs))
+    views = [sender_view(*one, min(trips) / 2) for one in stamps]
+    merged = pa.concat_tables([view.segments for view in views])
+    if len(views) > 1:
         merged = merged.sort_by("t_ns")
     with whole_file(path, force=force) as temporary:
-        write_packets(merged, table_from_rows("flows", flows), WHAT, temporary)
-    return view
+        write_packets(merged, table_from_rows("flows", [one.row for one, _ in stamps]), WHAT, temporary)
+    return views[0]
+
+
+def _hosts(flow: Flow) -> tuple[str, str]:
+    """Return the addresses of the data sender and of the receiver."""
+    ends = (str(flow.row["a_addr"]), str(flow.row["b_addr"]))
+    return ends if flow.direction == "a2b" else (ends[1], ends[0])
 
 
 def flow_at_sender(ingest: Ingest, flow: Flow, path: Path, *, force: bool = True) -> Flow:
@@ -72,10 +79,24 @@ def flow_at_sender(ingest: Ingest, flow: Flow, path: Path, *, force: bool = True
         return flow
     view = write_sender_view(ingest.workspace, flow, path, force=force)
     (read,) = replace(ingest, span_of=all_of_it)([path])
-    ends = [flow.row[name] for name in _ENDS]
     rows = ingest.workspace.table("flows", where=pc.field("input_id") == read.input_id).sort_by("flow_id").to_pylist()
-    number = next(at for at, row in enumerate(rows, 1) if [row[name] for name in _ENDS] == ends)
-    return replace(read_flow(ingest.workspace, number, {read.input_id}), rebuilt=_how(view, path))
+    return replace(read_flow(ingest.workspace, _number(flow, view, rows), {read.input_id}), rebuilt=_how(view, path))
+
+
+def _number(flow: Flow, view: SenderView, rows: Sequence[Mapping[str, Any]]) -> int:
+    """Return the number of the flow that `view` is of among `rows`: of those with its ends, the one as long as it.
+
+    A capture that begins with data may have the ends the other way round.
+    """
+    ends = {(flow.row[f"{end}_addr"], flow.row[f"{end}_port"]) for end in "ab"}
+    sent = view.segments.filter(is_forward(view.segments, flow.direction))["payload_bytes"].to_numpy()
+    payload_bytes = int(sent.astype("int64").sum())
+    same = [
+        (abs(row[f"{row['data_direction']}_payload_bytes"] - payload_bytes), number)
+        for number, row in enumerate(rows, 1)
+        if {(row[f"{end}_addr"], row[f"{end}_port"]) for end in "ab"} == ends
+    ]
+    return min(same)[1]
 
 
 def _how(view: SenderView, path: Path) -> str:
@@ -84,5 +105,6 @@ def _how(view: SenderView, path: Path) -> str:
         f"received them, rebuilt from their timestamps: times are good to about {view.tick_ns / 1e6:g} ms, apart from "
         "the difference of the clocks, for which the shortest round trip is halved. Of "
         f"{view.segments.num_rows} packets {view.lost} were lost before the capture: their times and headers are "
-        "inferred, those of lost retransmissions roughly. ACKs that were lost count as arrived."
+        "inferred, those of lost retransmissions roughly. ACKs that were lost count as arrived. Traffic other than TCP "
+        "from the same sender with timestamps is not in it."
     )

@@ -76,6 +76,13 @@ def test_no_flight_exceeds_what_the_link_carries() -> None:
     assert capped.low == free.low
 
 
+def test_the_misfit_moves_no_prediction_above_what_the_link_carries() -> None:
+    found = predict([1e6] * 20, -0.3, 1.05e6)
+    assert found is not None
+    assert found.value == pytest.approx(1.05e6)
+    assert found.high <= 1.05e6 * math.exp(LINK_MARGIN) * (1 + 1e-9)
+
+
 def test_a_middle_above_the_capacity_keeps_an_interval() -> None:
     found = predict([1e6] * 20, 0.0, 0.9e6)
     assert found is not None

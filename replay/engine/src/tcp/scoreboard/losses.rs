@@ -5,6 +5,11 @@
 use super::Scoreboard;
 
 impl Scoreboard {
+    /// Whether the segment is marked lost.
+    pub fn is_lost(&self, number: u64) -> bool {
+        self.slot(number).marks & LOST != 0
+    }
+
     /// The same, which remembers what has been marked lost until `forget` is called.
     #[must_use]
     pub fn noting_losses(self, wanted: bool) -> Self {

@@ -52,9 +52,6 @@ impl Sender {
             let burst = self.burst_now();
             self.send_new(false, departure, (len, burst), now);
         } else if seq < self.snd_nxt {
-            if !probe {
-                self.fire_reordering_timer();
-            }
             self.repeat(seq, probe, now);
         } else {
             return false;
@@ -66,8 +63,8 @@ impl Sender {
         true
     }
 
-    /// Fires the reordering timer if it is armed: the recorded sender repeats a segment before this timer is due, so that
-    /// the times of the record are a little off.
+    /// Fires the reordering timer if it is armed: the recorded sender repeats a segment that is not lost yet, so that the
+    /// times of the record are a little off.
     fn fire_reordering_timer(&mut self) {
         let at = self.rack.reordering_timer.deadline();
         if self.rack.reordering_timer.is_set() && self.rack.reordering_timer.fires(at) {
@@ -85,6 +82,9 @@ impl Sender {
             begin + u64::from(len) > seq
         };
         if let Some(number) = (first..=last).find(holds) {
+            if !probe && !self.board.is_lost(number) {
+                self.fire_reordering_timer();
+            }
             let departure = if probe {
                 Departure::Probe(Some(number))
             } else if self.in_loss_recovery() {
@@ -108,6 +108,7 @@ impl Sender {
         // A probe that was due and did not leave: an ACK came first.
         self.rack.probe_due = false;
         self.receive(segment, now);
+        self.set_timers(now);
         if self.state == ConnectionState::AckDue {
             self.poll_transmit(now);
         }
