@@ -355,8 +355,8 @@ def _unreadable(path: Path, error: OSError) -> HindflightError:
         return CaptureError(f"{path} does not exist")
     if os.path.isdir(path):  # unlike Path.is_dir, answers also where a folder above may not be entered
         return CaptureError(f"{path} is a folder", "give a capture file, or a folder that is a workspace")
-    if path.is_socket():
-        return CaptureError(f"{path} is a socket", "give a file, a named pipe, or - for standard input")
     if isinstance(error, PermissionError):
         return MachineError(f"{path} may not be read", "check its permissions")
+    if path.is_socket():
+        return CaptureError(f"{path} is a socket", "give a file, a named pipe, or - for standard input")
     return MachineError(f"{path} cannot be read: {error}")
