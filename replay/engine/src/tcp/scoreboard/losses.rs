@@ -2,7 +2,7 @@
 //!
 //! Does not depend on why they are. Costs a comparison per loss where it is not needed.
 
-use super::Scoreboard;
+use super::{LOST, Scoreboard};
 
 impl Scoreboard {
     /// Whether the segment is marked lost.
