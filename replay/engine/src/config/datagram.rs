@@ -21,13 +21,10 @@ pub struct DatagramConfig {
     #[serde(default)]
     pub start_ns: Nanos,
     /// When it stops; none: at the end of the run.
-    #[serde(default)]
     pub stop_ns: Option<Nanos>,
     /// Node that sends; none: the first one of the path.
-    #[serde(default)]
     pub from: Option<String>,
     /// Node that receives, in either direction from the sending one; none: the last one of the path.
-    #[serde(default)]
     pub to: Option<String>,
     /// Differentiated services code point of its packets (RFC 2474).
     #[serde(default)]
@@ -37,7 +34,6 @@ pub struct DatagramConfig {
     /// Rate of IP octets in a period on.
     pub rate_bps: f64,
     /// Periods on and off; none: always on.
-    #[serde(default)]
     pub bursts: Option<BurstConfig>,
 }
 

@@ -127,10 +127,8 @@ pub enum ClockConfig {
 #[serde(deny_unknown_fields)]
 pub struct StateConfig {
     /// Probability that a packet is lost.
-    #[serde(default)]
     pub per: Option<f64>,
     /// Probability that a bit is wrong.
-    #[serde(default)]
     pub ber: Option<f64>,
     /// Duration of a stay.
     pub stay: StayConfig,
@@ -162,10 +160,8 @@ pub struct SpanConfig {
     /// Since the start of the run.
     pub start_ns: u64,
     /// Probability that a packet is lost.
-    #[serde(default)]
     pub per: Option<f64>,
     /// Probability that a bit is wrong.
-    #[serde(default)]
     pub ber: Option<f64>,
 }
 
