@@ -208,10 +208,7 @@ impl LossConfig {
                         block_pkts: *block_pkts,
                     },
                 };
-                let rng = StreamRng::new(StreamKey {
-                    purpose: Purpose::Resample,
-                    ..key
-                });
+                let rng = StreamRng::new(key.with(Purpose::Resample));
                 let sequence = LossSequence {
                     known_pkts: *known_pkts,
                     lost: positions.clone(),

@@ -51,12 +51,7 @@ impl Leg {
 
     /// What its controller is made of.
     fn parts(&self) -> ControllerParts {
-        let draws = StreamRng::new(StreamKey {
-            seed: 0,
-            owner: 0,
-            direction: 0,
-            purpose: Purpose::Controller,
-        });
+        let draws = StreamRng::new(StreamKey::new(0, 0, Purpose::Controller));
         (self.variant.info().parts)(&self.stack, &self.values, draws)
     }
 
