@@ -233,32 +233,32 @@ impl LossConfig {
 
     /// Link-layer protection of the inner process, if this is ARQ or FEC.
     fn guard(&self, key: StreamKey) -> Option<Guard> {
-        match self {
+        match *self {
             Self::Arq {
-                over,
+                ref over,
                 retries,
                 try_ns,
                 in_order,
             } => {
                 let params = ArqParams {
-                    retries: *retries,
-                    try_ns: *try_ns,
-                    in_order: *in_order,
+                    retries,
+                    try_ns,
+                    in_order,
                 };
                 Some(Guard::Arq(Arq::new(over.process(key), params)))
             }
             Self::Fec {
-                over,
+                ref over,
                 block,
                 repair,
                 packet_ns,
                 in_order,
             } => {
                 let params = FecParams {
-                    block: *block,
-                    repair: *repair,
-                    packet_ns: *packet_ns,
-                    in_order: *in_order,
+                    block,
+                    repair,
+                    packet_ns,
+                    in_order,
                 };
                 Some(Guard::Fec(Fec::new(over.process(key), params)))
             }
