@@ -17,21 +17,32 @@ use crate::proxy::{AgentNode, Proxy, ProxyCounts};
 use crate::tcp::segment::Segment;
 use crate::tcp::sender::{Sender, SenderCounters};
 
+/// What links did to the packets of a flow or a stream of datagrams; losses of those with data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinkCounts {
+    /// Lost by the channel.
+    pub channel_losses: u64,
+    /// Dropped by full queues.
+    pub queue_losses: u64,
+    /// Dropped by active queue management.
+    pub aqm_losses: u64,
+    /// Lost in outages.
+    pub outage_losses: u64,
+    /// Marked by queues.
+    pub ecn_marks: u64,
+}
+
 /// Counters of a flow during the run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FlowTally {
     start: Nanos,
     finished_at: Option<Nanos>,
     over: bool,
-    channel_losses: u64,
-    queue_losses: u64,
-    aqm_losses: u64,
-    outage_losses: u64,
+    links: LinkCounts,
     control_losses: u64,
     filtered_acks: u64,
     /// A queue filters its ACKs.
     filters: bool,
-    ecn_marks: u64,
 }
 
 impl FlowTally {
@@ -63,17 +74,17 @@ impl FlowTally {
             return;
         }
         match cause {
-            DropCause::Channel => self.channel_losses += 1,
-            DropCause::Queue => self.queue_losses += 1,
-            DropCause::Aqm => self.aqm_losses += 1,
-            DropCause::Outage => self.outage_losses += 1,
+            DropCause::Channel => self.links.channel_losses += 1,
+            DropCause::Queue => self.links.queue_losses += 1,
+            DropCause::Aqm => self.links.aqm_losses += 1,
+            DropCause::Outage => self.links.outage_losses += 1,
             DropCause::Filtered => {}
         }
     }
 
     /// A queue marked a packet of the flow.
     pub fn note_mark(&mut self) {
-        self.ecn_marks += 1;
+        self.links.ecn_marks += 1;
     }
 
     /// Nothing more will happen to the flow. Returns whether that was not known before.
@@ -116,18 +127,10 @@ pub struct FlowSummary {
     pub goodput_bps: f64,
     /// Counters of its senders: with proxies the sums over all legs.
     pub sender: SenderCounters,
-    /// Data packets that the channel lost.
-    pub channel_losses: u64,
-    /// Data packets that full queues dropped.
-    pub queue_losses: u64,
-    /// Data packets that active queue management dropped.
-    pub aqm_losses: u64,
-    /// Data packets lost in outages.
-    pub outage_losses: u64,
+    /// What links did to its packets.
+    pub links: LinkCounts,
     /// Packets without data that were lost, for whatever cause.
     pub control_losses: u64,
-    /// Packets that queues marked.
-    pub ecn_marks: u64,
     /// Mean of the sender's RTT samples.
     pub rtt_mean_ns: Option<Nanos>,
     /// Their 95th percentile, to 1/64.
@@ -186,16 +189,8 @@ pub struct DatagramSummary {
     pub delivered_bytes: u64,
     /// `delivered_bytes` x 8 / duration.
     pub goodput_bps: f64,
-    /// Datagrams that the channel lost.
-    pub channel_losses: u64,
-    /// Datagrams that full queues dropped.
-    pub queue_losses: u64,
-    /// Datagrams that active queue management dropped.
-    pub aqm_losses: u64,
-    /// Datagrams lost in outages.
-    pub outage_losses: u64,
-    /// Datagrams that queues marked.
-    pub ecn_marks: u64,
+    /// What links did to them.
+    pub links: LinkCounts,
     /// Median of the one-way delays, to 1/64.
     pub delay_p50_ns: Option<Nanos>,
     /// Their 95th percentile, to 1/64.
@@ -317,12 +312,8 @@ fn summarise_flow(inputs: &SummaryInputs<'_>, number: usize) -> FlowSummary {
         delivered_bytes,
         goodput_bps: goodput(delivered_bytes, duration_ns),
         sender: counters,
-        channel_losses: tally.channel_losses,
-        queue_losses: tally.queue_losses,
-        aqm_losses: tally.aqm_losses,
-        outage_losses: tally.outage_losses,
+        links: tally.links,
         control_losses: tally.control_losses,
-        ecn_marks: tally.ecn_marks,
         rtt_mean_ns: histogram.and_then(Histogram::mean),
         rtt_p95_ns: histogram.and_then(|histogram| histogram.quantile(0.95)),
         app_delay_p50_ns: quantile(delays, 0.5),
@@ -438,11 +429,7 @@ fn summarise_datagrams(
         received: sink.map_or(0, |sink| sink.received),
         delivered_bytes,
         goodput_bps: goodput(delivered_bytes, duration_ns),
-        channel_losses: tally.channel_losses,
-        queue_losses: tally.queue_losses,
-        aqm_losses: tally.aqm_losses,
-        outage_losses: tally.outage_losses,
-        ecn_marks: tally.ecn_marks,
+        links: tally.links,
         delay_p50_ns: quantile(delays, 0.5),
         delay_p95_ns: quantile(delays, 0.95),
         delay_p99_ns: quantile(delays, 0.99),
