@@ -64,16 +64,10 @@ impl DatagramConfig {
         stop.within_if_given(self.stop_ns, self.start_ns.saturating_add(1), MAX_NS);
         place.key("dscp").within(self.dscp, 0, MAX_DSCP);
         let ends = (config.path).ends_at(place, self.from.as_deref(), self.to.as_deref());
-        match (ends, tree) {
-            (Some((from, to)), _) if from == to => {
-                place.key("to").refuse(ConfigErrorKind::SameNode);
-            }
-            (Some((from, to)), Some(tree)) => {
-                let way = tree.way(from, to);
-                let directions = way.into_iter().map(|number| config.path.direction(number));
-                self.limit_flight(&place.key("rate_bps"), config.duration_ns, directions);
-            }
-            _ => {}
+        if let (Some((from, to)), Some(tree)) = (ends, tree) {
+            let way = tree.way(from, to);
+            let directions = way.into_iter().map(|number| config.path.direction(number));
+            self.limit_flight(&place.key("rate_bps"), config.duration_ns, directions);
         }
         let packet = place.key("packet_bytes");
         packet.within(self.packet_bytes, DATAGRAM_HEADER_BYTES + 1, u16::MAX);
