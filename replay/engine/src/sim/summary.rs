@@ -274,77 +274,98 @@ impl<'a> SummaryInputs<'a> {
 
     /// The numbers of flow number `flow`.
     pub fn flow(&self, number: usize) -> FlowSummary {
-        summarise_flow(self, number)
+        let (tally, nodes) = (&self.tallies[number], self.nodes);
+        let legs: Vec<&Leg> = self.legs_of(number).collect();
+        let sender = self.senders(number).next();
+        let receiver = legs.last().and_then(|leg| nodes[leg.sink].receiver());
+        let stop = self.end_of(number);
+        let duration_ns = stop - tally.start;
+        let delivered_bytes = receiver.map_or(0, |receiver| receiver.delivered(stop));
+        let mut counters = SenderCounters::default();
+        for sender in self.senders(number) {
+            counters += sender.counters();
+        }
+        let histogram = sender.map(Sender::rtt_histogram);
+        let source = legs.first().and_then(|leg| nodes[leg.source].source());
+        let sink = legs.last().and_then(|leg| nodes[leg.sink].sink());
+        let at = OnTheWay::of(&legs, nodes);
+        let delays = source.map(Source::delays).map(WriteDelays::histogram);
+        let stalls = sink
+            .and_then(Sink::playout)
+            .map(|playout| playout.stalls(stop));
+        let loads = sink.and_then(Sink::browser).map(Browser::loads);
+        FlowSummary {
+            start_ns: tally.start,
+            established_ns: sender.and_then(Sender::established_at),
+            reset_ns: self.reset_of(number),
+            duration_ns,
+            completed: tally.finished_at.is_some(),
+            delivered_bytes,
+            goodput_bps: goodput(delivered_bytes, duration_ns),
+            sender: counters,
+            links: tally.links,
+            control_losses: tally.control_losses,
+            rtt_mean_ns: histogram.and_then(Histogram::mean),
+            rtt_p95_ns: histogram.and_then(|histogram| histogram.quantile(0.95)),
+            app_delay_p50_ns: quantile(delays, 0.5),
+            app_delay_p95_ns: quantile(delays, 0.95),
+            app_delay_p99_ns: quantile(delays, 0.99),
+            app_delay_max_ns: delays.and_then(Histogram::max),
+            progress: sink.map_or_else(ProgressSummary::default, |sink| {
+                sink.progress().summary(stop, tally.finished_at.is_some())
+            }),
+            stalls: stalls.map(|(count, _)| count),
+            stalled_ns: stalls.map(|(_, time)| time),
+            pages: loads.map(Histogram::count),
+            page_load_p50_ns: quantile(loads, 0.5),
+            page_load_p95_ns: quantile(loads, 0.95),
+            proxy_held_max_bytes: at.max_of(Proxy::buffered_max_bytes, AgentNode::held_max_bytes),
+            proxy_stored_max_bytes: at.max_of(
+                |proxy| proxy.occupancy().max_bytes(),
+                AgentNode::stored_max_bytes,
+            ),
+            proxy_stored_mean_bytes: (at.proxies.iter())
+                .map(|proxy| proxy.occupancy().mean_bytes(stop))
+                .max(),
+            proxy_delay_mean_ns: delay_of(&at.proxies, stop),
+            proxy_lost_bytes: at.any().then(|| {
+                let lost = self.reset_of(number).is_some() || at.have_crashed();
+                let acknowledged = sender.map_or(0, Sender::acknowledged_octets);
+                let arrived = receiver.map_or(0, |receiver| receiver.rcv_nxt() - 1);
+                u64::from(lost) * acknowledged.saturating_sub(arrived)
+            }),
+            proxy_corrupted_bytes: at.any().then(|| sink.map_or(0, Sink::damaged_bytes)),
+            proxy_counts: (at.any() || tally.filters).then(|| ProxyCounts {
+                filtered_acks: tally.filtered_acks,
+                ..at.counts()
+            }),
+        }
     }
 
     fn datagrams(&self, leg: &Leg) -> DatagramSummary {
-        summarise_datagrams(&self.tallies[leg.flow], leg, self.nodes, self.end)
-    }
-}
-
-fn summarise_flow(inputs: &SummaryInputs<'_>, number: usize) -> FlowSummary {
-    let (tally, nodes) = (&inputs.tallies[number], inputs.nodes);
-    let legs: Vec<&Leg> = inputs.legs_of(number).collect();
-    let sender = inputs.senders(number).next();
-    let receiver = legs.last().and_then(|leg| nodes[leg.sink].receiver());
-    let stop = inputs.end_of(number);
-    let duration_ns = stop - tally.start;
-    let delivered_bytes = receiver.map_or(0, |receiver| receiver.delivered(stop));
-    let mut counters = SenderCounters::default();
-    for sender in inputs.senders(number) {
-        counters += sender.counters();
-    }
-    let histogram = sender.map(Sender::rtt_histogram);
-    let source = legs.first().and_then(|leg| nodes[leg.source].source());
-    let sink = legs.last().and_then(|leg| nodes[leg.sink].sink());
-    let at = OnTheWay::of(&legs, nodes);
-    let delays = source.map(Source::delays).map(WriteDelays::histogram);
-    let stalls = sink
-        .and_then(Sink::playout)
-        .map(|playout| playout.stalls(stop));
-    let loads = sink.and_then(Sink::browser).map(Browser::loads);
-    FlowSummary {
-        start_ns: tally.start,
-        established_ns: sender.and_then(Sender::established_at),
-        reset_ns: inputs.reset_of(number),
-        duration_ns,
-        completed: tally.finished_at.is_some(),
-        delivered_bytes,
-        goodput_bps: goodput(delivered_bytes, duration_ns),
-        sender: counters,
-        links: tally.links,
-        control_losses: tally.control_losses,
-        rtt_mean_ns: histogram.and_then(Histogram::mean),
-        rtt_p95_ns: histogram.and_then(|histogram| histogram.quantile(0.95)),
-        app_delay_p50_ns: quantile(delays, 0.5),
-        app_delay_p95_ns: quantile(delays, 0.95),
-        app_delay_p99_ns: quantile(delays, 0.99),
-        app_delay_max_ns: delays.and_then(Histogram::max),
-        progress: sink.map_or_else(ProgressSummary::default, |sink| {
-            sink.progress().summary(stop, tally.finished_at.is_some())
-        }),
-        stalls: stalls.map(|(count, _)| count),
-        stalled_ns: stalls.map(|(_, time)| time),
-        pages: loads.map(Histogram::count),
-        page_load_p50_ns: quantile(loads, 0.5),
-        page_load_p95_ns: quantile(loads, 0.95),
-        proxy_held_max_bytes: at.held_max_bytes(),
-        proxy_stored_max_bytes: at.stored_max_bytes(),
-        proxy_stored_mean_bytes: (at.proxies.iter())
-            .map(|proxy| proxy.occupancy().mean_bytes(stop))
-            .max(),
-        proxy_delay_mean_ns: delay_of(&at.proxies, stop),
-        proxy_lost_bytes: at.any().then(|| {
-            let lost = inputs.reset_of(number).is_some() || at.have_crashed();
-            let acknowledged = sender.map_or(0, Sender::acknowledged_octets);
-            let arrived = receiver.map_or(0, |receiver| receiver.rcv_nxt() - 1);
-            u64::from(lost) * acknowledged.saturating_sub(arrived)
-        }),
-        proxy_corrupted_bytes: at.any().then(|| sink.map_or(0, Sink::damaged_bytes)),
-        proxy_counts: (at.any() || tally.filters).then(|| ProxyCounts {
-            filtered_acks: tally.filtered_acks,
-            ..at.counts()
-        }),
+        let tally = &self.tallies[leg.flow];
+        let ends = [&self.nodes[leg.source], &self.nodes[leg.sink]];
+        let source = ends.iter().find_map(|node| node.datagram_source());
+        let sink = ends.iter().find_map(|node| node.datagram_sink());
+        let delivered_bytes = sink.map_or(0, |sink| sink.octets);
+        let stop = source.map_or(NEVER, |source| source.stop);
+        let last_at = sink.map_or(0, |sink| sink.last_at);
+        let duration_ns = stop.max(last_at).min(self.end) - tally.start;
+        let delays = sink.map(|sink| &sink.delays);
+        DatagramSummary {
+            start_ns: tally.start,
+            duration_ns,
+            sent: source.map_or(0, |source| source.sent),
+            received: sink.map_or(0, |sink| sink.received),
+            delivered_bytes,
+            goodput_bps: goodput(delivered_bytes, duration_ns),
+            links: tally.links,
+            delay_p50_ns: quantile(delays, 0.5),
+            delay_p95_ns: quantile(delays, 0.95),
+            delay_p99_ns: quantile(delays, 0.99),
+            delay_max_ns: delays.and_then(Histogram::max),
+            jitter_ns: sink.and_then(DatagramSink::jitter),
+        }
     }
 }
 
@@ -367,21 +388,11 @@ impl<'a> OnTheWay<'a> {
         !self.proxies.is_empty() || !self.agents.is_empty()
     }
 
-    fn held_max_bytes(&self) -> Option<u64> {
-        let proxies = self.proxies.iter().map(|proxy| proxy.buffered_max_bytes());
-        proxies
-            .chain(self.agents.iter().map(|agent| agent.held_max_bytes()))
-            .max()
-    }
-
-    fn stored_max_bytes(&self) -> Option<u64> {
-        let proxies = self
-            .proxies
-            .iter()
-            .map(|proxy| proxy.occupancy().max_bytes());
-        proxies
-            .chain(self.agents.iter().map(|agent| agent.stored_max_bytes()))
-            .max()
+    /// The maximum of a number of each of them.
+    fn max_of(&self, proxy: fn(&Proxy) -> u64, agent: fn(&AgentNode) -> u64) -> Option<u64> {
+        let proxies = self.proxies.iter().map(|each| proxy(each));
+        let agents = self.agents.iter().map(|each| agent(each));
+        proxies.chain(agents).max()
     }
 
     fn have_crashed(&self) -> bool {
@@ -406,36 +417,6 @@ fn delay_of(proxies: &[&Proxy], stop: Nanos) -> Option<Nanos> {
         proxy.occupancy().mean_stay(passed, stop)
     });
     (!proxies.is_empty()).then(|| stays.sum()).flatten()
-}
-
-fn summarise_datagrams(
-    tally: &FlowTally,
-    leg: &Leg,
-    nodes: &[Node],
-    end: Nanos,
-) -> DatagramSummary {
-    let ends = [&nodes[leg.source], &nodes[leg.sink]];
-    let source = ends.iter().find_map(|node| node.datagram_source());
-    let sink = ends.iter().find_map(|node| node.datagram_sink());
-    let delivered_bytes = sink.map_or(0, |sink| sink.octets);
-    let stop = source.map_or(NEVER, |source| source.stop);
-    let last_at = sink.map_or(0, |sink| sink.last_at);
-    let duration_ns = stop.max(last_at).min(end) - tally.start;
-    let delays = sink.map(|sink| &sink.delays);
-    DatagramSummary {
-        start_ns: tally.start,
-        duration_ns,
-        sent: source.map_or(0, |source| source.sent),
-        received: sink.map_or(0, |sink| sink.received),
-        delivered_bytes,
-        goodput_bps: goodput(delivered_bytes, duration_ns),
-        links: tally.links,
-        delay_p50_ns: quantile(delays, 0.5),
-        delay_p95_ns: quantile(delays, 0.95),
-        delay_p99_ns: quantile(delays, 0.99),
-        delay_max_ns: delays.and_then(Histogram::max),
-        jitter_ns: sink.and_then(DatagramSink::jitter),
-    }
 }
 
 /// A quantile to 1/64, but no more than the maximum.
