@@ -146,7 +146,7 @@ pub struct RateTraceConfig {
 }
 
 /// From `at_ns` on, the given values apply; those left out stay.
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ChangeConfig {
     /// Time since the start of the run.
