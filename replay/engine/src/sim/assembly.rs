@@ -288,11 +288,8 @@ impl Plan<'_> {
     ) {
         let mut isn = StreamRng::new(self.key);
         // One pair of numbers for each connection before it.
-        for _ in 0..2 * self.stops[..first]
-            .iter()
-            .filter(|stop| !stop.is_agent())
-            .count()
-        {
+        let before = self.stops[..first].iter().filter(|stop| !stop.is_agent());
+        for _ in 0..2 * before.count() {
             isn.next_u64();
         }
         let isn = [isn.next_u64() as u32, isn.next_u64() as u32];
