@@ -41,6 +41,24 @@ pub struct StreamKey {
     pub purpose: Purpose,
 }
 
+impl StreamKey {
+    /// The stream of an owner, forward.
+    pub const fn new(seed: u64, owner: u32, purpose: Purpose) -> Self {
+        Self {
+            seed,
+            owner,
+            direction: 0,
+            purpose,
+        }
+    }
+
+    /// The stream of the same owner for another purpose.
+    #[must_use]
+    pub const fn with(self, purpose: Purpose) -> Self {
+        Self { purpose, ..self }
+    }
+}
+
 /// A stream of random numbers.
 #[derive(Clone, Debug)]
 pub struct StreamRng {

@@ -4,8 +4,8 @@
 
 use arrow_array::types::{Float64Type, Int64Type, UInt32Type, UInt64Type};
 use hindflight_engine::{
-    Config, DatagramSummary, EXTERNAL, FlowSummary, Nanos, ProxyCounts, RunSummary, SecondsSummary,
-    SenderCounters,
+    Config, DatagramSummary, EXTERNAL, FlowSummary, LinkCounts, Nanos, ProxyCounts, RunSummary,
+    SecondsSummary, SenderCounters,
 };
 use pyo3::PyResult;
 
@@ -84,6 +84,11 @@ impl<'a> Row<'a> {
         }
     }
 
+    /// What links did to its packets.
+    fn links(&self) -> LinkCounts {
+        self.of(|flow| flow.links, |datagrams| datagrams.links)
+    }
+
     /// A count of its sender; datagrams have none but those sent.
     fn count(&self, count: impl Fn(&SenderCounters) -> u64) -> u64 {
         self.of(|flow| count(&flow.sender), |_| 0)
@@ -151,30 +156,15 @@ fn counts(batch: Batch, rows: &[Row<'_>]) -> Batch {
 /// What links did to its packets, and what its senders noticed of marks.
 fn losses(batch: Batch, rows: &[Row<'_>]) -> Batch {
     batch
-        .number::<UInt64Type>(
-            "channel_losses",
-            each(rows, |r| r.of(|f| f.channel_losses, |d| d.channel_losses)),
-        )
-        .number::<UInt64Type>(
-            "queue_losses",
-            each(rows, |r| r.of(|f| f.queue_losses, |d| d.queue_losses)),
-        )
-        .number::<UInt64Type>(
-            "aqm_losses",
-            each(rows, |r| r.of(|f| f.aqm_losses, |d| d.aqm_losses)),
-        )
-        .number::<UInt64Type>(
-            "ecn_marks",
-            each(rows, |r| r.of(|f| f.ecn_marks, |d| d.ecn_marks)),
-        )
+        .number::<UInt64Type>("channel_losses", each(rows, |r| r.links().channel_losses))
+        .number::<UInt64Type>("queue_losses", each(rows, |r| r.links().queue_losses))
+        .number::<UInt64Type>("aqm_losses", each(rows, |r| r.links().aqm_losses))
+        .number::<UInt64Type>("ecn_marks", each(rows, |r| r.links().ecn_marks))
         .number::<UInt64Type>(
             "ecn_reductions",
             each(rows, |r| r.count(|c| c.ecn_reductions)),
         )
-        .number::<UInt64Type>(
-            "outage_losses",
-            each(rows, |r| r.of(|f| f.outage_losses, |d| d.outage_losses)),
-        )
+        .number::<UInt64Type>("outage_losses", each(rows, |r| r.links().outage_losses))
         .number::<UInt64Type>(
             "control_losses",
             each(rows, |r| r.of(|f| f.control_losses, |_| 0)),

@@ -45,7 +45,7 @@ pub use proxy::ProxyCounts;
 pub use sim::assembly::{Leg, Transport};
 pub use sim::open_loop::{OpenLoopState, RecordedEvent, ReplayMismatch, replay_open_loop};
 
-pub use sim::summary::{DatagramSummary, FlowSummary, RunSummary};
+pub use sim::summary::{DatagramSummary, FlowSummary, LinkCounts, RunSummary};
 pub use sim::time::{MILLISECOND, Nanos, SECOND};
 pub use sim::trace::{Event, Tap};
 pub use sim::world::{RunError, World, run};

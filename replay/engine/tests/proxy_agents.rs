@@ -143,7 +143,7 @@ fn agents_hide_losses_of_the_link_behind_them_from_the_sender() {
         );
         let again = counts(&flow).local_retransmissions;
         assert!(
-            again >= flow.channel_losses - flow.sender.retransmissions,
+            again >= flow.links.channel_losses - flow.sender.retransmissions,
             "{kind}: {again}"
         );
     }

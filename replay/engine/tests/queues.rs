@@ -58,7 +58,7 @@ fn delay_ms(flow: &FlowSummary) -> f64 {
 #[test]
 fn asked_for_packets_a_single_class_is_the_drop_tail_that_is_worked_out_ahead() {
     let worked_out = runs(DROP_TAIL, &[SACK, Flow { start_s: 3, ..SACK }], 30);
-    assert!(worked_out.flows[0].queue_losses > 0);
+    assert!(worked_out.flows[0].links.queue_losses > 0);
     let asked = r#"{"kind": "priority", "limit_pkts": 200}"#;
     assert_eq!(
         runs(asked, &[SACK, Flow { start_s: 3, ..SACK }], 30),
@@ -86,7 +86,10 @@ fn managed_queues_are_short_and_full_links_stay_full() {
         let flow = one(queue);
         let delay = delay_ms(&flow);
         assert!(delay > min && delay < max, "{queue}: {delay}");
-        assert!(flow.aqm_losses > 0 && flow.queue_losses == 0, "{flow:?}");
+        assert!(
+            flow.links.aqm_losses > 0 && flow.links.queue_losses == 0,
+            "{flow:?}"
+        );
         assert!(
             flow.goodput_bps > 0.8 * full.goodput_bps,
             "{queue}: {flow:?}"
@@ -106,25 +109,25 @@ fn with_ecn_queues_mark_and_nothing_is_sent_again() {
         r#"{"kind": "red", "max_pkts": 40}"#,
     ] {
         let flow = &runs(queue, &ecn, 60).flows[0];
-        assert!(flow.ecn_marks > 10, "{queue}: {flow:?}");
+        assert!(flow.links.ecn_marks > 10, "{queue}: {flow:?}");
         assert_eq!(
-            (flow.aqm_losses, flow.sender.retransmissions),
+            (flow.links.aqm_losses, flow.sender.retransmissions),
             (0, 0),
             "{queue}"
         );
         // One window decrease answers all marks of a round trip.
         let reductions = flow.sender.ecn_reductions;
         assert!(
-            reductions > 5 && reductions <= flow.ecn_marks,
+            reductions > 5 && reductions <= flow.links.ecn_marks,
             "{queue}: {flow:?}"
         );
         let deaf = &runs(&queue.replace('}', r#", "ecn": false}"#), &ecn, 60).flows[0];
         assert_eq!(
-            (deaf.ecn_marks, deaf.sender.ecn_reductions),
+            (deaf.links.ecn_marks, deaf.sender.ecn_reductions),
             (0, 0),
             "{queue}"
         );
-        assert!(deaf.aqm_losses > 0, "{queue}");
+        assert!(deaf.links.aqm_losses > 0, "{queue}");
     }
 }
 

@@ -117,8 +117,12 @@ fn losses_of_the_direction_that_its_data_use_hit_a_flow_backward() {
         &[one],
         &flow(r#""from": "b", "to": "a","#),
     ));
-    assert_eq!(forth.flows[0].channel_losses, 0);
-    assert!(back.flows[0].channel_losses > 20, "{:?}", back.flows[0]);
+    assert_eq!(forth.flows[0].links.channel_losses, 0);
+    assert!(
+        back.flows[0].links.channel_losses > 20,
+        "{:?}",
+        back.flows[0]
+    );
 }
 
 /// `count` flows of 60 s from sources of their own through a proxy at the gateway that shares `pkts` packets among them, over a

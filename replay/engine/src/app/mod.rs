@@ -289,10 +289,7 @@ pub fn send_buffer(params: &StackParams) -> Option<SendBuffer> {
 }
 
 fn source_rng(key: StreamKey) -> StreamRng {
-    StreamRng::new(StreamKey {
-        purpose: Purpose::Application,
-        ..key
-    })
+    StreamRng::new(key.with(Purpose::Application))
 }
 
 /// The receiving application.
@@ -332,8 +329,7 @@ impl Client {
             } => {
                 let streams = BrowserStreams {
                     sizes: PageSizes::new(*page_bytes, *spread, source_rng(key)),
-                    thinking: StreamRng::new(StreamKey {
-                        purpose: Purpose::Application,
+                    thinking: source_rng(StreamKey {
                         direction: 1,
                         ..key
                     }),

@@ -271,7 +271,7 @@ fn a_greedy_flow_delays_and_drops_the_datagrams_of_its_path() {
     let summary = run_shared(datagrams, r#"{"name": "f", "variant": "reno"}"#);
     let voice = &summary.datagrams[0];
     assert!(
-        voice.queue_losses > 0 && voice.jitter_ns > Some(0),
+        voice.links.queue_losses > 0 && voice.jitter_ns > Some(0),
         "{voice:?}"
     );
     // A full queue holds 20 packets of 12 ms.
@@ -279,9 +279,9 @@ fn a_greedy_flow_delays_and_drops_the_datagrams_of_its_path() {
         (200 * MS..300 * MS).contains(&voice.delay_max_ns.unwrap_or(0)),
         "{voice:?}"
     );
-    assert!(voice.received + voice.queue_losses <= voice.sent);
+    assert!(voice.received + voice.links.queue_losses <= voice.sent);
     assert!(
-        voice.sent - voice.received - voice.queue_losses < 20,
+        voice.sent - voice.received - voice.links.queue_losses < 20,
         "all but those on their way"
     );
 }

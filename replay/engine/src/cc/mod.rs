@@ -380,19 +380,14 @@ impl Controller {
 
     /// Changes the window.
     pub fn adjust(&mut self, adjustment: Adjustment) {
-        match self {
-            Self::Windowed(windowed) => windowed.adjust(adjustment),
-            Self::Bbr(bbr) => match adjustment {
-                Adjustment::Set(_) | Adjustment::Validate(_) => {}
-                Adjustment::AtLeast(cwnd) => bbr.output.allow(cwnd as u64),
-                Adjustment::Undo => bbr.undo(),
-            },
-            Self::Bbr3(bbr) => match adjustment {
-                Adjustment::Set(_) | Adjustment::Validate(_) => {}
-                Adjustment::AtLeast(cwnd) => bbr.output.allow(cwnd as u64),
-                Adjustment::Undo => bbr.undo(),
-            },
-            Self::External(external) => external.adjust(adjustment),
+        match (self, adjustment) {
+            (Self::Windowed(windowed), _) => windowed.adjust(adjustment),
+            (Self::External(external), _) => external.adjust(adjustment),
+            (_, Adjustment::Set(_) | Adjustment::Validate(_)) => {}
+            (Self::Bbr(bbr), Adjustment::AtLeast(cwnd)) => bbr.output.allow(cwnd as u64),
+            (Self::Bbr3(bbr), Adjustment::AtLeast(cwnd)) => bbr.output.allow(cwnd as u64),
+            (Self::Bbr(bbr), Adjustment::Undo) => bbr.undo(),
+            (Self::Bbr3(bbr), Adjustment::Undo) => bbr.undo(),
         }
     }
 

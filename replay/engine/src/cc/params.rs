@@ -334,8 +334,24 @@ macro_rules! parameters {
     };
 }
 
+/// Gives `new` to a rule that starts in its default state, but for its parameters: `starts_with!(Foo, FooParams);`.
+macro_rules! starts_with {
+    ($rule:ident, $params:ident) => {
+        impl $rule {
+            /// Its first state, with these parameters.
+            pub fn new(params: $params) -> Self {
+                Self {
+                    params,
+                    ..Self::default()
+                }
+            }
+        }
+    };
+}
+
 pub(crate) use choices;
 pub(crate) use parameters;
+pub(crate) use starts_with;
 
 #[cfg(test)]
 mod tests {

@@ -16,7 +16,6 @@ pub enum ApplicationConfig {
     /// Writes as much as the network accepts, up to the flow's size if it has one.
     Greedy {
         /// Octets of one write; none: as many as can leave. Needs a send buffer.
-        #[serde(default)]
         write_bytes: Option<u32>,
         /// Time from the flow's start to the first write; 0: as soon as it is connected.
         #[serde(default)]
@@ -34,7 +33,6 @@ pub enum ApplicationConfig {
         #[serde(default)]
         spread: Spread,
         /// Octets of one write; none: a full segment.
-        #[serde(default)]
         write_bytes: Option<u32>,
     },
     /// Sends a page for each request of the client, which reads it, thinks, and requests the next one.
@@ -50,7 +48,6 @@ pub enum ApplicationConfig {
         #[serde(default = "default_request_bytes")]
         request_bytes: u16,
         /// Pages in all; none: until the run ends.
-        #[serde(default)]
         pages: Option<u64>,
     },
     /// Writes media at their rate; the client plays them and stalls when its playout buffer is empty.

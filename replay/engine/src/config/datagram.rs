@@ -21,13 +21,10 @@ pub struct DatagramConfig {
     #[serde(default)]
     pub start_ns: Nanos,
     /// When it stops; none: at the end of the run.
-    #[serde(default)]
     pub stop_ns: Option<Nanos>,
     /// Node that sends; none: the first one of the path.
-    #[serde(default)]
     pub from: Option<String>,
     /// Node that receives, in either direction from the sending one; none: the last one of the path.
-    #[serde(default)]
     pub to: Option<String>,
     /// Differentiated services code point of its packets (RFC 2474).
     #[serde(default)]
@@ -37,7 +34,6 @@ pub struct DatagramConfig {
     /// Rate of IP octets in a period on.
     pub rate_bps: f64,
     /// Periods on and off; none: always on.
-    #[serde(default)]
     pub bursts: Option<BurstConfig>,
 }
 
@@ -68,16 +64,10 @@ impl DatagramConfig {
         stop.within_if_given(self.stop_ns, self.start_ns.saturating_add(1), MAX_NS);
         place.key("dscp").within(self.dscp, 0, MAX_DSCP);
         let ends = (config.path).ends_at(place, self.from.as_deref(), self.to.as_deref());
-        match (ends, tree) {
-            (Some((from, to)), _) if from == to => {
-                place.key("to").refuse(ConfigErrorKind::SameNode);
-            }
-            (Some((from, to)), Some(tree)) => {
-                let way = tree.way(from, to);
-                let directions = way.into_iter().map(|number| config.path.direction(number));
-                self.limit_flight(&place.key("rate_bps"), config.duration_ns, directions);
-            }
-            _ => {}
+        if let (Some((from, to)), Some(tree)) = (ends, tree) {
+            let way = tree.way(from, to);
+            let directions = way.into_iter().map(|number| config.path.direction(number));
+            self.limit_flight(&place.key("rate_bps"), config.duration_ns, directions);
         }
         let packet = place.key("packet_bytes");
         packet.within(self.packet_bytes, DATAGRAM_HEADER_BYTES + 1, u16::MAX);

@@ -127,10 +127,8 @@ pub enum ClockConfig {
 #[serde(deny_unknown_fields)]
 pub struct StateConfig {
     /// Probability that a packet is lost.
-    #[serde(default)]
     pub per: Option<f64>,
     /// Probability that a bit is wrong.
-    #[serde(default)]
     pub ber: Option<f64>,
     /// Duration of a stay.
     pub stay: StayConfig,
@@ -162,10 +160,8 @@ pub struct SpanConfig {
     /// Since the start of the run.
     pub start_ns: u64,
     /// Probability that a packet is lost.
-    #[serde(default)]
     pub per: Option<f64>,
     /// Probability that a bit is wrong.
-    #[serde(default)]
     pub ber: Option<f64>,
 }
 
@@ -212,10 +208,7 @@ impl LossConfig {
                         block_pkts: *block_pkts,
                     },
                 };
-                let rng = StreamRng::new(StreamKey {
-                    purpose: Purpose::Resample,
-                    ..key
-                });
+                let rng = StreamRng::new(key.with(Purpose::Resample));
                 let sequence = LossSequence {
                     known_pkts: *known_pkts,
                     lost: positions.clone(),
@@ -240,32 +233,32 @@ impl LossConfig {
 
     /// Link-layer protection of the inner process, if this is ARQ or FEC.
     fn guard(&self, key: StreamKey) -> Option<Guard> {
-        match self {
+        match *self {
             Self::Arq {
-                over,
+                ref over,
                 retries,
                 try_ns,
                 in_order,
             } => {
                 let params = ArqParams {
-                    retries: *retries,
-                    try_ns: *try_ns,
-                    in_order: *in_order,
+                    retries,
+                    try_ns,
+                    in_order,
                 };
                 Some(Guard::Arq(Arq::new(over.process(key), params)))
             }
             Self::Fec {
-                over,
+                ref over,
                 block,
                 repair,
                 packet_ns,
                 in_order,
             } => {
                 let params = FecParams {
-                    block: *block,
-                    repair: *repair,
-                    packet_ns: *packet_ns,
-                    in_order: *in_order,
+                    block,
+                    repair,
+                    packet_ns,
+                    in_order,
                 };
                 Some(Guard::Fec(Fec::new(over.process(key), params)))
             }

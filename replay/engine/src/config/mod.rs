@@ -81,10 +81,8 @@ pub struct LinkConfig {
     /// Name, for reports.
     pub name: String,
     /// Node at which its forward direction begins; none: that of its number.
-    #[serde(default)]
     pub from: Option<String>,
     /// Node at which its forward direction ends; none: the one after that.
-    #[serde(default)]
     pub to: Option<String>,
     /// From `from` to `to`.
     pub forward: DirectionConfig,
@@ -97,10 +95,8 @@ pub struct LinkConfig {
 #[serde(deny_unknown_fields)]
 pub struct DirectionConfig {
     /// Rate of the serialiser over IP octets; none: neither serialiser nor queue.
-    #[serde(default)]
     pub rate_bps: Option<f64>,
     /// The rate over time, instead of `rate_bps`.
-    #[serde(default)]
     pub rate_trace: Option<RateTraceConfig>,
     /// Propagation delay.
     pub delay_ns: Nanos,
@@ -114,7 +110,6 @@ pub struct DirectionConfig {
     #[serde(default)]
     pub loss_applies_to: LossScope,
     /// Random or recorded addition to the delay of each packet; none: no jitter.
-    #[serde(default)]
     pub jitter: Option<JitterConfig>,
     /// Deliver in order even if the delay decreases or varies; otherwise later packets may overtake.
     #[serde(default)]
@@ -151,25 +146,20 @@ pub struct RateTraceConfig {
 }
 
 /// From `at_ns` on, the given values apply; those left out stay.
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ChangeConfig {
     /// Time since the start of the run.
     pub at_ns: Nanos,
     /// New rate.
-    #[serde(default)]
     pub rate_bps: Option<f64>,
     /// New propagation delay.
-    #[serde(default)]
     pub delay_ns: Option<Nanos>,
     /// Whether the link is down: a packet whose serialisation ends or that would arrive while it is down is lost.
-    #[serde(default)]
     pub outage: Option<bool>,
     /// Whether transmission is suspended: packets wait in the queue.
-    #[serde(default)]
     pub hold: Option<bool>,
     /// Handover to a second link with its own queue; the old link drains for this time.
-    #[serde(default)]
     pub overlap_ns: Option<Nanos>,
 }
 
@@ -191,10 +181,8 @@ pub struct FlowConfig {
     /// Name, for reports.
     pub name: String,
     /// Node that sends the data; none: the first one of the path.
-    #[serde(default)]
     pub from: Option<String>,
     /// Node that receives the data; none: the last one of the path.
-    #[serde(default)]
     pub to: Option<String>,
     /// Differentiated services code point of its packets and of their acknowledgements (RFC 2474).
     #[serde(default)]
@@ -203,10 +191,8 @@ pub struct FlowConfig {
     #[serde(default)]
     pub start_ns: Nanos,
     /// When its application stops writing; none: never. What it has written is still delivered.
-    #[serde(default)]
     pub stop_ns: Option<Nanos>,
     /// Octets to send; none: without end.
-    #[serde(default)]
     pub size_bytes: Option<u64>,
     /// The sending application.
     #[serde(default)]

@@ -21,25 +21,20 @@ pub struct ProxyConfig {
     #[serde(default)]
     pub kind: ProxyKind,
     /// Variant of the connection that it opens onward; none: the flow's.
-    #[serde(default)]
     pub variant: Option<String>,
     /// Parameters of that variant.
     #[serde(default)]
     pub params: ParamValues,
     /// Stack of that connection, at both its ends; none: the flow's.
-    #[serde(default)]
     pub stack: Option<LegStack>,
     /// Memory for what has arrived and has not been passed on; without `send_buffer`, until it is acknowledged onward. None:
     /// 200 packets, but for sockets, whose buffers are those of the stacks.
-    #[serde(default)]
     pub receive_buffer: Option<BufferSize>,
     /// Separate memory for what has been passed on and is not acknowledged onward; a blocking write moves octets there.
     /// None: one cache for both.
-    #[serde(default)]
     pub send_buffer: Option<BufferSize>,
     /// Name of the memory that its receive buffer is a part of: one of this size for all connections that name it, at this
     /// node. None: a buffer of the connection's own.
-    #[serde(default)]
     pub pool: Option<String>,
     /// When it acknowledges what arrives.
     #[serde(default)]
@@ -54,14 +49,11 @@ pub struct ProxyConfig {
     #[serde(default)]
     pub handshake: HandshakePolicy,
     /// How many connections it handles at once; none: any number.
-    #[serde(default)]
     pub limit: Option<LimitConfig>,
     /// Resets a connection without a segment for this time; none: never.
-    #[serde(default)]
     pub idle_timeout_ns: Option<Nanos>,
     /// Resets a connection whose other part onward is not established this time after its first segment; none: the stack of
     /// the connection onward decides.
-    #[serde(default)]
     pub pending_timeout_ns: Option<Nanos>,
     /// What befalls it, at ascending times.
     #[serde(default)]
@@ -92,7 +84,6 @@ pub struct LimitConfig {
     /// From this number of connections on it takes no further ones.
     pub max_connections: u32,
     /// It takes connections again when so many are left; none: one less than the maximum.
-    #[serde(default)]
     pub resume_connections: Option<u32>,
     /// What happens to those beyond.
     #[serde(default)]
@@ -229,7 +220,6 @@ pub struct FaultConfig {
     /// What.
     pub kind: FaultKind,
     /// Of a move: time until the new node has the state of the connections; none: it never gets it.
-    #[serde(default)]
     pub transfer_ns: Option<Nanos>,
 }
 

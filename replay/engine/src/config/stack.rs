@@ -3,8 +3,6 @@
 //! Does not depend on how the parameters are used. A profile is a complete set of values; an override replaces one of
 //! them.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
 use crate::sim::time::{MILLISECOND, Nanos, SECOND};
@@ -33,12 +31,6 @@ impl Profile {
             Self::Linux => "linux",
             Self::Ns2 => "ns2",
         }
-    }
-}
-
-impl fmt::Display for Profile {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
     }
 }
 

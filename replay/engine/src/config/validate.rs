@@ -143,17 +143,11 @@ impl FlowConfig {
         }
         self.application.validate(place, self);
         let ends = (config.path).ends_at(place, self.from.as_deref(), self.to.as_deref());
-        match (ends, tree) {
-            (Some((from, to)), _) if from == to => {
-                place.key("to").refuse(ConfigErrorKind::SameNode);
-            }
-            (Some((from, to)), Some(tree)) => {
-                let inner = tree.between(from, to).into_iter();
-                let names: Vec<_> = inner.map(|i| config.path.nodes[i].clone()).collect();
-                self.validate_proxies(place, &names, config);
-                self.validate_ack_filters(place, config, tree);
-            }
-            _ => {}
+        if let (Some((from, to)), Some(tree)) = (ends, tree) {
+            let inner = tree.between(from, to).into_iter();
+            let names: Vec<_> = inner.map(|i| config.path.nodes[i].clone()).collect();
+            self.validate_proxies(place, &names, config);
+            self.validate_ack_filters(place, config, tree);
         }
     }
 

@@ -150,11 +150,8 @@ fn links_of_schedule(config: &DirectionConfig) -> Vec<(Nanos, DirectionConfig)> 
             let mut before = link.clone();
             before.schedule.push(ChangeConfig {
                 at_ns: change.at_ns.saturating_add(overlap),
-                rate_bps: None,
-                delay_ns: None,
                 outage: Some(true),
-                hold: None,
-                overlap_ns: None,
+                ..ChangeConfig::default()
             });
             links.push((start, before));
             link = DirectionConfig {

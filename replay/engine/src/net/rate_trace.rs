@@ -9,7 +9,13 @@ use crate::config::RateTraceConfig;
 use crate::sim::time::{Nanos, SECOND};
 
 /// Fractional bits of octets and of the serialisation time of an octet.
-const FRACTION_BITS: u32 = 32;
+pub const FRACTION_BITS: u32 = 32;
+
+/// Serialisation time of an octet in 2^-32 ns; without a rate 0.
+pub fn ns_per_byte(rate_bps: Option<f64>) -> u64 {
+    let scale = (1_u64 << FRACTION_BITS) as f64;
+    rate_bps.map_or(0, |bps| ((8.0 * SECOND as f64 * scale / bps) as u64).max(1))
+}
 
 /// A rate trace and the position in it.
 pub struct RateTrace {
@@ -25,21 +31,11 @@ pub struct RateTrace {
 impl RateTrace {
     /// The trace starts with the run.
     pub fn new(config: &RateTraceConfig) -> Self {
-        let scale = (1_u64 << FRACTION_BITS) as f64;
-        let ns_of_byte = |bps: f64| {
-            if bps > 0.0 {
-                ((8.0 * SECOND as f64 * scale / bps) as u64).max(1)
-            } else {
-                0
-            }
-        };
+        let sends = |&bps: &f64| Some(bps).filter(|bps| *bps > 0.0);
+        let rates = config.rates_bps.iter().map(sends);
         Self {
             starts: config.starts_ns.clone(),
-            ns_per_byte: config
-                .rates_bps
-                .iter()
-                .map(|&bps| ns_of_byte(bps))
-                .collect(),
+            ns_per_byte: rates.map(ns_per_byte).collect(),
             length: config.end_ns,
             origin: 0,
             at: 0,

@@ -5,9 +5,9 @@
 
 use std::collections::VecDeque;
 
-use super::rate_trace::RateTrace;
+use super::rate_trace::{FRACTION_BITS, RateTrace, ns_per_byte};
 use crate::config::DirectionConfig;
-use crate::sim::time::{NEVER, Nanos, SECOND};
+use crate::sim::time::{NEVER, Nanos};
 
 /// Rate, delay and availability from `start` on.
 #[derive(Clone, Copy, Debug)]
@@ -29,9 +29,6 @@ impl Epoch {
         self.ns_per_byte > 0 && !self.down && !self.held
     }
 }
-
-/// Fractional bits of `ns_per_byte`.
-const FRACTION_BITS: u32 = 32;
 
 /// A serialiser.
 pub struct Serialiser {
@@ -174,9 +171,4 @@ fn epochs(config: &DirectionConfig) -> (Epoch, VecDeque<Epoch>) {
         changes.push_back(epoch);
     }
     (first, changes)
-}
-
-fn ns_per_byte(rate_bps: Option<f64>) -> u64 {
-    let scale = (1_u64 << FRACTION_BITS) as f64;
-    rate_bps.map_or(0, |bps| ((8.0 * SECOND as f64 * scale / bps) as u64).max(1))
 }

@@ -161,14 +161,8 @@ fn links(config: &Config, tree: &Tree, seed: u64) -> Vec<LinkDirection> {
             direction,
             purpose: Purpose::Loss,
         };
-        let queue = StreamRng::new(StreamKey {
-            purpose: Purpose::Queue,
-            ..key
-        });
-        let delay = StreamRng::new(StreamKey {
-            purpose: Purpose::Delay,
-            ..key
-        });
+        let queue = StreamRng::new(key.with(Purpose::Queue));
+        let delay = StreamRng::new(key.with(Purpose::Delay));
         let jitter = config.jitter.clone().map(|law| Jitter::new(law, delay));
         LinkDirection::new(config, config.loss.process(key), queue).with_jitter(jitter)
     };
@@ -190,12 +184,7 @@ fn add_flow(
     number: usize,
     flow: &FlowConfig,
 ) -> Result<(), ConfigErrors> {
-    let key = StreamKey {
-        seed: net.seed,
-        owner: number as u32,
-        direction: 0,
-        purpose: Purpose::SequenceNumber,
-    };
+    let key = StreamKey::new(net.seed, number as u32, Purpose::SequenceNumber);
     let plan = Plan {
         net,
         number,
@@ -218,12 +207,7 @@ fn add_datagrams(
     number: usize,
     datagrams: &DatagramConfig,
 ) -> Result<(), ConfigErrors> {
-    let key = StreamKey {
-        seed: net.seed,
-        owner: number as u32,
-        direction: 0,
-        purpose: Purpose::Application,
-    };
+    let key = StreamKey::new(net.seed, number as u32, Purpose::Application);
     let (from, to) = net.config.path.ends(
         "datagrams",
         datagrams.from.as_deref(),
@@ -304,11 +288,8 @@ impl Plan<'_> {
     ) {
         let mut isn = StreamRng::new(self.key);
         // One pair of numbers for each connection before it.
-        for _ in 0..2 * self.stops[..first]
-            .iter()
-            .filter(|stop| !stop.is_agent())
-            .count()
-        {
+        let before = self.stops[..first].iter().filter(|stop| !stop.is_agent());
+        for _ in 0..2 * before.count() {
             isn.next_u64();
         }
         let isn = [isn.next_u64() as u32, isn.next_u64() as u32];

@@ -310,7 +310,8 @@ fn check_counts(books: &Bookkeeper, number: usize, flow: &FlowSummary) {
 
 /// A source sends the datagrams that are due, and each of them is received, lost or in flight.
 fn check_datagrams(config: &DatagramConfig, other: &DatagramSummary, duration: Nanos) {
-    let lost = other.channel_losses + other.queue_losses + other.aqm_losses + other.outage_losses;
+    let links = other.links;
+    let lost = links.channel_losses + links.queue_losses + links.aqm_losses + links.outage_losses;
     // The loss of a packet is computed, and counted, before the time at which it happens.
     assert!(other.received + lost <= other.sent, "{other:?}");
     assert!(other.delay_p50_ns <= other.delay_p95_ns && other.jitter_ns <= other.delay_max_ns);

@@ -168,12 +168,7 @@ fn sender(config: &Config, flow: usize) -> Result<Sender, ConfigErrors> {
         &StackParams::resolve(flow.profile, &flow.stack),
         &flow.params,
     );
-    let draws = StreamRng::new(StreamKey {
-        seed: 0,
-        owner: 0,
-        direction: 0,
-        purpose: Purpose::Controller,
-    });
+    let draws = StreamRng::new(StreamKey::new(0, 0, Purpose::Controller));
     let controller = variant.controller(&params, &flow.params, draws);
     Ok(Sender::new(0, &params, controller))
 }

@@ -17,21 +17,32 @@ use crate::proxy::{AgentNode, Proxy, ProxyCounts};
 use crate::tcp::segment::Segment;
 use crate::tcp::sender::{Sender, SenderCounters};
 
+/// What links did to the packets of a flow or a stream of datagrams; losses of those with data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinkCounts {
+    /// Lost by the channel.
+    pub channel_losses: u64,
+    /// Dropped by full queues.
+    pub queue_losses: u64,
+    /// Dropped by active queue management.
+    pub aqm_losses: u64,
+    /// Lost in outages.
+    pub outage_losses: u64,
+    /// Marked by queues.
+    pub ecn_marks: u64,
+}
+
 /// Counters of a flow during the run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FlowTally {
     start: Nanos,
     finished_at: Option<Nanos>,
     over: bool,
-    channel_losses: u64,
-    queue_losses: u64,
-    aqm_losses: u64,
-    outage_losses: u64,
+    links: LinkCounts,
     control_losses: u64,
     filtered_acks: u64,
     /// A queue filters its ACKs.
     filters: bool,
-    ecn_marks: u64,
 }
 
 impl FlowTally {
@@ -63,17 +74,17 @@ impl FlowTally {
             return;
         }
         match cause {
-            DropCause::Channel => self.channel_losses += 1,
-            DropCause::Queue => self.queue_losses += 1,
-            DropCause::Aqm => self.aqm_losses += 1,
-            DropCause::Outage => self.outage_losses += 1,
+            DropCause::Channel => self.links.channel_losses += 1,
+            DropCause::Queue => self.links.queue_losses += 1,
+            DropCause::Aqm => self.links.aqm_losses += 1,
+            DropCause::Outage => self.links.outage_losses += 1,
             DropCause::Filtered => {}
         }
     }
 
     /// A queue marked a packet of the flow.
     pub fn note_mark(&mut self) {
-        self.ecn_marks += 1;
+        self.links.ecn_marks += 1;
     }
 
     /// Nothing more will happen to the flow. Returns whether that was not known before.
@@ -116,18 +127,10 @@ pub struct FlowSummary {
     pub goodput_bps: f64,
     /// Counters of its senders: with proxies the sums over all legs.
     pub sender: SenderCounters,
-    /// Data packets that the channel lost.
-    pub channel_losses: u64,
-    /// Data packets that full queues dropped.
-    pub queue_losses: u64,
-    /// Data packets that active queue management dropped.
-    pub aqm_losses: u64,
-    /// Data packets lost in outages.
-    pub outage_losses: u64,
+    /// What links did to its packets.
+    pub links: LinkCounts,
     /// Packets without data that were lost, for whatever cause.
     pub control_losses: u64,
-    /// Packets that queues marked.
-    pub ecn_marks: u64,
     /// Mean of the sender's RTT samples.
     pub rtt_mean_ns: Option<Nanos>,
     /// Their 95th percentile, to 1/64.
@@ -186,16 +189,8 @@ pub struct DatagramSummary {
     pub delivered_bytes: u64,
     /// `delivered_bytes` x 8 / duration.
     pub goodput_bps: f64,
-    /// Datagrams that the channel lost.
-    pub channel_losses: u64,
-    /// Datagrams that full queues dropped.
-    pub queue_losses: u64,
-    /// Datagrams that active queue management dropped.
-    pub aqm_losses: u64,
-    /// Datagrams lost in outages.
-    pub outage_losses: u64,
-    /// Datagrams that queues marked.
-    pub ecn_marks: u64,
+    /// What links did to them.
+    pub links: LinkCounts,
     /// Median of the one-way delays, to 1/64.
     pub delay_p50_ns: Option<Nanos>,
     /// Their 95th percentile, to 1/64.
@@ -279,81 +274,98 @@ impl<'a> SummaryInputs<'a> {
 
     /// The numbers of flow number `flow`.
     pub fn flow(&self, number: usize) -> FlowSummary {
-        summarise_flow(self, number)
+        let (tally, nodes) = (&self.tallies[number], self.nodes);
+        let legs: Vec<&Leg> = self.legs_of(number).collect();
+        let sender = self.senders(number).next();
+        let receiver = legs.last().and_then(|leg| nodes[leg.sink].receiver());
+        let stop = self.end_of(number);
+        let duration_ns = stop - tally.start;
+        let delivered_bytes = receiver.map_or(0, |receiver| receiver.delivered(stop));
+        let mut counters = SenderCounters::default();
+        for sender in self.senders(number) {
+            counters += sender.counters();
+        }
+        let histogram = sender.map(Sender::rtt_histogram);
+        let source = legs.first().and_then(|leg| nodes[leg.source].source());
+        let sink = legs.last().and_then(|leg| nodes[leg.sink].sink());
+        let at = OnTheWay::of(&legs, nodes);
+        let delays = source.map(Source::delays).map(WriteDelays::histogram);
+        let stalls = sink
+            .and_then(Sink::playout)
+            .map(|playout| playout.stalls(stop));
+        let loads = sink.and_then(Sink::browser).map(Browser::loads);
+        FlowSummary {
+            start_ns: tally.start,
+            established_ns: sender.and_then(Sender::established_at),
+            reset_ns: self.reset_of(number),
+            duration_ns,
+            completed: tally.finished_at.is_some(),
+            delivered_bytes,
+            goodput_bps: goodput(delivered_bytes, duration_ns),
+            sender: counters,
+            links: tally.links,
+            control_losses: tally.control_losses,
+            rtt_mean_ns: histogram.and_then(Histogram::mean),
+            rtt_p95_ns: histogram.and_then(|histogram| histogram.quantile(0.95)),
+            app_delay_p50_ns: quantile(delays, 0.5),
+            app_delay_p95_ns: quantile(delays, 0.95),
+            app_delay_p99_ns: quantile(delays, 0.99),
+            app_delay_max_ns: delays.and_then(Histogram::max),
+            progress: sink.map_or_else(ProgressSummary::default, |sink| {
+                sink.progress().summary(stop, tally.finished_at.is_some())
+            }),
+            stalls: stalls.map(|(count, _)| count),
+            stalled_ns: stalls.map(|(_, time)| time),
+            pages: loads.map(Histogram::count),
+            page_load_p50_ns: quantile(loads, 0.5),
+            page_load_p95_ns: quantile(loads, 0.95),
+            proxy_held_max_bytes: at.max_of(Proxy::buffered_max_bytes, AgentNode::held_max_bytes),
+            proxy_stored_max_bytes: at.max_of(
+                |proxy| proxy.occupancy().max_bytes(),
+                AgentNode::stored_max_bytes,
+            ),
+            proxy_stored_mean_bytes: (at.proxies.iter())
+                .map(|proxy| proxy.occupancy().mean_bytes(stop))
+                .max(),
+            proxy_delay_mean_ns: delay_of(&at.proxies, stop),
+            proxy_lost_bytes: at.any().then(|| {
+                let lost = self.reset_of(number).is_some() || at.have_crashed();
+                let acknowledged = sender.map_or(0, Sender::acknowledged_octets);
+                let arrived = receiver.map_or(0, |receiver| receiver.rcv_nxt() - 1);
+                u64::from(lost) * acknowledged.saturating_sub(arrived)
+            }),
+            proxy_corrupted_bytes: at.any().then(|| sink.map_or(0, Sink::damaged_bytes)),
+            proxy_counts: (at.any() || tally.filters).then(|| ProxyCounts {
+                filtered_acks: tally.filtered_acks,
+                ..at.counts()
+            }),
+        }
     }
 
     fn datagrams(&self, leg: &Leg) -> DatagramSummary {
-        summarise_datagrams(&self.tallies[leg.flow], leg, self.nodes, self.end)
-    }
-}
-
-fn summarise_flow(inputs: &SummaryInputs<'_>, number: usize) -> FlowSummary {
-    let (tally, nodes) = (&inputs.tallies[number], inputs.nodes);
-    let legs: Vec<&Leg> = inputs.legs_of(number).collect();
-    let sender = inputs.senders(number).next();
-    let receiver = legs.last().and_then(|leg| nodes[leg.sink].receiver());
-    let stop = inputs.end_of(number);
-    let duration_ns = stop - tally.start;
-    let delivered_bytes = receiver.map_or(0, |receiver| receiver.delivered(stop));
-    let mut counters = SenderCounters::default();
-    for sender in inputs.senders(number) {
-        counters += sender.counters();
-    }
-    let histogram = sender.map(Sender::rtt_histogram);
-    let source = legs.first().and_then(|leg| nodes[leg.source].source());
-    let sink = legs.last().and_then(|leg| nodes[leg.sink].sink());
-    let at = OnTheWay::of(&legs, nodes);
-    let delays = source.map(Source::delays).map(WriteDelays::histogram);
-    let stalls = sink
-        .and_then(Sink::playout)
-        .map(|playout| playout.stalls(stop));
-    let loads = sink.and_then(Sink::browser).map(Browser::loads);
-    FlowSummary {
-        start_ns: tally.start,
-        established_ns: sender.and_then(Sender::established_at),
-        reset_ns: inputs.reset_of(number),
-        duration_ns,
-        completed: tally.finished_at.is_some(),
-        delivered_bytes,
-        goodput_bps: goodput(delivered_bytes, duration_ns),
-        sender: counters,
-        channel_losses: tally.channel_losses,
-        queue_losses: tally.queue_losses,
-        aqm_losses: tally.aqm_losses,
-        outage_losses: tally.outage_losses,
-        control_losses: tally.control_losses,
-        ecn_marks: tally.ecn_marks,
-        rtt_mean_ns: histogram.and_then(Histogram::mean),
-        rtt_p95_ns: histogram.and_then(|histogram| histogram.quantile(0.95)),
-        app_delay_p50_ns: quantile(delays, 0.5),
-        app_delay_p95_ns: quantile(delays, 0.95),
-        app_delay_p99_ns: quantile(delays, 0.99),
-        app_delay_max_ns: delays.and_then(Histogram::max),
-        progress: sink.map_or_else(ProgressSummary::default, |sink| {
-            sink.progress().summary(stop, tally.finished_at.is_some())
-        }),
-        stalls: stalls.map(|(count, _)| count),
-        stalled_ns: stalls.map(|(_, time)| time),
-        pages: loads.map(Histogram::count),
-        page_load_p50_ns: quantile(loads, 0.5),
-        page_load_p95_ns: quantile(loads, 0.95),
-        proxy_held_max_bytes: at.held_max_bytes(),
-        proxy_stored_max_bytes: at.stored_max_bytes(),
-        proxy_stored_mean_bytes: (at.proxies.iter())
-            .map(|proxy| proxy.occupancy().mean_bytes(stop))
-            .max(),
-        proxy_delay_mean_ns: delay_of(&at.proxies, stop),
-        proxy_lost_bytes: at.any().then(|| {
-            let lost = inputs.reset_of(number).is_some() || at.have_crashed();
-            let acknowledged = sender.map_or(0, Sender::acknowledged_octets);
-            let arrived = receiver.map_or(0, |receiver| receiver.rcv_nxt() - 1);
-            u64::from(lost) * acknowledged.saturating_sub(arrived)
-        }),
-        proxy_corrupted_bytes: at.any().then(|| sink.map_or(0, Sink::damaged_bytes)),
-        proxy_counts: (at.any() || tally.filters).then(|| ProxyCounts {
-            filtered_acks: tally.filtered_acks,
-            ..at.counts()
-        }),
+        let tally = &self.tallies[leg.flow];
+        let ends = [&self.nodes[leg.source], &self.nodes[leg.sink]];
+        let source = ends.iter().find_map(|node| node.datagram_source());
+        let sink = ends.iter().find_map(|node| node.datagram_sink());
+        let delivered_bytes = sink.map_or(0, |sink| sink.octets);
+        let stop = source.map_or(NEVER, |source| source.stop);
+        let last_at = sink.map_or(0, |sink| sink.last_at);
+        let duration_ns = stop.max(last_at).min(self.end) - tally.start;
+        let delays = sink.map(|sink| &sink.delays);
+        DatagramSummary {
+            start_ns: tally.start,
+            duration_ns,
+            sent: source.map_or(0, |source| source.sent),
+            received: sink.map_or(0, |sink| sink.received),
+            delivered_bytes,
+            goodput_bps: goodput(delivered_bytes, duration_ns),
+            links: tally.links,
+            delay_p50_ns: quantile(delays, 0.5),
+            delay_p95_ns: quantile(delays, 0.95),
+            delay_p99_ns: quantile(delays, 0.99),
+            delay_max_ns: delays.and_then(Histogram::max),
+            jitter_ns: sink.and_then(DatagramSink::jitter),
+        }
     }
 }
 
@@ -376,21 +388,11 @@ impl<'a> OnTheWay<'a> {
         !self.proxies.is_empty() || !self.agents.is_empty()
     }
 
-    fn held_max_bytes(&self) -> Option<u64> {
-        let proxies = self.proxies.iter().map(|proxy| proxy.buffered_max_bytes());
-        proxies
-            .chain(self.agents.iter().map(|agent| agent.held_max_bytes()))
-            .max()
-    }
-
-    fn stored_max_bytes(&self) -> Option<u64> {
-        let proxies = self
-            .proxies
-            .iter()
-            .map(|proxy| proxy.occupancy().max_bytes());
-        proxies
-            .chain(self.agents.iter().map(|agent| agent.stored_max_bytes()))
-            .max()
+    /// The maximum of a number of each of them.
+    fn max_of(&self, proxy: fn(&Proxy) -> u64, agent: fn(&AgentNode) -> u64) -> Option<u64> {
+        let proxies = self.proxies.iter().map(|each| proxy(each));
+        let agents = self.agents.iter().map(|each| agent(each));
+        proxies.chain(agents).max()
     }
 
     fn have_crashed(&self) -> bool {
@@ -415,40 +417,6 @@ fn delay_of(proxies: &[&Proxy], stop: Nanos) -> Option<Nanos> {
         proxy.occupancy().mean_stay(passed, stop)
     });
     (!proxies.is_empty()).then(|| stays.sum()).flatten()
-}
-
-fn summarise_datagrams(
-    tally: &FlowTally,
-    leg: &Leg,
-    nodes: &[Node],
-    end: Nanos,
-) -> DatagramSummary {
-    let ends = [&nodes[leg.source], &nodes[leg.sink]];
-    let source = ends.iter().find_map(|node| node.datagram_source());
-    let sink = ends.iter().find_map(|node| node.datagram_sink());
-    let delivered_bytes = sink.map_or(0, |sink| sink.octets);
-    let stop = source.map_or(NEVER, |source| source.stop);
-    let last_at = sink.map_or(0, |sink| sink.last_at);
-    let duration_ns = stop.max(last_at).min(end) - tally.start;
-    let delays = sink.map(|sink| &sink.delays);
-    DatagramSummary {
-        start_ns: tally.start,
-        duration_ns,
-        sent: source.map_or(0, |source| source.sent),
-        received: sink.map_or(0, |sink| sink.received),
-        delivered_bytes,
-        goodput_bps: goodput(delivered_bytes, duration_ns),
-        channel_losses: tally.channel_losses,
-        queue_losses: tally.queue_losses,
-        aqm_losses: tally.aqm_losses,
-        outage_losses: tally.outage_losses,
-        ecn_marks: tally.ecn_marks,
-        delay_p50_ns: quantile(delays, 0.5),
-        delay_p95_ns: quantile(delays, 0.95),
-        delay_p99_ns: quantile(delays, 0.99),
-        delay_max_ns: delays.and_then(Histogram::max),
-        jitter_ns: sink.and_then(DatagramSink::jitter),
-    }
 }
 
 /// A quantile to 1/64, but no more than the maximum.

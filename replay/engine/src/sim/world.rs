@@ -114,19 +114,13 @@ impl<'a, T: Tap> World<'a, T> {
         if !T::FOLLOWS_RECEIVERS && ahead::is_possible(config, (&legs, &ways), &network) {
             network.open_lane();
         }
+        let sender = nodes.first().and_then(Node::sender);
+        let sink = nodes.get(ahead::SINK).and_then(Node::sink);
         Ok(Self {
             reported: vec![None; legs.len()],
             sink_deadline: NEVER,
-            last: (nodes
-                .get(ahead::SINK)
-                .and_then(Node::sink)
-                .and_then(Sink::last))
-            .unwrap_or(u64::MAX),
-            paced: unobserved
-                && nodes
-                    .first()
-                    .and_then(Node::sender)
-                    .is_some_and(Sender::is_paced),
+            last: sink.and_then(Sink::last).unwrap_or(u64::MAX),
+            paced: unobserved && sender.is_some_and(Sender::is_paced),
             source_deadline: nodes.first().map_or(NEVER, Endpoint::next_deadline),
             belongs: belongs(&legs, nodes.len()),
             end,

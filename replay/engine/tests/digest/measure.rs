@@ -97,9 +97,9 @@ fn row(id: &str, flow: &FlowSummary, windows: &LegWindows) -> String {
         counters.dsacks_in,
         counters.dup_acks_in,
         counters.ecn_reductions,
-        flow.channel_losses,
-        flow.queue_losses,
-        flow.aqm_losses,
+        flow.links.channel_losses,
+        flow.links.queue_losses,
+        flow.links.aqm_losses,
         windows.data_packets,
         windows.digest,
     )

@@ -3,7 +3,7 @@
 //! Does not depend on recovery. Read Zhang, Ansari, Wu and Yu 2012 (abstract) first, then `docs/variants/afstart.md`.
 
 use crate::cc::definition::{ControllerParts, Definition};
-use crate::cc::params::parameters;
+use crate::cc::params::{parameters, starts_with};
 use crate::cc::{AckEvidence, MIN_SSTHRESH, RecoveryPhase, Reno, Window, WindowIncrease};
 use crate::sim::time::{Nanos, SECOND};
 
@@ -61,15 +61,9 @@ fn increment(window: &Window, gain: f64, most: f64) -> f64 {
     (gain * missing / window.cwnd).clamp(1.0 / window.cwnd, most)
 }
 
-impl Afstart {
-    /// AFStart with these parameters.
-    pub fn new(params: AfstartParams) -> Self {
-        Self {
-            params,
-            ..Self::default()
-        }
-    }
+starts_with!(Afstart, AfstartParams);
 
+impl Afstart {
     /// Takes an ACK of a stream; the rate in segments per second when it is whole.
     fn sample(&mut self, ack: &AckEvidence) -> Option<f64> {
         let stream = &mut self.stream;

@@ -4,7 +4,7 @@
 
 use super::reno::AckCounter;
 use crate::cc::definition::{ControllerParts, Definition};
-use crate::cc::params::parameters;
+use crate::cc::params::{parameters, starts_with};
 use crate::cc::{AckEvidence, SignalEvidence, Window, WindowIncrease};
 
 parameters! {
@@ -83,15 +83,7 @@ impl BicParams {
     }
 }
 
-impl Bic {
-    /// BIC with these parameters.
-    pub fn new(params: BicParams) -> Self {
-        Self {
-            params,
-            ..Self::default()
-        }
-    }
-}
+starts_with!(Bic, BicParams);
 
 impl WindowIncrease for Bic {
     fn on_ack(&mut self, window: &mut Window, acked: f64, _ack: &AckEvidence) {

@@ -3,7 +3,7 @@
 //! Does not depend on slow start or recovery. Read draft-sridharan-tcpm-ctcp-02 §3 first, then `docs/variants/compound.md`.
 
 use crate::cc::definition::{ControllerParts, Definition};
-use crate::cc::params::parameters;
+use crate::cc::params::{parameters, starts_with};
 use crate::cc::rtt_round::{Delay, RttRound};
 use crate::cc::{AckEvidence, LOSS_WINDOW, Signal, SignalEvidence, Window, WindowIncrease};
 use crate::sim::time::Nanos;
@@ -61,15 +61,9 @@ impl CompoundParams {
     }
 }
 
-impl Compound {
-    /// Compound TCP with these parameters.
-    pub fn new(params: CompoundParams) -> Self {
-        Self {
-            params,
-            ..Self::default()
-        }
-    }
+starts_with!(Compound, CompoundParams);
 
+impl Compound {
     /// Idle time and the end of recovery lower the sum alone: a segment of it is Reno's at least.
     fn bound(&mut self, window: &Window) {
         self.dwnd = self.dwnd.min(window.cwnd - LOSS_WINDOW).max(0.0);

@@ -6,7 +6,7 @@ use super::linux_cubic::LinuxCubic;
 use super::ns2_linux_cubic::Ns2LinuxCubic;
 use crate::cc::decrease::Factor;
 use crate::cc::definition::{ControllerParts, Definition};
-use crate::cc::params::{ParamValues, parameters};
+use crate::cc::params::{ParamValues, parameters, starts_with};
 use crate::cc::{AckEvidence, Increase, Window, WindowIncrease};
 use crate::config::{Profile, SlowStartKind};
 use crate::sim::time::{Nanos, seconds};
@@ -62,7 +62,7 @@ pub(super) fn parts(profile: Profile, values: &ParamValues) -> (Increase, f64) {
 }
 
 /// State of the window increase function.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Cubic {
     params: CubicParams,
     /// Window at the plateau; none before the first decrease or after a timeout.
@@ -106,17 +106,9 @@ fn w_max_after_reduction(params: &CubicParams, cwnd: f64, w_max: Option<f64>) ->
     }
 }
 
-impl Cubic {
-    /// Starts without a plateau.
-    pub fn new(params: CubicParams) -> Self {
-        Self {
-            params,
-            w_max: None,
-            cwnd_prior: 0.0,
-            epoch: None,
-        }
-    }
+starts_with!(Cubic, CubicParams);
 
+impl Cubic {
     /// Grows `cwnd` for `acked` segments.
     fn increase(&mut self, cwnd: &mut f64, acked: f64, ack: &AckEvidence) {
         let params = self.params;

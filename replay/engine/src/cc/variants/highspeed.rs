@@ -5,7 +5,7 @@
 
 use super::reno::AckCounter;
 use crate::cc::definition::{ControllerParts, Definition};
-use crate::cc::params::parameters;
+use crate::cc::params::{parameters, starts_with};
 use crate::cc::{AckEvidence, SignalEvidence, Window, WindowIncrease};
 
 parameters! {
@@ -151,15 +151,9 @@ impl Row {
     }
 }
 
-impl Highspeed {
-    /// HighSpeed TCP with these parameters.
-    pub fn new(params: HighspeedParams) -> Self {
-        Self {
-            params,
-            ..Self::default()
-        }
-    }
+starts_with!(Highspeed, HighspeedParams);
 
+impl Highspeed {
     /// a(w) and b(w).
     fn response(&mut self, w: f64) -> (f64, f64) {
         if !self.params.table {

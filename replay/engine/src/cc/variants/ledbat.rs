@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 
 use super::reno::Reno;
 use crate::cc::definition::{ControllerParts, Definition};
-use crate::cc::params::parameters;
+use crate::cc::params::{parameters, starts_with};
 use crate::cc::{AckEvidence, Window, WindowIncrease};
 use crate::sim::time::{Nanos, SECOND, seconds};
 
@@ -60,15 +60,9 @@ pub struct Ledbat {
     reno: Reno,
 }
 
-impl Ledbat {
-    /// LEDBAT with these parameters.
-    pub fn new(params: LedbatParams) -> Self {
-        Self {
-            params,
-            ..Self::default()
-        }
-    }
+starts_with!(Ledbat, LedbatParams);
 
+impl Ledbat {
     /// RFC 6817 §2.4.2, `update_base_delay` and `update_current_delay`. Deviation: the RTT replaces the one-way delay,
     /// because captures have no common clock; the delay of the reverse path counts with it.
     fn take(&mut self, delay: Nanos, now: Nanos) {

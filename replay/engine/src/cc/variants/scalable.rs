@@ -5,7 +5,7 @@
 
 use super::reno::AckCounter;
 use crate::cc::definition::{ControllerParts, Definition};
-use crate::cc::params::parameters;
+use crate::cc::params::{parameters, starts_with};
 use crate::cc::{AckEvidence, SignalEvidence, Window, WindowIncrease};
 
 parameters! {
@@ -41,15 +41,7 @@ pub struct Scalable {
     counter: AckCounter,
 }
 
-impl Scalable {
-    /// Scalable TCP with these parameters.
-    pub fn new(params: ScalableParams) -> Self {
-        Self {
-            params,
-            ..Self::default()
-        }
-    }
-}
+starts_with!(Scalable, ScalableParams);
 
 impl WindowIncrease for Scalable {
     /// Kelly 2003 §3: cwnd += a; no slower than Reno, as Linux.

@@ -5,6 +5,7 @@
 
 use super::reno::Reno;
 use super::vegas::{MIN_WINDOW, VegasParams, diff};
+use crate::cc::params::starts_with;
 use crate::cc::{AckEvidence, Window, WindowIncrease};
 use crate::sim::time::{Nanos, keep_min, seconds};
 
@@ -24,15 +25,9 @@ pub struct ScpsVegas {
     reno: Reno,
 }
 
-impl ScpsVegas {
-    /// Vegas with these parameters.
-    pub fn new(params: VegasParams) -> Self {
-        Self {
-            params,
-            ..Self::default()
-        }
-    }
+starts_with!(ScpsVegas, VegasParams);
 
+impl ScpsVegas {
     /// Slow start: more than gamma wait, and it ends at what the path delivers in the time that a segment takes, its ACK's
     /// wait included. Deviation: the reference implementation ends it at the window that it has reached, and avoidance takes
     /// half of what waits beyond beta each round trip; with few ACKs that window is twice the path's.

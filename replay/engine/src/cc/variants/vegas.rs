@@ -4,7 +4,7 @@
 
 use super::reno::Reno;
 use crate::cc::definition::{ControllerParts, Definition};
-use crate::cc::params::parameters;
+use crate::cc::params::{parameters, starts_with};
 use crate::cc::rtt_round::{Delay, RttRound};
 use crate::cc::{AckEvidence, Window, WindowIncrease};
 use crate::sim::time::Nanos;
@@ -60,15 +60,9 @@ pub fn diff(cwnd: f64, rtt_s: f64, base_s: f64) -> f64 {
     cwnd * (rtt_s - base_s) / base_s
 }
 
-impl Vegas {
-    /// Vegas with these parameters.
-    pub fn new(params: VegasParams) -> Self {
-        Self {
-            params,
-            ..Self::default()
-        }
-    }
+starts_with!(Vegas, VegasParams);
 
+impl Vegas {
     /// The once-per-round decision (Brakmo and Peterson 1995 §3.2, §3.3).
     fn adjust(&mut self, window: &mut Window, delay: &Delay, ack: &AckEvidence) {
         let diff = diff(window.cwnd, delay.rtt_s, delay.base_s);

@@ -5,7 +5,7 @@
 
 use super::reno::Reno;
 use crate::cc::definition::{ControllerParts, Definition};
-use crate::cc::params::parameters;
+use crate::cc::params::{parameters, starts_with};
 use crate::cc::rtt_round::RttRound;
 use crate::cc::{AckEvidence, SignalEvidence, Window, WindowIncrease};
 use crate::sim::time::Nanos;
@@ -45,15 +45,9 @@ pub struct Veno {
     skips: bool,
 }
 
-impl Veno {
-    /// Veno with these parameters.
-    pub fn new(params: VenoParams) -> Self {
-        Self {
-            params,
-            ..Self::default()
-        }
-    }
+starts_with!(Veno, VenoParams);
 
+impl Veno {
     fn is_congested(&self) -> bool {
         self.backlog >= self.params.beta
     }

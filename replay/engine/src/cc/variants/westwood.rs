@@ -7,7 +7,7 @@ use super::ns2_linux_westwood::Ns2LinuxWestwood;
 use crate::cc::decrease::WindowDecrease;
 use crate::cc::definition::{ControllerParts, Definition};
 use crate::cc::increase::Increase;
-use crate::cc::params::parameters;
+use crate::cc::params::{parameters, starts_with};
 use crate::cc::{AckEvidence, LOSS_WINDOW, MIN_SSTHRESH, Signal, SignalEvidence, Window};
 use crate::sim::time::{Nanos, SECOND, keep_min};
 
@@ -74,15 +74,9 @@ pub struct Westwood {
     rate: f64,
 }
 
-impl Westwood {
-    /// Westwood+ with these parameters.
-    pub fn new(params: WestwoodParams) -> Self {
-        Self {
-            params,
-            ..Self::default()
-        }
-    }
+starts_with!(Westwood, WestwoodParams);
 
+impl Westwood {
     /// Grieco and Mascolo 2004 §II-B: both stages weigh the old value by `filter`; the first sample fills both.
     fn filter(&mut self, sample: f64) {
         let weigh =

@@ -9,7 +9,7 @@ use crate::cc::decrease::WindowDecrease;
 use crate::cc::definition::{ControllerParts, Definition};
 use crate::cc::delivery_window::DeliveryWindow;
 use crate::cc::increase::Increase;
-use crate::cc::params::{choices, parameters};
+use crate::cc::params::{choices, parameters, starts_with};
 use crate::cc::windowed_max::WindowedMax;
 use crate::cc::{AckEvidence, SignalEvidence, Window};
 use crate::sim::time::{Nanos, SECOND, keep_min, seconds};
@@ -108,15 +108,9 @@ fn interval_s(cwnd: f64, rate: f64, rtt_s: f64, min_rtt_s: f64, ack_spacing_s: f
     }
 }
 
-impl WestwoodAbse {
-    /// Westwood-ABSE with these parameters.
-    pub fn new(params: WestwoodAbseParams) -> Self {
-        Self {
-            params,
-            ..Self::default()
-        }
-    }
+starts_with!(WestwoodAbse, WestwoodAbseParams);
 
+impl WestwoodAbse {
     /// The sample at an ACK, in segments per second.
     fn sample(&mut self, now: Nanos, cwnd: f64, dt_s: f64, rtt: Nanos) -> f64 {
         let rtt_s = seconds(rtt);

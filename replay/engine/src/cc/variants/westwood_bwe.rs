@@ -6,7 +6,7 @@ use super::westwood::westwood_window;
 use crate::cc::decrease::WindowDecrease;
 use crate::cc::definition::{ControllerParts, Definition};
 use crate::cc::increase::Increase;
-use crate::cc::params::parameters;
+use crate::cc::params::{parameters, starts_with};
 use crate::cc::{AckEvidence, SignalEvidence, Window};
 use crate::sim::time::{Nanos, keep_min, seconds};
 
@@ -53,15 +53,9 @@ pub fn tustin_gain(tau_s: f64, dt_s: f64) -> f64 {
     (2.0 * tau_s - dt_s) / (2.0 * tau_s + dt_s)
 }
 
-impl WestwoodBwe {
-    /// Westwood with these parameters.
-    pub fn new(params: WestwoodBweParams) -> Self {
-        Self {
-            params,
-            ..Self::default()
-        }
-    }
+starts_with!(WestwoodBwe, WestwoodBweParams);
 
+impl WestwoodBwe {
     /// One step of the filter: the mean of the new sample and the one before it enters.
     fn step(&mut self, sample: f64, dt_s: f64) {
         let gain = tustin_gain(self.params.tau, dt_s);

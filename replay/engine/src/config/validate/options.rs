@@ -8,7 +8,7 @@ use hindflight_kernels::{Purpose, StreamKey, StreamRng};
 use super::{Found, Place, find_variant};
 use crate::cc::catalogue::{VARIANTS, Variant};
 use crate::cc::{ControllerParts, Decrease, Increase, ParamValues};
-use crate::config::error::{ConfigError, ConfigErrorKind, NoEffectReason};
+use crate::config::error::{ConfigError, ConfigErrorKind, NoEffectReason as Reason};
 use crate::config::{Config, FlowConfig, Profile, RecoveryKind, RtoRule, StackParams};
 
 /// One connection of a flow: the variant of its sender, and its stack as the variant leaves it.
@@ -20,43 +20,38 @@ struct Leg {
 
 impl Leg {
     /// Whether there is this reason why `option` has no effect on it.
-    fn has(&self, reason: NoEffectReason, option: &str) -> bool {
+    fn has(&self, reason: Reason, option: &str) -> bool {
         let Self { variant, stack, .. } = self;
         match reason {
-            NoEffectReason::Ns2SlowStart => stack.profile == Profile::Ns2,
-            NoEffectReason::OwnSlowStart => {
+            Reason::Ns2SlowStart => stack.profile == Profile::Ns2,
+            Reason::OwnSlowStart => {
                 self.owns_slow_start() || option == "slow_start" && variant.is_external()
             }
             // No ACK raises its window by more than one segment in the stack's slow start.
-            NoEffectReason::Ns2IncreasePerAck => self.owns_slow_start() || self.counts_acks(),
-            NoEffectReason::OwnWindow => self.has_fixed_window(),
-            NoEffectReason::NoSsthresh => {
+            Reason::Ns2IncreasePerAck => self.owns_slow_start() || self.counts_acks(),
+            Reason::OwnWindow => self.has_fixed_window(),
+            Reason::NoSsthresh => {
                 let uses_ssthresh = (variant.info().uses_ssthresh)(&self.values);
                 !uses_ssthresh || self.models_path() || self.has_fixed_window()
             }
-            NoEffectReason::NotPaced => variant.is_external(),
-            NoEffectReason::AlwaysPaced => matches!(self.parts(), ControllerParts::Whole(_)),
-            NoEffectReason::IgnoresMarks => self.models_path() || self.has_fixed_window(),
-            NoEffectReason::NoHandshake => !stack.handshake,
-            NoEffectReason::OwnTimer => variant.info().fixes_rto,
-            NoEffectReason::UnroundedTimer => stack.rto_rule == RtoRule::Linux,
-            NoEffectReason::RecoveryWithoutSack => !stack.sack_enabled(),
-            NoEffectReason::NeedsRackPrr => stack.recovery != RecoveryKind::RackPrr || !stack.sack,
-            NoEffectReason::NoUndo => !self.can_undo(),
-            NoEffectReason::NeedsUndoWithoutTimestamps => !self.uses_frto(),
-            NoEffectReason::NeedsNewreno => stack.recovery != RecoveryKind::Newreno,
-            NoEffectReason::NeedsDupacks => !self.uses_limited_transmit(),
+            Reason::NotPaced => variant.is_external(),
+            Reason::AlwaysPaced => matches!(self.parts(), ControllerParts::Whole(_)),
+            Reason::IgnoresMarks => self.models_path() || self.has_fixed_window(),
+            Reason::NoHandshake => !stack.handshake,
+            Reason::OwnTimer => variant.info().fixes_rto,
+            Reason::UnroundedTimer => stack.rto_rule == RtoRule::Linux,
+            Reason::RecoveryWithoutSack => !stack.sack_enabled(),
+            Reason::NeedsRackPrr => stack.recovery != RecoveryKind::RackPrr || !stack.sack,
+            Reason::NoUndo => !self.can_undo(),
+            Reason::NeedsUndoWithoutTimestamps => !self.uses_frto(),
+            Reason::NeedsNewreno => stack.recovery != RecoveryKind::Newreno,
+            Reason::NeedsDupacks => !self.uses_limited_transmit(),
         }
     }
 
     /// What its controller is made of.
     fn parts(&self) -> ControllerParts {
-        let draws = StreamRng::new(StreamKey {
-            seed: 0,
-            owner: 0,
-            direction: 0,
-            purpose: Purpose::Controller,
-        });
+        let draws = StreamRng::new(StreamKey::new(0, 0, Purpose::Controller));
         (self.variant.info().parts)(&self.stack, &self.values, draws)
     }
 
@@ -220,53 +215,32 @@ impl FlowConfig {
         };
         let stack = &self.stack;
         for ((name, is_given), reason) in [
-            (given!(stack.slow_start), NoEffectReason::Ns2SlowStart),
-            (given!(stack.slow_start), NoEffectReason::OwnSlowStart),
+            (given!(stack.slow_start), Reason::Ns2SlowStart),
+            (given!(stack.slow_start), Reason::OwnSlowStart),
+            (given!(stack.slow_start_limit_pkts), Reason::OwnSlowStart),
             (
                 given!(stack.slow_start_limit_pkts),
-                NoEffectReason::OwnSlowStart,
+                Reason::Ns2IncreasePerAck,
             ),
-            (
-                given!(stack.slow_start_limit_pkts),
-                NoEffectReason::Ns2IncreasePerAck,
-            ),
-            (given!(stack.initial_window_pkts), NoEffectReason::OwnWindow),
-            (
-                given!(stack.initial_ssthresh_pkts),
-                NoEffectReason::NoSsthresh,
-            ),
-            (given!(stack.pacing = true), NoEffectReason::NotPaced),
-            (given!(stack.pacing = false), NoEffectReason::AlwaysPaced),
-            (given!(stack.ecn_beta), NoEffectReason::IgnoresMarks),
-            (given!(stack.syn_retry_limit), NoEffectReason::NoHandshake),
-            (given!(stack.rto_rule), NoEffectReason::OwnTimer),
-            (given!(stack.min_rto_ns), NoEffectReason::OwnTimer),
-            (given!(stack.clock_granularity_ns), NoEffectReason::OwnTimer),
-            (
-                given!(stack.clock_granularity_ns),
-                NoEffectReason::UnroundedTimer,
-            ),
-            (
-                given!(stack.dsack = true),
-                NoEffectReason::RecoveryWithoutSack,
-            ),
-            (
-                given!(stack.tail_loss_probe = true),
-                NoEffectReason::NeedsRackPrr,
-            ),
-            (given!(stack.undo), NoEffectReason::NoUndo),
-            (
-                given!(stack.frto),
-                NoEffectReason::NeedsUndoWithoutTimestamps,
-            ),
+            (given!(stack.initial_window_pkts), Reason::OwnWindow),
+            (given!(stack.initial_ssthresh_pkts), Reason::NoSsthresh),
+            (given!(stack.pacing = true), Reason::NotPaced),
+            (given!(stack.pacing = false), Reason::AlwaysPaced),
+            (given!(stack.ecn_beta), Reason::IgnoresMarks),
+            (given!(stack.syn_retry_limit), Reason::NoHandshake),
+            (given!(stack.rto_rule), Reason::OwnTimer),
+            (given!(stack.min_rto_ns), Reason::OwnTimer),
+            (given!(stack.clock_granularity_ns), Reason::OwnTimer),
+            (given!(stack.clock_granularity_ns), Reason::UnroundedTimer),
+            (given!(stack.dsack = true), Reason::RecoveryWithoutSack),
+            (given!(stack.tail_loss_probe = true), Reason::NeedsRackPrr),
+            (given!(stack.undo), Reason::NoUndo),
+            (given!(stack.frto), Reason::NeedsUndoWithoutTimestamps),
             (
                 given!(stack.reset_timer_on_each_partial_ack = true),
-                NoEffectReason::NeedsNewreno,
+                Reason::NeedsNewreno,
             ),
-            (
-                given!(stack.limited_transmit = false),
-                NoEffectReason::NeedsDupacks,
-            ),
+            (given!(stack.limited_transmit = false), Reason::NeedsDupacks),
         ] {
             if is_given && legs.iter().all(|leg| leg.has(reason, name)) {
                 place.key(name).refuse(ConfigErrorKind::NoEffect {

@@ -30,6 +30,7 @@ impl PathConfig {
         })
     }
 
+    /// The same of the object at `place`, which must be two nodes.
     pub(in crate::config) fn ends_at(
         &self,
         place: &Place,
@@ -41,7 +42,12 @@ impl PathConfig {
                 place.key(role).refuse(kind);
             }
         };
-        self.find_ends(from, to).map_err(refuse).ok()
+        let (from, to) = self.find_ends(from, to).map_err(refuse).ok()?;
+        if from == to {
+            place.key("to").refuse(ConfigErrorKind::SameNode);
+            return None;
+        }
+        Some((from, to))
     }
 
     fn find_ends(

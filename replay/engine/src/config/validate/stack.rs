@@ -72,24 +72,18 @@ impl StackParams {
         if low <= high {
             return;
         }
-        let profile = Some(self.profile);
-        if upper_is_given {
-            place.key(upper).refuse(ConfigErrorKind::Order {
-                value: high.into(),
-                must_be: Relation::AtLeast,
-                other: lower,
-                other_value: low.into(),
-                profile,
-            });
+        let (key, value, must_be, other, other_value) = if upper_is_given {
+            (upper, high, Relation::AtLeast, lower, low)
         } else {
-            place.key(lower).refuse(ConfigErrorKind::Order {
-                value: low.into(),
-                must_be: Relation::AtMost,
-                other: upper,
-                other_value: high.into(),
-                profile,
-            });
-        }
+            (lower, low, Relation::AtMost, upper, high)
+        };
+        place.key(key).refuse(ConfigErrorKind::Order {
+            value: value.into(),
+            must_be,
+            other,
+            other_value: other_value.into(),
+            profile: Some(self.profile),
+        });
     }
 
     /// A buffer takes at least two segments, or the receiver's window would never open (RFC 9293 §3.8.6.2.2).

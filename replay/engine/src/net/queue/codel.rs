@@ -13,6 +13,7 @@ use crate::sim::time::Nanos;
 const RESUME_INTERVALS: Nanos = 16;
 
 /// CoDel's state.
+#[derive(Default)]
 pub struct Codel {
     config: CodelConfig,
     packets: Ring<Waiting>,
@@ -38,13 +39,7 @@ impl Codel {
     pub fn new(config: &CodelConfig) -> Self {
         Self {
             config: config.clone(),
-            packets: Ring::default(),
-            bytes: 0,
-            first_above: None,
-            drop_next: 0,
-            dropping: false,
-            count: 0,
-            last_count: 0,
+            ..Self::default()
         }
     }
 

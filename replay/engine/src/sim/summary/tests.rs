@@ -151,17 +151,17 @@ fn with_a_proxy_counters_cover_both_legs() {
         let reported = flow(proxies);
         let sender = reported.sender;
         assert!(
-            reported.completed && reported.channel_losses > 3,
+            reported.completed && reported.links.channel_losses > 3,
             "{reported:?}"
         );
         assert_eq!(sender.segments_out - sender.retransmissions, legs * 1000);
         // Each lost packet is retransmitted, and a timeout may retransmit packets that were not lost.
         assert!(
-            sender.retransmissions >= reported.channel_losses,
+            sender.retransmissions >= reported.links.channel_losses,
             "{reported:?}"
         );
-        assert!(sender.rtos > 0 || sender.retransmissions == reported.channel_losses);
-        assert!(sender.recoveries > 0 && sender.recoveries <= reported.channel_losses);
+        assert!(sender.rtos > 0 || sender.retransmissions == reported.links.channel_losses);
+        assert!(sender.recoveries > 0 && sender.recoveries <= reported.links.channel_losses);
     }
 }
 
@@ -182,7 +182,7 @@ fn losses_of_data_are_counted_by_cause_and_those_of_control_packets_together() {
     let lost = |outage: &str| {
         let reported = over(outage, 100, FILE, "").flows.remove(0);
         assert!(reported.completed);
-        (reported.outage_losses, reported.control_losses)
+        (reported.links.outage_losses, reported.control_losses)
     };
     let until = |from_ms: u64, until_ms: u64| {
         format!(

@@ -127,7 +127,7 @@ struct FullPipe {
 }
 
 /// The minimum round-trip time, and when it was seen.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct MinRtt {
     value: Option<Nanos>,
     seen_at: Nanos,
@@ -171,10 +171,7 @@ impl Bbr {
             gains: Gains::of(Mode::Startup, &params),
             bw: MaxFilter::default(),
             round: Round::default(),
-            min_rtt: MinRtt {
-                value: None,
-                seen_at: 0,
-            },
+            min_rtt: MinRtt::default(),
             min_rtt_window: (params.min_rtt_window_s * SECOND as f64) as Nanos,
             full_pipe: FullPipe::default(),
             long_term: LongTerm::default(),
@@ -533,8 +530,7 @@ impl Bbr {
     }
 
     fn save_cwnd(&mut self) {
-        let whole = self.recovery_phase == RecoveryPhase::None
-            && !matches!(self.mode, Mode::ProbeRtt { .. });
+        let whole = self.recovery_phase == RecoveryPhase::None && !self.holds_back();
         self.output.save_cwnd(whole);
     }
 

@@ -528,8 +528,7 @@ impl Bbr3 {
     }
 
     fn save_cwnd(&mut self) {
-        let whole = self.recovery_phase == RecoveryPhase::None
-            && !matches!(self.mode, Mode::ProbeRtt { .. });
+        let whole = self.recovery_phase == RecoveryPhase::None && !self.holds_back();
         self.output.save_cwnd(whole);
         self.data_volume_before = self.data_volume;
     }
