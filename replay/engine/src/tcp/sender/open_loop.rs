@@ -36,11 +36,10 @@ impl Sender {
     /// A data segment left; false if it lies beyond what had been sent.
     pub(crate) fn record_departure(&mut self, seq: u64, len: u16, now: Nanos) -> bool {
         self.pass_time(now);
-        let end = seq + u64::from(len);
         let probe = std::mem::take(&mut self.rack.probe_due);
         let new = seq == self.snd_nxt;
         if new {
-            self.write_to(end + READY_BYTES, false);
+            self.write_to(seq + u64::from(len) + READY_BYTES, false);
             if self.board.outstanding() == 0 {
                 self.restart_if_idle(now);
             }
