@@ -207,7 +207,7 @@ def _what_if(findings: Sequence[Mapping[str, Any]], runs: Sequence[Mapping[str, 
     if not sure:
         return [*resets, "No variant or proxy that was tried is significantly better."]
     best = max(sure, key=lambda row: row["value"])
-    sentences = [*resets, f"Best of those tried: {best['text']}"]
+    sentences = [*resets, f"The best of those tried is {best['text']}"]
     beyond = _share_beyond(best["subject"], runs)
     if beyond > MIN_SHARE_REPORTED:
         sentences.append(

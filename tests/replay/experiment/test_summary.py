@@ -50,7 +50,7 @@ def test_the_best_is_the_best_of_the_sure_ones() -> None:
     runs = [_run("newreno", s, 1e6 + s) for s in range(8)]
     runs += [_run("cubic", s, 1.2e6 + 2 * s) for s in range(8)]
     runs += [_run("bbr", s, 2e6 + 3e6 * (-1) ** s) for s in range(8)]
-    assert _setup_row(runs)[-1].startswith("Best of those tried: cubic: 20 % more goodput than newreno")
+    assert _setup_row(runs)[-1].startswith("The best of those tried is cubic: 20 % more goodput than newreno")
 
 
 @pytest.mark.parametrize("dead", [1, 3])
