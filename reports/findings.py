@@ -155,7 +155,7 @@ def _cell(row: Row | None) -> Cell:
         return Cell("–", number=True)
     unit, low, high = str(row["unit"]), _number(row["low"]), _number(row["high"])
     if unit == "text":
-        return Cell(str(row["text"]), verdict=_verdict(row))
+        return Cell(with_minus_signs(str(row["text"])), verdict=_verdict(row))
     value = quantity(_number(row["value"]), unit, (low, high))
     return Cell(value, interval(low, high, unit), _verdict(row), number=True)
 

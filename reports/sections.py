@@ -32,6 +32,7 @@ from hindflight.reports.texts import (
     HOW_TO_READ,
     HOW_TO_READ_MODEL,
     INTERRUPTIONS,
+    NO_PLACES,
     NOT_TO_BE_RELIED_ON,
     STRETCHES,
 )
@@ -323,10 +324,10 @@ def _key_numbers(tables: Tables, views: list[View]) -> Grid | str:
 def _interruptions(tables: Tables, views: list[View]) -> Section | None:
     rows = findings.findings_of(tables, "interruptions")
     section = Section("interruptions", "Outages and handovers")
-    caption = "Outages, and steps of delay or rate (path changes); places are not known"
-    grid = findings.by_subject(rows, caption, "Interruption")
+    grid = findings.by_subject(rows, "Outages, and steps of delay or rate (path changes)", "Interruption")
     if grid:
-        section.parts += [grid, INTERRUPTIONS]
+        placed = any(row["metric"] == "place" for row in rows)
+        section.parts += [grid, INTERRUPTIONS, *([] if placed else [NO_PLACES])]
         return section
     if not findings.findings_of(tables, "channel") and not findings.findings_of(tables, "key_numbers"):
         return None

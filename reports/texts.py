@@ -172,5 +172,8 @@ INTERRUPTIONS = (
 )
 """How to read the table of outages and handovers."""
 
+NO_PLACES = "Where they happened is not known: no flight log with positions was ingested before the replay."
+"""Said below the table of outages and handovers if it has no places."""
+
 STRETCHES = "The link between its steps, with 95 % intervals; packets are those that it served"
 """Caption of the table of stretches."""

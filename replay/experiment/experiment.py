@@ -51,12 +51,14 @@ class Execution:
 
 @dataclass(frozen=True, slots=True)
 class CapturedFlow:
-    """The captured flow that replays are compared with: its rows of each table, and its data direction."""
+    """The captured flow that replays are compared with: its rows of each table, and its data direction; `positions`
+    are those that flight logs have of the platform, rows of `telemetry`."""
 
     segments: pa.Table
     events: pa.Table
     instruments: pa.Table
     direction: str
+    positions: pa.Table | None = None
 
 
 @dataclass(frozen=True, slots=True)
