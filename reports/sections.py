@@ -143,10 +143,15 @@ FLIGHT_CHARTS = 4
 
 
 def _flight_charts(tables: Tables, view: View) -> tuple[Recipe, ...]:
-    """Return a chart for each unit of the flight log, and the track if it has places; none without a log."""
+    """Return a chart for each unit of the flight log, and the track in each colour if it has places; none without a
+    log."""
     units = charts.flight_units(tables, view)
     values = [Recipe(partial(charts.flight_values, unit=unit), f"flight_{unit}", _LOGGED, "flight") for unit in units]
-    return (*values[:FLIGHT_CHARTS], *([Recipe(charts.track, "track", _LOGGED)] if units else []))
+    tracks = [
+        Recipe(partial(charts.track, colour=colour), f"track_{colour}", {**_LOGGED, "segments": _SENT}, "track")
+        for colour in charts.TRACK_COLOURS
+    ]
+    return (*values[:FLIGHT_CHARTS], *(tracks if charts.has_track(tables, view) else []))
 
 
 def _of_runs(draw: Callable[[Tables, View], AnyChart], name: str, columns: Mapping[str, str]) -> Recipe:

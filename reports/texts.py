@@ -20,8 +20,8 @@ CHART_CAPTIONS = {
         "outage or a step of the delay coincides with a bank or a change of height."
     ),
     "track": (
-        "Where the platform was, coloured by the goodput of the flow at that time. `charts.track` also colours by "
-        "round-trip time and by retransmissions."
+        "Where the platform was, coloured by what the flow met there: compare the places where it was slow with the "
+        "attitude and the altitude at that time."
     ),
     "time_sequence": (
         "Each short bar is a data segment, from its first to its last octet. The steps below the bars are the "
