@@ -79,3 +79,14 @@ def test_few_samples_have_no_interval() -> None:
     assert not few.known
     assert Condition("", "rtt", True, 0.0).judge(few) == "too little data"
     assert not compare_flights({"goodput": [1.0] * 7}, {"goodput": [2.0] * 7})[0].known
+
+
+def test_nothing_falls_by_more_than_all_of_it() -> None:
+    """Flights whose blocks depend on each other had intervals such as -730 to +831 %."""
+    rising = [float(n) for n in range(1, 11)]
+    change = compare_flights({"goodput": rising}, {"goodput": rising[::-1]})[0]
+    low, high = change.percent_interval
+    assert low is not None
+    assert high is not None
+    assert low == -100 < 100 < high
+    assert change.difference[0] == -change.before
