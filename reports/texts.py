@@ -132,7 +132,8 @@ _COUNTS = (
 )
 
 HOW_TO_READ = (
-    f"Times count from the first segment of the flow at the capture point. The charts of a flow zoom together: {_ZOOM}",
+    "Times are UTC, or count from the first segment of the flow at the capture point, as the time axis of a chart "
+    f"says. The charts of a flow zoom together: {_ZOOM}",
     "A segment lost to the channel was lost on the link; a segment lost to a queue met a full queue. The replayed "
     "channel contains only the losses of the first kind: the simulated queue drops packets itself.",
     "The self-check replays the captured variant, or the best-matching one if the variant is not known, over the "

@@ -52,6 +52,16 @@ def assert_logs_nothing(browser: Browser, path: Path) -> None:
     assert [url for url in browser.requests if not url.startswith(("data:", "blob:"))] == [path.as_uri()]
 
 
+def test_charts_with_utc_times_log_nothing(browser: Browser, tables: Tables, tmp_path: Path) -> None:
+    """Vega-Lite warned of each layer whose time axis had a domain of two times."""
+    path = write_report(tables, ReportMeta("A flow", utc=True), tmp_path / "report.html")
+    browser.resize(1280, 900)
+    browser.open(path)
+    assert drawn(browser) == CHARTS
+    assert_logs_nothing(browser, path)
+    assert "the time axes of its charts show UTC" in browser.run("document.body.textContent")
+
+
 MARKS = """[...document.querySelectorAll('.chart')].map((chart) => {
   const canvas = chart.querySelector('canvas.marks');
   if (!canvas) return chart.querySelectorAll('svg.marks g[class*=role-mark] > *').length;
