@@ -42,6 +42,9 @@ from hindflight.toolkit.text import shell_line
 FLOWS_SHOWN = 4
 """Maximum number of flows with charts; those with the most data come first."""
 
+UNFOLDED_ROWS = 30
+"""Maximum number of findings, of three per row, in a table of changes that is not folded below its sentences."""
+
 AnyChart = alt.LayerChart | alt.ConcatChart
 
 
@@ -232,12 +235,12 @@ def combined(
 ) -> list[Section]:
     """Return the sections of a report on several workspaces: what changed, then those of each, under its name.
 
-    `changes` holds a caption and rows of `findings`, whose metrics become columns, for each workspace but the first.
-    `sources`, one for each workspace, are drawn as a sweep if their scenarios are one.
+    `changes` holds, for each workspace but the first, a caption and rows of `findings`: metrics become columns, texts
+    sentences. `sources`, one for each workspace, are drawn as a sweep if their scenarios are one.
     """
-    changed = Section("changes", "What changed")
+    changed = Section("changes", "What changed", [text for _, rows in changes for text in findings.sentences(rows)])
     for name, (caption, rows) in zip(names[1:], changes, strict=True):
-        grid = findings.by_subject(rows, caption, "Subject")
+        grid = findings.by_subject(rows, caption, "Subject", folded=len(rows) > UNFOLDED_ROWS)
         head = ("Subject", names[0], name, "Change")  # Names of folders, which are no names of quantities.
         changed.parts.append(replace(grid, head=head) if grid else f"{caption}: nothing to compare.")
     changed.parts += _sweeps(sources)
