@@ -313,7 +313,9 @@ def _anchors(found: Sequence[Part]) -> set[str]:
 def _without_summary(tables: Tables) -> str:
     if findings.any_findings(tables):
         return "No summary was computed for these tables; the sections below show the findings."
-    return "No findings were computed for these tables; the charts below show their data."
+    return (
+        "No findings were computed for these tables: `hindflight whatif` computes them. The charts below show the data."
+    )
 
 
 def _is_model_only(tables: Tables, views: list[View]) -> bool:
