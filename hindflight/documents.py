@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
+    from hindflight.replay.experiment.change import Change
     from hindflight.reports.document import ReportMeta
     from hindflight.reports.exports import Format
     from hindflight.reports.sections import Section
@@ -139,6 +140,21 @@ def _meta(workspace: Workspace, wanted: Wanted) -> ReportMeta:
     )
 
 
+def sentence_of(change: Change, before: str, after: str) -> str:
+    """Return what happened to one quantity from workspace `before` to `after`, and whether chance explains it."""
+    from hindflight.reports.findings import heading
+
+    what = f"{change.subject}, from {before} to {after}: {heading(change.metric).lower()}"
+    (low, high), percent = change.percent_interval, change.percent
+    if percent is None or low is None or high is None:
+        return f"{what} cannot be compared: there is too little data for an interval."
+    interval = f"(95 % interval {low:+.1f} to {high:+.1f} %)"
+    if low <= 0 <= high:
+        return f"{what} shows no change that is larger than chance {interval}."
+    amount = f"{abs(percent):.{0 if abs(percent) >= 10 else 1}f} %"
+    return f"{what} is {amount} {'higher' if percent > 0 else 'lower'} {interval}."
+
+
 def _changes(workspaces: Sequence[Workspace], names: Sequence[str]) -> list[tuple[str, list[dict[str, object]]]]:
     """Return what changed from the first workspace to each other, as a caption and rows of `findings`."""
     from hindflight.comparison import changes_between
@@ -161,5 +177,7 @@ def _changes(workspaces: Sequence[Workspace], names: Sequence[str]) -> list[tupl
                 {**shared, **plain, "metric": name, "value": change.after},
                 {**shared, "metric": "change", "unit": "%", "value": change.percent, "low": low, "high": high},
             ]
+            if change.metric == "goodput":
+                rows[-1]["text"] = sentence_of(change, names[0], name)
         found.append((f"From {names[0]} to {name}: change with its 95 % interval", rows))
     return found

@@ -171,14 +171,18 @@ def replay_into(
 
     The self-check needs the captured flow in the workspace; without it there is none, and the findings say so.
     """
+    import pyarrow.compute as pc
+
     from hindflight.replay.experiment.experiment import CapturedFlow, replay_scenario
     from hindflight.replay.experiment.findings import report_findings
+    from hindflight.replay.experiment.interruptions import PLACE_NAMES
 
     flow = captured_flow(workspace, scenario)
     captured = None
     if flow is not None:
         tables = flow.tables
-        captured = CapturedFlow(tables["segments"], tables["events"], tables["instruments"], flow.direction)
+        positions = workspace.table("telemetry", ("name", "t_ns", "value"), pc.field("name").isin(PLACE_NAMES))
+        captured = CapturedFlow(tables["segments"], tables["events"], tables["instruments"], flow.direction, positions)
     result = replay_scenario(scenario, folder, captured, execution)
     result.tables["findings"] = report_findings(result, scenario, folder, captured, execution.threads)
     with workspace.transaction(command, replay=True) as transaction:

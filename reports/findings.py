@@ -130,8 +130,20 @@ def how_predicted(rows: Sequence[Row]) -> Grid | None:
     return Grid(caption, ("Variant", "Prediction for one flight"), said, folded=True) if said else None
 
 
+_HEADINGS = {
+    "by_position": "By position",
+    "by_resampled": "Resampled blocks",
+    "by_time": "By the clock",
+    "by_model": "Fitted model",
+    "spread": "Maximum minus minimum",
+}
+"""Headings of the ways in which losses are replayed, as the sentence above their table names them."""
+
+
 def heading(metric: str) -> str:
     """Return a metric's name as a heading, without its unit: "Base RTT" for "base_rtt_ns"."""
+    if metric in _HEADINGS:
+        return _HEADINGS[metric]
     words = re.sub(r"_(?:bps|ns|s|bytes|pkts)$", "", metric).replace("_", " ")
     words = words.replace(" percent ", " % ")
     spelled = re.sub(r"\b(?:rtt|rto|ack|ber|tcp|utc|ecn|sha256)(?=s?\b)", lambda match: match[0].upper(), words)
@@ -143,7 +155,7 @@ def _cell(row: Row | None) -> Cell:
         return Cell("–", number=True)
     unit, low, high = str(row["unit"]), _number(row["low"]), _number(row["high"])
     if unit == "text":
-        return Cell(str(row["text"]), verdict=_verdict(row))
+        return Cell(with_minus_signs(str(row["text"])), verdict=_verdict(row))
     value = quantity(_number(row["value"]), unit, (low, high))
     return Cell(value, interval(low, high, unit), _verdict(row), number=True)
 

@@ -60,7 +60,8 @@ def flow_name(tables: Tables, view: View) -> str:
 def time_zero(tables: Tables, view: View) -> list[str]:
     """Return the sentence that says when a flow began; none where `flows` does not say so."""
     row = read_flow(tables, "flows", view, ["start_ns"])
-    return [] if row.is_empty() else [f"It began at {utc(row.item())}; its charts count seconds from then."]
+    axis = "UTC" if view.utc else "seconds from then"
+    return [] if row.is_empty() else [f"It began at {utc(row.item())}; the time axes of its charts show {axis}."]
 
 
 def _end(address: str, port: int) -> str:

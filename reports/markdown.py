@@ -28,7 +28,7 @@ def to_markdown(title: str, generated: str, sections: Sequence[Section], picture
 
 
 def _section(section: Section, level: int, pictures: Mapping[str, str]) -> list[str]:
-    lines = [f"{'#' * level} {_text(section.title)}", ""]
+    lines = [*_anchor(section.key), f"{'#' * level} {_text(section.title)}", ""]
     lines += [f"* {_text(sentence)}" for sentence in section.sentences]
     lines += [""] if section.sentences else []
     for part in section.parts:
@@ -45,13 +45,19 @@ def _part(part: Part, level: int, pictures: Mapping[str, str]) -> list[str]:
         case Notice():
             return [f"> **{_text(part.warning)}**", ""]
         case Finding():
-            return [f"* {_text(part.sentence)}", ""]
+            behind = f" [{_text(part.behind)}](#{part.anchor})" if part.anchor else ""
+            return [f"* {_text(part.sentence)}{behind}", ""]
         case Figure():
             shown = _figure(part)
             picture = [f"![{_text(shown['title'])}](<{pictures[part.key]}>)", ""] if part.key in pictures else []
             heading = f"{'#' * (level + 1)} {_text(shown['title'])}"
-            return [heading, "", *picture, _text(shown["description"]), "", _text(part.caption), ""]
+            return [*_anchor(part.key), heading, "", *picture, _text(shown["description"]), "", _text(part.caption), ""]
     return [_text(part), ""]
+
+
+def _anchor(key: str) -> list[str]:
+    """Return the target of links to `key`: each viewer derives different targets from headings."""
+    return [f'<a id="{key}"></a>', ""]
 
 
 def _grid(grid: Grid) -> list[str]:
@@ -61,8 +67,8 @@ def _grid(grid: Grid) -> list[str]:
 
 
 def _cell(cell: Cell) -> str:
-    verdict = f" {cell.verdict}" if cell.verdict else ""
-    return f"{cell.text}{verdict}{f' ({cell.small})' if cell.small else ''}"
+    verdict = f": {cell.verdict}" if cell.verdict else ""
+    return f"{cell.text}{f' ({cell.small})' if cell.small else ''}{verdict}"
 
 
 def _text(text: str) -> str:

@@ -32,6 +32,7 @@ from hindflight.reports.texts import (
     HOW_TO_READ,
     HOW_TO_READ_MODEL,
     INTERRUPTIONS,
+    NO_PLACES,
     NOT_TO_BE_RELIED_ON,
     STRETCHES,
 )
@@ -40,6 +41,9 @@ from hindflight.toolkit.text import shell_line
 
 FLOWS_SHOWN = 4
 """Maximum number of flows with charts; those with the most data come first."""
+
+UNFOLDED_ROWS = 30
+"""Maximum number of findings, of three per row, in a table of changes that is not folded below its sentences."""
 
 AnyChart = alt.LayerChart | alt.ConcatChart
 
@@ -142,10 +146,15 @@ FLIGHT_CHARTS = 4
 
 
 def _flight_charts(tables: Tables, view: View) -> tuple[Recipe, ...]:
-    """Return a chart for each unit of the flight log, and the track if it has places; none without a log."""
+    """Return a chart for each unit of the flight log, and the track in each colour if it has places; none without a
+    log."""
     units = charts.flight_units(tables, view)
     values = [Recipe(partial(charts.flight_values, unit=unit), f"flight_{unit}", _LOGGED, "flight") for unit in units]
-    return (*values[:FLIGHT_CHARTS], *([Recipe(charts.track, "track", _LOGGED)] if units else []))
+    tracks = [
+        Recipe(partial(charts.track, colour=colour), f"track_{colour}", {**_LOGGED, "segments": _SENT}, "track")
+        for colour in charts.TRACK_COLOURS
+    ]
+    return (*values[:FLIGHT_CHARTS], *(tracks if charts.has_track(tables, view) else []))
 
 
 def _of_runs(draw: Callable[[Tables, View], AnyChart], name: str, columns: Mapping[str, str]) -> Recipe:
@@ -226,12 +235,12 @@ def combined(
 ) -> list[Section]:
     """Return the sections of a report on several workspaces: what changed, then those of each, under its name.
 
-    `changes` holds a caption and rows of `findings`, whose metrics become columns, for each workspace but the first.
-    `sources`, one for each workspace, are drawn as a sweep if their scenarios are one.
+    `changes` holds, for each workspace but the first, a caption and rows of `findings`: metrics become columns, texts
+    sentences. `sources`, one for each workspace, are drawn as a sweep if their scenarios are one.
     """
-    changed = Section("changes", "What changed")
+    changed = Section("changes", "What changed", [text for _, rows in changes for text in findings.sentences(rows)])
     for name, (caption, rows) in zip(names[1:], changes, strict=True):
-        grid = findings.by_subject(rows, caption, "Subject")
+        grid = findings.by_subject(rows, caption, "Subject", folded=len(rows) > UNFOLDED_ROWS)
         head = ("Subject", names[0], name, "Change")  # Names of folders, which are no names of quantities.
         changed.parts.append(replace(grid, head=head) if grid else f"{caption}: nothing to compare.")
     changed.parts += _sweeps(sources)
@@ -304,7 +313,9 @@ def _anchors(found: Sequence[Part]) -> set[str]:
 def _without_summary(tables: Tables) -> str:
     if findings.any_findings(tables):
         return "No summary was computed for these tables; the sections below show the findings."
-    return "No findings were computed for these tables; the charts below show their data."
+    return (
+        "No findings were computed for these tables: `hindflight whatif` computes them. The charts below show the data."
+    )
 
 
 def _is_model_only(tables: Tables, views: list[View]) -> bool:
@@ -323,10 +334,10 @@ def _key_numbers(tables: Tables, views: list[View]) -> Grid | str:
 def _interruptions(tables: Tables, views: list[View]) -> Section | None:
     rows = findings.findings_of(tables, "interruptions")
     section = Section("interruptions", "Outages and handovers")
-    caption = "Outages, and steps of delay or rate (path changes); places are not known"
-    grid = findings.by_subject(rows, caption, "Interruption")
+    grid = findings.by_subject(rows, "Outages, and steps of delay or rate (path changes)", "Interruption")
     if grid:
-        section.parts += [grid, INTERRUPTIONS]
+        placed = any(row["metric"] == "place" for row in rows)
+        section.parts += [grid, INTERRUPTIONS, *([] if placed else [NO_PLACES])]
         return section
     if not findings.findings_of(tables, "channel") and not findings.findings_of(tables, "key_numbers"):
         return None

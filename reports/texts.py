@@ -20,8 +20,8 @@ CHART_CAPTIONS = {
         "outage or a step of the delay coincides with a bank or a change of height."
     ),
     "track": (
-        "Where the platform was, coloured by the goodput of the flow at that time. `charts.track` also colours by "
-        "round-trip time and by retransmissions."
+        "Where the platform was, coloured by what the flow met there: compare the places where it was slow with the "
+        "attitude and the altitude at that time."
     ),
     "time_sequence": (
         "Each short bar is a data segment, from its first to its last octet. The steps below the bars are the "
@@ -132,7 +132,8 @@ _COUNTS = (
 )
 
 HOW_TO_READ = (
-    f"Times count from the first segment of the flow at the capture point. The charts of a flow zoom together: {_ZOOM}",
+    "Times are UTC, or count from the first segment of the flow at the capture point, as the time axis of a chart "
+    f"says. The charts of a flow zoom together: {_ZOOM}",
     "A segment lost to the channel was lost on the link; a segment lost to a queue met a full queue. The replayed "
     "channel contains only the losses of the first kind: the simulated queue drops packets itself.",
     "The self-check replays the captured variant, or the best-matching one if the variant is not known, over the "
@@ -171,6 +172,9 @@ INTERRUPTIONS = (
     "that."
 )
 """How to read the table of outages and handovers."""
+
+NO_PLACES = "Where they happened is not known: no flight log with positions was ingested before the replay."
+"""Said below the table of outages and handovers if it has no places."""
 
 STRETCHES = "The link between its steps, with 95 % intervals; packets are those that it served"
 """Caption of the table of stretches."""

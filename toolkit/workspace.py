@@ -46,6 +46,7 @@ ROWS_PER_GROUP = 1 << 16
 SOUGHT = ("run_id", "flow_id", "leg", "record", "t_ns")
 """Columns with the limits of each row group, by which readers skip groups; for the others, they cost more than they
 save."""
+_HOW_TO_MAKE = "`hindflight ingest CAPTURE -w FOLDER` makes a workspace"
 
 
 class Workspace:
@@ -80,9 +81,9 @@ class Workspace:
         """Open the workspace in folder `path`. WorkspaceError: it is not one, is damaged, or newer."""
         folder = Path(path)
         if not folder.exists():
-            raise WorkspaceError(f"{folder} does not exist", "`hindflight ingest CAPTURE -w FOLDER` makes a workspace")
+            raise WorkspaceError(f"{folder} does not exist", _HOW_TO_MAKE)
         if not folder.is_dir():
-            raise WorkspaceError(f"{folder} is a file, not a workspace")
+            raise WorkspaceError(f"{folder} is a file, not a workspace", _HOW_TO_MAKE)
         return cls(folder, read_manifest(folder))
 
     @classmethod

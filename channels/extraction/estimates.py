@@ -13,6 +13,7 @@ from hindflight.channels.extraction.arrivals import Arrivals
 from hindflight.channels.extraction.attribution import CHANNEL, OUTAGE, QUEUE, Attribution
 from hindflight.channels.extraction.delivery import Delivery
 from hindflight.channels.extraction.link import Link, base_rtt_ns
+from hindflight.toolkit.units import format_rate
 
 SMALL_PACKET_SHARE = 0.9
 """Cross traffic smaller than this share of full-sized packets makes packet and byte limits differ."""
@@ -51,8 +52,8 @@ def _rate(delivery: Delivery, link: Link) -> Estimate:
     if not rate.steady:
         how += " They disagree: cross traffic takes a share, or the rate varies; 95 % of them are in the interval."
     elif len(rate.states) > 1:
-        listed = ", ".join(f"{bps:.0f}" for _, _, bps in rate.states)
-        how += f" The rate changed ({listed} bit/s in turn); the value is the one that lasted longest."
+        listed = ", then ".join(format_rate(bps) for _, _, bps in rate.states)
+        how += f" The rate changed ({listed}); the value is the one that lasted longest."
     return Estimate("rate_bps", rate.bps, rate.low, rate.high, "bit/s", known=rate.steady, how=how)
 
 

@@ -27,7 +27,9 @@ def register(app: typer.Typer) -> None:
 
 
 def whatif(
-    inputs: Annotated[list[Path], typer.Argument(help="Capture at the sender, or at the receiver, and kernel logs.")],
+    inputs: Annotated[
+        list[Path], typer.Argument(help="Capture at the sender, or at the receiver, kernel logs, flight logs.")
+    ],
     out: Annotated[Path, typer.Option("-o", "--out", help="Folder for workspace, scenario and report.")] = Path(
         "whatif"
     ),

@@ -67,7 +67,7 @@ def recommendation(findings: Rows, best: Advised | None, placement: str) -> list
     rows = [_row(subject, "pass", f"Use {subject} ({gain}).{placement}", row)]
     rival = _rival(row, _better(findings))
     if rival:
-        rows.append(_row(subject, "unknown", f"{rival} may do as well: the two intervals overlap."))
+        rows.append(_row(subject, "unknown", f"{rival} may be as good: the 95 % intervals of the two gains overlap."))
     rows.append(_row(subject, *_certainty(subject, findings, checked=bool(_checks(findings)))))
     return rows
 
@@ -84,8 +84,8 @@ def placement_of(scenario: Scenario, best: Advised, knee: CacheKnee | None, runs
 
 def _what(scenario: Scenario, variant: str, proxy: Proxy) -> str:
     if proxy.protects:
-        return f"{proxy.name} protects the links from {proxy.node} to {proxy.peer} by {proxy.kind.upper()}"
-    return f"{proxy.name} is {_where(scenario, proxy)}{_onward(variant, proxy)}"
+        return f"The proxy {proxy.name} protects the links from {proxy.node} to {proxy.peer} by {proxy.kind.upper()}"
+    return f"The proxy {proxy.name} is {_where(scenario, proxy)}{_onward(variant, proxy)}"
 
 
 def _where(scenario: Scenario, proxy: Proxy) -> str:
@@ -94,13 +94,13 @@ def _where(scenario: Scenario, proxy: Proxy) -> str:
 
 
 def _onward(variant: str, proxy: Proxy) -> str:
-    return f", and sends onward with {proxy.variant or variant}" if proxy.kind == "split" else ""
+    return f"; it sends onward with {proxy.variant or variant}" if proxy.kind == "split" else ""
 
 
 def _cache(best: Advised, knee: CacheKnee | None, runs: Rows) -> str:
     if knee is not None:
         needed, whole = (f"{octets / 1e3:,.0f} kB" for octets in (knee.knee_bytes, knee.whole_bytes))
-        return f" A cache of {needed} has {100 * KNEE_SHARE:.0f} % of the goodput of the {whole} that were tried."
+        return f" With a cache of {needed}, it has {100 * KNEE_SHARE:.0f} % of the goodput that it has with {whole}."
     held = _held_bytes(best, runs)
     return f" It buffered up to {held / 1e3:,.0f} kB: give it at least that much." if held else ""
 
@@ -156,16 +156,16 @@ def _certainty(subject: str, findings: Rows, *, checked: bool) -> tuple[str, str
             ways.setdefault(str(row["metric"]), {})[str(row["subject"])] = row["value"]
     ways = {way: found for way, found in ways.items() if subject in found}
     if not ways:
-        return "unknown", f"How much it depends on the way in which losses are replayed is not known.{reserve}"
+        return "unknown", f"How much this depends on the way in which losses are replayed is not known.{reserve}"
     first = [way for way, found in ways.items() if found[subject] >= (1 - SAME) * max(found.values())]
     if len(first) == len(ways):
         return (
             "info",
-            f"It is the best of the choices, to {100 * SAME:.0f} %, in all {len(ways)} ways of replaying the captured "
-            f"losses.{reserve}",
+            f"In all {len(ways)} ways of replaying the captured losses it has the highest goodput, or one within "
+            f"{100 * SAME:.0f} % of it.{reserve}",
         )
     text = (
-        f"It is the best of the choices, to {100 * SAME:.0f} %, in {len(first)} of {len(ways)} ways of replaying the "
-        "captured losses: not sure."
+        f"Not certain: only in {len(first)} of {len(ways)} ways of replaying the captured losses does it have the "
+        f"highest goodput, or one within {100 * SAME:.0f} % of it."
     )
     return "unknown", text + reserve

@@ -226,15 +226,14 @@ def _change(
 ) -> Change:
     before, after = means
     difference = after - before
-    ends = (None, None) if half is None else (difference - half, difference + half)
-    relative = 100 / before if before > 0 else None
-    scaled = (None, None)
-    if relative is not None and half is not None:
-        scaled = ((difference - half) * relative, (difference + half) * relative)  # type: ignore[assignment]
+    # No metric is negative, so none falls by more than all of `before`.
+    ends = None if half is None else (max(difference - half, -before), difference + half)
+    percent = 100 * difference / before if before > 0 else None
+    scaled = None if percent is None or ends is None else (100 * ends[0] / before, 100 * ends[1] / before)
     return Change(
-        subject=key[0], metric=key[1], unit=UNITS[key[1]], before=before, after=after, difference=ends,
-        percent=None if relative is None else difference * relative, percent_interval=scaled, samples=samples,
-        paired=paired,
+        subject=key[0], metric=key[1], unit=UNITS[key[1]], before=before, after=after, difference=ends or (None, None),
+        percent=percent, percent_interval=scaled or (None, None),
+        samples=samples, paired=paired,
     )  # fmt: skip
 
 

@@ -146,11 +146,12 @@ def _forecast(key: Key, goodputs: list[float], forecast: Forecast | None) -> lis
     interval = Interval(predicted.value, predicted.low, predicted.high)
     text = (
         f"{run_subject(*key)}: one flight would show {format_rate(predicted.value)}, with 95 % probability "
-        f"{format_rate(predicted.low)} to {format_rate(predicted.high)}. What the capture leaves open changes it by "
-        f"{100 * predicted.drawn:.1f} % (standard deviation), replays of the captured variant are off by "
-        f"{100 * predicted.misfit:+.1f} %, of which {100 * CORRECTED:.0f} % is taken off and the rest left open, and "
-        f"the engine and another flight change it by {100 * FLOOR:.1f} %; half the interval is {FACTOR:.1f} times all "
-        "that is left open together, by recorded flights."
+        f"{format_rate(predicted.low)} to {format_rate(predicted.high)}. The interval has three parts, as standard "
+        f"deviations: {100 * predicted.drawn:.1f} % for what the capture leaves open of the channel; "
+        f"{100 * FLOOR:.1f} % for the engine and for another flight; and the misfit of the self-check, "
+        f"{100 * predicted.misfit:+.1f} %, of which {100 * CORRECTED:.0f} % is corrected and the rest counts here. "
+        f"Half the interval is {FACTOR:.1f} times the three together (root of the sum of squares), a factor from "
+        "recorded flights."
     )
     if forecast.capacity_bps is not None:
         text += f" The link carries at most {format_rate(forecast.capacity_bps)} of payload."

@@ -51,12 +51,14 @@ class Execution:
 
 @dataclass(frozen=True, slots=True)
 class CapturedFlow:
-    """The captured flow that replays are compared with: its rows of each table, and its data direction."""
+    """The captured flow that replays are compared with: its rows of each table, and its data direction; `positions`
+    are those that flight logs have of the platform, rows of `telemetry`."""
 
     segments: pa.Table
     events: pa.Table
     instruments: pa.Table
     direction: str
+    positions: pa.Table | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,8 +241,8 @@ def _captured_outcome(captured: CapturedFlow, scenario: Scenario) -> Outcome:
 def _sent_beyond_trace(runs: pa.Table) -> list[str]:
     """Say which replays outran the captured trace: what the channel would have done then is not known."""
     return [
-        f"{run_subject(run['variant'], run['proxy'])}, on the channel as captured, sent {run['trace_beyond_pkts']} of "
-        f"{run['segments_out']} data packets beyond the end of the trace, where the trace starts again."
+        f"{run_subject(run['variant'], run['proxy'])}: on the channel as captured, {run['trace_beyond_pkts']:,} of the "
+        f"{run['segments_out']:,} data packets came after the end of the trace and were replayed over its repetition."
         for run in runs.to_pylist()
         if run["purpose"] == "what_if" and run["channel_mode"] == "replayed" and run["trace_beyond_pkts"]
         if run["role"] == "under_test"

@@ -34,7 +34,9 @@ def report_findings(
     rows, runs = result.tables["findings"].to_pylist(), result.tables["runs"].to_pylist()
     if result.captured is not None and result.traces:
         trace = next(iter(result.traces.values()))
-        broken = [] if captured is None else interruption_rows(trace.channel, captured.segments, captured.direction)
+        broken = []
+        if captured is not None:
+            broken = interruption_rows(trace.channel, captured.segments, captured.direction, captured.positions)
         rows = [
             *summary(result.captured, trace, result.candidates, rows, runs, broken[:1]),
             *broken[1:],

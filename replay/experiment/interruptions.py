@@ -5,6 +5,7 @@ hindflight.channels.extraction.interruptions measures them.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +16,18 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def interruption_rows(channel: pa.Table, segments: pa.Table, direction: str) -> list[dict[str, Any]]:
-    """Return rows of the sections `summary` and `interruptions` for the link of one captured flow; [] without any."""
+PLACE_NAMES = ("lat_deg", "lon_deg", "alt_m")
+"""Names in `telemetry` of the values that say where the platform is; the first two are required."""
+
+
+def interruption_rows(
+    channel: pa.Table, segments: pa.Table, direction: str, positions: pa.Table | None = None
+) -> list[dict[str, Any]]:
+    """Return rows of the sections `summary` and `interruptions` for the link of one captured flow; [] without any.
+
+    `positions` are the rows of `telemetry` with PLACE_NAMES. Without a latitude and a longitude no row has a place.
+    """
+    logged = _by_name(positions)
     found = interruptions(channel, segments, direction)
     rows = [_row("summary", "capture", "interruptions", text=_sentence(found))] if found else []
     for number, each in enumerate(found, 1):
@@ -24,6 +35,7 @@ def interruption_rows(channel: pa.Table, segments: pa.Table, direction: str) -> 
         records = f"{_shown(each.last_record)} to {_shown(each.next_record)}"
         rows += [
             _row("interruptions", subject, "start", float(each.start_ns), "utc"),
+            *([_row("interruptions", subject, "place", None, "text", _place(logged, each.start_ns))] if logged else []),
             _row("interruptions", subject, "duration", float(each.end_ns - each.start_ns), "ns"),
             _row("interruptions", subject, "rtt_before", each.rtt_before_ns, "ns"),
             _row("interruptions", subject, "rtt_after", each.rtt_after_ns, "ns"),
@@ -34,6 +46,38 @@ def interruption_rows(channel: pa.Table, segments: pa.Table, direction: str) -> 
             _row("interruptions", subject, "packets", None, "text", records),
         ]
     return rows
+
+
+_Logged = dict[str, tuple[list[int], list[float]]]
+"""Times and values of each name, in order of time."""
+
+
+def _by_name(positions: pa.Table | None) -> _Logged:
+    logged: _Logged = {}
+    rows = [] if positions is None else positions.sort_by("t_ns").to_pylist()
+    for row in rows:
+        if row["value"] is not None and row["name"] in PLACE_NAMES:
+            times, values = logged.setdefault(row["name"], ([], []))
+            times.append(row["t_ns"])
+            values.append(row["value"])
+    return logged if all(name in logged for name in PLACE_NAMES[:2]) else {}
+
+
+def _place(logged: _Logged, t_ns: int) -> str:
+    """Return latitude, longitude and, if logged, altitude at a time, as the log says them; a value holds until the
+    next."""
+    at = [_at(*logged[name], t_ns) for name in PLACE_NAMES if name in logged]
+    if at[0] is None or at[1] is None:
+        return "not logged"
+    altitude = f", {at[2]:,.0f} m" if len(at) > 2 and at[2] is not None else ""
+    return f"{at[0]:.5f}°, {at[1]:.5f}°{altitude}"
+
+
+def _at(times: list[int], values: list[float], t_ns: int) -> float | None:
+    """Return the value in force at `t_ns`; None before the first and after the last of the log."""
+    if not times[0] <= t_ns <= times[-1]:
+        return None
+    return values[bisect_right(times, t_ns) - 1]
 
 
 def _row(
@@ -49,20 +93,20 @@ def _row(
 def _sentence(found: list[Interruption]) -> str:
     out = [each for each in found if each.end_ns > each.start_ns]
     changes = sum(each.kind != NAMES["outage"] for each in found)
-    changed = f"delay or rate of the path changed {counted(changes, 'time')}" if changes else ""
+    changed = f"the delay or rate of the path changed {counted(changes, 'time')}" if changes else ""
     if not out:
         return f"{changed[:1].upper()}{changed[1:]}."
     total_s = sum(each.end_ns - each.start_ns for each in out) / 1e9
     worst = max(out, key=lambda each: each.end_ns - each.start_ns + (each.first_new_data_ns or 0))
     at = datetime.fromtimestamp(worst.start_ns / 1e9, UTC).isoformat(sep=" ", timespec="milliseconds")[:-6]
-    stall = ""
+    stall = " no new data was acknowledged"
     if worst.first_new_data_ns is not None:
         stalled_s = (worst.end_ns - worst.start_ns + worst.first_new_data_ns) / 1e9
-        stall = f", {stalled_s:.2f} s passed before new data was acknowledged"
+        stall = f" new data was acknowledged after {stalled_s:.2f} s"
     packets = f"packets {_shown(worst.last_record)} to {_shown(worst.next_record)} of the capture"
     return (
-        f"The link was out {counted(len(out), 'time')}, {total_s:.2f} s in all{'; ' if changed else ''}{changed}. "
-        f"In the worst, at {at} UTC{stall} ({packets})."
+        f"The link had {counted(len(out), 'outage')}, {total_s:.2f} s in all{'; ' if changed else ''}{changed}. "
+        f"In the longest, which began at {at} UTC,{stall} ({packets})."
     )
 
 

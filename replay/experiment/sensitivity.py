@@ -189,12 +189,14 @@ def sensitivity_findings(
     named = "; ".join(f"{model}, {verdict}" for model, verdict in found.fits.values())
     order = "the same" if found.same_order() else "not the same"
     text = (
-        "A loss trace recorded under one sender is biased for another: replayed by position, in resampled blocks, by "
-        f"the clock, and by a fitted model ({named}), goodputs differ by up to {100 * widest:.0f} %, and the order of "
-        f"what is compared is {order} in all four ways."
+        "Another sender would not have met exactly the losses that were recorded. Therefore each choice was replayed "
+        "in four ways: with the losses by position, in resampled blocks, by the clock, and from a fitted model "
+        f"({named}). "
+        f"Between the ways the goodput of a choice differs by up to {100 * widest:.0f} %, and the order of the choices "
+        f"is {order} in all four."
     )
     if not found.same_order():
-        text += " This capture does not decide between them."
+        text += " This capture does not show which way is right."
     return [{**plain, "text": text}, *rows]
 
 

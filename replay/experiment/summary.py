@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from hindflight.channels.estimate import Estimate
+from hindflight.channels.estimate import Estimate, LinkStretch
 from hindflight.channels.trace import Trace
 from hindflight.replay.experiment.compare import DAMAGE_METRICS
 from hindflight.replay.experiment.selfcheck import GOODPUT_BOUND, Candidate
@@ -64,7 +64,7 @@ def summary(
     """
     by_name = {estimate.name: estimate for estimate in trace.estimates}
     rows = [
-        _sentence("capture", _goodput_of_capture(captured, by_name.get("rate_bps")), "goodput"),
+        _sentence("capture", goodput_of_capture(captured, by_name.get("rate_bps"), trace.stretches), "goodput"),
         _sentence("capture", _losses_of_capture(trace), "losses"),
         *broken,
     ]
@@ -123,30 +123,56 @@ def _number(metric: str, value: float | None, unit: str, text: str) -> dict[str,
     }
 
 
-def _goodput_of_capture(captured: Outcome, rate: Estimate | None) -> str:
+def goodput_of_capture(captured: Outcome, rate: Estimate | None, stretches: Sequence[LinkStretch] = ()) -> str:
+    """Return the sentence on what the captured flow achieved, and which share of the rate of its link that is.
+
+    If the rate has steps, it is the mean over the stretches between them.
+    """
+    seconds, megabytes = captured.duration_ns / 1e9, captured.delivered_bytes / 1e6
     achieved = (
-        f"In {captured.duration_ns / 1e9:.0f} s the captured flow moved {captured.delivered_bytes / 1e6:.1f} MB, "
+        f"In {seconds:.{0 if seconds >= 10 else 2}f} s the captured flow delivered {megabytes:.1f} MB: "
         f"{format_rate(captured.goodput_bps)} of payload"
     )
     if rate is None or rate.value is None:
-        return f"{achieved}; this capture does not show the rate of its link."
-    share = captured.goodput_bps / rate.value
-    return f"{achieved}: {100 * share:.0f} % of the {format_rate(rate.value)} that its bottleneck carries."
+        return f"{achieved}. This capture does not show the rate of its link."
+    if not _steps_of_rate(stretches):
+        share = captured.goodput_bps / rate.value
+        return f"{achieved}, {100 * share:.0f} % of the {format_rate(rate.value)} that its bottleneck carries."
+    mean_bps = _mean_rate_bps(stretches)
+    if mean_bps is None:
+        return f"{achieved}. The rate of its bottleneck changed, and this capture does not show all of its values."
+    share = captured.goodput_bps / mean_bps
+    return (
+        f"{achieved}, {100 * share:.0f} % of what its bottleneck carries, whose rate changed: {format_rate(mean_bps)} "
+        "on average."
+    )
+
+
+def _steps_of_rate(stretches: Sequence[LinkStretch]) -> bool:
+    return len({one.estimate("rate_bps").value for one in stretches}) > 1
+
+
+def _mean_rate_bps(stretches: Sequence[LinkStretch]) -> float | None:
+    """Return the mean rate over the time of all stretches; None if that of one is not known."""
+    rates = [(one.estimate("rate_bps"), one.end_ns - one.start_ns) for one in stretches]
+    if any(rate.value is None or not rate.known for rate, _ in rates):
+        return None
+    return sum((rate.value or 0.0) * span for rate, span in rates) / sum(span for _, span in rates)
 
 
 def _losses_of_capture(trace: Trace) -> str:
     counts = trace.counts
     lost, sent = counts.get("lost", 0), counts.get("data_packets", 0)
     if not lost:
-        return f"None of its {sent} data packets was lost."
+        return f"None of its {sent:,} data packets was lost."
     causes = {
-        "queue": "by a full queue",
-        "channel": "by the channel",
+        "queue": "to a full queue",
+        "channel": "to the channel",
         "outage": "in outages",
-        "unknown": "for unknown cause",
+        "unknown": "for an unknown cause",
     }
-    parts = [f"{counts[cause]} {words}" for cause, words in causes.items() if counts.get(cause)]
-    return f"Of {sent} data packets {lost} were lost: {', '.join(parts)}{_records_lost(trace)}."
+    parts = [f"{counts[cause]:,} {words}" for cause, words in causes.items() if counts.get(cause)]
+    return f"Of {sent:,} data packets, {lost:,} were lost: {', '.join(parts)}{_records_lost(trace)}."
 
 
 def _records_lost(trace: Trace) -> str:
@@ -164,7 +190,8 @@ def _records_lost(trace: Trace) -> str:
 def _agreement_with_capture(best: Candidate) -> str:
     difference = 100 * best.goodput_difference
     if abs(best.goodput_difference) <= GOODPUT_BOUND:
-        return f"Replayed over this channel, {best.variant} comes within {abs(difference):.1f} % of the real goodput."
+        near = f"within {max(abs(difference), 0.1):.1f} %"
+        return f"Replayed over this channel, {best.variant} reproduces the captured goodput {near}."
     return (
         f"No variant reproduces the capture within {100 * GOODPUT_BOUND:.0f} %; the best match, {best.variant}, "
         f"differs by {difference:+.1f} %, so the comparison below holds between replays only."
@@ -180,12 +207,12 @@ def _what_if(findings: Sequence[Mapping[str, Any]], runs: Sequence[Mapping[str, 
     if not sure:
         return [*resets, "No variant or proxy that was tried is significantly better."]
     best = max(sure, key=lambda row: row["value"])
-    sentences = [*resets, f"Best of those tried: {best['text']}"]
+    sentences = [*resets, f"The best of those tried is {best['text']}"]
     beyond = _share_beyond(best["subject"], runs)
     if beyond > MIN_SHARE_REPORTED:
         sentences.append(
-            f"{best['subject']} sent more than was captured: {100 * beyond:.0f} % of its packets met a repetition "
-            "of the captured channel."
+            f"Of the packets that this choice sent, {100 * beyond:.0f} % were more than the capture has: they were "
+            "replayed over a repetition of the captured channel, and that part of the result is less certain."
         )
     return sentences
 

@@ -144,12 +144,10 @@ def draft_from_capture(
 
 
 PROXY_MIDWAY = (
-    "Where a proxy could stand is not in the capture: one midway has all losses and the queue before it, one in the "
-    "network of an end has them all on its other side."
+    "The capture does not show where on the path a proxy could stand. Assumed is that all losses and the queue are "
+    "before a proxy midway and before one in the receiver's network, and behind one in the sender's network."
 )
-NOT_SPLIT = (
-    "QUIC, and TCP inside IPsec, cannot be split: if such traffic is to use the path, a proxy does nothing for it."
-)
+NOT_SPLIT = "QUIC, and TCP inside IPsec, cannot be split: a proxy gains nothing for such traffic."
 PROXIED_ALREADY = (
     "The capture already went through a proxy: {evidence}. The path that is replayed ends at that proxy, and a proxy "
     "of the comparison comes in addition."

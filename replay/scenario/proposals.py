@@ -19,9 +19,9 @@ NEAR, RELAY, FAR = "near", "relay", "far"
 """Nodes of a draft where a proxy may stand: in the network of the sender, midway, in the network of the receiver."""
 
 PLACES = {
-    NEAR: "in the sender's network, before the losses and the long part",
-    RELAY: "midway, behind the losses",
-    FAR: "in the receiver's network, behind the long part",
+    NEAR: "in the sender's network, before the bottleneck, its losses and nearly all of the delay",
+    RELAY: "midway, behind the bottleneck and its losses, with half of the delay on each side",
+    FAR: "in the receiver's network, behind nearly all of the delay",
 }
 """Where each node is."""
 

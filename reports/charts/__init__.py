@@ -10,7 +10,13 @@ from __future__ import annotations
 from hindflight.reports.charts.application_delay import has_application_delay, what_if_application_delay
 from hindflight.reports.charts.comparison import goodput_and_delay, what_if_cwnd, what_if_difference, what_if_goodput
 from hindflight.reports.charts.distributions import what_if_loss_bursts, what_if_rtt, what_if_throughput
-from hindflight.reports.charts.flight_log import flight_units, flight_values, track
+from hindflight.reports.charts.flight_log import (
+    TRACK_COLOURS,
+    flight_units,
+    flight_values,
+    has_track,
+    track,
+)
 from hindflight.reports.charts.link_state import link_state, packet_delay
 from hindflight.reports.charts.losses import losses
 from hindflight.reports.charts.path import rtt, throughput
@@ -24,6 +30,7 @@ from hindflight.reports.frames import Tables, View
 from hindflight.reports.style import vega_config
 
 __all__ = [
+    "TRACK_COLOURS",
     "Tables",
     "View",
     "cwnd",
@@ -34,6 +41,7 @@ __all__ = [
     "goodput_over_loss",
     "has_application_delay",
     "has_cache_sweep",
+    "has_track",
     "link_state",
     "losses",
     "packet_delay",

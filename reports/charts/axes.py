@@ -42,7 +42,8 @@ def time_axis(flow: Flow, title: str | None = None) -> alt.X:
     """Return the common time axis of the charts of `flow`: seconds since its start, or UTC."""
     low, high = flow.span_s
     if flow.view.utc:
-        scale = alt.Scale(type="utc", domain=[flow.at(low), flow.at(high)], nice=False)
+        # Not `domain`: Vega-Lite takes those of two layers for different ones if they are times, and warns of each.
+        scale = alt.Scale(type="utc", domainMin=flow.at(low), domainMax=flow.at(high), nice=False)
         return alt.X(TIME, type="temporal", title=title or "Time [UTC]", scale=scale)
     scale = alt.Scale(domain=[low, high], nice=False, zero=False)
     axis = alt.Axis(title=title or "Time since the start of the flow [s]", tickCount=12, format=",~r")

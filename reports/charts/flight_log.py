@@ -45,6 +45,11 @@ _SHADES = {
     "rtt": ("Round-trip time, mean [ms]", ",.1f"),
     "loss": ("Retransmitted segments", ",d"),
 }
+TRACK_COLOURS = tuple(_SHADES)
+"""What colours the track."""
+
+_NAMES = {"goodput": "goodput", "rtt": "round-trip time", "loss": "retransmissions"}
+
 _RAMP = ("#440154", "#414487", "#2a788e", "#22a884", "#7ad151", "#e3d021")
 """Colours from small to large, of equal steps in lightness, so that they can be told apart in print."""
 
@@ -53,6 +58,11 @@ def flight_units(tables: Tables, view: View | None = None) -> list[str]:
     """Return the units of the values, other than the place, that a flight log has during the flow: a chart each."""
     rows = _values(tables, flow_of(tables, view or View()))
     return rows.filter(~pl.col("name").is_in(_PLACE))["unit"].unique(maintain_order=True).sort().to_list()
+
+
+def has_track(tables: Tables, view: View | None = None) -> bool:
+    """Return whether a flight log has places during the flow."""
+    return set(_PLACE) <= set(_values(tables, flow_of(tables, view or View()))["name"])
 
 
 def flight_values(tables: Tables, view: View | None = None, *, unit: str = "m") -> alt.LayerChart:
@@ -115,7 +125,8 @@ def track(tables: Tables, view: View | None = None, *, colour: str = "goodput") 
         f"coloured by: {title}."
     )
     notes = ["North is up. Each mark is an interval of the flow."]
-    return layered_chart([path, dots], ChartText("Track", description, notes), height=360, marks=marks.height)
+    name = f"Track, coloured by {_NAMES[colour]}"
+    return layered_chart([path, dots], ChartText(name, description, notes), height=360, marks=marks.height)
 
 
 def _classed(marks: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:

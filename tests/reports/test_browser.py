@@ -52,6 +52,16 @@ def assert_logs_nothing(browser: Browser, path: Path) -> None:
     assert [url for url in browser.requests if not url.startswith(("data:", "blob:"))] == [path.as_uri()]
 
 
+def test_charts_with_utc_times_log_nothing(browser: Browser, tables: Tables, tmp_path: Path) -> None:
+    """Vega-Lite warned of each layer whose time axis had a domain of two times."""
+    path = write_report(tables, ReportMeta("A flow", utc=True), tmp_path / "report.html")
+    browser.resize(1280, 900)
+    browser.open(path)
+    assert drawn(browser) == CHARTS
+    assert_logs_nothing(browser, path)
+    assert "the time axes of its charts show UTC" in browser.run("document.body.textContent")
+
+
 MARKS = """[...document.querySelectorAll('.chart')].map((chart) => {
   const canvas = chart.querySelector('canvas.marks');
   if (!canvas) return chart.querySelectorAll('svg.marks g[class*=role-mark] > *').length;
@@ -111,6 +121,34 @@ def test_nothing_is_wider_than_its_place(browser: Browser, report: Path, width: 
     assert outside == []
     used = browser.run("document.querySelector('.chart').clientWidth")
     assert used > (0.8 if width < 1200 else 0.7) * width
+
+
+def test_table_of_outages_with_places_needs_no_scrolling_on_a_laptop(
+    browser: Browser, tables: Tables, tmp_path: Path
+) -> None:
+    metrics = {"rtt_before": 20e6, "rtt_after": 6e7, "time_to_first_new_data": 162.3e6, "duration": 173.6e6}
+    rates = {"goodput_before": 5.815e6, "goodput_after": 1.552e6}
+    outage = "1: outage and path change"
+    rows = [
+        finding("interruptions", outage, "start", value=1.795753793434e18, unit="utc"),
+        finding(
+            "interruptions",
+            outage,
+            "place",
+            unit="text",
+            text="48.00772\N{DEGREE SIGN}, 10.99046\N{DEGREE SIGN}, 20,113 m",
+        ),
+        *(finding("interruptions", outage, name, value=value, unit="ns") for name, value in metrics.items()),
+        *(finding("interruptions", outage, name, value=value, unit="bit/s") for name, value in rates.items()),
+        finding("interruptions", outage, "time_to_90_percent_of_goodput", unit="ns", verdict="unknown"),
+        finding("interruptions", outage, "packets", unit="text", text="5148 to 5151"),
+    ]
+    path = write_report({**tables, "findings": table_from_rows("findings", rows)}, ReportMeta("T"), tmp_path / "r.html")
+    browser.resize(1000, 900)
+    browser.open(path)
+    assert browser.run("document.querySelector('#interruptions ~ .scroll table').rows[0].cells.length") == 11
+    table = "document.querySelector('#interruptions ~ .scroll')"
+    assert browser.run(f"(({{scrollWidth, clientWidth}}) => scrollWidth - clientWidth)({table})") == 0
 
 
 def test_report_of_a_log_is_drawn(browser: Browser, tmp_path: Path) -> None:

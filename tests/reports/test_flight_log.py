@@ -7,6 +7,8 @@ import io
 from itertools import pairwise
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from hindflight.reports import charts
@@ -100,9 +102,20 @@ def keys(parts: list[Any]) -> set[str]:
 
 
 def test_the_report_has_them_with_the_flow(logged: Tables, tables: Tables) -> None:
-    flight = {"flow-1-flight_dB", "flow-1-flight_deg", "flow-1-flight_m", "flow-1-track"}
+    tracks = {"flow-1-track_goodput", "flow-1-track_rtt", "flow-1-track_loss"}
+    flight = {"flow-1-flight_dB", "flow-1-flight_deg", "flow-1-flight_m", *tracks}
     assert flight <= keys(list(sections(logged, {})))
     assert not flight & keys(list(sections(tables, {})))
+    telemetry = logged["telemetry"]
+    places = telemetry.filter(pc.is_in(telemetry["name"], pa.array(["lat_deg", "lon_deg"])))
+    only = keys(list(sections({**logged, "telemetry": places}, {})))
+    assert tracks <= only, "a log of places and nothing else"
+    assert "flow-1-flight_m" not in only
+
+
+def test_the_title_of_a_track_says_what_colours_it(logged: Tables) -> None:
+    titles = [charts.track(logged, colour=colour).to_dict()["title"]["text"] for colour in charts.TRACK_COLOURS]
+    assert titles == [f"Track, coloured by {of}" for of in ("goodput", "round-trip time", "retransmissions")]
 
 
 def test_a_cut_view_cuts_the_log_too(logged: Tables) -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+
+import pyarrow as pa
 
 from hindflight.reports.document import ReportMeta, json_of, markdown_of, sections_of
 from hindflight.toolkit.schema import table_from_rows
@@ -18,7 +21,7 @@ def test_every_sentence_table_and_chart_is_in_both(tables: Tables) -> None:
     document = json.loads(json_of(meta, found))
     assert "* A sender moved 120 kB in 6.5 s." in text
     assert "![Round-trip time](<charts/rtt.png>)" in text
-    assert "| reno | 150.0 kbit/s pass |" in text
+    assert "| reno | 150.0 kbit/s: pass |" in text
     kinds: dict[str, int] = {}
 
     def count(part: dict[str, object]) -> None:
@@ -33,6 +36,26 @@ def test_every_sentence_table_and_chart_is_in_both(tables: Tables) -> None:
     assert kinds["chart"] == 13
     assert kinds["finding"] == 2
     assert text.count("\n| --- |") == kinds["table"]
+
+
+def test_a_finding_links_to_what_is_behind_it(tables: Tables) -> None:
+    findings = pa.concat_tables(
+        [tables["findings"], table_from_rows("findings", [{**finding("summary", text="13 MB."), "metric": "goodput"}])]
+    )
+    meta = ReportMeta("A flow")
+    text = markdown_of(meta, sections_of({**tables, "findings": findings}, meta), {}).decode()
+    assert "* 13 MB. [throughput over time](#flow-1-throughput)" in text
+    targets = re.findall(r"\]\(#([^)]*)\)", text)
+    assert targets
+    assert all(text.count(f'<a id="{target}"></a>\n\n#') == 1 for target in targets)
+
+
+def test_a_gain_has_one_sign() -> None:
+    """The mark "less" after a negative number read as a double negative: "-23.4 % less"."""
+    row = {**finding("what_if", "newreno", "goodput_gain", value=-23.4, unit="%"), "low": -31.4, "high": -15.5}
+    meta = ReportMeta("A flow")
+    text = markdown_of(meta, sections_of({"findings": table_from_rows("findings", [row])}, meta), {}).decode()
+    assert "\N{MINUS SIGN}23.4 % (\N{MINUS SIGN}31.4 to \N{MINUS SIGN}15.5 %): less" in text
 
 
 def test_hostile_text_is_inert_in_markdown() -> None:

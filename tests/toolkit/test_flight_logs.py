@@ -15,7 +15,7 @@ from hindflight.toolkit.flight import FLIGHT_KINDS, FlightReading, Samples, flig
 from hindflight.toolkit.flight.gps_time import utc_ns
 from hindflight.toolkit.flight.model import unit_of
 from hindflight.toolkit.flight.overview import overview
-from hindflight.toolkit.flight.table_csv import column_name
+from hindflight.toolkit.flight.table_csv import column_name, recognises
 from hindflight.toolkit.ingest import Ingest
 from hindflight.toolkit.workspace import Workspace
 
@@ -93,6 +93,8 @@ def test_a_given_offset_is_added_to_a_log_in_utc(tmp_path: Path) -> None:
         ("alt_ft", "alt_ft", "ft"),
         ("Ground Speed [m/s]", "ground_speed_m_s", "m/s"),
         ("heading", "heading_deg", "deg"),
+        ("elevation", "elevation_deg", "deg"),
+        ("Elevation [m]", "elevation_m", "m"),
         ("MODCOD", "modcod", ""),
         ("rate_mbps", "rate_mbps", "Mbit/s"),
     ],
@@ -100,6 +102,11 @@ def test_a_given_offset_is_added_to_a_log_in_utc(tmp_path: Path) -> None:
 def test_names_and_units_of_columns(title: str, name: str, unit: str) -> None:
     assert column_name(title) == name
     assert unit_of(name) == unit
+
+
+@pytest.mark.parametrize("title", ["time_utc_s", "t_utc_s", "timestamp_utc_s", "unix_s", "time_utc", "t_s"])
+def test_a_column_of_time_may_say_that_it_is_utc(title: str) -> None:
+    assert recognises(f"{title},lat_deg\n".encode())
 
 
 def test_rows_that_are_not_whole_are_left_out(tmp_path: Path) -> None:

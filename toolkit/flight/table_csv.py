@@ -23,6 +23,7 @@ _SYNONYMS = {
     "latitude": "lat_deg", "lat": "lat_deg", "longitude": "lon_deg", "lon": "lon_deg", "lng": "lon_deg",
     "altitude": "alt_m", "alt": "alt_m", "altitude_m": "alt_m", "latitude_deg": "lat_deg", "longitude_deg": "lon_deg",
     "lng_deg": "lon_deg", "roll": "roll_deg", "pitch": "pitch_deg", "yaw": "yaw_deg", "heading": "heading_deg",
+    "elevation": "elevation_deg", "azimuth": "azimuth_deg",
 }  # fmt: skip
 """Our name of a column; degrees and metres are meant where the name has no unit."""
 _KNOWN = re.compile(
@@ -30,7 +31,7 @@ _KNOWN = re.compile(
     r"|modcod|mcs|cqi|elevation|azimuth|signal|doppler)(_.*)?"
 )
 _TIME_UNITS_NS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
-_TIME = re.compile(r"(?:t|time|timestamp|unix|epoch|unix_time|unixtime)(?:_(s|sec|seconds|ms|us|ns|utc|iso))?")
+_TIME = re.compile(r"(?:t|time|timestamp|unix|epoch|unix_time|unixtime)(?:_utc)?(?:_(s|sec|seconds|ms|us|ns|utc|iso))?")
 _TEXT_TIMES = {"utc", "datetime", "date_time", "datetime_utc", "gps_time", "time_utc"}
 _UNIT = re.compile(r"(.*?)\s*[\[(]\s*([^\])]*)\s*[\])]")
 _WALL_CLOCK_S = 946_684_800
@@ -60,9 +61,10 @@ def column_name(text: str) -> str:
     plain = re.sub(r"[^0-9a-z]+", "_", name.lower()).strip("_")
     known = {shown.lower(): ending for ending, shown in UNITS.items()}
     ending = known.get(unit.lower(), re.sub(r"[^0-9a-z]+", "_", unit.lower()).strip("_"))
-    if ending and ending not in ("deg", "m"):
-        return f"{plain}_{ending}"
-    return _SYNONYMS.get(plain, f"{plain}_{ending}" if ending else plain)
+    known_as = _SYNONYMS.get(plain, "")
+    if known_as and (not ending or known_as.endswith(f"_{ending}")):
+        return known_as
+    return f"{plain}_{ending}" if ending else plain
 
 
 def read(file: LogFile) -> Iterator[Samples]:

@@ -51,8 +51,8 @@ def test_a_proxy_is_recommended_with_its_place_its_variant_and_its_cache() -> No
     assert (best.variant, best.chain) == ("newreno", "sender-side")
     said = placement_of(_scenario(captured=True), best, CacheKnee(250_000, 1_000_000), _runs())
     assert said == (
-        " sender-side is in the sender's network, before the losses and the long part, and sends onward with bbr."
-        " A cache of 250 kB has 95 % of the goodput of the 1,000 kB that were tried."
+        " The proxy sender-side is in the sender's network, before the bottleneck, its losses and nearly all of the "
+        "delay; it sends onward with bbr. With a cache of 250 kB, it has 95 % of the goodput that it has with 1,000 kB."
     )
     first, *_ = recommendation(gains, best, said)
     assert first["verdict"] == "pass"
@@ -68,7 +68,8 @@ def test_a_chain_has_a_sentence_for_each_proxy_and_its_buffers_without_a_knee() 
     assert best is not None
     said = placement_of(_scenario(captured=False), best, None, _runs(64_000))
     assert said == (
-        " sender-side is at near, and sends onward with bbr. box is at relay, and sends onward with cubic."
+        " The proxy sender-side is at near; it sends onward with bbr. The proxy box is at relay; it sends onward with "
+        "cubic."
         " It buffered up to 64 kB: give it at least that much."
     )
 
@@ -80,10 +81,10 @@ def test_a_rival_without_a_proxy_comes_before_others() -> None:
         _gain("cubic", 21, 11, 31),
     ]
     texts = [row["text"] for row in recommendation(gains, advised(gains, _runs()), "")]
-    assert texts[1] == "cubic may do as well: the two intervals overlap."
+    assert texts[1] == "cubic may be as good: the 95 % intervals of the two gains overlap."
 
 
-@pytest.mark.parametrize(("other", "said"), [(1.009e6, "in all 2 ways"), (1.02e6, "in 1 of 2 ways")])
+@pytest.mark.parametrize(("other", "said"), [(1.009e6, "In all 2 ways"), (1.02e6, "only in 1 of 2 ways")])
 def test_a_choice_within_the_error_of_the_engine_of_the_best_is_the_best(other: float, said: str) -> None:
     gains = [_gain("cubic", 30, 20, 40), _gain("newreno, through sender-side", 29, 19, 39)]
     ways = [

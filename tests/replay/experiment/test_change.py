@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from hindflight.documents import sentence_of
 from hindflight.replay.experiment.change import Condition, _blocks, compare_flights, compare_run_sets
 
 
@@ -79,3 +80,25 @@ def test_few_samples_have_no_interval() -> None:
     assert not few.known
     assert Condition("", "rtt", True, 0.0).judge(few) == "too little data"
     assert not compare_flights({"goodput": [1.0] * 7}, {"goodput": [2.0] * 7})[0].known
+
+
+def test_nothing_falls_by_more_than_all_of_it() -> None:
+    """Flights whose blocks depend on each other had intervals such as -730 to +831 %."""
+    rising = [float(n) for n in range(1, 11)]
+    change = compare_flights({"goodput": rising}, {"goodput": rising[::-1]})[0]
+    low, high = change.percent_interval
+    assert low is not None
+    assert high is not None
+    assert low == -100 < 100 < high
+    assert change.difference[0] == -change.before
+
+
+def test_a_change_has_a_sentence_that_says_whether_chance_explains_it() -> None:
+    steady = [100.0, 101, 99, 100, 102, 98, 100, 100, 101, 99]
+    less, more = ([value * factor for value in steady] for factor in (0.5, 1.004))
+    lower = compare_flights({"goodput": steady}, {"goodput": less})[0]
+    assert sentence_of(lower, "a", "b").startswith("flight, from a to b: goodput is 50 % lower (95 % interval -5")
+    same = compare_flights({"goodput": steady}, {"goodput": more})[0]
+    assert "goodput shows no change that is larger than chance (95 % interval -0." in sentence_of(same, "a", "b")
+    short = compare_flights({"goodput": steady[:3]}, {"goodput": steady[:3]})[0]
+    assert "too little data" in sentence_of(short, "a", "b")

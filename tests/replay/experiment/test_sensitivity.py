@@ -87,7 +87,7 @@ def test_a_report_gets_the_spread_or_why_there_is_none(tmp_path: Path) -> None:
     assert len(numbers) == 2 * (len(WAYS) + 1)
     assert numbers["reno", "spread"] == 100 * found.of("reno", "none")
     widest = max(numbers[variant, "spread"] for variant in VARIANTS)
-    assert f"differ by up to {widest:.0f} %" in rows[0]["text"]
+    assert f"differs by up to {widest:.0f} %" in rows[0]["text"]
     assert ("does not decide" in rows[0]["text"]) == (not found.same_order())
     write_trace(packets(set(), 100), tmp_path / "channel.parquet")
     (row,) = sensitivity_findings(scenario, tmp_path, [], VARIANTS, threads=1)

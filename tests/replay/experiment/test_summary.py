@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
+from hindflight.channels.estimate import Estimate, LinkStretch
 from hindflight.replay.experiment.compare import compare_runs
-from hindflight.replay.experiment.summary import summary_without_capture
+from hindflight.replay.experiment.summary import goodput_of_capture, summary_without_capture
+from hindflight.replay.outcome import Outcome
 
 
 def _run(variant: str, seed: int, goodput_bps: float, **given: Any) -> dict[str, Any]:
@@ -47,7 +50,7 @@ def test_the_best_is_the_best_of_the_sure_ones() -> None:
     runs = [_run("newreno", s, 1e6 + s) for s in range(8)]
     runs += [_run("cubic", s, 1.2e6 + 2 * s) for s in range(8)]
     runs += [_run("bbr", s, 2e6 + 3e6 * (-1) ** s) for s in range(8)]
-    assert _setup_row(runs)[-1].startswith("Best of those tried: cubic: 20 % more goodput than newreno")
+    assert _setup_row(runs)[-1].startswith("The best of those tried is cubic: 20 % more goodput than newreno")
 
 
 @pytest.mark.parametrize("dead", [1, 3])
@@ -60,3 +63,40 @@ def test_resets_are_said_one_by_one_or_counted(dead: int) -> None:
     one = "newreno: the connection was reset in 2 of 2 runs, the first after 1.0 s; goodput counts until then."
     many = "With 3 of the choices tried, connections were reset; the section What if counts them."
     assert (one in said, many in said) == (dead == 1, dead == 3)
+
+
+def _rate(value: float | None, *, known: bool = True) -> Estimate:
+    return Estimate("rate_bps", value, value, value, "bit/s", known, "")
+
+
+def _stretch(start_s: int, end_s: int, rate: Estimate) -> LinkStretch:
+    return LinkStretch(start_s * 10**9, end_s * 10**9, 100, (rate,))
+
+
+def _outcome(seconds: float, goodput_bps: float) -> Outcome:
+    delivered = round(goodput_bps * seconds / 8)
+    return Outcome(0, round(seconds * 1e9), delivered, 1000, 0, 0, np.zeros(0), "inferred")
+
+
+def test_goodput_is_compared_with_the_mean_rate_of_a_link_whose_rate_has_steps() -> None:
+    """The rate of the last stretch alone gave more than 100 %."""
+    stretches = [_stretch(0, 10, _rate(6e6)), _stretch(10, 40, _rate(2e6))]
+    said = goodput_of_capture(_outcome(40, 2.7e6), _rate(2e6), stretches)
+    assert said.endswith(", 90 % of what its bottleneck carries, whose rate changed: 3 Mbit/s on average.")
+    steps_of_delay = [_stretch(0, 10, _rate(4e6)), _stretch(10, 40, _rate(4e6))]
+    said = goodput_of_capture(_outcome(40, 2e6), _rate(4e6), steps_of_delay)
+    assert said == (
+        "In 40 s the captured flow delivered 10.0 MB: 2 Mbit/s of payload, 50 % of the 4 Mbit/s that its bottleneck "
+        "carries."
+    )
+
+
+def test_no_share_is_given_of_a_rate_that_is_not_known_throughout() -> None:
+    stretches = [_stretch(0, 10, _rate(6e6)), _stretch(10, 40, _rate(2e6, known=False))]
+    said = goodput_of_capture(_outcome(40, 2.7e6), _rate(6e6), stretches)
+    assert "%" not in said
+    assert "this capture does not show all of its values" in said
+
+
+def test_a_short_flow_has_a_duration() -> None:
+    assert goodput_of_capture(_outcome(0.28, 5.6e6), None).startswith("In 0.28 s the captured flow delivered 0.2 MB")
