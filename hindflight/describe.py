@@ -236,8 +236,9 @@ def _page(path: Path) -> Document:
 
 
 def _capture(captures: Sequence[Path], outer: bool) -> Document:
-    from hindflight.toolkit.capture import CaptureStream
+    from hindflight.toolkit.capture import CaptureStream, check_mergeable
 
+    check_mergeable(captures)
     stream = CaptureStream(captures, input_id=list(range(1, len(captures) + 1)), outer=outer)
     flows: list[dict[str, Any]] = []
     issues: Counter[str] = Counter()
