@@ -88,7 +88,18 @@ def _kind_of(path: Path) -> Callable[[Path], Document] | None:
     if path.suffix in _PAGES:
         return _page
     kind = kind_of(path)
-    return None if kind is None else partial(_log, kind=kind)
+    return _exported(path) if kind is None else partial(_log, kind=kind)
+
+
+def _exported(path: Path) -> Callable[[Path], Document] | None:
+    """How to describe what `export` wrote; None if `path` is nothing of it."""
+    from hindflight.toolkit.export.recognised import exported_rows, graph_title
+
+    title = graph_title(path)
+    if title is not None:
+        return lambda path: {"kind": "graph", "path": name_to_text(path), "title": title}
+    rows = exported_rows(path)
+    return None if rows is None else lambda path: {"kind": "tables", "path": name_to_text(path), "rows": rows}
 
 
 def _workspace(path: Path) -> Document:
