@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from hindflight.replay.scenario.presets import Preset
     from hindflight.reports import charts
     from hindflight.reproduction import Reproduction
-    from hindflight.selection import Conditions
+    from hindflight.selection import Conditions, Source
     from hindflight.toolkit.errors import HindflightError
     from hindflight.toolkit.source import Tables
 
@@ -99,10 +99,11 @@ _DEFINED_IN = {
 """Module of each public name that is imported when it is first used."""
 
 
-def open(path: Path | str, *, fix_clock: bool = False) -> Tables:  # noqa: A001 - hf.open reads as it should
+def open(path: Source, *, fix_clock: bool = False) -> Tables:  # noqa: A001 - hf.open reads as it should
     """Open a capture or a workspace; see `hindflight.toolkit.source.Tables` for what comes back.
 
-    `fix_clock` corrects the times of a capture whose clock was set, or that has two clocks, as `ingest --fix-clock`.
+    Several paths are the files of one capture, merged in the order of time. `fix_clock` corrects the times of a
+    capture whose clock was set, or that has two clocks, as `ingest --fix-clock`.
 
     CaptureError, WorkspaceError: it is neither, or is damaged. MachineError: disk, permission or memory.
     """
@@ -335,16 +336,17 @@ def info(*sources: Path | str, outer: bool = False) -> dict[str, Any]:
     return document_of([Path(source) for source in sources], outer=outer)
 
 
-def flows(source: Path | str, *, profile: str = "", **selection: Unpack[Conditions]) -> pl.DataFrame:
+def flows(source: Source, *, profile: str = "", **selection: Unpack[Conditions]) -> pl.DataFrame:
     """Return the TCP connections of a capture or workspace, as the table `flows` declares them.
 
-    Conditions, by name, are those of `hindflight.selection.Selection`; QueryError: `where` is not an expression. With
-    `profile="tcptrace"` (captures alone, no conditions) the rows have the fields of tcptrace, in its units.
+    Several paths are the files of one capture, merged in the order of time. Conditions, by name, are those of
+    `hindflight.selection.Selection`; QueryError: `where` is not an expression. With `profile="tcptrace"` (captures
+    alone, no conditions) the rows have the fields of tcptrace, in its units.
     """
     return _rows_of(source, "flows", profile, selection)
 
 
-def segments(source: Path | str, *, profile: str = "", **selection: Unpack[Conditions]) -> pl.DataFrame:
+def segments(source: Source, *, profile: str = "", **selection: Unpack[Conditions]) -> pl.DataFrame:
     """Return the TCP segments of a capture or workspace in the order of the capture; conditions as for `flows`.
 
     `record` is the number that Wireshark shows. With `profile="wireshark"` (captures alone, no conditions) the rows
@@ -353,7 +355,7 @@ def segments(source: Path | str, *, profile: str = "", **selection: Unpack[Condi
     return _rows_of(source, "segments", profile, selection)
 
 
-def events(source: Path | str, **selection: Unpack[Conditions]) -> pl.DataFrame:
+def events(source: Source, **selection: Unpack[Conditions]) -> pl.DataFrame:
     """Return losses, retransmissions and the other events in order of time; conditions as for `flows`."""
     return _rows_of(source, "events", "", selection)
 
@@ -382,7 +384,7 @@ def export(  # noqa: PLR0913 - named ones, each with its default
     return export_source(Path(source), Path(path), chosen)
 
 
-def _rows_of(source: Path | str, table: str, profile: str, conditions: Conditions) -> pl.DataFrame:
+def _rows_of(source: Source, table: str, profile: str, conditions: Conditions) -> pl.DataFrame:
     from hindflight.selection import Selection, frame_of
 
     if not profile:
@@ -392,6 +394,8 @@ def _rows_of(source: Path | str, table: str, profile: str, conditions: Condition
 
     if conditions:
         raise HindflightError(f"a profile gives every row of a capture, not those of {', '.join(conditions)}")
+    if not isinstance(source, Path | str):
+        raise HindflightError("a profile reads one capture", "merge the files into one with mergecap")
     return profile_frame(Path(source), table, profile)
 
 

@@ -88,7 +88,18 @@ def _kind_of(path: Path) -> Callable[[Path], Document] | None:
     if path.suffix in _PAGES:
         return _page
     kind = kind_of(path)
-    return None if kind is None else partial(_log, kind=kind)
+    return _exported(path) if kind is None else partial(_log, kind=kind)
+
+
+def _exported(path: Path) -> Callable[[Path], Document] | None:
+    """How to describe what `export` wrote; None if `path` is nothing of it."""
+    from hindflight.toolkit.export.recognised import exported_rows, graph_title
+
+    title = graph_title(path)
+    if title is not None:
+        return lambda path: {"kind": "graph", "path": name_to_text(path), "title": title}
+    rows = exported_rows(path)
+    return None if rows is None else lambda path: {"kind": "tables", "path": name_to_text(path), "rows": rows}
 
 
 def _workspace(path: Path) -> Document:
@@ -236,8 +247,9 @@ def _page(path: Path) -> Document:
 
 
 def _capture(captures: Sequence[Path], outer: bool) -> Document:
-    from hindflight.toolkit.capture import CaptureStream
+    from hindflight.toolkit.capture import CaptureStream, check_mergeable
 
+    check_mergeable(captures)
     stream = CaptureStream(captures, input_id=list(range(1, len(captures) + 1)), outer=outer)
     flows: list[dict[str, Any]] = []
     issues: Counter[str] = Counter()

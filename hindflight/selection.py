@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from ipaddress import ip_address, ip_network
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from hindflight.toolkit.workspace import Workspace
 
 MAX_PORT = 65_535
+
+Source = Path | str | Sequence[Path | str]
+"""A capture, a workspace, or the files of one capture."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +74,10 @@ class Selected:
 
 
 @contextmanager
-def selected(source: Path | str, table: str, selection: Selection) -> Iterator[Selected]:
+def selected(source: Source, table: str, selection: Selection) -> Iterator[Selected]:
     """Open a capture or workspace and give the rows of `table` that `selection` names, for the length of the block.
+
+    Several paths are the files of one capture, merged in the order of time.
 
     HindflightError: there is no such flow, host or time; QueryError: the expression is not one.
     """
@@ -94,7 +99,7 @@ def select(tables: Tables, table: str, selection: Selection) -> Selected:
     return Selected(choose(workspace, table, conditions, selection.where), start_ns, flows)
 
 
-def frame_of(source: Path | str, table: str, selection: Selection) -> pl.DataFrame:
+def frame_of(source: Source, table: str, selection: Selection) -> pl.DataFrame:
     """Return the rows of `table` that `selection` names; errors as those of `selected`."""
     import polars as pl
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from hindflight import _native
 from hindflight.toolkit.errors import CaptureError, HindflightError, MachineError
+from hindflight.toolkit.files import sha256_of
 from hindflight.toolkit.schema import arrow_schema
 
 if TYPE_CHECKING:
@@ -237,6 +238,27 @@ def is_stream(path: Path) -> bool:
 def shown(path: Path) -> str:
     """Return `path` as messages name it."""
     return "standard input" if str(path) == STANDARD_INPUT else str(path)
+
+
+def check_mergeable(paths: Sequence[Path]) -> None:
+    """CaptureError unless `paths` can be the files of one capture: no pipe among several, none twice."""
+    if not paths:
+        raise CaptureError("no file is given", "give a capture, or the files of one")
+    if len(paths) == 1:
+        return
+    seen: dict[str, Path] = {}
+    for path in paths:
+        if is_stream(path):
+            raise CaptureError(f"{shown(path)} is a pipe and cannot be merged", "save it to a file first")
+        if path.is_dir():
+            raise CaptureError(f"{path} is a folder, and only captures are merged", "give a workspace alone")
+        digest = sha256_of(path)
+        if digest in seen:
+            raise CaptureError(
+                f"{path} and {seen[digest]} have the same content: merged, their packets would count twice",
+                "leave one of them out",
+            )
+        seen[digest] = path
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hindflight.toolkit.capture import CaptureStream, is_stream, shown
+from hindflight.toolkit.capture import CaptureStream, check_mergeable, is_stream, shown
 from hindflight.toolkit.capture_writer import CAPTURE_TABLES, Progress, silent, write_capture
 from hindflight.toolkit.errors import CaptureError, MachineError, WorkspaceError
 from hindflight.toolkit.files import sha256_of
@@ -70,14 +70,12 @@ class Ingest:
         given = list(paths)
         kinds = {path: kind_of(path) if path.is_file() else None for path in given}
         files = [path for path in given if kinds[path] is None]
-        if self.merge:
-            _check_distinct(files)
+        if self.merge and files:
+            check_mergeable(files)
         captures = [files] if self.merge and files else [[path] for path in dict.fromkeys(files)]
         for path in files:
             if not is_stream(path):
                 CaptureStream(path)
-            elif self.merge:
-                raise CaptureError(f"{shown(path)} is a pipe and cannot be merged", "save it to a file first")
         done = [one for capture in captures for one in self._capture(capture)]
         return done + [self._log(path, kind) for path, kind in kinds.items() if kind is not None]
 
@@ -194,20 +192,6 @@ class Ingest:
                 "leave the options as they were, or read it into a new workspace",
             )
         return Ingested(path, entry.kind, entry.input_id, True, 0, here)
-
-
-def _check_distinct(files: Sequence[Path]) -> None:
-    """CaptureError if two of the files of one capture have the same content."""
-    seen: dict[str, Path] = {}
-    for path in files:
-        if not is_stream(path):
-            digest = sha256_of(path)
-            if digest in seen:
-                raise CaptureError(
-                    f"{path} and {seen[digest]} have the same content: merged, their packets would count twice",
-                    "leave one of them out",
-                )
-            seen[digest] = path
 
 
 class _AlreadyHereError(Exception):

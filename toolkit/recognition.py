@@ -19,6 +19,8 @@ _MAGIC = (
     (b"\x89PNG", "a PNG picture"),
     (b"%PDF", "a PDF document"),
     (b"\x7fELF", "a program"),
+    (b"\xff\xfe", "text in UTF-16; save it in UTF-8"),
+    (b"\xfe\xff", "text in UTF-16; save it in UTF-8"),
     (b"tracing", "a binary trace of trace-cmd; `trace-cmd report` prints it as text"),
     (b"\x17\x08\x44tracing", "a binary trace of trace-cmd; `trace-cmd report` prints it as text"),
     (b"PERFILE2", "a binary trace of perf; `perf script` prints it as text"),

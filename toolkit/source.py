@@ -8,7 +8,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import weakref
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     import duckdb
     import polars as pl
     import pyarrow as pa
+
+    from hindflight.toolkit.capture import CaptureStream
 
 
 class TemporaryFolder:
@@ -106,7 +108,7 @@ class Tables(Mapping[str, "pl.LazyFrame"]):
 
 
 def open_source(
-    path: Path | str,
+    path: Path | str | Sequence[Path | str],
     tables: Collection[str] | None = None,
     span: tuple[int | None, int | None] = (None, None),
     *,
@@ -114,42 +116,54 @@ def open_source(
 ) -> Tables:
     """Open the capture or workspace at `path`; of a capture keep only `tables`, if given, in `span`.
 
-    With `fix_clock`, the times of the capture are corrected (docs/captures.md).
+    Several paths are the files of one capture, merged in the order of time. With `fix_clock`, the times of the
+    capture are corrected (docs/captures.md).
 
     CaptureError, WorkspaceError: it is neither a capture nor a workspace, or cannot be read. MachineError: no space for
     temporary tables.
     """
-    source = Path(path)
-    if source.is_dir():
+    sources = [Path(path)] if isinstance(path, Path | str) else [Path(one) for one in path]
+    if len(sources) == 1 and sources[0].is_dir():
         if span != (None, None):
             raise HindflightError(
                 "a workspace is read as a whole", "select a part of a capture with ingest --from --to"
             )
         if fix_clock:
             raise HindflightError("times are corrected when a capture is read", "ingest it with --fix-clock")
-        return Tables(Workspace.open(source))
-    from hindflight.toolkit.capture import CaptureStream, is_stream
+        return Tables(Workspace.open(sources[0]))
+    from hindflight.toolkit.capture import CaptureStream, check_mergeable, is_stream
 
-    if not source.exists() and not is_stream(source):
-        raise HindflightError(f"{source} does not exist", "give a capture or a workspace")
-    from hindflight.toolkit.capture_writer import CAPTURE_TABLES, write_capture
-
-    stream = CaptureStream(source, input_id=1, from_ns=span[0], to_ns=span[1], fix_clock=fix_clock)
+    for source in sources:
+        if not source.exists() and not is_stream(source):
+            raise HindflightError(f"{source} does not exist", "give a capture or a workspace")
+    check_mergeable(sources)
+    input_ids = range(1, len(sources) + 1)
+    stream = CaptureStream(sources, input_id=input_ids, from_ns=span[0], to_ns=span[1], fix_clock=fix_clock)
     opened = temporary_tables()
     try:
-        with opened.workspace.transaction(f"open {name_to_text(source)}") as transaction:
-            wanted = CAPTURE_TABLES if tables is None else tables
-            if is_stream(source):
-                input_id = transaction.add_stream(source, "capture")
-                write_capture(stream, transaction, wanted)
-                transaction.complete_stream(input_id, stream.progress()[0], stream.sha256() or "")
-            else:
-                transaction.add_input(source, "capture", options="--fix-clock" if fix_clock else "")
-                write_capture(stream, transaction, wanted)
+        _write(stream, opened.workspace, tables, fix_clock)
     except BaseException:
         opened.close()
         raise
     return opened
+
+
+def _write(stream: CaptureStream, workspace: Workspace, tables: Collection[str] | None, fix_clock: bool) -> None:
+    """Write `tables` of a capture, all if None, with its files as inputs."""
+    from hindflight.toolkit.capture import is_stream
+    from hindflight.toolkit.capture_writer import CAPTURE_TABLES, write_capture
+
+    wanted = CAPTURE_TABLES if tables is None else tables
+    names = " ".join(name_to_text(path) for path in stream.paths)
+    with workspace.transaction(f"open {names}") as transaction:
+        if is_stream(stream.path):
+            input_id = transaction.add_stream(stream.path, "capture")
+            write_capture(stream, transaction, wanted)
+            transaction.complete_stream(input_id, stream.progress()[0], stream.sha256() or "")
+        else:
+            for path in stream.paths:
+                transaction.add_input(path, "capture", options="--fix-clock" if fix_clock else "")
+            write_capture(stream, transaction, wanted)
 
 
 def files_of(source: Path) -> list[Path]:

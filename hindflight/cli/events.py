@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
-from hindflight.cli.filters import Flow, Host, Port, Run, Where, print_selected
+from hindflight.cli.filters import Flow, Host, Port, Run, Sources, Where, names, print_selected
 from hindflight.cli.layout import Wide
 from hindflight.cli.output import AsCsv, AsJson, Row, say
 from hindflight.cli.times import From, To, Utc
@@ -20,7 +19,7 @@ def register(app: typer.Typer) -> None:
 
 
 def events(
-    source: Annotated[Path, typer.Argument(help="Capture or workspace.")],
+    sources: Sources,
     flow: Flow = None,
     host: Host = "",
     port: Port = None,
@@ -40,9 +39,9 @@ def events(
     """
     from hindflight.selection import Selection, selected
 
-    with selected(source, "events", Selection(flow, host, port, from_, to, where, run)) as found:
+    with selected(sources, "events", Selection(flow, host, port, from_, to, where, run)) as found:
         if not print_selected("events", found, lambda row: _shown(row, found.start_ns, utc), (as_json, as_csv), wide):
-            say(f"no such event in {source}")
+            say(f"no such event in {names(sources)}")
 
 
 def _shown(row: Row, start_ns: int, utc: bool) -> dict[str, Any]:

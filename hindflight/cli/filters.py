@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,6 +14,10 @@ from hindflight.cli.output import SHOWN_ROWS, Row, print_csv_rows, print_json_ro
 if TYPE_CHECKING:
     from hindflight.selection import Selected
 
+Sources = Annotated[
+    list[Path],
+    typer.Argument(metavar="SOURCE...", help="Capture (several files are merged in time order) or workspace."),
+]
 Flow = Annotated[int | None, typer.Option("--flow", help="Flow, as `hindflight flows` numbers them.")]
 Host = Annotated[str, typer.Option("--host", metavar="ADDRESS", help="Address of an end, or a network (10.0.0.0/8).")]
 Port = Annotated[int | None, typer.Option("--port", help="Port of an end.")]
@@ -20,6 +25,14 @@ Where = Annotated[
     str, typer.Option("--where", metavar="EXPRESSION", help="Condition over the columns, as in SQL (see explain).")
 ]
 Run = Annotated[int, typer.Option("--run", help="Replay run; 0 is the capture and its logs.")]
+
+
+def names(sources: Sequence[Path]) -> str:
+    """Return `sources` as messages name them."""
+    from hindflight.toolkit.capture import shown
+
+    return ", ".join(shown(source) for source in sources)
+
 
 _HEAD_ROWS = 4096
 """Rows of a batch for people: more than a table shows."""

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from hindflight.cli.filters import Flow, Host, Port, Run, Where
+from hindflight.cli.filters import Flow, Host, Port, Run, Sources, Where, names
 from hindflight.cli.layout import Wide, print_fitting
 from hindflight.cli.output import AsCsv, AsJson, Row, print_csv, print_json, say
 from hindflight.cli.times import From, To, Utc
@@ -15,7 +15,6 @@ from hindflight.selection import Selection
 from hindflight.toolkit.text import endpoint
 from hindflight.toolkit.times import seconds_text, utc_text
 
-Source = Annotated[Path, typer.Argument(help="Capture or workspace.")]
 Profile = Annotated[
     str, typer.Option("--profile", help="Count as another program: tcptrace, with its fields. SOURCE is a capture.")
 ]
@@ -27,7 +26,7 @@ def register(app: typer.Typer) -> None:
 
 
 def flows(
-    source: Source,
+    sources: Sources,
     profile: Profile = "",
     flow: Flow = None,
     host: Host = "",
@@ -43,36 +42,40 @@ def flows(
 ) -> None:
     """List the TCP connections. Payload, retransmissions and RTT are those of the side that sends more."""
     form = "json" if as_json else "csv" if as_csv else ""
+    chosen = (host, where, run, from_, to, utc)
     if profile:
-        from hindflight.cli.profile import print_flows, refuse_conditions
+        from hindflight.cli.profile import one_capture, print_flows, refuse_conditions
 
         conditions = {"--flow": flow, "--host": host, "--port": port, "--where": where, "--run": run, "--utc": utc}
         refuse_conditions("connection", conditions)
-        print_flows(source, profile, (from_, to), wide, form)
-    elif source.is_dir() or flow is not None or port is not None or any((host, where, run, from_, to, utc)):
-        _print_chosen(source, Selection(flow, host, port, from_, to, where, run), utc, wide, form)
+        print_flows(one_capture(sources), profile, (from_, to), wide, form)
+    elif len(sources) > 1 or sources[0].is_dir() or flow is not None or port is not None or any(chosen):
+        _print_chosen(sources, Selection(flow, host, port, from_, to, where, run), utc, wide, form)
     else:
         from hindflight.cli.profile import print_all_flows
         from hindflight.toolkit.capture import FlowStream
 
         if (
             print_all_flows(
-                FlowStream(source, json=form != "csv"), lambda row, start_ns: _shown(row, start_ns, False), wide, form
+                FlowStream(sources[0], json=form != "csv"),
+                lambda row, start_ns: _shown(row, start_ns, False),
+                wide,
+                form,
             )
             == 0
         ):
-            say(_nothing(source, 0, 0))
+            say(_nothing(sources, 0, 0))
 
 
-def _print_chosen(source: Path, selection: Selection, utc: bool, wide: bool, form: str) -> None:
+def _print_chosen(sources: list[Path], selection: Selection, utc: bool, wide: bool, form: str) -> None:
     from hindflight.selection import selected
 
-    with selected(source, "flows", selection) as found:
+    with selected(sources, "flows", selection) as found:
         data, start_ns = found.rows.table(), found.start_ns
     rows = data.to_pylist()
     rows.sort(key=lambda row: (-row[f"{row['data_direction']}_payload_bytes"], row["flow_id"]))
     if not rows:
-        say(_nothing(source, selection.run, found.flows))
+        say(_nothing(sources, selection.run, found.flows))
     if form == "json":
         print_json({"start_ns": start_ns, "flows": [_with_utc(row) if utc else row for row in rows]})
     elif form == "csv":
@@ -82,8 +85,8 @@ def _print_chosen(source: Path, selection: Selection, utc: bool, wide: bool, for
         print_fitting(list(shown[0]), shown, wide)
 
 
-def _nothing(source: Path, run: int, flows: int) -> str:
-    where = f"{source} in run {run}" if run else str(source)
+def _nothing(sources: list[Path], run: int, flows: int) -> str:
+    where = f"{names(sources)} in run {run}" if run else names(sources)
     return f"none of the {flows} TCP connections in {where} was chosen" if flows else f"no TCP connections in {where}"
 
 

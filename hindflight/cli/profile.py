@@ -54,6 +54,16 @@ def print_all_flows(stream: FlowStream, shown_row: Callable[[Row, int], Row], wi
     return stream.totals()[0]
 
 
+def one_capture(sources: list[Path]) -> Path:
+    """Return the only one of `sources`. HindflightError: a profile reads one file, as the other program does."""
+    if len(sources) > 1:
+        raise HindflightError(
+            f"--profile reads one capture, not {len(sources)} files",
+            "merge them into one with mergecap, or leave out --profile",
+        )
+    return sources[0]
+
+
 def refuse_conditions(rows: str, given: Mapping[str, object]) -> None:
     """HindflightError if one of the options `given` by name has a value: a profile gives all `rows`."""
     if any(value not in (None, "", 0, False) for value in given.values()):

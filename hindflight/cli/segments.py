@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from hindflight.cli.filters import Flow, Host, Port, Run, Where, print_selected
+from hindflight.cli.filters import Flow, Host, Port, Run, Sources, Where, names, print_selected
 from hindflight.cli.layout import Wide
 from hindflight.cli.output import AsCsv, AsJson, Row, say
 from hindflight.cli.times import From, To, Utc
@@ -23,7 +22,7 @@ def register(app: typer.Typer) -> None:
 
 
 def segments(
-    source: Annotated[Path, typer.Argument(help="Capture or workspace.")],
+    sources: Sources,
     profile: Annotated[
         str, typer.Option("--profile", help="Analyse as another program: wireshark, with its fields; all of a capture.")
     ] = "",
@@ -47,15 +46,15 @@ def segments(
     from hindflight.selection import Selection, selected
 
     if profile:
-        from hindflight.cli.profile import print_segments, refuse_conditions
+        from hindflight.cli.profile import one_capture, print_segments, refuse_conditions
 
         conditions = {"--flow": flow, "--host": host, "--port": port, "--where": where, "--run": run}
         refuse_conditions("segment", {**conditions, "--from": from_, "--to": to, "--utc": utc})
-        print_segments(source, profile, wide, "json" if as_json else "csv" if as_csv else "")
+        print_segments(one_capture(sources), profile, wide, "json" if as_json else "csv" if as_csv else "")
         return
-    with selected(source, "segments", Selection(flow, host, port, from_, to, where, run)) as found:
+    with selected(sources, "segments", Selection(flow, host, port, from_, to, where, run)) as found:
         if not print_selected("segments", found, lambda row: _shown(row, found.start_ns, utc), (as_json, as_csv), wide):
-            say(f"no such segment in {source}")
+            say(f"no such segment in {names(sources)}")
 
 
 def _shown(row: Row, start_ns: int, utc: bool) -> dict[str, Any]:

@@ -185,6 +185,24 @@ def test_info_knows_everything_that_the_tool_reads_or_writes(workspace: Path, tm
     assert hf.info(next(workspace.glob("flows-*.parquet")))["table"] == "flows"
 
 
+def test_info_knows_what_export_wrote(workspace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with hf.open(workspace) as tables:
+        rows = {name: tables.arrow(name).num_rows for name in (*TABLES, "instruments")}
+    for form in ("csv", "jsonl"):
+        hf.export(workspace, tmp_path / form, format=form)
+        for name, count in rows.items():
+            document = hf.info(tmp_path / form / f"{name}.{form}")
+            assert (document["kind"], document["rows"]) == ("tables", {name: count})
+    hf.export(workspace, tmp_path / "db", format="sqlite")
+    assert hf.info(tmp_path / "db")["rows"].items() >= rows.items()
+    hf.export(workspace, tmp_path / "xpl", format="xpl", flow=1)
+    assert {hf.info(path)["kind"] for path in (tmp_path / "xpl").iterdir()} == {"graph"}
+    assert "instruments" in printed(capsys, "info", tmp_path / "db")
+    (tmp_path / "db").write_bytes((tmp_path / "db").read_bytes()[:5000])
+    assert main(["info", str(tmp_path / "db")]) == 2
+    assert len(capsys.readouterr().err.splitlines()) <= 2
+
+
 def test_info_prints_what_python_returns(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for path in (workspace, LOG, CAPTURE):
         assert json.loads(printed(capsys, "info", path, "--json")) == hf.info(path)

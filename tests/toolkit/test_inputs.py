@@ -81,6 +81,49 @@ def test_files_merged_in_any_order_give_the_tables_of_the_whole(tmp_path: Path, 
         assert merged.summary.bytes_read >= whole.summary.bytes_read
 
 
+@pytest.mark.parametrize("table", ["flows", "segments", "events"])
+def test_commands_that_read_merge_several_files(table: str, tmp_path: Path, plain: bytes) -> None:
+    whole = tmp_path / "whole.pcap"
+    whole.write_bytes(plain)
+    paths = pieces(plain, tmp_path)[::-1]
+    read = getattr(hf, table)
+    expected, ours = read(whole), read(paths)
+    drop = ["input_id"] if "input_id" in ours.columns else []
+    assert ours.height > 0
+    assert ours.drop(drop).equals(expected.drop(drop))
+    printed = run(table, *map(str, paths), "--json")
+    assert printed.returncode == 0, printed.stderr
+    assert len(json.loads(printed.stdout)[table]) == ours.height
+    assert read(paths, from_time="2", to_time="3").drop(drop).equals(read(whole, from_time="2", to_time="3").drop(drop))
+
+
+@pytest.mark.parametrize("command", ["flows", "segments", "events", "info"])
+def test_files_that_cannot_be_merged_are_one_line(command: str, tmp_path: Path, plain: bytes) -> None:
+    paths = [str(path) for path in pieces(plain, tmp_path)]
+    copy = tmp_path / "copy"
+    copy.write_bytes(Path(paths[0]).read_bytes())
+    for wrong, reason in (
+        ((paths[0], str(copy)), b"have the same content"),
+        ((paths[0], "-"), b"cannot be merged"),
+        ((paths[0], str(tmp_path)), b"is a folder"),
+        ((paths[0], str(tmp_path / "missing")), b"missing"),
+    ):
+        refused = run(command, *wrong, stdin=plain)
+        assert (refused.returncode, reason in refused.stderr) == (2, True), refused.stderr
+        assert len(refused.stderr.splitlines()) <= 2
+
+
+def test_a_profile_reads_one_file(tmp_path: Path, plain: bytes) -> None:
+    paths = pieces(plain, tmp_path)
+    for command, profile in (("flows", "tcptrace"), ("segments", "wireshark")):
+        refused = run(command, *map(str, paths), "--profile", profile)
+        assert (refused.returncode, b"reads one capture" in refused.stderr) == (2, True)
+    with pytest.raises(hf.HindflightError, match="reads one capture"):
+        hf.flows(paths, profile="tcptrace")
+    with pytest.raises(CaptureError, match="no file"):
+        hf.flows([])
+
+
 @pytest.mark.peer
 def test_a_merged_file_without_a_whole_record_is_an_issue_of_that_file(tmp_path: Path, plain: bytes) -> None:
     whole, cut = tmp_path / "whole.pcap", tmp_path / "cut.pcap"

@@ -186,6 +186,7 @@ def test_the_refusal_of_other_files_names_what_they_look_like(tmp_path: Path) ->
         b"\0" * 64: "octets that are all zero",
         bytes(range(128, 200)): "binary data (first octets 80 81 82 83 84 85 86 87)",
         b"PERFILE2....": "a binary trace of perf; `perf script` prints it as text",
+        "t_s,rssi_dbm\n".encode("utf-16"): "text in UTF-16; save it in UTF-8",
     }
     for content, look in looks.items():
         file = tmp_path / "x"
@@ -206,6 +207,26 @@ def test_a_log_that_is_no_capture_says_what_it_is(tmp_path: Path) -> None:
     file.write_bytes(SEEDS["ndt7"][1])
     with pytest.raises(CaptureError, match="is not a capture but a log: ndt7 JSON"):
         CaptureStream(file)
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, (kind, _) in SEEDS.items() if kind not in ("web100", "mavlink", "dataflash", "ulog")]
+)
+def test_a_byte_order_mark_is_no_content(tmp_path: Path, name: str) -> None:
+    kind, content = SEEDS[name]
+    file, plain = tmp_path / "x", tmp_path / "plain"
+    file.write_bytes(b"\xef\xbb\xbf" + content)
+    plain.write_bytes(content)
+    assert kind_of(file) == kind
+    assert read_whole(file, kind) == read_whole(plain, kind)
+
+
+def test_places_count_the_byte_order_mark(tmp_path: Path) -> None:
+    head, row, *_ = SEEDS["tcp_info"][1].splitlines(keepends=True)
+    file = tmp_path / "x"
+    file.write_bytes(b"\xef\xbb\xbf" + head + row + b"damaged\n")
+    (log,) = read_log(file)
+    assert [(issue.record, issue.offset) for issue in log.issues] == [(3, 3 + len(head) + len(row))]
 
 
 def test_a_line_that_is_too_long_is_left_out(tmp_path: Path) -> None:

@@ -153,6 +153,26 @@ def test_ss_shows_loss_by_a_timer_that_backs_off_and_an_unset_ssthresh(tmp_path:
     assert (row["phase"], row["ssthresh_bytes"]) == ("loss", None)
 
 
+@pytest.mark.parametrize(
+    ("whole", "damaged", "name"),
+    [
+        ("retrans:1/20", "retrans:1/2x", "retrans"),
+        ("bytes_acked:4000", "bytes_acked:" + "9" * 400, "bytes_acked"),
+        ("ssthresh:10", "ssthresh:NaN", "ssthresh"),
+        ("unacked:4", "unacked:-4", "unacked"),
+        ("80Kbps", "80Kbqs", "delivery_rate"),
+    ],
+)
+def test_a_socket_with_a_value_that_cannot_be_read_is_left_out(
+    tmp_path: Path, whole: str, damaged: str, name: str
+) -> None:
+    line = SS.format(backoff=0)
+    (log,) = read_content(tmp_path, f"10:00:00\n{line}\n10:00:01\n{line.replace(whole, damaged)}\n".encode())
+    assert log.rows == 1
+    assert [(issue.record, issue.kind) for issue in log.issues] == [(4, "log_damaged")]
+    assert f"with a {name} that is no number" in log.issues[0].text
+
+
 def test_times_of_day_go_on_after_midnight_and_sockets_without_addresses_are_told_apart(tmp_path: Path) -> None:
     info = "\t cubic rto:292 rtt:91/1 mss:1402 cwnd:{} bytes_acked:{} {}"
     polls = [(10, 1000, "23:59:59"), (20, 900_000, "23:59:59.5"), (11, 2000, "00:00:01"), (21, 950_000, "00:00:01.5")]

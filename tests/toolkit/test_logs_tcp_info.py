@@ -65,6 +65,14 @@ def test_an_end_that_did_not_open_the_connection_counts_no_syn(tmp_path: Path) -
     assert accepted.columns["snd_una"].tolist() == opened.columns["snd_una"].tolist()
 
 
+def test_an_acknowledged_fin_has_been_sent(tmp_path: Path) -> None:
+    *rest, last = ROWS
+    closed = last.replace("6000,0,1,0,900000,1448,8,1,", "7000,0,4,0,900000,1448,0,0,").replace(",8689,", ",18826,")
+    table = read_one(tmp_path, series(*rest, last, closed)).instruments(3).to_pydict()
+    assert table["snd_una"][-1] == 18826
+    assert table["snd_nxt"][-2:] == [18825, 18826]
+
+
 def test_every_column_stays_within_reach(tmp_path: Path) -> None:
     rows = read_one(tmp_path, series(*ROWS)).variables(3).to_pylist()
     assert {row["name"] for row in rows} == set(HEADER.split(",")) - {"t_ns"}

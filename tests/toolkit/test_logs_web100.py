@@ -178,6 +178,15 @@ def test_sequence_numbers_need_no_wrap_to_be_right(tmp_path: Path) -> None:
     assert log.columns["snd_una"].tolist() == [1]
 
 
+def test_next_octet_behind_what_is_acknowledged_is_unknown(tmp_path: Path) -> None:
+    first, second, *_ = snapshots()
+    second = second | {"SndNxt": (int(second["SndUna"]) - 1) % 2**32}
+    table = read_one(tmp_path, snaplog(Layout(), [first, second])).instruments(1)
+    assert table["snd_una"].null_count == 0
+    assert [value is None for value in table["snd_nxt"].to_pylist()] == [False, True]
+    assert [value is None for value in table["flight_bytes"].to_pylist()] == [False, True]
+
+
 def test_sidestream_lines_are_connections(tmp_path: Path) -> None:
     names = "cid PollTime LocalAddress LocalPort RemAddress RemPort State"
     names += " CurCwnd CurMSS StartTimeSec StartTimeUsec Duration"

@@ -201,6 +201,9 @@ def test_the_command_says_clock_delay_and_losses(tmp_path: Path, capsys: pytest.
         [str(SENDER), str(RECEIVER), "--asymmetry", "1 ms"],
         [str(SENDER), str(RECEIVER), "--pair", "--merge"],
         [str(SENDER), str(RECEIVER), "--pair", "--asymmetry", "1"],
+        [str(SENDER), str(RECEIVER), "--pair", "--asymmetry", "501 ms"],
+        [str(SENDER), str(RECEIVER), "--pair", "--asymmetry", "-501 ms"],
+        [str(SENDER), str(SENDER), "--pair"],
         [str(SENDER), str(ROOT / "fixtures" / "recorded" / "L4101.1-bbr" / "rcv.pcap.xz"), "--pair"],
     ],
 )

@@ -31,6 +31,8 @@ def flat_objects(file: LogFile) -> Iterator[FlatObject]:
     """Yield the innermost objects; what is too long, and a document that is not closed, become issues."""
     rest, offset, record, depth = b"", 0, 0, 0
     for chunk in file.chunks():
+        if record == 0 and not rest:
+            offset = file.skipped_bytes
         rest += chunk
         at = 0
         for found in _OBJECT.finditer(rest):

@@ -18,6 +18,8 @@ from hindflight.toolkit.errors import LogError
 from hindflight.toolkit.files import plain_os_errors
 from hindflight.toolkit.logs.issues import Issues
 
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+"""U+FEFF in UTF-8, with which programs on Windows begin a text."""
 HEAD_BYTES = 1 << 16
 CHUNK_BYTES = 1 << 18
 MAX_LINE_BYTES = 1 << 20
@@ -39,11 +41,15 @@ class Line(NamedTuple):
 
 
 class LogFile:
-    """A log that is read front to back, any number of times; `issues` collects what was wrong with it."""
+    """A log that is read front to back, any number of times; `issues` collects what was wrong with it.
+
+    A byte order mark is not content; `skipped_bytes` is its length, once the reading has begun.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.name = path.name
+        self.skipped_bytes = 0
         self.issues = Issues()
 
     def head(self) -> bytes:
@@ -54,11 +60,22 @@ class LogFile:
             if len(head) >= HEAD_BYTES:
                 break
         self.issues = Issues()
-        return head[:HEAD_BYTES]
+        return head[:HEAD_BYTES].removeprefix(BYTE_ORDER_MARK)
 
     def chunks(self) -> Iterator[bytes]:
         """Yield the content, unpacked; never an empty chunk. LogError: the archive unpacks to far too much."""
-        return self._unpacked(CHUNK_BYTES)
+        content = self._unpacked(CHUNK_BYTES)
+        head = b""
+        for chunk in content:
+            head += chunk
+            if len(head) >= len(BYTE_ORDER_MARK):
+                break
+        if head.startswith(BYTE_ORDER_MARK):
+            self.skipped_bytes = len(BYTE_ORDER_MARK)
+            head = head.removeprefix(BYTE_ORDER_MARK)
+        if head:
+            yield head
+        yield from content
 
     def lines(self) -> Iterator[Line]:
         """Yield the lines; one that is too long for any log becomes an issue."""
@@ -69,7 +86,7 @@ class LogFile:
                 if len(text) > MAX_LINE_BYTES:
                     self._too_long(record, offset)
                 else:
-                    yield Line(record, offset, text.removesuffix(b"\r"), True)
+                    yield Line(record, offset + self.skipped_bytes, text.removesuffix(b"\r"), True)
                 record, offset, dropped = record + 1, offset + dropped + len(text) + 1, 0
             if len(rest) > 2 * MAX_LINE_BYTES:  # The line is too long already; it is read to its end and dropped.
                 dropped += len(rest) - MAX_LINE_BYTES - 1
@@ -77,9 +94,10 @@ class LogFile:
         if len(rest) > MAX_LINE_BYTES:
             self._too_long(record, offset)
         elif rest:
-            yield Line(record, offset, rest, False)
+            yield Line(record, offset + self.skipped_bytes, rest, False)
 
     def _too_long(self, record: int, offset: int) -> None:
+        offset += self.skipped_bytes
         self.issues.add(record, offset, "log_damaged", f"a line longer than {MAX_LINE_BYTES} octets was left out")
 
     def _unpacked(self, step: int) -> Iterator[bytes]:

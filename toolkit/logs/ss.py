@@ -15,7 +15,7 @@ from hindflight.toolkit.logs.addresses import endpoint
 from hindflight.toolkit.logs.collector import Collector
 from hindflight.toolkit.logs.model import UTC, Connection, KernelLog, Numbers
 from hindflight.toolkit.logs.octets import Line, LogFile
-from hindflight.toolkit.logs.tcp_info import UNSET_PKTS, kernel_log, possible
+from hindflight.toolkit.logs.tcp_info import STRUCT, UNSET_PKTS, kernel_log, possible
 from hindflight.toolkit.logs.times import DAY_NS, TIME_OF_DAY, Moment, moment_at_end, moment_at_start
 from hindflight.toolkit.schema import PHASES
 
@@ -60,6 +60,8 @@ _PAIR = re.compile(r"(\d{1,18}(?:\.\d{1,9})?)/(\d{1,18}(?:\.\d{1,9})?)", re.ASCI
 _SCALES = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _NAME = re.compile(r"[a-z0-9_-]{1,16}", re.ASCII)
 _FLAGS = {"ts", "sack", "ecn", "ecnseen", "fastopen", "app_limited", "send"}
+_NUMERIC = frozenset(STRUCT.names or ()) - {"wscale"}
+"""Fields, in the kernel's names, whose values are numbers; ss prints `wscale` as a pair with a comma."""
 _MAX_NAMELESS = 1000
 _ABSENT = {"snd_ssthresh": UNSET_PKTS, "unacked": 0, "sacked": 0, "lost": 0, "retrans": 0, "total_retrans": 0}
 """What a field is that every iproute2 prints and leaves out at this value."""
@@ -128,12 +130,14 @@ def _socket(found: re.Match[str]) -> tuple[int, Connection] | None:
 
 
 def _record(poll: _Poll, collector: Collector, line: Line, text: str) -> Iterator[KernelLog]:
-    values, texts = _fields(text)
+    values, texts, damaged = _fields(text)
     if poll.moment is None:
         return _left_out(poll, line, "without the time of a poll before it")
     values["t_ns"] = poll.moment.t_ns
     if "bytes_sent" in values:
         values.setdefault("bytes_retrans", 0)
+    if damaged:
+        return _left_out(poll, line, f"with a {damaged} that is no number")
     if not line.ended or not {"snd_mss", "snd_cwnd", "rto"} <= values.keys() or not possible(values):
         return _left_out(poll, line, "that is no whole socket")
     key: Hashable
@@ -160,27 +164,34 @@ def _nameless(poll: _Poll, acked: int) -> int | None:
     return len(poll.nameless) - 1
 
 
-def _fields(text: str) -> tuple[dict[str, int], dict[str, str]]:
-    """The fields of a socket in the kernel's names and units."""
+def _fields(text: str) -> tuple[dict[str, int], dict[str, str], str]:
+    """The fields of a socket in the kernel's names and units, and the name of one that cannot be read, or nothing."""
     values: dict[str, int] = {}
     texts: dict[str, str] = {}
+    damaged = ""
     words = text.split()
     for word, following in zip(words, [*words[1:], ""], strict=True):
         name, _, value = word.partition(":")
         if not value:
             rate = _RATE.fullmatch(following) if name in _RATES else None
-            if rate is not None:
+            if name in _RATES and rate is None:
+                damaged = damaged or name
+            elif rate is not None:
                 values[_RATES[name]] = round(float(rate[1]) * _SCALES[rate[2]] / 8)
             elif name == "app_limited":
                 values[name] = 1
             elif "congestion" not in texts and name not in _FLAGS and _NAME.fullmatch(name):
                 texts["congestion"] = name
         elif name in ("rtt", "retrans", "rcv_rtt"):
-            values |= _pair(name, value)
+            pair = _pair(name, value)
+            damaged = damaged or ("" if pair else name)
+            values |= pair
         elif (number := _VALUE.fullmatch(value)) is not None:
             kernel = _COUNTS.get(name, name)
             values[kernel] = round(float(number[1]) * 1000) if kernel in _MILLISECONDS else int(float(number[1]))
-    return values, texts
+        elif _COUNTS.get(name, name) in _NUMERIC:
+            damaged = damaged or name
+    return values, texts, damaged
 
 
 def _pair(name: str, value: str) -> dict[str, int]:

@@ -161,7 +161,9 @@ def _sequence(numbers: dict[str, Numbers], rows: int, shift: int | None) -> tupl
         at = int(np.flatnonzero(settled)[0])
         shift = int(sent[at]) + 1 - int(snd_una[at])
     snd_una = snd_una + (shift or 0)
-    return {"snd_una": null_where(snd_una, never), "snd_nxt": null_where(sent + 1, never)}, shift
+    # bytes_acked counts the FIN and bytes_sent does not: what is acknowledged has been sent (RFC 9293 §3.3.1).
+    snd_nxt = np.maximum(sent + 1, snd_una)
+    return {"snd_una": null_where(snd_una, never), "snd_nxt": null_where(snd_nxt, never)}, shift
 
 
 def _phase(numbers: dict[str, Numbers], t_ns: Numbers) -> Numbers:

@@ -94,10 +94,11 @@ def _sequence(numbers: dict[str, Numbers], before: KernelLog | None) -> dict[str
     else:
         snd_una = unwrapped(numbers["SndUna"], int(numbers["SndUna"][0])) + int(before.columns["snd_una"][-1])
     ahead = (numbers["SndNxt"] - numbers["SndUna"]) & 0xFFFFFFFF
+    behind = ahead >= 1 << 31  # SND.NXT is never behind SND.UNA (RFC 9293 §3.3.1).
     return {
         "snd_una": _plain(snd_una),
-        "snd_nxt": _plain(snd_una + ahead),
-        "flight_bytes": _plain(ahead),
+        "snd_nxt": null_where(snd_una + ahead, behind),
+        "flight_bytes": null_where(ahead, behind),
     }
 
 

@@ -60,7 +60,7 @@ def pair_captures(workspace: Workspace, input_id: int, other_input_id: int, asym
     """Pair two captures of the workspace: the first one's clock is the reference.
 
     `asymmetry_ns` is the minimum delay from the first place to the other less that back; None if it is not known.
-    CaptureError: they have no connection in common.
+    CaptureError: they have no packet in common, or `asymmetry_ns` is more than the minimum round trip.
     """
     found = _connections(workspace, input_id, other_input_id)
     rows = _segments_of(workspace, [flow for one, other, _ in found for flow in (one, other)])
@@ -73,6 +73,12 @@ def pair_captures(workspace: Workspace, input_id: int, other_input_id: int, asym
     for connection in zip(ways[::2], ways[1::2], strict=True):
         _orient(connection)
     clock = compare_clocks(_passages(ways, forward=True), _passages(ways, forward=False), asymmetry_ns)
+    if clock is not None and abs(asymmetry_ns or 0) > clock.min_rtt_ns:
+        raise CaptureError(
+            f"an asymmetry of {(asymmetry_ns or 0) / 1e6:g} ms is more than the minimum RTT between the two places, "
+            f"{clock.min_rtt_ns / 1e6:.3f} ms: one of the delays would be negative",
+            "it is the minimum delay there less that back; pair captures one hop at a time if it differs per hop",
+        )
     spans = [_span(workspace, one) for one in (input_id, other_input_id)]
     both = [pair for a2b, b2a in zip(ways[::2], ways[1::2], strict=True) for pair in ((a2b, b2a), (b2a, a2b))]
     tables = [_rows(way, clock, spans, _acked(way, back)) for way, back in both]
