@@ -228,10 +228,10 @@ impl Tracker {
     /// Adds a connection to those with complete state. Of too many, packs one that has been silent.
     fn add_whole(&mut self, index: u32, flow_id: u32, closed: bool) {
         self.slots[index as usize].closed = closed;
-        let most = self.max_whole.unwrap_or(MAX_WHOLE[usize::from(closed)]);
+        let limit = self.max_whole.unwrap_or(MAX_WHOLE[usize::from(closed)]);
         let whole = &mut self.whole[usize::from(closed)];
         whole.push_back((index, flow_id));
-        while whole.len() > most
+        while whole.len() > limit
             && let Some((index, flow_id)) = whole.pop_front()
         {
             let slot = &mut self.slots[index as usize];

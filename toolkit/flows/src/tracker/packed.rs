@@ -35,8 +35,8 @@ impl Packer {
         if self.template.is_empty() && plain.len() <= MAX_TEMPLATE_BYTES {
             self.template.clone_from(&plain);
         }
-        let most = get_maximum_output_size(plain.len());
-        self.out.resize(most.max(self.out.len()), 0);
+        let max_len = get_maximum_output_size(plain.len());
+        self.out.resize(max_len.max(self.out.len()), 0);
         let length = compress_into_with_dict(&plain, &mut self.out, &self.template).ok()?;
         Some(Packed {
             octets: self.out[..length].into(),
