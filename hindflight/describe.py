@@ -17,8 +17,8 @@ from hindflight.toolkit.text import endpoint, name_to_text
 from hindflight.toolkit.times import utc_text
 
 if TYPE_CHECKING:
+    from hindflight.log_summary import LoggedConnection
     from hindflight.toolkit.capture import Summary
-    from hindflight.toolkit.log_summary import LoggedConnection
 
 Document = dict[str, Any]
 
@@ -193,7 +193,7 @@ def _channel(path: Path) -> Document:
 
 
 def _log(path: Path, kind: str) -> Document:
-    from hindflight.toolkit.log_summary import summarise_log
+    from hindflight.log_summary import summarise_log
 
     log = summarise_log(path, kind)
     offset_ns = 0 if log.in_utc else None if log.offset is None else log.offset.offset_ns

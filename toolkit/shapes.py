@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from hindflight.toolkit.serial import unwrapped
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -151,7 +153,7 @@ def _compressed(acks: _Acks) -> Iterator[Shape]:
     stamped = np.flatnonzero(acks.ts_val >= 0)
     if len(stamped) < COMPRESSED_ACKS:
         return
-    t_ns, ticks = acks.t_ns[stamped], _unwrapped(acks.ts_val[stamped])
+    t_ns, ticks = acks.t_ns[stamped], unwrapped(acks.ts_val[stamped], int(acks.ts_val[stamped[0]]))
     if ticks[-1] <= ticks[0]:
         return
     tick_ns = float(t_ns[-1] - t_ns[0]) / float(ticks[-1] - ticks[0])
@@ -166,12 +168,6 @@ def _compressed(acks: _Acks) -> Iterator[Shape]:
         )
         from_record, to_record = acks.record[stamped[[first, last]]].tolist()
         yield Shape("compressed ACKs", from_record, to_record, int(t_ns[first]), evidence)
-
-
-def _unwrapped(ts_val: Ints) -> Ints:
-    """Return timestamps (32 bit) without wraps."""
-    steps = (np.diff(ts_val) + (1 << 31)) % (1 << 32) - (1 << 31)
-    return np.concatenate(([0], np.cumsum(steps)))
 
 
 def _stretched(acks: _Acks, mss_bytes: int) -> Iterator[Shape]:

@@ -209,12 +209,6 @@ def product(values: Numbers, others: Numbers) -> Masked:
     return null_where(np.where(beyond, 0, values) * others, beyond)
 
 
-def unwrapped(values: Numbers, first: int) -> Numbers:
-    """Return 32-bit sequence numbers as 64-bit distances from `first`: each less than 2^31 from the one before."""
-    steps = np.diff(values, prepend=first) & 0xFFFFFFFF
-    return np.cumsum(np.where(steps < 0x80000000, steps, steps - 0x100000000))
-
-
 def continued(
     numbers: dict[str, Numbers], texts: dict[str, list[str]], before: KernelLog | None
 ) -> tuple[dict[str, Numbers], dict[str, list[str]], int]:

@@ -14,9 +14,10 @@ import numpy.typing as npt
 
 from hindflight.toolkit.logs.addresses import endpoint
 from hindflight.toolkit.logs.collector import Collector
-from hindflight.toolkit.logs.model import UTC, Connection, KernelLog, Numbers, continued, null_where, unwrapped
+from hindflight.toolkit.logs.model import UTC, Connection, KernelLog, Numbers, continued, null_where
 from hindflight.toolkit.logs.octets import Line, LogFile
 from hindflight.toolkit.schema import PHASES
+from hindflight.toolkit.serial import unwrapped
 
 STARTED = "the start of the machine or of the probe"
 """`clock` of times that are not since 1970."""

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from hindflight.toolkit.logs.model import Connection, KernelLog, Masked, Numbers, continued, null_where, unwrapped
+from hindflight.toolkit.logs.model import Connection, KernelLog, Masked, Numbers, continued, null_where
 from hindflight.toolkit.schema import PHASES
+from hindflight.toolkit.serial import unwrapped
 
 CLOSED, ESTABLISHED = 1, 5
 """tcpConnectionState of RFC 4022, not Linux's numbering: 2 to 4 open the connection, 6 and above close it."""

@@ -17,6 +17,7 @@ from hindflight.toolkit.pairing.match import match
 from hindflight.toolkit.pairing.packets import COLUMNS, Packets, packets_of, split_records
 from hindflight.toolkit.rows import grouped
 from hindflight.toolkit.schema import TABLES, conform, table_from_rows
+from hindflight.toolkit.serial import nearest
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -212,8 +213,7 @@ def _acked(way: _Way, back: _Way) -> int:
         if len(acks):
             # Unwrapped around the highest octet sent.
             top = int(packets.octet.max())
-            near = top + ((acks - base - top + (1 << 31)) % (1 << 32)) - (1 << 31)
-            acked = max(acked, int(near.max()))
+            acked = max(acked, top + int(nearest(acks - base - top).max()))
     return acked
 
 

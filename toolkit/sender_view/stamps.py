@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hindflight.toolkit.errors import CaptureError
+from hindflight.toolkit.serial import nearest, unwrapped
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,7 +33,6 @@ MAX_DELAY_NS = 60_000_000_000
 """No segment is on its way for longer."""
 
 _ABSENT, _RST = -1, 4
-_HALF, _WORD = 1 << 31, 1 << 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ def stamps_of(segments: pa.Table, direction: str) -> Stamps:
     stamped = ts_val != _ABSENT
     _check(stamped, forward, (segments["flags"].to_numpy() & _RST) != 0)
     row, back_row = np.flatnonzero(forward & stamped), np.flatnonzero(~forward & stamped)
-    ticks, back_ticks = _unwrapped(ts_val[row]), _unwrapped(ts_val[back_row])
+    ticks, back_ticks = (ts_val[rows[0]] + unwrapped(ts_val[rows], int(ts_val[rows[0]])) for rows in (row, back_row))
     tick_ns = _tick_ns(t_ns[row], ticks)
     # A segment whose clock is off by more than any delay counts as one without a timestamp.
     delay_ns = t_ns[row] - origin_ns - (ticks - ticks[0]) * tick_ns
@@ -117,15 +117,6 @@ def _stamp(segments: pa.Table, name: str) -> Ints:
     return np.asarray(segments[name].cast("int64").fill_null(_ABSENT).to_numpy(), dtype=np.int64)
 
 
-def _signed(difference: Ints) -> Ints:
-    """Return differences of 32-bit counters as the nearest signed ones."""
-    return np.asarray((difference + _HALF) % _WORD - _HALF, dtype=np.int64)
-
-
-def _unwrapped(values: Ints) -> Ints:
-    return np.concatenate((values[:1], values[0] + np.cumsum(_signed(np.diff(values)))))
-
-
 def _tick_ns(t_ns: Ints, ticks: Ints) -> int:
     """Return the tick of the sender's clock. CaptureError if it is none of those in use."""
     span = int(ticks[-1] - ticks[0])
@@ -150,7 +141,7 @@ def _echoed(ts_ecr: Ints, back_ticks: Ints, latest: Ints, side: Literal["left", 
     `latest` is the index of the last segment to the sender that the capture has before.
     """
     highest = np.maximum.accumulate(back_ticks)
-    wanted = highest[latest] + _signed(ts_ecr - highest[latest])
+    wanted = highest[latest] + nearest(ts_ecr - highest[latest])
     at = np.searchsorted(highest, wanted, side=side) - (side == "right")
     matches = highest[np.clip(at, 0, len(highest) - 1)] == wanted
     return np.where(matches & (ts_ecr > 0), at, -1)
