@@ -20,7 +20,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from hindflight.toolkit.errors import HindflightError, MachineError
+from hindflight.toolkit.errors import AT_SENDER, HindflightError, MachineError
 from hindflight.toolkit.files import check_outputs, plain_os_errors, sha256_of, write_whole
 from hindflight.toolkit.seal import EMPTY_SEAL, is_unchanged, sealed
 from hindflight.toolkit.text import name_to_text
@@ -39,7 +39,7 @@ RECORD = "batch.json"
 SUFFIXES = re.compile(r"\.(pcap|pcapng|cap|dmp|snoop)\d*(\.(gz|xz|zst|bz2|lz4))?$", re.IGNORECASE)
 """Names in a folder that are taken for captures even if their contents are not: that is a failure, not a pass."""
 
-_WRITTEN = ("workspace", "scenario.toml", "scenario.channel.parquet", "report.html", "at-sender.pcapng")
+_WRITTEN = ("workspace", "scenario.toml", "scenario.channel.parquet", "report.html", AT_SENDER)
 """What a study writes into the folder of its capture."""
 
 _KEPT_NAME = 60

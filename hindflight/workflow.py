@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hindflight.toolkit.errors import AT_SENDER
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -246,7 +248,7 @@ class WhatIf:
     @property
     def at_sender(self) -> Path:
         """What a capture at the receiver becomes: one at its sender."""
-        return self.out / "at-sender.pcapng"
+        return self.out / AT_SENDER
 
 
 def study_capture(job: WhatIf, execution: Execution) -> tuple[ExperimentResult, Path]:
@@ -350,7 +352,7 @@ def what_if(capture: Path, logs: Sequence[Path], flow: int | None, choice: Choic
         ingest, folder = Ingest(tables.workspace, command), tables.workspace.path.parent
         captures = {entry.input_id for entry in ingest([capture, *logs]) if entry.kind == "capture"}
         captured = read_flow(tables.workspace, flow, captures)
-        chosen = flow_at_sender(ingest, captured, folder / "at-sender.pcapng")
+        chosen = flow_at_sender(ingest, captured, folder / AT_SENDER)
         experiment_from_capture(tables.workspace, chosen, folder, choice, command, Execution(threads))
     except BaseException:
         tables.close()
@@ -376,7 +378,7 @@ def sender_limits(source: Path, flow: int | None) -> tuple[Flow, Limits, int]:
     """
     from hindflight.replay.scenario.captured_application import sent_data
     from hindflight.toolkit.captured_flow import read_flow, run_start_ns
-    from hindflight.toolkit.errors import HindflightError
+    from hindflight.toolkit.errors import HindflightError, rebuild_hint
     from hindflight.toolkit.source import open_source
 
     with open_source(source) as tables:
@@ -385,8 +387,7 @@ def sender_limits(source: Path, flow: int | None) -> tuple[Flow, Limits, int]:
             raise HindflightError(
                 f"the capture of flow {chosen.number} was taken at the receiver, which does not show when the sender "
                 "could have sent",
-                "rebuild its sender's: hindflight export CAPTURE --format pcapng --at-sender "
-                f"--flow {chosen.number} -o at-sender.pcapng",
+                rebuild_hint(chosen.number),
             )
         segments, direction = chosen.tables["segments"], chosen.direction
         sent = sent_data(segments, direction, int(chosen.row[f"{direction}_max_segment_bytes"]))

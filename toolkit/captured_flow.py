@@ -99,19 +99,19 @@ def read_flows_on_path(workspace: Workspace, flow: Flow, min_share: float, max_f
 
     here = (pc.field("run_id") == 0) & (pc.field("input_id") == flow.row["input_id"])
     rows = list(enumerate(workspace.table("flows", where=here).sort_by("flow_id").to_pylist(), 1))
-    sender, receiver = _ends(flow.row)
+    sender, receiver = hosts(flow.row)
     found = [
         (number, row)
         for number, row in rows
         if row["flow_id"] != flow.flow_id
-        and (_ends(row)[0] == sender or _ends(row)[1] == receiver)
+        and (hosts(row)[0] == sender or hosts(row)[1] == receiver)
         and _payload(row) >= min_share * _payload(flow.row)
     ]
     found.sort(key=lambda one: -_payload(one[1]))
     return [_read(workspace, number, row) for number, row in found[:max_flows]]
 
 
-def _ends(row: dict[str, Any]) -> tuple[str, str]:
+def hosts(row: dict[str, Any]) -> tuple[str, str]:
     """Return the addresses of the data sender and of the receiver."""
     return (row["a_addr"], row["b_addr"]) if row["data_direction"] == "a2b" else (row["b_addr"], row["a_addr"])
 

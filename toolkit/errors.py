@@ -95,3 +95,12 @@ class MachineError(HindflightError):
     """The machine's fault: disk full, no permission, out of memory."""
 
     exit_code = 3
+
+
+AT_SENDER = "at-sender.pcapng"
+"""Name of a capture at the receiver that was rebuilt as its sender's."""
+
+
+def rebuild_hint(number: int) -> str:
+    """Return what to do where flow `number` was captured at the receiver, and the sender's capture is needed."""
+    return f"rebuild its sender's: hindflight export CAPTURE --format pcapng --at-sender --flow {number} -o {AT_SENDER}"

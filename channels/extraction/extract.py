@@ -26,7 +26,7 @@ from hindflight.channels.extraction.link import Link
 from hindflight.channels.extraction.link_stretches import link_stretches
 from hindflight.channels.extraction.parallel_flows import parallel_flows_of
 from hindflight.channels.extraction.states import HOP
-from hindflight.toolkit.errors import ChannelError
+from hindflight.toolkit.errors import ChannelError, rebuild_hint
 from hindflight.toolkit.schema import conform, table_from_rows
 
 if TYPE_CHECKING:
@@ -94,8 +94,7 @@ def extract(
     if vantage == "receiver":
         raise ChannelError(
             f"the capture of flow {flow_id} was taken at the receiver, so it lacks the packets that were lost",
-            f"rebuild its sender's: hindflight export CAPTURE --format pcapng --at-sender --flow {flow_id} "
-            "-o at-sender.pcapng",
+            rebuild_hint(flow_id),
         )
     parallel = [(int(row["flow_id"]), str(row["data_direction"])) for row in parallel_flows_of(flow[0], flows)]
     cross_traffic = context.cross_traffic

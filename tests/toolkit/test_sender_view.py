@@ -14,7 +14,7 @@ import hindflight as hf
 from hindflight.toolkit.captured_flow import Flow, read_flow
 from hindflight.toolkit.errors import CaptureError, HindflightError
 from hindflight.toolkit.sender_view.losses import AckClock, Arrived, Lost, place_lost
-from hindflight.toolkit.sender_view.rebuild import LOST, SenderView, sender_view, shortest_rtt
+from hindflight.toolkit.sender_view.rebuild import LOST, SenderView, sender_view
 from hindflight.toolkit.sender_view.stamps import Stamps, stamps_of
 from hindflight.toolkit.sender_view.times import Times, envelope, times_of
 from hindflight.toolkit.source import open_source
@@ -32,11 +32,11 @@ def flow_of(capture: Path) -> Flow:
 
 def view_of(flow: Flow) -> SenderView:
     stamps = stamps_of(flow.tables["segments"], flow.direction)
-    return sender_view(flow, stamps, shortest_rtt(stamps) / 2)
+    return sender_view(flow, stamps, stamps.rtt_min_ns / 2)
 
 
 def at_sender(stamps: Stamps) -> Times:
-    return times_of(stamps, shortest_rtt(stamps), shortest_rtt(stamps) / 2)
+    return times_of(stamps, stamps.rtt_min_ns / 2)
 
 
 def transmissions(segments: pa.Table, direction: str) -> dict[tuple[int, int], list[int]]:
@@ -166,7 +166,7 @@ def test_times_of_a_plain_exchange() -> None:
     stamps = stamps_of(rows_of(exchange()), "a2b")
     times = at_sender(stamps)
     assert stamps.tick_ns == MS
-    assert times.rtt_min_ns == 50 * MS
+    assert stamps.rtt_min_ns == 50 * MS
     assert np.diff(times.sent_ns)[6:] == pytest.approx(10 * MS)
     assert times.arrived_ns[:-6] - stamps.back_t_ns[:-6] == pytest.approx(25 * MS, abs=MS)
 

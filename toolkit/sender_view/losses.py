@@ -116,10 +116,8 @@ def _place_new(placed: Placed, lost: Lost, arrived: Arrived, clock: AckClock, rt
         run, at = ones[first:end], int(place[first])
         low = int(new[at - 1]) if at else -1
         high = int(new[at]) - 1 if at < len(new) else len(arrived.seq) - 1
-        before, after = (
-            float(arrived.sent_ns[max(low, 0)]),
-            float(arrived.sent_ns[new[at]]) if at < len(new) else np.inf,
-        )
+        before = float(arrived.sent_ns[max(low, 0)])
+        after = float(arrived.sent_ns[new[at]]) if at < len(new) else np.inf
         times = window.allows(lost.seq[run] + lost.payload_bytes[run], at - 1) if at else np.full(end - first, np.inf)
         let_go = np.isfinite(times) & (times <= after)
         # What no delivery let go was paced, if the segments around it left close together; else it left with the one

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hindflight.toolkit.errors import CaptureError
 from hindflight.toolkit.sender_view.losses import AckClock, Arrived, Lost, place_lost
 from hindflight.toolkit.sender_view.stamps import Bools, Floats, Ints, Stamps, is_forward
-from hindflight.toolkit.sender_view.times import Times, rtt_min_ns, times_of
+from hindflight.toolkit.sender_view.times import Times, times_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,14 +37,12 @@ class SenderView:
 def sender_view(flow: Flow, stamps: Stamps, ack_delay_ns: float) -> SenderView:
     """Rebuild the segments of `flow`, which was captured at the receiver, at its sender.
 
-    `stamps` are its timestamps, `ack_delay_ns` the part of the shortest round trip that ACKs take. CaptureError: the
-    timestamps do not show when the sender sent.
+    `stamps` are its timestamps, `ack_delay_ns` the part of the shortest round trip that ACKs take.
     """
     import pyarrow as pa
 
     segments = flow.tables["segments"]
-    rtt_ns = shortest_rtt(stamps)
-    times = times_of(stamps, rtt_ns, min(ack_delay_ns, rtt_ns))
+    times = times_of(stamps, ack_delay_ns)
     forward = is_forward(segments, flow.direction)
     t_ns, rank = _all_times(segments["t_ns"].to_numpy() - stamps.origin_ns, forward, stamps, times)
     comments = [ARRIVED.format(record) for record in segments["record"].to_pylist()]
@@ -53,7 +50,7 @@ def sender_view(flow: Flow, stamps: Stamps, ack_delay_ns: float) -> SenderView:
     if len(lost.seq):
         arrived, data_rows = _arrived(segments, stamps, times)
         clock = AckClock(arrived, stamps.back_t_ns, times.arrived_ns)
-        placed = place_lost(lost, arrived, clock, times.rtt_min_ns)
+        placed = place_lost(lost, arrived, clock, stamps.rtt_min_ns)
         like = np.minimum(placed.after + 1, len(data_rows) - 1)
         segments = pa.concat_tables(
             [segments, _like(segments.take(data_rows[like]), lost, arrived.sent_ns[like] - placed.sent_ns, stamps)]
@@ -67,18 +64,6 @@ def sender_view(flow: Flow, stamps: Stamps, ack_delay_ns: float) -> SenderView:
     t_ns, order = _in_order(t_ns, rank, forward)
     at_ns = pa.array(np.rint(t_ns).astype(np.int64) + stamps.origin_ns)
     return SenderView(_with(rows, "t_ns", at_ns).take(pa.array(order)), stamps.tick_ns, len(lost.seq))
-
-
-def shortest_rtt(stamps: Stamps) -> float:
-    """Return the shortest round trip from the receiver in ns. CaptureError if the flow shows none."""
-    rtt_ns = rtt_min_ns(stamps)
-    if rtt_ns is None:
-        raise CaptureError(
-            "no segment from the sender echoes a timestamp of the receiver that the capture has, so that it does not "
-            "show when the sender sent",
-            "use a capture taken at the data sender",
-        )
-    return rtt_ns
 
 
 def _all_times(t_ns: Ints, forward: Bools, stamps: Stamps, times: Times) -> tuple[Floats, Floats]:

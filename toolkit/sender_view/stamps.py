@@ -41,7 +41,8 @@ class Stamps:
 
     `row` counts in the flow's table of segments. `ticks` is TSval without wraps. `echoed` and `echoed_last` are the
     indices of the first and the last segment to the sender with the TSval that a segment from it echoes; -1 without
-    one. Times are ns since `origin_ns`, so that a float holds them.
+    one. Times are ns since `origin_ns`, so that a float holds them. `rtt_min_ns` is the shortest round trip from the
+    receiver.
     """
 
     origin_ns: int
@@ -53,12 +54,13 @@ class Stamps:
     echoed_last: Ints
     back_row: Ints
     back_t_ns: Ints
+    rtt_min_ns: float
 
 
 def stamps_of(segments: pa.Table, direction: str) -> Stamps:
     """Return the stamps of a flow whose data go in `direction`.
 
-    CaptureError: one of the hosts sends no timestamps, or their clock does not show.
+    CaptureError: one of the hosts sends no timestamps, their clock does not show, or nothing echoes the receiver's.
     """
     forward = is_forward(segments, direction)
     t_ns = segments["t_ns"].to_numpy()
@@ -78,16 +80,18 @@ def stamps_of(segments: pa.Table, direction: str) -> Stamps:
     row, ticks = row[order], ticks[order]
     # The segments to the sender that the capture has before each one: the one echoed is one of the last of them.
     latest = np.maximum(np.searchsorted(back_row, row) - 1, 0)
+    echoed = _echoed(ts_ecr[row], back_ticks, latest, "left")
     return Stamps(
         origin_ns=origin_ns,
         tick_ns=tick_ns,
         row=row,
         t_ns=t_ns[row] - origin_ns,
         ticks=ticks,
-        echoed=_echoed(ts_ecr[row], back_ticks, latest, "left"),
+        echoed=echoed,
         echoed_last=_echoed(ts_ecr[row], back_ticks, latest, "right"),
         back_row=back_row,
         back_t_ns=t_ns[back_row] - origin_ns,
+        rtt_min_ns=_shortest_ns(t_ns[row], t_ns[back_row], echoed),
     )
 
 
@@ -133,6 +137,18 @@ def _tick_ns(t_ns: Ints, ticks: Ints) -> int:
             "use a capture taken at the data sender",
         )
     return tick
+
+
+def _shortest_ns(t_ns: Ints, back_t_ns: Ints, echoed: Ints) -> float:
+    """Return the shortest round trip from the receiver. CaptureError if no segment echoes one that the capture has."""
+    answered = echoed >= 0
+    if not answered.any():
+        raise CaptureError(
+            "no segment from the sender echoes a timestamp of the receiver that the capture has, so that it does not "
+            "show when the sender sent",
+            "use a capture taken at the data sender",
+        )
+    return float((t_ns[answered] - back_t_ns[echoed[answered]]).min())
 
 
 def _echoed(ts_ecr: Ints, back_ticks: Ints, latest: Ints, side: Literal["left", "right"]) -> Ints:

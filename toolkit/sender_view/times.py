@@ -31,28 +31,17 @@ class Times:
 
     sent_ns: Floats
     arrived_ns: Floats
-    rtt_min_ns: float
 
 
-def rtt_min_ns(stamps: Stamps) -> float | None:
-    """Return the shortest round trip from the receiver; None if no segment echoes one that the capture has."""
+def times_of(stamps: Stamps, ack_delay_ns: float) -> Times:
+    """Return the times at the sender; `ack_delay_ns` is the part of the shortest round trip that ACKs take."""
     answered = np.flatnonzero(stamps.echoed >= 0)
-    trips = stamps.t_ns[answered] - stamps.back_t_ns[stamps.echoed[answered]]
-    return float(trips.min()) if len(trips) else None
-
-
-def times_of(stamps: Stamps, rtt_ns: float, ack_delay_ns: float) -> Times:
-    """Return the times at the sender.
-
-    `rtt_ns` is the shortest round trip (`rtt_min_ns`), `ack_delay_ns` the part of it that ACKs take.
-    """
-    answered = np.flatnonzero(stamps.echoed >= 0)
-    earliest, latest = _sending(stamps, rtt_ns - ack_delay_ns)
+    earliest, latest = _sending(stamps, stamps.rtt_min_ns - ack_delay_ns)
     arrived = np.maximum.accumulate(stamps.back_t_ns + _ack_delay(stamps, answered, earliest, latest))
     # Of the ACKs that carry the same TSval, all count as arrived when a segment that echoes them leaves.
     triggered = np.where(stamps.echoed >= 0, arrived[stamps.echoed_last], -np.inf)
     sent = np.maximum.accumulate(np.clip(triggered, earliest, latest)).astype(np.float64)
-    return Times(sent, _before_echoes(arrived, stamps.echoed_last, sent), rtt_ns)
+    return Times(sent, _before_echoes(arrived, stamps.echoed_last, sent))
 
 
 def _sending(stamps: Stamps, delay_ns: float) -> tuple[Floats, Floats]:

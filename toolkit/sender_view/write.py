@@ -8,11 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hindflight.toolkit.captured_flow import read_flow, read_flows_on_path
+from hindflight.toolkit.captured_flow import hosts, read_flow, read_flows_on_path
 from hindflight.toolkit.errors import CaptureError
 from hindflight.toolkit.export.packets import write_packets
 from hindflight.toolkit.files import whole_file
-from hindflight.toolkit.sender_view.rebuild import SenderView, sender_view, shortest_rtt
+from hindflight.toolkit.sender_view.rebuild import SenderView, sender_view
 from hindflight.toolkit.sender_view.stamps import is_forward, stamps_of
 from hindflight.toolkit.text import name_to_text
 
@@ -43,27 +43,19 @@ def write_sender_view(workspace: Workspace, flow: Flow, path: Path, *, force: bo
     from hindflight.toolkit.schema import table_from_rows
 
     stamps = [(flow, stamps_of(flow.tables["segments"], flow.direction))]
-    trips = [shortest_rtt(stamps[0][1])]
     for other in read_flows_on_path(workspace, flow, 0.0, MAX_FLOWS):
-        if other.row["vantage"] != RECEIVER or _hosts(other) != _hosts(flow):
+        if other.row["vantage"] != RECEIVER or hosts(other.row) != hosts(flow.row):
             continue
         with suppress(CaptureError):
-            theirs = stamps_of(other.tables["segments"], other.direction)
-            trips.append(shortest_rtt(theirs))
-            stamps.append((other, theirs))
-    views = [sender_view(*one, min(trips) / 2) for one in stamps]
+            stamps.append((other, stamps_of(other.tables["segments"], other.direction)))
+    ack_delay_ns = min(one.rtt_min_ns for _, one in stamps) / 2
+    views = [sender_view(*one, ack_delay_ns) for one in stamps]
     merged = pa.concat_tables([view.segments for view in views])
     if len(views) > 1:
         merged = merged.sort_by("t_ns")
     with whole_file(path, force=force) as temporary:
         write_packets(merged, table_from_rows("flows", [one.row for one, _ in stamps]), WHAT, temporary)
     return views[0]
-
-
-def _hosts(flow: Flow) -> tuple[str, str]:
-    """Return the addresses of the data sender and of the receiver."""
-    ends = (str(flow.row["a_addr"]), str(flow.row["b_addr"]))
-    return ends if flow.direction == "a2b" else (ends[1], ends[0])
 
 
 def flow_at_sender(ingest: Ingest, flow: Flow, path: Path, *, force: bool = True) -> Flow:
