@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hindflight.toolkit.errors import HindflightError
-from hindflight.toolkit.files import plain_os_errors
+from hindflight.toolkit.files import note_content
 
 if TYPE_CHECKING:
     from hindflight.toolkit.ingest import Ingested
@@ -54,18 +54,16 @@ def pair_inputs(workspace: Workspace, inputs: Sequence[Ingested], asymmetry: str
 
 def check_places(paths: Sequence[Path]) -> None:
     """HindflightError unless at least two of the files are captures, all different; called before they are read."""
-    import filecmp
-    from itertools import combinations
-
     from hindflight.toolkit.recognition import kind_of
 
     captures = [path for path in paths if not path.is_file() or kind_of(path) is None]
-    for one, other in combinations((path for path in captures if path.is_file()), 2):
-        with plain_os_errors(f"reading {other}"):
-            if filecmp.cmp(one, other, shallow=False):
-                raise HindflightError(
-                    f"{one} and {other} have the same content", "give the captures of two places, or leave out --pair"
-                )
+    seen: dict[str, Path] = {}
+    for path in captures:
+        twin = note_content(path, seen) if path.is_file() else None
+        if twin is not None:
+            raise HindflightError(
+                f"{twin} and {path} have the same content", "give the captures of two places, or leave out --pair"
+            )
     if len(captures) < 2:
         raise HindflightError("--pair needs the captures of two places", "as in ingest SENDER RECEIVER --pair")
 

@@ -37,6 +37,7 @@ from hindflight.reports.texts import (
     STRETCHES,
 )
 from hindflight.toolkit.errors import ReportError
+from hindflight.toolkit.schema import DAMAGE_METRICS
 from hindflight.toolkit.text import shell_line
 
 FLOWS_SHOWN = 4
@@ -400,7 +401,7 @@ def _what_happened(source: Source, views: list[View]) -> Section:
     return section
 
 
-_SENTENCES_SHOWN = {"", "goodput_gain", "resets", "acknowledged_lost", "damaged"}
+_SENTENCES_SHOWN = {"", "goodput_gain", "resets", *DAMAGE_METRICS}
 """Metrics of what-if findings whose sentences are shown; those of the others are in the folded table."""
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from hindflight import _native
 from hindflight.toolkit.errors import CaptureError, HindflightError, MachineError
-from hindflight.toolkit.files import sha256_of
+from hindflight.toolkit.files import note_content
 from hindflight.toolkit.schema import arrow_schema
 
 if TYPE_CHECKING:
@@ -252,13 +252,12 @@ def check_mergeable(paths: Sequence[Path]) -> None:
             raise CaptureError(f"{shown(path)} is a pipe and cannot be merged", "save it to a file first")
         if path.is_dir():
             raise CaptureError(f"{path} is a folder, and only captures are merged", "give a workspace alone")
-        digest = sha256_of(path)
-        if digest in seen:
+        twin = note_content(path, seen)
+        if twin is not None:
             raise CaptureError(
-                f"{path} and {seen[digest]} have the same content: merged, their packets would count twice",
+                f"{path} and {twin} have the same content: merged, their packets would count twice",
                 "leave one of them out",
             )
-        seen[digest] = path
 
 
 @dataclass(frozen=True, slots=True)

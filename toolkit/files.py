@@ -168,6 +168,14 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
+def note_content(path: Path, seen: dict[str, Path]) -> Path | None:
+    """Add a file to those `seen`, by the digest of their contents; return the one that has its content already."""
+    digest = sha256_of(path)
+    twin = seen.get(digest)
+    seen.setdefault(digest, path)
+    return twin
+
+
 def sha256_of(path: Path) -> str:
     """Return the SHA-256 of the file's octets, in hexadecimal."""
     with plain_os_errors(f"reading {path}"), path.open("rb") as file:

@@ -90,7 +90,7 @@ def execution_with(report: Callable[[Path, float], None], threads: int | None, *
 def show(result: ExperimentResult, as_json: bool, wide: bool) -> None:
     """Print the self-check, the comparison, each flow that shared the path, what connections were reset, and what data
     proxies lost or damaged."""
-    from hindflight.replay.experiment.compare import DAMAGE_METRICS
+    from hindflight.toolkit.schema import DAMAGE_METRICS
 
     findings = result.tables["findings"].to_pylist()
     if as_json:

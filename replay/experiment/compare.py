@@ -14,7 +14,7 @@ from typing import Any
 
 from hindflight.replay.experiment.prediction import CORRECTED, FACTOR, FLOOR, common_misfit, predict
 from hindflight.replay.scenario.proxies import NO_PROXY
-from hindflight.toolkit.schema import run_subject
+from hindflight.toolkit.schema import DAMAGE_METRICS, run_subject
 from hindflight.toolkit.units import counted, format_rate
 
 MIN_SEEDS = 5
@@ -175,17 +175,16 @@ def _resets(key: Key, runs: list[Run]) -> list[dict[str, Any]]:
 
 
 _DAMAGE = (
-    ("acknowledged_lost", "proxy_lost_bytes", "octets that a proxy had acknowledged never reached the receiver"),
-    ("damaged", "proxy_corrupted_bytes", "octets that a proxy had damaged were read as if they were whole"),
+    ("proxy_lost_bytes", "octets that a proxy had acknowledged never reached the receiver"),
+    ("proxy_corrupted_bytes", "octets that a proxy had damaged were read as if they were whole"),
 )
-"""What a fault of a proxy does to the data: metric, column of `runs`, words."""
-DAMAGE_METRICS = frozenset(metric for metric, _, _ in _DAMAGE)
+"""For each of DAMAGE_METRICS its column of `runs`, and words."""
 
 
 def _damage(key: Key, runs: list[Run]) -> list[dict[str, Any]]:
     """Say how many octets were acknowledged and lost, or damaged and read; nothing where none were."""
     rows = []
-    for metric, column, what in _DAMAGE:
+    for metric, (column, what) in zip(DAMAGE_METRICS, _DAMAGE, strict=True):
         octets = [run[column] for run in runs if run.get(column)]
         if octets:
             most = f"{'up to ' if len(set(octets)) > 1 else ''}{max(octets):,}"

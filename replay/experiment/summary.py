@@ -10,10 +10,9 @@ from typing import Any
 
 from hindflight.channels.estimate import Estimate, LinkStretch
 from hindflight.channels.trace import Trace
-from hindflight.replay.experiment.compare import DAMAGE_METRICS
 from hindflight.replay.experiment.selfcheck import GOODPUT_BOUND, Candidate
 from hindflight.replay.outcome import Outcome
-from hindflight.toolkit.schema import run_subject
+from hindflight.toolkit.schema import DAMAGE_METRICS, run_subject
 from hindflight.toolkit.units import counted, format_rate
 
 METRICS = {

@@ -17,9 +17,10 @@ from hindflight.toolkit.schema.arrow import (
 )
 from hindflight.toolkit.schema.captured import PHASES, SOURCES
 from hindflight.toolkit.schema.model import SCHEMA_VERSION, Column, Table
-from hindflight.toolkit.schema.results import FINDING_SECTIONS, FINGERPRINT, run_subject
+from hindflight.toolkit.schema.results import DAMAGE_METRICS, FINDING_SECTIONS, FINGERPRINT, run_subject
 
 __all__ = [
+    "DAMAGE_METRICS",
     "FINDING_SECTIONS",
     "FINGERPRINT",
     "PHASES",

@@ -397,6 +397,10 @@ FINGERPRINT = "fingerprint_without_losses"
 """Metric of the row of the setup that is equal in scenarios that differ in their losses alone."""
 
 
+DAMAGE_METRICS = ("acknowledged_lost", "damaged")
+"""Metrics of the rows that say what a fault of a proxy did to the data: it was lost, or read damaged."""
+
+
 def run_subject(variant: str, proxy: str) -> str:
     """Return the subject in `findings` of the runs of `variant` with `proxy` (`none` without one)."""
     return variant if proxy == "none" else f"{variant}, through {proxy}"

@@ -206,14 +206,10 @@ def whatif_lines(asked: Sequence[Asked], pairs: Sequence[Pair]) -> Iterator[Line
     """What-if: aborts, the variant that is named, the self-check, and predictions compared with recordings."""
     n = len(asked)
     yield _at_most("what-if", "captures without an answer", float(sum(one.error is not None for one in asked)), 0, n)
-    wrong = [one for one in asked if one.named not in (*FAMILIES[one.congestion_control], "unknown", None)]
+    yield from _named_lines("what-if", asked, 0.85)
     named = [one.named in FAMILIES[one.congestion_control] for one in asked]
-    shown = [right for one, right in zip(asked, named, strict=True) if one.identifiable]
-    yield _at_most("what-if", "variant named wrongly", len(wrong) / n if n else None, 0.03, n)
-    yield _at_least("what-if", "variant named rightly, where the network limits", _share(shown), 0.85, len(shown))
     yield _at_least("what-if", "variant named rightly, all captures", _share(named), None, n)
-    good = [one.self_check_percent is not None and abs(one.self_check_percent) <= SELF_CHECK_PERCENT for one in asked]
-    yield _at_least("what-if", f"self-check within {SELF_CHECK_PERCENT:g} %", _share(good), 0.85, n)
+    yield _self_check_line("what-if", asked, 0.85)
     groups = sorted({pair.group for pair in pairs})
     for group in (None, *groups):
         own = [pair for pair in pairs if group in (None, pair.group)]
@@ -224,20 +220,26 @@ def receiver_lines(asked: Sequence[Asked], pairs: Sequence[Pair]) -> Iterator[Li
     """What-if from captures at the receiver. Those without timestamps are refused; the other shares are of the rest."""
     subject, rest = "what-if at the receiver", [one for one in asked if one.error is None]
     yield _at_least(subject, "captures answered", _share([one.error is None for one in asked]), None, len(asked))
-    wrong = [one.named not in (*FAMILIES[one.congestion_control], "unknown", None) for one in rest]
-    yield _at_most(subject, "variant named wrongly", _share(wrong), 0.03, len(rest))
-    shown = [one.named in FAMILIES[one.congestion_control] for one in rest if one.identifiable]
-    yield _at_least(subject, "variant named rightly, where the network limits", _share(shown), 0.60, len(shown))
-    good = [one.self_check_percent is not None and abs(one.self_check_percent) <= SELF_CHECK_PERCENT for one in rest]
-    yield _at_least(subject, f"self-check within {SELF_CHECK_PERCENT:g} %", _share(good), None, len(rest))
-    summary = summarise(pairs)
+    yield from _named_lines(subject, rest, 0.60)
+    yield _self_check_line(subject, rest, None)
+    subject, summary = "predictions at the receiver", summarise(pairs)
     for name, value in (("median error", summary.median), ("90th percentile of the error", summary.p90)):
-        yield _at_most("predictions at the receiver", name, value, None, summary.answered)
-    coverage = "95 % interval holds the recording"
-    yield _at_least("predictions at the receiver", coverage, summary.coverage, None, summary.answered)
-    yield _at_most(
-        "predictions at the receiver", "median width of the interval", summary.width_median, None, summary.answered
-    )
+        yield _at_most(subject, name, value, None, summary.answered)
+    yield _at_least(subject, "95 % interval holds the recording", summary.coverage, None, summary.answered)
+    yield _at_most(subject, "median width of the interval", summary.width_median, None, summary.answered)
+
+
+def _named_lines(subject: str, asked: Sequence[Asked], bound: float) -> Iterator[Line]:
+    """How often the variant is named wrongly, and rightly (at least `bound`) where the network shows it."""
+    wrong = [one.named not in (*FAMILIES[one.congestion_control], "unknown", None) for one in asked]
+    yield _at_most(subject, "variant named wrongly", _share(wrong), 0.03, len(asked))
+    shown = [one.named in FAMILIES[one.congestion_control] for one in asked if one.identifiable]
+    yield _at_least(subject, "variant named rightly, where the network limits", _share(shown), bound, len(shown))
+
+
+def _self_check_line(subject: str, asked: Sequence[Asked], bound: float | None) -> Line:
+    good = [one.self_check_percent is not None and abs(one.self_check_percent) <= SELF_CHECK_PERCENT for one in asked]
+    return _at_least(subject, f"self-check within {SELF_CHECK_PERCENT:g} %", _share(good), bound, len(asked))
 
 
 def engine_lines(runs: Sequence[RunResult], spreads: Mapping[tuple[str, int], Spread]) -> Iterator[Line]:

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from hindflight.replay.experiment.compare import DAMAGE_METRICS, Forecast, compare_runs, mean_interval, t_quantile_975
+from hindflight.replay.experiment.compare import Forecast, compare_runs, mean_interval, t_quantile_975
 from hindflight.replay.experiment.prediction import predict
+from hindflight.toolkit.schema import DAMAGE_METRICS
 
 
 @pytest.mark.parametrize(
