@@ -212,7 +212,7 @@ def limits(source: Path | str, flow: int | None = None) -> Limits:
     most data. Times are in ns since 1970-01-01 UTC, packets are numbered as in Wireshark.
     CaptureError, WorkspaceError, HindflightError: it does not show that. MachineError: disk, permission or memory.
     """
-    from hindflight.workflow import sender_limits
+    from hindflight.captured_link import sender_limits
 
     return sender_limits(Path(source), flow)[1]
 

@@ -80,14 +80,19 @@ def write_documents(workspaces: Sequence[Workspace], wanted: Wanted) -> list[Pat
 
 
 def _content(workspaces: Sequence[Workspace], wanted: Wanted) -> tuple[ReportMeta, list[Section]]:
+    from hindflight.flight_findings import flight_findings
     from hindflight.reports.document import sections_of
     from hindflight.reports.sections import Source, combined
     from hindflight.toolkit.schema import TABLES
 
-    metas = [_meta(workspace, wanted) for workspace in workspaces]
+    added = [flight_findings(workspace) for workspace in workspaces]
+    metas = [
+        replace(_meta(workspace, wanted), made_by=more.commands)
+        for workspace, more in zip(workspaces, added, strict=True)
+    ]
     sources = [
-        Source({name: workspace.scan(name) for name in TABLES}, meta.workspace)
-        for workspace, meta in zip(workspaces, metas, strict=True)
+        Source({**{name: workspace.scan(name) for name in TABLES}, **more.tables}, meta.workspace, meta.made_by)
+        for workspace, meta, more in zip(workspaces, metas, added, strict=True)
     ]
     parts = [sections_of(source.tables, meta) for source, meta in zip(sources, metas, strict=True)]
     if len(workspaces) == 1:

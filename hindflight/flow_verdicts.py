@@ -162,8 +162,8 @@ def _events(flow: Flow) -> Iterator[Verdict]:
 
 def _channel(flow: Flow, workspace: Workspace) -> list[Verdict]:
     """Losses with their cause, outages and changes of the path. ChannelError where no channel can be extracted."""
+    from hindflight.captured_link import extract_channel
     from hindflight.channels.extraction.interruptions import interruptions
-    from hindflight.workflow import extract_channel
 
     channel = extract_channel(flow, workspace).channel
     packets = channel.filter(_is_lost_packet(channel)).to_pylist()

@@ -11,17 +11,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hindflight.captured_link import extract_channel, limits_of_sent, trace_of
 from hindflight.toolkit.errors import AT_SENDER
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from hindflight.channels.extraction.extract import Extraction
     from hindflight.channels.trace import Trace
     from hindflight.replay.experiment.experiment import Execution, ExperimentResult
-    from hindflight.replay.scenario.captured_application import SentData
     from hindflight.replay.scenario.from_capture import CapturedSender, Choice
-    from hindflight.replay.scenario.limits import Limits
     from hindflight.replay.scenario.model import Scenario
     from hindflight.toolkit.capture_writer import Progress
     from hindflight.toolkit.captured_flow import Flow
@@ -38,61 +36,6 @@ MAX_FLOWS = 8
 
 MIN_CANDIDATE = 0.05
 """Probability from which a candidate for the captured variant is replayed in the self-check."""
-
-
-def extract_channel(
-    flow: Flow, workspace: Workspace, receiver: Path | None = None, *, whole_link: bool = False
-) -> Extraction:
-    """Extract the channel of the flow's data; other traffic in its capture counts. `receiver` is a capture of the same
-    time at the data receiver; `whole_link`: the packets of parallel flows are in the table, too. ChannelError if the
-    captures do not determine the channel."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    from hindflight.channels.extraction.arrivals import arrivals_of
-    from hindflight.channels.extraction.cross_traffic import SEGMENT_COLUMNS, cross_traffic_of
-    from hindflight.channels.extraction.extract import Context, extract
-    from hindflight.channels.extraction.parallel_flows import parallel_flows_of
-    from hindflight.toolkit.capture import load_capture
-
-    input_id = flow.row["input_id"]
-    here = (pc.field("run_id") == 0) & (pc.field("input_id") == input_id)
-    flows = workspace.table("flows", where=here)
-    same_input = (pc.field("run_id") == 0) & pc.field("flow_id").isin(flows["flow_id"])
-    segments = workspace.table("segments", SEGMENT_COLUMNS, same_input & (pc.field("flow_id") != flow.flow_id))
-    events = workspace.table("events", ("kind", "record"), same_input & (pc.field("flow_id") != flow.flow_id))
-    others = workspace.table("others", where=pc.field("input_id") == input_id)
-    parallel_ids = [row["flow_id"] for row in parallel_flows_of(flow.row, flows)]
-    cross_traffic = cross_traffic_of(flow.row, segments, flows, events, others, observed=parallel_ids)
-    arrivals = None
-    if receiver is not None:
-        there = load_capture(receiver)
-        arrivals = arrivals_of(flow.row, flow.tables["segments"], there.flows, there.segments)
-    theirs = (pc.field("run_id") == 0) & pc.field("flow_id").isin(parallel_ids)
-    segments, flows, events = (
-        pa.concat_tables([flow.tables[name], workspace.table(name, where=theirs)])
-        if parallel_ids
-        else flow.tables[name]
-        for name in ("segments", "flows", "events")
-    )
-    extraction = extract(segments, flows, events, flow.flow_id, Context(cross_traffic, arrivals, whole_link))
-    return replace(extraction, unknowns=(flow.rebuilt, *extraction.unknowns)) if flow.rebuilt else extraction
-
-
-def trace_of(extraction: Extraction, workspace: Workspace, flow: Flow) -> Trace:
-    """Return the extraction as a trace that says which input and flow it came from."""
-    from hindflight.channels.trace import Trace
-    from hindflight.toolkit.captured_flow import input_of
-
-    source = input_of(workspace, flow)
-    return Trace(
-        channel=extraction.channel,
-        estimates=extraction.estimates,
-        unknowns=extraction.unknowns,
-        counts=extraction.counts,
-        source={"name": source.name, "sha256": source.sha256, "flow_id": str(flow.flow_id)},
-        stretches=extraction.stretches,
-    )
 
 
 def write_draft(workspace: Workspace, flow: Flow, path: Path, choice: Choice, *, force: bool = True) -> Path:
@@ -149,7 +92,7 @@ def _captured_sender(workspace: Workspace, flow: Flow) -> CapturedSender:
         input_name=source.name,
         input_sha256=source.sha256,
         proxy_signs={one.name: one.evidence for one in proxy_signs(flow, changed=False)},
-        receiver_share=_limits_of(flow, sent).shares()["receiver"] if len(sent.ack_t_ns) else 0.0,
+        receiver_share=limits_of_sent(flow, sent).shares()["receiver"] if len(sent.ack_t_ns) else 0.0,
     )
     waits, writes = waits_of(sent), captured_writes(sent)
     steady = writes is not None and writes.steady
@@ -368,41 +311,6 @@ def channel_of(source: Path, flow: int | None, receiver: Path | None) -> Trace:
     with open_source(source) as tables:
         chosen = read_flow(tables.workspace, flow)
         return trace_of(extract_channel(chosen, tables.workspace, receiver), tables.workspace, chosen)
-
-
-def sender_limits(source: Path, flow: int | None) -> tuple[Flow, Limits, int]:
-    """Return a flow of a capture or workspace, by default the one with most data, what limited its sender, and the time
-    of the first TCP segment of the capture in ns.
-
-    HindflightError: the capture was taken at the receiver, or the flow has fewer than two segments or no ACK.
-    """
-    from hindflight.replay.scenario.captured_application import sent_data
-    from hindflight.toolkit.captured_flow import read_flow, run_start_ns
-    from hindflight.toolkit.errors import HindflightError, rebuild_hint
-    from hindflight.toolkit.source import open_source
-
-    with open_source(source) as tables:
-        chosen = read_flow(tables.workspace, flow)
-        if chosen.row["vantage"] == "receiver":
-            raise HindflightError(
-                f"the capture of flow {chosen.number} was taken at the receiver, which does not show when the sender "
-                "could have sent",
-                rebuild_hint(chosen.number),
-            )
-        segments, direction = chosen.tables["segments"], chosen.direction
-        sent = sent_data(segments, direction, int(chosen.row[f"{direction}_max_segment_bytes"]))
-        if len(sent.t_ns) < 2 or not len(sent.ack_t_ns):
-            raise HindflightError(f"flow {chosen.number} has fewer than two data segments or no ACK, so nothing shows")
-        return chosen, _limits_of(chosen, sent), run_start_ns(tables.workspace)
-
-
-def _limits_of(flow: Flow, sent: SentData) -> Limits:
-    """Return what limited the sender of a flow between its new segments `sent`."""
-    from hindflight.replay.scenario.limits import limits_of, new_records, window_edges
-
-    segments, direction = flow.tables["segments"], flow.direction
-    rtt_ns = float(flow.row[f"{direction}_rtt_mean_ns"] or 0.0)
-    return limits_of(sent, new_records(segments, direction), window_edges(segments, direction), rtt_ns)
 
 
 def draft_of(source: Path, path: Path, flow: int | None, choice: Choice) -> Path:

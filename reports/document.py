@@ -36,7 +36,7 @@ from hindflight.reports import page
 from hindflight.reports.bundle import prepare
 from hindflight.reports.frames import Tables
 from hindflight.reports.markdown import to_document, to_markdown
-from hindflight.reports.sections import Section, sections
+from hindflight.reports.sections import Section, Source, sections
 from hindflight.toolkit.files import write_whole
 from hindflight.toolkit.seal import EMPTY_SEAL, SEAL_NOTE, sealed
 from hindflight.toolkit.text import escape_json
@@ -51,7 +51,8 @@ class ReportMeta:
     `generated` is the time of writing as text; this package reads no clock. `manifest` fills the section Provenance:
     `inputs` (a list of mappings with name, sha256, …), `versions` (a mapping), `commands` (a list) and `parameters` (a
     list of mappings, one per parameter that differs from its default); other keys are listed as they are. With `utc`,
-    the time axes of captured flows show UTC. `workspace` is the path of the tables, for the commands next to charts.
+    the time axes of captured flows show UTC. `workspace` is the path of the tables, for the commands next to charts;
+    `made_by` has, for a table that is not in it, the command that makes it.
     """
 
     title: str
@@ -59,6 +60,7 @@ class ReportMeta:
     manifest: Mapping[str, object] = field(default_factory=dict)
     utc: bool = False
     workspace: str = "WORKSPACE"
+    made_by: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def write_report(tables: Tables, meta: ReportMeta, path: str | os.PathLike[str], *, force: bool = True) -> Path:
@@ -76,7 +78,7 @@ def write_report(tables: Tables, meta: ReportMeta, path: str | os.PathLike[str],
 
 def sections_of(tables: Tables, meta: ReportMeta) -> list[Section]:
     """Return the sections of the report of `tables`."""
-    return sections(tables, meta.manifest, utc=meta.utc, workspace=meta.workspace)
+    return sections(Source(tables, meta.workspace, meta.made_by), meta.manifest, utc=meta.utc)
 
 
 def page_of(meta: ReportMeta, found: list[Section]) -> bytes:

@@ -20,7 +20,7 @@ from hindflight.reports import page
 from hindflight.reports.bundle import vega_lite_version
 from hindflight.reports.frames import Tables, read
 from hindflight.reports.inert import inert
-from hindflight.reports.sections import Figure, Section, sections
+from hindflight.reports.sections import Figure, Section, Source, sections
 from hindflight.reports.style import Mode, recolour, vega_config
 from hindflight.toolkit.errors import MachineError, ReportError
 from hindflight.toolkit.files import check_outputs, write_whole
@@ -42,7 +42,7 @@ def write_charts(
     that zooms. Raises ReportError if no chart has data, MachineError if a file cannot be written. Without `force`,
     raises HindflightError if one of the files must not be replaced (toolkit/files.py), before it writes the first.
     """
-    return list(write_figures(sections(tables, {}), folder, form, mode, force=force).values())
+    return list(write_figures(sections(Source(tables), {}), folder, form, mode, force=force).values())
 
 
 def write_figures(

@@ -220,6 +220,12 @@ _OPTIONAL_COLUMNS = {
 """Columns that are left out if they are zero or null in all runs."""
 
 
+def is_replayed(tables: Tables) -> bool:
+    """Return whether the tables hold a run of the engine, or what a run left in `findings`."""
+    left = read(tables, "findings", ["section"])["section"].is_in(["self_check", "what_if"])
+    return bool(left.any()) or not read(tables, "runs", ["run_id"]).is_empty()
+
+
 def any_findings(tables: Tables) -> bool:
     """Return whether `findings` has any row."""
     return not read(tables, "findings", ["section"]).is_empty()

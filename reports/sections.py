@@ -30,10 +30,12 @@ from hindflight.reports.numbers import with_minus_signs
 from hindflight.reports.texts import (
     CHART_CAPTIONS,
     HOW_TO_READ,
+    HOW_TO_READ_FLIGHT,
     HOW_TO_READ_MODEL,
     INTERRUPTIONS,
     NO_PLACES,
     NOT_TO_BE_RELIED_ON,
+    NOTHING_REPLAYED,
     STRETCHES,
 )
 from hindflight.toolkit.errors import ReportError
@@ -91,6 +93,16 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True)
+class Source:
+    """What a report is made of: its tables, the name of their workspace in the commands it shows, and for a table that
+    the workspace does not have the command that makes it."""
+
+    tables: Tables
+    workspace: str = "WORKSPACE"
+    made_by: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Recipe:
     """A function that draws a chart, the name of the chart, and the tables (with columns) that it draws: of one
     captured flow or, with `of_runs`, of runs, too."""
@@ -106,16 +118,19 @@ class Recipe:
         """How to read the chart."""
         return CHART_CAPTIONS[self.caption or self.name]
 
-    def commands(self, view: View, workspace: str) -> tuple[str, ...]:
+    def commands(self, view: View, source: Source) -> tuple[str, ...]:
         """Return the commands that print all data of the chart: of one captured flow, or of all runs as well."""
         found = []
         for table, columns in self.columns.items():
+            if table in source.made_by:
+                found.append(shell_line([*source.made_by[table]]))
+                continue
             keys = {"run_id": view.run_id, "flow_id": view.flow_id}
             keys = {key: value for key, value in keys.items() if key in column_names(table)}
             named = [*keys, columns] if self.of_runs and columns != "*" else [columns]
             where = "" if self.of_runs else " AND ".join(f"{key} = {value}" for key, value in keys.items())
             words = ["SELECT", ", ".join(named), "FROM", table, *(["WHERE", where] if where else [])]
-            found.append(shell_line(["hindflight", "query", workspace, " ".join(words), "--csv"]))
+            found.append(shell_line(["hindflight", "query", source.workspace, " ".join(words), "--csv"]))
         return tuple(found)
 
 
@@ -199,29 +214,20 @@ _WHAT_IF_MODEL = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
-    """What a report is made of: its tables, and the name of their workspace in the commands it shows."""
-
-    tables: Tables
-    workspace: str = "WORKSPACE"
-
-
-def sections(
-    tables: Tables, manifest: Mapping[str, object], *, utc: bool = False, workspace: str = "WORKSPACE"
-) -> list[Section]:
+def sections(source: Source, manifest: Mapping[str, object], *, utc: bool = False) -> list[Section]:
     """Return the sections of the report, in order."""
+    tables = source.tables
     views = [replace(view, utc=utc) for view in captured_flows(tables)]
-    source = Source(tables, workspace)
     how_to_read = HOW_TO_READ_MODEL if _is_model_only(tables, views) else HOW_TO_READ
+    replayed = not views or findings.is_replayed(tables)
     after = [
         _interruptions(tables, views),
         _recommendation(tables),
-        _trust(source, views),
+        _trust(source, views) if replayed else None,
         _what_happened(source, views),
-        _what_if(source, views),
+        _what_if(source, views) if replayed else Section("what_if", "What if", [NOTHING_REPLAYED]),
         _unknown(tables),
-        Section("how_to_read", "How to read this", parts=list(how_to_read)),
+        Section("how_to_read", "How to read this", parts=list(how_to_read if replayed else HOW_TO_READ_FLIGHT)),
         _provenance(tables, manifest),
     ]
     shown = [section for section in after if section is not None]
@@ -259,7 +265,7 @@ def _sweeps(sources: Sequence[Source]) -> list[Figure]:
         recipe = replace(_CACHES, name=name)
         with suppress(ReportError):
             chart = draw([source.tables for source in sources])
-            commands = tuple(line for source in sources for line in recipe.commands(View(), source.workspace))
+            commands = tuple(line for source in sources for line in recipe.commands(View(), source))
             found.append(Figure(chart, name, caption=recipe.text, commands=commands))
     return found
 
@@ -279,7 +285,10 @@ def _renamed(part: Part, prefix: str) -> Part:
 
 _BEHIND = {
     "goodput": ("throughput", "throughput over time"),
+    "limits": ("cwnd", "congestion window and data in flight"),
     "losses": ("losses", "losses over time"),
+    "retransmissions": ("losses", "losses and retransmissions"),
+    "rtt": ("rtt", "round-trip times"),
     "interruptions": ("interruptions", "table of outages"),
     "self_check": ("self_check_sequence", "self-check"),
     "what_if": ("what_if_goodput", "goodput of each variant"),
@@ -458,7 +467,7 @@ def _add_figures(
                 section.parts.append(str(error))
             reasons.add(str(error))
             continue
-        commands = recipe.commands(view, source.workspace)
+        commands = recipe.commands(view, source)
         section.parts.append(Figure(chart, recipes[1] + recipe.name, group, recipe.text, commands))
 
 

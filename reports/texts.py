@@ -131,9 +131,13 @@ _COUNTS = (
     "time to the end of the flow or, if its connection was reset, to the reset."
 )
 
-HOW_TO_READ = (
+_TIMES = (
     "Times are UTC, or count from the first segment of the flow at the capture point, as the time axis of a chart "
-    f"says. The charts of a flow zoom together: {_ZOOM}",
+    f"says. The charts of a flow zoom together: {_ZOOM}"
+)
+
+HOW_TO_READ = (
+    _TIMES,
     "A segment lost to the channel was lost on the link; a segment lost to a queue met a full queue. The replayed "
     "channel contains only the losses of the first kind: the simulated queue drops packets itself.",
     "The self-check replays the captured variant, or the best-matching one if the variant is not known, over the "
@@ -148,6 +152,15 @@ HOW_TO_READ = (
     "the seeds could vary with other samples of the channel's blocks; they do not cover errors of the model.",
 )
 """Paragraphs of the section "How to read this"."""
+
+HOW_TO_READ_FLIGHT = (
+    _TIMES,
+    "A segment lost to the channel was lost on the link; a segment lost to a queue met a full queue. A retransmission "
+    "is spurious if an earlier copy had arrived.",
+    "Goodput is the payload acknowledged in order, divided by the time from the first data segment to the ACK of the "
+    "last. An interval is the range in which the value lies with 95 % probability, as far as this capture shows it.",
+)
+"""The same for a report on a flight that was not replayed."""
 
 HOW_TO_READ_MODEL = (
     f"Times count from the first data segment of a run. In a chart over time: {_ZOOM}",
@@ -165,6 +178,12 @@ NOT_TO_BE_RELIED_ON = (
 )
 """The notice of a report whose self-check failed."""
 
+NOTHING_REPLAYED = (
+    "This report says what happened. What another variant or a proxy would have achieved over this link, and how far "
+    "to trust that, `hindflight whatif` on the capture shows."
+)
+"""The section What if of a report on a flight that was not replayed."""
+
 INTERRUPTIONS = (
     "RTT: median of the samples nearest to the interruption. Goodput: over 8 round trips, at least 1 s, before and "
     "after. Both times count from the end of the interruption: to the next new data acknowledged, and until two "
@@ -173,7 +192,7 @@ INTERRUPTIONS = (
 )
 """How to read the table of outages and handovers."""
 
-NO_PLACES = "Where they happened is not known: no flight log with positions was ingested before the replay."
+NO_PLACES = "Where they happened is not known: no flight log with positions had been ingested."
 """Said below the table of outages and handovers if it has no places."""
 
 STRETCHES = "The link between its steps, with 95 % intervals; packets are those that it served"

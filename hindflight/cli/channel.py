@@ -51,12 +51,12 @@ def extract(
     as_json: AsJson = False,
 ) -> None:
     """Extract the channel from a capture. Losses, rate, delay and queue, from a capture at the sender."""
+    from hindflight.captured_link import extract_channel, trace_of
     from hindflight.channels.formats import check_parquet_name
     from hindflight.channels.trace import write_trace
     from hindflight.toolkit.captured_flow import read_flow
     from hindflight.toolkit.files import check_outputs
     from hindflight.toolkit.source import files_of, open_source
-    from hindflight.workflow import extract_channel, trace_of
 
     if out is not None:
         check_parquet_name(out)

@@ -37,7 +37,7 @@ def limits(
     as_json: AsJson = False,
 ) -> None:
     """Show what limited a sender: network, receiver, application or pacing, as shares of its time."""
-    from hindflight.workflow import sender_limits
+    from hindflight.captured_link import sender_limits
 
     chosen, found, start_ns = sender_limits(source, flow)
     if as_json:

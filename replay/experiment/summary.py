@@ -64,7 +64,7 @@ def summary(
     by_name = {estimate.name: estimate for estimate in trace.estimates}
     rows = [
         _sentence("capture", goodput_of_capture(captured, by_name.get("rate_bps"), trace.stretches), "goodput"),
-        _sentence("capture", _losses_of_capture(trace), "losses"),
+        _sentence("capture", losses_of_capture(trace), "losses"),
         *broken,
     ]
     if ranked:
@@ -135,8 +135,8 @@ def goodput_of_capture(captured: Outcome, rate: Estimate | None, stretches: Sequ
     if rate is None or rate.value is None:
         return f"{achieved}. This capture does not show the rate of its link."
     if not _steps_of_rate(stretches):
-        share = captured.goodput_bps / rate.value
-        return f"{achieved}, {100 * share:.0f} % of the {format_rate(rate.value)} that its bottleneck carries."
+        of_rate = f"{100 * captured.goodput_bps / rate.value:.0f} % of the {format_rate(rate.value)}{_ends(rate)}"
+        return f"{achieved}, {of_rate} that its bottleneck carries."
     mean_bps = _mean_rate_bps(stretches)
     if mean_bps is None:
         return f"{achieved}. The rate of its bottleneck changed, and this capture does not show all of its values."
@@ -145,6 +145,15 @@ def goodput_of_capture(captured: Outcome, rate: Estimate | None, stretches: Sequ
         f"{achieved}, {100 * share:.0f} % of what its bottleneck carries, whose rate changed: {format_rate(mean_bps)} "
         "on average."
     )
+
+
+def _ends(rate: Estimate) -> str:
+    """Return the 95 % interval of a rate in brackets, in one unit; empty where it has none, or is narrower than the
+    digits that are shown."""
+    if not rate.known or rate.low is None or rate.high is None:
+        return ""
+    low, high = format_rate(rate.low), format_rate(rate.high)
+    return "" if low == high else f" (95 % interval {low.removesuffix(high[high.index(' ') :])} to {high})"
 
 
 def _steps_of_rate(stretches: Sequence[LinkStretch]) -> bool:
@@ -159,7 +168,8 @@ def _mean_rate_bps(stretches: Sequence[LinkStretch]) -> float | None:
     return sum((rate.value or 0.0) * span for rate, span in rates) / sum(span for _, span in rates)
 
 
-def _losses_of_capture(trace: Trace) -> str:
+def losses_of_capture(trace: Trace) -> str:
+    """Return the sentence on how many data packets were lost, by cause, and on what share the channel took."""
     counts = trace.counts
     lost, sent = counts.get("lost", 0), counts.get("data_packets", 0)
     if not lost:
@@ -171,7 +181,18 @@ def _losses_of_capture(trace: Trace) -> str:
         "unknown": "for an unknown cause",
     }
     parts = [f"{counts[cause]:,} {words}" for cause, words in causes.items() if counts.get(cause)]
-    return f"Of {sent:,} data packets, {lost:,} were lost: {', '.join(parts)}{_records_lost(trace)}."
+    share = f"{100 * lost / sent:.2g} %"
+    first = f"Of {sent:,} data packets, {lost:,} ({share}) were lost: {', '.join(parts)}{_records_lost(trace)}."
+    return first + _by_channel(trace)
+
+
+def _by_channel(trace: Trace) -> str:
+    """Return the sentence on the loss rate of the channel outside outages; empty where it is not known."""
+    rate = next((one for one in trace.estimates if one.name == "channel_loss_share"), None)
+    if rate is None or not rate.value or rate.low is None or rate.high is None:
+        return ""
+    value, low, high = (f"{100 * each:.2g}" for each in (rate.value, rate.low, rate.high))
+    return f" Outside outages the channel takes {value} % of the packets (95 % interval {low} to {high} %)."
 
 
 def _records_lost(trace: Trace) -> str:

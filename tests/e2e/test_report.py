@@ -123,3 +123,31 @@ def test_workspaces_are_named_by_what_sets_them_apart() -> None:
     assert names_of(usual) == ["a/whatif", "a/b", "c/b"]
     assert names_of([Path("/a/demo/workspace")]) == ["demo"]
     assert names_of([Path("/x/ws"), Path("/x/ws")]) == ["ws", "ws (2)"], "a name twice would hide a column"
+
+
+def test_report_on_a_flight_opens_with_findings(hindflight: Command, tmp_path: Path) -> None:
+    """Nothing was replayed: the findings are made for the report, and the workspace stays as it is."""
+    assert hindflight("ingest", CAPTURE, "-w", "ws").returncode == 0
+    before = (tmp_path / "ws" / "manifest.json").read_bytes()
+    assert hindflight("report", "ws", "-o", "r.json").returncode == 0
+    found = json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))["sections"]
+    said = {section["key"]: json.dumps(section, ensure_ascii=False) for section in found}
+    for words_of in (
+        "the captured flow delivered",
+        "What limited its sender, by time: ",
+        "data packets, ",
+        " were lost: ",
+        "It retransmitted ",
+        "Its round trips took ",
+        "95 % interval",
+        "hindflight verdicts ws --flow 1",
+    ):
+        assert words_of in said["findings"], words_of
+    for chart in ("throughput", "cwnd", "losses", "rtt"):
+        assert f"flow-1-{chart}" in said["findings"]
+        assert f"flow-1-{chart}" in said["what_happened"]
+    assert "Bottleneck rate" in said["what_happened"]
+    assert "hindflight channel extract ws --flow 1 -o channel.parquet" in said["what_happened"]
+    assert "self_check" not in said, "nothing was replayed"
+    assert "hindflight whatif" in said["what_if"]
+    assert (tmp_path / "ws" / "manifest.json").read_bytes() == before

@@ -20,7 +20,7 @@ from hindflight.reports import bundle
 from hindflight.reports.document import ReportMeta, write_report
 from hindflight.reports.findings import heading, replayed_runs
 from hindflight.reports.frames import captured_flows
-from hindflight.reports.sections import FLOWS_SHOWN, Figure, Part, Section, sections
+from hindflight.reports.sections import FLOWS_SHOWN, Figure, Part, Section, Source, sections
 from hindflight.toolkit.errors import HindflightError, MachineError
 from hindflight.toolkit.schema import table_from_rows
 from tests.reports.conftest import (
@@ -409,8 +409,8 @@ def test_captured_channel_is_called_captured(report: str) -> None:
 
 def test_missing_summary_does_not_deny_findings(tmp_path: Path) -> None:
     assert "No findings were computed" not in Outline(written(model_runs(), tmp_path)).text
-    assert str(sections(model_runs(), {})[0].parts[0]).startswith("No summary was computed")
-    assert str(sections({}, {})[0].parts[0]).startswith("No findings were computed")
+    assert str(sections(Source(model_runs()), {})[0].parts[0]).startswith("No summary was computed")
+    assert str(sections(Source({}), {})[0].parts[0]).startswith("No findings were computed")
 
 
 def test_table_of_runs_has_aqm_losses_marks_and_resets(tmp_path: Path) -> None:
@@ -435,7 +435,7 @@ def test_table_of_runs_has_a_seed_column_for_several_seeds() -> None:
 
 
 def test_section_keys(tables: Tables) -> None:
-    keys = [section.key for section in sections(tables, {})]
+    keys = [section.key for section in sections(Source(tables), {})]
     assert keys[:2] == ["findings", "interruptions"]
     assert keys[2:] == ["self_check", "what_happened", "what_if", "unknown", "how_to_read", "provenance"]
 
@@ -535,7 +535,7 @@ def test_the_commands_below_a_chart_print_its_rows(tables: Tables) -> None:
     for name, table in present.items():
         connection.register(name, table)
     of_runs = set()
-    for figure in figures(sections(tables, {}, workspace="ws")):
+    for figure in figures(sections(Source(tables, "ws"), {})):
         assert figure.commands
         for command in figure.commands:
             _, _, workspace, sql, form = shlex.split(command)

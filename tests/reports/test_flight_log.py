@@ -13,7 +13,7 @@ import pytest
 
 from hindflight.reports import charts
 from hindflight.reports.charts import View
-from hindflight.reports.sections import Figure, Section, sections
+from hindflight.reports.sections import Figure, Section, Source, sections
 from hindflight.toolkit.errors import ReportError
 from hindflight.toolkit.schema import table_from_rows
 from tests.reports.conftest import MSS, RTT_NS, SEGMENTS, START_NS, Tables, required
@@ -104,11 +104,11 @@ def keys(parts: list[Any]) -> set[str]:
 def test_the_report_has_them_with_the_flow(logged: Tables, tables: Tables) -> None:
     tracks = {"flow-1-track_goodput", "flow-1-track_rtt", "flow-1-track_loss"}
     flight = {"flow-1-flight_dB", "flow-1-flight_deg", "flow-1-flight_m", *tracks}
-    assert flight <= keys(list(sections(logged, {})))
-    assert not flight & keys(list(sections(tables, {})))
+    assert flight <= keys(list(sections(Source(logged), {})))
+    assert not flight & keys(list(sections(Source(tables), {})))
     telemetry = logged["telemetry"]
     places = telemetry.filter(pc.is_in(telemetry["name"], pa.array(["lat_deg", "lon_deg"])))
-    only = keys(list(sections({**logged, "telemetry": places}, {})))
+    only = keys(list(sections(Source({**logged, "telemetry": places}), {})))
     assert tracks <= only, "a log of places and nothing else"
     assert "flow-1-flight_m" not in only
 

@@ -62,7 +62,7 @@ def points_of(spec: dict[str, Any]) -> list[dict[str, str]]:
 
 
 def figures(tables: Tables) -> dict[str, Figure]:
-    what_if = next(section for section in sections(tables, {}) if section.key == "what_if")
+    what_if = next(section for section in sections(Source(tables), {}) if section.key == "what_if")
     return {part.key: part for part in what_if.parts if isinstance(part, Figure)}
 
 

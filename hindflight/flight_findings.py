@@ -1,0 +1,250 @@
+"""What a report on a flight opens with, where nothing was replayed: the findings on its captured flow.
+
+Puts the packages together: the link is extracted, what limited the sender is found, and each result becomes a row of
+`findings`. A replay writes findings of its own (replay/experiment/findings.py); a workspace that has some keeps them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from hindflight.toolkit.errors import CaptureError, ChannelError, HindflightError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from hindflight.channels.estimate import Estimate
+    from hindflight.channels.trace import Trace
+    from hindflight.toolkit.captured_flow import Flow
+    from hindflight.toolkit.workspace import Workspace
+
+    Rows = list[dict[str, Any]]
+
+MAX_LINK_PACKETS = 2_000_000
+"""Packets of a flow up to which a report extracts its link, which takes about 16 us for each: half a minute."""
+
+MIN_LIMIT_SHARE = 0.005
+"""Share of the time below which a limit is not named."""
+
+LIMITED_BY = {
+    "network": "by the network (cwnd, recovery from losses, timeouts)",
+    "receiver": "by the window of the receiver",
+    "application": "by its application (it had written no more)",
+    "pacing": "by its own pacing",
+}
+
+RESENT = {
+    "fast": "after duplicate ACKs",
+    "sack": "after SACK blocks",
+    "tlp": "as a tail loss probe",
+    "rto": "by a timeout",
+    "after_rto": "in the recovery after a timeout",
+    "keep_alive": "as a keep-alive",
+    "window_probe": "as a window probe",
+    "unknown": "for an unknown reason",
+}
+"""What made the sender retransmit, in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class FlightFindings:
+    """Tables that a report adds to those of a workspace, and the command that makes each of them but `findings`."""
+
+    tables: dict[str, pa.Table] = field(default_factory=dict)
+    commands: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+def flight_findings(workspace: Workspace) -> FlightFindings:
+    """Return the findings on the captured flow with the most data, and the channel that they are made of.
+
+    Nothing for a workspace that has findings already, or no captured flow.
+    """
+    from hindflight.toolkit.captured_flow import read_flow
+    from hindflight.toolkit.schema import table_from_rows
+
+    if workspace.rows("findings"):
+        return FlightFindings()
+    try:
+        flow = read_flow(workspace, None)
+    except CaptureError as error:  # The clock was set within the flow.
+        return FlightFindings(
+            {"findings": table_from_rows("findings", [_row("unknown", "", f"Of the flow, {error}.")])}
+        )
+    except HindflightError:
+        return FlightFindings()
+    rows, trace = _findings_on(flow, workspace)
+    found = {"findings": table_from_rows("findings", rows)}
+    if trace is None or workspace.rows("channel"):
+        return FlightFindings(found)
+    return FlightFindings({**found, "channel": trace.channel}, {"channel": _extract_command(flow, workspace)})
+
+
+def _extract_command(flow: Flow, workspace: Workspace) -> tuple[str, ...]:
+    from hindflight.toolkit.text import name_to_text
+
+    source = name_to_text(workspace.path)
+    return ("hindflight", "channel", "extract", source, "--flow", str(flow.number), "-o", "channel.parquet")
+
+
+def _findings_on(flow: Flow, workspace: Workspace) -> tuple[Rows, Trace | None]:
+    import pyarrow.compute as pc
+
+    from hindflight.replay.experiment.interruptions import PLACE_NAMES, interruption_rows
+    from hindflight.replay.experiment.stretches import stretch_rows
+    from hindflight.replay.experiment.summary import key_numbers, losses_of_capture
+
+    trace, without = _link(flow, workspace)
+    estimates = () if trace is None else trace.estimates
+    broken: Rows = []
+    if trace is not None:
+        places = workspace.table("telemetry", ("name", "t_ns", "value"), pc.field("name").isin(PLACE_NAMES))
+        broken = interruption_rows(trace.channel, flow.tables["segments"], flow.direction, places)
+    outcome = _outcome(flow)
+    limits, unlimited = _limits(flow)
+    rows = _which(flow, workspace)
+    rows += [_row("summary", "goodput", _goodput(outcome, trace))] if outcome else []
+    rows += [_row("summary", "limits", limits)] if limits else []
+    rows += [_row("summary", "losses", losses_of_capture(trace))] if trace else []
+    rows += [_row("summary", "retransmissions", _retransmissions(flow))]
+    rows += [_row("summary", "rtt", text) for text in _round_trips(flow, estimates)]
+    rows += broken[:1]
+    rows += [_row("summary", "", "Packets are numbered as Wireshark numbers them. " + _behind(flow, workspace))]
+    rows += broken[1:]
+    rows += key_numbers(outcome, estimates) if outcome else []
+    rows += stretch_rows(trace.stretches) if trace else []
+    unknown = [*(trace.unknowns if trace else ()), without, unlimited]
+    return [*rows, *(_row("unknown", "", text) for text in unknown if text)], trace
+
+
+def _row(section: str, metric: str, text: str) -> dict[str, Any]:
+    return {"section": section, "subject": "capture", "metric": metric, "unit": "", "verdict": "info", "text": text}
+
+
+def _which(flow: Flow, workspace: Workspace) -> Rows:
+    """Name the flow that the findings are on, where there are several."""
+    flows = workspace.rows("flows")
+    if flows < 2:
+        return []
+    return [
+        _row("summary", "", f"The findings are on flow {flow.number}, which carried the most data of {flows:,} flows.")
+    ]
+
+
+def _behind(flow: Flow, workspace: Workspace) -> str:
+    from hindflight.toolkit.text import name_to_text, shell_line
+
+    command = shell_line(["hindflight", "verdicts", name_to_text(workspace.path), "--flow", str(flow.number)])
+    return f"Every packet with its evidence: {command}"
+
+
+def _link(flow: Flow, workspace: Workspace) -> tuple[Trace | None, str]:
+    """Return the extracted link of a flow, or why there is none."""
+    from hindflight.captured_link import extract_channel, trace_of
+
+    packets = flow.tables["segments"].num_rows
+    if packets > MAX_LINK_PACKETS:
+        return None, (
+            f"The link of the flow was not extracted: it has {packets:,} packets, and a report reads the link of flows "
+            f"of up to {MAX_LINK_PACKETS:,}. `hindflight channel extract` has no such limit."
+        )
+    try:
+        return trace_of(extract_channel(flow, workspace), workspace, flow), ""
+    except ChannelError as error:
+        return None, f"The link of the flow is not known: {error}."
+
+
+def _outcome(flow: Flow) -> Any:
+    """Return what the flow achieved until its last new data was acknowledged; None without data or ACKs."""
+    import pyarrow.compute as pc
+
+    from hindflight.replay.outcome import measure, transfer_span
+
+    tables, direction = flow.tables, flow.direction
+    span = transfer_span(tables["segments"], direction)
+    segments = tables["segments"]
+    acks = segments.filter(pc.not_equal(segments["direction"].cast("string"), direction))
+    acks = acks.filter(acks["ack"].is_valid())
+    if span is None or not acks.num_rows:
+        return None
+    last_ns = pc.min(acks.filter(pc.equal(acks["ack"], pc.max(acks["ack"])))["t_ns"]).as_py()
+    if last_ns <= span[0]:
+        return None
+    return measure(segments, tables["events"], tables["instruments"], direction, last_ns - span[0])
+
+
+def _goodput(outcome: Any, trace: Trace | None) -> str:
+    from hindflight.replay.experiment.summary import goodput_of_capture
+
+    by_name = {estimate.name: estimate for estimate in trace.estimates} if trace else {}
+    return goodput_of_capture(outcome, by_name.get("rate_bps"), trace.stretches if trace else ())
+
+
+def _limits(flow: Flow) -> tuple[str, str]:
+    """Return what limited the sender, as a sentence, or why that is not known."""
+    from hindflight.captured_link import limits_of_flow
+
+    try:
+        shares = limits_of_flow(flow).shares()
+    except HindflightError as error:
+        return "", f"What limited the sender is not known: {error}."
+    named = sorted((share, name) for name, share in shares.items() if share >= MIN_LIMIT_SHARE)[::-1]
+    parts = [f"{100 * share:.0f} % {LIMITED_BY[name]}" for share, name in named]
+    return (f"What limited its sender, by time: {', '.join(parts)}." if parts else ""), ""
+
+
+def _retransmissions(flow: Flow) -> str:
+    """Say how many segments were retransmitted, why, and how many of them were not needed."""
+    import pyarrow.compute as pc
+
+    events = [row for row in flow.tables["events"].to_pylist() if row["direction"] == flow.direction]
+    resent = [row for row in events if row["kind"] == "retransmission"]
+    timeouts = sum(row["kind"] == "rto" for row in events)
+    timed_out = f"It had {timeouts:,} retransmission timeout{'' if timeouts == 1 else 's'}" if timeouts else ""
+    if not resent:
+        return f"It retransmitted nothing.{f' {timed_out}.' if timed_out else ''}"
+    segments = flow.tables["segments"]
+    ours = pc.equal(segments["direction"].cast("string"), flow.direction)
+    sent = pc.sum(pc.and_(ours, pc.greater(segments["payload_bytes"], 0))).as_py()
+    causes = Counter(row["mechanism"] or "unknown" for row in resent)
+    parts = [f"{count:,} {RESENT.get(name, name)}" for name, count in causes.most_common()]
+    spurious = sum(row["spurious"] is True for row in resent)
+    open_ones = sum(row["spurious"] is None for row in resent)
+    need = f"{spurious:,} of them were spurious: the receiver had the data already" if spurious else "None was spurious"
+    need += f"; of {open_ones:,} that is not known" if open_ones else ""
+    records = [row["record"] for row in resent]
+    where = f"packet {records[0]}" if len(records) == 1 else f"packets {min(records)} to {max(records)}"
+    return (
+        f"It retransmitted {len(resent):,} of {sent:,} data segments, {100 * len(resent) / sent:.2g} % ({where}): "
+        f"{', '.join(parts)}. {need}. {timed_out or 'It had no retransmission timeout'}."
+    )
+
+
+def _round_trips(flow: Flow, estimates: Sequence[Estimate]) -> Iterator[str]:
+    """Say what the round trips were, and how much of them is propagation."""
+    import numpy as np
+    import pyarrow.compute as pc
+
+    from hindflight.reports.numbers import interval, quantity
+
+    segments = flow.tables["segments"]
+    back = pc.not_equal(segments["direction"].cast("string"), flow.direction)
+    timed = segments.filter(pc.and_(back, pc.is_valid(segments["rtt_ns"])))
+    if not timed.num_rows:
+        return
+    rtt_ns = timed["rtt_ns"].to_numpy()
+    low, middle, high = (quantity(float(np.percentile(rtt_ns, q)), "ns") for q in (0, 50, 95))
+    worst = int(rtt_ns.argmax())
+    longest = f"{quantity(float(rtt_ns[worst]), 'ns')} (packet {timed['record'][worst].as_py()})"
+    said = f"Its round trips took {low} to {longest}; the median is {middle}, the 95th percentile {high}"
+    base = next((one for one in estimates if one.name == "base_rtt_ns" and one.known), None)
+    if base is None or base.value is None:
+        yield f"{said}."
+        return
+    ends = interval(base.low, base.high, "ns")
+    yield (
+        f"{said}. Of each, propagation takes {quantity(base.value, 'ns', (base.low, base.high))}"
+        f"{f' (95 % interval {ends})' if ends else ''}; the rest is time in queues."
+    )
