@@ -152,6 +152,8 @@ _FLOW_CHARTS = (
     Recipe(charts.throughput, "throughput", {"segments": "t_ns, direction, payload_bytes, ack", "channel": _LINK}),
     Recipe(charts.losses, "losses", {"events": _EVENTS}),
     Recipe(charts.packet_delay, "packet_delay", {"segments": "t_ns, record, rtt_ns", "channel": _LINK}),
+    Recipe(charts.queue_occupancy, "queue_occupancy", {"segments": "t_ns, record, rtt_ns", "channel": _LINK}),
+    Recipe(charts.captured_application_delay, "application_delay", {"segments": _SENT}),
     Recipe(charts.link_state, "link_state", {"channel": _LINK}),
     Recipe(charts.stevens, "stevens", {"segments": _SENT}),
 )
@@ -161,7 +163,7 @@ FLIGHT_CHARTS = 4
 """Maximum number of charts of a flight log, besides the track: one for each unit."""
 
 
-def _flight_charts(tables: Tables, view: View) -> tuple[Recipe, ...]:
+def _flight_charts(tables: Tables, view: View) -> tuple[list[Recipe], list[Recipe]]:
     """Return a chart for each unit of the flight log, and the track in each colour if it has places; none without a
     log."""
     units = charts.flight_units(tables, view)
@@ -170,7 +172,7 @@ def _flight_charts(tables: Tables, view: View) -> tuple[Recipe, ...]:
         Recipe(partial(charts.track, colour=colour), f"track_{colour}", {**_LOGGED, "segments": _SENT}, "track")
         for colour in charts.TRACK_COLOURS
     ]
-    return (*values[:FLIGHT_CHARTS], *(tracks if charts.has_track(tables, view) else []))
+    return values[:FLIGHT_CHARTS], tracks if charts.has_track(tables, view) else []
 
 
 def _of_runs(draw: Callable[[Tables, View], AnyChart], name: str, columns: Mapping[str, str]) -> Recipe:
@@ -398,8 +400,10 @@ def _what_happened(source: Source, views: list[View]) -> Section:
         section.parts += [flows] if flows and flows not in section.parts else []
     for view in views[:FLOWS_SHOWN]:
         part = Section(f"flow-{view.flow_id}", f"Flow {flow_name(tables, view)}", time_zero(tables, view))
-        _add_figures(part, source, view, (_FLOW_CHARTS, f"{part.key}-"), part.key)
-        _add_figures(part, source, view, (_flight_charts(tables, view), f"{part.key}-"), part.key)
+        # The flight log stands below the first chart, so that it is seen with the flow, and zooms with all others.
+        values, tracks = _flight_charts(tables, view)
+        recipes = (*_FLOW_CHARTS[:1], *values, *_FLOW_CHARTS[1:], *tracks)
+        _add_figures(part, source, view, (recipes, f"{part.key}-"), part.key)
         losses = findings.loss_table(tables, flow_of(tables, view))
         part.parts += [losses] if losses else []
         section.parts.append(part)

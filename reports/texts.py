@@ -11,12 +11,22 @@ CHART_CAPTIONS = {
         "For each data packet, its round-trip time minus the propagation delay of both directions at that time (or, if "
         "the link was not extracted, minus the minimum round-trip time): the time that it waited in queues."
     ),
+    "queue_occupancy": (
+        "What waited at the bottleneck when a packet came to it, packets of other flows included: the delay of the "
+        "packet above propagation, times the rate of the link, at the time of its ACK. Near the limit of the queue, "
+        "packets are lost to it."
+    ),
+    "application_delay": (
+        "For each new segment, the time from its first transmission until the ACK that covers it and all data before "
+        "it: what the receiving application waited, and the way back of the ACK. A peak is a lost segment, which holds "
+        "back all that follow it. A capture does not show how long data waited before it was sent."
+    ),
     "link_state": (
         "The link as extracted from the capture: the rate of its bottleneck and its round-trip propagation delay, each "
         "on its own axis."
     ),
     "flight": (
-        "Values of the flight log during the flow, on the same time axis: compare them with the charts above, where an "
+        "Values of the flight log during the flow, on the same time axis: compare them with the other charts, where an "
         "outage or a step of the delay coincides with a bank or a change of height."
     ),
     "track": (

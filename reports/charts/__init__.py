@@ -7,7 +7,11 @@ a notebook: `alt.theme.register("hindflight", enable=True)(lambda: {"config": ve
 
 from __future__ import annotations
 
-from hindflight.reports.charts.application_delay import has_application_delay, what_if_application_delay
+from hindflight.reports.charts.application_delay import (
+    captured_application_delay,
+    has_application_delay,
+    what_if_application_delay,
+)
 from hindflight.reports.charts.comparison import goodput_and_delay, what_if_cwnd, what_if_difference, what_if_goodput
 from hindflight.reports.charts.distributions import what_if_loss_bursts, what_if_rtt, what_if_throughput
 from hindflight.reports.charts.flight_log import (
@@ -17,7 +21,7 @@ from hindflight.reports.charts.flight_log import (
     has_track,
     track,
 )
-from hindflight.reports.charts.link_state import link_state, packet_delay
+from hindflight.reports.charts.link_state import link_state, packet_delay, queue_occupancy
 from hindflight.reports.charts.losses import losses
 from hindflight.reports.charts.path import rtt, throughput
 from hindflight.reports.charts.proxies import what_if_proxy
@@ -33,6 +37,7 @@ __all__ = [
     "TRACK_COLOURS",
     "Tables",
     "View",
+    "captured_application_delay",
     "cwnd",
     "flight_units",
     "flight_values",
@@ -45,6 +50,7 @@ __all__ = [
     "link_state",
     "losses",
     "packet_delay",
+    "queue_occupancy",
     "rtt",
     "self_check_cwnd",
     "self_check_sequence",

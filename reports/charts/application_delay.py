@@ -1,21 +1,80 @@
-"""Chart of the application delay of the what-if runs: a box per variant and proxy over the seeds.
+"""Charts of the application delay: of a captured flow over time, of the what-if runs a box per variant and proxy.
 
-Draws `runs`. Computes no statistic but quartiles over the seeds.
+Draws `segments` of one flow, or `runs`. Computes no statistic but quantiles.
 """
 
 from __future__ import annotations
 
 import altair as alt
+import numpy as np
 import polars as pl
 
-from hindflight.reports.charts.axes import ChartText, Legend, inline, layered_chart, x_axis
-from hindflight.reports.frames import Tables, runs_with_subject
-from hindflight.reports.style import BLUE, INK
+from hindflight.reports.charts.axes import (
+    ChartText,
+    Legend,
+    decimation_note,
+    inline,
+    layered_chart,
+    time_axis,
+    time_tooltip,
+    x_axis,
+    y_axis,
+    zoom,
+)
+from hindflight.reports.charts.marks import event_marks
+from hindflight.reports.charts.path import LARGE_MARK_SAMPLES
+from hindflight.reports.decimation import m4
+from hindflight.reports.frames import TIME, Flow, Tables, View, flow_of, on_axis, read_flow, runs_with_subject
+from hindflight.reports.style import BLUE, GREEN, INK
 from hindflight.toolkit.errors import ReportError
 
+IN_ORDER = "new segment, until acknowledged with all before it"
 MEDIAN, LATE = "median delay", "95th percentile"
 _STEP, _LANE = 46, 11
 _COLUMNS = {MEDIAN: ("app_delay_p50_ns", BLUE, -_LANE), LATE: ("app_delay_p95_ns", INK, _LANE)}
+
+
+def captured_application_delay(tables: Tables, view: View | None = None) -> alt.LayerChart:
+    """Draw how long each new segment took, from its first transmission until all data up to its end was acknowledged.
+
+    Reads `flows`, `segments`, `channel` and `events`. Raises ReportError if no data was acknowledged.
+    """
+    flow = flow_of(tables, view or View())
+    delays = _captured_delays(tables, flow)
+    if delays.is_empty():
+        raise ReportError("No data of this flow was acknowledged, so its application delay is not known.")
+    dots = m4(delays, TIME, "ms", flow.view.bins)
+    size = 8 if dots.rows > LARGE_MARK_SAMPLES else 30
+    mark = alt.Chart(inline(dots.frame)).mark_circle(size=size, opacity=0.6, clip=True, aria=False)
+    y = alt.Y("ms", type="quantitative", axis=y_axis("Application delay [ms]"), scale=alt.Scale(zero=True))
+    tips = [
+        time_tooltip(flow, title="Sent at"),
+        alt.Tooltip("ms", type="quantitative", format=",.3f", title="Until acknowledged in order [ms]"),
+        alt.Tooltip("record", type="quantitative", title="Record in the capture"),
+    ]
+    marks = event_marks(tables, flow)
+    legend = Legend([(IN_ORDER, GREEN), *marks.entries])
+    drawn = legend.encode(mark, IN_ORDER, time_axis(flow), y, tooltip=tips)
+    middle, late = (float(delays["ms"].quantile(q, "linear") or 0.0) for q in (0.5, 0.95))
+    notes = [f"Median {middle:,.1f} ms, 95th percentile {late:,.1f} ms.", *decimation_note("segments", dots)]
+    text = ChartText("Application delay", f"Application delay of {dots.rows} segments over time. {notes[0]}", notes)
+    layers = [*marks.layers(legend), drawn.add_params(zoom())]
+    return layered_chart(layers, text, height=200, marks=dots.frame.height)
+
+
+def _captured_delays(tables: Tables, flow: Flow) -> pl.DataFrame:
+    """Return TIME, `ms` and `record` of each segment of new data that was acknowledged, with all data before it."""
+    is_data = (pl.col("direction") == flow.data) & (pl.col("payload_bytes") > 0) & ~pl.col("retransmission")
+    columns = ["t_ns", "seq", "payload_bytes", "record"]
+    sent = read_flow(tables, "segments", flow.view, columns, is_data).sort("t_ns", maintain_order=True)
+    is_ack = (pl.col("direction") == flow.acks) & pl.col("ack").is_not_null()
+    acks = read_flow(tables, "segments", flow.view, ["t_ns", "ack"], is_ack).sort("t_ns", maintain_order=True)
+    ends = (sent["seq"].cast(pl.Int64) + sent["payload_bytes"].cast(pl.Int64)).to_numpy()
+    at = np.searchsorted(acks["ack"].cast(pl.Int64).cum_max().to_numpy(), ends)
+    covered = at < acks.height
+    times = acks["t_ns"].to_numpy()[at[covered]]
+    found = sent.filter(pl.Series(covered)).with_columns(ms=(pl.Series(times) - pl.col("t_ns")) / 1e6)
+    return on_axis(found.filter(pl.col("ms") >= 0), flow).select(TIME, pl.col("ms").round(3), "record")
 
 
 def has_application_delay(tables: Tables) -> bool:

@@ -35,6 +35,9 @@ _PLACE = (LATITUDE, LONGITUDE)
 NO_UNIT = "no unit"
 
 _NO_LOG = "No flight log covers the time of this flow."
+HEIGHT = 110
+"""Pixels of a chart of values: a strip, because several stand between the charts of the flow."""
+
 _TRACK_BINS = 600
 """Places of the line."""
 _LARGEST = 0.98
@@ -90,7 +93,9 @@ def flight_values(tables: Tables, view: View | None = None, *, unit: str = "m") 
     layers[0] = layers[0].add_params(zoom())
     title = f"Flight log: {', '.join(names)}"
     text = ChartText(title, f"{title}, over time, in {unit or NO_UNIT}.", decimation_note("values", *parts))
-    return layered_chart([*events.layers(legend), *layers], text, height=160, marks=sum(p.frame.height for p in parts))
+    return layered_chart(
+        [*events.layers(legend), *layers], text, height=HEIGHT, marks=sum(p.frame.height for p in parts)
+    )
 
 
 def track(tables: Tables, view: View | None = None, *, colour: str = "goodput") -> alt.LayerChart:

@@ -1,4 +1,4 @@
-"""The link of a flow over time, and what each packet waited on it.
+"""The link of a flow over time, what each packet waited on it, and what its queue held.
 
 Draws `segments` of one flow and the intervals of `channel`.
 """
@@ -11,6 +11,7 @@ import polars as pl
 from hindflight.reports.charts.axes import (
     ChartText,
     Legend,
+    byte_axis,
     decimation_note,
     inline,
     layered_chart,
@@ -22,11 +23,12 @@ from hindflight.reports.charts.axes import (
 from hindflight.reports.charts.marks import event_marks
 from hindflight.reports.charts.path import LARGE_MARK_SAMPLES, rtt_samples
 from hindflight.reports.decimation import drop_repeats, m4
-from hindflight.reports.frames import TIME, Tables, View, flow_of
+from hindflight.reports.frames import TIME, Flow, Tables, View, flow_of, maximum, read
 from hindflight.reports.link import states_of
 from hindflight.reports.style import AMBER, BLUE, PURPLE
 from hindflight.toolkit.errors import ReportError
 
+HELD, LIMIT = "in the queue, as a packet came", "limit of the queue"
 WAITED = "delay above propagation, one packet"
 RATE, DELAY = "rate of the bottleneck (left axis)", "propagation delay, both directions (right axis)"
 
@@ -37,17 +39,7 @@ def packet_delay(tables: Tables, view: View | None = None) -> alt.LayerChart:
     Reads `flows`, `segments` and `channel`. Raises ReportError if no round-trip time was measured.
     """
     flow = flow_of(tables, view or View())
-    samples = rtt_samples(tables, flow)
-    if samples.is_empty():
-        raise ReportError("No round-trip time was measured on this flow, so the delay of its packets is not known.")
-    floor = states_of(tables, flow, "delay_ns").select(TIME, floor=pl.col("delay_ns") * 2 / 1e6)
-    if floor.height:
-        typed = samples.with_columns(pl.col(TIME).cast(pl.Float64))
-        joined = typed.join_asof(floor.with_columns(pl.col(TIME).cast(pl.Float64)).sort(TIME), on=TIME)
-        lowest = pl.col("floor").fill_null(strategy="backward")
-    else:
-        joined, lowest = samples, pl.col("ms").min()
-    waited = joined.with_columns(((pl.col("ms") - lowest).clip(lower_bound=0)).round(3).alias("ms"))
+    waited = _waited(tables, flow)
     dots = m4(waited.select(TIME, "ms", "record"), TIME, "ms", flow.view.bins)
     size = 8 if dots.rows > LARGE_MARK_SAMPLES else 30
     mark = alt.Chart(inline(dots.frame)).mark_circle(size=size, opacity=0.6, clip=True, aria=False)
@@ -67,6 +59,84 @@ def packet_delay(tables: Tables, view: View | None = None) -> alt.LayerChart:
     )
     layers = [*marks.layers(legend), drawn.add_params(zoom())]
     return layered_chart(layers, text, height=200, marks=dots.frame.height)
+
+
+def _waited(tables: Tables, flow: Flow) -> pl.DataFrame:
+    """Return TIME of the ACK, `ms` above the propagation delay at that time, and `record` of each RTT sample.
+
+    Where the link was not extracted, propagation is the minimum round-trip time.
+    """
+    samples = rtt_samples(tables, flow)
+    if samples.is_empty():
+        raise ReportError("No round-trip time was measured on this flow, so the delay of its packets is not known.")
+    floor = states_of(tables, flow, "delay_ns").select(TIME, floor=pl.col("delay_ns") * 2 / 1e6)
+    joined = _with_state(samples, floor) if floor.height else samples
+    lowest = pl.col("floor") if floor.height else pl.col("ms").min()
+    return joined.with_columns(((pl.col("ms") - lowest).clip(lower_bound=0)).round(3).alias("ms"))
+
+
+def _with_state(samples: pl.DataFrame, states: pl.DataFrame) -> pl.DataFrame:
+    """Return the samples with the state of the link in force at their time; before the first state with that."""
+    name = next(column for column in states.columns if column != TIME)
+    typed = samples.with_columns(pl.col(TIME).cast(pl.Float64))
+    joined = typed.join_asof(states.with_columns(pl.col(TIME).cast(pl.Float64)).sort(TIME), on=TIME)
+    return joined.with_columns(pl.col(name).fill_null(strategy="backward"))
+
+
+def queue_occupancy(tables: Tables, view: View | None = None) -> alt.LayerChart:
+    """Draw what the queue of the bottleneck held as each packet came to it: its delay there times the rate.
+
+    Reads `flows`, `segments`, `channel`, and of `findings` the limit of the queue. Raises ReportError if the rate or
+    the propagation delay of the link is not known.
+    """
+    flow = flow_of(tables, view or View())
+    rate = states_of(tables, flow, "rate_bps").select(TIME, "rate_bps")
+    if rate.is_empty() or states_of(tables, flow, "delay_ns").is_empty():
+        raise ReportError(
+            "The rate and the propagation delay of the link are not both known, so what its queue held is not known."
+        )
+    size = packet_bytes(tables, flow)
+    held = _with_state(_waited(tables, flow), rate).select(
+        TIME, "record", bytes=(pl.col("ms") / 1e3 * pl.col("rate_bps") / 8).round(0).cast(pl.Int64)
+    )
+    dots = m4(held, TIME, "bytes", flow.view.bins)
+    shown = dots.frame.with_columns(pkts=(pl.col("bytes") / size).round(1))
+    limit = _queue_limit_pkts(tables)
+    top = max(maximum(shown, "bytes"), (limit or 0) * size)
+    y = alt.Y("bytes", type="quantitative", axis=byte_axis("Queue", top), scale=alt.Scale(zero=True))
+    tips = [
+        time_tooltip(flow),
+        alt.Tooltip("bytes", type="quantitative", format=",d", title="In the queue [B]"),
+        alt.Tooltip("pkts", type="quantitative", format=",.1f", title=f"Packets of {size} B"),
+        alt.Tooltip("record", type="quantitative", title="Record in the capture"),
+    ]
+    marks = event_marks(tables, flow)
+    legend = Legend([(HELD, BLUE), *([(LIMIT, AMBER)] if limit else []), *marks.entries])
+    line = alt.Chart(inline(shown)).mark_circle(size=8 if dots.rows > LARGE_MARK_SAMPLES else 30, clip=True, aria=False)
+    layers = [legend.encode(line, HELD, time_axis(flow), y, tooltip=tips).add_params(zoom())]
+    notes = decimation_note("packets", dots)
+    if limit:
+        full = pl.DataFrame({"bytes": [round(limit * size)]})
+        rule = alt.Chart(inline(full)).mark_rule(strokeDash=[6, 4], strokeWidth=1.6, aria=False)
+        layers.append(legend.encode(rule, LIMIT, y))
+        notes = [f"The limit is {limit:,.0f} packets of {size:,} B.", *notes]
+    text = ChartText("Queue of the bottleneck", f"Octets in the queue over time: {dots.rows} packets.", notes)
+    return layered_chart([*marks.layers(legend), *layers], text, height=200, marks=dots.frame.height)
+
+
+def packet_bytes(tables: Tables, flow: Flow) -> int:
+    """Return the IP length of the largest data packet on the link of the flow."""
+    rows = read(tables, "channel", ["kind", "direction", "size_bytes"], pl.col("kind") == "packet")
+    return int(maximum(rows.filter(pl.col("direction") == flow.data), "size_bytes")) or 1500
+
+
+def _queue_limit_pkts(tables: Tables) -> float | None:
+    """Return the estimated limit of the queue; None where no finding has it, or it is not known."""
+    rows = read(tables, "findings", ["section", "metric", "value", "verdict"])
+    mine = rows.filter(
+        (pl.col("section") == "key_numbers") & (pl.col("metric") == "queue limit") & (pl.col("verdict") == "info")
+    )["value"].drop_nulls()
+    return float(mine[0]) if mine.len() else None
 
 
 def link_state(tables: Tables, view: View | None = None) -> alt.LayerChart:

@@ -221,13 +221,13 @@ def test_page_contains_each_script_once(report: str) -> None:
 
 def test_charts_share_their_data_sets(report: str) -> None:
     charts = store(report)
-    assert len(charts["charts"]) == 13
+    assert len(charts["charts"]) == 14
     assert all("datasets" not in chart["spec"] for chart in charts["charts"])
     named = set(re.findall(r'"data":\{"name":"(data-[0-9a-f]+)"', json.dumps(charts["charts"], separators=(",", ":"))))
     assert named
     assert named <= set(charts["datasets"])
     groups = [chart["group"] for chart in charts["charts"]]
-    assert groups == ["self-check"] * 2 + ["flow-1"] * 7 + [""] * 4
+    assert groups == ["self-check"] * 2 + ["flow-1"] * 8 + [""] * 4
 
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&\u2028"
@@ -335,7 +335,7 @@ def test_report_of_a_capture_without_runs(tmp_path: Path) -> None:
     drawn = [text for tag, text in outline.headings if tag == "h4"]
     assert drawn == [
         "Time-sequence graph", "Round-trip time", "Throughput", "Losses and retransmissions", "Delay of each packet",
-        "Stevens graph",
+        "Application delay", "Stevens graph",
     ]  # fmt: skip
     assert "The congestion window is not known" in outline.text
     assert "Flow 1: 192.0.2.1:40000 to [2001:db8::2]:5001" in outline.text

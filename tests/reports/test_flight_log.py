@@ -101,6 +101,16 @@ def keys(parts: list[Any]) -> set[str]:
     return found
 
 
+def test_the_log_stands_directly_below_the_first_chart(logged: Tables) -> None:
+    happened = next(section for section in sections(Source(logged), {}) if section.key == "what_happened")
+    flow = next(part for part in happened.parts if isinstance(part, Section))
+    drawn = [part for part in flow.parts if isinstance(part, Figure)]
+    assert [part.key for part in drawn[:4]] == [
+        f"flow-1-{name}" for name in ("time_sequence", "flight_dB", "flight_deg", "flight_m")
+    ]
+    assert {part.group for part in drawn[:6]} == {"flow-1"}, "they zoom together"
+
+
 def test_the_report_has_them_with_the_flow(logged: Tables, tables: Tables) -> None:
     tracks = {"flow-1-track_goodput", "flow-1-track_rtt", "flow-1-track_loss"}
     flight = {"flow-1-flight_dB", "flow-1-flight_deg", "flow-1-flight_m", *tracks}

@@ -7,11 +7,13 @@ import pytest
 from hindflight.reports import charts
 from hindflight.reports.frames import View, flow_of
 from hindflight.reports.link import events_of, states_of
+from hindflight.toolkit.errors import ReportError
 from hindflight.toolkit.schema import table_from_rows
 from tests.reports.conftest import (
     LOST,
     MSS,
     RTT_NS,
+    SEGMENTS,
     START_NS,
     Rows,
     Tables,
@@ -112,3 +114,28 @@ def test_sequence_range_of_a_loss_is_kept() -> None:
     first = losses(link_tables([]))[0]
     number = next(iter(LOST))
     assert (first["seq_start"], first["seq_end"]) == (1 + number * MSS, 1 + (number + 1) * MSS)
+
+
+def test_the_queue_is_the_delay_above_propagation_times_the_rate_at_that_time() -> None:
+    tables = link_tables([state(0, 3, rate_bps=1e6, delay_ns=RTT_NS // 2), state(3, 9, rate_bps=2e6, delay_ns=0)])
+    limit = {"section": "key_numbers", "metric": "queue limit", "value": 50.0, "unit": "pkts", "verdict": "info"}
+    tables["findings"] = table_from_rows("findings", [required("findings", **limit)])
+    spec = charts.queue_occupancy(tables).to_dict()
+    held = layer_rows(spec, "in the queue, as a packet came")
+    first, late = held[0], next(row for row in held if float(row["t"]) > 3)
+    assert float(first["bytes"]) == pytest.approx(0.5e-3 * 1e6 / 8, abs=1), "0.5 ms above 500 ms at 1 Mbit/s"
+    assert float(late["bytes"]) == pytest.approx(RTT_NS / 1e9 * 2e6 / 8, rel=0.01), "all of the delay at 2 Mbit/s"
+    assert float(first["pkts"]) == pytest.approx(float(first["bytes"]) / 1500, abs=0.05)
+    assert layer_rows(spec, "limit of the queue") == [{"bytes": str(50 * 1500)}]
+    with pytest.raises(ReportError, match="not both known"):
+        charts.queue_occupancy(link_tables([state(0, 3, rate_bps=1e6)]))
+
+
+def test_a_lost_segment_delays_all_that_follow_it(tables: Tables) -> None:
+    spec = charts.captured_application_delay(tables).to_dict()
+    rows = layer_rows(spec, "new segment, until acknowledged with all before it")
+    delays = [float(row["ms"]) for row in rows]
+    assert len(delays) == SEGMENTS
+    assert delays[0] == pytest.approx(500.5)
+    first = min(LOST)
+    assert min(delays[first : first + 5]) > 900, "they wait for the retransmission"
