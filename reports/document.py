@@ -5,6 +5,7 @@ The report computes nothing. Sentences, statistics and verdicts are rows of the 
     summary        sentences of the section "Findings"; `metric` is what each is about: goodput, losses, interruptions,
                    self_check or what_if, whose chart it is linked to
     interruptions  one subject per outage or path change; metrics become columns
+    proxy_faults   one subject per choice of the what-if and fault of a proxy; metrics become columns; shown there too
     recommendation sentences: what to do, then how sure that is
     key_numbers    one row per number: metric, value, low, high, unit; `text` says how it was measured
     self_check     subject `capture` is the captured flow; then one subject per candidate variant, best match first;

@@ -29,6 +29,7 @@ from hindflight.reports.frames import (
 from hindflight.reports.numbers import with_minus_signs
 from hindflight.reports.texts import (
     CHART_CAPTIONS,
+    HOW_FAULTS,
     HOW_TO_READ,
     HOW_TO_READ_FLIGHT,
     HOW_TO_READ_MODEL,
@@ -36,6 +37,7 @@ from hindflight.reports.texts import (
     NO_PLACES,
     NOT_TO_BE_RELIED_ON,
     NOTHING_REPLAYED,
+    PROXY_FAULTS,
     STRETCHES,
 )
 from hindflight.toolkit.errors import ReportError
@@ -346,14 +348,20 @@ def _key_numbers(tables: Tables, views: list[View]) -> Grid | str:
 def _interruptions(tables: Tables, views: list[View]) -> Section | None:
     rows = findings.findings_of(tables, "interruptions")
     section = Section("interruptions", "Outages and handovers")
+    faults = findings.by_subject(findings.findings_of(tables, "proxy_faults"), PROXY_FAULTS, "Fault")
+    of_proxies: list[Part] = [faults, HOW_FAULTS] if faults else []
     grid = findings.by_subject(rows, "Outages, and steps of delay or rate (path changes)", "Interruption")
     if grid:
         placed = any(row["metric"] == "place" for row in rows)
-        section.parts += [grid, INTERRUPTIONS, *([] if placed else [NO_PLACES])]
+        section.parts += [grid, INTERRUPTIONS, *([] if placed else [NO_PLACES]), *of_proxies]
+        return section
+    if not views and of_proxies:
+        section.parts += of_proxies
         return section
     if not findings.findings_of(tables, "channel") and not findings.findings_of(tables, "key_numbers"):
         return None
     section.parts.append("No outage and no step of delay or rate was found on the link of the flow.")
+    section.parts += of_proxies
     return section if views else None
 
 

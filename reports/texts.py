@@ -202,6 +202,16 @@ INTERRUPTIONS = (
 )
 """How to read the table of outages and handovers."""
 
+PROXY_FAULTS = "Faults of the proxies in the what-if runs, and what each cost"
+"""Caption of the table of faults."""
+
+HOW_FAULTS = (
+    "Lost: octets that the proxy had acknowledged to the sender and that never reached the receiver, in the worst run. "
+    "Not yet onward: what it had acknowledged and not seen acknowledged onward as the fault began; of that, what was "
+    "already on its way still arrives. A run with several faults counts their losses together: then a range is given."
+)
+"""How to read it."""
+
 NO_PLACES = "Where they happened is not known: no flight log with positions had been ingested."
 """Said below the table of outages and handovers if it has no places."""
 

@@ -10,6 +10,7 @@ from hindflight.replay.experiment.advice import advised, placement_of, recommend
 from hindflight.replay.experiment.cache_knee import cache_knee
 from hindflight.replay.experiment.experiment import CapturedFlow, ExperimentResult
 from hindflight.replay.experiment.interruptions import interruption_rows
+from hindflight.replay.experiment.proxy_faults import fault_rows
 from hindflight.replay.experiment.sensitivity import sensitivity_findings
 from hindflight.replay.experiment.stretches import stretch_rows
 from hindflight.replay.experiment.summary import key_numbers, summary, summary_without_capture
@@ -46,6 +47,7 @@ def report_findings(
         ]
     elif result.captured is None:
         rows = [*summary_without_capture(rows, runs), *rows]
+    rows += fault_rows(scenario, runs, result.tables["instruments"])
     if result.traces:
         rows += sensitivity_findings(scenario, folder, runs, _variants(runs), threads=threads)
     rows += _recommendation(rows, runs, scenario, result.traces, threads)

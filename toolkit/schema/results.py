@@ -378,6 +378,7 @@ FINDINGS = Table(
 FINDING_SECTIONS = (
     "summary",
     "interruptions",
+    "proxy_faults",
     "recommendation",
     "key_numbers",
     "self_check",
