@@ -28,7 +28,7 @@ def figure_chart(
     across = alt.X("x", type="quantitative", axis=x_axis(x), scale=alt.Scale(zero=True))
     up = alt.Y("y", type="quantitative", axis=y_axis(y), scale=alt.Scale(zero=True))
     colour = _colour(points)
-    base = alt.Chart(inline(points.drop("paper", "figure", "label")))
+    base = alt.Chart(inline(_cut(points, y).drop("paper", "figure", "label")))
     line = base.mark_line(
         interpolate="step-after" if mark == "step" else "linear", strokeWidth=1.4 if mark == "step" else 2
     )
@@ -36,10 +36,19 @@ def figure_chart(
     if mark == "line":
         tips = _tips(x, y)
         if points["low"].count():
-            low = alt.Y("low", type="quantitative")
+            low = alt.Y("shown_low", type="quantitative")
             layers.append(base.mark_rule(strokeWidth=1.5).encode(across, low, alt.Y2("high"), colour))
         layers.append(base.mark_point(size=45, filled=True, opacity=1).encode(across, up, colour, tooltip=tips))
     return layered_chart(layers, ChartText(title, _description(points, title)), HEIGHT, points.height)
+
+
+def _cut(points: pl.DataFrame, y: str) -> pl.DataFrame:
+    """Return `points` with `shown_low`, the end of the interval that is drawn: that of a rate is cut at 0.
+
+    The interval of a mean of few runs is symmetric, and may reach below what a rate can be.
+    """
+    is_rate = y.endswith("bit/s]") and all(each >= 0 for each in points["y"].drop_nulls())
+    return points.with_columns(shown_low=pl.col("low").clip(lower_bound=0) if is_rate else pl.col("low"))
 
 
 def experiment_chart(points: pl.DataFrame, title: str, x: str) -> alt.LayerChart:

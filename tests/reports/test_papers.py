@@ -10,11 +10,13 @@ import polars as pl
 import pytest
 
 from benches.browser import Browser, program
+from hindflight.reports.charts.paper import figure_chart
 from hindflight.reports.numbers import short_exponents
 from hindflight.reports.page import render
 from hindflight.reports.papers import DrawnFigure, Experiment, PaperPage, paper_sections
 from hindflight.toolkit.schema import table_from_rows
 from tests.reports.accessibility import serious_findings
+from tests.reports.test_charts import rows_of
 
 COMMAND = "hindflight reproduce aerotcp --full -o DIR"
 PAGE = PaperPage(
@@ -99,3 +101,13 @@ def test_bars_begin_at_zero_even_where_an_interval_reaches_below_it() -> None:
     bars, rule = figure.chart.to_dict()["layer"]  # type: ignore[union-attr]
     assert bars["encoding"]["x"]["scale"]["domainMin"] == 0
     assert rule["mark"]["clip"]
+
+
+@pytest.mark.parametrize(("title", "lowest"), [("Goodput [kbit/s]", 0.0), ("Difference of RTT [ms]", -200.0)])
+def test_the_interval_of_a_rate_ends_at_zero(title: str, lowest: float) -> None:
+    same: dict[str, object] = {"paper": "onboard-split", "figure": "fig13", "series": "TCP", "label": ""}
+    rows = [{**same, "x": float(x), "y": 100.0, "low": -200.0, "high": 400.0} for x in (1, 2)]
+    spec = figure_chart(pl.DataFrame(table_from_rows("points", rows)), "Figure 13", "x", title, "line").to_dict()
+    (rule,) = (layer for layer in spec["layer"] if layer["mark"]["type"] == "rule")
+    drawn = rows_of(spec, rule.get("data", spec.get("data"))["name"])
+    assert [float(row[rule["encoding"]["y"]["field"]]) for row in drawn] == [lowest, lowest]
