@@ -88,8 +88,8 @@ def execution_with(report: Callable[[Path, float], None], threads: int | None, *
 
 
 def show(result: ExperimentResult, as_json: bool, wide: bool) -> None:
-    """Print the self-check, the comparison, each flow that shared the path, what connections were reset, and what data
-    proxies lost or damaged."""
+    """Print the self-check, the comparison, each flow that shared the path, what connections were reset or refused, and
+    what data proxies lost or damaged."""
     from hindflight.toolkit.schema import DAMAGE_METRICS
 
     findings = result.tables["findings"].to_pylist()
@@ -116,7 +116,7 @@ def show(result: ExperimentResult, as_json: bool, wide: bool) -> None:
         )
     ends = {"resets", *DAMAGE_METRICS}
     for row in findings:
-        if row["section"] == "what_if" and row["metric"] in ends:
+        if (row["section"] == "what_if" and row["metric"] in ends) or row["metric"] == "refused":
             paragraph(row["text"])
 
 

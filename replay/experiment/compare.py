@@ -169,7 +169,9 @@ def _resets(key: Key, runs: list[Run]) -> list[dict[str, Any]]:
     if not times:
         return []
     said, first = counted(len(runs), "run"), f"{'the first ' if len(times) > 1 else ''}after {min(times) / 1e9:.1f} s"
-    sentence = f"the connection was reset in {len(times)} of {said}, {first}; goodput counts until then"
+    refused = sum(bool(run.get("proxy_refused")) for run in runs)
+    why = f" (in {refused} of them by a proxy that was at its limit and refused it)" if refused else ""
+    sentence = f"the connection was reset in {len(times)} of {said}{why}, {first}; goodput counts until then"
     count = Interval(float(len(times)), None, None)
     return [finding(key, "resets", "", count, text=f"{run_subject(*key)}: {sentence}.")]
 

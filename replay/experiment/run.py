@@ -225,12 +225,27 @@ def check_jobs(scenario: Scenario, jobs: Iterable[Job], traces: Mapping[str, Los
     Jobs that differ only in the seed are checked once.
     """
     different = list({(job.variant, job.proxy, job.mode): job for job in jobs}.values())
+    if lines := list(_ineffective_with_controllers(scenario, different)):
+        raise refusal(scenario.where, [(line, None) for line in lines])
     documents = EngineDocuments()
     texts = [documents.text(_with_controllers(engine_config(scenario, job, traces))) for job in different]
     errors = _native.check(texts, registered_controllers(), documents.arrays)
     if errors:
         refused = ((different[number], EngineError.read(text)) for number, text in errors)
         raise refusal(scenario.where, [(line, None) for line in in_scenario_terms(scenario, refused)])
+
+
+def _ineffective_with_controllers(scenario: Scenario, jobs: Sequence[Job]) -> Iterator[str]:
+    """Yield the options that a user's controller never sees: the engine takes them, and they have no effect."""
+    registered = registered_controllers()
+    alone = bool(jobs) and all(job.variant in registered and job.proxy == "none" for job in jobs)
+    flows = [("flow", scenario.flow)] if alone else []
+    for i, other in enumerate(scenario.flows):
+        if other.variant in registered and not other.proxies:
+            flows.append((f"flows[{i}]", other))
+    for key, flow in flows:
+        if flow.slow_start_limit is not None:
+            yield f"{key}.slow_start_limit: has no effect on a controller in Python, whose on_ack is its slow start"
 
 
 def _run_batch(

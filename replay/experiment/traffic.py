@@ -18,7 +18,7 @@ from hindflight.replay.scenario.model import Scenario
 from hindflight.replay.scenario.proxies import StackLayers
 from hindflight.replay.scenario.reference import table_text
 from hindflight.toolkit.schema import FINGERPRINT, run_subject
-from hindflight.toolkit.units import PACKETS, SIZE, format_rate, format_time
+from hindflight.toolkit.units import PACKETS, SIZE, counted, format_rate, format_time
 
 Run = Mapping[str, Any]
 Row = dict[str, Any]
@@ -80,6 +80,10 @@ def traffic_findings(runs: Sequence[Run]) -> list[Row]:
                 rows.append(_finding("sharing", (name, "lost_packets"), mean_interval(lost), "%"))
             if any(run["ecn_marks"] for run in own):
                 rows += _means("sharing", name, own, (("ecn_marks", "ecn_marks", ""),))
+            if refused := sum(bool(run.get("proxy_refused")) for run in own):
+                said = f"{name}: a proxy that was at its limit refused it in {refused} of {counted(len(own), 'run')}."
+                count = Interval(float(refused), None, None)
+                rows.append({**_finding("sharing", (name, "refused"), count, ""), "text": said})
             if reset := sum(run["reset_ns"] is not None for run in own):
                 rows.append(_finding("sharing", (name, "resets"), Interval(float(reset), None, None), ""))
     return rows

@@ -183,6 +183,8 @@ class Proxy(Part):
                 yield 'pool: has no effect with advertise = "sockets", whose memory is that of the sockets'
             if self.forward_window != "unlimited":
                 yield 'forward_window: has no effect with advertise = "sockets"'
+            if self.acknowledge == "on_delivery":
+                yield 'acknowledge: sockets acknowledge on receipt; "on_delivery" contradicts advertise = "sockets"'
         if self.stack is not None and self.stack.close is not None:
             yield "stack.close: whether connections close is a key of the flow"
         yield from self._problems_of_limit()

@@ -490,3 +490,16 @@ def test_the_contract_looks_at_the_pacing_rate() -> None:
     findings = check_controller(_Unpaceable)
     assert any("pacing_rate_pkts_per_s = 0.0" in finding for finding in findings)
     assert any("pacing_rate_pkts_per_s = 'fast'" in finding for finding in check_controller(_Wordy))
+
+
+def test_an_option_that_a_controller_never_sees_is_refused(tmp_path: Path) -> None:
+    class Gentle(Controller, variant="gentle"):
+        pass
+
+    limited = SCENARIO.replace('size = "greedy"', 'size = "greedy"\nslow_start_limit = "2 pkts"')
+    path = tmp_path / "s.toml"
+    path.write_text(limited.replace('["newreno", "gentle"]', '["gentle"]'))
+    with pytest.raises(ScenarioError, match=r"flow\.slow_start_limit: has no effect on a controller in Python"):
+        hf.replay(path)
+    path.write_text(limited.replace('["newreno", "gentle"]', '["linux-reno", "gentle"]'))
+    assert hf.replay(path).arrow("runs").num_rows, "another variant obeys it"

@@ -182,3 +182,13 @@ def test_an_unknown_profile_is_refused() -> None:
         profile_parameters("bsd")
     with pytest.raises(ScenarioError, match=r"flow\.profile: 'bsd' is not allowed"):
         parse_scenario({**copy.deepcopy(GOOD), "flow": {"profile": "bsd"}}, "s.toml", VARIANTS)
+
+
+def test_a_flow_that_a_proxy_refused_says_so() -> None:
+    runs = []
+    for seed in (1, 2):
+        runs.append(_run(seed, "flow", "newreno", 3e6, proxy_refused=0))
+        runs.append(_run(seed, "late", "cubic", 0.0, proxy_refused=1, reset_ns=1_000_000_000))
+    said = {row["subject"]: row["text"] for row in traffic_findings(runs) if row["metric"] == "refused"}
+    name = "newreno: late (cubic)"
+    assert said == {name: f"{name}: a proxy that was at its limit refused it in 2 of 2 runs."}

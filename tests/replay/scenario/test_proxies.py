@@ -145,6 +145,13 @@ def test_shared_memory_is_named_after_its_table() -> None:
     assert _refused({**table, "advertise": "sockets"})[0] == sockets
 
 
+def test_no_socket_waits_for_delivery() -> None:
+    table = {"name": "truck", "node": "T", "advertise": "sockets"}
+    assert not _scenario({**table, "acknowledge": "on_receipt"}).proxy[0].faults
+    refused = 'proxy[0].acknowledge: sockets acknowledge on receipt; "on_delivery" contradicts advertise = "sockets"'
+    assert _refused({**table, "acknowledge": "on_delivery"}) == [refused]
+
+
 def test_a_connection_has_the_stack_of_the_flow_then_of_its_variant_then_of_its_proxy() -> None:
     variants = {"mine": {"variant": "hybla", "stack": {"min_rto": "400 ms", "initial_window": "4 pkts"}}}
     flows = [{"name": "other", "variant": "mine", "profile": "linux", "start": "1 s"}]
