@@ -24,9 +24,12 @@ from hindflight.reports.charts.axes import (
 from hindflight.reports.charts.marks import event_marks
 from hindflight.reports.charts.path import LARGE_MARK_SAMPLES
 from hindflight.reports.decimation import m4
-from hindflight.reports.frames import TIME, Flow, Tables, View, flow_of, on_axis, read_flow, runs_with_subject
+from hindflight.reports.frames import TIME, Flow, Tables, View, flow_of, maximum, on_axis, read_flow, runs_with_subject
 from hindflight.reports.style import BLUE, GREEN, INK
 from hindflight.toolkit.errors import ReportError
+
+LONG_MS = 5_000
+"""Delay from which the axis is in seconds, whose labels are as wide as those of the charts above."""
 
 IN_ORDER = "new segment, until acknowledged with all before it"
 MEDIAN, LATE = "median delay", "95th percentile"
@@ -44,9 +47,12 @@ def captured_application_delay(tables: Tables, view: View | None = None) -> alt.
     if delays.is_empty():
         raise ReportError("No data of this flow was acknowledged, so its application delay is not known.")
     dots = m4(delays, TIME, "ms", flow.view.bins)
+    longest = maximum(delays, "ms")
+    unit, factor = ("s", 1e3) if longest >= LONG_MS else ("ms", 1.0)
+    shown = dots.frame.with_columns(delay=(pl.col("ms") / factor).round(6))
     size = 8 if dots.rows > LARGE_MARK_SAMPLES else 30
-    mark = alt.Chart(inline(dots.frame)).mark_circle(size=size, opacity=0.6, clip=True, aria=False)
-    y = alt.Y("ms", type="quantitative", axis=y_axis("Application delay [ms]"), scale=alt.Scale(zero=True))
+    mark = alt.Chart(inline(shown)).mark_circle(size=size, opacity=0.6, clip=True, aria=False)
+    y = alt.Y("delay", type="quantitative", axis=y_axis(f"Application delay [{unit}]"), scale=alt.Scale(zero=True))
     tips = [
         time_tooltip(flow, title="Sent at"),
         alt.Tooltip("ms", type="quantitative", format=",.3f", title="Until acknowledged in order [ms]"),

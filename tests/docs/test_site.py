@@ -8,11 +8,14 @@ from __future__ import annotations
 import ast
 import json
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
 import pytest
 
+from docs.scripts.make_gallery import FLIGHT_COMMANDS, write_flight
 from hindflight.replay.controllers.base import variant_names
 from hindflight.replay.scenario.model import load_scenario
 
@@ -55,3 +58,17 @@ def test_the_scenarios_of_a_guide_are_valid(page: Path, tmp_path: Path) -> None:
 def test_a_notebook_is_stored_without_outputs(path: Path) -> None:
     cells = json.loads(path.read_text())["cells"]
     assert [c for c in cells if c.get("outputs") or c.get("execution_count")] == []
+
+
+def test_the_gallery_shows_the_commands_of_its_flight(tmp_path: Path) -> None:
+    """The flight has outages in both turns, and the log says so where they were."""
+    page = " ".join((DOCS / "gallery.md").read_text().split())
+    for command in FLIGHT_COMMANDS:
+        assert f"`hindflight {' '.join(command)}`" in page
+    write_flight(tmp_path)
+    for command in FLIGHT_COMMANDS:
+        written = [sys.executable, "-m", "hindflight", *command]
+        subprocess.run(written, cwd=tmp_path, check=True, capture_output=True)
+    report = (tmp_path / "flight.html").read_text(encoding="utf-8")
+    assert re.search(r"The link had 2 outages, \d+\.\d+ s in all", report)
+    assert "Track, coloured by goodput" in report
