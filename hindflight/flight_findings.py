@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from hindflight.toolkit.errors import CaptureError, ChannelError, HindflightError
+from hindflight.toolkit.errors import CaptureError, ChannelError, HindflightError, rebuild_hint
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -104,7 +104,7 @@ def _findings_on(flow: Flow, workspace: Workspace) -> tuple[Rows, Trace | None]:
         broken = interruption_rows(trace.channel, flow.tables["segments"], flow.direction, places)
     outcome = _outcome(flow)
     limits, unlimited = _limits(flow)
-    rows = _which(flow, workspace)
+    rows = [*_which(flow, workspace), *_where(flow)]
     rows += [_row("summary", "goodput", _goodput(outcome, trace))] if outcome else []
     rows += [_row("summary", "limits", limits)] if limits else []
     rows += [_row("summary", "losses", losses_of_capture(trace))] if trace else []
@@ -115,7 +115,8 @@ def _findings_on(flow: Flow, workspace: Workspace) -> tuple[Rows, Trace | None]:
     rows += broken[1:]
     rows += key_numbers(outcome, estimates) if outcome else []
     rows += stretch_rows(trace.stretches) if trace else []
-    unknown = [*(trace.unknowns if trace else ()), without, unlimited]
+    rows += [_row("unknown", "link", without)] if without else []
+    unknown = [*(trace.unknowns if trace else ()), unlimited]
     return [*rows, *(_row("unknown", "", text) for text in unknown if text)], trace
 
 
@@ -131,6 +132,17 @@ def _which(flow: Flow, workspace: Workspace) -> Rows:
     return [
         _row("summary", "", f"The findings are on flow {flow.number}, which carried the most data of {flows:,} flows.")
     ]
+
+
+def _where(flow: Flow) -> Rows:
+    """Say what a capture lacks that was not taken at the data sender."""
+    if flow.row["vantage"] != "receiver":
+        return []
+    text = (
+        "The capture was taken at the receiver: it lacks the packets that were lost, what limited the sender, and the "
+        f"round trips. To get them, {rebuild_hint(flow.number)}."
+    )
+    return [_row("summary", "", text)]
 
 
 def _behind(flow: Flow, workspace: Workspace) -> str:
@@ -229,6 +241,8 @@ def _round_trips(flow: Flow, estimates: Sequence[Estimate]) -> Iterator[str]:
 
     from hindflight.reports.numbers import interval, quantity
 
+    if flow.row["vantage"] == "receiver":  # Its round trips are those within the receiver's host.
+        return
     segments = flow.tables["segments"]
     back = pc.not_equal(segments["direction"].cast("string"), flow.direction)
     timed = segments.filter(pc.and_(back, pc.is_valid(segments["rtt_ns"])))
@@ -238,7 +252,8 @@ def _round_trips(flow: Flow, estimates: Sequence[Estimate]) -> Iterator[str]:
     low, middle, high = (quantity(float(np.percentile(rtt_ns, q)), "ns") for q in (0, 50, 95))
     worst = int(rtt_ns.argmax())
     longest = f"{quantity(float(rtt_ns[worst]), 'ns')} (packet {timed['record'][worst].as_py()})"
-    said = f"Its round trips took {low} to {longest}; the median is {middle}, the 95th percentile {high}"
+    since = "Its round trips" if flow.row["vantage"] == "sender" else "Round trips from the place of the capture"
+    said = f"{since} took {low} to {longest}; the median is {middle}, the 95th percentile {high}"
     base = next((one for one in estimates if one.name == "base_rtt_ns" and one.known), None)
     if base is None or base.value is None:
         yield f"{said}."

@@ -34,6 +34,7 @@ from hindflight.reports.texts import (
     HOW_TO_READ_FLIGHT,
     HOW_TO_READ_MODEL,
     INTERRUPTIONS,
+    NO_LINK,
     NO_PLACES,
     NOT_TO_BE_RELIED_ON,
     NOTHING_REPLAYED,
@@ -328,7 +329,8 @@ def _without_summary(tables: Tables) -> str:
     if findings.any_findings(tables):
         return "No summary was computed for these tables; the sections below show the findings."
     return (
-        "No findings were computed for these tables: `hindflight whatif` computes them. The charts below show the data."
+        "No findings were computed for these tables: they are made from the packets of a captured flow with data, or "
+        "by a replay. The charts below show the data."
     )
 
 
@@ -360,7 +362,9 @@ def _interruptions(tables: Tables, views: list[View]) -> Section | None:
         return section
     if not findings.findings_of(tables, "channel") and not findings.findings_of(tables, "key_numbers"):
         return None
-    section.parts.append("No outage and no step of delay or rate was found on the link of the flow.")
+    link_unknown = any(row["metric"] == "link" for row in findings.findings_of(tables, "unknown"))
+    none_found = "No outage and no step of delay or rate was found on the link of the flow."
+    section.parts.append(NO_LINK if link_unknown else none_found)
     section.parts += of_proxies
     return section if views else None
 

@@ -202,6 +202,9 @@ INTERRUPTIONS = (
 )
 """How to read the table of outages and handovers."""
 
+NO_LINK = "Whether there were any is not known, because the link of the flow is not: see “What is not known”."
+"""Said instead of the table of outages."""
+
 PROXY_FAULTS = "Faults of the proxies in the what-if runs, and what each cost"
 """Caption of the table of faults."""
 

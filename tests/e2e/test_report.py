@@ -125,6 +125,18 @@ def test_workspaces_are_named_by_what_sets_them_apart() -> None:
     assert names_of([Path("/x/ws"), Path("/x/ws")]) == ["ws", "ws (2)"], "a name twice would hide a column"
 
 
+def test_report_on_a_capture_at_the_receiver_claims_nothing_about_the_link(hindflight: Command, tmp_path: Path) -> None:
+    assert hindflight("ingest", FLOW / "rcv.pcap.xz", "-w", "ws").returncode == 0
+    assert hindflight("report", "ws", "-o", "r.md").returncode == 0
+    text = (tmp_path / "r.md").read_text(encoding="utf-8")
+    findings = text[text.index("## Findings") : text.index("## Outages")]
+    assert "The capture was taken at the receiver" in findings
+    assert "--at-sender --flow 1" in findings
+    for untrue in ("round trips took", "What limited its sender", " were lost: ", "No outage"):
+        assert untrue not in text, untrue
+    assert "Whether there were any is not known" in text
+
+
 def test_report_on_a_flight_opens_with_findings(hindflight: Command, tmp_path: Path) -> None:
     """Nothing was replayed: the findings are made for the report, and the workspace stays as it is."""
     assert hindflight("ingest", CAPTURE, "-w", "ws").returncode == 0
