@@ -411,6 +411,16 @@ fn ethernet_in_mpls_is_read_if_the_packet_inside_proves_itself() {
         assert_eq!(segments, [], "{name}");
         assert_eq!(issues[0].kind, IssueKind::Skipped, "{name}");
     }
+    // An address that begins as an IP header does, and a frame without IP: its source names TCP, its length is impossible.
+    for address in [
+        [0x46, 0, 0x7f, 1, 2, 3, 4, 5, 6, 6, 7, 8],
+        [0x60, 1, 2, 3, 0x7f, 1, 6, 9, 9, 9, 9, 9],
+    ] {
+        let arp = [&address[..], &[8, 6], &[0x50; 60]].concat();
+        let (segments, issues) = decode_on(1, &over(&[&arp]));
+        assert_eq!(segments, []);
+        assert_eq!(issues[0].kind, IssueKind::Skipped);
+    }
     // In another tunnel, too; the rest of the frame does not count.
     let mut gre = ethernet(
         0x0800,

@@ -51,7 +51,20 @@ pub(crate) fn labelled(frame: &[u8], at: usize, end: usize) -> Labelled {
             return Labelled::Pseudowire(inner);
         }
     }
+    let ip = ip.filter(|&ip| fits(frame, ip, end));
     Labelled::Plain(ip.unwrap_or(Network::Other(Some(Skipped::Mpls))))
+}
+
+/// Whether an IP packet may be one whose checksum is wrong, or whose header was cut: the length says that it ends by `end`.
+/// That of an address of Ethernet in its place says so by chance only.
+fn fits(frame: &[u8], ip: Network, end: usize) -> bool {
+    let ends_at = match ip {
+        Network::Ipv4(at) => be16(frame, at + 2).map(|length| at + usize::from(length)),
+        Network::Ipv6(at) => be16(frame, at + 4).map(|length| at + 40 + usize::from(length)),
+        _ => return false,
+    };
+    ends_at.is_none_or(|ends_at| ends_at <= end)
+        || matches!(ip, Network::Ipv4(at) if frame.get(at..).is_some_and(ipv4_header_is_valid))
 }
 
 /// Whether `ip` is an IP packet beyond doubt, in the frame or packet from `start` to `end`: IPv4 by the checksum of its
