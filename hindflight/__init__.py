@@ -394,9 +394,8 @@ def _rows_of(source: Source, table: str, profile: str, conditions: Conditions) -
 
     if conditions:
         raise HindflightError(f"a profile gives every row of a capture, not those of {', '.join(conditions)}")
-    if not isinstance(source, Path | str):
-        raise HindflightError("a profile reads one capture", "merge the files into one with mergecap")
-    return profile_frame(Path(source), table, profile)
+    sources = [source] if isinstance(source, Path | str) else source
+    return profile_frame([Path(one) for one in sources], table, profile)
 
 
 def __getattr__(name: str) -> Any:

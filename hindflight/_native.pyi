@@ -134,14 +134,15 @@ class CaptureReader:
 
 @final
 class TcptraceRows:
-    """Reads one capture file and counts as tcptrace does: rows of CSV, or JSON objects with commas between them.
+    """Reads a capture, of one file or several merged, and counts as tcptrace does: rows of CSV, or JSON objects with
+    commas between them. `issues` gives the number of the file, from 0, the record, the offset and a sentence.
 
     ValueError with a sentence and a hint where the file is no capture, OSError where the system refuses.
     """
 
     def __new__(
         cls,
-        path: str | PathLike[str],
+        paths: Sequence[str | PathLike[str]],
         *,
         json: bool,
         from_ns: int | None = None,
@@ -149,27 +150,27 @@ class TcptraceRows:
         outer: bool = False,
     ) -> TcptraceRows: ...
     def read(self) -> bytes | None: ...
-    def issues(self) -> list[tuple[int, int, str]]: ...
+    def issues(self) -> list[tuple[int, int, int, str]]: ...
 
 @final
 class FlowRows:
-    """Reads one capture file and follows its connections: the table `flows`, rows and errors as those of TcptraceRows.
+    """Reads a capture and follows its connections: the table `flows`, rows and errors as those of TcptraceRows.
 
     `totals` gives the number of flows and the time of the first segment in ns, once the first row has come.
     """
 
-    def __new__(cls, path: str | PathLike[str], *, json: bool, outer: bool = False) -> FlowRows: ...
+    def __new__(cls, paths: Sequence[str | PathLike[str]], *, json: bool, outer: bool = False) -> FlowRows: ...
     def read(self) -> bytes | None: ...
     def totals(self) -> tuple[int, int | None]: ...
-    def issues(self) -> list[tuple[int, int, str]]: ...
+    def issues(self) -> list[tuple[int, int, int, str]]: ...
 
 @final
 class WiresharkRows:
-    """Reads one capture file and analyses its segments as Wireshark does: rows and errors as those of TcptraceRows."""
+    """Reads a capture and analyses its segments as Wireshark does: rows and errors as those of TcptraceRows."""
 
-    def __new__(cls, path: str | PathLike[str], *, json: bool) -> WiresharkRows: ...
+    def __new__(cls, paths: Sequence[str | PathLike[str]], *, json: bool) -> WiresharkRows: ...
     def read(self) -> bytes | None: ...
-    def issues(self) -> list[tuple[int, int, str]]: ...
+    def issues(self) -> list[tuple[int, int, int, str]]: ...
 
 @final
 class Columns:

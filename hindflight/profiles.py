@@ -5,6 +5,7 @@ docs/parity.md describes the fields. The native reader counts; here is which pro
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,25 +20,31 @@ PROFILES = {"flows": "tcptrace", "segments": "wireshark"}
 
 
 def open_profile(
-    source: Path, table: str, profile: str, *, json: bool, limits: tuple[int | None, int | None] = (None, None)
+    sources: Sequence[Path],
+    table: str,
+    profile: str,
+    *,
+    json: bool,
+    limits: tuple[int | None, int | None] = (None, None),
 ) -> TextStream:
-    """Open the capture `source` for `profile`; `limits` in ns since 1970 are for flows.
+    """Open a capture for `profile`, of one file or several merged in the order of time; `limits` in ns are for flows.
 
-    HindflightError: an unknown profile, or a folder. CaptureError: not a capture that can be read.
+    HindflightError: an unknown profile, or a folder. CaptureError: not a capture that can be read, or be merged.
     """
     known = PROFILES[table]
     if profile != known:
         raise HindflightError(f"--profile {profile} is not known", f"there is {known}")
-    if source.is_dir():
-        raise HindflightError(f"--profile needs a capture; {source} is a folder", "give the file with the packets")
+    folder = next((source for source in sources if source.is_dir()), None)
+    if folder is not None:
+        raise HindflightError(f"--profile needs a capture; {folder} is a folder", "give the file with the packets")
     if table == "segments":
-        return WiresharkStream(source, json=json)
-    return TcptraceStream(source, json=json, from_ns=limits[0], to_ns=limits[1])
+        return WiresharkStream(sources, json=json)
+    return TcptraceStream(sources, json=json, from_ns=limits[0], to_ns=limits[1])
 
 
-def profile_frame(source: Path, table: str, profile: str) -> pl.DataFrame:
+def profile_frame(sources: Sequence[Path], table: str, profile: str) -> pl.DataFrame:
     """Return the rows of a profile with the names that the other program gives its fields; errors as above."""
     import polars as pl
 
-    text = b"".join(open_profile(source, table, profile, json=False).text())
+    text = b"".join(open_profile(sources, table, profile, json=False).text())
     return pl.read_csv(text, null_values=["NA", ""], infer_schema_length=None)

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 STANDARD_INPUT = "-"
 """The path that means standard input."""
 
+Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+"""A capture, or the files of one, to be merged in the order of time."""
+
 BATCH_ROWS = 65_536
 """Rows of a batch of `segments`: some 10 MB."""
 
@@ -69,7 +72,7 @@ class CaptureStream:
 
     def __init__(  # noqa: PLR0913 - named ones, each with its default
         self,
-        path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+        path: Paths,
         *,
         first_flow_id: int = 1,
         input_id: int | Sequence[int] = 0,
@@ -87,8 +90,7 @@ class CaptureStream:
         two clocks, are corrected; the files are then read several times. CaptureError if a file is missing or not a
         capture that can be read, MachineError if the system refuses to read it.
         """
-        paths = [path] if isinstance(path, str | os.PathLike) else list(path)
-        self.paths = [Path(one) for one in paths]
+        self.paths = _listed(path)
         if fix_clock:
             _check_clock_can_be_fixed(self.paths, from_ns, to_ns)
         self.path = self.paths[0]
@@ -170,8 +172,10 @@ class TextStream:
 
     _rows: _native.TcptraceRows | _native.WiresharkRows | _native.FlowRows
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
+    def __init__(self, paths: Paths) -> None:
+        """Keep the `paths`: of a capture, or of the files of one. CaptureError: they cannot be merged."""
+        self.paths = _listed(paths)
+        check_mergeable(self.paths)
 
     def text(self) -> Iterator[bytes]:
         """Yield a line of names and the rows as CSV, or JSON objects with commas between them; can be interrupted."""
@@ -179,9 +183,9 @@ class TextStream:
             if text:
                 yield text
 
-    def issues(self) -> list[tuple[int, int, str]]:
-        """Return what was damaged: number of the record, offset in octets, a sentence. Complete after `text`."""
-        return self._rows.issues()
+    def issues(self) -> list[tuple[Path, int, int, str]]:
+        """Return what was damaged: file, number of the record in it, offset, a sentence. Complete after `text`."""
+        return [(self.paths[file], record, offset, text) for file, record, offset, text in self._rows.issues()]
 
 
 class TcptraceStream(TextStream):
@@ -192,42 +196,46 @@ class TcptraceStream(TextStream):
 
     def __init__(
         self,
-        path: str | os.PathLike[str],
+        paths: Paths,
         *,
         json: bool = False,
         from_ns: int | None = None,
         to_ns: int | None = None,
         outer: bool = False,
     ) -> None:
-        """Open `path`; parameters and errors as those of `CaptureStream`."""
-        super().__init__(path)
-        with _refusals([self.path]):
-            self._rows = _native.TcptraceRows(self.path, json=json, from_ns=from_ns, to_ns=to_ns, outer=outer)
+        """Open `paths`; parameters and errors as those of `CaptureStream`."""
+        super().__init__(paths)
+        with _refusals(self.paths):
+            self._rows = _native.TcptraceRows(self.paths, json=json, from_ns=from_ns, to_ns=to_ns, outer=outer)
 
 
 class WiresharkStream(TextStream):
     """The segments of a capture, analysed as Wireshark analyses them; docs/parity.md describes the fields."""
 
-    def __init__(self, path: str | os.PathLike[str], *, json: bool = False) -> None:
-        """Open `path`; parameters and errors as those of `CaptureStream`."""
-        super().__init__(path)
-        with _refusals([self.path]):
-            self._rows = _native.WiresharkRows(self.path, json=json)
+    def __init__(self, paths: Paths, *, json: bool = False) -> None:
+        """Open `paths`; parameters and errors as those of `CaptureStream`."""
+        super().__init__(paths)
+        with _refusals(self.paths):
+            self._rows = _native.WiresharkRows(self.paths, json=json)
 
 
 class FlowStream(TextStream):
     """The table `flows` of a capture, most payload first; all columns, `input_id` 1."""
 
-    def __init__(self, path: str | os.PathLike[str], *, json: bool = False) -> None:
-        """Open `path`; parameters and errors as those of `CaptureStream`."""
-        super().__init__(path)
-        with _refusals([self.path]):
-            self._rows = self._flows = _native.FlowRows(self.path, json=json)
+    def __init__(self, paths: Paths, *, json: bool = False) -> None:
+        """Open `paths`; parameters and errors as those of `CaptureStream`."""
+        super().__init__(paths)
+        with _refusals(self.paths):
+            self._rows = self._flows = _native.FlowRows(self.paths, json=json)
 
     def totals(self) -> tuple[int, int]:
         """Return the number of flows and the time of the first segment in ns (0 without one), after the first text."""
         flows, start_ns = self._flows.totals()
         return flows, start_ns or 0
+
+
+def _listed(paths: Paths) -> list[Path]:
+    return [Path(path) for path in ([paths] if isinstance(paths, str | os.PathLike) else paths)]
 
 
 def is_stream(path: Path) -> bool:
@@ -275,7 +283,7 @@ class Capture:
 
 
 def load_capture(  # noqa: PLR0913 - as those of `CaptureStream`
-    path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    path: Paths,
     *,
     first_flow_id: int = 1,
     input_id: int | Sequence[int] = 0,
@@ -368,6 +376,8 @@ def _refusals(paths: Sequence[Path]) -> Iterator[None]:
             from hindflight.toolkit.recognition import refusal
 
             what, hint = refusal(refused, what)
+        elif unknown and is_stream(refused):
+            hint = "only captures are read from a pipe; save a log to a file, and give that"
         raise CaptureError(f"{shown(refused)} {what}", hint) from error
 
 

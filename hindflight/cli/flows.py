@@ -44,12 +44,12 @@ def flows(
     form = "json" if as_json else "csv" if as_csv else ""
     chosen = (host, where, run, from_, to, utc)
     if profile:
-        from hindflight.cli.profile import one_capture, print_flows, refuse_conditions
+        from hindflight.cli.profile import print_flows, refuse_conditions
 
         conditions = {"--flow": flow, "--host": host, "--port": port, "--where": where, "--run": run, "--utc": utc}
         refuse_conditions("connection", conditions)
-        print_flows(one_capture(sources), profile, (from_, to), wide, form)
-    elif len(sources) > 1 or sources[0].is_dir() or flow is not None or port is not None or any(chosen):
+        print_flows(sources, profile, (from_, to), wide, form)
+    elif any(source.is_dir() for source in sources) or flow is not None or port is not None or any(chosen):
         _print_chosen(sources, Selection(flow, host, port, from_, to, where, run), utc, wide, form)
     else:
         from hindflight.cli.profile import print_all_flows
@@ -57,7 +57,7 @@ def flows(
 
         if (
             print_all_flows(
-                FlowStream(sources[0], json=form != "csv"),
+                FlowStream(sources, json=form != "csv"),
                 lambda row, start_ns: _shown(row, start_ns, False),
                 wide,
                 form,

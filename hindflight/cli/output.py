@@ -18,13 +18,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from hindflight.toolkit.errors import HindflightError
 from hindflight.toolkit.text import csv_cell, escape_json, printable, shell_line
 
 if TYPE_CHECKING:
     from hindflight.selection import Selected
 
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
-AsCsv = Annotated[bool, typer.Option("--csv", help="CSV on stdout.")]
+
+def _one_form(context: typer.Context, value: bool) -> bool:
+    """Refuse --csv with --json: whichever of the two is read last finds the other."""
+    given = [name for name in ("as_json", "as_csv") if context.params.get(name)]
+    if value and given:
+        raise HindflightError("--csv and --json contradict each other", "leave one of them out")
+    return value
+
+
+AsJson = Annotated[bool, typer.Option("--json", callback=_one_form, help="One JSON document on stdout.")]
+AsCsv = Annotated[bool, typer.Option("--csv", callback=_one_form, help="CSV on stdout.")]
 Force = Annotated[
     bool,
     typer.Option("--force", help="Replace files even if hindflight did not write them or they were changed since."),

@@ -11,6 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hindflight.cli.filters import names
 from hindflight.cli.layout import print_fitting
 from hindflight.cli.output import SHOWN_ROWS, Row, say
 from hindflight.cli.times import capture_span
@@ -24,23 +25,23 @@ SHOWN_FLAGS = 15
 """Flags of `tcp.analysis`, which a table shows in one column."""
 
 
-def print_flows(source: Path, profile: str, times: tuple[str, str], wide: bool, form: str) -> None:
+def print_flows(sources: list[Path], profile: str, times: tuple[str, str], wide: bool, form: str) -> None:
     """Print the flows of a capture between two times as CSV or JSON (`form`), or as a table of the main fields."""
     from hindflight.profiles import open_profile
 
-    limits = (None, None) if source.is_dir() else capture_span(source, *times)
-    stream = open_profile(source, "flows", profile, json=form != "csv", limits=limits)
+    limits = (None, None) if sources[0].is_dir() else capture_span(sources, *times)
+    stream = open_profile(sources, "flows", profile, json=form != "csv", limits=limits)
     _print(stream, form, f'"profile": "{profile}", "flows"', _shown, wide)
-    _report_issues(stream, source)
+    _report_issues(stream)
 
 
-def print_segments(source: Path, profile: str, wide: bool, form: str) -> None:
+def print_segments(sources: list[Path], profile: str, wide: bool, form: str) -> None:
     """Print the analysis of the segments of a capture as CSV or JSON (`form`), or as a table of the main fields."""
     from hindflight.profiles import open_profile
 
-    stream = open_profile(source, "segments", profile, json=form != "csv")
+    stream = open_profile(sources, "segments", profile, json=form != "csv")
     _print(stream, form, f'"profile": "{profile}", "segments"', _analysis, wide)
-    _report_issues(stream, source)
+    _report_issues(stream)
 
 
 def print_all_flows(stream: FlowStream, shown_row: Callable[[Row, int], Row], wide: bool, form: str) -> int:
@@ -54,36 +55,26 @@ def print_all_flows(stream: FlowStream, shown_row: Callable[[Row, int], Row], wi
     return stream.totals()[0]
 
 
-def one_capture(sources: list[Path]) -> Path:
-    """Return the only one of `sources`. HindflightError: a profile reads one file, as the other program does."""
-    if len(sources) > 1:
-        raise HindflightError(
-            f"--profile reads one capture, not {len(sources)} files",
-            "merge them into one with mergecap, or leave out --profile",
-        )
-    return sources[0]
-
-
 def refuse_conditions(rows: str, given: Mapping[str, object]) -> None:
     """HindflightError if one of the options `given` by name has a value: a profile gives all `rows`."""
     if any(value not in (None, "", 0, False) for value in given.values()):
         *others, last = given
-        names = f"{', '.join(others)} and {last}"
+        options = f"{', '.join(others)} and {last}"
         raise HindflightError(
-            f"--profile gives every {rows} of a capture", f"leave out {names}, or leave out --profile"
+            f"--profile gives every {rows} of a capture", f"leave out {options}, or leave out --profile"
         )
 
 
-def _report_issues(stream: TextStream, source: Path) -> None:
+def _report_issues(stream: TextStream) -> None:
     if issues := stream.issues():
-        record, _, text = issues[0]
+        source, record, _, text = issues[0]
         more = f" (and {len(issues) - 1} more)" if len(issues) > 1 else ""
         say(f"{source}: {f'record {record}: ' if record else ''}{text}{more}; hindflight info counts them by kind")
 
 
 def _print(stream: TextStream, form: str, head: str, shown_row: Callable[[Row], Row], wide: bool) -> None:
     if _print_text(stream.text(), form, head, shown_row, wide) == 0:
-        say(f"no TCP segment in {stream.path}")
+        say(f"no TCP segment in {names(stream.paths)}")
 
 
 def _print_text(

@@ -46,11 +46,11 @@ def segments(
     from hindflight.selection import Selection, selected
 
     if profile:
-        from hindflight.cli.profile import one_capture, print_segments, refuse_conditions
+        from hindflight.cli.profile import print_segments, refuse_conditions
 
         conditions = {"--flow": flow, "--host": host, "--port": port, "--where": where, "--run": run}
         refuse_conditions("segment", {**conditions, "--from": from_, "--to": to, "--utc": utc})
-        print_segments(one_capture(sources), profile, wide, "json" if as_json else "csv" if as_csv else "")
+        print_segments(sources, profile, wide, "json" if as_json else "csv" if as_csv else "")
         return
     with selected(sources, "segments", Selection(flow, host, port, from_, to, where, run)) as found:
         if not print_selected("segments", found, lambda row: _shown(row, found.start_ns, utc), (as_json, as_csv), wide):

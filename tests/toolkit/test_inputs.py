@@ -113,15 +113,54 @@ def test_files_that_cannot_be_merged_are_one_line(command: str, tmp_path: Path, 
         assert len(refused.stderr.splitlines()) <= 2
 
 
-def test_a_profile_reads_one_file(tmp_path: Path, plain: bytes) -> None:
-    paths = pieces(plain, tmp_path)
-    for command, profile in (("flows", "tcptrace"), ("segments", "wireshark")):
-        refused = run(command, *map(str, paths), "--profile", profile)
-        assert (refused.returncode, b"reads one capture" in refused.stderr) == (2, True)
-    with pytest.raises(hf.HindflightError, match="reads one capture"):
-        hf.flows(paths, profile="tcptrace")
+@pytest.mark.parametrize(("table", "profile"), [("flows", "tcptrace"), ("segments", "wireshark")])
+def test_a_profile_counts_files_merged_in_time_as_the_whole(
+    table: str, profile: str, tmp_path: Path, plain: bytes
+) -> None:
+    whole = tmp_path / "whole.pcap"
+    whole.write_bytes(plain)
+    paths = pieces(plain, tmp_path)[::-1]
+    read = getattr(hf, table)
+    expected = read(whole, profile=profile)
+    assert expected.height > 0
+    assert read(paths, profile=profile).equals(expected)
+    one, several = (run(table, *map(str, given), "--profile", profile, "--csv") for given in ([whole], paths))
+    assert (several.returncode, several.stdout) == (0, one.stdout)
     with pytest.raises(CaptureError, match="no file"):
-        hf.flows([])
+        read([], profile=profile)
+    refused = run(table, str(whole), "-", "--profile", profile, stdin=plain)
+    assert (refused.returncode, b"cannot be merged" in refused.stderr) == (2, True)
+
+
+def test_the_issue_of_a_profile_names_its_file(tmp_path: Path, plain: bytes) -> None:
+    whole, cut = tmp_path / "whole.pcap", tmp_path / "cut.pcap"
+    whole.write_bytes(plain)
+    cut.write_bytes(plain[:60])
+    found = run("flows", str(whole), str(cut), "--profile", "tcptrace", "--csv")
+    assert f"{cut}: " in found.stderr.decode()
+
+
+@pytest.mark.parametrize("command", ["flows", "segments", "events", "series", "query"])
+def test_csv_and_json_together_are_refused(command: str, tmp_path: Path, plain: bytes) -> None:
+    path = tmp_path / "capture.pcap"
+    path.write_bytes(plain)
+    words = {"series": ["cwnd"], "query": ["select 1"]}.get(command, [])
+    for both in (["--csv", "--json"], ["--json", "--csv"]):
+        refused = run(command, str(path), *words, *both)
+        assert (refused.returncode, refused.stdout) == (2, b"")
+        assert b"--csv and --json contradict each other" in refused.stderr
+        assert len(refused.stderr.splitlines()) <= 2
+
+
+@pytest.mark.parametrize("words", [["info", "-"], ["flows", "-"], ["segments", "-"], ["ingest", "-", "-w", "out"]])
+def test_a_log_on_standard_input_is_refused_with_what_to_do(words: list[str], tmp_path: Path) -> None:
+    log = (Path(__file__).parents[2] / "fixtures/logs/ss-oneline.txt").read_bytes()
+    words = [str(tmp_path / word) if word == "out" else word for word in words]
+    refused = run(*words, stdin=log)
+    assert (refused.returncode, refused.stdout) == (2, b"")
+    assert b"standard input is not a capture" in refused.stderr
+    assert b"only captures are read from a pipe; save a log to a file" in refused.stderr
+    assert len(refused.stderr.splitlines()) <= 2
 
 
 @pytest.mark.peer

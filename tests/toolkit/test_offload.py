@@ -16,7 +16,7 @@ import pytest
 from fixtures.make_captures import Record
 from hindflight.flow_verdicts import verdicts_on
 from hindflight.toolkit.capture import Capture, FlowStream, TcptraceStream, load_capture
-from tests.toolkit.test_artefacts import ACK, RTT_US, SYN, bulk, load, only, segment
+from tests.toolkit.test_artefacts import ACK, MSS, RTT_US, SYN, bulk, load, only, segment
 from tests.toolkit.test_capture_tshark import FOUND, KERNEL, SHARED
 
 TSHARK = pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
@@ -209,7 +209,7 @@ def test_what_the_capture_lost_is_no_loss_of_the_network(tmp_path: Path) -> None
     rows = FlowStream(tmp_path / "capture.pcap")
     names, row = b"".join(rows.text()).decode().splitlines()
     assert dict(zip(names.split(","), row.split(","), strict=True))["a2b_not_captured_bytes"] == str(3 * 1448)
-    assert any("the capture lost them" in text for _, _, text in rows.issues())
+    assert any("the capture lost them" in text for *_, text in rows.issues())
 
 
 def test_what_was_sent_before_the_capture_began_is_not_lost(tmp_path: Path) -> None:
@@ -279,3 +279,23 @@ def test_two_clocks_are_an_issue(ms: int, tmp_path: Path) -> None:
     text = kinds(capture)["clock"]
     early, by_ms = ("b2a", -ms - 4) if ms < 0 else ("a2b", ms - 6)
     assert f"those of {early} by up to {by_ms}.000 ms" in text
+
+
+def test_wrong_checksums_are_counted_in_segments_as_the_damaged_ones_are(tmp_path: Path) -> None:
+    records = bulk(20)
+    large = segment(RTT_US + 50_000, True, 100 + 20 * MSS, 1000, payload=2 * MSS)
+    damaged = dataclasses.replace(large, data=large.data[:-1] + b"\x55")
+    capture = load(sorted([*records, damaged], key=lambda record: (record.second or 0, record.fraction or 0)), tmp_path)
+    assert only(capture)["a2b_corrupted_segments"] == 2
+    assert "2 segments have a wrong checksum; 2 of them" in kinds(capture)["checksum"]
+
+
+def test_acks_alone_leave_the_flight_of_the_data_null(tmp_path: Path) -> None:
+    acks = [record for record in bulk(20) if not is_forward(record)]
+    (flow,) = (capture := load(acks, tmp_path)).flows.to_pylist()
+    way, other = ("a2b", "b2a") if flow["a2b_acked_bytes"] else ("b2a", "a2b")
+    assert (flow["data_direction"], flow[f"{way}_segments"]) == (way, 0)
+    assert flow[f"{way}_flight_max_bytes"] is None
+    assert flow[f"{other}_flight_max_bytes"] is None
+    rows = capture.segments.to_pylist()
+    assert [row["flight_bytes"] for row in rows if not row["flags"] & SYN] == [None] * (len(rows) - 1)

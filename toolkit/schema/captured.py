@@ -116,7 +116,8 @@ SEGMENTS = Table(
             "flight_bytes",
             "i64",
             "bytes",
-            "Sequence space that the data sender has outstanding after this segment, minus the octets that SACK has reported (RFC 5681 FlightSize minus SACKed octets)",
+            "Sequence space that the data sender has outstanding after this segment, minus the octets that SACK has reported (RFC 5681 FlightSize minus SACKed octets); null if the capture shows none of what it sent",
+            nullable=True,
         ),
         Column(
             "segments_n",
@@ -176,7 +177,13 @@ FLOWS = Table(
         Column("syn_ack", "bool", "", "A SYN/ACK was captured"),
         Column("fin", "u8", "", "Number of directions that sent FIN"),
         Column("rst", "bool", "", "A reset was captured"),
-        Column("data_direction", "enum", "", "Direction with more payload", values=DIRECTIONS),
+        Column(
+            "data_direction",
+            "enum",
+            "",
+            "Direction with more payload captured; if equal, with more acknowledged",
+            values=DIRECTIONS,
+        ),
         Column(
             "vantage",
             "enum",
@@ -221,7 +228,7 @@ FLOWS = Table(
                     "flight_max_bytes",
                     "i64",
                     "bytes",
-                    "maximum of the data in flight; null if no ACK of it was captured",
+                    "maximum of the data in flight; null if no ACK of it was captured, or none of the data that was acknowledged",
                     True,
                 ),
                 (

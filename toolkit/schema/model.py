@@ -8,13 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 """Raised whenever a column changes name, type, unit, meaning or values; readers refuse a newer one.
 
 2: `runs.role` under_test, `findings.verdict` fail, `findings.section` what_happened and sensitivity.
 3: `segments` has segments_n, ip_checksum and tcp_checksum; numbers of segments of `flows` count them, and it has
 corrupted_segments and not_captured_bytes. All are null in workspaces written before.
 4: `segments` has clock_fix_ns, null in workspaces written before.
+5: `segments.flight_bytes` may be null; it was 0 where the capture shows none of the data.
 """
 
 Type = Literal["bool", "u8", "u16", "u32", "u64", "i64", "f64", "text", "enum", "list_i64", "bytes"]

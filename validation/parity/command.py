@@ -32,6 +32,7 @@ that holds for all captures; none is excused by the name of a file.
 
 Left out on purpose: payload (`tcptrace -e`), since none is kept; UDP (`-u`); the Fast Open flags of Wireshark, and what
 follows from preferences other than the default ones. `tcptrace` prints the name of the file, too.
+Several files are merged in order of time here; `tcptrace` reads them one after the other.
 
 """
 

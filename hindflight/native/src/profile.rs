@@ -1,5 +1,5 @@
-//! `FlowRows`, `TcptraceRows` and `WiresharkRows`: a capture file to rows of text. Open the file and hand on; decide
-//! nothing.
+//! `FlowRows`, `TcptraceRows` and `WiresharkRows`: a capture, of one file or several, to rows of text. Open the files and
+//! hand on; decide nothing.
 
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,7 +9,7 @@ use hindflight_decoder::{Issue, Reader, Segment, Window};
 use hindflight_profiles::{
     End, Flows, Format, Next, Packet, Pipeline, Tcptrace, WiresharkRows as Verdicts,
 };
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -112,7 +112,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Counts the packets of one capture file as tcptrace does, with a second thread that reads.
+/// Counts the packets of one capture as tcptrace does, with a second thread that reads.
 #[pyclass(frozen, module = "hindflight._native")]
 pub struct TcptraceRows(Mutex<Counting<Tcptrace>>);
 
@@ -121,10 +121,10 @@ impl TcptraceRows {
     /// Opens a capture; the times cut out a part of it, `from_ns` included and `to_ns` not. With `outer`, tunnels are
     /// not opened.
     #[new]
-    #[pyo3(signature = (path, *, json, from_ns=None, to_ns=None, outer=false))]
+    #[pyo3(signature = (paths, *, json, from_ns=None, to_ns=None, outer=false))]
     fn open(
         py: Python<'_>,
-        path: PathBuf,
+        paths: Vec<PathBuf>,
         json: bool,
         from_ns: Option<i64>,
         to_ns: Option<i64>,
@@ -132,7 +132,7 @@ impl TcptraceRows {
     ) -> PyResult<Self> {
         py.detach(|| {
             let window = Window { from_ns, to_ns };
-            let reader = open(path, &Progress::default())?
+            let reader = open(&paths, &Progress::default())?
                 .within(window)
                 .outer(outer)
                 .without_checksums();
@@ -148,13 +148,13 @@ impl TcptraceRows {
         Ok(text.map(|text| PyBytes::new(py, &text)))
     }
 
-    /// What was damaged: record, offset and a sentence. Complete at the end.
-    fn issues(&self) -> Vec<(u64, u64, String)> {
+    /// What was damaged: file, record, offset and a sentence. Complete at the end.
+    fn issues(&self) -> Vec<(u32, u64, u64, String)> {
         rows(&locked(&self.0).issues)
     }
 }
 
-/// The table `flows` of one capture file, most payload first, with a second thread that reads.
+/// The table `flows` of one capture, most payload first, with a second thread that reads.
 #[pyclass(frozen, module = "hindflight._native")]
 pub struct FlowRows(Mutex<Counting<Flows>>);
 
@@ -162,10 +162,10 @@ pub struct FlowRows(Mutex<Counting<Flows>>);
 impl FlowRows {
     /// Opens a capture. With `outer`, tunnels are not opened.
     #[new]
-    #[pyo3(signature = (path, *, json, outer=false))]
-    fn open(py: Python<'_>, path: PathBuf, json: bool, outer: bool) -> PyResult<Self> {
+    #[pyo3(signature = (paths, *, json, outer=false))]
+    fn open(py: Python<'_>, paths: Vec<PathBuf>, json: bool, outer: bool) -> PyResult<Self> {
         py.detach(|| {
-            let reader = open(path, &Progress::default())?.outer(outer);
+            let reader = open(&paths, &Progress::default())?.outer(outer);
             let pipeline = Pipeline::start(reader, |segment: &Segment, batch| batch.push(*segment));
             Ok(Self(Counting::new(pipeline, Flows::new(format(json), 1))))
         })
@@ -183,13 +183,13 @@ impl FlowRows {
         (counting.counter.count(), counting.counter.start_ns())
     }
 
-    /// What was damaged: record, offset and a sentence. Complete at the end.
-    fn issues(&self) -> Vec<(u64, u64, String)> {
+    /// What was damaged: file, record, offset and a sentence. Complete at the end.
+    fn issues(&self) -> Vec<(u32, u64, u64, String)> {
         rows(&locked(&self.0).issues)
     }
 }
 
-/// Analyses the segments of one capture file as Wireshark does.
+/// Analyses the segments of one capture as Wireshark does.
 #[pyclass(frozen, module = "hindflight._native")]
 pub struct WiresharkRows(Mutex<Analysis>);
 
@@ -206,11 +206,11 @@ const SEGMENTS: usize = 1 << 16;
 impl WiresharkRows {
     /// Opens a capture.
     #[new]
-    #[pyo3(signature = (path, *, json))]
-    fn open(py: Python<'_>, path: PathBuf, json: bool) -> PyResult<Self> {
+    #[pyo3(signature = (paths, *, json))]
+    fn open(py: Python<'_>, paths: Vec<PathBuf>, json: bool) -> PyResult<Self> {
         py.detach(|| {
             let progress = Progress::default();
-            let reader = open(path, &progress)?.without_checksums();
+            let reader = open(&paths, &progress)?.without_checksums();
             let verdicts = Verdicts::new(format(json));
             Ok(Self(Mutex::new(Analysis {
                 reader,
@@ -230,8 +230,8 @@ impl WiresharkRows {
         Ok(text.map(|text| PyBytes::new(py, &text)))
     }
 
-    /// What was damaged: record, offset and a sentence. Complete at the end.
-    fn issues(&self) -> Vec<(u64, u64, String)> {
+    /// What was damaged: file, record, offset and a sentence. Complete at the end.
+    fn issues(&self) -> Vec<(u32, u64, u64, String)> {
         let state = locked(&self.0);
         rows(state.reader.issues())
     }
@@ -258,14 +258,17 @@ fn format(json: bool) -> Format {
     if json { Format::Json } else { Format::Csv }
 }
 
-fn rows(issues: &[Issue]) -> Vec<(u64, u64, String)> {
-    let row = |issue: &Issue| (issue.record, issue.offset, issue.text.clone());
+fn rows(issues: &[Issue]) -> Vec<(u32, u64, u64, String)> {
+    let row = |issue: &Issue| (issue.file, issue.record, issue.offset, issue.text.clone());
     issues.iter().map(row).collect()
 }
 
-/// Opens the reader of a file, a named pipe, or standard input for `-`.
-fn open(path: PathBuf, progress: &Progress) -> PyResult<Reader<Input>> {
-    let opened = open_reader(&[path], progress);
+/// Opens the reader of a file, a named pipe, or standard input for `-`; of several files, merged.
+fn open(paths: &[PathBuf], progress: &Progress) -> PyResult<Reader<Input>> {
+    if paths.is_empty() {
+        return Err(PyValueError::new_err("one path at least"));
+    }
+    let opened = open_reader(paths, progress);
     progress.interrupted()?;
     opened
 }

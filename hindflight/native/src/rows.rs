@@ -59,7 +59,7 @@ pub struct SegmentColumns {
     retransmission: Vec<bool>,
     dup_ack: Vec<bool>,
     rtt_ns: Nullable<Int64Type>,
-    flight_bytes: Vec<i64>,
+    flight_bytes: Nullable<Int64Type>,
     segments_n: Vec<u16>,
     ip_checksum: Vec<i8>,
     tcp_checksum: Vec<i8>,
@@ -101,7 +101,7 @@ impl SegmentColumns {
             retransmission: Vec::with_capacity(rows),
             dup_ack: Vec::with_capacity(rows),
             rtt_ns: Nullable::with_capacity(rows),
-            flight_bytes: Vec::with_capacity(rows),
+            flight_bytes: Nullable::with_capacity(rows),
             segments_n: Vec::with_capacity(rows),
             ip_checksum: Vec::with_capacity(rows),
             tcp_checksum: Vec::with_capacity(rows),
@@ -215,7 +215,7 @@ impl SegmentColumns {
             .flag("retransmission", self.retransmission)
             .flag("dup_ack", self.dup_ack)
             .nullable("rtt_ns", self.rtt_ns)
-            .number::<Int64Type>("flight_bytes", self.flight_bytes)
+            .nullable("flight_bytes", self.flight_bytes)
             .number::<UInt16Type>("segments_n", self.segments_n)
             .choice("ip_checksum", self.ip_checksum, Checksum::NAMES)
             .choice("tcp_checksum", self.tcp_checksum, Checksum::NAMES)

@@ -10,11 +10,11 @@ use hindflight_flows::{ClockFix, Corrected, Tracker};
 #[allow(dead_code, reason = "some targets are containers")]
 pub const FAMILIES: &[(&str, &[u16])] = &[
     ("ethernet", &[1]),
-    ("cooked", &[113, 276, 239]),
+    ("cooked", &[113, 276, 239, 117]),
     ("raw", &[0, 12, 101, 108, 228, 229]),
     ("ppp", &[9, 50, 51, 104, 107, 166, 204]),
     ("wlan", &[105, 119, 127, 163, 192]),
-    ("rings", &[6, 10, 122, 197]),
+    ("rings", &[6, 10, 122, 197, 242]),
     ("tunnels", &[1, 101]),
 ];
 

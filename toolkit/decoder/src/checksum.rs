@@ -78,6 +78,16 @@ pub(crate) fn tcp_is_valid(src: IpAddr, dst: IpAddr, segment: &[u8]) -> bool {
     checksum(pseudo_header(src, dst) + u32::from(length) + word_sum(segment)) == 0
 }
 
+/// Whether an IPv4 header is whole, and its checksum right.
+pub(crate) fn ipv4_header_is_valid(packet: &[u8]) -> bool {
+    let header_bytes = packet
+        .first()
+        .map_or(0, |first| usize::from(first & 0xf) * 4);
+    packet.get(..header_bytes).is_some_and(|header| {
+        header_bytes >= 20 && header[0] >> 4 == 4 && checksum(word_sum(header)) == 0
+    })
+}
+
 /// Offset of the checksum in an IPv4 and in a TCP header.
 const IP_FIELD: usize = 10;
 const TCP_FIELD: usize = 16;

@@ -3,7 +3,7 @@
 //! The header does not say whether a packet is encrypted (RFC 5879). It is read if a trailer fits whose content proves
 //! itself: the checksum of TCP or of the inner IPv4 header, or the length of the inner IPv6 packet.
 
-use crate::checksum::{checksum, tcp_is_valid, word_sum};
+use crate::checksum::{ipv4_header_is_valid, tcp_is_valid};
 use crate::ip::{IpHeader, protocol};
 use crate::link::Network;
 use crate::octets::be16;
@@ -70,13 +70,4 @@ fn open_with(frame: &[u8], start: usize, end: usize, ip: &IpHeader) -> Option<Cl
         }
         _ => None,
     }
-}
-
-fn ipv4_header_is_valid(packet: &[u8]) -> bool {
-    let header_bytes = packet
-        .first()
-        .map_or(0, |first| usize::from(first & 0xf) * 4);
-    packet.get(..header_bytes).is_some_and(|header| {
-        header_bytes >= 20 && header[0] >> 4 == 4 && checksum(word_sum(header)) == 0
-    })
 }

@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use crate::container::Place;
+use crate::container::{Place, Record};
 use crate::ip::{Fragment, IpHeader};
 
 /// Time after which an incomplete packet is given up, as in Linux (RFC 8200 §4.5: 60 s, RFC 791 §3.2: 15 s).
@@ -30,6 +30,18 @@ pub(crate) struct Carrier {
     pub captured_bytes: u32,
 }
 
+impl Carrier {
+    pub fn of(record: &Record<'_>) -> Self {
+        Self {
+            number: record.number,
+            place: record.place,
+            t_ns: record.t_ns,
+            frame_bytes: record.frame_bytes,
+            captured_bytes: record.data.len() as u32,
+        }
+    }
+}
+
 /// A packet that is being reassembled.
 #[derive(Debug)]
 pub(crate) struct Datagram {
@@ -39,17 +51,18 @@ pub(crate) struct Datagram {
     pub carrier: Carrier,
     /// The start of the payload.
     pub octets: Vec<u8>,
-    /// Payload octets that have come.
-    pub have_bytes: u32,
-    /// Length of the payload, once the last fragment has come.
-    pub total_bytes: Option<u32>,
+    /// Octets that have come, with those of extension headers before the payload.
+    have_bytes: u32,
+    /// Number of all of them, once the last fragment has come.
+    total_bytes: Option<u32>,
     /// Sum of the frame lengths of its fragments.
     pub frame_bytes: u32,
     /// Sum of the captured lengths of its fragments.
     pub captured_bytes: u32,
     /// Number of its fragments.
     pub pieces: u32,
-    has_first: bool,
+    /// Its first fragment has come.
+    pub has_first: bool,
     id: u32,
     ranges: Vec<(u32, u32)>,
 }
@@ -87,21 +100,18 @@ impl Fragments {
     /// Adds a fragment with the captured `octets` of its payload of `length` octets.
     pub fn push(&mut self, carrier: Carrier, ip: &IpHeader, octets: &[u8], length: u32) -> Outcome {
         let (id, start, more) = match ip.fragment {
-            Fragment::First { id } => (id, 0, true),
+            Fragment::First { id, .. } => (id, 0, true),
             Fragment::Later { id, units, more } => (id, u32::from(units) * 8, more),
             Fragment::None => return Outcome::Invalid,
         };
-        let end = start + length;
+        let length = length.saturating_add(header_bytes(ip));
+        let end = start.saturating_add(length);
         if length == 0 || (more && length % 8 != 0) || end > MAX_IP_BYTES {
             return Outcome::Invalid;
         }
         self.later_seen |= start > 0;
-        let same = |other: &Datagram| {
-            other.id == id
-                && (other.ip.src, other.ip.dst) == (ip.src, ip.dst)
-                && other.ip.protocol == ip.protocol
-        };
-        let index = self.waiting.iter().rposition(same).unwrap_or_else(|| {
+        let found = self.position(id, ip);
+        let index = found.unwrap_or_else(|| {
             self.waiting.push_back(Datagram::new(carrier, ip, id));
             self.waiting.len() - 1
         });
@@ -127,6 +137,24 @@ impl Fragments {
             }
         }
         Outcome::Waits(before)
+    }
+
+    /// Where the packet of a fragment is that has this identification and header.
+    fn position(&self, id: u32, ip: &IpHeader) -> Option<usize> {
+        self.waiting.iter().rposition(|other| {
+            // RFC 8200 §4.5: in IPv6 the protocol is that of the first fragment, and those of the others may differ.
+            other.id == id
+                && (other.ip.src, other.ip.dst) == (ip.src, ip.dst)
+                && (other.ip.protocol == ip.protocol || ip.src.is_ipv6())
+        })
+    }
+
+    /// Whether another fragment of the packet of the later fragment `ip` has come.
+    pub fn awaits(&self, ip: &IpHeader) -> bool {
+        match ip.fragment {
+            Fragment::Later { id, .. } => self.position(id, ip).is_some(),
+            Fragment::None | Fragment::First { .. } => false,
+        }
     }
 
     /// Whether the fragment of `ip` is the only one of its packet so far.
@@ -172,7 +200,26 @@ enum Added {
     Overlap,
 }
 
+/// Octets before the payload that belong to what is fragmented.
+fn header_bytes(ip: &IpHeader) -> u32 {
+    match ip.fragment {
+        Fragment::First { header_bytes, .. } => u32::from(header_bytes),
+        Fragment::None | Fragment::Later { .. } => 0,
+    }
+}
+
 impl Datagram {
+    /// Payload octets that have come.
+    pub fn payload_bytes(&self) -> u32 {
+        self.have_bytes - header_bytes(&self.ip).min(self.have_bytes)
+    }
+
+    /// Octets that have not come; `None` if the last fragment is among them.
+    pub fn missing_bytes(&self) -> Option<u32> {
+        let total = self.total_bytes?;
+        Some(total.saturating_sub(self.have_bytes))
+    }
+
     fn new(carrier: Carrier, ip: &IpHeader, id: u32) -> Self {
         Self {
             ip: *ip,
@@ -220,6 +267,7 @@ impl Datagram {
 
     /// Keeps what belongs to the TCP header. Octets that were not captured are unknown, and so are all after them.
     fn keep(&mut self, start: usize, octets: &[u8]) {
+        let start = start.saturating_sub(header_bytes(&self.ip) as usize);
         if start != self.octets.len() || start >= KEPT_BYTES {
             return;
         }

@@ -44,8 +44,9 @@ pub(crate) struct IpHeader {
 pub(crate) enum Fragment {
     /// The packet is whole.
     None,
-    /// The first fragment, with the transport header.
-    First { id: u32 },
+    /// The first fragment, with the transport header after `header_bytes` octets of extension headers, which count as
+    /// part of what is fragmented.
+    First { id: u32, header_bytes: u16 },
     /// Another one, `units` of 8 octets after the start.
     Later { id: u32, units: u16, more: bool },
 }
@@ -55,7 +56,10 @@ impl Fragment {
     fn of(units: u16, more: bool, id: u32) -> Self {
         match (units, more) {
             (0, false) => Self::None,
-            (0, true) => Self::First { id },
+            (0, true) => Self::First {
+                id,
+                header_bytes: 0,
+            },
             _ => Self::Later { id, units, more },
         }
     }
@@ -205,6 +209,7 @@ fn walk_extension_headers(packet: &[u8], first: u8) -> Result<ExtensionChain, Ip
         fragment: Fragment::None,
         jumbo_bytes: None,
     };
+    let mut fragmented_at = 0;
     loop {
         let at = chain.header_bytes;
         let extension_length = |unit: usize, extra: usize| -> Result<usize, IpError> {
@@ -225,14 +230,22 @@ fn walk_extension_headers(packet: &[u8], first: u8) -> Result<ExtensionChain, Ip
                 chain.fragment = Fragment::of(field >> 3, field & 1 == 1, id);
                 8
             }
-            _ => return Ok(chain),
+            _ => {
+                if let Fragment::First { header_bytes, .. } = &mut chain.fragment {
+                    *header_bytes = (chain.header_bytes - fragmented_at) as u16;
+                }
+                return Ok(chain);
+            }
         };
         if chain.protocol == next_header::HOP_BY_HOP {
             chain.jumbo_bytes =
                 jumbo_payload_length(packet.get(at..at + length).unwrap_or_default());
         }
-        chain.protocol = *packet.get(at).ok_or(IpError::Truncated)?;
+        if chain.protocol == next_header::FRAGMENT {
+            fragmented_at = chain.header_bytes + length;
+        }
         chain.header_bytes += length;
+        chain.protocol = *packet.get(at).ok_or(IpError::Truncated)?;
         if chain.fragment.is_later() {
             return Ok(chain);
         }

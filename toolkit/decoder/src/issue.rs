@@ -52,9 +52,11 @@ pub enum IssueKind {
     Skipped,
     /// Frames of a link layer that a [`Dissector`](crate::Dissector) went through: one issue per link type.
     SlowPath,
+    /// Ethernet frames in MPLS, which only their contents show.
+    Pseudowire,
 }
 
-const KINDS: usize = IssueKind::SlowPath as usize + 1;
+const KINDS: usize = IssueKind::Pseudowire as usize + 1;
 
 impl IssueKind {
     /// Name in the table `issues`.
@@ -83,6 +85,7 @@ impl IssueKind {
             Self::OptionsCut => "options_cut",
             Self::Skipped => "skipped",
             Self::SlowPath => "slow_path",
+            Self::Pseudowire => "pseudowire",
         }
     }
 }

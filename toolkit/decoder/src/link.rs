@@ -2,10 +2,15 @@
 //!
 //! The link types are those of the registry at tcpdump.org/linktypes.html.
 
+mod mpls;
+pub(crate) mod nsh;
+
 use crate::framed::erf;
 use crate::octets::{be16, be32, le16, le32};
 use crate::skipped::Skipped;
 use crate::wlan;
+
+pub(crate) use mpls::{Labelled, by_mpls, labelled};
 
 /// The supported link types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +41,8 @@ pub enum LinkType {
     FrameRelay,
     /// IP over Fibre Channel.
     IpOverFc,
+    /// IP over `InfiniBand`.
+    IpOverIb,
     /// IEEE 802.11, wireless LAN.
     Wlan,
     /// The same with a Prism or AVS header.
@@ -87,6 +94,7 @@ impl LinkType {
             197 => Self::Erf,
             204 => Self::PppWithDirection,
             239 => Self::Nflog,
+            242 => Self::IpOverIb,
             _ => return None,
         })
     }
@@ -107,6 +115,7 @@ impl LinkType {
             Self::Fddi => "FDDI",
             Self::FrameRelay => "FRELAY",
             Self::IpOverFc => "IP_OVER_FC",
+            Self::IpOverIb => "IPOIB",
             Self::Wlan => "IEEE802_11",
             Self::Prism => "PRISM_HEADER",
             Self::Radiotap => "IEEE802_11_RADIOTAP",
@@ -144,6 +153,8 @@ pub(crate) enum Network {
     Ipv4(usize),
     /// IPv6 at this offset.
     Ipv6(usize),
+    /// What follows an MPLS label stack, from this offset: see [`labelled`].
+    Labelled(usize),
     /// Several frames of wireless LAN in one, from this offset.
     Aggregate(usize),
     /// ARP or RARP.
@@ -191,6 +202,8 @@ fn uncommon(link: LinkType, frame: &[u8]) -> Option<Network> {
         LinkType::FrameRelay => frame_relay(frame),
         // RFC 2625 §3: two addresses of 8 octets.
         LinkType::IpOverFc => by_llc_or_snap(frame, 16),
+        // A global routing header of 40 octets, then that of RFC 4391 §6: an ethertype and two octets.
+        LinkType::IpOverIb => by_ethertype(frame, 40, 44),
         LinkType::Wlan => wlan::data(frame, 0, false),
         LinkType::Prism => wlan::prism(frame),
         LinkType::Radiotap => wlan::radiotap(frame),
@@ -295,6 +308,8 @@ const PPPOE_HEADER_BYTES: usize = 6;
 const ETHERTYPES_MPLS: [u16; 2] = [0x8847, 0x8848];
 /// Transparent Ethernet bridging (RFC 1701): a whole frame, in GRE and Geneve.
 const ETHERTYPE_BRIDGING: u16 = 0x6558;
+/// Network service header (RFC 8300).
+const ETHERTYPE_NSH: u16 = 0x894f;
 /// Control protocols of a link: Slow Protocols, `PPPoE` discovery, EAPOL, LLDP, PTP, CFM, loopback test; of Cisco HDLC:
 /// SLARP and CDP; Wake-on-LAN.
 const ETHERTYPES_CONTROL: [u16; 9] = [
@@ -323,6 +338,13 @@ pub(crate) fn by_ethertype(frame: &[u8], mut type_at: usize, mut at: usize) -> O
                 type_at = at + SNAP.len();
             }
             ETHERTYPE_BRIDGING => type_at = at + 12,
+            ETHERTYPE_NSH => {
+                let (next, inner) = nsh::skip(frame, at)?;
+                if next != nsh::ETHERNET {
+                    return nsh::by_next_protocol(frame, next, inner);
+                }
+                type_at = inner + 12;
+            }
             mpls if ETHERTYPES_MPLS.contains(&mpls) => return by_mpls(frame, at),
             control if ETHERTYPES_CONTROL.contains(&control) => return Some(Network::Other(None)),
             other => return Some(Network::Other(Some(Skipped::Ethertype(other)))),
@@ -348,15 +370,6 @@ fn by_llc(frame: &[u8], at: usize) -> Option<Network> {
         _ if rest.starts_with(&CISCO_SNAP) => Network::Other(None),
         other => Network::Other(Some(Skipped::Llc(other))),
     })
-}
-
-/// The MPLS label stack at `at` (RFC 3032 §2.1). The stack does not name its payload; only IP can be recognised.
-pub(crate) fn by_mpls(frame: &[u8], mut at: usize) -> Option<Network> {
-    const BOTTOM_OF_STACK: u32 = 0x100;
-    while be32(frame, at)? & BOTTOM_OF_STACK == 0 {
-        at += 4;
-    }
-    by_version(frame, at + 4)
 }
 
 /// PPP: RFC 1661 §2, RFC 1662 §3.1.

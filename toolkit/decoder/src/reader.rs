@@ -18,6 +18,8 @@ use crate::tcp::{self, OptionsEnd, OtherOptions, TcpHeader};
 use crate::tunnel::{self, Content};
 use crate::wlan;
 
+use outer::Pseudowires;
+
 /// Reads the TCP segments of a capture from any `Read`, with a single buffer.
 ///
 /// ```
@@ -114,6 +116,8 @@ impl<R: Read> Reader<R> {
                 skipped: SkippedCounts::default(),
                 slow_path: SlowPath::new(dissector),
                 fragments: Fragments::default(),
+                outer_fragments: Fragments::default(),
+                pseudowires: Pseudowires::default(),
                 outer: false,
                 checksums: true,
                 pending: VecDeque::new(),
@@ -184,12 +188,15 @@ impl<R: Read> Reader<R> {
         }
         self.ended = true;
         let offset = self.records.offset();
+        self.decoder.give_up_outer_fragments(None);
         let Decoder {
             skipped,
             slow_path,
+            pseudowires,
             issues,
             ..
         } = &mut self.decoder;
+        pseudowires.report(issues);
         skipped.report(offset, issues);
         slow_path.report(issues);
         issues.close(offset);
@@ -233,6 +240,7 @@ impl<R: Read> Reader<R> {
 }
 
 mod fragmented;
+mod outer;
 mod report;
 
 /// Steps of the time from one packet to the next that are not an issue. Interfaces with several queues deliver packets
@@ -255,6 +263,9 @@ pub(crate) struct Decoder {
     skipped: SkippedCounts,
     slow_path: SlowPath,
     fragments: Fragments,
+    /// Packets of tunnels with a segment in their first fragment, or of which it has yet to come.
+    outer_fragments: Fragments,
+    pseudowires: Pseudowires,
     /// Tunnels are not opened.
     outer: bool,
     /// Checksums are verified.
@@ -337,10 +348,15 @@ impl Decoder {
         mut end: u32,
     ) -> Option<Segment> {
         let bytes = record.frame_bytes;
+        let mut is_first_fragment = false;
         for _ in 0..MAX_NESTING {
             let (at, version) = match network {
                 Network::Ipv4(at) => (at, 4),
                 Network::Ipv6(at) => (at, 6),
+                Network::Labelled(at) => {
+                    let inner = self.labelled(record, at, end);
+                    return self.packet(record, inner, end);
+                }
                 other => return self.not_ip(record, other),
             };
             let packet = record.data.get(at..).unwrap_or_default();
@@ -357,11 +373,22 @@ impl Decoder {
                 if ip.fragment != Fragment::None {
                     return self.fragment(record, packet, &ip);
                 }
+                // The rest of a packet in the first fragment of another one is in those that follow.
+                let available_bytes = if is_first_fragment {
+                    available_bytes.max(ip.ip_bytes)
+                } else {
+                    available_bytes
+                };
                 return self.tcp(record, packet, &ip, available_bytes);
+            }
+            if ip.fragment.is_later() {
+                return self.later_outer_fragment(record, packet, &ip);
             }
             end = end.min((at as u32).saturating_add(ip.ip_bytes));
             let payload = at + ip.header_bytes;
-            network = match tunnel::content(record.data, payload, end as usize, &ip) {
+            let content = self.content(record, payload, end, &ip);
+            is_first_fragment |= ip.fragment != Fragment::None;
+            network = match content {
                 Content::Plain | Content::Tunnel(Network::Arp) => {
                     return self.count_other(record, &ip);
                 }
@@ -389,6 +416,20 @@ impl Decoder {
         self.tally.other(Other::OtherIp, bytes)
     }
 
+    /// What is in the payload, from `at` to `end`, of an IP packet without TCP.
+    fn content(&mut self, record: &Record<'_>, at: usize, end: u32, ip: &IpHeader) -> Content {
+        let content = match tunnel::content(record.data, at, end as usize, ip) {
+            Content::Tunnel(Network::Labelled(inner)) if !self.outer => {
+                Content::Tunnel(self.labelled(record, inner, end))
+            }
+            content => content,
+        };
+        if ip.fragment != Fragment::None {
+            self.first_outer_fragment(record, ip, content);
+        }
+        content
+    }
+
     /// Handles a frame, or the content of a tunnel, that is not an IP packet.
     #[cold]
     fn not_ip(&mut self, record: &Record<'_>, network: Network) -> Option<Segment> {
@@ -400,7 +441,7 @@ impl Decoder {
                 self.tally.other(Other::NotIp, bytes)
             }
             Network::Aggregate(at) => self.aggregate(record, at),
-            Network::Truncated | Network::Ipv4(_) | Network::Ipv6(_) => {
+            Network::Truncated | Network::Ipv4(_) | Network::Ipv6(_) | Network::Labelled(_) => {
                 self.report_truncated(record, "link or tunnel header")
             }
         }

@@ -15,8 +15,12 @@ pub(crate) enum Skipped {
     Llc(u8),
     /// An address family of BSD loopback.
     AddressFamily(u32),
-    /// The version field of raw IP or of what MPLS carries.
+    /// The version field of raw IP.
     Version(u8),
+    /// MPLS packets that hold neither IP nor an Ethernet frame that is recognised.
+    Mpls,
+    /// A next protocol of a network service header or of VXLAN-GPE.
+    NextProtocol(u8),
     /// IP packets with this protocol number.
     Ip(u8),
     /// UDP datagrams of a tunnel with this port.
@@ -51,6 +55,13 @@ impl fmt::Display for Skipped {
             Self::Llc(number) => write!(f, "IEEE 802.2 frames for access point {number:#04x}"),
             Self::AddressFamily(number) => write!(f, "packets of address family {number}"),
             Self::Version(number) => write!(f, "packets of IP version {number}"),
+            Self::Mpls => write!(
+                f,
+                "MPLS packets with neither IP nor an Ethernet frame that proves itself inside"
+            ),
+            Self::NextProtocol(number) => {
+                write!(f, "packets of next protocol {number} (NSH, VXLAN-GPE)")
+            }
             Self::Ip(number) => write!(f, "packets of IP protocol {number}{}", ip_name(number)),
             Self::UdpPort(port) => write!(f, "UDP datagrams of port {port} ({})", udp_name(port)),
             Self::Gre(number) => write!(f, "GRE packets of protocol type {number:#06x}"),

@@ -1,12 +1,15 @@
 //! Tunnels: the packet inside an IP packet.
 //!
 //! GRE (RFC 2784, 2890; version 1: RFC 2637) with IP, Ethernet, MPLS, PPP or ERSPAN inside, IP in IP (RFC 2003, 2473,
-//! 4213), MPLS in IP (RFC 4023), Ethernet in IP (RFC 3378), VXLAN (RFC 7348), Geneve (RFC 8926), GTP-U (3GPP TS 29.281),
-//! L2TP (RFC 2661, 3931), Teredo (RFC 4380), ESP without encryption (also in UDP, RFC 3948).
+//! 4213), MPLS in IP (RFC 4023), Ethernet in IP (RFC 3378), VXLAN (RFC 7348) and VXLAN-GPE, Geneve (RFC 8926), GTP-U
+//! (3GPP TS 29.281), L2TP (RFC 2661, 3931), Teredo (RFC 4380), ESP without encryption (also in UDP, RFC 3948).
 
 use crate::esp::{self, Clear};
 use crate::ip::{self, IpHeader, protocol};
-use crate::link::{Network, by_ethertype, by_mpls, by_ppp, by_version, ethernet_at};
+use crate::link::nsh::{self, by_next_protocol};
+use crate::link::{
+    Labelled, Network, by_ethertype, by_mpls, by_ppp, by_version, ethernet_at, labelled,
+};
 use crate::octets::{be16, be32};
 use crate::skipped::{Skipped, udp_name};
 use crate::wlan;
@@ -28,17 +31,16 @@ pub(crate) enum Content {
 /// VRRP, SCTP.
 const PLAIN: [u8; 13] = [1, 2, 8, 9, 33, 46, 58, 59, 88, 89, 103, 112, 132];
 
-/// Returns the content of the IP packet whose payload starts at `at` of `frame` and ends at `end`.
+/// Whether a packet of this IP protocol, other than TCP, may have TCP inside.
+pub(crate) fn may_carry(protocol: u8) -> bool {
+    !PLAIN.contains(&protocol)
+}
+
+/// Returns the content of the IP packet, or first fragment, whose payload starts at `at` of `frame` and ends at `end`.
 #[cold]
 pub(crate) fn content(frame: &[u8], at: usize, end: usize, ip: &IpHeader) -> Content {
-    if PLAIN.contains(&ip.protocol) {
+    if !may_carry(ip.protocol) {
         return Content::Plain;
-    }
-    if ip.fragment.is_later() {
-        return match ip.protocol {
-            protocol::UDP => Content::Plain,
-            other => Content::Skipped(Skipped::Fragment(other)),
-        };
     }
     let found = match ip.protocol {
         protocol::UDP => return over_udp(frame, at, end, ip),
@@ -100,6 +102,7 @@ fn over_gre(frame: &[u8], at: usize) -> Option<Network> {
 }
 
 const VXLAN_PORTS: [u16; 2] = [4789, 8472];
+const VXLAN_GPE_PORT: u16 = 4790;
 const GENEVE_PORT: u16 = 6081;
 const GTP_U_PORT: u16 = 2152;
 const L2TP_PORT: u16 = 1701;
@@ -117,6 +120,8 @@ fn over_udp(frame: &[u8], at: usize, end: usize, ip: &IpHeader) -> Content {
     let payload = at + 8;
     let found = if VXLAN_PORTS.contains(&dst) {
         over_vxlan(frame, payload)
+    } else if dst == VXLAN_GPE_PORT {
+        over_vxlan_gpe(frame, payload)
     } else if dst == GENEVE_PORT {
         over_geneve(frame, payload)
     } else if port == GTP_U_PORT {
@@ -185,7 +190,12 @@ fn agreed_frame(frame: &[u8], at: usize, end: usize) -> Option<Network> {
     const MIN_FRAME_BYTES: usize = 60;
     (0..=12).step_by(4).find_map(|skipped| {
         let start = at + skipped;
-        let network = ethernet_at(frame, start)?;
+        let network = match ethernet_at(frame, start)? {
+            Network::Labelled(at) => match labelled(frame, at, end) {
+                Labelled::Plain(network) | Labelled::Pseudowire(network) => network,
+            },
+            network => network,
+        };
         let (inner, header) = match network {
             Network::Ipv4(inner) => (inner, ip::parse_v4(frame.get(inner..)?, 0)),
             Network::Ipv6(inner) => (inner, ip::parse_v6(frame.get(inner..)?, 0)),
@@ -216,6 +226,21 @@ fn over_teredo(frame: &[u8], mut at: usize) -> Option<Network> {
 fn over_vxlan(frame: &[u8], at: usize) -> Option<Network> {
     (be32(frame, at)? == 0x0800_0000).then_some(())?;
     Some(ethernet_at(frame, at + 8).unwrap_or(Network::Truncated))
+}
+
+/// draft-ietf-nvo3-vxlan-gpe §3: version 0, a valid identifier, and the next protocol; without the flag P, Ethernet.
+fn over_vxlan_gpe(frame: &[u8], at: usize) -> Option<Network> {
+    const VERSION: u32 = 0x3000_0000;
+    const VALID: u32 = 0x0800_0000;
+    const NEXT_PROTOCOL: u32 = 0x0400_0000;
+    let head = be32(frame, at)?;
+    (head & (VERSION | VALID) == VALID).then_some(())?;
+    let next = if head & NEXT_PROTOCOL == 0 {
+        nsh::ETHERNET
+    } else {
+        head as u8
+    };
+    Some(by_next_protocol(frame, next, at + 8).unwrap_or(Network::Truncated))
 }
 
 /// RFC 8926 §3.4: version 0, the length of the options in words of 4 octets.

@@ -221,3 +221,100 @@ fn every_cut_of_every_fragment_is_a_segment_or_an_issue() {
         }
     }
 }
+
+/// The outer packet of a tunnel in fragments: the payload of `protocol` cut at the given positions.
+fn outer(protocol: u8, payload: &[u8], cuts: &[usize]) -> Vec<Vec<u8>> {
+    let bounds = [&[0], cuts, &[payload.len()]].concat();
+    let pieces = bounds.windows(2).map(|piece| {
+        let more = u16::from(piece[1] < payload.len());
+        let body = &payload[piece[0]..piece[1]];
+        ethernet(
+            0x0800,
+            &ipv4(protocol, &[], more << 13 | (piece[0] / 8) as u16, body),
+        )
+    });
+    pieces.collect()
+}
+
+#[test]
+fn a_segment_in_a_fragmented_packet_of_a_tunnel_counts_once_and_whole() {
+    let packet = ipv4(6, &[], 0, &segment());
+    let gre = [&[0, 0, 8, 0], &packet[..]].concat();
+    let mut vxlan = vec![0xc0, 1, 0x12, 0xb5, 0, 0, 0, 0, 8, 0, 0, 0, 0, 0, 5, 0];
+    vxlan.extend(ethernet(0x0800, &packet));
+    for (protocol, payload) in [(47, gre), (17, vxlan)] {
+        let frames = outer(protocol, &payload, &[104, 128]);
+        let orders = [[0, 1, 2], [0, 2, 1], [2, 1, 0], [1, 0, 2]];
+        for order in orders {
+            let ordered: Vec<Vec<u8>> = order.iter().map(|&n| frames[n].clone()).collect();
+            let found = decode(&ordered);
+            assert_eq!(found.segments.len(), 1, "{protocol} {order:?}");
+            assert_eq!(found.segments[0].payload_bytes as usize, PAYLOAD);
+            assert_eq!(found.issues, [], "{protocol} {order:?}");
+            assert_eq!((found.tcp, found.others), (1, 2));
+        }
+        // The capture holds the first one only, or not the last: the segment counts, and what is missing is an issue.
+        for kept in [1, 2] {
+            let found = decode(&frames[..kept]);
+            assert_eq!(found.segments.len(), 1);
+            assert_eq!(found.issues, [(kept as u64, IssueKind::Fragment)]);
+        }
+        // It does not hold the first one: there is no segment. Of UDP, nobody knows what it was.
+        let found = decode(&frames[1..]);
+        assert_eq!(found.segments, []);
+        let expected: &[(u64, IssueKind)] = match protocol {
+            17 => &[],
+            _ => &[(2, IssueKind::Skipped)],
+        };
+        assert_eq!(found.issues, expected);
+    }
+}
+
+#[test]
+fn fragments_of_other_packets_are_no_issue() {
+    let frames = outer(
+        17,
+        &[0xc0, 1, 0x20, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1],
+        &[8],
+    );
+    let found = decode(&frames);
+    assert_eq!(
+        (found.segments.len(), found.issues.len(), found.others),
+        (0, 0, 2)
+    );
+    assert_eq!(decode(&outer(1, &[0; 64], &[32])[..1]).issues, []);
+}
+
+#[test]
+fn the_fragments_of_an_ipv6_packet_may_name_different_next_headers() {
+    // RFC 2473 §5.1, as Linux sends it: the limit of encapsulation is in a destination option behind the fragment header.
+    let inner = [&[41, 0, 4, 1, 4, 1, 1, 0], &ipv6(6, &segment())[..]].concat();
+    let pieces = [(&inner[..128], 1_u16), (&inner[128..], 128)].map(|(body, field)| {
+        let mut header = vec![60, 0];
+        header.extend(field.to_be_bytes());
+        header.extend([0, 0, 0, 7]);
+        ethernet(0x86dd, &ipv6(44, &[&header, body].concat()))
+    });
+    let found = decode(&pieces);
+    assert_eq!((found.segments.len(), found.issues.len()), (1, 0));
+    assert_eq!(found.segments[0].payload_bytes as usize, PAYLOAD);
+}
+
+#[test]
+fn fragments_of_a_segment_behind_options_of_ipv6() {
+    let body = [&[6, 0, 1, 4, 0, 0, 0, 0], &segment()[..]].concat();
+    let pieces: Vec<Vec<u8>> = [(0, 24), (24, 64), (64, body.len())]
+        .map(|(start, end)| {
+            let field = start as u16 | u16::from(end < body.len());
+            let mut header = vec![60, 0];
+            header.extend(field.to_be_bytes());
+            header.extend([0, 0, 0, 7]);
+            ethernet(0x86dd, &ipv6(44, &[&header, &body[start..end]].concat()))
+        })
+        .to_vec();
+    let found = decode(&pieces);
+    assert_eq!((found.segments.len(), found.issues.len()), (1, 0));
+    let segment = found.segments[0];
+    assert_eq!(segment.payload_bytes as usize, PAYLOAD);
+    assert_eq!(segment.options.timestamps, Some((1, 2)));
+}

@@ -207,6 +207,34 @@ fn tunnels_over_udp() {
             50,
         ),
         (
+            "VXLAN-GPE, IPv4",
+            over(4790, &after(&[0x0c, 0, 0, 1, 0, 0, 5, 0], &inner())),
+            50,
+        ),
+        (
+            "VXLAN-GPE, IPv6",
+            over(4790, &after(&[0x0c, 0, 0, 2, 0, 0, 5, 0], &inner6())),
+            70,
+        ),
+        (
+            "VXLAN-GPE, Ethernet",
+            over(4790, &after(&[0x0c, 0, 0, 3, 0, 0, 5, 0], &frame)),
+            50,
+        ),
+        (
+            "VXLAN-GPE without a next protocol",
+            over(4790, &after(&[0x08, 0, 0, 0, 0, 0, 5, 0], &frame)),
+            50,
+        ),
+        (
+            "VXLAN-GPE, NSH, Ethernet",
+            over(
+                4790,
+                &[&[0x0c, 0, 0, 4, 0, 0, 5, 0], &nsh(3)[..], &frame].concat(),
+            ),
+            50,
+        ),
+        (
             "Geneve, Ethernet",
             over(6081, &after(&[0, 0, 0x65, 0x58, 0, 0, 5, 0], &frame)),
             50,
@@ -253,6 +281,155 @@ fn tunnels_over_udp() {
     }
 }
 
+/// A network service header with metadata of type 1 (RFC 8300 §2.4), before the protocol `next`.
+fn nsh(next: u8) -> Vec<u8> {
+    let mut out = vec![0x0f, 0xc6, 1, next, 0, 0, 7, 255];
+    out.extend([0; 16]);
+    out
+}
+
+#[test]
+fn network_service_headers() {
+    let frame = tcp_frame(&Tcp::default());
+    let over = |head: &[u8], rest: &[u8]| ethernet(0x894f, &after(head, rest));
+    // Metadata of type 2 and no length: two words.
+    let short = [0x0f, 0xc2, 2, 1, 0, 0, 7, 255];
+    for (name, frame, ip_bytes) in [
+        ("NSH, IPv4", over(&nsh(1), &inner()), 50),
+        ("NSH, IPv6", over(&nsh(2), &inner6()), 70),
+        ("NSH, Ethernet", over(&nsh(3), &frame), 50),
+        ("NSH, NSH", over(&nsh(4), &after(&nsh(1), &inner())), 50),
+        (
+            "NSH, MPLS",
+            over(&nsh(5), &after(&[0, 1, 1, 64], &inner())),
+            50,
+        ),
+        (
+            "NSH, Ethernet, NSH",
+            over(&nsh(3), &over(&short, &inner())),
+            50,
+        ),
+    ] {
+        check(name, &frame, ip_bytes);
+    }
+    for (head, what) in [
+        (nsh(9), "1 packets of next protocol 9 (NSH, VXLAN-GPE)"),
+        (
+            vec![0x4f, 0xc6, 1, 1, 0, 0, 7, 255],
+            "1 packets of next protocol 0 (NSH, VXLAN-GPE)",
+        ),
+        (
+            vec![0x0f, 0xc1, 1, 1, 0, 0, 7, 255],
+            "1 packets of next protocol 0 (NSH, VXLAN-GPE)",
+        ),
+    ] {
+        let (segments, issues) = decode_on(1, &over(&head, &inner()));
+        assert_eq!(segments, []);
+        assert!(issues[0].text.starts_with(what), "{}", issues[0].text);
+    }
+    // Deeply nested headers end the frame, not the stack.
+    let deep = ethernet(
+        0x894f,
+        &[&nsh(3)[..], &ethernet(0x894f, &[])].concat().repeat(5000),
+    );
+    assert_eq!(decode_on(1, &deep).0, []);
+}
+
+/// The packet with the checksum of its header.
+fn summed(mut packet: Vec<u8>) -> Vec<u8> {
+    packet[10..12].fill(0);
+    let words = packet[..20].chunks(2);
+    let sum: u32 = words
+        .map(|word| u32::from(word[0]) << 8 | u32::from(word[1]))
+        .sum();
+    let folded = (sum & 0xffff) + (sum >> 16);
+    let checksum = !((folded & 0xffff) + (folded >> 16)) as u16;
+    packet[10..12].copy_from_slice(&checksum.to_be_bytes());
+    packet
+}
+
+#[test]
+fn ethernet_in_mpls_is_read_if_the_packet_inside_proves_itself() {
+    const STACK: [u8; 4] = [0, 1, 1, 64];
+    const CONTROL_WORD: [u8; 4] = [0, 0, 0, 9];
+    let over = |parts: &[&[u8]]| ethernet(0x8847, &[&[&STACK[..]], parts].concat().concat());
+    let v4 = ethernet(0x0800, &summed(inner()));
+    let v6 = ethernet(0x86dd, &inner6());
+    let tagged = [&v4[..12], &[0x81, 0, 0, 5], &v4[12..]].concat();
+    let to = |first: u8, frame: &[u8]| after(&[first], &frame[1..]);
+    let padding = [0; 6];
+    for (name, frame) in [
+        ("a control word", over(&[&CONTROL_WORD, &v4])),
+        ("a control word, IPv6", over(&[&CONTROL_WORD, &v6])),
+        ("a control word and a tag", over(&[&CONTROL_WORD, &tagged])),
+        ("none", over(&[&v4])),
+        ("none, and an address like IPv4", over(&[&to(0x48, &v4)])),
+        ("none, and an address like IPv6", over(&[&to(0x60, &v6)])),
+        (
+            "none, and an address like a channel",
+            over(&[&to(0x10, &v4)]),
+        ),
+        (
+            "none, IPv6 and the check sequence",
+            over(&[&v6, &padding[..4]]),
+        ),
+    ] {
+        let (segments, issues) = decode_on(1, &frame);
+        assert_eq!(segments.len(), 1, "{name}: {issues:?}");
+        assert_eq!(
+            (segments[0].seq, segments[0].payload_bytes),
+            (1_000_000_007, 10),
+            "{name}"
+        );
+        assert_eq!(issues.len(), 1, "{name}");
+        assert_eq!(issues[0].kind, IssueKind::Pseudowire, "{name}");
+        assert!(
+            issues[0]
+                .text
+                .starts_with("1 MPLS packets hold an Ethernet frame"),
+            "{name}"
+        );
+    }
+    // The same octets with one bit of the inner header changed prove nothing, and are no segment.
+    let mut wrong4 = v4.clone();
+    wrong4[20] ^= 1;
+    let longer6 = after(&v6, &[0; 9]);
+    for (name, frame) in [
+        ("a wrong checksum", over(&[&CONTROL_WORD, &wrong4])),
+        ("a wrong checksum without a control word", over(&[&wrong4])),
+        (
+            "an IPv6 packet that does not fill the frame",
+            over(&[&longer6]),
+        ),
+        (
+            "a longer packet than the frame",
+            over(&[&CONTROL_WORD, &v4[..v4.len() - 1]]),
+        ),
+        ("a circuit emulated", over(&[&CONTROL_WORD, &[0x55; 60]])),
+    ] {
+        let (segments, issues) = decode_on(1, &frame);
+        assert_eq!(segments, [], "{name}");
+        assert_eq!(issues[0].kind, IssueKind::Skipped, "{name}");
+    }
+    // An address that begins as an IP header does, and a frame without IP: its source names TCP, its length is impossible.
+    for address in [
+        [0x46, 0, 0x7f, 1, 2, 3, 4, 5, 6, 6, 7, 8],
+        [0x60, 1, 2, 3, 0x7f, 1, 6, 9, 9, 9, 9, 9],
+    ] {
+        let arp = [&address[..], &[8, 6], &[0x50; 60]].concat();
+        let (segments, issues) = decode_on(1, &over(&[&arp]));
+        assert_eq!(segments, []);
+        assert_eq!(issues[0].kind, IssueKind::Skipped);
+    }
+    // In another tunnel, too; the rest of the frame does not count.
+    let mut gre = ethernet(
+        0x0800,
+        &ipv4(47, &[], 0, &[&[0, 0, 0x88, 0x47], &STACK[..], &v6].concat()),
+    );
+    gre.extend(padding);
+    assert_eq!(decode_on(1, &gre).0.len(), 1);
+}
+
 #[test]
 fn labels_and_framings_of_a_link() {
     let packet = inner();
@@ -278,6 +455,8 @@ fn labels_and_framings_of_a_link() {
     for (link, frame) in [
         (50, after(&[0xff, 3, 0, 0x21], &packet)),
         (104, after(&[0x0f, 0, 8, 0], &packet)),
+        (242, [&[0x60; 40][..], &[8, 0, 0, 0], &packet].concat()),
+        (242, [&[0; 40][..], &[0x86, 0xdd, 0, 0], &inner6()].concat()),
     ] {
         let (segments, issues) = decode_on(link, &frame);
         assert_eq!((segments.len(), issues.len()), (1, 0), "link type {link}");
@@ -368,7 +547,10 @@ fn what_is_skipped_is_one_issue_per_protocol() {
             (8, "1 packets of PPP protocol 0x002d"),
             (9, "1 packets of ethertype 0x88e5"),
             (10, "1 IEEE 802.2 frames for access point 0xe0"),
-            (11, "1 packets of IP version 0"),
+            (
+                11,
+                "1 MPLS packets with neither IP nor an Ethernet frame that proves itself inside"
+            ),
         ]
     );
     assert_eq!(reader.tally().packets, 17);

@@ -57,9 +57,9 @@ impl Artefacts {
         }
         let checksums = [segment.ip_checksum, segment.tcp_checksum];
         if checksums.contains(&Checksum::Bad) {
-            self.wrong.add(1, segment.record);
+            self.wrong.add(u64::from(segments_n), segment.record);
         } else if checksums.contains(&Checksum::Offload) {
-            self.offloaded.add(1, segment.record);
+            self.offloaded.add(u64::from(segments_n), segment.record);
         }
     }
 

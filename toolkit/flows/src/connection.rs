@@ -182,7 +182,7 @@ impl Connection {
             retransmission: false,
             dup_ack: false,
             rtt_ns: None,
-            flight_bytes: 0,
+            flight_bytes: None,
         };
         if has(flags::ACK) {
             let ack = self.sequences[reverse].position(segment.ack);
@@ -205,7 +205,7 @@ impl Connection {
             self.add_upstream_sample(direction, rtt_ns);
         }
         let sender = if seg_len > 0 { index } else { reverse };
-        note.flight_bytes = self.senders[sender].board.flight_bytes();
+        note.flight_bytes = self.senders[sender].flight_bytes();
         for direction in [direction, direction.reverse()] {
             if self.cwnd(direction).is_some_and(|cwnd| cwnd.is_full()) {
                 self.release_samples(direction, 1, samples, events);
@@ -275,7 +275,7 @@ impl Connection {
             retransmission: false,
             dup_ack: false,
             rtt_ns: None,
-            flight_bytes: self.senders[sender].board.flight_bytes(),
+            flight_bytes: self.senders[sender].flight_bytes(),
         }
     }
 
@@ -475,10 +475,13 @@ impl Connection {
         }
     }
 
-    /// The direction with more payload so far.
+    /// The direction with more payload so far; of two without a difference, that of which more was acknowledged.
     fn data_direction(&self) -> Direction {
-        let [a2b, b2a] = &self.senders;
-        if b2a.row.payload_bytes > a2b.row.payload_bytes {
+        let [a2b, b2a] = [0, 1].map(|index| {
+            let row = &self.senders[index].row;
+            (row.payload_bytes, row.acked_bytes)
+        });
+        if b2a > a2b {
             Direction::B2a
         } else {
             Direction::A2b

@@ -254,8 +254,8 @@ pub struct Note {
     /// Round-trip time from the capture point to the receiver that this acknowledgement measures.
     pub rtt_ns: Option<i64>,
     /// FlightSize after this segment, of its direction if it occupies sequence space, else of the direction that it
-    /// acknowledges.
-    pub flight_bytes: i64,
+    /// acknowledges; `None` if the capture shows none of what that direction sent.
+    pub flight_bytes: Option<i64>,
 }
 
 /// Per-direction columns of `flows`.
@@ -298,7 +298,7 @@ pub struct DirectionRow {
     pub rtt_mean_ns: Option<i64>,
     /// Maximum RTT.
     pub rtt_max_ns: Option<i64>,
-    /// Maximum FlightSize; `None` if the capture has no ACK of this direction.
+    /// Maximum FlightSize; `None` if the capture has no ACK of this direction, or none of what was acknowledged.
     pub flight_max_bytes: Option<i64>,
     /// Retransmission timeouts.
     pub rtos: u64,
@@ -336,7 +336,7 @@ pub struct FlowRow {
     pub fin: u8,
     /// A RST was captured.
     pub rst: bool,
-    /// Direction with more payload (a2b if equal).
+    /// Direction with more payload captured; if equal, with more acknowledged (a2b if that is equal, too).
     pub data_direction: Direction,
     /// Capture point, relative to `data_direction`.
     pub vantage: Vantage,

@@ -120,6 +120,14 @@ impl Sender {
         }
     }
 
+    /// FlightSize; `None` if nothing of this direction was captured, or nothing of the payload that was acknowledged.
+    #[inline]
+    pub fn flight_bytes(&self) -> Option<i64> {
+        let seen =
+            self.row.data_segments > 0 || (self.row.segments > 0 && self.row.acked_bytes == 0);
+        seen.then(|| self.board.flight_bytes())
+    }
+
     /// RTT from the capture point to the sender.
     fn upstream_rtt_ns(&self) -> i64 {
         if self.vantage == Vantage::Sender {
@@ -455,8 +463,8 @@ impl Sender {
             }
         }
         // Without an ACK in the capture, nothing shows what is still in flight.
-        let acknowledged = self.board.acknowledged();
-        self.row.flight_max_bytes = acknowledged.then_some(self.flight_max_bytes);
+        let known = self.board.acknowledged() && self.flight_bytes().is_some();
+        self.row.flight_max_bytes = known.then_some(self.flight_max_bytes);
         self.row.not_captured_bytes = self.board.unseen.octets().map(|octets| octets as u64);
         self.row.rtt_samples = self.rtt.samples();
         self.row.rtt_min_ns = self.rtt.min_ns();

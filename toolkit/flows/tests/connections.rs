@@ -83,7 +83,11 @@ fn numbers_are_relative_to_the_syn_and_windows_are_scaled() {
         ),
         (Some(3000), 1000, 2)
     );
-    assert_eq!(outcome.note(13).flight_bytes, 0, "the FIN is acknowledged");
+    assert_eq!(
+        outcome.note(13).flight_bytes,
+        Some(0),
+        "the FIN is acknowledged"
+    );
 }
 
 fn notes(ladder: &str, isn: [u32; 2]) -> Vec<Note> {
@@ -148,8 +152,12 @@ fn a_capture_can_start_within_a_connection() {
         outcome.notes.iter().all(|note| note.wnd_bytes.is_none()),
         "the window scale is unknown"
     );
-    let flights: Vec<i64> = outcome.notes.iter().map(|note| note.flight_bytes).collect();
-    assert_eq!(flights, [0, 5000, 3000, 3000, 0]);
+    let flights: Vec<Option<i64>> = outcome.notes.iter().map(|note| note.flight_bytes).collect();
+    assert_eq!(
+        flights,
+        [None, Some(5000), Some(3000), Some(3000), Some(0)],
+        "nothing was captured before the first ACK"
+    );
 }
 
 #[test]
@@ -160,8 +168,8 @@ fn acks_below_the_first_segment_show_the_flight_before_the_capture() {
         0.2 a>b A 7001:8001 ack 1
         0.3 b>a A 1 ack 10001
     ");
-    let flights: Vec<i64> = outcome.notes.iter().map(|note| note.flight_bytes).collect();
-    assert_eq!(flights, [1000, 4000, 4000, 0]);
+    let flights: Vec<Option<i64>> = outcome.notes.iter().map(|note| note.flight_bytes).collect();
+    assert_eq!(flights, [1000, 4000, 4000, 0].map(Some));
     assert!(
         outcome.note(3).retransmission,
         "its octets were sent before the capture"
@@ -528,4 +536,55 @@ fn a_fin_that_is_repeated_is_no_keep_alive() {
         .collect();
     assert_eq!(repeats.len(), 1);
     assert_ne!(repeats[0], Some(hindflight_flows::Mechanism::KeepAlive));
+}
+
+#[test]
+fn acks_alone_do_not_show_the_flight_of_the_data() {
+    // The captured direction opened the connection, or not; the other one sends data, and none of it is captured.
+    let acks = "
+        0.0 a>b A 1 ack 1001
+        0.1 a>b A 1 ack 3001
+        0.2 a>b A 1 ack 9001
+    ";
+    for ladder in [acks.to_owned(), format!("0.0 a>b S 0\n{acks}")] {
+        let outcome = run(&ladder);
+        let flow = &outcome.flows[0];
+        assert_eq!(
+            flow.data_direction,
+            Direction::B2a,
+            "of which more was acknowledged"
+        );
+        let [a2b, b2a] = &flow.directions;
+        assert_eq!((a2b.flight_max_bytes, b2a.flight_max_bytes), (None, None));
+        assert_eq!(
+            (b2a.segments, b2a.rtt_min_ns, b2a.not_captured_bytes),
+            (0, None, None)
+        );
+        let acked = outcome.notes.iter().filter(|note| note.ack.is_some());
+        assert!(
+            acked.clone().count() == 3 && acked.clone().all(|note| note.flight_bytes.is_none())
+        );
+    }
+    // The handshake was captured in both directions, and the data were not.
+    let outcome = run("
+        0.0 a>b S 0
+        0.1 b>a SA 0 ack 1
+        0.2 a>b A 1 ack 1
+        0.3 a>b A 1 ack 9001
+    ");
+    assert_eq!(outcome.flows[0].directions[1].flight_max_bytes, None);
+    assert_eq!(outcome.note(3).flight_bytes, Some(0), "of the handshake");
+    assert_eq!(outcome.note(4).flight_bytes, None);
+    // A direction that only acknowledges has nothing in flight, which the capture shows.
+    let outcome = run("
+        0.0 a>b A 1:1001 ack 1
+        0.1 b>a A 1 ack 1001
+        0.2 a>b A 1001:2001 ack 1
+        0.3 b>a A 1 ack 2001
+    ");
+    let [a2b, b2a] = &outcome.flows[0].directions;
+    assert_eq!(
+        (a2b.flight_max_bytes, b2a.flight_max_bytes),
+        (Some(1000), Some(0))
+    );
 }

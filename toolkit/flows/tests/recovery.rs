@@ -48,7 +48,7 @@ fn a_transfer_without_loss_has_no_events() {
             outcome.note(5).flight_bytes,
             outcome.note(6).flight_bytes
         ),
-        (1000, 2000, 0)
+        (Some(1000), Some(2000), Some(0))
     );
     let a2b = outcome.flows[0].directions[0];
     assert_eq!(
@@ -94,7 +94,7 @@ fn fast_retransmit_after_sack() {
     );
     assert_eq!(
         outcome.note(10).flight_bytes,
-        1000,
+        Some(1000),
         "SACKed octets are not in flight"
     );
     assert_eq!(

@@ -20,13 +20,7 @@ impl Decoder {
         ip: &IpHeader,
     ) -> Option<Segment> {
         self.release_fragments(record.t_ns, ip);
-        let carrier = Carrier {
-            number: record.number,
-            place: record.place,
-            t_ns: record.t_ns,
-            frame_bytes: record.frame_bytes,
-            captured_bytes: record.data.len() as u32,
-        };
+        let carrier = Carrier::of(record);
         let length = ip.ip_bytes - ip.header_bytes as u32;
         let end = packet.len().min(ip.ip_bytes as usize);
         let octets = packet.get(ip.header_bytes..end).unwrap_or_default();
@@ -106,9 +100,9 @@ impl Decoder {
             if datagram.pieces == 1 {
                 self.count_fragment(&datagram.carrier, &datagram.ip);
             }
-            let have = datagram.have_bytes;
-            let text = match datagram.total_bytes {
-                Some(total) => format!("{} of {total} octets", total.saturating_sub(have)),
+            let have = datagram.payload_bytes();
+            let text = match datagram.missing_bytes() {
+                Some(missing) => format!("{missing} of {} octets", have + missing),
                 None => format!("the end, after {have} octets,"),
             };
             self.report_fragment(
@@ -121,7 +115,7 @@ impl Decoder {
     /// Decodes a packet that is complete with `record`.
     fn complete(&mut self, record: &Record<'_>, datagram: &Datagram) -> Option<Segment> {
         let mut ip = datagram.ip;
-        let length = datagram.have_bytes;
+        let length = datagram.payload_bytes();
         let tcp = match tcp::parse(&datagram.octets, length, &mut self.other_options) {
             Ok(tcp) => tcp,
             Err(error) => return self.report_bad_tcp(record, error, length),
@@ -140,7 +134,7 @@ impl Decoder {
     fn decode_only_first(&mut self, datagram: &Datagram) {
         let carrier = &datagram.carrier;
         let mut options = OtherOptions::new();
-        let Ok(tcp) = tcp::parse(&datagram.octets, datagram.have_bytes, &mut options) else {
+        let Ok(tcp) = tcp::parse(&datagram.octets, datagram.payload_bytes(), &mut options) else {
             self.count_fragment(carrier, &datagram.ip);
             self.report_fragment(
                 carrier,
