@@ -129,10 +129,10 @@ mod tests {
             (before, windows(&mut receiver).len())
         };
         assert_eq!(acks(200, false, 201), (0, 0), "one waits for a second");
-        assert_eq!(acks(201, false, 202), (1, 0));
+        assert_eq!(acks(201, false, 202), (1, 0), "two");
         assert_eq!(acks(202, true, 203), (0, 1), "pushed and read");
         assert_eq!(acks(203, true, 203), (0, 0), "pushed and not read");
-        assert_eq!(acks(204, false, 205), (1, 0));
+        assert_eq!(acks(204, false, 205), (0, 1), "once they are read");
     }
 
     #[test]
