@@ -15,7 +15,8 @@ from validation.__main__ import main
 from validation.relay.judge import RelayResult, compare, explain, summary_checks
 from validation.relay.links import draw
 from validation.relay.rebuild import rebuild_relay
-from validation.relay.recorded import find_relay_runs, held_bytes, read_relay_run
+from validation.relay.recorded import find_relay_runs, held_bytes, read_drawn, read_relay_run
+from validation.relay.spread import RECORDINGS, Spread, recorded_again, same_run
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
 RUN = FIXTURES / "relay" / "R6203.2.1"
@@ -23,7 +24,7 @@ RUN = FIXTURES / "relay" / "R6203.2.1"
 
 @pytest.fixture(scope="module")
 def result() -> RelayResult:
-    return compare(read_relay_run(RUN))
+    return compare(read_relay_run(RUN), Spread(()))
 
 
 def test_the_proxy_of_profile_linux_follows_the_recorded_relay(result: RelayResult) -> None:
@@ -81,19 +82,57 @@ def test_a_miss_is_explained_by_the_first_rule_that_covers_it(result: RelayResul
         )
 
     fine, small, large = with_leg0(50, 50), with_leg0(8, 9), with_leg0(50, 70)
-    assert explain(fine, [fine]) == ""
-    assert explain(small, [small]) == "one packet"
-    assert explain(large, [large]) == "not explained"
+    assert explain(fine) == ""
+    assert explain(small) == "one packet"
+    assert explain(large) == "not explained"
     timed = replace(large, timed=fine.engine)
-    assert explain(timed, [large]) == "lateness"
+    assert explain(timed) == "lateness"
     assert (large.windows_hold, large.timed_holds) == (False, False)
     assert (timed.windows_hold, timed.timed_holds) == (False, True)
-    assert explain(large, [large, with_leg0(69, 70, "R1.0.2")]) == "kernel's spread"
-    assert explain(large, [large, with_leg0(69, 70, "R1.1.2")]) == "not explained", "another path"
     limited = with_leg0(50, 70, limited=0.4)
-    assert explain(limited, [limited]) == "window limits 40 %"
+    assert explain(limited) == "window limits 40 %"
     assert [check.verdict for check in summary_checks([fine] * 4 + [large])] == ["fail", "pass"]
     assert summary_checks([fine] * 3 + [large] * 2)[1].verdict == "fail"
+
+
+def test_what_five_recordings_of_linux_enclose_is_its_spread(result: RelayResult) -> None:
+    goodput = result.checks[0]
+    assert goodput.value is not None
+    miss = replace(goodput, reference=2 * goodput.value, allowed=0.0)
+
+    def recorded(*shares: float) -> Spread:
+        return Spread(tuple({"goodput": share * goodput.value} for share in shares if goodput.value))
+
+    around = recorded(0.9, 0.9, 0.9, 0.9, 1.1)
+    assert len(around.recordings) == RECORDINGS
+    assert around.holds(miss)
+    assert not recorded(0.9, 0.9, 0.9, 1.1).holds(miss), "too few"
+    assert not recorded(0.9, 0.9, 0.9, 0.9, 0.99).holds(miss), "below"
+    missed = replace(result, checks=(miss,), spread=around, timed=replace(result.timed, goodput_bps=0.0))
+    assert explain(missed) == "Linux's spread"
+    assert missed.holds_with_spread({"goodput"})
+    assert not replace(missed, spread=recorded(0.9)).holds_with_spread({"goodput"})
+    assert around.agreement({"goodput": 0.02}) == (6, 10)
+    assert around.agreement({"goodput": 0.5}) == (10, 10)
+
+
+def test_recordings_of_one_run_share_its_losses(tmp_path: Path) -> None:
+    run = read_relay_run(RUN)
+    assert same_run(replace(run, name="R1.0.1")) == same_run(replace(run, name="R1.0.2")) == "R1.0"
+    lossy = replace(run.legs[0], params={**run.legs[0].params, "loss": "bern:0.01"})
+    assert same_run(replace(run, name="R1.0.2", legs=(run.legs[0], lossy))) == "R1.0.2"
+    assert recorded_again(tmp_path) == []
+    shutil.copytree(RUN, tmp_path / "again" / "1" / RUN.name)
+    assert [one.name for one in recorded_again(tmp_path)] == [RUN.name]
+    (tmp_path / "again" / "2").mkdir()
+    with pytest.raises(LogError, match="holds no recorded run"):
+        recorded_again(tmp_path)
+
+
+def test_a_run_is_recorded_again_as_it_was_drawn() -> None:
+    path, seed = read_drawn(RUN)
+    assert (path.name, seed) == ("R6203.2", 1)
+    assert path == draw(6203, 2)
 
 
 def test_a_folder_without_a_run_and_a_damaged_run_say_so(tmp_path: Path) -> None:

@@ -7,7 +7,8 @@ has to hold in all runs, the quartiles in 80 % of them.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,12 +22,18 @@ from validation.rebuild import as_it_was_timed
 from validation.recorded import KernelFlow
 from validation.relay.rebuild import rebuild_relay
 from validation.relay.recorded import RelayRun, find_relay_runs, held_bytes, read_relay_run
+from validation.relay.spread import Numbers, Spread, recorded_again, same_run
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 GOODPUT_SHARE = 0.02
 QUANTILE_SHARE = 0.10
+SHARES = {
+    "goodput": GOODPUT_SHARE,
+    **{f"leg{leg}_cwnd_p{100 * q:.0f}": QUANTILE_SHARE for leg in range(2) for q in QUANTILES},
+}
+"""How far each number may be off, by metric."""
 RUNS_SHARE = 0.80
 LIMITED_SHARE = 0.25
 """Share of the time from which the relay's window counts as what limits a sender."""
@@ -41,13 +48,24 @@ class Side:
     windows_pkts: tuple[tuple[float, ...], tuple[float, ...]]
     held_mean_bytes: float
 
+    @property
+    def numbers(self) -> dict[str, float]:
+        """What is judged, by metric."""
+        windows = {
+            f"leg{leg}_cwnd_p{100 * q:.0f}": pkts
+            for leg, found in enumerate(self.windows_pkts)
+            for q, pkts in zip(QUANTILES, found, strict=True)
+        }
+        return {"goodput": self.goodput_bps, **windows}
+
 
 @dataclass(frozen=True, slots=True)
 class RelayResult:
     """One run: both sides, the checks, and the engine with each packet as late as the emulator was (`timed`).
 
     `late_ns` are the median and the 99th percentile of that lateness, `limited_share` the share of the time in which
-    the relay's window limited the recorded sender, as its kernel counts (`rwnd_limited`).
+    the relay's window limited the recorded sender, as its kernel counts (`rwnd_limited`); `spread` is that of all
+    recordings of this run.
     """
 
     name: str
@@ -58,6 +76,7 @@ class RelayResult:
     late_ns: tuple[float, float]
     limited_share: float
     checks: tuple[Check, ...]
+    spread: Spread
 
     @property
     def windows_hold(self) -> bool:
@@ -69,20 +88,29 @@ class RelayResult:
         """Whether all quartiles do with the delays of the recording."""
         return _windows_hold(_checks(self.name, self.kernel, self.timed))
 
+    def holds_with_spread(self, metrics: Collection[str]) -> bool:
+        """Whether each of these numbers holds its bound or lies within the spread of Linux."""
+        judged = [check for check in self.checks if check.metric in metrics]
+        return all(check.verdict == "pass" or self.spread.holds(check) for check in judged)
+
 
 def validate_relay(
     folder: Path, *, on_done: Callable[[int, int], None] = lambda _done, _all: None
 ) -> list[RelayResult]:
     """Compare every run under `folder`; LogError if there is none."""
-    found = find_relay_runs(folder)
+    runs = [read_relay_run(path) for path in find_relay_runs(folder)]
+    recordings: dict[str, list[Numbers]] = defaultdict(list)
+    for run in (*runs, *recorded_again(folder)):
+        recordings[same_run(run)].append(_kernel(run).numbers)
+    spreads = {key: Spread(tuple(found)) for key, found in recordings.items()}
     results = []
-    for done, path in enumerate(found, 1):
-        results.append(compare(read_relay_run(path)))
-        on_done(done, len(found))
+    for done, run in enumerate(runs, 1):
+        results.append(compare(run, spreads[same_run(run)]))
+        on_done(done, len(runs))
     return results
 
 
-def compare(run: RelayRun) -> RelayResult:
+def compare(run: RelayRun, spread: Spread) -> RelayResult:
     """Compare one run."""
     configuration = rebuild_relay(run)
     kernel, engine = _kernel(run), _engine(run, configuration)
@@ -99,16 +127,17 @@ def compare(run: RelayRun) -> RelayResult:
         (float(np.median(late)), float(np.quantile(late, 0.99))),
         _limited_share(run.flows[0]),
         checks,
+        spread,
     )
 
 
-def explain(result: RelayResult, all_results: Sequence[RelayResult]) -> str:
+def explain(result: RelayResult) -> str:
     """Say by rule why a run fails: the first rule that covers every failed check; "" where none fails.
 
     The rules need both sides' numbers alone: a difference of one packet, which below ten is more than the bound; the
-    emulator's lateness, where the engine holds once it has that; the kernel's own spread, where the engine holds for
-    each failed number with some recording of this path; and a sender that the relay's window limits: its congestion
-    window stays where it stood when the receive buffer had filled, and sawtooth and buffer meet by chance.
+    emulator's lateness, where the engine holds once it has that; Linux's own spread over recordings of this run; and a
+    sender that the relay's window limits: its congestion window stays where it stood when the receive buffer had
+    filled, and sawtooth and buffer meet by chance.
     """
     failed = failures(result.checks)
     if not failed:
@@ -118,17 +147,11 @@ def explain(result: RelayResult, all_results: Sequence[RelayResult]) -> str:
         return "one packet"
     if not failures(_checks(result.name, result.kernel, result.timed)):
         return "lateness"
-    siblings = [one for one in all_results if _path(one.name) == _path(result.name)]
-    others = [check for one in siblings for check in _checks(one.name, one.kernel, result.engine)]
-    if {check.metric for check in failed} <= {check.metric for check in others if check.verdict == "pass"}:
-        return "kernel's spread"
+    if all(result.spread.holds(check) for check in failed):
+        return "Linux's spread"
     if all(check.metric.startswith("leg0") for check in failed) and result.limited_share >= LIMITED_SHARE:
         return f"window limits {100 * result.limited_share:.0f} %"
     return "not explained"
-
-
-def _path(name: str) -> str:
-    return name.rpartition(".")[0]
 
 
 def summary_checks(results: Sequence[RelayResult]) -> list[Check]:
@@ -147,13 +170,11 @@ def _windows_hold(checks: Sequence[Check]) -> bool:
 
 
 def _checks(name: str, kernel: Side, engine: Side) -> tuple[Check, ...]:
-    checks = [within_share(name, "goodput", engine.goodput_bps, kernel.goodput_bps, GOODPUT_SHARE, "bit/s")]
-    for leg, (ours, theirs) in enumerate(zip(engine.windows_pkts, kernel.windows_pkts, strict=True)):
-        for q, own, reference in zip(QUANTILES, ours, theirs, strict=True):
-            checks.append(
-                within_share(name, f"leg{leg}_cwnd_p{100 * q:.0f}", own, reference, QUANTILE_SHARE, "packets")
-            )
-    return tuple(checks)
+    own, reference = engine.numbers, kernel.numbers
+    return tuple(
+        within_share(name, metric, own[metric], reference[metric], share, "bit/s" if metric == "goodput" else "packets")
+        for metric, share in SHARES.items()
+    )
 
 
 def _kernel(run: RelayRun) -> Side:

@@ -1,7 +1,8 @@
 """A recorded run of a relay as the engine's configuration: both links, and a proxy with the recorded sockets.
 
 Buffers are those that the relay's and the sender's sockets reported when they were connected; where the relay set no
-size they grow as the kernel's settings allow.
+size they grow as the kernel's settings allow. The relay's process reads nothing before the first segment that it passed
+on, as the sender's writes nothing before its first one.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ def rebuild_relay(run: RelayRun) -> dict[str, Any]:
         "params": _params(onward),
         "stack": {"profile": "linux", "overrides": _onward_stack(run)},
         "advertise": "sockets",
+        "first_read_ns": int(onward.packets.t_ns[0]),
     }
     flow = {
         "name": "flow 1",

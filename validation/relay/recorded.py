@@ -15,6 +15,8 @@ import numpy as np
 
 from hindflight.toolkit.errors import LogError
 from validation.recorded import KernelFlow, KernelRun, read_run
+from validation.relay.links import Leg
+from validation.relay.links import Path as Drawn
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -49,6 +51,17 @@ def find_relay_runs(folder: Path) -> list[Path]:
     if not found:
         raise LogError(f"{folder} holds no recorded run of a relay", "a run is a folder with relay.json, leg0 and leg1")
     return found
+
+
+def read_drawn(folder: Path) -> tuple[Drawn, int]:
+    """Return the path and the seed of losses that a run was recorded with; LogError if the file does not tell."""
+    try:
+        relay = json.loads((folder / "relay.json").read_text())
+        drawn = relay["path"]
+        legs = [Leg(**{**leg, "events": tuple(map(tuple, leg["events"]))}) for leg in drawn["legs"]]
+        return Drawn(drawn["name"], (legs[0], legs[1]), drawn["buffers"], drawn["duration_s"]), relay["seed"]
+    except (KeyError, TypeError, ValueError, OSError) as error:
+        raise LogError(f"{folder}: not a whole recorded run of a relay ({error})", "record it again") from error
 
 
 def read_relay_run(folder: Path) -> RelayRun:

@@ -45,6 +45,9 @@ pub struct ProxyConfig {
     /// How much may be unacknowledged onward.
     #[serde(default)]
     pub forward_window: ForwardWindow,
+    /// Sockets: the process reads nothing before this time.
+    #[serde(default)]
+    pub first_read_ns: Nanos,
     /// When it answers a SYN.
     #[serde(default)]
     pub handshake: HandshakePolicy,

@@ -49,14 +49,14 @@ impl Proxy {
         if !begun {
             if kind == FaultKind::Failure {
                 self.crash = Some(kind);
-                self.opens_at = NEVER;
+                self.acts_at = NEVER;
             }
             return;
         }
         self.occupancy.note(0, now);
         self.crash = Some(kind);
         self.moves_until = 0;
-        self.opens_at = NEVER;
+        self.acts_at = NEVER;
         self.held_syn = None;
         self.request = None;
         self.upstream.forget();

@@ -42,7 +42,7 @@ impl Proxy {
     /// The connection has been idle or pending for too long: both its parts are reset.
     pub(super) fn time_out(&mut self, now: Nanos) {
         self.occupancy.note(0, now);
-        self.opens_at = NEVER;
+        self.acts_at = NEVER;
         self.held_syn = None;
         self.upstream.abort();
         if self.downstream.is_opening() && !self.downstream.has_ended() {

@@ -85,8 +85,9 @@ pub struct Proxy {
     header_bytes: u32,
     /// Initial window of the next receiver if there is no handshake.
     next_window_bytes: u64,
-    /// When it opens that connection unasked: the one upstream has no handshake, and this one has.
-    opens_at: Nanos,
+    /// When it acts unasked: opens that connection, where the one upstream has no handshake and this one has, or reads for the
+    /// first time.
+    acts_at: Nanos,
     /// When its flow starts.
     starts_at: Nanos,
     /// The SYN that waits for the connection onward.
@@ -126,6 +127,7 @@ impl Proxy {
         (next_window_bytes, start): (u64, Nanos),
     ) -> Self {
         let mut upstream = upstream;
+        let first_read = sockets.as_ref().map_or(NEVER, Relay::first_read_at);
         let unasked = upstream.is_established() && downstream.shakes_hands();
         upstream.hold_fin();
         Self {
@@ -139,7 +141,7 @@ impl Proxy {
             acknowledge: config.acknowledge,
             handshake: config.handshake,
             next_window_bytes,
-            opens_at: if unasked { start } else { NEVER },
+            acts_at: if unasked { start } else { first_read },
             starts_at: start,
             held_syn: None,
             pushed_to: 1,
@@ -367,7 +369,7 @@ impl Proxy {
             .min(self.downstream.next_deadline())
             .min(fault)
             .min(timeout)
-            .min(self.opens_at)
+            .min(self.acts_at)
     }
 
     /// Its deadline has expired.
@@ -380,8 +382,9 @@ impl Proxy {
             return;
         }
         self.moves_until = 0;
-        if self.opens_at <= now {
-            self.opens_at = NEVER;
+        if self.acts_at <= now {
+            let first_read = self.sockets.as_ref().map_or(NEVER, Relay::first_read_at);
+            self.acts_at = if first_read > now { first_read } else { NEVER };
             self.relay(now);
         }
         if self

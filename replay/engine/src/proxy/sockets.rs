@@ -25,6 +25,8 @@ const SEND_BUFFER_MAX_BYTES: u64 = 4 << 20;
 #[derive(Debug)]
 pub struct Relay {
     buffer: Option<SendBuffer>,
+    /// The process reads nothing before.
+    first_read_at: Nanos,
     /// The socket onward has refused octets, which wait in the pipe.
     awaits_room: bool,
     /// What the pipe holds of full segments of the connection upstream.
@@ -44,19 +46,26 @@ pub fn with_send_buffer(params: &StackParams) -> StackParams {
 }
 
 impl Relay {
-    /// A relay from a connection of the stack `upstream` to one of the stack `onward`.
-    pub fn new(upstream: &StackParams, onward: &StackParams) -> Self {
+    /// A relay from a connection of the stack `upstream` to one of the stack `onward`, which reads nothing before
+    /// `first_read_at`.
+    pub fn new(upstream: &StackParams, onward: &StackParams, first_read_at: Nanos) -> Self {
         let receive = upstream.receive_buffer_max_bytes;
         let send = onward.send_buffer_max_bytes.or(onward.send_buffer_bytes);
         let pipe_bytes = PIPE_SLOTS * u64::from(upstream.smss_bytes).min(SLOT_BYTES);
         Self {
             buffer: send_buffer(onward),
+            first_read_at,
             awaits_room: false,
             pipe_bytes,
             capacity_bytes: receive.unwrap_or(upstream.receive_buffer_bytes)
                 + pipe_bytes
                 + send.map_or(0, |send| send + MAX_PIECE_BYTES),
         }
+    }
+
+    /// Before this time it reads nothing.
+    pub fn first_read_at(&self) -> Nanos {
+        self.first_read_at
     }
 
     /// Size of all memory in octets, and of the piece that a socket takes whole once it has room for an octet.
@@ -68,7 +77,8 @@ impl Relay {
     /// is connected. Once the socket has refused some, it waits for room there and reads nothing either (`workers.c`): what
     /// comes meanwhile stays in the receiving socket.
     pub fn run(&mut self, from: &mut Receiver, to: &mut Sender, now: Nanos) {
-        if to.established_at().is_none() || self.awaits_room && !self.has_room(to, now) {
+        let waits = now < self.first_read_at || to.established_at().is_none();
+        if waits || self.awaits_room && !self.has_room(to, now) {
             return;
         }
         self.awaits_room = false;

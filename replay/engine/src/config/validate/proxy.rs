@@ -135,6 +135,13 @@ impl FlowConfig {
                 place.key(name).refuse(ConfigErrorKind::Conflicts { with });
             }
         }
+        if !sockets && proxy.first_read_ns > 0 {
+            let first_read = place.key("first_read_ns");
+            first_read.refuse(ConfigErrorKind::Requires {
+                key: "advertise",
+                value: None,
+            });
+        }
         let buffers = [
             ("receive_buffer", proxy.receive_buffer, smss),
             ("send_buffer", proxy.send_buffer, smss.max(onward)),
@@ -205,6 +212,7 @@ fn refuse_keys_of_split(place: &Place, proxy: &ProxyConfig) {
             "forward_window",
             proxy.forward_window != ForwardWindow::default(),
         ),
+        ("first_read_ns", proxy.first_read_ns > 0),
         ("handshake", proxy.handshake != HandshakePolicy::default()),
         ("limit", proxy.limit.is_some()),
         ("idle_timeout_ns", proxy.idle_timeout_ns.is_some()),

@@ -69,6 +69,8 @@ pub struct AckPolicy {
     periodic: Option<Periods>,
     /// Deadline of the ACK that waits for a second segment.
     delayed: Timer,
+    /// The sender pushed what it waits with.
+    pushed: bool,
     gap: GapAcks,
 }
 
@@ -94,8 +96,10 @@ pub struct InOrder {
     pub gap_left: bool,
     /// The right edge of the window would move with an ACK now.
     pub edge_moves: bool,
-    /// The sender pushed, or the segment was not full; and the application has read all there is.
-    pub pushed_and_read: bool,
+    /// The sender pushed, or the segment was not full.
+    pub pushed: bool,
+    /// The application has read all there is.
+    pub read: bool,
     /// The sender reports that it is in slow start.
     pub slow_start: bool,
     /// Timestamp of an ACK that the segment echoes, in milliseconds; 0: of none.
@@ -128,6 +132,7 @@ impl AckPolicy {
                 waited: false,
             }),
             delayed: Timer::default(),
+            pushed: false,
             gap: GapAcks::default(),
         }
     }
@@ -187,9 +192,10 @@ impl AckPolicy {
         self.quick |= 1;
     }
 
-    /// Whether an ACK waits, and covers more than a segment of the `unacknowledged` octets.
-    pub fn delays_more_than_one(&self, unacknowledged: u64) -> bool {
-        self.delayed.is_set() && unacknowledged > self.smss_bytes
+    /// Whether an ACK waits that is due when a process reads, `unread` octets being left: one that covers more than a segment of
+    /// the `unacknowledged` octets, or where it has read all that the sender pushed.
+    pub fn is_due_on_read(&self, unacknowledged: u64, unread: u64) -> bool {
+        self.delayed.is_set() && (unacknowledged > self.smss_bytes || self.pushed && unread == 0)
     }
 
     /// Little room is left in the buffer: no more quick ACKs.
@@ -239,9 +245,12 @@ impl AckPolicy {
         if arrival.gap_left && !self.rules.acks_partial_fill {
             return !self.rules.spaces_gap_acks || self.in_gap(arrival.rcv_nxt, now);
         }
-        if self.rules.acks_pushed_data && arrival.pushed_and_read {
+        if self.rules.acks_pushed_data && arrival.pushed {
             // Linux: an application that has read all that was pushed sends nothing that the ACK could wait for.
-            return true;
+            if arrival.read {
+                return true;
+            }
+            self.pushed = true;
         }
         self.delay_ack(now)
     }
@@ -331,6 +340,7 @@ impl AckPolicy {
     pub fn note_sent(&mut self) -> bool {
         self.quick = self.quick.saturating_sub(1);
         self.delayed.stop();
+        self.pushed = false;
         self.gap.held_back = 0;
         self.gap.due.stop();
         self.periodic

@@ -186,47 +186,22 @@ impl Receiver {
         self.maybe_update_window();
     }
 
-    /// A process has read up to octet `end`, in steps of at most `step_bytes`.
-    ///
-    /// Linux (`tcp_rcv_space_adjust`) asks after each step how much has been read in a round trip. It reads the clock when a
-    /// segment comes or a delayed ACK leaves, not when the process reads.
-    pub fn read_to(&mut self, end: u64, step_bytes: u64) {
-        let Space::Process { read_to, .. } = &mut self.space else {
-            return;
-        };
-        let from = std::mem::replace(read_to, end.max(*read_to));
-        if end <= from {
-            return;
-        }
-        let (arrived, beyond) = (self.rcv_nxt(), self.reassembly.reach(self.rcv_nxt));
-        if let Some(growing) = &mut self.growing {
-            let mut read = from;
-            while read < end {
-                read = end.min(read + step_bytes);
-                growing.on_read(read, arrived - read, beyond, self.clock);
-            }
-        }
-        // Linux (`tcp_cleanup_rbuf`).
-        if self
-            .policy
-            .delays_more_than_one(self.rcv_nxt - self.last_ack_sent)
-        {
-            self.owed = Owed::Acknowledgement;
-        }
-        self.maybe_update_window();
-    }
-
     /// RFC 9293 §3.8.6.2.2: sends a window update when a closed window opens, or when much has become free and
     /// little of what was promised is left.
     pub(super) fn maybe_update_window(&mut self) {
+        if self.is_update_due() {
+            self.owed = Owed::Acknowledgement;
+        }
+    }
+
+    /// Whether it would send one now.
+    pub(super) fn is_update_due(&self) -> bool {
         let smss = u64::from(self.params.smss_bytes);
         let left = self.edge - self.rcv_nxt;
         let gain = (self.rcv_nxt + self.free_window()).saturating_sub(self.edge);
         let opens = left < smss && left + gain >= smss;
         let worth_it = gain >= 2 * smss && left <= gain;
-        if self.established && (opens || worth_it) {
-            self.owed = Owed::Acknowledgement;
-        }
+        self.established && (opens || worth_it)
     }
 
     /// With a slow reader: when the window that is now too small for a segment will take two.
@@ -402,29 +377,6 @@ mod tests {
         };
         assert!(!delays(150));
         assert!(delays(250));
-    }
-
-    #[test]
-    fn linux_measures_what_a_process_reads_by_the_clock_of_the_segments_and_a_step_at_a_time() {
-        let mut receiver = small(50_000, Some(1_000_000));
-        let arrive = |receiver: &mut Receiver, n: u64, at_ms: u64| {
-            let mut data = segment(n);
-            data.ts_ecr = at_ms as u32 - 99;
-            receiver.receive(&data, at_ms * MILLISECOND);
-        };
-        let limit = |receiver: &Receiver| receiver.growing.as_ref().map(GrowingWindow::limit);
-        // 40 segments wait. Of the first step of 16 count none, with 24 behind it; for the others no time has passed.
-        (0..40).for_each(|n| arrive(&mut receiver, n, 100));
-        receiver.read_to(40 * SMSS + 1, 16 * SMSS);
-        assert_eq!(limit(&receiver), Some(50_000));
-        receiver.acknowledge(0, &mut Segment::new(0, Direction::Reverse));
-        // The next one comes later than a round trip of 99 ms: 25 have been read since, where 10 were assumed.
-        arrive(&mut receiver, 40, 250);
-        receiver.read_to(41 * SMSS + 1, 16 * SMSS);
-        assert_eq!(
-            limit(&receiver),
-            Some(2 * 25_000 + 2 * 2 * 25_000 * 15 / 10)
-        );
     }
 
     #[test]

@@ -87,7 +87,8 @@ impl Receiver {
             gap_left: !self.reassembly.is_empty(),
             edge_moves: self.reads_at_once && self.reassembly.is_empty()
                 || self.edge_moves(self.rcv_nxt - segment.seq),
-            pushed_and_read: (segment.has(flags::PSH) || partial) && self.unread() == 0,
+            pushed: segment.has(flags::PSH) || partial,
+            read: self.unread() == 0,
             slow_start: segment.slow_start,
             echo: segment.ts_ecr,
         };

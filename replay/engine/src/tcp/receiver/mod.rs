@@ -11,6 +11,7 @@ mod freeze;
 mod in_order;
 mod periodic_acks;
 mod probe_segments;
+mod process_reads;
 
 use super::reassembly::Reassembly;
 use super::segment::{Direction, Ecn, Purpose, Segment, flags};
@@ -23,6 +24,7 @@ use autotuning::GrowingWindow;
 pub use autotuning::window_scale;
 use closing::Ending;
 pub use freeze::Forecast;
+use std::collections::VecDeque;
 
 /// Where the free space of the receive buffer is decided; with a separate tag, which is read several times per segment.
 #[derive(Clone, Copy, Debug)]
@@ -58,6 +60,8 @@ enum Owed {
     Acknowledgement,
     /// Several alike.
     Acknowledgements(u8),
+    /// Window updates: see `process_reads`.
+    Updates,
     SynAck,
     Reset,
 }
@@ -107,6 +111,8 @@ pub struct Receiver {
     ts_recent: u32,
     policy: AckPolicy,
     owed: Owed,
+    /// Right edges of the window updates that are owed.
+    updates: VecDeque<u64>,
     /// Next octet that goes the other way: its application may ask for something.
     own_nxt: u64,
     /// ECN was agreed on; a mark is being echoed (RFC 3168 §6.1.3).
@@ -176,6 +182,7 @@ impl Receiver {
             ts_recent: 0,
             policy: AckPolicy::new(params, AckRules::of(params)),
             owed: Owed::Nothing,
+            updates: VecDeque::new(),
             own_nxt: 1,
             ecn: params.ecn && !params.handshake,
             echoes: false,
@@ -453,6 +460,7 @@ impl Receiver {
                     self.owed = Owed::Acknowledgements(copies - 1);
                 }
             }
+            Owed::Updates => self.write_update(now, slot),
             Owed::SynAck => self.answer_syn(now, slot),
             Owed::Reset => self.write_reset(now, slot),
         }
@@ -489,8 +497,13 @@ impl Receiver {
             self.catch_up(now);
         }
         self.move_edge();
-        self.write_bare(now, slot);
+        self.write_acknowledgement(now, slot);
         slot.waited = waited;
+    }
+
+    #[inline(always)]
+    fn write_acknowledgement(&mut self, now: Nanos, slot: &mut Segment) {
+        self.write_bare(now, slot);
         if self.is_frozen() {
             slot.wnd_bytes = 0;
         }

@@ -273,19 +273,23 @@ impl Sender {
             return None;
         }
         if self.snd_nxt + len > self.edge {
-            if self.board.outstanding() == 0 {
-                self.await_window(now);
-            }
-            return None;
+            return self.sendable_before_edge(now);
         }
         Some(len as u16)
     }
 
+    /// Of a segment that the receiver's window cuts off: Linux (`tcp_mss_split_point`) sends what is within the window as the
+    /// end of a burst, where Nagle's algorithm lets a partial segment leave.
     #[cold]
-    fn await_window(&mut self, now: Nanos) {
-        if !self.persist_timer.is_set() {
+    fn sendable_before_edge(&mut self, now: Nanos) -> Option<u16> {
+        let within = self.edge.saturating_sub(self.snd_nxt);
+        if within > 0 && self.rules.sends_bursts && self.is_in_burst(now) && !self.must_fill_up() {
+            return Some(within as u16);
+        }
+        if self.board.outstanding() == 0 && !self.persist_timer.is_set() {
             self.arm_persist(now);
         }
+        None
     }
 
     /// Whether a segment that is not full waits for more: not where no more will come (RFC 9293 §3.7.4).

@@ -26,7 +26,8 @@ fn plain(segments: u64) -> InOrder {
         fills_gap: false,
         gap_left: false,
         edge_moves: true,
-        pushed_and_read: false,
+        pushed: false,
+        read: true,
         slow_start: false,
         echo: 0,
     }
@@ -237,7 +238,7 @@ fn few_acks_still_tell_at_once_of_a_gap_that_opens_or_closes_and_of_no_other() {
 #[test]
 fn what_was_pushed_and_read_is_not_delayed_under_linux() {
     let pushed = InOrder {
-        pushed_and_read: true,
+        pushed: true,
         ..plain(1)
     };
     assert!(policy(Profile::Linux).in_order(&pushed, 0));
@@ -277,7 +278,7 @@ fn linux_delays_the_ack_of_what_waits_to_be_read_while_the_windows_edge_stays() 
         };
         let mut policy = policy(profile);
         let prompt = policy.in_order(&part, 0);
-        assert_eq!(policy.delays_more_than_one(SMSS + 1), !prompt);
+        assert_eq!(policy.is_due_on_read(SMSS + 1, 1), !prompt);
         prompt
     };
     assert!(!prompt(Profile::Linux, false));
