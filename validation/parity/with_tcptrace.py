@@ -9,6 +9,7 @@ from hindflight.toolkit.capture import TcptraceStream
 from validation.parity.compare import Difference, Facts, Outcome, plain, run, shown
 
 KINDS = {
+    "colon": "tcptrace writes one colon where an IPv6 address begins with two",
     "microseconds": "tcptrace writes the microseconds of a time without their leading zeros",
     "time": "the fraction of a second is one or more: added to the seconds here, undefined in tcptrace",
     "mss": "tcptrace takes an MSS of 32,768 and more for a negative number",
@@ -86,6 +87,7 @@ def _address(text: str) -> str:
 def _kind(name: str, peer: str, mine: str, facts: Facts) -> str:
     cut = facts.issue_kinds["options_cut"] > 0 and _number(peer) > _number(mine)
     rules = {
+        "colon": name.startswith("host_") and _address(f":{peer}") == _address(mine),
         "microseconds": name.endswith("_packet") and _padded(peer) == mine,
         "mss": name.startswith("mss_requested") and _number(peer) - _number(mine) == 2**32 - 2**16,
         "time": facts.issue_kinds["record_time"] > 0,
