@@ -10,7 +10,8 @@ import pytest
 from hindflight.channels.extraction import attribution, queue, states
 from hindflight.channels.extraction import link as link_module
 from hindflight.channels.extraction.attribution import OUTAGE, QUEUE, verdicts
-from hindflight.channels.extraction.bottleneck import BusySpans, Rate
+from hindflight.channels.extraction.bottleneck import Rate
+from hindflight.channels.extraction.busy_spans import BusySpans
 from hindflight.channels.extraction.delivery import Delivery, of_flow
 from hindflight.channels.extraction.extract import extract
 from hindflight.channels.extraction.link import of_delivery
