@@ -110,6 +110,29 @@ def test_a_short_break_takes_the_acks_of_what_arrived_before_it() -> None:
     assert _outages(idle) == [(200, 207)]
 
 
+def test_one_ack_missing_before_a_run_shows_a_break_where_few_are_missing_elsewhere() -> None:
+    # Runs of 22 and 30 losses may be bursts of each other's kind; the ACK of the packet before each is missing, too.
+    runs = range(200, 222), range(400, 430)
+    broken = _delivery([*runs[0], *runs[1]])
+    covered = broken.covered_ns.copy()
+    for run in runs:
+        covered[run.start - 1] = broken.acked_ns[run.stop]
+    silent = covered != broken.covered_ns
+    acked = np.where(silent, -1, broken.acked_ns)
+    broken = replace(broken, covered_ns=covered, acked_ns=acked, prompt=acked >= 0, ack_t_ns=acked[acked >= 0])
+    link = of_delivery(broken)
+    assert _outages(broken) == [(200, 221), (400, 429)]
+    assert attribution._least_silent(broken, link, attribution.left_queue_ns(broken, link), [1, 1]) == 1
+    # Where ACKs are missing at other times, too, one says nothing.
+    often = broken.covered_ns.copy()
+    for first in (*range(0, 190, 10), *range(440, 590, 10)):
+        often[first : first + 2] = often[first + 2]
+    acked = np.where(often != broken.covered_ns, -1, broken.acked_ns)
+    seldom = replace(broken, covered_ns=often, acked_ns=acked, prompt=acked >= 0, ack_t_ns=acked[acked >= 0])
+    link = of_delivery(seldom)
+    assert attribution._least_silent(seldom, link, attribution.left_queue_ns(seldom, link), [1, 1]) > 1
+
+
 def test_a_break_of_what_was_under_way_takes_its_acks_too() -> None:
     # 300 ms of data on a way of 500 ms, and nothing sent behind them: bursts of that length occur on this link, but
     # they do not take the ACKs that come while they would arrive, from 3.5 to 3.8 s.
