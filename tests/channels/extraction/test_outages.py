@@ -363,6 +363,20 @@ def test_only_what_is_known_to_have_arrived_shows_the_edges_of_an_outage() -> No
     assert (wide.first_ns, wide.last_ns) == pytest.approx((exact.first_ns, exact.last_ns), abs=MS)
 
 
+def test_an_outage_may_last_until_the_next_packet_has_left_by_its_ack() -> None:
+    # Packet 250 leaves 100 ms later than the model says: what waited in the break left at the slower rate behind it.
+    delivery = _delivery(list(range(200, 250)))
+    link, found = of_delivery(delivery), verdicts(delivery, of_delivery(delivery))
+    left_ns = delivery.t_ns + link.service_ns
+    behind = np.where(np.arange(600) == 250, 100 * MS, 0)
+    ends = [
+        one.next_up_ns
+        for departed in (link.departed_ns, link.departed_ns + behind, link.departed_ns - behind)
+        for one in states._outages(delivery, replace(link, departed_ns=departed), found, left_ns)
+    ]
+    assert ends == pytest.approx([ends[0], ends[0] + 100 * MS, ends[0]], abs=MS)
+
+
 def test_two_losses_that_nothing_watched_are_an_outage_where_the_path_changed() -> None:
     whole = _delivery([300, 301], trip_ms=20.0)
     later = np.arange(600) >= 301
