@@ -37,7 +37,12 @@ may be lost unseen."""
 
 SILENT_ACKS = 2
 """ACKs in a row that were lost with the data behind them, from which the link lost both: it was broken. One may be lost
-alone, or wait for a timer."""
+alone, or wait for a timer. Behind a queue that was not full fewer are enough, where so few are missing elsewhere that
+fewer than UNLIKELY runs of losses would meet them."""
+
+ACK_EVERY = 2
+"""Full-sized packets for which a receiver sends at least one ACK (RFC 1122 §4.2.3.2); one that reports more follows one
+that was lost, or is a stretch ACK."""
 
 ONE_WAY_RUNS = 2
 """Length of a run of losses, in those that no burst has, from which the link broke although ACKs came through: it may
@@ -336,8 +341,17 @@ def _runs(delivery: Delivery, link: Link, left_ns: Floats, cause: npt.NDArray[np
     passed = np.cumsum(~delivery.observed & (delivery.size_bytes > delivery.ack_bytes))
     least_acks = SILENT_ACKS * _packets_per_ack(delivery)
     timed = np.flatnonzero(delivery.prompt)
+    spans = list(zip(np.flatnonzero(edges == 1).tolist(), np.flatnonzero(edges == -1).tolist(), strict=True))
+    behind = [bool(np.mean(cause[own[start:stop]] == CHANNEL) >= 0.5) for start, stop in spans]
+    silences = [
+        _silent(delivery, own[:start], (left_ns, one_way_ns(delivery, link, int(own[start])))) for start, _ in spans
+    ]
+    fewest = _least_silent(delivery, link, left_ns, [
+        count for (start, stop), one, count in zip(spans, behind, silences, strict=True)
+        if one and stop - start >= MIN_OUTAGE_PKTS
+    ])  # fmt: skip
     found = []
-    for start, stop in zip(np.flatnonzero(edges == 1).tolist(), np.flatnonzero(edges == -1).tolist(), strict=True):
+    for (start, stop), is_behind, silent in zip(spans, behind, silences, strict=True):
         first, last = int(own[start]), int(own[stop - 1])
         following = int(own[stop]) if stop < len(own) else None
         way_ns = one_way_ns(delivery, link, first)
@@ -350,7 +364,7 @@ def _runs(delivery: Delivery, link: Link, left_ns: Floats, cause: npt.NDArray[np
                 last,
                 stop - start,
                 following,
-                behind=bool(np.mean(cause[own[start:stop]] == CHANNEL) >= 0.5),
+                behind=is_behind,
                 passed=int(passed[last] - passed[first]),
                 up_ns=float(left_ns[own[start - 1]] if start else left_ns[first]),
                 first_ns=float(left_ns[first]),
@@ -361,7 +375,7 @@ def _runs(delivery: Delivery, link: Link, left_ns: Floats, cause: npt.NDArray[np
                 service_ns=float(link.full_ns[first]),
                 answers=_answers(delivery, arrives_ns, left_ns[last]),
                 answers_later=later,
-                silent=_silent(delivery, own[:start], (left_ns, way_ns)) >= least_acks,
+                silent=silent >= (fewest if is_behind else least_acks),
                 unanswered=later == 0 and _due(delivery, own[:start], left_ns + 2 * way_ns, during) >= least_acks,
                 moved=_moved(delivery, link, timed, (first, last)),
             )
@@ -432,6 +446,29 @@ def _silent(delivery: Delivery, before: Ints, timing: tuple[Floats, float]) -> i
             break
         count += 1
     return count
+
+
+def _least_silent(delivery: Delivery, link: Link, left_ns: Floats, silent: Sequence[int]) -> float:
+    """Return how many packets in a row without an ACK of their own show that a link lost the ACKs, too, with the losses
+    behind them: as many as fewer than UNLIKELY runs would meet by chance. `silent` counts them before each run."""
+    per_ack = _packets_per_ack(delivery)
+    sure = SILENT_ACKS * per_ack
+    open_runs = sum(count < sure for count in silent)
+    missing = _missing_share(delivery, link, left_ns)
+    return next((1 + (acks - 1) * per_ack for acks in (1, 2) if open_runs * missing**acks < UNLIKELY), sure)
+
+
+def _missing_share(delivery: Delivery, link: Link, left_ns: Floats) -> float:
+    """Return the share of ACKs that are missing: those after which one reports more than a receiver waits for, and
+    those that came as late as `_silent` counts although nothing was lost meanwhile. One more is assumed."""
+    arrived = np.flatnonzero(delivery.observed & ~delivery.lost & (delivery.covered_ns >= 0))
+    covered_ns = delivery.covered_ns[arrived]
+    _, reported = np.unique(covered_ns, return_counts=True)
+    skipped = np.sum(reported > max(ACK_EVERY, _packets_per_ack(delivery)))
+    losses = np.concatenate(([0], np.cumsum(delivery.lost)))
+    alone = losses[np.searchsorted(delivery.t_ns, covered_ns)] == losses[arrived]
+    late = np.sum(alone & (covered_ns >= (left_ns + 1.5 * link.base.per_packet_ns)[arrived] + _queue.LATE_ACK_NS))
+    return float((skipped + late + 1) / (len(reported) + 2))
 
 
 def _is_outage(delivery: Delivery, run: _Run, least: int) -> bool:

@@ -11,6 +11,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hindflight.channels.extraction import change_points as _change_points
+from hindflight.channels.extraction.busy_spans import (
+    NO_SPANS,
+    RATE_TOLERANCE,
+    STEADY_SHARE,
+    BusySpans,
+    joined_until_exact,
+    median_around,
+    together,
+)
 from hindflight.channels.extraction.change_points import Floats, PiecewiseConstant
 from hindflight.channels.extraction.delivery import Bools, Delivery, Ints
 from hindflight.channels.extraction.path_steps import Stretch, is_jump, on_one_path
@@ -18,21 +27,11 @@ from hindflight.channels.extraction.path_steps import Stretch, is_jump, on_one_p
 NS_BIT = 8e9
 """Converts bytes per nanosecond to bit/s."""
 
-RATE_TOLERANCE = 0.08
-"""Relative change of rate (natural logarithm) that starts another state of the link."""
-
 PATH_RATE_TOLERANCE = 0.02
 """The same for two stretches of one path each: each rate is measured over many packets."""
 
 SPREAD = 0.5
 """Time between two departures, as a share of that between their ACKs, up to which the second waited for the first."""
-
-AROUND_PAIRS = 48
-"""Busy intervals around one whose median tells its rate apart from that of other times."""
-
-EXACT_SHARE = 0.95
-"""Share of busy intervals within RATE_TOLERANCE of those around them, from which they are long enough: RATE_TOLERANCE
-then is the half width of a 95 % interval."""
 
 MIN_PAIRS = 24
 """Minimum number of busy intervals for an estimate of the rate."""
@@ -52,22 +51,6 @@ TRANSITION_NS = 1e9
 
 LOCAL_NS = 10_000_000_000
 """Half width of the window in which a delay is compared with the minimum, because the path may change."""
-
-
-@dataclass(frozen=True, slots=True)
-class BusySpans:
-    """Intervals between two ACKs in which the link served packets all the time: end and length [ns], bytes served."""
-
-    at_ns: Ints
-    span_ns: Ints
-    served_bytes: Ints
-
-    def where(self, chosen: Bools) -> BusySpans:
-        """Return those that are chosen."""
-        return BusySpans(self.at_ns[chosen], self.span_ns[chosen], self.served_bytes[chosen])
-
-
-NO_SPANS = BusySpans(*np.zeros((3, 0), dtype=np.int64))
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,16 +160,8 @@ def rate(delivery: Delivery, paths: Sequence[Stretch]) -> Rate | None:
     return Rate(
         best.bps, best.low, best.high, sum(rate.pairs for rate in measured), known=True, steady=steady, states=begun,
         bounds=frozenset(new[0] for old, new in zip(joined, begun, strict=True) if old[0] in bounds),
-        busy=_together([rate.busy for rate in measured]),
+        busy=together([rate.busy for rate in measured]),
     )  # fmt: skip
-
-
-def _together(spans: Sequence[BusySpans]) -> BusySpans:
-    return BusySpans(
-        np.concatenate([one.at_ns for one in spans]),
-        np.concatenate([one.span_ns for one in spans]),
-        np.concatenate([one.served_bytes for one in spans]),
-    )
 
 
 def _joined(states: list[tuple[int, int, float]]) -> tuple[tuple[int, int, float], ...]:
@@ -263,7 +238,7 @@ def _rate_within(delivery: Delivery, stretch: Stretch) -> Rate | None:
     queued = _queued(delivery, prompt, whole, ns_per_byte)
     pairs = BusySpans(delivery.acked_ns[last], span, served[last] - served[first])
     if queued.sum() >= MIN_PAIRS:
-        return _states(_joined_until_exact(pairs, queued))
+        return _states(joined_until_exact(pairs, queued))
     # Packets that left closer together than their ACKs came back queued behind each other, if nowhere else; a sender
     # that paces below the rate has none, and then the few that jitter spread disagree.
     spread = whole & (delivery.t_ns[last] - delivery.t_ns[first] < SPREAD * span)
@@ -271,46 +246,6 @@ def _rate_within(delivery: Delivery, stretch: Stretch) -> Rate | None:
         return None
     rate = _states(pairs.where(spread))
     return rate if rate.steady else None
-
-
-def _joined_until_exact(pairs: BusySpans, usable: Bools) -> BusySpans:
-    """Return the usable spans, as many in a row joined as needed for EXACT_SHARE of them to agree with those around.
-
-    Hosts deliver and ACKs come late by about the same time whatever the rate is, which the next span makes up for: the
-    longer a span, the smaller its share. Changes of the rate need spans enough to be found.
-    """
-    chosen = pairs.where(usable)
-    number, best, joined = 1, _agreeing(chosen), chosen
-    while best < EXACT_SHARE and 2 * number <= len(chosen.at_ns):
-        number *= 2
-        candidate = _in_groups(pairs, usable, number)
-        if len(candidate.at_ns) < 2 * _change_points.MIN_BLOCKS * _change_points.BLOCK:
-            break
-        share = _agreeing(candidate)
-        if share > best:
-            best, joined = share, candidate
-    return joined
-
-
-def _in_groups(pairs: BusySpans, usable: Bools, number: int) -> BusySpans:
-    """Join each `number` usable spans in a row, with what is left over at its end; a shorter row is one span."""
-    index = np.flatnonzero(usable)
-    begins = np.concatenate(([True], np.diff(index) > 1))
-    row = np.cumsum(begins) - 1
-    place = np.arange(len(index)) - np.flatnonzero(begins)[row]
-    starts = (place % number == 0) & ((place == 0) | (place + number <= np.bincount(row)[row]))
-    group = np.cumsum(starts) - 1
-    last = index[np.append(np.flatnonzero(np.diff(group)), len(index) - 1)]
-    span = np.bincount(group, pairs.span_ns[index]).astype(np.int64)
-    served = np.bincount(group, pairs.served_bytes[index]).astype(np.int64)
-    return BusySpans(pairs.at_ns[last], span, served)
-
-
-def _agreeing(spans: BusySpans) -> float:
-    """Return the share of spans whose rate is that of the time around them."""
-    around = _median_around(spans.span_ns / spans.served_bytes, np.ones(len(spans.at_ns), dtype=np.bool_))
-    ratio = spans.span_ns / (spans.served_bytes * around)
-    return float(np.mean((ratio >= np.exp(-RATE_TOLERANCE)) & (ratio <= np.exp(RATE_TOLERANCE))))
 
 
 def _queued(delivery: Delivery, prompt: Ints, whole: Bools, ns_per_byte: Floats) -> Bools:
@@ -326,20 +261,8 @@ def _queued(delivery: Delivery, prompt: Ints, whole: Bools, ns_per_byte: Floats)
         waiting = 2 * full_size(delivery) * float(np.median(ns_per_byte[chosen]))
         chosen = whole & (above[:-1] > waiting) & (above[1:] > waiting)
     # Where the rate was higher for a while, as much work waited for less time.
-    around = 2 * full_size(delivery) * _median_around(ns_per_byte, whole)
+    around = 2 * full_size(delivery) * median_around(ns_per_byte, whole)
     return np.asarray(chosen | (whole & (above[:-1] > around) & (above[1:] > around)))
-
-
-def _median_around(values: Floats, usable: Bools) -> Floats:
-    """Return the median of the usable values among the AROUND_PAIRS around each; infinite where fewer than a block
-    are."""
-    padded = np.pad(np.where(usable, values, np.nan), AROUND_PAIRS // 2, constant_values=np.nan)
-    windows = np.lib.stride_tricks.sliding_window_view(padded, AROUND_PAIRS + 1)[: len(values)]
-    enough = np.sum(~np.isnan(windows), axis=1) >= _change_points.BLOCK
-    median = np.full(len(values), np.inf)
-    if enough.any():
-        median[enough] = np.nanmedian(windows[enough], axis=1)
-    return median
 
 
 def rate_lower_bound(delivery: Delivery, paths: Sequence[Stretch]) -> Rate:
@@ -371,7 +294,7 @@ def _states(busy: BusySpans) -> Rate:
     bps = NS_BIT * served_bytes / span_ns
     levels = _change_points.fit(np.log(bps), RATE_TOLERANCE)
     overall = float(np.median(bps))
-    steady = levels.coverage > 0.6
+    steady = levels.coverage > STEADY_SHARE
     if not steady:
         low, high = (float(q) for q in np.quantile(bps, (0.025, 0.975)))
         whole = ((int(at_ns[0]), int(at_ns[-1]), overall),)

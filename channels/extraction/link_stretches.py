@@ -11,7 +11,8 @@ import numpy as np
 
 from hindflight.channels.estimate import Estimate, LinkStretch
 from hindflight.channels.extraction.attribution import QUEUE, Attribution
-from hindflight.channels.extraction.bottleneck import CLOCK_SHARE, MIN_PAIRS, NS_BIT, RATE_TOLERANCE, rtt_ns
+from hindflight.channels.extraction.bottleneck import CLOCK_SHARE, MIN_PAIRS, NS_BIT, rtt_ns
+from hindflight.channels.extraction.busy_spans import RATE_TOLERANCE
 from hindflight.channels.extraction.change_points import Floats
 from hindflight.channels.extraction.delivery import Bools, Delivery
 from hindflight.channels.extraction.link import Link, base_rtt_ns, limit_within

@@ -165,7 +165,8 @@ def _outages(delivery: Delivery, link: Link, verdicts: Attribution, left_ns: Flo
         last_ns = max(first_ns, int(left_ns[last] + arrives))
         after = delivered[delivered > last]
         up = following if following is None or not len(after) else int(after[0])
-        next_up_ns = None if up is None else max(last_ns, int(left_ns[up] + arrives))
+        # What waited in the break may have left at the rate behind it: the ACK shows when the first one up had left.
+        next_up_ns = None if up is None else max(last_ns, int(_latest_left_ns(delivery, link, left_ns, up) + arrives))
         found.append(_Outage(last_up_ns, first_ns, last_ns, next_up_ns))
     return found
 
@@ -185,6 +186,11 @@ def _first_left_ns(delivery: Delivery, link: Link, found: tuple[Floats, Attribut
     last = int(entered[-1])
     service_ns = link.full_ns[last] * delivery.size_bytes[first] / full_size(delivery)
     return float(max(left_ns[last], delivery.t_ns[first]) + service_ns)
+
+
+def _latest_left_ns(delivery: Delivery, link: Link, left_ns: Floats, packet: int) -> float:
+    """Return by when a packet had left the queue: as modelled, or as its ACK shows, if that is later."""
+    return float(np.fmax(left_ns[packet], link.departed_ns[packet] + float(delivery.t_ns[0])))
 
 
 def _outage_rows(direction: str, outage: _Outage) -> Iterator[dict[str, object]]:

@@ -10,7 +10,8 @@ import pytest
 from hindflight.channels.extraction import attribution, queue, states
 from hindflight.channels.extraction import link as link_module
 from hindflight.channels.extraction.attribution import OUTAGE, QUEUE, verdicts
-from hindflight.channels.extraction.bottleneck import BusySpans, Rate
+from hindflight.channels.extraction.bottleneck import Rate
+from hindflight.channels.extraction.busy_spans import BusySpans
 from hindflight.channels.extraction.delivery import Delivery, of_flow
 from hindflight.channels.extraction.extract import extract
 from hindflight.channels.extraction.link import of_delivery
@@ -107,6 +108,29 @@ def test_a_short_break_takes_the_acks_of_what_arrived_before_it() -> None:
         broken, covered_ns=covered, acked_ns=acked, prompt=acked >= 0, ack_t_ns=broken.acked_ns[acked >= 0]
     )  # fmt: skip
     assert _outages(idle) == [(200, 207)]
+
+
+def test_one_ack_missing_before_a_run_shows_a_break_where_few_are_missing_elsewhere() -> None:
+    # Runs of 22 and 30 losses may be bursts of each other's kind; the ACK of the packet before each is missing, too.
+    runs = range(200, 222), range(400, 430)
+    broken = _delivery([*runs[0], *runs[1]])
+    covered = broken.covered_ns.copy()
+    for run in runs:
+        covered[run.start - 1] = broken.acked_ns[run.stop]
+    silent = covered != broken.covered_ns
+    acked = np.where(silent, -1, broken.acked_ns)
+    broken = replace(broken, covered_ns=covered, acked_ns=acked, prompt=acked >= 0, ack_t_ns=acked[acked >= 0])
+    link = of_delivery(broken)
+    assert _outages(broken) == [(200, 221), (400, 429)]
+    assert attribution._least_silent(broken, link, attribution.left_queue_ns(broken, link), [1, 1]) == 1
+    # Where ACKs are missing at other times, too, one says nothing.
+    often = broken.covered_ns.copy()
+    for first in (*range(0, 190, 10), *range(440, 590, 10)):
+        often[first : first + 2] = often[first + 2]
+    acked = np.where(often != broken.covered_ns, -1, broken.acked_ns)
+    seldom = replace(broken, covered_ns=often, acked_ns=acked, prompt=acked >= 0, ack_t_ns=acked[acked >= 0])
+    link = of_delivery(seldom)
+    assert attribution._least_silent(seldom, link, attribution.left_queue_ns(seldom, link), [1, 1]) > 1
 
 
 def test_a_break_of_what_was_under_way_takes_its_acks_too() -> None:
@@ -337,6 +361,20 @@ def test_only_what_is_known_to_have_arrived_shows_the_edges_of_an_outage() -> No
     assert wide.last_up_ns == pytest.approx(exact.last_up_ns - 100 * MS, abs=MS)
     assert wide.next_up_ns == pytest.approx(exact.next_up_ns + 100 * MS, abs=MS)
     assert (wide.first_ns, wide.last_ns) == pytest.approx((exact.first_ns, exact.last_ns), abs=MS)
+
+
+def test_an_outage_may_last_until_the_next_packet_has_left_by_its_ack() -> None:
+    # Packet 250 leaves 100 ms later than the model says: what waited in the break left at the slower rate behind it.
+    delivery = _delivery(list(range(200, 250)))
+    link, found = of_delivery(delivery), verdicts(delivery, of_delivery(delivery))
+    left_ns = delivery.t_ns + link.service_ns
+    behind = np.where(np.arange(600) == 250, 100 * MS, 0)
+    ends = [
+        one.next_up_ns
+        for departed in (link.departed_ns, link.departed_ns + behind, link.departed_ns - behind)
+        for one in states._outages(delivery, replace(link, departed_ns=departed), found, left_ns)
+    ]
+    assert ends == pytest.approx([ends[0], ends[0] + 100 * MS, ends[0]], abs=MS)
 
 
 def test_two_losses_that_nothing_watched_are_an_outage_where_the_path_changed() -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from hindflight.channels.extraction import busy_spans as _busy_spans
 from hindflight.channels.extraction import change_points as _change_points
 from hindflight.channels.extraction import queue as _queue
+from hindflight.channels.extraction.busy_spans import BusySpans
 from hindflight.channels.extraction.queue import Arrivals
 
 
@@ -30,6 +32,21 @@ def test_constant_series_has_one_level_and_a_ramp_is_not_covered() -> None:
     assert len(_change_points.fit(np.full(20, 7.0), 0.1).spans) == 1
     ramp = _change_points.fit(np.linspace(0, 1000, 500), 3.0)
     assert ramp.coverage < 0.1
+
+
+def test_a_short_state_of_the_rate_is_not_lost_where_spans_are_joined() -> None:
+    # ACKs of a fast link that come late by up to a ninth of the time between them, and then a few of a slow link.
+    rng = np.random.default_rng(5)
+    late = rng.uniform(0, 0.7e6, 801)
+    at = np.concatenate((6e6 * np.arange(801) + late, 800 * 6e6 + 40e6 * np.arange(1, 81)))
+    span = np.diff(at).astype(np.int64)
+    pairs = BusySpans(at[1:].astype(np.int64), span, np.full(len(span), 1500))
+    joined = _busy_spans.joined_until_exact(pairs, np.ones(len(span), dtype=bool))
+    assert len(joined.at_ns) < 0.6 * len(span)
+    assert joined.served_bytes.sum() == pairs.served_bytes.sum()
+    mbps = joined.served_bytes * 8e3 / joined.span_ns
+    levels = _change_points.fit(np.log(mbps), _busy_spans.RATE_TOLERANCE)
+    assert [round(float(np.exp(level)), 1) for _, _, level in levels.spans] == [2.0, 0.3]
 
 
 def _arrivals(t: list[float], departed: list[float], lost: list[bool]) -> Arrivals:

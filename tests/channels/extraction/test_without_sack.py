@@ -9,7 +9,8 @@ import numpy as np
 
 from hindflight.channels.extraction import link as link_module
 from hindflight.channels.extraction import queue
-from hindflight.channels.extraction.bottleneck import BusySpans, Rate
+from hindflight.channels.extraction.bottleneck import Rate
+from hindflight.channels.extraction.busy_spans import BusySpans
 from hindflight.channels.extraction.delivery import Delivery, of_flow
 from hindflight.channels.extraction.queue import Arrivals
 from hindflight.toolkit.schema import TABLES, table_from_rows
