@@ -17,13 +17,19 @@ pub struct SendOrder {
     last_id: Option<u16>,
     small_steps: u32,
     other_steps: u32,
+    /// The first step was 1, so that the IDs are random in one of 2^16 cases only.
+    begins_with_one: bool,
 }
 
 impl SendOrder {
     /// Processes the ID of the next segment.
     pub fn observe(&mut self, ip_id: Option<u16>) {
         if let (Some(last), Some(id)) = (self.last_id, ip_id) {
-            if (1..=MAX_ID_STEP).contains(&id.wrapping_sub(last)) {
+            let step = id.wrapping_sub(last);
+            if self.small_steps == 0 && self.other_steps == 0 {
+                self.begins_with_one = step == 1;
+            }
+            if (1..=MAX_ID_STEP).contains(&step) {
                 self.small_steps = self.small_steps.saturating_add(1);
             } else {
                 self.other_steps = self.other_steps.saturating_add(1);
@@ -34,7 +40,8 @@ impl SendOrder {
 
     /// Whether the sender increments the IDs.
     pub fn ids_increment(&self) -> bool {
-        self.small_steps >= MIN_ID_STEPS && self.small_steps / 4 >= self.other_steps
+        let begins = self.begins_with_one && self.other_steps == 0;
+        begins || (self.small_steps >= MIN_ID_STEPS && self.small_steps / 4 >= self.other_steps)
     }
 
     /// Whether `segment` was sent later than `reference`; `None` if neither timestamps nor IDs decide.
