@@ -29,6 +29,16 @@ impl Scoreboard {
             .any(|range| !range.captured() && other(range))
     }
 
+    /// The number of segments in gaps that lie within `start..end`.
+    pub fn gap_segments(&self, start: i64, end: i64) -> u32 {
+        let (from, to) = (self.index_of(start), self.index_of(end));
+        let gaps = self.ranges.iter().take(to).skip(from);
+        let segments = gaps.filter(|range| !range.captured());
+        segments
+            .map(|gap| self.segments_in(gap.end.min(end) - gap.start.max(start)))
+            .sum::<i64>() as u32
+    }
+
     /// Adds a retransmission that was lost before the capture point to each captured range of `start..end`. Returns the
     /// number of these ranges.
     pub fn add_not_captured(&mut self, start: i64, end: i64, entry: &Retransmission) -> u32 {
