@@ -413,7 +413,7 @@ impl Connection {
         {
             self.handshake.ack_ns = Some(segment.t_ns);
             if seg_len(segment) == 0 {
-                self.senders[index].order.observe(segment.ip_id);
+                self.senders[index].order.observe_handshake(segment.ip_id);
             }
             let rtt = self.handshake.rtt();
             self.set_vantage(rtt.map_or(Vantage::Unknown, SplitRtt::vantage));

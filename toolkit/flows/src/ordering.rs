@@ -17,19 +17,25 @@ pub struct SendOrder {
     last_id: Option<u16>,
     small_steps: u32,
     other_steps: u32,
-    /// The first step was 1, so that the IDs are random in one of 2^16 cases only.
+    /// From the SYN to the ACK of the handshake, the step was 1, so that the IDs are random in one of 2^16 cases only.
     begins_with_one: bool,
 }
 
 impl SendOrder {
+    /// Processes the ID of the ACK that completes the handshake, after the SYN.
+    pub fn observe_handshake(&mut self, ip_id: Option<u16>) {
+        let step = self
+            .last_id
+            .zip(ip_id)
+            .map(|(last, id)| id.wrapping_sub(last));
+        self.begins_with_one = step == Some(1);
+        self.observe(ip_id);
+    }
+
     /// Processes the ID of the next segment.
     pub fn observe(&mut self, ip_id: Option<u16>) {
         if let (Some(last), Some(id)) = (self.last_id, ip_id) {
-            let step = id.wrapping_sub(last);
-            if self.small_steps == 0 && self.other_steps == 0 {
-                self.begins_with_one = step == 1;
-            }
-            if (1..=MAX_ID_STEP).contains(&step) {
+            if (1..=MAX_ID_STEP).contains(&id.wrapping_sub(last)) {
                 self.small_steps = self.small_steps.saturating_add(1);
             } else {
                 self.other_steps = self.other_steps.saturating_add(1);
