@@ -195,7 +195,9 @@ impl Sender {
         } else if self.board.is_stored_twice(sent.start, &sent.transmission) {
             return false;
         } else {
-            self.resend(sent, &overlap, flow, events)
+            let retransmission = self.resend(sent, &overlap, flow, events);
+            self.correct_end_of_flight(sent, fin);
+            retransmission
         };
         self.discard_excess(flow, events);
         self.order.observe(sent.transmission.ip_id);

@@ -65,6 +65,42 @@ fn what_is_missing_before_the_first_retransmission_is_the_end_of_the_flight() {
 }
 
 #[test]
+fn a_short_segment_at_the_end_of_the_flight_leaves_no_gap_above_it() {
+    let ladder = |last: &str| {
+        losses(&run(&format!(
+            "{}
+             121.0 a>b A 11001:12001 ack 1 id 14     # 13: a hole
+             121.1 b>a A 1 ack 10001 sack 11001-12001
+             221.0 a>b A 10001:11001 ack 1 id 17     # 15 and 16: the end of the flight
+             221.1 b>a A 1 ack 12001
+             321.0 a>b A 12001:13001 ack 1 id 18
+             321.1 b>a A 1 ack 13001
+             321.5 a>b {last} ack 1 id 19
+             321.6 b>a A 1 ack 13301
+             421.0 a>b A 13301:14301 ack 1 id 20
+             421.1 b>a A 1 ack 14301",
+            ten_segments()
+        )))
+    };
+    let expected = lost(&[10_001, 12_001, 13_001], &[]);
+    assert_eq!(ladder("PA 13001:13301"), expected);
+    let ended = losses(&run(&format!(
+        "{}
+         121.0 a>b A 11001:12001 ack 1 id 14         # 13: a hole
+         121.1 b>a A 1 ack 10001 sack 11001-12001
+         221.0 a>b A 10001:11001 ack 1 id 18         # 15 to 17: the end of the flight
+         221.1 b>a A 1 ack 12001
+         321.0 a>b A 12001:13001 ack 1 id 19
+         321.1 b>a A 1 ack 13001
+         321.5 a>b FA 13001:14001 ack 1 id 20
+         321.6 b>a A 1 ack 14002
+         900.0 b>a A 1 ack 14002",
+        ten_segments()
+    )));
+    assert_eq!(ended, lost(&[10_001, 12_001, 13_001], &[]), "a FIN");
+}
+
+#[test]
 fn before_a_repeated_retransmission_the_next_hole_was_sent() {
     let outcome = run(&format!(
         "{}

@@ -21,6 +21,23 @@ impl Scoreboard {
         self.snd_nxt = end;
     }
 
+    /// Takes up to `octets` off the end of the flight, as far as it is a gap above all that was captured.
+    pub fn shorten_end(&mut self, mut octets: i64) {
+        while octets > 0
+            && let Some(last) = self.ranges.back_mut().filter(|last| !last.captured())
+        {
+            let cut = octets.min(last.end - last.start);
+            last.end -= cut;
+            octets -= cut;
+            self.snd_nxt = last.end;
+            if last.start == last.end {
+                let unsent = last.retransmissions;
+                self.log.free(unsent);
+                self.ranges.pop_back();
+            }
+        }
+    }
+
     /// Whether there is a gap, or a part of one, outside of `start..end`.
     pub fn has_other_gap(&self, start: i64, end: i64) -> bool {
         let other = |range: &Range| range.start < start || range.end > end;

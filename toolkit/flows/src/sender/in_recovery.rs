@@ -58,6 +58,17 @@ impl Sender {
         }
     }
 
+    /// Shortens the gap at the end of the flight, of which only the number of segments is known, by what `sent` lacks of a full
+    /// one. Above a FIN there is none.
+    pub(super) fn correct_end_of_flight(&mut self, sent: &Sent, fin: bool) {
+        let nxt = self.board.snd_nxt();
+        if sent.end < nxt {
+            let short_bytes = self.board.smss_bytes() - i64::from(sent.payload_bytes);
+            let octets = if fin { nxt - sent.end } else { short_bytes };
+            self.board.shorten_end(octets);
+        }
+    }
+
     /// The same for a retransmission below HighRxt: a repeated one, so that what was sent just before it were the next
     /// holes above HighRxt which the sender knew of. Holes that a retransmission above HighRxt passed count when they are filled.
     fn lost_above_high_rxt(&mut self, entry: &Retransmission, lost: u32) {
