@@ -412,6 +412,9 @@ impl Connection {
             && self.handshake.syn_ack_ns.is_some()
         {
             self.handshake.ack_ns = Some(segment.t_ns);
+            if seg_len(segment) == 0 {
+                self.senders[index].order.observe_handshake(segment.ip_id);
+            }
             let rtt = self.handshake.rtt();
             self.set_vantage(rtt.map_or(Vantage::Unknown, SplitRtt::vantage));
         }

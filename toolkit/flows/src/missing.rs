@@ -47,7 +47,10 @@ impl MissingPackets {
             }
         } else if last.wrapping_sub(id) <= MAX_MISSING {
             // Reordered: it was counted as missing.
-            self.remove(u32::from(id != last));
+            if id != last {
+                self.remove(1);
+                self.recent = 0;
+            }
         } else {
             self.clear();
             (self.last_id, self.recent) = (ip_id, 0);
@@ -120,6 +123,7 @@ mod tests {
             missing.observe(Some(id), 0);
         }
         assert_eq!(missing.unexplained(), 1, "1 is missing, 2 was reordered");
+        assert_eq!(missing.recent(), 0, "none just before the reordered one");
         missing.explain(1);
         missing.observe(Some(30_000), 1);
         missing.observe(Some(30_002), 2);

@@ -17,9 +17,21 @@ pub struct SendOrder {
     last_id: Option<u16>,
     small_steps: u32,
     other_steps: u32,
+    /// From the SYN to the ACK of the handshake, the step was 1, so that the IDs are random in one of 2^16 cases only.
+    begins_with_one: bool,
 }
 
 impl SendOrder {
+    /// Processes the ID of the ACK that completes the handshake, after the SYN.
+    pub fn observe_handshake(&mut self, ip_id: Option<u16>) {
+        let step = self
+            .last_id
+            .zip(ip_id)
+            .map(|(last, id)| id.wrapping_sub(last));
+        self.begins_with_one = step == Some(1);
+        self.observe(ip_id);
+    }
+
     /// Processes the ID of the next segment.
     pub fn observe(&mut self, ip_id: Option<u16>) {
         if let (Some(last), Some(id)) = (self.last_id, ip_id) {
@@ -34,7 +46,8 @@ impl SendOrder {
 
     /// Whether the sender increments the IDs.
     pub fn ids_increment(&self) -> bool {
-        self.small_steps >= MIN_ID_STEPS && self.small_steps / 4 >= self.other_steps
+        let begins = self.begins_with_one && self.other_steps == 0;
+        begins || (self.small_steps >= MIN_ID_STEPS && self.small_steps / 4 >= self.other_steps)
     }
 
     /// Whether `segment` was sent later than `reference`; `None` if neither timestamps nor IDs decide.

@@ -5,6 +5,9 @@
 
 use std::collections::VecDeque;
 
+use crate::ordering::SendOrder;
+use crate::scoreboard::Transmission;
+
 /// Maximum number of retransmissions kept.
 const MAX_RECENT: usize = 1 << 10;
 
@@ -12,8 +15,7 @@ const MAX_RECENT: usize = 1 << 10;
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 struct Captured {
     start: i64,
-    t_ns: i64,
-    record: u64,
+    transmission: Transmission,
     /// Time from the segment that revealed the hole to the retransmission that filled it.
     repair_ns: Option<i64>,
 }
@@ -42,15 +44,14 @@ impl Passes {
     }
 
     /// Adds a retransmission. `revealed_ns`: when a segment above the hole that it fills was captured.
-    pub fn push(&mut self, start: i64, t_ns: i64, record: u64, revealed_ns: Option<i64>) {
+    pub fn push(&mut self, start: i64, transmission: Transmission, revealed_ns: Option<i64>) {
         if self.recent.len() == MAX_RECENT {
             self.recent.pop_front();
         }
         self.recent.push_back(Captured {
             start,
-            t_ns,
-            record,
-            repair_ns: revealed_ns.map(|revealed| t_ns - revealed),
+            transmission,
+            repair_ns: revealed_ns.map(|revealed| transmission.t_ns - revealed),
         });
     }
 
@@ -65,7 +66,8 @@ impl Passes {
         }
     }
 
-    /// The retransmissions lost of a hole at `start`, revealed at `revealed_ns` and filled at `t_ns`.
+    /// The retransmissions lost of a hole at `start`, revealed at `revealed_ns` and filled by `filling`. A retransmission that
+    /// was sent later than `filling`, as `order` shows, overtook it on the path and passed nothing that was lost.
     ///
     /// With SACK and the RTT `rtt_ns`, a lost retransmission is repeated after a round trip: the RTT, or the time that
     /// it took to fill the holes which passed. Without SACK, it is repeated after each timeout, with all that follow.
@@ -73,15 +75,19 @@ impl Passes {
         &self,
         start: i64,
         revealed_ns: i64,
-        t_ns: i64,
-        rtt_ns: Option<i64>,
+        filling: &Transmission,
+        (rtt_ns, order): (Option<i64>, &SendOrder),
     ) -> Option<Lost> {
         let passed = || {
-            let passes = move |other: &&Captured| other.start > start && other.t_ns > revealed_ns;
+            let passes = move |other: &&Captured| {
+                other.start > start
+                    && other.transmission.t_ns > revealed_ns
+                    && order.sent_later(&other.transmission, filling) != Some(true)
+            };
             self.recent.iter().filter(passes)
         };
-        let first = passed().min_by_key(|other| other.t_ns)?;
-        let since_ns = t_ns - first.t_ns;
+        let first = passed().min_by_key(|other| other.transmission.t_ns)?;
+        let since_ns = filling.t_ns - first.transmission.t_ns;
         let (rounds, round_ns) = if let Some(rtt_ns) = rtt_ns {
             let repair_ns = passed().filter_map(|other| other.repair_ns).min();
             let round_ns = repair_ns.unwrap_or(0).max(rtt_ns).max(1);
@@ -95,7 +101,7 @@ impl Passes {
         Some(Lost {
             count: u32::try_from(rounds.max(1)).unwrap_or(1).min(MAX_ROUNDS),
             round_ns,
-            passed_by: first.record,
+            passed_by: first.transmission.record,
         })
     }
 }
@@ -107,12 +113,24 @@ const MAX_ROUNDS: u32 = 15;
 mod tests {
     use super::*;
 
+    fn sent(t_ns: i64, record: u64) -> Transmission {
+        Transmission {
+            t_ns,
+            record,
+            ..Transmission::default()
+        }
+    }
+
     #[test]
     fn rounds_are_counted_from_the_first_pass() {
         let mut passes = Passes::default();
-        passes.push(2000, 1100, 7, Some(100));
-        passes.push(3000, 1200, 8, Some(200));
-        assert_eq!(passes.lost_before(4000, 50, 2100, Some(1000)), None);
+        let order = SendOrder::default();
+        let lost_before = |passes: &Passes, start, t_ns, rtt_ns| {
+            passes.lost_before(start, 50, &sent(t_ns, 0), (rtt_ns, &order))
+        };
+        passes.push(2000, sent(1100, 7), Some(100));
+        passes.push(3000, sent(1200, 8), Some(200));
+        assert_eq!(lost_before(&passes, 4000, 2100, Some(1000)), None);
         let lost = |count| {
             Some(Lost {
                 count,
@@ -120,10 +138,10 @@ mod tests {
                 passed_by: 7,
             })
         };
-        assert_eq!(passes.lost_before(1000, 50, 2080, Some(1000)), lost(1));
-        assert_eq!(passes.lost_before(1000, 50, 3080, Some(1000)), lost(2));
-        passes.push(2000, 1900, 9, None);
-        let without_sack = passes.lost_before(1000, 50, 3080, None);
+        assert_eq!(lost_before(&passes, 1000, 2080, Some(1000)), lost(1));
+        assert_eq!(lost_before(&passes, 1000, 3080, Some(1000)), lost(2));
+        passes.push(2000, sent(1900, 9), None);
+        let without_sack = lost_before(&passes, 1000, 3080, None);
         assert_eq!(
             without_sack.map(|lost| lost.count),
             Some(2),

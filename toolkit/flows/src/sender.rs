@@ -1,13 +1,14 @@
 //! The state of one direction of a connection as a data sender: scoreboard, RTT, recovery state and counters.
 //!
 //! [`ack`] is the ACK that it receives, [`delivery`] what that delivers, [`retransmission`] processes retransmissions,
-//! [`missing`], [`silence`] and [`go_back_n`] those lost before the capture point, and [`cwnd`] feeds the estimator of the
-//! congestion window.
+//! [`missing`], [`in_recovery`], [`silence`] and [`go_back_n`] those lost before the capture point, and [`cwnd`] feeds the
+//! estimator of the congestion window.
 
 mod ack;
 mod cwnd;
 mod delivery;
 mod go_back_n;
+mod in_recovery;
 mod missing;
 mod retransmission;
 mod silence;
@@ -202,7 +203,9 @@ impl Sender {
         } else if self.board.is_stored_twice(sent.start, &sent.transmission) {
             return false;
         } else {
-            self.resend(sent, &overlap, flow, events)
+            let retransmission = self.resend(sent, &overlap, flow, events);
+            self.correct_end_of_flight(sent, fin);
+            retransmission
         };
         self.discard_excess(flow, events);
         self.order.observe(sent.transmission.ip_id);

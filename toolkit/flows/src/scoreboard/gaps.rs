@@ -21,12 +21,39 @@ impl Scoreboard {
         self.snd_nxt = end;
     }
 
+    /// Takes up to `octets` off the end of the flight, as far as it is a gap above all that was captured.
+    pub fn shorten_end(&mut self, mut octets: i64) {
+        while octets > 0
+            && let Some(last) = self.ranges.back_mut().filter(|last| !last.captured())
+        {
+            let cut = octets.min(last.end - last.start);
+            last.end -= cut;
+            octets -= cut;
+            self.snd_nxt = last.end;
+            if last.start == last.end {
+                let unsent = last.retransmissions;
+                self.log.free(unsent);
+                self.ranges.pop_back();
+            }
+        }
+    }
+
     /// Whether there is a gap, or a part of one, outside of `start..end`.
     pub fn has_other_gap(&self, start: i64, end: i64) -> bool {
         let other = |range: &Range| range.start < start || range.end > end;
         self.ranges
             .iter()
             .any(|range| !range.captured() && other(range))
+    }
+
+    /// The number of segments in gaps that lie within `start..end`.
+    pub fn gap_segments(&self, start: i64, end: i64) -> u32 {
+        let (from, to) = (self.index_of(start), self.index_of(end));
+        let gaps = self.ranges.iter().take(to).skip(from);
+        let segments = gaps.filter(|range| !range.captured());
+        segments
+            .map(|gap| self.segments_in(gap.end.min(end) - gap.start.max(start)))
+            .sum::<i64>() as u32
     }
 
     /// Adds a retransmission that was lost before the capture point to each captured range of `start..end`. Returns the

@@ -70,11 +70,25 @@ impl Sender {
         } else {
             [sent.start; 2]
         };
-        let Some(go_back_n_end) = ends.into_iter().find(is_rest).filter(|_| counted) else {
+        let whole = ends.into_iter().find(is_rest);
+        let gap_segments = self.board.segments_in(gap_bytes);
+        let part = || self.stopped_at(sent, resent_to, recent - gap_segments);
+        let Some(go_back_n_end) = whole.or_else(part).filter(|_| counted) else {
             return;
         };
-        self.lose_go_back_n(sent, (resent_to, go_back_n_end), flow, events);
+        self.lose_go_back_n(&sent.transmission, (resent_to, go_back_n_end), flow, events);
         self.last_resent = None;
+    }
+
+    /// The end of `segments_n` segments above `resent_to` that a sender repeated before `sent`: it stopped because an ACK jumped
+    /// over the rest, and continued from SND.UNA. No timer expired in between.
+    fn stopped_at(&self, sent: &Sent, resent_to: i64, segments_n: i64) -> Option<i64> {
+        let end = resent_to + segments_n * self.board.smss_bytes().max(1);
+        let (una, nxt) = (self.board.snd_una(), self.board.snd_nxt());
+        let jumped = una > resent_to && sent.start.min(nxt) == una;
+        let timer = self.max_timeouts(sent.transmission.t_ns) > 0;
+        let stopped = segments_n > 0 && jumped && !timer && end <= self.go_back_n_end(resent_to);
+        stopped.then_some(end)
     }
 
     /// The end of what a sender that has come to `resent_to` repeats: what was sent after the timeout is not repeated (RFC 5682
@@ -90,7 +104,7 @@ impl Sender {
     /// Adds a retransmission of each segment of `from..to` that was lost before `sent`.
     pub(super) fn lose_go_back_n(
         &mut self,
-        sent: &Sent,
+        sent: &Transmission,
         (from, to): (i64, i64),
         flow: FlowDirection,
         events: &mut Vec<Event>,
@@ -99,7 +113,7 @@ impl Sender {
         let mut start = from;
         while start < to {
             let end = to.min(start + smss);
-            let entry = lost_entry(&sent.transmission, (start, end), false);
+            let entry = lost_entry(sent, (start, end), false);
             if end <= una {
                 let copy = self.repeated.add(start);
                 events.push(loss::missing_event(&entry, copy, flow));

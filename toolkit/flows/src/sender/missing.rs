@@ -15,7 +15,9 @@ use crate::scoreboard::{Range, Transmission};
 /// How far a sender has come with new data and retransmissions.
 #[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct Progress {
-    /// HighRxt: end of the last retransmission of a hole (RFC 6675 §2), lost before the capture point or not.
+    /// End of the last retransmission of a hole, lost before the capture point or not.
+    pub(super) last_rxt: i64,
+    /// HighRxt: the highest of these since the last silence (RFC 6675 §2).
     pub(super) high_rxt: i64,
     /// A retransmission of the last hole that was filled had been lost before.
     pub(super) was_repeated: bool,
@@ -27,6 +29,14 @@ pub(super) struct Progress {
     pub(super) silence: Option<Silence>,
 }
 
+impl Progress {
+    /// Notes the retransmission of a hole up to `end`. After a silence, a sender repeats all holes again (RFC 6298 §5.4).
+    pub(super) fn resend_hole(&mut self, end: i64, silent: bool) {
+        self.last_rxt = end;
+        self.high_rxt = if silent { end } else { self.high_rxt.max(end) };
+    }
+}
+
 impl Sender {
     /// Whether missing IDs count the lost packets of this sender.
     pub(super) fn counts_missing(&self) -> bool {
@@ -36,7 +46,10 @@ impl Sender {
     /// Whether the new octets of `sent` had been sent before, and lost before the capture point: its ID shows that a
     /// packet is missing, and there is no other hole.
     pub(super) fn was_sent_before(&mut self, sent: &Sent) -> bool {
-        let gap_bytes = (sent.start - self.board.snd_nxt()).max(0);
+        let mut gap_bytes = (sent.start - self.board.snd_nxt()).max(0);
+        if gap_bytes > 0 && self.lost_at_end_again(sent) {
+            gap_bytes = 0;
+        }
         if self.progress.silence.is_some() && self.missing.recent() > 0 {
             // Part of the gap was lost after the silence.
             self.progress.silence = None;
@@ -44,24 +57,78 @@ impl Sender {
         self.missing
             .explain(u32::try_from(self.board.segments_in(gap_bytes)).unwrap_or(u32::MAX));
         if self.vantage != Vantage::Receiver || gap_bytes > 0 || !self.counts_missing() {
+            if gap_bytes > 0 {
+                self.lost_besides_gap(sent);
+            }
             self.progress.lost_at_end = 0;
             self.progress.last_new_ns = sent.transmission.t_ns;
             return false;
         }
         if self.missing.unexplained() == 0 {
+            self.progress.lost_at_end = 0;
             self.progress.last_new_ns = sent.transmission.t_ns;
             return false;
         }
         let holes = self.board.has_other_gap(sent.start, sent.end);
         let sent_before = if self.sack_in_use {
             self.was_at_end(sent, holes)
+        } else if holes && self.progress.lost_at_end == 0 {
+            self.lost_before_new_data_without_sack(sent);
+            false
         } else {
-            !holes && self.was_at_end_without_sack(sent)
+            self.was_at_end_without_sack(sent)
         };
         if !sent_before {
             self.progress.last_new_ns = sent.transmission.t_ns;
         }
         sent_before
+    }
+
+    /// Without SACK, whether the segments below `sent` were at the end of a flight that was lost, and their retransmissions were
+    /// lost just before `sent`: as many packets are missing there. Opens a gap of them.
+    fn lost_at_end_again(&mut self, sent: &Sent) -> bool {
+        let nxt = self.board.snd_nxt();
+        let segments_n = self.board.segments_in(sent.start - nxt);
+        let again = segments_n.min(i64::from(self.progress.lost_at_end));
+        if again == 0 || self.sack_in_use || segments_n != i64::from(self.missing.recent()) {
+            return false;
+        }
+        let earlier = Transmission {
+            t_ns: self.last_send_ns,
+            ..sent.transmission
+        };
+        self.board.open_gap(nxt, sent.start, earlier);
+        let smss = self.board.smss_bytes().max(1);
+        for number in 0..again {
+            let start = nxt + number * smss;
+            let octets = (start, sent.start.min(start + smss));
+            let entry = lost_entry(&sent.transmission, octets, false);
+            self.board.add_lost_to_hole(&entry);
+        }
+        let count = u32::try_from(segments_n + again).unwrap_or(u32::MAX);
+        self.missing.explain(count);
+        self.progress.lost_at_end -= again as u32;
+        true
+    }
+
+    /// What is missing just before `sent`, new data that reveal a gap, besides it: retransmissions of holes below. Short segments
+    /// would make more packets of the gap.
+    fn lost_besides_gap(&mut self, sent: &Sent) {
+        let counted = self.vantage == Vantage::Receiver && self.counts_missing();
+        let nxt = self.board.snd_nxt();
+        let whole = (sent.start - nxt) % self.board.smss_bytes().max(1) == 0;
+        if !counted
+            || !whole
+            || self.missing.recent() == 0
+            || !self.board.has_other_gap(nxt, sent.end)
+        {
+            return;
+        }
+        if self.sack_in_use {
+            self.lost_before_new_data(sent);
+        } else {
+            self.lost_before_new_data_without_sack(sent);
+        }
     }
 
     /// Processes a RST. A sender that aborts the connection gives it SND.NXT (RFC 9293 §3.10.5), so that the packets which
@@ -168,12 +235,12 @@ impl Sender {
         let entry = lost_entry(&sent.transmission, (sent.start, sent.end), self.sack_in_use);
         let may = |hole: &Range, last: &Transmission| hole.first.t_ns.max(last.t_ns) <= latest_ns;
         let una = self.board.snd_una();
-        for above in [self.progress.high_rxt.max(una), una] {
+        for above in [self.progress.last_rxt.max(una), una] {
             let lost = self.missing.recent();
             let (count, end) = self.board.add_lost_to_gaps(above, lost, &entry, may);
             if count > 0 {
                 self.missing.explain(count);
-                self.progress.high_rxt = end;
+                self.progress.resend_hole(end, false);
             }
         }
     }

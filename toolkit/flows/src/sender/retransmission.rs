@@ -42,7 +42,8 @@ impl Sender {
             not_captured: false,
         };
         let not_captured = if octets > 0 && self.vantage != Vantage::Sender {
-            self.lost_before_capture(&entry, overlap.gap.filter(|_| fills_loss))
+            let gap = overlap.gap.filter(|_| fills_loss);
+            self.lost_before_capture(&entry, gap, flow, events)
         } else {
             Vec::new()
         };
@@ -104,10 +105,13 @@ impl Sender {
         &mut self,
         entry: &Retransmission,
         gap: Option<Range>,
+        flow: FlowDirection,
+        events: &mut Vec<Event>,
     ) -> Vec<Retransmission> {
         let (start, now) = (entry.seq_start, entry.transmission.t_ns);
         let previous = self.last_resent.replace((start, entry.seq_end));
         let in_silence = self.missing.recent();
+        let silent = now - self.last_send_ns >= self.path_srtt_ns();
         let lost = |t_ns: i64| Retransmission {
             transmission: Transmission {
                 t_ns,
@@ -127,12 +131,15 @@ impl Sender {
         let previous_ns = std::mem::replace(&mut self.last_resent_ns, now);
         let Some(gap) = gap else {
             if !self.sack_in_use {
-                self.passes
-                    .push(start, now, entry.transmission.record, None);
+                self.passes.push(start, entry.transmission, None);
             }
             let times: Vec<i64> = self.lost_of_duplicate(entry).collect();
-            if let Some((_, resent_to)) = previous.filter(|_| !self.sack_in_use) {
-                self.begin_account_of_go_back_n(entry, times.len() as u32, in_silence, resent_to);
+            if !self.sack_in_use {
+                let lost = in_silence.saturating_sub(times.len() as u32);
+                let resent_to = previous.map(|(_, resent_to)| resent_to);
+                if !self.lost_in_short_silence(entry, lost, resent_to, flow, events) {
+                    self.begin_account_without_sack(entry, times.len() as u32, lost, resent_to);
+                }
             }
             let times = times.into_iter();
             return times
@@ -142,19 +149,27 @@ impl Sender {
                 })
                 .collect();
         };
+        let counted = self.counts_missing() && self.vantage == Vantage::Receiver;
+        if counted && self.sack_in_use {
+            self.lost_in_recovery(entry, &gap, previous_ns);
+        }
         let (count, round_ns, reason) = self.lost_of_hole(entry, &gap, previous_ns);
         self.progress.was_repeated = count > 0 || gap.retransmissions.is_some();
-        self.progress.high_rxt = entry.seq_end;
+        self.progress.resend_hole(entry.seq_end, silent);
         self.missing.explain(count);
-        if self.counts_missing() && self.vantage == Vantage::Receiver && self.sack_in_use {
+        if counted && self.sack_in_use {
             let hole = gap.first.record != entry.transmission.record;
             self.expect_lost_flight(entry, count, hole);
         }
-        if let Some((_, resent_to)) = previous.filter(|_| !self.sack_in_use) {
+        if !self.sack_in_use {
             // What other retransmissions passed was lost before the silence.
             let passed = matches!(reason, Reason::Passed { .. });
             let explained = if passed { 0 } else { count };
-            self.begin_account_of_go_back_n(entry, explained, in_silence, resent_to);
+            let lost = in_silence.saturating_sub(explained);
+            let resent_to = previous.map(|(_, resent_to)| resent_to);
+            if !self.lost_in_short_silence(entry, lost, resent_to, flow, events) {
+                self.begin_account_without_sack(entry, explained, lost, resent_to);
+            }
         }
         (1..=i64::from(count))
             .rev()
@@ -209,8 +224,11 @@ impl Sender {
             );
         }
         let rtt_ns = self.sack_in_use.then_some(srtt_ns);
-        let passed = self.passes.lost_before(start, gap.first.t_ns, now, rtt_ns);
-        self.passes.push(start, now, record, Some(revealed_ns));
+        let sent = &entry.transmission;
+        let passed = self
+            .passes
+            .lost_before(start, gap.first.t_ns, sent, (rtt_ns, &self.order));
+        self.passes.push(start, *sent, Some(revealed_ns));
         if let Some(until_ns) = self.uninformed_until_ns(now, gap) {
             // The sender did not know of the hole, so only timeouts can have repeated it.
             let repeated = timeouts(now - until_ns - srtt_ns, rto_ns).saturating_sub(1);

@@ -6,6 +6,7 @@
 
 use super::go_back_n::lost_entry;
 use super::{Sender, Sent};
+use crate::cause::CaState;
 use crate::loss::{self, FlowDirection};
 use crate::missing::timeouts;
 use crate::retransmissions::Retransmission;
@@ -40,9 +41,14 @@ pub(super) struct Silence {
 impl Sender {
     /// The largest number of timeouts since the last packet, at `now_ns`.
     pub(super) fn max_timeouts(&self, now_ns: i64) -> u32 {
+        self.max_timeouts_since(self.last_send_ns, now_ns)
+    }
+
+    /// The same since the timer was started at `since_ns`.
+    fn max_timeouts_since(&self, since_ns: i64, now_ns: i64) -> u32 {
         let upstream_ns = self.upstream_min_rtt_ns();
         let min_rto_ns = self.rtt.min_rto_ns().saturating_add(upstream_ns);
-        timeouts(now_ns - self.last_send_ns, min_rto_ns)
+        timeouts(now_ns.saturating_sub(since_ns), min_rto_ns)
     }
 
     /// Begins to account for a silence that `entry` ended, in which `lost` packets are missing besides `explained`
@@ -67,21 +73,65 @@ impl Sender {
         });
     }
 
-    /// Begins to account for a silence without SACK that `entry` ended, in which `lost` packets are missing, `explained`
-    /// retransmissions of the same segment included. The last retransmission before it ended at `resent_to`.
-    pub(super) fn begin_account_of_go_back_n(
+    /// Names the `lost` packets that are missing in a silence without SACK that `entry` ended, if no timer but the one that sent
+    /// `entry` can have expired: first the rest of what the sender was repeating, from `resent_to` on, then the end of the
+    /// flight. Returns whether it has.
+    pub(super) fn lost_in_short_silence(
+        &mut self,
+        entry: &Retransmission,
+        lost: u32,
+        resent_to: Option<i64>,
+        flow: FlowDirection,
+        events: &mut Vec<Event>,
+    ) -> bool {
+        let now_ns = entry.transmission.t_ns;
+        let oldest =
+            entry.seq_start <= self.board.snd_una() && entry.seq_end > self.board.snd_una();
+        // RFC 5682 §3.1 step 2: F-RTO sends new data before it repeats more.
+        let repeating = match self.ca_state {
+            CaState::Loss { f_rto_acks, .. } if f_rto_acks > 0 => return false,
+            CaState::Loss { .. } => resent_to,
+            _ => None,
+        };
+        // RFC 6298 §5.3: an ACK of new data restarts the timer, new data do not.
+        let since_ns = self.timer_restart_ns.min(self.last_send_ns);
+        let short = self.is_silent(now_ns) && self.max_timeouts_since(since_ns, now_ns) <= 1;
+        if lost == 0 || !oldest || !short {
+            return false;
+        }
+        let from = repeating.unwrap_or(0);
+        let end = repeating.map_or(from, |from| self.go_back_n_end(from).max(from));
+        let to = end.min(from + i64::from(lost) * self.board.smss_bytes().max(1));
+        let repeated = self.board.segments_in(to - from) as u32;
+        self.lose_go_back_n(&entry.transmission, (from, to), flow, events);
+        self.progress.lost_at_end = 0;
+        self.open_end_of_flight(lost.saturating_sub(repeated), entry.transmission);
+        true
+    }
+
+    /// Whether packets that are missing count at `now_ns`, and none was captured for a round trip.
+    fn is_silent(&self, now_ns: i64) -> bool {
+        let counted = self.vantage == Vantage::Receiver && self.counts_missing();
+        counted && now_ns - self.last_send_ns >= self.path_srtt_ns()
+    }
+
+    /// Begins to account for a silence without SACK that `entry` ended, in which `lost` packets are missing besides
+    /// `explained` retransmissions of the same segment. The last retransmission before it, if no new data followed it, ended
+    /// at `resent_to`.
+    pub(super) fn begin_account_without_sack(
         &mut self,
         entry: &Retransmission,
         explained: u32,
         lost: u32,
-        resent_to: i64,
+        resent_to: Option<i64>,
     ) {
-        let counted = self.vantage == Vantage::Receiver && self.counts_missing();
-        let silent = entry.transmission.t_ns - self.last_send_ns >= self.path_srtt_ns();
-        let go_back_n_end = self.go_back_n_end(resent_to);
-        if counted && silent && resent_to < go_back_n_end {
-            let rest = Before::GoBackN(resent_to, go_back_n_end);
-            self.begin_account(entry, explained, lost.saturating_sub(explained), rest);
+        if !self.is_silent(entry.transmission.t_ns) {
+            return;
+        }
+        let rest = resent_to.map(|from| (from, self.go_back_n_end(from)));
+        let repeating = rest.filter(|(from, end)| from < end);
+        if let Some((from, end)) = repeating {
+            self.begin_account(entry, explained, lost, Before::GoBackN(from, end));
         }
     }
 
@@ -121,7 +171,7 @@ impl Sender {
         // Once more has been repeated, the rest of go-back-N is no longer the last that was sent of its segments.
         let head = (silence.entry.seq_start, silence.entry.seq_end);
         if resent_segments > 0 && self.last_resent == Some(head) {
-            self.lose_go_back_n(sent, rest, flow, events);
+            self.lose_go_back_n(&sent.transmission, rest, flow, events);
         }
         self.lose_repeats(&silence.entry, repeated, flow, events);
         if again > repeats {

@@ -1,0 +1,117 @@
+//! Downstream of a loss, with IPv4 IDs that the sender increments: what the packets were that are missing just before a
+//! retransmission in recovery, without a silence in which a timer could have expired.
+//!
+//! With SACK, a sender repeats the holes in order, then sends new data (RFC 6675 §5); what it repeated is repeated again after a
+//! round trip (RFC 8985 §6.2). Without SACK, it repeats one hole in each round trip (RFC 6582 §3.2).
+
+use super::go_back_n::lost_entry;
+use super::{Sender, Sent};
+use crate::cause::{CaState, REO_WND_DIVISOR};
+use crate::retransmissions::Retransmission;
+use crate::rows::Vantage;
+use crate::scoreboard::{Range, Transmission};
+
+impl Sender {
+    /// Names the packets that are missing just before `entry`, which fills the hole `gap`, with SACK. The last retransmission
+    /// was captured at `previous_ns`.
+    pub(super) fn lost_in_recovery(
+        &mut self,
+        entry: &Retransmission,
+        gap: &Range,
+        previous_ns: i64,
+    ) {
+        let lost = self.missing.recent();
+        let now_ns = entry.transmission.t_ns;
+        let silent = now_ns - self.last_send_ns >= self.path_srtt_ns();
+        if lost == 0 || silent || gap.first.record == entry.transmission.record {
+            return;
+        }
+        if previous_ns < gap.first.t_ns {
+            self.lost_before_recovery(entry, gap, lost);
+        } else {
+            self.lost_above_high_rxt(entry, lost);
+        }
+    }
+
+    /// The same for the first retransmission after new data. If it is that of the oldest hole, and came as soon as the
+    /// first one can, no other was sent, so that the packets are new data: they open a gap at the end of the flight.
+    fn lost_before_recovery(&mut self, entry: &Retransmission, gap: &Range, lost: u32) {
+        let now_ns = entry.transmission.t_ns;
+        let srtt_ns = self.path_srtt_ns();
+        let oldest = entry.seq_start <= self.board.snd_una();
+        let in_time = now_ns - gap.first.t_ns - srtt_ns < srtt_ns / 4 * 3;
+        if oldest && in_time && self.uninformed_until_ns(now_ns, gap).is_none() {
+            self.open_end_of_flight(lost, entry.transmission);
+        }
+    }
+
+    /// Opens a gap of `lost` segments at SND.NXT that were sent before `later`, unless they exceed the window.
+    pub(super) fn open_end_of_flight(&mut self, lost: u32, later: Transmission) {
+        let (una, nxt) = (self.board.snd_una(), self.board.snd_nxt());
+        let end = nxt + i64::from(lost) * self.board.smss_bytes().max(1);
+        if self
+            .snd_wnd_bytes
+            .is_some_and(|wnd_bytes| end <= una + wnd_bytes)
+        {
+            self.board.open_gap(nxt, end, later);
+            self.missing.explain(lost);
+        }
+    }
+
+    /// Shortens the gap at the end of the flight, of which only the number of segments is known, by what `sent` lacks of a full
+    /// one. Above a FIN there is none.
+    pub(super) fn correct_end_of_flight(&mut self, sent: &Sent, fin: bool) {
+        let nxt = self.board.snd_nxt();
+        if sent.end < nxt {
+            let short_bytes = self.board.smss_bytes() - i64::from(sent.payload_bytes);
+            let octets = if fin { nxt - sent.end } else { short_bytes };
+            self.board.shorten_end(octets);
+        }
+    }
+
+    /// The same for a retransmission below HighRxt: a repeated one, so that what was sent just before it were the next
+    /// holes above HighRxt which the sender knew of. Holes that a retransmission above HighRxt passed count when they are filled.
+    fn lost_above_high_rxt(&mut self, entry: &Retransmission, lost: u32) {
+        let high_rxt = self.progress.high_rxt;
+        let from = self.progress.last_rxt.max(self.board.snd_una());
+        if entry.seq_start >= high_rxt {
+            return;
+        }
+        let passed = self.board.gap_segments(from, entry.seq_start);
+        let now_ns = entry.transmission.t_ns;
+        // They may have been sent just after the last packet that was captured, and the sender waited for reordering before
+        // (RFC 8985 §6.2).
+        let wait_ns = now_ns - self.last_send_ns + self.path_min_rtt_ns() / REO_WND_DIVISOR;
+        let latest_ns = now_ns - self.path_srtt_ns() / 4 * 3;
+        let informed_ns = self.upstream.informed_until_ns(now_ns).unwrap_or(latest_ns);
+        let known = |hole: &Range, last: &Transmission| {
+            hole.passed_ns + wait_ns <= informed_ns && last.t_ns <= latest_ns
+        };
+        let entry = lost_entry(&entry.transmission, (0, 0), true);
+        let left = lost.saturating_sub(passed);
+        let (count, end) = self.board.add_lost_to_gaps(high_rxt, left, &entry, known);
+        if count > 0 {
+            self.missing.explain(count);
+            self.progress.high_rxt = end;
+        }
+    }
+
+    /// Adds the retransmission of the oldest hole that is missing just before `sent`, new data, without SACK. It comes no earlier
+    /// than a round trip after the hole became the oldest, or after its last one.
+    pub(super) fn lost_before_new_data_without_sack(&mut self, sent: &Sent) {
+        let go_back_n = matches!(self.ca_state, CaState::Loss { .. }) && self.last_resent.is_some();
+        let silent = self.max_timeouts(sent.transmission.t_ns) > 0;
+        if self.missing.recent() != 1 || go_back_n || silent || self.vantage != Vantage::Receiver {
+            return;
+        }
+        let una = self.board.snd_una();
+        let latest_ns = sent.transmission.t_ns - self.path_srtt_ns() / 4 * 3;
+        let oldest_ns = self.timer_restart_ns;
+        let may = |hole: &Range, last: &Transmission| {
+            hole.start <= una && hole.first.t_ns.max(last.t_ns).max(oldest_ns) <= latest_ns
+        };
+        let entry = lost_entry(&sent.transmission, (sent.start, sent.end), false);
+        let (count, _) = self.board.add_lost_to_gaps(una, 1, &entry, may);
+        self.missing.explain(count);
+    }
+}

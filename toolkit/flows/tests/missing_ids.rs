@@ -1,0 +1,235 @@
+//! Captures at the receiver of a sender that increments IPv4 IDs: what the packets were whose IDs are missing during loss
+//! recovery. `support/mod.rs` explains the notation.
+
+mod support;
+
+use support::{losses, run, second_of_twelve_lost, ten_segments};
+
+/// Losses of the first transmissions of the segments at `first`, and of the second ones at `second`, in the order of `losses`.
+fn lost(first: &[i64], second: &[i64]) -> Vec<(Option<i64>, Option<u32>, Option<u64>)> {
+    let copies = |starts: &[i64], copy| -> Vec<_> {
+        let row = |&start: &i64| (Some(start), Some(copy), None);
+        starts.iter().map(row).collect()
+    };
+    let mut rows = [copies(first, 1), copies(second, 2)].concat();
+    rows.sort_unstable();
+    rows
+}
+
+#[test]
+fn a_retransmission_that_was_overtaken_on_the_path_is_not_repeated() {
+    let outcome = run(&format!(
+        "{}
+         130.0 a>b A 13001:14001 ack 1 id 16     # 13 to 15: three holes
+         130.1 b>a A 1 ack 10001 sack 13001-14001
+         230.0 a>b A 12001:13001 ack 1 id 19     # 17: the first hole
+         230.1 b>a A 1 ack 10001 sack 12001-14001
+         231.0 a>b A 11001:12001 ack 1 id 18     # sent before 19
+         231.1 b>a A 1 ack 10001 sack 11001-14001
+         330.0 a>b A 10001:11001 ack 1 id 20
+         330.1 b>a A 1 ack 14001",
+        ten_segments()
+    ));
+    assert_eq!(losses(&outcome), lost(&[10_001, 11_001, 12_001], &[10_001]));
+}
+
+#[test]
+fn what_is_missing_before_the_first_retransmission_is_the_end_of_the_flight() {
+    let ladder = format!(
+        "{}
+         121.0 a>b A 11001:12001 ack 1 id 14     # 13: a hole
+         121.1 b>a A 1 ack 10001 sack 11001-12001
+         221.0 a>b A 10001:11001 ack 1 id 18     # 15 to 17: the end of the flight
+         221.1 b>a A 1 ack 12001
+         321.0 a>b A 13001:14001 ack 1 id 20     # 19: 12001:13001
+         321.1 b>a A 1 ack 12001 sack 13001-14001
+         421.0 a>b A 12001:13001 ack 1 id 21
+         421.1 b>a A 1 ack 14001
+         421.5 a>b A 14001:15001 ack 1 id 22
+         421.6 b>a A 1 ack 15001
+         422.0 a>b A 15001:16001 ack 1 id 23
+         422.1 b>a A 1 ack 16001",
+        ten_segments()
+    );
+    assert_eq!(
+        losses(&run(&ladder)),
+        lost(&[10_001, 12_001, 13_001, 14_001], &[12_001])
+    );
+    // The receiver has no room for more than one segment.
+    let small = ladder.replace(
+        "ack 10001 sack 11001-12001",
+        "ack 10001 win 4000 sack 11001-12001",
+    );
+    let ends = losses(&run(&small));
+    assert!(!ends.contains(&(Some(14_001), Some(1), None)), "{ends:?}");
+}
+
+#[test]
+fn a_short_segment_at_the_end_of_the_flight_leaves_no_gap_above_it() {
+    let ladder = |last: &str| {
+        losses(&run(&format!(
+            "{}
+             121.0 a>b A 11001:12001 ack 1 id 14     # 13: a hole
+             121.1 b>a A 1 ack 10001 sack 11001-12001
+             221.0 a>b A 10001:11001 ack 1 id 17     # 15 and 16: the end of the flight
+             221.1 b>a A 1 ack 12001
+             321.0 a>b A 12001:13001 ack 1 id 18
+             321.1 b>a A 1 ack 13001
+             321.5 a>b {last} ack 1 id 19
+             321.6 b>a A 1 ack 13301
+             421.0 a>b A 13301:14301 ack 1 id 20
+             421.1 b>a A 1 ack 14301",
+            ten_segments()
+        )))
+    };
+    let expected = lost(&[10_001, 12_001, 13_001], &[]);
+    assert_eq!(ladder("PA 13001:13301"), expected);
+    let ended = losses(&run(&format!(
+        "{}
+         121.0 a>b A 11001:12001 ack 1 id 14         # 13: a hole
+         121.1 b>a A 1 ack 10001 sack 11001-12001
+         221.0 a>b A 10001:11001 ack 1 id 18         # 15 to 17: the end of the flight
+         221.1 b>a A 1 ack 12001
+         321.0 a>b A 12001:13001 ack 1 id 19
+         321.1 b>a A 1 ack 13001
+         321.5 a>b FA 13001:14001 ack 1 id 20
+         321.6 b>a A 1 ack 14002
+         900.0 b>a A 1 ack 14002",
+        ten_segments()
+    )));
+    assert_eq!(ended, lost(&[10_001, 12_001, 13_001], &[]), "a FIN");
+}
+
+#[test]
+fn before_a_repeated_retransmission_the_next_hole_was_sent() {
+    let outcome = run(&format!(
+        "{}
+         121.0 a>b A 11001:12001 ack 1 id 14     # 13, 15, 17: three holes
+         121.1 b>a A 1 ack 10001 sack 11001-12001
+         123.0 a>b A 13001:14001 ack 1 id 16
+         123.1 b>a A 1 ack 10001 sack 13001-14001 11001-12001
+         125.0 a>b A 15001:16001 ack 1 id 18
+         125.1 b>a A 1 ack 10001 sack 15001-16001 13001-14001 11001-12001
+         200.0 a>b A 16001:17001 ack 1 id 19
+         200.1 b>a A 1 ack 10001 sack 15001-17001 13001-14001 11001-12001
+         226.0 a>b A 12001:13001 ack 1 id 21     # 20: the first hole
+         226.1 b>a A 1 ack 10001 sack 11001-14001 15001-17001
+         290.0 a>b A 17001:18001 ack 1 id 22
+         290.1 b>a A 1 ack 10001 sack 15001-18001 11001-14001
+         320.0 a>b A 10001:11001 ack 1 id 24     # 23: the third hole
+         320.1 b>a A 1 ack 14001 sack 15001-18001
+         421.0 a>b A 14001:15001 ack 1 id 25
+         421.1 b>a A 1 ack 18001",
+        ten_segments()
+    ));
+    assert_eq!(
+        losses(&outcome),
+        lost(&[10_001, 12_001, 14_001], &[10_001, 14_001])
+    );
+}
+
+#[test]
+fn without_sack_the_packet_missing_among_new_data_was_the_oldest_hole() {
+    let ladder = |id: u16| {
+        run(&format!(
+            "{}
+             221.0 a>b A 1001:2001 ack 1 id 15
+             221.1 b>a A 1 ack 6001              # a partial ACK
+             222.0 a>b A 12001:13001 ack 1 id 16
+             222.1 b>a A 1 ack 6001
+             322.0 a>b A 13001:14001 ack 1 id {}
+             322.1 b>a A 1 ack 6001
+             500.0 a>b A 14001:15001 ack 1 id {}
+             500.1 b>a A 1 ack 6001
+             650.0 a>b A 15001:16001 ack 1 id {}
+             650.1 b>a A 1 ack 6001
+             720.0 a>b A 6001:7001 ack 1 id {}
+             720.1 b>a A 1 ack 16001",
+            second_of_twelve_lost(&[6]),
+            id,
+            id + 1,
+            id + 2,
+            id + 3
+        ))
+    };
+    assert_eq!(losses(&ladder(18)), lost(&[1001, 6001], &[6001]));
+    assert_eq!(
+        losses(&ladder(17)),
+        lost(&[1001, 6001], &[]),
+        "none is missing"
+    );
+}
+
+#[test]
+fn go_back_n_stops_where_an_ack_jumps_over_the_rest() {
+    let outcome = run(&format!(
+        "{}
+         520.0 a>b A 1001:2001 ack 1 id 15       # a timeout
+         520.1 b>a A 1 ack 6001
+         620.0 a>b A 6001:7001 ack 1 id 16
+         620.1 b>a A 1 ack 12001
+         620.5 a>b A 7001:8001 ack 1 id 17
+         620.6 b>a A 1 ack 12001
+         710.0 a>b A 12001:13001 ack 1 id 20     # 18 and 19: go-back-N
+         710.1 b>a A 1 ack 13001",
+        second_of_twelve_lost(&[6])
+    ));
+    assert_eq!(losses(&outcome), lost(&[1001, 6001], &[8001, 9001]));
+}
+
+#[test]
+fn without_sack_one_timeout_leaves_the_end_of_the_flight() {
+    let ladder = |timeout_ms: u32| {
+        format!(
+            "{}
+             {timeout_ms}.0 a>b A 1001:2001 ack 1 id 18    # 15 and 16: new data, 17: fast
+             {timeout_ms}.1 b>a A 1 ack 12001
+             {}.0 a>b A 12001:13001 ack 1 id 19
+             {}.1 b>a A 1 ack 13001
+             {}.0 a>b A 13001:14001 ack 1 id 20
+             {}.1 b>a A 1 ack 14001",
+            second_of_twelve_lost(&[]),
+            timeout_ms + 90,
+            timeout_ms + 90,
+            timeout_ms + 91,
+            timeout_ms + 91
+        )
+    };
+    assert_eq!(
+        losses(&run(&ladder(520))),
+        lost(&[1001, 12_001, 13_001], &[1001])
+    );
+    let twice = losses(&run(&ladder(1520)));
+    assert!(
+        !twice.contains(&(Some(13_001), Some(1), None)),
+        "two timeouts, or new data: {twice:?}"
+    );
+}
+
+#[test]
+fn the_handshake_shows_that_the_first_flight_was_lost() {
+    let ladder = |id: u16| {
+        format!(
+            "  0.00 a>b S  0 mss 1000 id {id}
+               0.05 b>a SA 0 ack 1 mss 1000
+             100.00 a>b A  1 ack 1 id 2
+             500.0 a>b A 1:1001 ack 1 id 7           # 3 to 6: the first flight
+             500.1 b>a A 1 ack 1001
+             600.0 a>b A 2001:3001 ack 1 id 9        # 8: 1001:2001
+             600.1 b>a A 1 ack 1001
+             601.0 a>b A 3001:4001 ack 1 id 10
+             601.1 b>a A 1 ack 1001
+             700.0 a>b A 1001:2001 ack 1 id 11
+             700.1 b>a A 1 ack 4001"
+        )
+    };
+    assert_eq!(
+        losses(&run(&ladder(1))),
+        lost(&[1, 1001, 2001, 3001], &[1001])
+    );
+    assert_eq!(
+        losses(&run(&ladder(40_000))),
+        lost(&[1001], &[]),
+        "the IDs do not increment"
+    );
+}
