@@ -34,6 +34,12 @@ WRITE_BYTES = 65536
 WRITE_EVERY_NS = 20_000_000
 """How often a recorded application of a given rate wrote (`flow.py`); a write that is late follows the last at once."""
 
+SEND_MEMORY_SHARE = 4
+"""An octet of a short write takes up to so many octets of the send buffer's memory."""
+
+POLL_EVERY_NS = 5_000_000
+"""How often TCP_INFO was read (`flow.py`): a write is shown this much later, at most."""
+
 NOTSENT_LOWAT_BYTES = 131072
 """The recorded socket's `TCP_NOTSENT_LOWAT`: TCP_INFO has up to 131,064 unsent octets in every run, in none more."""
 
@@ -125,17 +131,42 @@ def _flow(run: KernelRun, number: int, flow: KernelFlow) -> dict[str, Any]:
 
 
 def _application(run: KernelRun, flow: KernelFlow) -> dict[str, Any]:
-    """One that always has data, one that writes by the clock, or the recorded writes where the recorded one paused."""
+    """One that always has data, or the recorded writes where the recorded one paused or wrote by the clock."""
     kind, _, rate_bps = run.params.get("write", "greedy").partition(":")
     start_ns = max(0, flow.syn_ns)
     if kind == "rate":
         octets = max(1, int(float(rate_bps) * WRITE_EVERY_NS / 8e9))
-        at_ns = list(range(flow.first_write_ns, flow.end_ns - start_ns, WRITE_EVERY_NS))
+        at_ns = clocked_writes(run, flow, octets)
         return {"kind": "writes", "at_ns": at_ns, "bytes": [octets] * len(at_ns)}
     if kind == "greedy" or flow.tcp_info is None:
         return {"kind": "greedy", "write_bytes": WRITE_BYTES, "first_write_ns": flow.first_write_ns}
     times_ns, sizes = writes(flow.tcp_info, flow.packets)
     return {"kind": "writes", "at_ns": [max(0, at - start_ns) for at in times_ns], "bytes": sizes}
+
+
+def clocked_writes(run: KernelRun, flow: KernelFlow, octets: int) -> list[int]:
+    """Return when the application wrote by its clock, `octets` each time, from the start of the flow.
+
+    A write was late where what shows it came more than a poll after it was due, although the socket had room at the
+    poll before: the host had not woken the application. One without room was called when it was due.
+    """
+    start_ns = max(0, flow.syn_ns)
+    due_ns = np.arange(flow.first_write_ns, flow.end_ns - start_ns, WRITE_EVERY_NS)
+    buffer_bytes = buffers(run.sysctl, flow.smss_bytes).get("send_buffer_bytes")
+    info = flow.tcp_info
+    if info is None or buffer_bytes is None:
+        return [int(at) for at in due_ns]
+    number = np.arange(len(due_ns))
+    accepted = np.append(_accepted(info), np.iinfo(np.int64).max)
+    held = np.append(0, accepted[:-1] - info["bytes_acked"])
+    had_room = SEND_MEMORY_SHARE * (held + octets) <= buffer_bytes
+    poll = np.searchsorted(accepted, octets * number, side="right")
+    polled_ns = np.append(info["t_ns"], 0)[poll]
+    shown_ns = np.minimum(polled_ns, _left_ns(flow.packets, octets * number + 1)) - start_ns
+    late = had_room[poll] & (shown_ns > due_ns + POLL_EVERY_NS)
+    # Each is a call of its own: what one of them cannot send waits for the next.
+    at_ns = np.maximum.accumulate(np.where(late, shown_ns, due_ns) - number) + number
+    return [int(at) for at in at_ns]
 
 
 def writes(info: Mapping[str, Integers], packets: Packets) -> tuple[list[int], list[int]]:
@@ -145,17 +176,25 @@ def writes(info: Mapping[str, Integers], packets: Packets) -> tuple[list[int], l
     which the socket had no room was called when the one before it was accepted: when there is room for it is for the
     engine's socket to say.
     """
-    accepted = info["bytes_sent"] - info["bytes_retrans"] + info["notsent_bytes"]
+    accepted = _accepted(info)
     new = np.diff(accepted, prepend=0)
     shown = np.flatnonzero(new > 0)
-    begins = accepted[shown] - new[shown] + 1
-    ends = np.maximum.accumulate(packets.end)
-    carrier = np.searchsorted(ends, begins, side="right")
-    left_ns = np.append(packets.t_ns, np.iinfo(np.int64).max)[carrier]
+    left_ns = _left_ns(packets, accepted[shown] - new[shown] + 1)
     at_ns = np.maximum.accumulate(np.minimum(info["t_ns"][shown], left_ns))
     waited = _had_no_room(info)[shown]
     first = np.maximum.accumulate(np.where(waited, 0, np.arange(len(shown))))
     return at_ns[first].tolist(), new[shown].tolist()
+
+
+def _accepted(info: Mapping[str, Integers]) -> Integers:
+    """Octets that the socket had taken from the application by each poll."""
+    return info["bytes_sent"] - info["bytes_retrans"] + info["notsent_bytes"]
+
+
+def _left_ns(packets: Packets, octets: Integers) -> Integers:
+    """Return when each of `octets`, by number, left first; the end of time where it never did."""
+    carrier = np.searchsorted(np.maximum.accumulate(packets.end), octets, side="right")
+    return np.append(packets.t_ns, np.iinfo(np.int64).max)[carrier]
 
 
 def _had_no_room(info: Mapping[str, Integers]) -> npt.NDArray[np.bool_]:

@@ -129,6 +129,37 @@ def test_an_application_of_a_given_rate_writes_every_20_ms_whether_there_is_room
     assert application == {"kind": "writes", "at_ns": at_ns, "bytes": [2000] * 3}
 
 
+def test_a_clocked_write_that_the_host_delayed_is_replayed_when_it_was_called(s2: KernelRun) -> None:
+    first_ns = s2.flows[0].first_write_ns
+    due = [first_ns + 20_000_000 * i for i in range(5)]
+    late_ns = due[2] + 15_000_000
+    # The first two writes were in time, the third was late, and the fourth and the fifth are due after it.
+    info = {
+        "t_ns": np.array([due[0] + 4_000_000, due[1] + 4_000_000, late_ns + 2_000_000, due[3] + 1, due[4] + 4_000_000]),
+        "bytes_sent": np.array([2000, 4000, 6000, 8000, 10_000]),
+        "bytes_retrans": np.zeros(5, np.int64),
+        "notsent_bytes": np.zeros(5, np.int64),
+        "bytes_acked": np.array([0, 2000, 4000, 6000, 8000]),
+    }
+    ends = np.arange(2001, 12_001, 2000)
+    left = np.array([due[0], due[1], late_ns, due[3], due[4]])
+    packets = replace(s2.flows[0].packets, t_ns=left, seq=ends - 2000, end=ends)
+    flow = replace(s2.flows[0], end_ns=due[4] + 10_000_000, tcp_info=info, packets=packets)
+    sysctl = {"tcp_rmem": "4096 131072 6291456", "tcp_wmem": "4096 16384 4194304"}
+    run = replace(s2, params={**s2.params, "write": "rate:800000"}, sysctl=sysctl, flows=(flow,))
+    application = rebuild(run, 50)["flows"][0]["application"]
+    assert application["at_ns"] == [due[0], due[1], late_ns, due[3], due[4]]
+    assert application["bytes"] == [2000] * 5
+    # With more outstanding than a quarter of the send buffer it may have waited for room: the engine's socket says.
+    info["bytes_acked"] = np.zeros(5, np.int64)
+    assert rebuild(run, 50)["flows"][0]["application"]["at_ns"] == due
+    # Two that came at once are two calls.
+    info["bytes_acked"] = np.array([0, 2000, 4000, 6000, 8000])
+    left[3] = info["t_ns"][3] = late_ns + 30_000_000
+    left[4] = info["t_ns"][4] = late_ns + 30_000_000
+    assert rebuild(run, 50)["flows"][0]["application"]["at_ns"][3:] == [left[3], left[3] + 1]
+
+
 def test_a_run_as_it_was_timed_delivers_late(s2: KernelRun) -> None:
     plain = rebuild(s2, 60_000_000_000)
     timed = as_it_was_timed(plain, s2)

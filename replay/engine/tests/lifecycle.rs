@@ -295,6 +295,60 @@ fn rfc5681_a_lost_syn_leaves_a_window_of_one_segment_and_linux_forgives_the_firs
     assert_eq!(flights("ns2", false), [4, 4, 4]);
 }
 
+/// The first SYN is lost, and the first flight. Times and numbers of the data that leaves.
+fn after_a_lost_syn(profile: &str, stack: &str) -> Vec<String> {
+    let variant = if profile == "linux" {
+        "linux-reno"
+    } else {
+        "reno"
+    };
+    let flow = flow("5000", profile, stack).replace(r#": "sack""#, &format!(r#": "{variant}""#));
+    let (_, text) = run(
+        &config(&[(0.0, 0.5), (1.08, 1.5)], &flow),
+        Ladder::default(),
+    );
+    let data = text.lines().filter(|line| line.contains('+'));
+    data.map(|line| {
+        line.split(' ')
+            .step_by(2)
+            .take(2)
+            .collect::<Vec<_>>()
+            .join(" ")
+    })
+    .collect()
+}
+
+#[test]
+fn rfc6298_after_a_lost_syn_the_first_data_has_three_seconds() {
+    let second = |profile: &str, timestamps: bool| {
+        let stack = format!(r#"{}, "sack": false"#, window_of_four(timestamps));
+        let all = after_a_lost_syn(profile, &stack);
+        all.iter()
+            .filter(|line| line.ends_with(" 1"))
+            .nth(1)
+            .cloned()
+    };
+    assert_eq!(second("rfc", false).as_deref(), Some("4.10 1"));
+    // 750 ticks from tick 275 on the timer fires at the next step of 64.
+    assert_eq!(second("linux", false).as_deref(), Some("4.35 1"));
+    // The echo of the second SYN is a sample.
+    assert!(second("linux", true).is_some_and(|line| line.starts_with("1.")));
+}
+
+#[test]
+fn linux_without_sack_tries_no_new_data_after_the_timeouts_of_syn_and_data() {
+    let first = |stack: &str| {
+        let all = after_a_lost_syn("linux", &format!("{}, {stack}", window_of_four(false)));
+        all.iter()
+            .skip_while(|line| !line.starts_with("4.45"))
+            .take(2)
+            .cloned()
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(first(r#""sack": false"#), ["4.45 1001", "4.45 2001"]);
+    assert_eq!(first(r#""tail_loss_probe": false"#)[0], "4.45 4001");
+}
+
 /// A path of 2.6 s: the SYN that comes again was not lost.
 #[test]
 fn a_timestamp_shows_that_a_syn_was_late_and_not_lost() {

@@ -5,7 +5,7 @@
 use super::jiffies;
 use super::ns2_rtt::Ticks;
 use crate::config::{RtoRule, StackParams};
-use crate::sim::time::{Nanos, timestamp};
+use crate::sim::time::{Nanos, SECOND, timestamp};
 
 /// Estimator of one connection.
 #[derive(Clone, Copy, Debug)]
@@ -84,6 +84,14 @@ impl RttEstimator {
         self.min_rtt = Nanos::MAX;
         self.linux = LinuxVariation::default();
         self.sample(rtt, snd_una, snd_nxt);
+    }
+
+    /// RFC 6298 §5.7: a SYN timed out and its answer gave no sample, so that the first data has at least three seconds.
+    pub fn begin_after_syn_timeout(&mut self) {
+        if self.rule != RtoRule::Ns2 {
+            self.base_rto = self.base_rto.max(3 * SECOND);
+            self.end_backoff();
+        }
     }
 
     /// Takes a sample for the minimum RTT only.

@@ -39,6 +39,8 @@ pub(in crate::tcp) struct StackRules {
     ///
     /// Deviation: as Linux; RFC 7323 §4.2 takes it always.
     pub timestamp_measures_rtt: bool,
+    /// What an ACK holds back stays behind only while that ACK is dealt with (Linux).
+    pub holds_for_one_ack: bool,
     /// An ACK of a retransmission gives no RTT sample.
     pub distrusts_retransmissions: bool,
     /// One segment at a time is timed (ns-2).
@@ -90,6 +92,7 @@ impl StackRules {
             ignores_sack_after_timeout: ns2,
             sack_measures_rtt: linux || snack,
             timestamp_measures_rtt: linux && params.timestamps,
+            holds_for_one_ack: recovers_as_linux,
             distrusts_retransmissions: snack,
             times_one_segment: ns2_timer && !ns2_tcp_linux,
             times_every_ack: ns2_timer && ns2_tcp_linux,

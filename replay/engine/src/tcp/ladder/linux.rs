@@ -210,6 +210,35 @@ fn rfc5682_new_data_shows_that_a_timeout_was_spurious() {
     );
 }
 
+/// Linux (`tcp_tsq_write`): the timer of pacing looks for lost segments first, whatever the last ACK held back.
+#[test]
+fn linux_new_data_comes_first_only_while_the_ack_is_dealt_with() {
+    check(
+        sender(Variant::Bbr, Profile::Linux, unprobed(12)),
+        "0.000 > 1 2 3 4 5 6 7 8 9 10 11 12 (cwnd 12 slow start)
+         1.024 > R1 (cwnd 1 loss)
+         1.100 < ack 2 echo 1024
+         1.100 > 13 (cwnd 4 loss)
+         1.113 > R2 (cwnd 4 loss)
+         1.140 > R3 (cwnd 4 loss)
+         1.150 end",
+    );
+}
+
+/// `tcp_cwnd_validate` is not called for what a timeout retransmits: the receiver's window was the limit, and still is.
+#[test]
+fn linux_a_timeout_does_not_make_the_window_the_limit() {
+    let mut limited = sender(Variant::LinuxReno, Profile::Linux, unprobed(16));
+    limited.edge = 4001;
+    check(
+        limited,
+        "0.000 > 1 2 3 4 (cwnd 16 limited)
+         1.024 > R1 (cwnd 1 loss)
+         1.100 < ack 5 echo 1024 wnd 4
+         1.100 > 5 6 7 8 (cwnd 16 limited)",
+    );
+}
+
 #[test]
 fn rfc5682_sack_of_the_new_data_shows_that_it_was_not() {
     check(

@@ -43,6 +43,7 @@ impl Recovery for LinuxRecovery {
         sender.begin_loss_phase();
         // The first segment is retransmitted at once, regardless of pacing.
         sender.forced = sender.board.first();
+        sender.undo_state.hold = Hold::Everything;
         let wait = sender.next_timeout(now) - now;
         sender.rto_timer.set_ticks(now, wait);
     }
@@ -55,13 +56,12 @@ impl Recovery for LinuxRecovery {
         if !found {
             return;
         }
-        if matches!(sender.phase, Phase::Open { .. }) {
-            // The timer counts as one delivery.
+        let begins = !sender.in_loss_recovery();
+        if begins {
             sender.start_recovery(now);
-            sender.reduce_proportionally(1, false);
-        } else {
-            sender.reduce_proportionally(0, false);
         }
+        // The timer that begins recovery counts as one delivery.
+        sender.reduce_proportionally(u32::from(begins), false);
     }
 
     fn on_probe_timer(sender: &mut Sender, now: Nanos) {
@@ -168,23 +168,23 @@ impl Sender {
                 if ack.advances && !self.in_loss_recovery() {
                     self.board.forget_dup_acks();
                 }
-                let retransmitted = self.board.retransmitted();
-                self.find_losses_as_linux(ack);
-                let lost_again = self.board.retransmitted() < retransmitted;
-                if (lost_again || !self.in_loss_recovery()) && self.board.lost() > 0 {
-                    self.start_recovery(ack.now);
-                }
             }
             Phase::Open { .. } => {
                 if ack.advances {
                     self.board.forget_dup_acks();
                 }
                 self.try_undo_by_dsack();
-                self.find_losses_as_linux(ack);
-                if self.board.lost() > 0 {
-                    self.start_recovery(ack.now);
-                }
             }
+        }
+        if self.undo_state.hold == Hold::Retransmissions {
+            return;
+        }
+        let after_timeout = matches!(self.phase, Phase::Loss { .. });
+        let retransmitted = self.board.retransmitted();
+        self.find_losses_as_linux(ack);
+        let lost_again = after_timeout && self.board.retransmitted() < retransmitted;
+        if (lost_again || !self.in_loss_recovery()) && self.board.lost() > 0 {
+            self.start_recovery(ack.now);
         }
     }
 
@@ -220,10 +220,6 @@ impl Sender {
         if self.try_undo_by_dsack() {
             self.phase = Phase::Open { dup_acks: 0 };
         }
-        self.find_losses_as_linux(ack);
-        if !self.in_loss_recovery() && self.board.lost() > 0 {
-            self.start_recovery(ack.now);
-        }
     }
 
     /// RFC 3522 §3.2: a partial ACK echoes a timestamp older than the first retransmission: the segment was late, not
@@ -242,24 +238,17 @@ impl Sender {
     fn judge_after_timeout(&mut self, ack: &Ack, recovery_point: u64) {
         let recovered = self.snd_una >= recovery_point;
         if ack.advances && self.may_undo(ack, recovery_point) {
-            self.undo_timeout();
             // Linux: without SACK the echo alone does not end recovery; what was sent only once has to arrive, below.
-            if self.rules.sack {
-                self.phase = Phase::Open { dup_acks: 0 };
-            } else if self.snd_una == recovery_point {
-                self.forget_first_sent();
-            }
+            self.undo_timeout(recovery_point, self.rules.sack);
             return;
         }
         if self.undo_state.probing {
             // RFC 5682 §3.1 step 3b: something sent only once, before the timeout, has arrived.
-            if self.original_arrived(ack, recovery_point) {
-                self.undo_timeout();
-                if self.rules.sack || self.snd_una != recovery_point {
-                    self.phase = Phase::Open { dup_acks: 0 };
-                } else {
-                    self.forget_first_sent();
-                }
+            // Without SACK an ACK of a retransmission does not show it: that alone may have filled the gap.
+            let reported = self.rules.sack || !ack.digest.acked_retransmission;
+            let original = ack.digest.first_original_end;
+            if reported && original.is_some_and(|end| end <= recovery_point) {
+                self.undo_timeout(recovery_point, true);
                 return;
             }
             if self.snd_nxt > recovery_point {
@@ -267,10 +256,7 @@ impl Sender {
                 self.undo_state.probing &= ack.digest.sacked == 0 && !ack.duplicate;
             } else if ack.advances && !recovered {
                 // Step 2b: new data shows whether the rest is lost.
-                self.phase = Phase::Loss {
-                    recovery_point: self.snd_nxt,
-                    dup_acks: 0,
-                };
+                self.phase = Phase::after_timeout(self.snd_nxt);
                 self.undo_state.hold = Hold::NewDataFirst;
                 return;
             }
@@ -282,17 +268,15 @@ impl Sender {
         }
     }
 
-    /// Whether the ACK reports something sent only once, before the timeout. Without SACK an ACK that covers a
-    /// retransmission too does not: that alone may have filled the gap.
-    fn original_arrived(&self, ack: &Ack, recovery_point: u64) -> bool {
-        let reported = self.rules.sack || !ack.digest.acked_retransmission;
-        let original = ack.digest.first_original_end;
-        reported && original.is_some_and(|end| end <= recovery_point)
-    }
-
-    fn undo_timeout(&mut self) {
+    /// Undoes a timeout; with `ends` recovery is over, unless duplicates of what was sent again may still come.
+    fn undo_timeout(&mut self, recovery_point: u64, ends: bool) {
         self.undo(true);
         self.timeouts_in_a_row = 0;
+        if !self.rules.sack && self.snd_una == recovery_point {
+            self.forget_first_sent();
+        } else if ends {
+            self.phase = Phase::Open { dup_acks: 0 };
+        }
     }
 
     /// RFC 3708: DSACKs have shown that the window decrease was spurious.
@@ -356,8 +340,7 @@ impl Sender {
         }
         let asks = self.params.undo && self.params.frto;
         self.undo_state.probing = asks && (fresh || self.timeouts_in_a_row > 0);
-        let sack = self.rules.sack;
-        if fresh && sack && u64::from(self.board.sacked()) >= DUP_THRESH {
+        if fresh && self.rules.sack && u64::from(self.board.sacked()) >= DUP_THRESH {
             self.undo_state.reordering = self.undo_state.reordering.min(DUP_THRESH as u32);
         }
     }
@@ -399,8 +382,7 @@ impl Sender {
             0
         };
         if self.board.limit_dup_acks() {
-            let max = self.board.outstanding() + acked;
-            self.undo_state.reordering = max.min(MAX_REORDERING);
+            self.undo_state.reordering = (self.board.outstanding() + acked).min(MAX_REORDERING);
             self.undo_state.reordered = true;
             return delivered.saturating_sub(u32::from(duplicate));
         }

@@ -262,10 +262,7 @@ impl Sender {
         self.rack.stop_timers();
         self.rack.probe = None;
         self.recover = self.snd_nxt;
-        self.phase = Phase::Loss {
-            recovery_point: self.snd_nxt,
-            dup_acks: 0,
-        };
+        self.phase = Phase::after_timeout(self.snd_nxt);
     }
 
     /// Increases the window by the ACK. A controller that models the path sees every ACK in `follow_model`.

@@ -58,6 +58,8 @@ pub(in crate::tcp) enum Hold {
     NewDataFirst,
     /// No retransmissions: the segments that seemed lost were late.
     Retransmissions,
+    /// Nothing but what a timeout retransmits.
+    Everything,
 }
 
 impl UndoState {

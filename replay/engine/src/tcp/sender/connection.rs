@@ -9,6 +9,7 @@
 //! Deviation: TIME-WAIT keeps no time: it answers a FIN that comes again for as long as the run lasts.
 
 use super::Sender;
+use super::phase::Phase;
 use crate::cc::{Adjustment, ConnectionEvent, LOSS_WINDOW, Window};
 use crate::sim::time::{Nanos, since_timestamp, timestamp};
 use crate::tcp::segment::{Direction, Purpose, Segment, flags};
@@ -199,8 +200,14 @@ impl Sender {
             self.begin_quick_start(now - self.last_sent_at);
         } else if self.rules.timestamp_measures_rtt {
             self.rtt.sample(since_timestamp(segment.ts_ecr, now), 0, 1);
+        } else {
+            self.rtt.begin_after_syn_timeout();
         }
         let syns_lost = std::mem::take(&mut self.timeouts_in_a_row);
+        if syns_lost > 0 && self.rules.counts_dup_acks {
+            // Linux: the SYN's timeout is over with an ACK beyond it; with SACK its own is enough.
+            self.phase = Phase::after_timeout(self.snd_una);
+        }
         self.notify_established(now);
         // The answer to the first one shows that it was late and not lost (Linux, `tcp_try_undo_spurious_syn`).
         // Deviation: RFC 5681 §3.1 also begins with one segment after a lost SYN/ACK, which echoes the first one too.
@@ -319,27 +326,19 @@ impl Sender {
 
     /// When the retransmission timer that is set now expires: after a timeout no later than the user timeout.
     pub(in crate::tcp) fn next_timeout(&self, now: Nanos) -> Nanos {
-        let due = now + self.rtt.rto();
-        if self.timeouts_in_a_row > 0 {
-            self.while_patient(due, now)
-        } else {
-            due
-        }
+        self.while_patient(self.timeouts_in_a_row, now + self.rtt.rto(), now)
     }
 
     /// The same of a probe that is due at `due`: after a probe no later than the user timeout, as in Linux.
     pub(in crate::tcp) fn next_probe(&self, due: Nanos, now: Nanos) -> Nanos {
-        if self.persist_backoff > 0 {
-            self.while_patient(due, now)
-        } else {
-            due
-        }
+        self.while_patient(self.persist_backoff, due, now)
     }
 
-    fn while_patient(&self, due: Nanos, now: Nanos) -> Nanos {
-        self.params
-            .user_timeout_ns
-            .map_or(due, |max| due.min((self.give_up.since + max).max(now + 1)))
+    fn while_patient(&self, expiries: u32, due: Nanos, now: Nanos) -> Nanos {
+        match self.params.user_timeout_ns {
+            Some(max) if expiries > 0 => due.min((self.give_up.since + max).max(now + 1)),
+            _ => due,
+        }
     }
 
     fn end_by_reset(&mut self, rst: Option<u64>, now: Nanos) {

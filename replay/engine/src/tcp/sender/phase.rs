@@ -24,6 +24,16 @@ pub enum Phase {
     },
 }
 
+impl Phase {
+    /// Retransmitting after a timeout, up to `recovery_point`.
+    pub fn after_timeout(recovery_point: u64) -> Self {
+        Self::Loss {
+            recovery_point,
+            dup_acks: 0,
+        }
+    }
+}
+
 /// Fast recovery's data.
 #[derive(Clone, Debug)]
 pub struct FastRecovery {

@@ -9,6 +9,7 @@ use crate::cc::{Signal, SignalEvidence};
 use crate::sim::time::{NEVER, Nanos, SECOND};
 use crate::tcp::recovery::Ack;
 use crate::tcp::recovery::rack::Probe;
+use crate::tcp::recovery::undo::Hold;
 use crate::tcp::segment::Segment;
 
 impl Sender {
@@ -64,8 +65,12 @@ impl Sender {
             self.persist_backoff += 1;
             self.arm_persist(now);
         }
-        if let Some(pacer) = &mut self.pacer {
-            pacer.timer.fires(now);
+        if let Some(pacer) = &mut self.pacer
+            && pacer.timer.fires(now)
+            && self.rules.holds_for_one_ack
+        {
+            // Linux (`tcp_tsq_write`): what an ACK held back stays behind for as long as that ACK is dealt with.
+            self.undo_state.hold = Hold::Nothing;
         }
         if let Some(low_priority_probes) = &mut self.low_priority_probes {
             low_priority_probes.on_deadline(now);

@@ -130,15 +130,16 @@ impl Sender {
         {
             let (seq, _) = self.board.span(number);
             let leaves = self.pacing_allows(seq, now);
-            let departure = Departure::Retransmission(number);
-            return leaves.then(|| self.retransmit(departure, number, now));
+            return leaves.then(|| self.retransmit(Departure::Retransmission(number), number, now));
         }
         if self.lacks_data_for_frto(now) {
             self.undo_state.hold = Hold::Nothing;
             return self.poll_transmit(now);
         }
-        let room = self.room();
-        match self.next_data(room, now) {
+        if self.undo_state.hold == Hold::Everything {
+            return None;
+        }
+        match self.next_data(self.room(), now) {
             Ok(data) => Some(self.send_new(false, Departure::New, data, now)),
             Err(Stop::NoData) if in_recovery => self.speculative_retransmission(now),
             Err(_) => None,
