@@ -6,6 +6,7 @@
 
 use super::Sender;
 use crate::app::Buffered;
+use crate::config::NagleRule;
 use crate::sim::ring::Ring;
 use crate::sim::time::Nanos;
 
@@ -135,6 +136,47 @@ impl Sender {
     fn tail_start(&self) -> u64 {
         let full_to = self.send_queue.ends.back().copied().unwrap_or(0);
         full_to.max(self.snd_nxt)
+    }
+
+    /// Octets of the next new segment, if the application and the receiver's window allow one.
+    #[inline(always)]
+    pub(super) fn sendable(&mut self, now: Nanos) -> Option<u16> {
+        let smss = u64::from(self.params.smss_bytes);
+        let mut len = self.write_end - self.snd_nxt;
+        if len >= smss {
+            len = smss;
+        } else if len == 0 || self.must_fill_up() {
+            return None;
+        }
+        if self.snd_nxt + len > self.edge {
+            return self.sendable_before_edge(now);
+        }
+        Some(len as u16)
+    }
+
+    /// Of a segment that the receiver's window cuts off: Linux (`tcp_mss_split_point`) sends what is within the window as the
+    /// end of a burst, where Nagle's algorithm lets a partial segment leave.
+    #[cold]
+    fn sendable_before_edge(&mut self, now: Nanos) -> Option<u16> {
+        let within = self.edge.saturating_sub(self.snd_nxt);
+        if within > 0 && self.rules.sends_bursts && self.is_in_burst(now) && !self.must_fill_up() {
+            return Some(within as u16);
+        }
+        if self.board.outstanding() == 0 && !self.persist_timer.is_set() {
+            self.arm_persist(now);
+        }
+        None
+    }
+
+    /// Whether a segment that is not full waits for more: not where no more will come (RFC 9293 §3.7.4).
+    #[inline(never)]
+    fn must_fill_up(&self) -> bool {
+        !self.is_pushed()
+            && match self.params.nagle {
+                NagleRule::Off => false,
+                NagleRule::Rfc => self.board.outstanding() > 0,
+                NagleRule::Minshall => self.small_end > self.snd_una,
+            }
     }
 
     fn largest_window_bytes(&self) -> u32 {
