@@ -36,7 +36,7 @@ def interruption_rows(
         rows += [
             _row("interruptions", subject, "start", float(each.start_ns), "utc"),
             *([_row("interruptions", subject, "place", None, "text", _place(logged, each.start_ns))] if logged else []),
-            _row("interruptions", subject, "duration", float(each.end_ns - each.start_ns), "ns"),
+            _duration(subject, each),
             _row("interruptions", subject, "rtt_before", each.rtt_before_ns, "ns"),
             _row("interruptions", subject, "rtt_after", each.rtt_after_ns, "ns"),
             _row("interruptions", subject, "goodput_before", each.goodput_before_bps, "bit/s"),
@@ -46,6 +46,13 @@ def interruption_rows(
             _row("interruptions", subject, "packets", None, "text", records),
         ]
     return rows
+
+
+def _duration(subject: str, each: Interruption) -> dict[str, Any]:
+    """Return the row of how long it took: a path changes at once."""
+    if each.end_ns == each.start_ns:
+        return _row("interruptions", subject, "duration", None, "text", "-")
+    return _row("interruptions", subject, "duration", float(each.end_ns - each.start_ns), "ns")
 
 
 _Logged = dict[str, tuple[list[int], list[float]]]
@@ -93,7 +100,8 @@ def _row(
 def _sentence(found: list[Interruption]) -> str:
     out = [each for each in found if each.end_ns > each.start_ns]
     changes = sum(each.kind != NAMES["outage"] for each in found)
-    changed = f"the delay or rate of the path changed {counted(changes, 'time')}" if changes else ""
+    often = "once" if changes == 1 else f"{changes} times"
+    changed = f"the delay or rate of the path changed {often}" if changes else ""
     if not out:
         return f"{changed[:1].upper()}{changed[1:]}."
     total_s = sum(each.end_ns - each.start_ns for each in out) / 1e9

@@ -19,6 +19,14 @@ def test_the_summary_has_the_number_of_outages_and_the_longest() -> None:
     assert " UTC, new data was acknowledged after 1.1" in said
 
 
+def test_a_path_changes_at_once() -> None:
+    channel = table_from_rows("channel", [interval(0, 8), interval(8, 20, delay_ms=80)])
+    said, *rows = interruption_rows(channel, table_from_rows("segments", steady(stalled=(12, 13))), "a2b")
+    assert said["text"] == "The delay or rate of the path changed once."
+    durations = [(row["value"], row["text"]) for row in rows if row["metric"] == "duration"]
+    assert durations == [(None, "-")]
+
+
 def _places(logged: list[tuple[float, str, float]]) -> list[str]:
     rows: list[dict[str, Any]] = [
         required("telemetry", t_ns=int(s * SECOND), name=name, value=value) for s, name, value in logged
