@@ -37,7 +37,8 @@ class Flow:
 
 
 def read_flow(workspace: Workspace, flow_id: int | None, inputs: Collection[int] | None = None) -> Flow:
-    """Read one captured flow; without a number the one with most data. HindflightError if there is no such flow.
+    """Read one captured flow; without a number the one with most data, each octet of its fuller direction counted once.
+    HindflightError if there is no such flow.
 
     `flow_id` is the number in the workspace. With `inputs` (input ids) only their flows are looked at, and `flow_id`
     counts from 1 among them, as `hindflight flows` numbers the flows of a capture by itself.
@@ -53,7 +54,7 @@ def read_flow(workspace: Workspace, flow_id: int | None, inputs: Collection[int]
     if not numbers:
         raise HindflightError(f"{where} has no flow that carries data", "see what is in it: hindflight info CAPTURE")
     if flow_id is None:
-        flow_id = max(numbers, key=lambda n: numbers[n]["a2b_payload_bytes"] + numbers[n]["b2a_payload_bytes"])
+        flow_id = max(numbers, key=lambda n: max(numbers[n]["a2b_unique_bytes"], numbers[n]["b2a_unique_bytes"]))
     if flow_id not in numbers:
         known = ", ".join(str(n) for n in list(numbers)[:10])
         raise HindflightError(f"{where} has no flow {flow_id} with data", f"flows with data: {known}")
