@@ -22,7 +22,7 @@ pytestmark = [
     pytest.mark.chromium,
     pytest.mark.skipif(program() is None, reason="Chromium is not installed"),
 ]
-CHARTS = 13
+CHARTS = 14
 
 
 @pytest.fixture(scope="module")

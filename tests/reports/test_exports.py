@@ -15,7 +15,7 @@ from tests.reports.conftest import Tables, run_row
 def test_every_chart_is_written_as_png(tables: Tables, tmp_path: Path) -> None:
     paths = write_charts(tables, tmp_path / "charts", "png")
     assert [path.name for path in paths] == sorted(path.name for path in (tmp_path / "charts").iterdir())
-    assert len(paths) == 13
+    assert len(paths) == 14
     assert paths[2].name == "03-flow-1-time-sequence-graph.png"
     assert all(path.read_bytes().startswith(b"\x89PNG\r\n\x1a\n") for path in paths)
 
