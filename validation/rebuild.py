@@ -34,8 +34,8 @@ WRITE_BYTES = 65536
 WRITE_EVERY_NS = 20_000_000
 """How often a recorded application of a given rate wrote (`flow.py`); a write that is late follows the last at once."""
 
-SEND_MEMORY_SHARE = 4
-"""An octet of a short write takes up to so many octets of the send buffer's memory."""
+PIECE_MEMORY_BYTES = 832
+"""Memory that a piece of a write takes in addition to its octets: see the engine (`app/send_buffer.rs`)."""
 
 POLL_EVERY_NS = 5_000_000
 """How often TCP_INFO was read (`flow.py`): a write is shown this much later, at most."""
@@ -148,7 +148,8 @@ def clocked_writes(run: KernelRun, flow: KernelFlow, octets: int) -> list[int]:
     """Return when the application wrote by its clock, `octets` each time, from the start of the flow.
 
     A write was late where what shows it came more than a poll after it was due, although the socket had room at the
-    poll before: the host had not woken the application. One without room was called when it was due.
+    poll before: the host had not woken the application. One without room was called when it was due. Room is a third of
+    the buffer as it was at first: it only grows, so that none is seen where there was none.
     """
     start_ns = max(0, flow.syn_ns)
     due_ns = np.arange(flow.first_write_ns, flow.end_ns - start_ns, WRITE_EVERY_NS)
@@ -159,7 +160,8 @@ def clocked_writes(run: KernelRun, flow: KernelFlow, octets: int) -> list[int]:
     number = np.arange(len(due_ns))
     accepted = np.append(_accepted(info), np.iinfo(np.int64).max)
     held = np.append(0, accepted[:-1] - info["bytes_acked"])
-    had_room = SEND_MEMORY_SHARE * (held + octets) <= buffer_bytes
+    used = held + octets + PIECE_MEMORY_BYTES * -(-(held + octets) // min(octets, flow.smss_bytes))
+    had_room = 3 * used <= 2 * buffer_bytes
     poll = np.searchsorted(accepted, octets * number, side="right")
     polled_ns = np.append(info["t_ns"], 0)[poll]
     shown_ns = np.minimum(polled_ns, _left_ns(flow.packets, octets * number + 1)) - start_ns

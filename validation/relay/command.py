@@ -70,17 +70,18 @@ def _record_again(folder: Path, emulator: Path | None) -> None:
     from validation.relay.spread import AGAIN, RECORDINGS
     from validation.relay.testbed import EMULATOR, missing, record
 
-    lacking = missing(emulator or EMULATOR)
-    if lacking is not None:
-        say(f"nothing is recorded again: {lacking}")
+    without = missing(emulator or EMULATOR)
+    if without is not None:
+        say(f"nothing is recorded again: {without}")
         return
     missed = {id(result.spread): result for result in validate_relay(folder) if failures(result.checks)}
+    drawn = [(read_drawn(folder / one.name), RECORDINGS - len(one.spread.recordings)) for one in missed.values()]
+    first = 1 + max((int(made.name) for made in (folder / AGAIN).glob("*") if made.name.isdigit()), default=0)
     with progress_on_stderr() as report:
-        for turn in range(1, RECORDINGS):
-            wanted = [one for one in missed.values() if len(one.spread.recordings) + turn <= RECORDINGS]
-            jobs = [read_drawn(folder / one.name) for one in wanted]
-            record(jobs, folder / AGAIN / str(turn), emulator or EMULATOR)
-            report(folder, turn / (RECORDINGS - 1))
+        for turn in range(max((lacking for _, lacking in drawn), default=0)):
+            jobs = [job for job, lacking in drawn if turn < lacking]
+            record(jobs, folder / AGAIN / str(first + turn), emulator or EMULATOR)
+            report(folder, (turn + 1) / RECORDINGS)
 
 
 def _judge(folder: Path, as_json: bool) -> None:

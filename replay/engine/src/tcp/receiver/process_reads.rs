@@ -8,39 +8,49 @@ use crate::tcp::segment::Segment;
 
 impl Receiver {
     /// A process has read up to octet `end`, in steps of at most `step_bytes`.
+    ///
+    /// Linux acknowledges what has come before the process is woken, and looks after each step whether a window update is due:
+    /// each promises no more than has been read by then.
     pub fn read_to(&mut self, end: u64, step_bytes: u64) {
-        while let Space::Process { read_to, .. } = &mut self.space
-            && *read_to < end
-        {
-            let read = end.min(*read_to + step_bytes);
-            *read_to = read;
-            self.note_read(read);
+        let Space::Process { mut read_to, .. } = self.space else {
+            return;
+        };
+        if read_to < end && self.owed == Owed::Acknowledgement {
+            self.promise();
+        }
+        while read_to < end {
+            read_to = end.min(read_to + step_bytes);
+            self.note_read(read_to);
         }
     }
 
     /// Linux asks after each step how much has been read in a round trip. It reads the clock when a segment comes or a delayed
-    /// ACK leaves, not when the process reads. A window update leaves after the step that makes it due, and promises no more
-    /// than has been read by then.
+    /// ACK leaves, not when the process reads.
     fn note_read(&mut self, read: u64) {
+        if let Space::Process { read_to, .. } = &mut self.space {
+            *read_to = read;
+        }
         let (arrived, beyond) = (self.rcv_nxt(), self.reassembly.reach(self.rcv_nxt));
         if let Some(growing) = &mut self.growing {
             growing.on_read(read, arrived - read, beyond, self.clock);
         }
         let unacknowledged = self.rcv_nxt - self.last_ack_sent;
         let due = self.policy.is_due_on_read(unacknowledged, arrived - read);
-        if !due && !self.is_update_due() {
-            return;
+        if (due || self.is_update_due()) && matches!(self.owed, Owed::Nothing | Owed::Updates) {
+            self.promise();
         }
-        if matches!(self.owed, Owed::Nothing | Owed::Updates) {
-            if self.owed == Owed::Nothing {
-                self.updates.clear();
-            }
-            self.policy.note_sent();
-            self.move_edge();
-            self.last_ack_sent = self.rcv_nxt;
-            self.updates.push_back(self.edge);
-            self.owed = Owed::Updates;
+    }
+
+    /// An acknowledgement leaves now, though others of this instant may come first: with the window of now.
+    fn promise(&mut self) {
+        if self.owed != Owed::Updates {
+            self.updates.clear();
         }
+        self.policy.note_sent();
+        self.move_edge();
+        self.last_ack_sent = self.rcv_nxt;
+        self.updates.push_back(self.edge);
+        self.owed = Owed::Updates;
     }
 
     /// Writes the first window update that is owed into a slot.
@@ -108,7 +118,9 @@ mod tests {
         receiver.read_to(40 * SMSS + 1, 16 * SMSS);
         assert_eq!(windows(&mut receiver), [16_000, 32_000]);
         assert!(receiver.owes_nothing());
+        // What comes then is acknowledged before it is read.
         receiver.receive(&segment(40), SECOND);
+        receiver.read_to(41 * SMSS + 1, 16 * SMSS);
         assert_eq!(windows(&mut receiver), [39_000]);
     }
 
