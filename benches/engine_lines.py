@@ -24,7 +24,7 @@ APART = {
         "tcp/recovery/ns2_tcp_linux.rs",
         "cc/variants/ns2_linux_",
     ),
-    "split proxies": ("proxy/", "config/proxy.rs", "config/validate/proxy.rs"),
+    "split proxies": ("proxy/", "config/proxy.rs", "config/validate/proxy.rs", "tcp/receiver/process_reads.rs"),
     "applications and their delays": ("app/", "config/application.rs"),
     "controllers written in Python": ("cc/external.rs",),
     "trees of paths, flows that stop, filters of ACKs": ("config/tree.rs", "sim/stops.rs", "net/queue/ack_filter.rs"),
