@@ -1,7 +1,7 @@
 """What a report on a flight opens with, where nothing was replayed: the findings on its captured flow.
 
 Puts the packages together: the link is extracted, what limited the sender is found, and each result becomes a row of
-`findings`. A replay writes findings of its own (replay/experiment/findings.py); a workspace that has some keeps them.
+`findings`. A replay writes separate findings (replay/experiment/findings.py); a workspace that has some keeps them.
 """
 
 from __future__ import annotations
