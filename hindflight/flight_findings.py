@@ -181,7 +181,11 @@ def _outcome(flow: Flow) -> Any:
     acks = acks.filter(acks["ack"].is_valid())
     if span is None or not acks.num_rows:
         return None
-    last_ns = pc.min(acks.filter(pc.equal(acks["ack"], pc.max(acks["ack"])))["t_ns"]).as_py()
+    data = segments.filter(pc.equal(segments["direction"].cast("string"), direction))
+    data = data.filter(pc.greater(data["payload_bytes"], 0))
+    # Without the ACK of a FIN, which an application may send long after its last data.
+    acked = min(pc.max(pc.add(data["seq"], data["payload_bytes"])).as_py(), pc.max(acks["ack"]).as_py())
+    last_ns = pc.min(acks.filter(pc.greater_equal(acks["ack"], acked))["t_ns"]).as_py()
     if last_ns <= span[0]:
         return None
     return measure(segments, tables["events"], tables["instruments"], direction, last_ns - span[0])

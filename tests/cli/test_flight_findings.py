@@ -1,0 +1,40 @@
+"""The findings on a captured flow: what they count, and until when."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from fixtures.make_captures import Record, Variant
+from hindflight.flight_findings import flight_findings
+from hindflight.toolkit.source import open_source
+from tests.toolkit.test_artefacts import ACK, MSS, RTT_US, bulk, segment
+
+FIN = 1
+
+
+def found(records: list[Record], folder: Path) -> list[dict[str, Any]]:
+    """Return the rows of `findings` on the flow with the most data of a capture."""
+    path = folder / "capture.pcap"
+    path.write_bytes(Variant("flight", tuple(records), len(records)).octets())
+    with open_source(path) as tables:
+        rows: list[dict[str, Any]] = flight_findings(tables.workspace).tables["findings"].to_pylist()
+    return rows
+
+
+def said(rows: list[dict[str, Any]], metric: str, section: str = "summary") -> str:
+    (text,) = (row["text"] for row in rows if (row["section"], row["metric"]) == (section, metric))
+    return str(text)
+
+
+def test_goodput_ends_with_the_last_data_however_late_the_fin(tmp_path: Path) -> None:
+    """2,000 segments in 2 s, and an application that closes after a minute."""
+    last, end = 60_000_000, 100 + 2000 * MSS
+    closing = [
+        segment(last, True, end, 1000, FIN | ACK),
+        segment(last + RTT_US, False, 1000, end + 1, FIN | ACK),
+        segment(last + RTT_US + 100, True, end + 1, 1001),
+    ]
+    rows = found([*bulk(2000), *closing], tmp_path)
+    assert said(rows, "goodput").startswith("In 2.02 s the captured flow delivered 2.9 MB: 11.47 Mbit/s of payload")
+    assert said(rows, "goodput", "key_numbers") == "acknowledged in order over 2.0 s"
