@@ -212,8 +212,9 @@ def _limits(flow: Flow) -> tuple[str, str]:
 
 
 def _retransmissions(flow: Flow) -> str:
-    """Say how many segments were retransmitted, why, and how many of them were not needed."""
-    import pyarrow.compute as pc
+    """Say how many segments were retransmitted, why, and how many of them were not needed. A record of several segments
+    counts as these, as in `flows`."""
+    from hindflight.replay.outcome import segments_of_records
 
     events = [row for row in flow.tables["events"].to_pylist() if row["direction"] == flow.direction]
     resent = [row for row in events if row["kind"] == "retransmission"]
@@ -221,19 +222,22 @@ def _retransmissions(flow: Flow) -> str:
     timed_out = f"It had {timeouts:,} retransmission timeout{'' if timeouts == 1 else 's'}" if timeouts else ""
     if not resent:
         return f"It retransmitted nothing.{f' {timed_out}.' if timed_out else ''}"
-    segments = flow.tables["segments"]
-    ours = pc.equal(segments["direction"].cast("string"), flow.direction)
-    sent = pc.sum(pc.and_(ours, pc.greater(segments["payload_bytes"], 0))).as_py()
-    causes = Counter(row["mechanism"] or "unknown" for row in resent)
+    sent, repeated = (flow.row[f"{flow.direction}_{name}"] for name in ("data_segments", "retransmitted_segments"))
+    of_record = segments_of_records(flow.tables["segments"], flow.direction)
+    causes: Counter[str] = Counter()
+    needed: Counter[bool | None] = Counter()
+    for row in resent:
+        segments_n = of_record.get(row["record"], 1)
+        causes[row["mechanism"] or "unknown"] += segments_n
+        needed[row["spurious"]] += segments_n
     parts = [f"{count:,} {RESENT.get(name, name)}" for name, count in causes.most_common()]
-    spurious = sum(row["spurious"] is True for row in resent)
-    open_ones = sum(row["spurious"] is None for row in resent)
+    spurious, open_ones = needed[True], needed[None]
     need = f"{spurious:,} of them were spurious: the receiver had the data already" if spurious else "None was spurious"
     need += f"; of {open_ones:,} that is not known" if open_ones else ""
     records = [row["record"] for row in resent]
     where = f"packet {records[0]}" if len(records) == 1 else f"packets {min(records)} to {max(records)}"
     return (
-        f"It retransmitted {len(resent):,} of {sent:,} data segments, {100 * len(resent) / sent:.2g} % ({where}): "
+        f"It retransmitted {repeated:,} of {sent:,} data segments, {100 * repeated / sent:.2g} % ({where}): "
         f"{', '.join(parts)}. {need}. {timed_out or 'It had no retransmission timeout'}."
     )
 

@@ -8,7 +8,7 @@ from typing import Any
 from fixtures.make_captures import Record, Variant
 from hindflight.flight_findings import flight_findings
 from hindflight.toolkit.source import open_source
-from tests.toolkit.test_artefacts import ACK, MSS, RTT_US, bulk, segment
+from tests.toolkit.test_artefacts import ACK, MSS, RTT_US, SYN, bulk, segment
 
 FIN = 1
 
@@ -38,3 +38,29 @@ def test_goodput_ends_with_the_last_data_however_late_the_fin(tmp_path: Path) ->
     rows = found([*bulk(2000), *closing], tmp_path)
     assert said(rows, "goodput").startswith("In 2.02 s the captured flow delivered 2.9 MB: 11.47 Mbit/s of payload")
     assert said(rows, "goodput", "key_numbers") == "acknowledged in order over 2.0 s"
+
+
+def repeated_records() -> list[Record]:
+    """Return 20 records of ten segments (TSO); then the last one again by a timeout, and, after an ACK of six of its
+    segments, a record that repeats the other four and has six new ones."""
+    size = 10 * 1460
+    records = [segment(0, True, 99, 0, SYN), segment(RTT_US, False, 999, 100, SYN | ACK)]
+    records.append(segment(RTT_US + 100, True, 100, 1000))
+    for n in range(20):
+        t_us, seq = RTT_US + 200 + 1000 * n, 100 + n * size
+        records.append(segment(t_us, True, seq, 1000, payload=size))
+        records.append(segment(t_us + RTT_US, False, 1000, min(seq + size, 100 + 19 * size)))
+    records.append(segment(400_000, True, 100 + 19 * size, 1000, payload=size))
+    records.append(segment(400_000 + RTT_US, False, 1000, 100 + 19 * size + 6 * 1460))
+    records.append(segment(900_000, True, 100 + 19 * size + 6 * 1460, 1000, payload=size))
+    records.append(segment(900_000 + RTT_US, False, 1000, 100 + 20 * size + 6 * 1460))
+    return sorted(records, key=lambda record: (record.second or 0, record.fraction or 0))
+
+
+def test_retransmissions_count_segments_where_a_record_stands_for_several(tmp_path: Path) -> None:
+    rows = found(repeated_records(), tmp_path)
+    text = said(rows, "retransmissions")
+    assert text.startswith("It retransmitted 14 of 220 data segments, 6.4 %"), "ten of the first, four of the second"
+    assert "14 by a timeout" in text
+    (number,) = (row for row in rows if row["metric"] == "retransmitted segments")
+    assert (number["value"], number["text"]) == (14, "14 of 220 data segments")
