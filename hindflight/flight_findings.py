@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     Rows = list[dict[str, Any]]
 
 MAX_LINK_PACKETS = 2_000_000
-"""Packets of a flow up to which a report extracts its link, which takes about 16 us for each: half a minute."""
+"""TCP packets of a capture up to which a report extracts the link of a flow, which takes about 16 us for each of that
+flow: half a minute."""
 
 MIN_LIMIT_SHARE = 0.005
 """Share of the time below which a limit is not named."""
@@ -156,16 +157,25 @@ def _link(flow: Flow, workspace: Workspace) -> tuple[Trace | None, str]:
     """Return the extracted link of a flow, or why there is none."""
     from hindflight.captured_link import extract_channel, trace_of
 
-    packets = flow.tables["segments"].num_rows
+    packets = _packets_of_capture(flow, workspace)
     if packets > MAX_LINK_PACKETS:
         return None, (
-            f"The link of the flow was not extracted: it has {packets:,} packets, and a report reads the link of flows "
-            f"of up to {MAX_LINK_PACKETS:,}. `hindflight channel extract` has no such limit."
+            f"The link of the flow was not extracted: its capture has {packets:,} TCP packets, and a report reads "
+            f"up to {MAX_LINK_PACKETS:,}. `hindflight channel extract` has no such limit."
         )
     try:
         return trace_of(extract_channel(flow, workspace), workspace, flow), ""
     except ChannelError as error:
         return None, f"The link of the flow is not known: {error}."
+
+
+def _packets_of_capture(flow: Flow, workspace: Workspace) -> int:
+    """Return the number of TCP packets in the capture of a flow: those of other flows count as traffic of the link."""
+    import pyarrow.compute as pc
+
+    captured = pc.field("run_id") == 0
+    flows = workspace.table("flows", ("flow_id",), captured & (pc.field("input_id") == flow.row["input_id"]))
+    return workspace.count("segments", captured & pc.field("flow_id").isin(flows["flow_id"]))
 
 
 def _outcome(flow: Flow) -> Any:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+import struct
 from pathlib import Path
 from typing import Any
 
-from fixtures.make_captures import Record, Variant
+import pytest
+
+from fixtures.make_captures import Record, Variant, checksum
+from hindflight import flight_findings as module
 from hindflight.flight_findings import flight_findings
 from hindflight.toolkit.source import open_source
 from tests.toolkit.test_artefacts import ACK, MSS, RTT_US, SYN, bulk, segment
@@ -64,3 +69,29 @@ def test_retransmissions_count_segments_where_a_record_stands_for_several(tmp_pa
     assert "14 by a timeout" in text
     (number,) = (row for row in rows if row["metric"] == "retransmitted segments")
     assert (number["value"], number["text"]) == (14, "14 of 220 data segments")
+
+
+def with_port(record: Record, port: int) -> Record:
+    """Return the same segment of another connection, which has `port` at its sender."""
+    frame = bytearray(record.data)
+    at = 34 if frame[34:36] == struct.pack("!H", 40_000) else 36
+    frame[at : at + 2] = struct.pack("!H", port)
+    frame[50:52] = b"\0\0"
+    body = bytes(frame[34:])
+    frame[50:52] = struct.pack("!H", checksum(bytes(frame[26:34]) + struct.pack("!II", 6, len(body)) + body))
+    return dataclasses.replace(record, data=bytes(frame))
+
+
+def test_the_link_is_not_extracted_where_its_capture_is_too_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All flows of the capture are read for it, not only that of the findings."""
+    large = bulk(60)
+    both = [*large, *(with_port(record, 40_001) for record in bulk(40))]
+    both.sort(key=lambda record: (record.second or 0, record.fraction or 0))
+    monkeypatch.setattr(module, "MAX_LINK_PACKETS", len(large))
+    rows = found(both, tmp_path)
+    assert any(row["text"].endswith("the most data of 2 flows.") for row in rows)
+    refused = said(rows, "link", "unknown")
+    assert f"its capture has {len(both)} TCP packets, and a report reads up to {len(large)}." in refused
+    assert not any("has no such limit" in row["text"] for row in found(large, tmp_path))
