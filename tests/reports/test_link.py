@@ -131,6 +131,24 @@ def test_the_queue_is_the_delay_above_propagation_times_the_rate_at_that_time() 
         charts.queue_occupancy(link_tables([state(0, 3, rate_bps=1e6)]))
 
 
+@pytest.mark.parametrize(("vantage", "said"), [("sender", False), ("middle", True), ("unknown", True)])
+def test_the_application_delay_begins_at_the_place_of_the_capture(vantage: str, said: bool) -> None:
+    rows = flow_segments()
+    flow = {**flow_row(rows), "vantage": vantage}
+    tables = {"segments": table_from_rows("segments", rows), "flows": table_from_rows("flows", [flow])}
+    spec = charts.captured_application_delay(tables).to_dict()
+    assert ("From the place of the capture, not from the sender." in spec["title"]["subtitle"]) == said
+    assert ("From the place of the capture" in spec["description"]) == said
+
+
+def test_a_capture_at_the_receiver_shows_no_application_delay() -> None:
+    rows = flow_segments()
+    flow = {**flow_row(rows), "vantage": "receiver"}
+    tables = {"segments": table_from_rows("segments", rows), "flows": table_from_rows("flows", [flow])}
+    with pytest.raises(ReportError, match="taken at the receiver"):
+        charts.captured_application_delay(tables)
+
+
 def test_a_lost_segment_delays_all_that_follow_it(tables: Tables) -> None:
     spec = charts.captured_application_delay(tables).to_dict()
     rows = layer_rows(spec, "new segment, until acknowledged with all before it")
