@@ -99,7 +99,7 @@ def segments_of_records(segments: pa.Table, direction: str) -> dict[int, int]:
 
 def _segments_n(data: pa.Table) -> npt.NDArray[np.int64]:
     """Return the segments that each record stands for: one in tables of schema versions that do not say it."""
-    return pc.fill_null(data["segments_n"], 1).to_numpy().astype(np.int64)
+    return np.asarray(pc.fill_null(data["segments_n"], 1).to_numpy(), np.int64)
 
 
 def _repeated_segments(data: pa.Table) -> npt.NDArray[np.int64]:
