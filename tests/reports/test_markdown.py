@@ -33,7 +33,7 @@ def test_every_sentence_table_and_chart_is_in_both(tables: Tables) -> None:
 
     for section in document["sections"]:
         count(section)
-    assert kinds["chart"] == 13
+    assert kinds["chart"] == 14
     assert kinds["finding"] == 2
     assert text.count("\n| --- |") == kinds["table"]
 
