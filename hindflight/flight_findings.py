@@ -1,7 +1,7 @@
 """What a report on a flight opens with, where nothing was replayed: the findings on its captured flow.
 
 Puts the packages together: the link is extracted, what limited the sender is found, and each result becomes a row of
-`findings`. A replay writes findings of its own (replay/experiment/findings.py); a workspace that has some keeps them.
+`findings`. A replay writes separate findings (replay/experiment/findings.py); a workspace that has some keeps them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     Rows = list[dict[str, Any]]
 
 MAX_LINK_PACKETS = 2_000_000
-"""Packets of a flow up to which a report extracts its link, which takes about 16 us for each: half a minute."""
+"""TCP packets of a capture up to which a report extracts the link of a flow, which takes about 16 us for each of that
+flow: half a minute."""
 
 MIN_LIMIT_SHARE = 0.005
 """Share of the time below which a limit is not named."""
@@ -156,16 +157,25 @@ def _link(flow: Flow, workspace: Workspace) -> tuple[Trace | None, str]:
     """Return the extracted link of a flow, or why there is none."""
     from hindflight.captured_link import extract_channel, trace_of
 
-    packets = flow.tables["segments"].num_rows
+    packets = _packets_of_capture(flow, workspace)
     if packets > MAX_LINK_PACKETS:
         return None, (
-            f"The link of the flow was not extracted: it has {packets:,} packets, and a report reads the link of flows "
-            f"of up to {MAX_LINK_PACKETS:,}. `hindflight channel extract` has no such limit."
+            f"The link of the flow was not extracted: its capture has {packets:,} TCP packets, and a report reads "
+            f"up to {MAX_LINK_PACKETS:,}. `hindflight channel extract` has no such limit."
         )
     try:
         return trace_of(extract_channel(flow, workspace), workspace, flow), ""
     except ChannelError as error:
         return None, f"The link of the flow is not known: {error}."
+
+
+def _packets_of_capture(flow: Flow, workspace: Workspace) -> int:
+    """Return the number of TCP packets in the capture of a flow: those of other flows count as traffic of the link."""
+    import pyarrow.compute as pc
+
+    captured = pc.field("run_id") == 0
+    flows = workspace.table("flows", ("flow_id",), captured & (pc.field("input_id") == flow.row["input_id"]))
+    return workspace.count("segments", captured & pc.field("flow_id").isin(flows["flow_id"]))
 
 
 def _outcome(flow: Flow) -> Any:
@@ -181,7 +191,11 @@ def _outcome(flow: Flow) -> Any:
     acks = acks.filter(acks["ack"].is_valid())
     if span is None or not acks.num_rows:
         return None
-    last_ns = pc.min(acks.filter(pc.equal(acks["ack"], pc.max(acks["ack"])))["t_ns"]).as_py()
+    data = segments.filter(pc.equal(segments["direction"].cast("string"), direction))
+    data = data.filter(pc.greater(data["payload_bytes"], 0))
+    # Without the ACK of a FIN, which an application may send long after its last data.
+    acked = min(pc.max(pc.add(data["seq"], data["payload_bytes"])).as_py(), pc.max(acks["ack"]).as_py())
+    last_ns = pc.min(acks.filter(pc.greater_equal(acks["ack"], acked))["t_ns"]).as_py()
     if last_ns <= span[0]:
         return None
     return measure(segments, tables["events"], tables["instruments"], direction, last_ns - span[0])
@@ -208,8 +222,9 @@ def _limits(flow: Flow) -> tuple[str, str]:
 
 
 def _retransmissions(flow: Flow) -> str:
-    """Say how many segments were retransmitted, why, and how many of them were not needed."""
-    import pyarrow.compute as pc
+    """Say how many segments were retransmitted, why, and how many of them were not needed. A record of several segments
+    counts as these, as in `flows`."""
+    from hindflight.replay.outcome import segments_of_records
 
     events = [row for row in flow.tables["events"].to_pylist() if row["direction"] == flow.direction]
     resent = [row for row in events if row["kind"] == "retransmission"]
@@ -217,19 +232,22 @@ def _retransmissions(flow: Flow) -> str:
     timed_out = f"It had {timeouts:,} retransmission timeout{'' if timeouts == 1 else 's'}" if timeouts else ""
     if not resent:
         return f"It retransmitted nothing.{f' {timed_out}.' if timed_out else ''}"
-    segments = flow.tables["segments"]
-    ours = pc.equal(segments["direction"].cast("string"), flow.direction)
-    sent = pc.sum(pc.and_(ours, pc.greater(segments["payload_bytes"], 0))).as_py()
-    causes = Counter(row["mechanism"] or "unknown" for row in resent)
+    sent, repeated = (flow.row[f"{flow.direction}_{name}"] for name in ("data_segments", "retransmitted_segments"))
+    of_record = segments_of_records(flow.tables["segments"], flow.direction)
+    causes: Counter[str] = Counter()
+    needed: Counter[bool | None] = Counter()
+    for row in resent:
+        segments_n = of_record.get(row["record"], 1)
+        causes[row["mechanism"] or "unknown"] += segments_n
+        needed[row["spurious"]] += segments_n
     parts = [f"{count:,} {RESENT.get(name, name)}" for name, count in causes.most_common()]
-    spurious = sum(row["spurious"] is True for row in resent)
-    open_ones = sum(row["spurious"] is None for row in resent)
+    spurious, open_ones = needed[True], needed[None]
     need = f"{spurious:,} of them were spurious: the receiver had the data already" if spurious else "None was spurious"
     need += f"; of {open_ones:,} that is not known" if open_ones else ""
     records = [row["record"] for row in resent]
     where = f"packet {records[0]}" if len(records) == 1 else f"packets {min(records)} to {max(records)}"
     return (
-        f"It retransmitted {len(resent):,} of {sent:,} data segments, {100 * len(resent) / sent:.2g} % ({where}): "
+        f"It retransmitted {repeated:,} of {sent:,} data segments, {100 * repeated / sent:.2g} % ({where}): "
         f"{', '.join(parts)}. {need}. {timed_out or 'It had no retransmission timeout'}."
     )
 

@@ -24,7 +24,8 @@ class Outcome:
     """A flow's data transfer in numbers.
 
     `start_ns` is the first data segment, `duration_ns` reaches to `until`; `cwnd_bytes[i]` is the congestion window
-    in force when data segment i left (NaN where not known), from `cwnd_source`. `delivered_bytes` are the octets
+    in force when data segment i left (NaN where not known), from `cwnd_source`. A record that stands for several
+    segments (TSO, GRO) counts as these. `delivered_bytes` are the octets
     delivered in order to the receiving application; a capture at the sender shows those that were acknowledged.
     """
 
@@ -73,18 +74,47 @@ def measure(
     rtos = events.filter(
         pc.and_(pc.equal(events["kind"].cast("string"), "rto"), pc.less_equal(events["t_ns"], end_ns))
     ).num_rows
-    sent_ns = np.sort(data["t_ns"].to_numpy())
+    segments_n = _segments_n(data)
+    sent_ns = np.sort(np.repeat(data["t_ns"].to_numpy(), segments_n))
     cwnd, source = _cwnd_at(instruments, sent_ns)
     return Outcome(
         start_ns=start_ns,
         duration_ns=duration_ns,
         delivered_bytes=max(0, (last_ack or first_octet) - first_octet),
-        data_segments=data.num_rows,
-        retransmissions=pc.sum(data["retransmission"]).as_py() or 0,
+        data_segments=int(segments_n.sum()),
+        retransmissions=int(_repeated_segments(data).sum()),
         rtos=rtos,
         cwnd_bytes=cwnd,
         cwnd_source=source,
     )
+
+
+def segments_of_records(segments: pa.Table, direction: str) -> dict[int, int]:
+    """Return how many segments each record of `direction` retransmitted, by its number, for those that did."""
+    data = segments.filter(_is_data(segments, direction))
+    repeated = _repeated_segments(data)
+    (again,) = np.nonzero(repeated)
+    return dict(zip(data["record"].take(again).to_pylist(), repeated[again].tolist(), strict=True))
+
+
+def _segments_n(data: pa.Table) -> npt.NDArray[np.int64]:
+    """Return the segments that each record stands for: one in tables of schema versions that do not say it."""
+    return np.asarray(pc.fill_null(data["segments_n"], 1).to_numpy(), np.int64)
+
+
+def _repeated_segments(data: pa.Table) -> npt.NDArray[np.int64]:
+    """Return how many segments of each data record had an octet that was sent before; 0 where it is new data.
+
+    What a record repeats may end within it, and new data follow.
+    """
+    seq, payload = (data[name].to_numpy().astype(np.int64) for name in ("seq", "payload_bytes"))
+    segments_n = _segments_n(data)
+    if not len(seq):
+        return segments_n
+    before = np.append(seq[0], np.maximum.accumulate(seq + payload)[:-1])
+    repeated = np.clip(before - seq, 1, payload)
+    size = -(-payload // segments_n)
+    return np.where(data["retransmission"].to_numpy(zero_copy_only=False), -(-repeated // size), 0)
 
 
 def _is_data(segments: pa.Table, direction: str) -> pa.ChunkedArray:

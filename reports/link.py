@@ -6,12 +6,17 @@ therefore the same transmission if both record and time agree.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import polars as pl
 
-from hindflight.reports.frames import TIME, Flow, Tables, on_axis, read, read_flow
+from hindflight.reports.frames import TIME, Flow, Tables, View, on_axis, read, read_flow
 
 _EVENT_COLUMNS = ["t_ns", "end_ns", "kind", "cause", "record", "seq_start", "seq_end", "evidence"]
 _END = "t_end"
+
+_PACKETS_COMPARED = 1000
+"""Packets of the channel by which its flow is found."""
 
 
 def events_of(tables: Tables, flow: Flow) -> pl.DataFrame:
@@ -42,6 +47,19 @@ def states_of(tables: Tables, flow: Flow, column: str) -> pl.DataFrame:
     rows = _channel(tables, flow, "interval").filter(~pl.col("lost")).drop_nulls(["end_ns", column]).sort("t_ns")
     steps = pl.concat([rows, rows[-1:].with_columns(t_ns=pl.col("end_ns"))])
     return on_axis(steps, flow).select(TIME, column)
+
+
+def flow_of_link(tables: Tables, views: Sequence[View]) -> View | None:
+    """Return the flow whose packets are those of `channel`; None if no flow has them, or no packet is in it."""
+    is_sent = (pl.col("kind") == "packet") & pl.col("record").is_not_null()
+    packets = read(tables, "channel", ["kind", "record", "t_ns"], is_sent).select("record", "t_ns")
+    sent = packets.head(_PACKETS_COMPARED)
+    records = sent["record"].to_list()
+    for view in views if records else ():
+        segments = read_flow(tables, "segments", view, ["record", "t_ns"], pl.col("record").is_in(records))
+        if not segments.join(sent, on=["record", "t_ns"], how="semi").is_empty():
+            return view
+    return None
 
 
 def _outages(tables: Tables, flow: Flow) -> pl.DataFrame:

@@ -26,6 +26,7 @@ from hindflight.reports.frames import (
     uses_channel_model,
     uses_proxies,
 )
+from hindflight.reports.link import flow_of_link
 from hindflight.reports.numbers import with_minus_signs
 from hindflight.reports.texts import (
     CHART_CAPTIONS,
@@ -103,6 +104,13 @@ class Source:
     tables: Tables
     workspace: str = "WORKSPACE"
     made_by: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    left_out: frozenset[str] = frozenset()
+    """Tables that do not belong to the flow that is drawn."""
+
+    def without(self, table: str) -> Source:
+        """Return the source without a table."""
+        kept = {name: rows for name, rows in self.tables.items() if name != table}
+        return replace(self, tables=kept, left_out=self.left_out | {table})
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +133,8 @@ class Recipe:
         """Return the commands that print all data of the chart: of one captured flow, or of all runs as well."""
         found = []
         for table, columns in self.columns.items():
+            if table in source.left_out:
+                continue
             if table in source.made_by:
                 found.append(shell_line([*source.made_by[table]]))
                 continue
@@ -410,13 +420,18 @@ def _what_happened(source: Source, views: list[View]) -> Section:
     if len(views) > 1:
         flows = flow_numbers(tables, views)
         section.parts += [flows] if flows and flows not in section.parts else []
+    of_link = flow_of_link(tables, views) if len(views) > 1 else None
     for view in views[:FLOWS_SHOWN]:
         part = Section(f"flow-{view.flow_id}", f"Flow {flow_name(tables, view)}", time_zero(tables, view))
+        drawn = source
+        if of_link not in (None, view):
+            drawn = source.without("channel")
+            part.sentences.append(_how_to_extract(source, view))
         # The flight log stands below the first chart, so that it is seen with the flow, and zooms with all others.
         values, tracks = _flight_charts(tables, view)
         recipes = (*_FLOW_CHARTS[:1], *values, *_FLOW_CHARTS[1:], *tracks)
-        _add_figures(part, source, view, (recipes, f"{part.key}-"), part.key)
-        losses = findings.loss_table(tables, flow_of(tables, view))
+        _add_figures(part, drawn, view, (recipes, f"{part.key}-"), part.key)
+        losses = findings.loss_table(drawn.tables, flow_of(tables, view))
         part.parts += [losses] if losses else []
         section.parts.append(part)
     if len(views) > FLOWS_SHOWN:
@@ -424,6 +439,12 @@ def _what_happened(source: Source, views: list[View]) -> Section:
             f"The {FLOWS_SHOWN} flows with the most data are drawn; {len(views) - FLOWS_SHOWN} more are not."
         )
     return section
+
+
+def _how_to_extract(source: Source, view: View) -> str:
+    """Say how to get the link of a flow that is not the one whose link was extracted."""
+    words = ["hindflight", "channel", "extract", source.workspace, "--flow", str(view.flow_id), "-o", "channel.parquet"]
+    return f"The link was extracted for another flow. For that of this one: {shell_line(words)}"
 
 
 _SENTENCES_SHOWN = {"", "goodput_gain", "resets", *DAMAGE_METRICS}

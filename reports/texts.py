@@ -17,9 +17,9 @@ CHART_CAPTIONS = {
         "packets are lost to it."
     ),
     "application_delay": (
-        "For each new segment, the time from its first transmission until the ACK that covers it and all data before "
-        "it: what the receiving application waited, and the way back of the ACK. A peak is a lost segment, which holds "
-        "back all that follow it. A capture does not show how long data waited before it was sent."
+        "For each new segment, the time from its first transmission, as captured, until the ACK that covers it and all "
+        "data before it: what the receiving application waited, and the way back of the ACK. A peak is a lost segment, "
+        "which holds back all that follow it. A capture does not show how long data waited before it was sent."
     ),
     "link_state": (
         "The link as extracted from the capture: the rate of its bottleneck and its round-trip propagation delay, each "

@@ -166,7 +166,7 @@ def clocked_writes(run: KernelRun, flow: KernelFlow, octets: int) -> list[int]:
     polled_ns = np.append(info["t_ns"], 0)[poll]
     shown_ns = np.minimum(polled_ns, _left_ns(flow.packets, octets * number + 1)) - start_ns
     late = had_room[poll] & (shown_ns > due_ns + POLL_EVERY_NS)
-    # Each is a call of its own: what one of them cannot send waits for the next.
+    # Each is a separate call: what one of them cannot send waits for the next.
     at_ns = np.maximum.accumulate(np.where(late, shown_ns, due_ns) - number) + number
     return [int(at) for at in at_ns]
 

@@ -29,11 +29,11 @@ def fault_rows(scenario: Scenario, runs: Sequence[Run], instruments: pa.Table) -
     rows: list[dict[str, Any]] = []
     for variant, chain in dict.fromkeys((run["variant"], run["proxy"]) for run in mine):
         chosen = [run for run in mine if (run["variant"], run["proxy"]) == (variant, chain)]
-        places = [(leg, name) for leg, name in enumerate(chain.split("+"), 1) if name in faults]
-        happened = [(leg, name, fault) for leg, name in places for fault in faults[name]]
+        legs = [proxy.name for proxy in scenario.proxies_of().chain(chain) if proxy.begins_leg]
+        happened = [(leg, name, fault) for leg, name in enumerate(legs, 1) for fault in faults.get(name, ())]
         for leg, name, fault in sorted(happened, key=lambda one: one[2].at):
             subject = f"{run_subject(variant, chain)}: {fault.kind} of {name} at {fault.at / 1e9:g} s"
-            pending = _pending_bytes(instruments, {run["run_id"] for run in chosen}, leg, fault.at)
+            pending = _pending_bytes(instruments, chosen, leg, fault.at)
             rows.append(_row(subject, "acknowledged_not_yet_onward_bytes", pending))
             for metric, column in (("lost_bytes", "proxy_lost_bytes"), ("damaged_bytes", "proxy_corrupted_bytes")):
                 total = max((float(run[column] or 0) for run in chosen), default=0.0)
@@ -41,11 +41,11 @@ def fault_rows(scenario: Scenario, runs: Sequence[Run], instruments: pa.Table) -
                     rows.append(_row(subject, metric, total))
                 else:
                     most = total if pending is None else min(total, pending)
-                    rows.append({**_row(subject, metric, None), "low": 0.0, "high": most})
+                    rows.append({**_row(subject, metric, None), "low": 0.0, "high": most, "verdict": "info"})
     return rows
 
 
-def _pending_bytes(instruments: pa.Table, run_ids: set[int], leg: int, at_ns: int) -> float | None:
+def _pending_bytes(instruments: pa.Table, runs: Sequence[Run], leg: int, at_ns: int) -> float | None:
     """Return the octets that a proxy had acknowledged and not seen acknowledged onward just before a time, at most over
     the runs that recorded them; None if none did."""
     import pyarrow.compute as pc
@@ -53,8 +53,11 @@ def _pending_bytes(instruments: pa.Table, run_ids: set[int], leg: int, at_ns: in
     found = []
     known = instruments.filter(pc.is_valid(instruments["proxy_undelivered_bytes"]))
     known = known.filter(pc.and_(pc.equal(known["leg"], leg), pc.less_equal(known["t_ns"], at_ns)))
-    for run_id in set(known["run_id"].unique().to_pylist()) & run_ids:
-        rows = known.filter(pc.equal(known["run_id"], run_id))
+    for run in runs:
+        of_flow = pc.and_(pc.equal(known["run_id"], run["run_id"]), pc.equal(known["flow_id"], run["flow_id"]))
+        rows = known.filter(of_flow)
+        if not rows.num_rows:
+            continue
         latest = rows.filter(pc.equal(rows["t_ns"], pc.max(rows["t_ns"])))
         found.append(float(latest["proxy_undelivered_bytes"][-1].as_py()))
     return max(found, default=None)

@@ -15,9 +15,9 @@ from hindflight.channels.models.losses import NoLoss
 from hindflight.replay.experiment.compare import Interval, mean_interval
 from hindflight.replay.scenario.flows import STACK, Flow
 from hindflight.replay.scenario.model import Scenario
-from hindflight.replay.scenario.proxies import StackLayers
+from hindflight.replay.scenario.proxies import JOIN, StackLayers
 from hindflight.replay.scenario.reference import table_text
-from hindflight.toolkit.schema import FINGERPRINT, run_subject
+from hindflight.toolkit.schema import FINGERPRINT, leg_metric, run_subject
 from hindflight.toolkit.units import PACKETS, SIZE, counted, format_rate, format_time
 
 Run = Mapping[str, Any]
@@ -99,7 +99,7 @@ def jain_index(shares: Sequence[float]) -> float | None:
 
 def setup_findings(scenario: Scenario, profiles: Mapping[str, Mapping[str, Any]]) -> list[Row]:
     """Return the profile of each TCP flow and what differs from it, the losses of the links, a fingerprint of all other
-    keys, and the place, cache and other keys of each proxy (section `setup`).
+    keys, the place, cache and other keys of each proxy, and where the legs of a chain begin (section `setup`).
 
     `profiles` holds the parameters of each profile by the engine's names.
     """
@@ -159,6 +159,16 @@ def _proxy_rows(scenario: Scenario) -> list[Row]:
         given = [key for key in type(proxy).model_fields if key in proxy.model_fields_set - left_out]
         if given:
             rows.append(_setup_row(proxy.name, "policy", table_text(proxy, given)))
+    return [*rows, *_leg_rows(scenario)]
+
+
+def _leg_rows(scenario: Scenario) -> list[Row]:
+    """Return at which proxy each leg behind the first begins, for chains that name others, too, or in another order."""
+    rows = []
+    for chain in scenario.compare.proxies:
+        legs = [proxy.name for proxy in scenario.proxies_of().chain(chain) if proxy.begins_leg]
+        if legs != chain.split(JOIN):
+            rows += [_setup_row(chain, leg_metric(leg), name) for leg, name in enumerate(legs, 1)]
     return rows
 
 

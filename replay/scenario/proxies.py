@@ -130,6 +130,11 @@ class Proxy(Part):
         """Whether it protects links, and sees no connection."""
         return self.kind in {"arq", "fec"}
 
+    @property
+    def begins_leg(self) -> bool:
+        """Whether a leg of the connection begins at it in a run: not if it changes links or their queues only."""
+        return not self.protects and self.kind != "ack_filter"
+
     def engine(self) -> dict[str, Any]:
         """Return the engine's configuration but for the variant and the stack."""
         if self.kind != "split":

@@ -40,9 +40,13 @@ _COLUMNS = {MEDIAN: ("app_delay_p50_ns", BLUE, -_LANE), LATE: ("app_delay_p95_ns
 def captured_application_delay(tables: Tables, view: View | None = None) -> alt.LayerChart:
     """Draw how long each new segment took, from its first transmission until all data up to its end was acknowledged.
 
-    Reads `flows`, `segments`, `channel` and `events`. Raises ReportError if no data was acknowledged.
+    Reads `flows`, `segments`, `channel` and `events`. Raises ReportError if no data was acknowledged, and for a
+    capture at the receiver, which shows how fast its host acknowledges.
     """
     flow = flow_of(tables, view or View())
+    vantage = read_flow(tables, "flows", flow.view, ["vantage"])["vantage"].to_list()
+    if vantage == ["receiver"]:
+        raise ReportError("The capture was taken at the receiver, so the application delay of this flow is not known.")
     delays = _captured_delays(tables, flow)
     if delays.is_empty():
         raise ReportError("No data of this flow was acknowledged, so its application delay is not known.")
@@ -62,8 +66,13 @@ def captured_application_delay(tables: Tables, view: View | None = None) -> alt.
     legend = Legend([(IN_ORDER, GREEN), *marks.entries])
     drawn = legend.encode(mark, IN_ORDER, time_axis(flow), y, tooltip=tips)
     middle, late = (float(delays["ms"].quantile(q, "linear") or 0.0) for q in (0.5, 0.95))
-    notes = [f"Median {middle:,.1f} ms, 95th percentile {late:,.1f} ms.", *decimation_note("segments", dots)]
-    text = ChartText("Application delay", f"Application delay of {dots.rows} segments over time. {notes[0]}", notes)
+    since = [] if vantage == ["sender"] else ["From the place of the capture, not from the sender."]
+    notes = [*since, f"Median {middle:,.1f} ms, 95th percentile {late:,.1f} ms.", *decimation_note("segments", dots)]
+    text = ChartText(
+        "Application delay",
+        f"Application delay of {dots.rows} segments over time. {' '.join(notes[: len(since) + 1])}",
+        notes,
+    )
     layers = [*marks.layers(legend), drawn.add_params(zoom())]
     return layered_chart(layers, text, height=200, marks=dots.frame.height)
 

@@ -1,18 +1,22 @@
 """Memory of the split proxies over time, one panel per run.
 
-Draws `instruments` of the what-if runs over the captured channel or, with a channel model, of the first seed.
+Draws `instruments` of the what-if runs over the captured channel or, with a channel model, of the first seed; the
+section `setup` of `findings` names the proxies of the legs.
 """
 
 from __future__ import annotations
+
+from itertools import count, takewhile
 
 import altair as alt
 import polars as pl
 
 from hindflight.reports.charts.axes import Legend, byte_axis, decimation_note, inline
 from hindflight.reports.decimation import Decimated, m4
-from hindflight.reports.frames import TIME, Tables, View, read_flow, runs_with_subject
+from hindflight.reports.frames import TIME, Tables, View, read, read_flow, runs_with_subject
 from hindflight.reports.style import AMBER, BLUE, WIDTH
 from hindflight.toolkit.errors import ReportError
+from hindflight.toolkit.schema import leg_metric
 
 STORED, UNDELIVERED = "in the memory of the proxy", "acknowledged upstream, not yet onward"
 SHOWN = 6
@@ -26,8 +30,8 @@ _NOTE = "What a failure of the proxy loses is the second line. All panels have t
 def what_if_proxy(tables: Tables) -> alt.ConcatChart:
     """Draw the octets in the memory of each split proxy over time, and those that only the proxy acknowledged.
 
-    One panel per run and proxy. Reads `runs` and `instruments`. Raises ReportError if no run has a proxy, or none
-    recorded its memory.
+    One panel per run and proxy. Reads `runs`, `instruments` and `findings`. Raises ReportError if no run has a
+    proxy, or none recorded its memory.
     """
     panels = _panels(tables)
     series = {title: lines for title, lines in panels.items() if any(part.rows for part in lines.values())}
@@ -63,11 +67,20 @@ def _panels(tables: Tables) -> dict[str, dict[str, Decimated]]:
         raise ReportError("No what-if run has a split proxy.")
     found = {}
     for run_id, flow_id, subject, proxy in split.select("run_id", "flow_id", "subject", "proxy").iter_rows():
-        places = proxy.split("+")
+        places = _legs_of(tables, proxy)
         for leg, place in enumerate(places, 1):
             title = subject if len(places) == 1 else f"{subject} (memory of {place})"
             found[title] = _series(tables, View(flow_id, run_id, leg))
     return found
+
+
+def _legs_of(tables: Tables, chain: str) -> list[str]:
+    """Return the proxy at which each leg of a chain begins: not all have one, as the gateways of a protected link."""
+    rows = read(tables, "findings", ["section", "subject", "metric", "text"])
+    setup = rows.filter((pl.col("section") == "setup") & (pl.col("subject") == chain))
+    names = dict(setup.select("metric", "text").iter_rows())
+    legs = list(takewhile(lambda metric: metric in names, map(leg_metric, count(1))))
+    return [names[metric] for metric in legs] or chain.split("+")
 
 
 def _series(tables: Tables, view: View) -> dict[str, Decimated]:

@@ -7,8 +7,10 @@ import pytest
 from hindflight.reports import charts
 from hindflight.reports.frames import View, flow_of
 from hindflight.reports.link import events_of, states_of
+from hindflight.reports.sections import Figure, Section, Source, sections
 from hindflight.toolkit.errors import ReportError
 from hindflight.toolkit.schema import table_from_rows
+from hindflight.toolkit.text import shell_line
 from tests.reports.conftest import (
     LOST,
     MSS,
@@ -129,6 +131,57 @@ def test_the_queue_is_the_delay_above_propagation_times_the_rate_at_that_time() 
     assert layer_rows(spec, "limit of the queue") == [{"bytes": str(50 * 1500)}]
     with pytest.raises(ReportError, match="not both known"):
         charts.queue_occupancy(link_tables([state(0, 3, rate_bps=1e6)]))
+
+
+@pytest.mark.parametrize(("vantage", "said"), [("sender", False), ("middle", True), ("unknown", True)])
+def test_the_application_delay_begins_at_the_place_of_the_capture(vantage: str, said: bool) -> None:
+    rows = flow_segments()
+    flow = {**flow_row(rows), "vantage": vantage}
+    tables = {"segments": table_from_rows("segments", rows), "flows": table_from_rows("flows", [flow])}
+    spec = charts.captured_application_delay(tables).to_dict()
+    assert ("From the place of the capture, not from the sender." in spec["title"]["subtitle"]) == said
+    assert ("From the place of the capture" in spec["description"]) == said
+
+
+def test_a_capture_at_the_receiver_shows_no_application_delay() -> None:
+    rows = flow_segments()
+    flow = {**flow_row(rows), "vantage": "receiver"}
+    tables = {"segments": table_from_rows("segments", rows), "flows": table_from_rows("flows", [flow])}
+    with pytest.raises(ReportError, match="taken at the receiver"):
+        charts.captured_application_delay(tables)
+
+
+def flows_of_one_link() -> Tables:
+    """Return two flows, and the link as extracted for the first."""
+    rows = flow_segments()
+    later = flow_segments(flow_id=2, start_ns=START_NS + 1_000_000)
+    sent = [row for row in rows if row["direction"] == "a2b"]
+    states = [state(0, 9, rate_bps=1e6, delay_ns=RTT_NS // 2)]
+    limit = {"section": "key_numbers", "metric": "queue limit", "value": 50.0, "unit": "pkts", "verdict": "info"}
+    given = {
+        "segments": [*rows, *later],
+        "flows": [flow_row(rows), flow_row(later, flow_id=2)],
+        "channel": [*states, *(packet(row, "none") for row in sent)],
+        "findings": [required("findings", **limit)],
+    }
+    return {name: table_from_rows(name, table) for name, table in given.items()}
+
+
+def test_the_link_of_one_flow_is_not_drawn_for_another() -> None:
+    extract = ["hindflight", "channel", "extract", "ws", "--flow", "1", "-o", "channel.parquet"]
+    source = Source(flows_of_one_link(), "ws", {"channel": tuple(extract)})
+    (happened,) = (one for one in sections(source, {}) if one.key == "what_happened")
+    first, second = (part for part in happened.parts if isinstance(part, Section))
+    assert (first.key, second.key) == ("flow-1", "flow-2")
+    of_first, of_second = (
+        {part.key: part for part in flow.parts if isinstance(part, Figure)} for flow in (first, second)
+    )
+    assert "limit of the queue" in str(of_first["flow-1-queue_occupancy"].chart.to_dict())
+    assert {"flow-2-queue_occupancy", "flow-2-link_state"}.isdisjoint(of_second)
+    assert shell_line(extract) in of_first["flow-1-throughput"].commands
+    assert not any("channel" in line for figure in of_second.values() for line in figure.commands)
+    assert "hindflight channel extract ws --flow 2 -o channel.parquet" in " ".join(second.sentences)
+    assert not any("channel extract" in sentence for sentence in first.sentences)
 
 
 def test_a_lost_segment_delays_all_that_follow_it(tables: Tables) -> None:

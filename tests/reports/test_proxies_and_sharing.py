@@ -11,7 +11,7 @@ from hindflight.reports import charts
 from hindflight.reports.bundle import vega_lite_version
 from hindflight.reports.charts import proxies
 from hindflight.toolkit.errors import ReportError
-from hindflight.toolkit.schema import table_from_rows
+from hindflight.toolkit.schema import leg_metric, table_from_rows
 from tests.reports.conftest import Tables, required, run_row
 from tests.reports.test_charts import rows_of
 
@@ -54,6 +54,24 @@ def test_each_proxy_has_a_panel_with_both_series(split: Tables) -> None:
         "reno, through gateway": [[0, 9000], [0, 4000]],
         "reno, through gateway+haps (memory of gateway)": [[100], [50]],
         "reno, through gateway+haps (memory of haps)": [[200], [70]],
+    }
+
+
+def test_the_memory_of_a_leg_is_that_of_the_proxy_where_it_begins() -> None:
+    """A gateway that protects a link has no leg, and the names of a chain may be in another order."""
+    runs = [run_row(1, "reno", "arq+gateway"), run_row(2, "reno", "haps+gateway")]
+    rows = [*memory(1, 1, [(100, 50)]), *memory(2, 1, [(9000, 4000)]), *memory(2, 2, [(200, 70)])]
+    legs = [("arq+gateway", 1, "gateway"), ("haps+gateway", 1, "gateway"), ("haps+gateway", 2, "haps")]
+    setup = [
+        required("findings", section="setup", subject=chain, metric=leg_metric(leg), text=name)
+        for chain, leg, name in legs
+    ]
+    tables = {"runs": runs, "instruments": rows, "findings": setup}
+    spec = charts.what_if_proxy({name: table_from_rows(name, found) for name, found in tables.items()}).to_dict()
+    assert panels(spec) == {
+        "reno, through arq+gateway": [[100], [50]],
+        "reno, through haps+gateway (memory of gateway)": [[9000], [4000]],
+        "reno, through haps+gateway (memory of haps)": [[200], [70]],
     }
 
 

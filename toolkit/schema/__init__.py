@@ -17,7 +17,7 @@ from hindflight.toolkit.schema.arrow import (
 )
 from hindflight.toolkit.schema.captured import PHASES, SOURCES
 from hindflight.toolkit.schema.model import SCHEMA_VERSION, Column, Table
-from hindflight.toolkit.schema.results import DAMAGE_METRICS, FINDING_SECTIONS, FINGERPRINT, run_subject
+from hindflight.toolkit.schema.results import DAMAGE_METRICS, FINDING_SECTIONS, FINGERPRINT, leg_metric, run_subject
 
 __all__ = [
     "DAMAGE_METRICS",
@@ -33,6 +33,7 @@ __all__ = [
     "conform",
     "empty_table",
     "has_former_values",
+    "leg_metric",
     "run_subject",
     "table_from_rows",
     "with_current_values",

@@ -15,7 +15,9 @@ SCHEMA_VERSION = 5
 3: `segments` has segments_n, ip_checksum and tcp_checksum; numbers of segments of `flows` count them, and it has
 corrupted_segments and not_captured_bytes. All are null in workspaces written before.
 4: `segments` has clock_fix_ns, null in workspaces written before.
-5: `segments.flight_bytes` may be null; it was 0 where the capture shows none of the data.
+5: `segments.flight_bytes` and `flight_max_bytes` of `flows` are null where the capture shows none of the data that was
+acknowledged; they were 0. Of two directions with equal payload, `flows.data_direction` is the one of which more was
+acknowledged. `findings.section` may be proxy_faults and `issues.kind` pseudowire; section `setup` has metrics leg_N_begins_at.
 """
 
 Type = Literal["bool", "u8", "u16", "u32", "u64", "i64", "f64", "text", "enum", "list_i64", "bytes"]

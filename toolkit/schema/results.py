@@ -398,6 +398,12 @@ FINGERPRINT = "fingerprint_without_losses"
 """Metric of the row of the setup that is equal in scenarios that differ in their losses alone."""
 
 
+def leg_metric(leg: int) -> str:
+    """Return the metric of the row of the setup that names the proxy at which a leg begins: its subject is a chain of
+    `runs.proxy`. A chain whose legs begin at its names, in order, has no such rows."""
+    return f"leg_{leg}_begins_at"
+
+
 DAMAGE_METRICS = ("acknowledged_lost", "damaged")
 """Metrics of the rows that say what a fault of a proxy did to the data: it was lost, or read damaged."""
 

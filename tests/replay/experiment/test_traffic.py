@@ -153,6 +153,18 @@ def test_the_setup_has_losses_of_both_directions_and_the_cache_of_a_proxy() -> N
     assert [(row["value"], row["unit"]) for row in rows if row["metric"] == "cache"] == [(84, "pkts"), (1e6, "B")]
 
 
+def test_the_setup_names_the_proxies_where_legs_begin_if_a_chain_does_not() -> None:
+    given = copy.deepcopy(GOOD)
+    given["compare"]["proxies"] = ["none", "relay", "guard", "guard+relay"]
+    ends = given["path"][1], given["path"][-1]
+    given["links"][1]["loss"] = {"model": "bernoulli", "per": 0.01}
+    guard = {"name": "guard", "node": ends[0], "peer": ends[1], "kind": "arq", "layer": {"retries": 3}}
+    scenario = parse_scenario({**given, "proxy": [guard]}, "s.toml", VARIANTS)
+    rows = setup_findings(scenario, {"rfc": profile_parameters("rfc")})
+    legs = [(row["subject"], row["metric"], row["text"]) for row in rows if row["metric"].startswith("leg_")]
+    assert legs == [("guard+relay", "leg_1_begins_at", "relay")]
+
+
 def test_every_kind_of_proxy_has_its_words() -> None:
     assert set(KINDS) == set(get_args(Proxy.model_fields["kind"].annotation))
 

@@ -34,7 +34,7 @@ pub(crate) fn open(frame: &[u8], at: usize, end: usize, ip: &IpHeader) -> Option
             return Some(clear);
         }
     }
-    // The capture has no trailer: a whole IPv4 header proves itself.
+    // The capture has no trailer: a whole IPv4 header is confirmed by its checksum.
     let start = at + HEADER_BYTES;
     (frame.len() < end && ipv4_header_is_valid(frame.get(start..)?))
         .then_some(Clear::Packet(Network::Ipv4(start)))

@@ -57,7 +57,7 @@ impl fmt::Display for Skipped {
             Self::Version(number) => write!(f, "packets of IP version {number}"),
             Self::Mpls => write!(
                 f,
-                "MPLS packets with neither IP nor an Ethernet frame that proves itself inside"
+                "MPLS packets with neither IP nor an Ethernet frame whose IP packet is confirmed by its checksum or length"
             ),
             Self::NextProtocol(number) => {
                 write!(f, "packets of next protocol {number} (NSH, VXLAN-GPE)")

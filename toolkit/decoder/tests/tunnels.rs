@@ -384,9 +384,9 @@ fn ethernet_in_mpls_is_read_if_the_packet_inside_proves_itself() {
         assert_eq!(issues.len(), 1, "{name}");
         assert_eq!(issues[0].kind, IssueKind::Pseudowire, "{name}");
         assert!(
-            issues[0]
-                .text
-                .starts_with("1 MPLS packets hold an Ethernet frame"),
+            issues[0].text.starts_with(
+                "1 MPLS packets hold an Ethernet frame, which no header names: recognised by"
+            ),
             "{name}"
         );
     }
@@ -549,7 +549,7 @@ fn what_is_skipped_is_one_issue_per_protocol() {
             (10, "1 IEEE 802.2 frames for access point 0xe0"),
             (
                 11,
-                "1 MPLS packets with neither IP nor an Ethernet frame that proves itself inside"
+                "1 MPLS packets with neither IP nor an Ethernet frame whose IP packet is confirmed by its checksum or length"
             ),
         ]
     );

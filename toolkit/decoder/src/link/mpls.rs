@@ -1,8 +1,8 @@
 //! MPLS (RFC 3032): the label stack does not name what it carries.
 //!
-//! IP is told by its version field. Ethernet in MPLS (a pseudowire, RFC 4448) has in the same place a control word,
+//! IP is recognised by its version field. Ethernet in MPLS (a pseudowire, RFC 4448) has in the same place a control word,
 //! whose first four bits are 0 (RFC 4385 §3), or the first octet of an address, which may be anything: a frame is
-//! only read if the IP packet in it proves itself.
+//! only read if the IP packet in it is confirmed by its checksum or length.
 
 use super::{Network, by_version, ethernet_at};
 use crate::checksum::ipv4_header_is_valid;

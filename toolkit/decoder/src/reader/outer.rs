@@ -29,7 +29,7 @@ impl Pseudowires {
         if frames > 0 {
             issues.add(self.record, self.offset, IssueKind::Pseudowire, || {
                 format!(
-                    "{frames} MPLS packets hold an Ethernet frame, which no header says: told by the checksum or length of the IP packet inside; decoded"
+                    "{frames} MPLS packets hold an Ethernet frame, which no header names: recognised by the checksum or length of the IP packet inside; decoded"
                 )
             });
         }
