@@ -123,8 +123,11 @@ impl Fragments {
         }
         let before = (datagram.pieces == 1).then_some(datagram.carrier);
         datagram.pieces += 1;
-        datagram.frame_bytes += carrier.frame_bytes;
-        datagram.captured_bytes += carrier.captured_bytes;
+        // A pcapng block may name any frame length.
+        datagram.frame_bytes = datagram.frame_bytes.saturating_add(carrier.frame_bytes);
+        datagram.captured_bytes = datagram
+            .captured_bytes
+            .saturating_add(carrier.captured_bytes);
         datagram.carrier = carrier;
         if start == 0 {
             datagram.has_first = true;

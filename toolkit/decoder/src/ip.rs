@@ -232,7 +232,9 @@ fn walk_extension_headers(packet: &[u8], first: u8) -> Result<ExtensionChain, Ip
             }
             _ => {
                 if let Fragment::First { header_bytes, .. } = &mut chain.fragment {
-                    *header_bytes = (chain.header_bytes - fragmented_at) as u16;
+                    // More than a packet can hold: a first fragment is no jumbogram (RFC 2675 §3).
+                    *header_bytes = u16::try_from(chain.header_bytes - fragmented_at)
+                        .map_err(|_| IpError::HeaderLength(chain.header_bytes))?;
                 }
                 return Ok(chain);
             }

@@ -4,7 +4,7 @@
 mod support;
 
 use hindflight_decoder::{IssueKind, Other, Reader, Segment};
-use support::{Capture, Tcp, ethernet, ipv4, ipv6, tcp_frame};
+use support::{Capture, Ng, Tcp, ethernet, ipv4, ipv6, tcp_frame};
 
 const PAYLOAD: usize = 100;
 
@@ -317,4 +317,35 @@ fn fragments_of_a_segment_behind_options_of_ipv6() {
     let segment = found.segments[0];
     assert_eq!(segment.payload_bytes as usize, PAYLOAD);
     assert_eq!(segment.options.timestamps, Some((1, 2)));
+}
+
+#[test]
+fn extension_headers_longer_than_a_packet_are_an_issue() {
+    // Of a packet whose length field is 0, the frame gives the length: 33 headers of 2048 octets behind a fragment header.
+    let mut body = vec![60, 0, 0, 1, 0, 0, 0, 7];
+    for left in (0..33).rev() {
+        let next = if left == 0 { 6 } else { 60 };
+        body.extend([next, 255]);
+        body.resize(body.len() + 2046, 0);
+    }
+    body.extend(segment());
+    let mut packet = ipv6(44, &[]);
+    packet.extend(body);
+    let found = decode(&[ethernet(0x86dd, &packet)]);
+    assert_eq!(found.segments, []);
+    assert_eq!(found.issues, [(1, IssueKind::IpHeader)]);
+}
+
+#[test]
+fn the_sum_of_impossible_frame_lengths_does_not_wrap() {
+    let mut file = Ng::new(false);
+    file.interface(1, 0, &[]);
+    for frame in cut(7, &segment(), &[64], false) {
+        file.packet(0, 1, &frame);
+        let at = file.octets.len() - (frame.len().next_multiple_of(4) + 4) - 4;
+        file.octets[at..at + 4].copy_from_slice(&0xffff_fff0_u32.to_le_bytes());
+    }
+    let mut reader = Reader::new(&file.octets[..]).expect("a capture");
+    let found = reader.next_segment().expect("a segment");
+    assert_eq!(found.segment.frame_bytes, u32::MAX);
 }
