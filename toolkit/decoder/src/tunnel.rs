@@ -222,9 +222,15 @@ fn over_teredo(frame: &[u8], mut at: usize) -> Option<Network> {
     (frame.get(at)? >> 4 == 6).then_some(Network::Ipv6(at))
 }
 
-/// RFC 7348 §5: only the flag I is set, the identifier is valid.
+/// RFC 7348 §5: only the flag I is set, the identifier is valid. With the flag G, a group policy has the other fields that
+/// are reserved without it (draft-smith-vxlan-group-policy).
 fn over_vxlan(frame: &[u8], at: usize) -> Option<Network> {
-    (be32(frame, at)? == 0x0800_0000).then_some(())?;
+    const VALID: u32 = 0x0800_0000;
+    const GROUP_POLICY: u32 = 0x8000_0000;
+    /// The flags D (do not learn) and A (applied), and the group.
+    const POLICY_FIELDS: u32 = 0x0048_ffff;
+    let head = be32(frame, at)?;
+    (head == VALID || head & !POLICY_FIELDS == VALID | GROUP_POLICY).then_some(())?;
     Some(ethernet_at(frame, at + 8).unwrap_or(Network::Truncated))
 }
 
