@@ -8,7 +8,7 @@ use crate::esp::{self, Clear};
 use crate::ip::{self, IpHeader, protocol};
 use crate::link::nsh::{self, by_next_protocol};
 use crate::link::{
-    Labelled, Network, by_ethertype, by_mpls, by_ppp, by_version, ethernet_at, labelled,
+    Labelled, Network, PacketEnd, by_ethertype, by_mpls, by_ppp, by_version, ethernet_at, labelled,
 };
 use crate::octets::{be16, be32};
 use crate::skipped::{Skipped, udp_name};
@@ -38,7 +38,7 @@ pub(crate) fn may_carry(protocol: u8) -> bool {
 
 /// Returns the content of the IP packet, or first fragment, whose payload starts at `at` of `frame` and ends at `end`.
 #[cold]
-pub(crate) fn content(frame: &[u8], at: usize, end: usize, ip: &IpHeader) -> Content {
+pub(crate) fn content(frame: &[u8], at: usize, end: PacketEnd, ip: &IpHeader) -> Content {
     if !may_carry(ip.protocol) {
         return Content::Plain;
     }
@@ -110,7 +110,7 @@ const TEREDO_PORT: u16 = 3544;
 const ESP_PORT: u16 = 4500;
 
 /// Reads the UDP header at `at` and that of a tunnel. What does not look like the tunnel of its port is skipped.
-fn over_udp(frame: &[u8], at: usize, end: usize, ip: &IpHeader) -> Content {
+fn over_udp(frame: &[u8], at: usize, end: PacketEnd, ip: &IpHeader) -> Content {
     let (Some(src), Some(dst)) = (be16(frame, at), be16(frame, at + 2)) else {
         return Content::Plain;
     };
@@ -142,8 +142,8 @@ fn over_udp(frame: &[u8], at: usize, end: usize, ip: &IpHeader) -> Content {
     found.map_or(Content::Skipped(Skipped::UdpPort(port)), Content::Tunnel)
 }
 
-fn over_esp(frame: &[u8], at: usize, end: usize, ip: &IpHeader) -> Content {
-    match esp::open(frame, at, end, ip) {
+fn over_esp(frame: &[u8], at: usize, end: PacketEnd, ip: &IpHeader) -> Content {
+    match esp::open(frame, at, end.at, ip) {
         Some(Clear::Tcp(start, end)) => Content::Tcp(start, end),
         Some(Clear::Packet(network)) => Content::Tunnel(network),
         None => Content::Skipped(Skipped::Esp),
@@ -151,7 +151,7 @@ fn over_esp(frame: &[u8], at: usize, end: usize, ip: &IpHeader) -> Content {
 }
 
 /// L2TP over UDP (RFC 2661 §3.1, RFC 3931 §4.1.2): version 2 carries PPP, version 3 what was agreed on.
-fn over_l2tp(frame: &[u8], at: usize, end: usize) -> Option<Network> {
+fn over_l2tp(frame: &[u8], at: usize, end: PacketEnd) -> Option<Network> {
     const CONTROL: u16 = 0x8000;
     const LENGTH: u16 = 0x4000;
     const SEQUENCE: u16 = 0x0800;
@@ -176,7 +176,7 @@ fn over_l2tp(frame: &[u8], at: usize, end: usize) -> Option<Network> {
 }
 
 /// L2TP version 3 over IP (RFC 3931 §4.1.1). Session 0 is for control messages.
-fn over_l2tp_v3(frame: &[u8], at: usize, end: usize) -> Option<Network> {
+fn over_l2tp_v3(frame: &[u8], at: usize, end: PacketEnd) -> Option<Network> {
     if be32(frame, at)? == 0 {
         return Some(Network::Other(None));
     }
@@ -186,7 +186,7 @@ fn over_l2tp_v3(frame: &[u8], at: usize, end: usize) -> Option<Network> {
 
 /// The Ethernet frame of a pseudowire that ends at `end`. The lengths of the cookie and of the sublayer before it were
 /// agreed on (RFC 3931 §4.1, RFC 4719); they are those after which an IP packet fills the rest.
-fn agreed_frame(frame: &[u8], at: usize, end: usize) -> Option<Network> {
+fn agreed_frame(frame: &[u8], at: usize, end: PacketEnd) -> Option<Network> {
     const MIN_FRAME_BYTES: usize = 60;
     (0..=12).step_by(4).find_map(|skipped| {
         let start = at + skipped;
@@ -203,7 +203,7 @@ fn agreed_frame(frame: &[u8], at: usize, end: usize) -> Option<Network> {
         };
         let inner_end = inner + header.ok()?.ip_bytes as usize;
         // A short packet is padded to the minimum length of a frame.
-        let fits = inner_end == end || (inner_end < end && end - start <= MIN_FRAME_BYTES);
+        let fits = inner_end == end.at || (inner_end < end.at && end.at - start <= MIN_FRAME_BYTES);
         fits.then_some(network)
     })
 }

@@ -4,7 +4,7 @@
 mod support;
 
 use hindflight_decoder::{IssueKind, Other, Reader, Segment};
-use support::{Capture, Ng, Tcp, ethernet, ipv4, ipv6, tcp_frame};
+use support::{Capture, Ng, Tcp, ethernet, ipv4, ipv6, summed, tcp_frame};
 
 const PAYLOAD: usize = 100;
 
@@ -348,4 +348,61 @@ fn the_sum_of_impossible_frame_lengths_does_not_wrap() {
     let mut reader = Reader::new(&file.octets[..]).expect("a capture");
     let found = reader.next_segment().expect("a segment");
     assert_eq!(found.segment.frame_bytes, u32::MAX);
+}
+
+/// The frames in every order.
+fn orders(frames: &[Vec<u8>; 3]) -> Vec<Vec<Vec<u8>>> {
+    let orders = [
+        [0, 1, 2],
+        [0, 2, 1],
+        [1, 0, 2],
+        [1, 2, 0],
+        [2, 0, 1],
+        [2, 1, 0],
+    ];
+    let ordered = orders.map(|order| order.map(|n: usize| frames[n].clone()).to_vec());
+    ordered.to_vec()
+}
+
+#[test]
+fn mpls_in_a_fragmented_packet_of_a_tunnel_counts_once_and_whole() {
+    const STACK: [u8; 8] = [0, 0, 0x88, 0x47, 0, 1, 1, 64];
+    const CONTROL_WORD: [u8; 4] = [0, 0, 0, 9];
+    let packet4 = summed(ipv4(6, &[], 0, &segment()));
+    let packet6 = ipv6(6, &segment());
+    let frame4 = ethernet(0x0800, &packet4);
+    let frame6 = ethernet(0x86dd, &packet6);
+    let to = |first: u8, frame: &[u8]| [&[first], &frame[1..]].concat();
+    let over = |inner: &[u8]| [&STACK, inner].concat();
+    let behind_control_word = |frame: &[u8]| over(&[&CONTROL_WORD, frame].concat());
+    for (name, payload, pseudowires) in [
+        ("IPv4", over(&packet4), 0),
+        ("IPv6", over(&packet6), 0),
+        ("Ethernet, IPv4", over(&frame4), 1),
+        ("Ethernet, IPv6", over(&frame6), 1),
+        ("a control word, IPv4", behind_control_word(&frame4), 1),
+        ("a control word, IPv6", behind_control_word(&frame6), 1),
+        ("an address like IPv6", over(&to(0x60, &frame4)), 1),
+        ("an address like IPv4", over(&to(0x48, &frame6)), 1),
+        ("an address like IPv6, IPv6", over(&to(0x60, &frame6)), 1),
+    ] {
+        let frames = outer(47, &payload, &[112, 136]);
+        for ordered in orders(&frames.try_into().expect("three")) {
+            let found = decode(&ordered);
+            assert_eq!(found.segments.len(), 1, "{name}");
+            assert_eq!(found.segments[0].payload_bytes as usize, PAYLOAD, "{name}");
+            let kinds: Vec<IssueKind> = found.issues.iter().map(|issue| issue.1).collect();
+            assert_eq!(kinds, vec![IssueKind::Pseudowire; pseudowires], "{name}");
+            assert_eq!((found.tcp, found.others), (1, 2));
+        }
+    }
+    // A frame proves nothing if a bit of its IPv4 header is wrong, or if its IPv6 packet ends within the fragment.
+    let (mut wrong4, mut wrong6) = (frame4, frame6);
+    wrong4[20] ^= 1;
+    wrong6[19] -= 132;
+    for frame in [wrong4, wrong6] {
+        let found = decode(&outer(47, &over(&frame), &[112, 136]));
+        assert_eq!(found.segments, []);
+        assert_eq!(found.issues[0].1, IssueKind::Skipped);
+    }
 }
