@@ -201,6 +201,21 @@ mod next_header {
     pub const SHIM6: u8 = 140;
 }
 
+/// Whether an IPv6 fragment that names `protocol` may be one of a packet of another one, which its first fragment shows.
+pub(crate) fn is_extension_header(protocol: u8) -> bool {
+    matches!(
+        protocol,
+        next_header::HOP_BY_HOP
+            | next_header::ROUTING
+            | next_header::FRAGMENT
+            | next_header::AUTHENTICATION
+            | next_header::DESTINATION
+            | next_header::MOBILITY
+            | next_header::HIP
+            | next_header::SHIM6
+    )
+}
+
 /// Walks the chain of extension headers that follows the fixed header.
 fn walk_extension_headers(packet: &[u8], first: u8) -> Result<ExtensionChain, IpError> {
     let mut chain = ExtensionChain {

@@ -122,6 +122,33 @@ fn interleaved_packets_are_told_apart() {
 }
 
 #[test]
+fn a_fragment_is_a_row_with_its_own_length() {
+    let mut capture = Capture::plain();
+    for frame in cut(7, &segment(), &[64, 96], false) {
+        capture.frame(&frame);
+    }
+    let mut reader = Reader::new(&capture.octets[..]).expect("a capture");
+    assert!(reader.next_segment().is_some());
+    let rows: Vec<(u64, Other, u32)> = reader
+        .take_others()
+        .iter()
+        .map(|row| (row.record, row.kind, row.ip_bytes))
+        .collect();
+    let fragment = Other::TcpFragment;
+    assert_eq!(rows, [(1, fragment, 84), (2, fragment, 52)]);
+}
+
+#[test]
+fn fragments_of_an_unknown_protocol_do_not_show_that_the_capture_holds_all_of_tcp() {
+    let mut frames: Vec<Vec<u8>> = (1..3)
+        .map(|id| cut(id, &segment(), &[64], false)[0].clone())
+        .collect();
+    frames.insert(0, cut_v6(60, &[0; 64], &[32])[1].clone());
+    let records: Vec<u64> = decode(&frames).segments.iter().map(|s| s.record).collect();
+    assert_eq!(records, [2, 3]);
+}
+
+#[test]
 fn a_capture_of_first_fragments_gives_a_segment_each() {
     let firsts: Vec<Vec<u8>> = (1..4)
         .map(|id| cut(id, &segment(), &[64], false)[0].clone())
@@ -301,25 +328,6 @@ fn the_fragments_of_an_ipv6_packet_may_name_different_next_headers() {
 }
 
 #[test]
-fn fragments_of_a_segment_behind_options_of_ipv6() {
-    let body = [&[6, 0, 1, 4, 0, 0, 0, 0], &segment()[..]].concat();
-    let pieces: Vec<Vec<u8>> = [(0, 24), (24, 64), (64, body.len())]
-        .map(|(start, end)| {
-            let field = start as u16 | u16::from(end < body.len());
-            let mut header = vec![60, 0];
-            header.extend(field.to_be_bytes());
-            header.extend([0, 0, 0, 7]);
-            ethernet(0x86dd, &ipv6(44, &[&header, &body[start..end]].concat()))
-        })
-        .to_vec();
-    let found = decode(&pieces);
-    assert_eq!((found.segments.len(), found.issues.len()), (1, 0));
-    let segment = found.segments[0];
-    assert_eq!(segment.payload_bytes as usize, PAYLOAD);
-    assert_eq!(segment.options.timestamps, Some((1, 2)));
-}
-
-#[test]
 fn extension_headers_longer_than_a_packet_are_an_issue() {
     // Of a packet whose length field is 0, the frame gives the length: 33 headers of 2048 octets behind a fragment header.
     let mut body = vec![60, 0, 0, 1, 0, 0, 0, 7];
@@ -405,4 +413,92 @@ fn mpls_in_a_fragmented_packet_of_a_tunnel_counts_once_and_whole() {
         assert_eq!(found.segments, []);
         assert_eq!(found.issues[0].1, IssueKind::Skipped);
     }
+}
+
+/// The fragments of `body`, an IPv6 payload that starts with a header of the type `next`, cut at the given positions.
+fn cut_v6(next: u8, body: &[u8], cuts: &[usize]) -> Vec<Vec<u8>> {
+    let bounds = [&[0], cuts, &[body.len()]].concat();
+    let pieces = bounds.windows(2).map(|piece| {
+        let field = piece[0] as u16 | u16::from(piece[1] < body.len());
+        let mut header = vec![next, 0];
+        header.extend(field.to_be_bytes());
+        header.extend([0, 0, 0, 7]);
+        let payload = [&header, &body[piece[0]..piece[1]]].concat();
+        ethernet(0x86dd, &ipv6(44, &payload))
+    });
+    pieces.collect()
+}
+
+#[test]
+fn fragments_of_a_segment_behind_options_of_ipv6_in_any_order() {
+    // Destination options, and an authentication header, whose length is not a multiple of 8.
+    let options = [&[6, 0, 1, 4, 0, 0, 0, 0], &segment()[..]].concat();
+    let authentication = [&[6, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 2], &segment()[..]].concat();
+    for (next, body) in [(60, options), (51, authentication)] {
+        // The TCP header is in the first two.
+        let frames = cut_v6(next, &body, &[24, 64]);
+        for ordered in orders(&frames.try_into().expect("three")) {
+            let found = decode(&ordered);
+            assert_eq!((found.segments.len(), &found.issues[..]), (1, &[][..]));
+            let segment = found.segments[0];
+            assert_eq!(segment.record, 3);
+            assert_eq!(segment.payload_bytes as usize, PAYLOAD);
+            assert_eq!(segment.options.timestamps, Some((1, 2)));
+            assert_eq!((found.tcp, found.others), (1, 2));
+        }
+    }
+}
+
+#[test]
+fn a_tunnel_behind_options_of_ipv6_in_fragments_in_any_order() {
+    let inner = [&[41, 0, 4, 1, 4, 1, 1, 0], &ipv6(6, &segment())[..]].concat();
+    let frames = cut_v6(60, &inner, &[128, 152]);
+    for ordered in orders(&frames.clone().try_into().expect("three")) {
+        let found = decode(&ordered);
+        assert_eq!((found.segments.len(), &found.issues[..]), (1, &[][..]));
+        assert_eq!(found.segments[0].payload_bytes as usize, PAYLOAD);
+        assert_eq!((found.tcp, found.others), (1, 2));
+    }
+    // What is missing is an issue, wherever the first one comes.
+    let found = decode(&[frames[1].clone(), frames[0].clone()]);
+    assert_eq!(found.segments.len(), 1);
+    assert_eq!(found.issues, [(2, IssueKind::Fragment)]);
+}
+
+#[test]
+fn fragments_behind_options_of_ipv6_without_the_first_are_skipped() {
+    let body = [&[6, 0, 1, 4, 0, 0, 0, 0], &segment()[..]].concat();
+    let frames = cut_v6(60, &body, &[24, 64]);
+    let found = decode(&frames[1..]);
+    assert_eq!((found.segments.len(), found.tcp, found.others), (0, 0, 2));
+    assert_eq!(found.issues, [(2, IssueKind::Skipped)]);
+    // The first shows TCP, and the capture lacks another one.
+    let found = decode(&[frames[1].clone(), frames[0].clone()]);
+    assert_eq!((found.segments.len(), found.others), (0, 2));
+    assert_eq!(found.issues, [(2, IssueKind::Fragment)]);
+    // It shows UDP, of which nothing was lost.
+    let mut datagram = body;
+    datagram[0] = 17;
+    datagram[8..16].copy_from_slice(&[0xc0, 1, 0, 53, 0, 132, 0, 0]);
+    let frames = cut_v6(60, &datagram, &[24, 64]);
+    let found = decode(&[frames[1].clone(), frames[0].clone(), frames[2].clone()]);
+    assert_eq!((found.segments.len(), found.others), (0, 3));
+}
+
+#[test]
+fn a_header_split_between_fragments_is_put_together_in_any_order() {
+    for v6 in [false, true] {
+        let frames = cut(7, &segment(), &[8, 24], v6);
+        for ordered in orders(&frames.try_into().expect("three")) {
+            let found = decode(&ordered);
+            assert_eq!((found.segments.len(), &found.issues[..]), (1, &[][..]));
+            assert_eq!(found.segments[0].options.timestamps, Some((1, 2)));
+        }
+    }
+    // Of many small ones, the header is in those that come last.
+    let cuts: Vec<usize> = (8..128).step_by(8).collect();
+    let mut frames = cut(7, &segment(), &cuts, false);
+    frames.reverse();
+    let found = decode(&frames);
+    assert_eq!(found.segments[0].options.timestamps, Some((1, 2)));
 }

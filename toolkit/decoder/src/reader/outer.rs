@@ -5,7 +5,7 @@
 
 use crate::container::Record;
 use crate::fragments::{Carrier, Datagram};
-use crate::ip::{Fragment, IpHeader, protocol};
+use crate::ip::{self, Fragment, IpHeader, protocol};
 use crate::issue::{IssueKind, Issues};
 use crate::link::{self, Labelled, Network, PacketEnd};
 use crate::segment::Segment;
@@ -81,11 +81,15 @@ impl Decoder {
             Content::Tunnel(Network::Ipv4(_) | Network::Ipv6(_))
         );
         if is_read && !self.outer {
+            if let Some(later) = self.fragments.take_later(ip) {
+                self.outer_fragments.adopt(later);
+            }
             self.watch(record, ip);
         }
     }
 
-    /// Handles a fragment after the first that does not name TCP.
+    /// Handles a fragment after the first that does not name TCP. Behind an extension header it may be TCP all the same,
+    /// which the first fragment shows.
     #[cold]
     pub(super) fn later_outer_fragment(
         &mut self,
@@ -93,7 +97,16 @@ impl Decoder {
         packet: &[u8],
         ip: &IpHeader,
     ) -> Option<Segment> {
-        if self.fragments.awaits(ip) {
+        let shown = self.fragments.protocol(ip);
+        if shown == Some(protocol::TCP) {
+            let ip = IpHeader {
+                protocol: protocol::TCP,
+                ..*ip
+            };
+            return self.fragment(record, packet, &ip);
+        }
+        let is_hidden = ip.src.is_ipv6() && ip::is_extension_header(ip.protocol);
+        if shown.is_some() || (is_hidden && self.outer_fragments.protocol(ip).is_none()) {
             return self.fragment(record, packet, ip);
         }
         if tunnel::may_carry(ip.protocol) {
@@ -118,7 +131,7 @@ impl Decoder {
         }
     }
 
-    fn report_incomplete(&mut self, datagram: &Datagram) {
+    pub(super) fn report_incomplete(&mut self, datagram: &Datagram) {
         let (place, protocol) = (datagram.carrier.place, datagram.ip.protocol);
         if datagram.has_first {
             let what = datagram.missing_bytes().map_or_else(
