@@ -4,6 +4,7 @@
 //! 4213), MPLS in IP (RFC 4023), Ethernet in IP (RFC 3378), VXLAN (RFC 7348) and VXLAN-GPE, Geneve (RFC 8926), GTP-U
 //! (3GPP TS 29.281), L2TP (RFC 2661, 3931), Teredo (RFC 4380), ESP without encryption (also in UDP, RFC 3948).
 
+use crate::checksum::ipv4_header_is_valid;
 use crate::esp::{self, Clear};
 use crate::ip::{self, IpHeader, protocol};
 use crate::link::nsh::{self, by_next_protocol};
@@ -143,7 +144,7 @@ fn over_udp(frame: &[u8], at: usize, end: PacketEnd, ip: &IpHeader) -> Content {
 }
 
 fn over_esp(frame: &[u8], at: usize, end: PacketEnd, ip: &IpHeader) -> Content {
-    match esp::open(frame, at, end.at, ip) {
+    match esp::open(frame, at, end, ip) {
         Some(Clear::Tcp(start, end)) => Content::Tcp(start, end),
         Some(Clear::Packet(network)) => Content::Tunnel(network),
         None => Content::Skipped(Skipped::Esp),
@@ -185,7 +186,8 @@ fn over_l2tp_v3(frame: &[u8], at: usize, end: PacketEnd) -> Option<Network> {
 }
 
 /// The Ethernet frame of a pseudowire that ends at `end`. The lengths of the cookie and of the sublayer before it were
-/// agreed on (RFC 3931 §4.1, RFC 4719); they are those after which an IP packet fills the rest.
+/// agreed on (RFC 3931 §4.1, RFC 4719); they are those after which an IP packet fills the rest. In a first fragment it
+/// extends to the end or beyond, and the checksum of an IPv4 header must be right.
 fn agreed_frame(frame: &[u8], at: usize, end: PacketEnd) -> Option<Network> {
     const MIN_FRAME_BYTES: usize = 60;
     (0..=12).step_by(4).find_map(|skipped| {
@@ -197,14 +199,18 @@ fn agreed_frame(frame: &[u8], at: usize, end: PacketEnd) -> Option<Network> {
             network => network,
         };
         let (inner, header) = match network {
+            Network::Ipv4(inner) if end.continues && !ipv4_header_is_valid(frame.get(inner..)?) => {
+                return None;
+            }
             Network::Ipv4(inner) => (inner, ip::parse_v4(frame.get(inner..)?, 0)),
             Network::Ipv6(inner) => (inner, ip::parse_v6(frame.get(inner..)?, 0)),
             _ => return None,
         };
         let inner_end = inner + header.ok()?.ip_bytes as usize;
         // A short packet is padded to the minimum length of a frame.
-        let fits = inner_end == end.at || (inner_end < end.at && end.at - start <= MIN_FRAME_BYTES);
-        fits.then_some(network)
+        let is_padded = inner_end < end.at && end.at - start <= MIN_FRAME_BYTES;
+        let extends = end.continues && inner_end > end.at;
+        (inner_end == end.at || is_padded || extends).then_some(network)
     })
 }
 

@@ -298,6 +298,41 @@ fn a_segment_in_a_fragmented_packet_of_a_tunnel_counts_once_and_whole() {
 }
 
 #[test]
+fn l2tp_3_and_esp_without_encryption_in_fragments_count_once_and_whole() {
+    let packet4 = summed(ipv4(6, &[], 0, &segment()));
+    let frame4 = ethernet(0x0800, &packet4);
+    let frame6 = ethernet(0x86dd, &ipv6(6, &segment()));
+    let session = [0, 0, 0, 9];
+    let cookie_and_sublayer = [7, 7, 7, 7, 0, 0, 0, 0];
+    let with_cookie = |frame: &[u8]| [&session, &cookie_and_sublayer[..], frame].concat();
+    let (mut wrong4, mut short6) = (frame4.clone(), frame6.clone());
+    wrong4[20] ^= 1;
+    short6[19] -= 132;
+    let esp = |packet: &[u8]| [&[0, 0, 0, 9, 0, 0, 0, 1], packet, &[1, 2, 2, 4], &[5; 12]].concat();
+    let wrong_packet4 = wrong4[14..].to_vec();
+    for (name, protocol, payload, segments) in [
+        ("L2TP, IPv4", 115, [&session, &frame4[..]].concat(), 1),
+        ("L2TP, IPv6", 115, [&session, &frame6[..]].concat(), 1),
+        ("L2TP, a cookie, IPv4", 115, with_cookie(&frame4), 1),
+        ("L2TP, a cookie, IPv6", 115, with_cookie(&frame6), 1),
+        ("L2TP, a wrong checksum", 115, with_cookie(&wrong4), 0),
+        ("L2TP, a short packet", 115, with_cookie(&short6), 0),
+        ("ESP", 50, esp(&packet4), 1),
+        ("ESP, a wrong checksum", 50, esp(&wrong_packet4), 0),
+    ] {
+        let frames = outer(protocol, &payload, &[112, 136]);
+        let found = decode(&frames);
+        assert_eq!(found.segments.len(), segments, "{name}");
+        if segments == 1 {
+            assert_eq!(found.segments[0].payload_bytes as usize, PAYLOAD, "{name}");
+            assert_eq!(found.issues, [], "{name}");
+        } else {
+            assert_eq!(found.issues[0].1, IssueKind::Skipped, "{name}");
+        }
+    }
+}
+
+#[test]
 fn fragments_of_other_packets_are_no_issue() {
     let frames = outer(
         17,
