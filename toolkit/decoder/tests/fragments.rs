@@ -227,6 +227,24 @@ fn many_incomplete_packets_are_bounded() {
 }
 
 #[test]
+fn many_incomplete_packets_behind_options_of_ipv6_are_bounded() {
+    let mut capture = Capture::plain();
+    let second = &cut_v6(60, &[0; 64], &[32])[1];
+    for id in 0..5000_u16 {
+        let mut frame = second.clone();
+        frame[60..62].copy_from_slice(&id.to_be_bytes());
+        capture.frame(&frame);
+    }
+    // One that is whole still becomes a segment, whatever waits.
+    for frame in cut(7, &segment(), &[64], true).iter().rev() {
+        capture.frame(frame);
+    }
+    let found = decode_capture(&capture);
+    assert_eq!((found.segments.len(), found.others), (1, 5001));
+    assert_eq!(found.issues, [(1, IssueKind::Skipped)]);
+}
+
+#[test]
 fn every_cut_of_every_fragment_is_a_segment_or_an_issue() {
     let frames = cut(7, &segment(), &[64, 96], true);
     for (cut_frame, whole) in frames.iter().enumerate() {
