@@ -151,9 +151,12 @@ impl Fragments {
     fn position(&self, id: u32, ip: &IpHeader) -> Option<usize> {
         self.waiting.iter().rposition(|other| {
             // RFC 8200 §4.5: in IPv6 the protocol is that of the first fragment, and those of the others may differ.
+            // In IPv4 only the first one shows what follows an authentication header.
             other.id == id
                 && (other.ip.src, other.ip.dst) == (ip.src, ip.dst)
-                && (other.ip.protocol == ip.protocol || ip.src.is_ipv6())
+                && (other.ip.protocol == ip.protocol
+                    || ip.src.is_ipv6()
+                    || [other.ip.protocol, ip.protocol].contains(&protocol::AUTHENTICATION))
         })
     }
 

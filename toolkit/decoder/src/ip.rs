@@ -102,10 +102,19 @@ pub(crate) fn parse_v4(packet: &[u8], available_bytes: u32) -> Result<IpHeader, 
     }
     let fragment = u16::from_be_bytes([fixed[6], fixed[7]]);
     let id = u16::from_be_bytes([fixed[4], fixed[5]]);
-    let fragment = Fragment::of(fragment & 0x1fff, fragment & 0x2000 != 0, u32::from(id));
+    let mut fragment = Fragment::of(fragment & 0x1fff, fragment & 0x2000 != 0, u32::from(id));
     let (header_bytes, protocol) = match fixed[9] {
         protocol::AUTHENTICATION if !fragment.is_later() => {
-            skip_authentication(packet, header_bytes, ip_bytes)?
+            let (end, next) = skip_authentication(packet, header_bytes, ip_bytes)?;
+            if let Fragment::First {
+                header_bytes: skipped,
+                ..
+            } = &mut fragment
+            {
+                *skipped =
+                    u16::try_from(end - header_bytes).map_err(|_| IpError::HeaderLength(end))?;
+            }
+            (end, next)
         }
         other => (header_bytes, other),
     };
@@ -201,10 +210,13 @@ mod next_header {
     pub const SHIM6: u8 = 140;
 }
 
-/// Whether an IPv6 fragment that names `protocol` may be one of a packet of another one, which its first fragment shows.
-pub(crate) fn is_extension_header(protocol: u8) -> bool {
+/// Whether a later fragment may be one of a packet of another protocol than it names, which its first fragment shows.
+pub(crate) fn hides_protocol(ip: &IpHeader) -> bool {
+    if ip.src.is_ipv4() {
+        return ip.protocol == protocol::AUTHENTICATION;
+    }
     matches!(
-        protocol,
+        ip.protocol,
         next_header::HOP_BY_HOP
             | next_header::ROUTING
             | next_header::FRAGMENT

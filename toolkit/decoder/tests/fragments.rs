@@ -503,6 +503,24 @@ fn fragments_of_a_segment_behind_options_of_ipv6_in_any_order() {
 }
 
 #[test]
+fn fragments_of_a_segment_behind_an_authentication_header_of_ipv4_in_any_order() {
+    let header = |next: u8| [next, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 2];
+    let transport = [&header(6), &segment()[..]].concat();
+    let tunnel = [&header(4), &ipv4(6, &[], 0, &segment())[..]].concat();
+    for (body, cuts, header_bytes) in [(transport, [24, 64], 32), (tunnel, [96, 120], 20)] {
+        for ordered in orders(&outer(51, &body, &cuts).try_into().expect("three")) {
+            let found = decode(&ordered);
+            assert_eq!((found.segments.len(), &found.issues[..]), (1, &[][..]));
+            let segment = found.segments[0];
+            assert_eq!(segment.payload_bytes as usize, PAYLOAD);
+            assert_eq!(segment.ip_bytes, header_bytes + 32 + PAYLOAD as u32);
+            assert_eq!(segment.options.timestamps, Some((1, 2)));
+            assert_eq!((found.tcp, found.others), (1, 2));
+        }
+    }
+}
+
+#[test]
 fn a_tunnel_behind_options_of_ipv6_in_fragments_in_any_order() {
     let inner = [&[41, 0, 4, 1, 4, 1, 1, 0], &ipv6(6, &segment())[..]].concat();
     let frames = cut_v6(60, &inner, &[128, 152]);

@@ -105,8 +105,9 @@ impl Decoder {
             };
             return self.fragment(record, packet, &ip);
         }
-        let is_hidden = ip.src.is_ipv6() && ip::is_extension_header(ip.protocol);
-        if shown.is_some() || (is_hidden && self.outer_fragments.protocol(ip).is_none()) {
+        if shown.is_some()
+            || (ip::hides_protocol(ip) && self.outer_fragments.protocol(ip).is_none())
+        {
             return self.fragment(record, packet, ip);
         }
         if tunnel::may_carry(ip.protocol) {
