@@ -14,7 +14,7 @@ from hindflight.channels.extraction.bottleneck import Rate
 from hindflight.channels.extraction.busy_spans import BusySpans
 from hindflight.channels.extraction.delivery import Delivery, of_flow
 from hindflight.channels.extraction.extract import extract
-from hindflight.channels.extraction.link import of_delivery
+from hindflight.channels.extraction.link import left_queue_ns, of_delivery
 from hindflight.channels.extraction.queue import Ceiling
 from hindflight.channels.extraction.states import interval_rows
 from hindflight.channels.trace import Trace
@@ -122,7 +122,7 @@ def test_one_ack_missing_before_a_run_shows_a_break_where_few_are_missing_elsewh
     broken = replace(broken, covered_ns=covered, acked_ns=acked, prompt=acked >= 0, ack_t_ns=acked[acked >= 0])
     link = of_delivery(broken)
     assert _outages(broken) == [(200, 221), (400, 429)]
-    assert attribution._least_silent(broken, link, attribution.left_queue_ns(broken, link), [1, 1]) == 1
+    assert attribution._least_silent(broken, link, left_queue_ns(broken, link), [1, 1]) == 1
     # Where ACKs are missing at other times, too, one says nothing.
     often = broken.covered_ns.copy()
     for first in (*range(0, 190, 10), *range(440, 590, 10)):
@@ -130,7 +130,7 @@ def test_one_ack_missing_before_a_run_shows_a_break_where_few_are_missing_elsewh
     acked = np.where(often != broken.covered_ns, -1, broken.acked_ns)
     seldom = replace(broken, covered_ns=often, acked_ns=acked, prompt=acked >= 0, ack_t_ns=acked[acked >= 0])
     link = of_delivery(seldom)
-    assert attribution._least_silent(seldom, link, attribution.left_queue_ns(seldom, link), [1, 1]) > 1
+    assert attribution._least_silent(seldom, link, left_queue_ns(seldom, link), [1, 1]) > 1
 
 
 def test_a_break_of_what_was_under_way_takes_its_acks_too() -> None:
@@ -374,6 +374,7 @@ def test_an_outage_may_last_until_the_next_packet_has_left_by_its_ack() -> None:
         for departed in (link.departed_ns, link.departed_ns + behind, link.departed_ns - behind)
         for one in states._outages(delivery, replace(link, departed_ns=departed), found, left_ns)
     ]
+    assert ends[0] is not None
     assert ends == pytest.approx([ends[0], ends[0] + 100 * MS, ends[0]], abs=MS)
 
 

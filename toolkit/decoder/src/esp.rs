@@ -5,7 +5,7 @@
 
 use crate::checksum::{ipv4_header_is_valid, tcp_is_valid};
 use crate::ip::{IpHeader, protocol};
-use crate::link::Network;
+use crate::link::{Network, PacketEnd};
 use crate::octets::be16;
 
 /// Security parameters index and sequence number.
@@ -24,19 +24,20 @@ pub(crate) enum Clear {
 }
 
 /// The content of the ESP packet that starts at `at` of `frame` and ends at `end`; `None` if it seems encrypted.
-pub(crate) fn open(frame: &[u8], at: usize, end: usize, ip: &IpHeader) -> Option<Clear> {
-    let candidates = IV_BYTES.into_iter().flat_map(|iv| {
+pub(crate) fn open(frame: &[u8], at: usize, end: PacketEnd, ip: &IpHeader) -> Option<Clear> {
+    let has_trailer = !end.continues;
+    let candidates = IV_BYTES.into_iter().filter(|_| has_trailer).flat_map(|iv| {
         let start = at + HEADER_BYTES + iv;
         CHECK_BYTES.into_iter().map(move |check| (start, check))
     });
     for (start, check_bytes) in candidates {
-        if let Some(clear) = open_with(frame, start, end.checked_sub(check_bytes)?, ip) {
+        if let Some(clear) = open_with(frame, start, end.at.checked_sub(check_bytes)?, ip) {
             return Some(clear);
         }
     }
-    // The capture has no trailer: a whole IPv4 header is confirmed by its checksum.
+    // The trailer was not captured, or is in another fragment: a whole IPv4 header is confirmed by its checksum.
     let start = at + HEADER_BYTES;
-    (frame.len() < end && ipv4_header_is_valid(frame.get(start..)?))
+    ((frame.len() < end.at || end.continues) && ipv4_header_is_valid(frame.get(start..)?))
         .then_some(Clear::Packet(Network::Ipv4(start)))
 }
 

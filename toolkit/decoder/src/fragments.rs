@@ -4,10 +4,10 @@
 //! record. A capture filtered by port holds first fragments only: until another one appears, a first fragment stands
 //! for its packet as soon as the same two hosts exchange another packet.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use crate::container::{Place, Record};
-use crate::ip::{Fragment, IpHeader};
+use crate::ip::{Fragment, IpHeader, protocol};
 
 /// Time after which an incomplete packet is given up, as in Linux (RFC 8200 §4.5: 60 s, RFC 791 §3.2: 15 s).
 const TIMEOUT_NS: i64 = 30_000_000_000;
@@ -17,6 +17,8 @@ const MAX_WAITING: usize = 1024;
 const MAX_RANGES: usize = 64;
 /// Octets that are kept of a packet: the longest TCP header.
 const KEPT_BYTES: usize = 60;
+/// Fragments that may hold some of them: each but the last is of 8 octets at least.
+const KEPT_PIECES: usize = KEPT_BYTES.div_ceil(8);
 /// Maximum length of an IP packet.
 const MAX_IP_BYTES: u32 = 65_535;
 
@@ -49,8 +51,8 @@ pub(crate) struct Datagram {
     pub ip: IpHeader,
     /// The record that completes it, or that of its only fragment.
     pub carrier: Carrier,
-    /// The start of the payload.
-    pub octets: Vec<u8>,
+    /// The start of the captured payload of the fragments that come first in the packet, by position.
+    starts: BTreeMap<u32, Vec<u8>>,
     /// Octets that have come, with those of extension headers before the payload.
     have_bytes: u32,
     /// Number of all of them, once the last fragment has come.
@@ -70,12 +72,12 @@ pub(crate) struct Datagram {
 /// What a fragment was good for.
 #[derive(Debug)]
 pub(crate) enum Outcome {
-    /// Its packet is incomplete. If this is its second fragment, the record of the first one.
-    Waits(Option<Carrier>),
+    /// Its packet is incomplete. If its first fragment was alone before, the record and header of that.
+    Waits(Option<(Carrier, IpHeader)>),
     /// It was there before.
     Repeats,
-    /// Its packet is complete. If this is its second fragment, the record of the first one.
-    Complete(Box<Datagram>, Option<Carrier>),
+    /// Its packet is complete. If its first fragment was alone before, the record and header of that.
+    Complete(Box<Datagram>, Option<(Carrier, IpHeader)>),
     /// It repeats octets of another one, differently cut.
     Overlaps,
     /// Its position or length is impossible.
@@ -86,7 +88,7 @@ pub(crate) enum Outcome {
 #[derive(Debug, Default)]
 pub(crate) struct Fragments {
     waiting: VecDeque<Datagram>,
-    /// The capture holds fragments other than first ones.
+    /// The capture holds fragments of TCP other than first ones.
     later_seen: bool,
 }
 
@@ -109,7 +111,7 @@ impl Fragments {
         if length == 0 || (more && length % 8 != 0) || end > MAX_IP_BYTES {
             return Outcome::Invalid;
         }
-        self.later_seen |= start > 0;
+        self.later_seen |= start > 0 && ip.protocol == protocol::TCP;
         let found = self.position(id, ip);
         let index = found.unwrap_or_else(|| {
             self.waiting.push_back(Datagram::new(carrier, ip, id));
@@ -121,16 +123,22 @@ impl Fragments {
             Added::Overlap => return Outcome::Overlaps,
             Added::New => {}
         }
-        let before = (datagram.pieces == 1).then_some(datagram.carrier);
+        let before = datagram
+            .is_only_first()
+            .then_some((datagram.carrier, datagram.ip));
         datagram.pieces += 1;
-        datagram.frame_bytes += carrier.frame_bytes;
-        datagram.captured_bytes += carrier.captured_bytes;
+        // A pcapng block may name any frame length.
+        datagram.frame_bytes = datagram.frame_bytes.saturating_add(carrier.frame_bytes);
+        datagram.captured_bytes = datagram
+            .captured_bytes
+            .saturating_add(carrier.captured_bytes);
         datagram.carrier = carrier;
         if start == 0 {
             datagram.has_first = true;
             datagram.ip = *ip;
+            self.later_seen |= datagram.pieces > 1;
         }
-        datagram.keep(start as usize, octets);
+        datagram.keep(start, octets);
         if datagram.total_bytes == Some(datagram.have_bytes) {
             if let Some(complete) = self.waiting.remove(index) {
                 return Outcome::Complete(Box::new(complete), before);
@@ -143,24 +151,44 @@ impl Fragments {
     fn position(&self, id: u32, ip: &IpHeader) -> Option<usize> {
         self.waiting.iter().rposition(|other| {
             // RFC 8200 §4.5: in IPv6 the protocol is that of the first fragment, and those of the others may differ.
+            // In IPv4 only the first one shows what follows an authentication header.
             other.id == id
                 && (other.ip.src, other.ip.dst) == (ip.src, ip.dst)
-                && (other.ip.protocol == ip.protocol || ip.src.is_ipv6())
+                && (other.ip.protocol == ip.protocol
+                    || ip.src.is_ipv6()
+                    || [other.ip.protocol, ip.protocol].contains(&protocol::AUTHENTICATION))
         })
     }
 
-    /// Whether another fragment of the packet of the later fragment `ip` has come.
-    pub fn awaits(&self, ip: &IpHeader) -> bool {
+    /// Whether `ip` is a first fragment, and the only one of its packet so far.
+    pub fn is_only_first(&self, ip: &IpHeader) -> bool {
+        let last = self.waiting.back();
+        last.is_some_and(|last| last.is_only_first() && last.ip == *ip)
+    }
+
+    /// The protocol that the other fragments of the packet of the later fragment `ip` show so far, if any has come.
+    pub fn protocol(&self, ip: &IpHeader) -> Option<u8> {
         match ip.fragment {
-            Fragment::Later { id, .. } => self.position(id, ip).is_some(),
-            Fragment::None | Fragment::First { .. } => false,
+            Fragment::Later { id, .. } => {
+                let index = self.position(id, ip)?;
+                Some(self.waiting[index].ip.protocol)
+            }
+            Fragment::None | Fragment::First { .. } => None,
         }
     }
 
-    /// Whether the fragment of `ip` is the only one of its packet so far.
-    pub fn is_only(&self, ip: &IpHeader) -> bool {
-        let last = self.waiting.back();
-        last.is_some_and(|last| last.pieces == 1 && last.ip == *ip)
+    /// Removes the fragments that came before the first one, `ip`.
+    pub fn take_later(&mut self, ip: &IpHeader) -> Option<Datagram> {
+        let Fragment::First { id, .. } = ip.fragment else {
+            return None;
+        };
+        let index = self.position(id, ip)?;
+        (!self.waiting[index].has_first).then(|| self.waiting.remove(index))?
+    }
+
+    /// Adds a packet that is incomplete.
+    pub fn adopt(&mut self, datagram: Datagram) {
+        self.waiting.push_back(datagram);
     }
 
     /// Removes a packet of which the capture seems to hold the first fragment only, now that its hosts exchange the
@@ -176,7 +204,7 @@ impl Fragments {
         };
         let index = self.waiting.iter().position(|one| {
             let related = next.is_none_or(|next| between(one, next));
-            one.has_first && one.pieces == 1 && related
+            one.is_only_first() && related
         })?;
         self.waiting.remove(index)
     }
@@ -220,11 +248,29 @@ impl Datagram {
         Some(total.saturating_sub(self.have_bytes))
     }
 
+    /// Only its first fragment has come.
+    pub fn is_only_first(&self) -> bool {
+        self.has_first && self.pieces == 1
+    }
+
+    /// The start of the payload. Octets that were not captured are unknown, and so are all after them.
+    pub fn octets(&self) -> Vec<u8> {
+        let mut octets = Vec::with_capacity(KEPT_BYTES);
+        for (start, piece) in &self.starts {
+            let start = start.saturating_sub(header_bytes(&self.ip)) as usize;
+            if start != octets.len() || start >= KEPT_BYTES {
+                break;
+            }
+            octets.extend(piece.iter().take(KEPT_BYTES - start));
+        }
+        octets
+    }
+
     fn new(carrier: Carrier, ip: &IpHeader, id: u32) -> Self {
         Self {
             ip: *ip,
             carrier,
-            octets: Vec::new(),
+            starts: BTreeMap::new(),
             have_bytes: 0,
             total_bytes: None,
             frame_bytes: 0,
@@ -265,13 +311,15 @@ impl Datagram {
         Added::New
     }
 
-    /// Keeps what belongs to the TCP header. Octets that were not captured are unknown, and so are all after them.
-    fn keep(&mut self, start: usize, octets: &[u8]) {
-        let start = start.saturating_sub(header_bytes(&self.ip) as usize);
-        if start != self.octets.len() || start >= KEPT_BYTES {
+    /// Keeps what may belong to the TCP header.
+    fn keep(&mut self, start: u32, octets: &[u8]) {
+        if octets.is_empty() {
             return;
         }
-        let count = octets.len().min(KEPT_BYTES - start);
-        self.octets.extend_from_slice(&octets[..count]);
+        let count = octets.len().min(KEPT_BYTES);
+        self.starts.insert(start, octets[..count].to_vec());
+        if self.starts.len() > KEPT_PIECES {
+            self.starts.pop_last();
+        }
     }
 }

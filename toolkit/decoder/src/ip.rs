@@ -102,10 +102,19 @@ pub(crate) fn parse_v4(packet: &[u8], available_bytes: u32) -> Result<IpHeader, 
     }
     let fragment = u16::from_be_bytes([fixed[6], fixed[7]]);
     let id = u16::from_be_bytes([fixed[4], fixed[5]]);
-    let fragment = Fragment::of(fragment & 0x1fff, fragment & 0x2000 != 0, u32::from(id));
+    let mut fragment = Fragment::of(fragment & 0x1fff, fragment & 0x2000 != 0, u32::from(id));
     let (header_bytes, protocol) = match fixed[9] {
         protocol::AUTHENTICATION if !fragment.is_later() => {
-            skip_authentication(packet, header_bytes, ip_bytes)?
+            let (end, next) = skip_authentication(packet, header_bytes, ip_bytes)?;
+            if let Fragment::First {
+                header_bytes: skipped,
+                ..
+            } = &mut fragment
+            {
+                *skipped =
+                    u16::try_from(end - header_bytes).map_err(|_| IpError::HeaderLength(end))?;
+            }
+            (end, next)
         }
         other => (header_bytes, other),
     };
@@ -201,6 +210,24 @@ mod next_header {
     pub const SHIM6: u8 = 140;
 }
 
+/// Whether a later fragment may be one of a packet of another protocol than it names, which its first fragment shows.
+pub(crate) fn hides_protocol(ip: &IpHeader) -> bool {
+    if ip.src.is_ipv4() {
+        return ip.protocol == protocol::AUTHENTICATION;
+    }
+    matches!(
+        ip.protocol,
+        next_header::HOP_BY_HOP
+            | next_header::ROUTING
+            | next_header::FRAGMENT
+            | next_header::AUTHENTICATION
+            | next_header::DESTINATION
+            | next_header::MOBILITY
+            | next_header::HIP
+            | next_header::SHIM6
+    )
+}
+
 /// Walks the chain of extension headers that follows the fixed header.
 fn walk_extension_headers(packet: &[u8], first: u8) -> Result<ExtensionChain, IpError> {
     let mut chain = ExtensionChain {
@@ -232,7 +259,9 @@ fn walk_extension_headers(packet: &[u8], first: u8) -> Result<ExtensionChain, Ip
             }
             _ => {
                 if let Fragment::First { header_bytes, .. } = &mut chain.fragment {
-                    *header_bytes = (chain.header_bytes - fragmented_at) as u16;
+                    // More than a packet can hold: a first fragment is no jumbogram (RFC 2675 §3).
+                    *header_bytes = u16::try_from(chain.header_bytes - fragmented_at)
+                        .map_err(|_| IpError::HeaderLength(chain.header_bytes))?;
                 }
                 return Ok(chain);
             }

@@ -10,7 +10,7 @@ use crate::octets::{be16, be32, le16, le32};
 use crate::skipped::Skipped;
 use crate::wlan;
 
-pub(crate) use mpls::{Labelled, by_mpls, labelled};
+pub(crate) use mpls::{Labelled, PacketEnd, by_mpls, labelled};
 
 /// The supported link types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,13 +9,13 @@ use crate::dissector::{Dissector, SlowPath, check_links};
 use crate::fragments::Fragments;
 use crate::ip::{self, Fragment, IpHeader, protocol};
 use crate::issue::{DecodeError, Issue, Issues};
-use crate::link::{self, LinkType, Network};
+use crate::link::{self, LinkType, Network, PacketEnd};
 use crate::merge::{Merged, Part};
 use crate::segment::Segment;
 use crate::skipped::{Skipped, SkippedCounts};
 use crate::tally::{Other, OtherPacket, Tally};
 use crate::tcp::{self, OptionsEnd, OtherOptions, TcpHeader};
-use crate::tunnel::{self, Content};
+use crate::tunnel::Content;
 use crate::wlan;
 
 use outer::Pseudowires;
@@ -354,7 +354,11 @@ impl Decoder {
                 Network::Ipv4(at) => (at, 4),
                 Network::Ipv6(at) => (at, 6),
                 Network::Labelled(at) => {
-                    let inner = self.labelled(record, at, end);
+                    let whole = PacketEnd {
+                        at: end as usize,
+                        continues: false,
+                    };
+                    let inner = self.labelled(record, at, whole);
                     return self.packet(record, inner, end);
                 }
                 other => return self.not_ip(record, other),
@@ -386,8 +390,12 @@ impl Decoder {
             }
             end = end.min((at as u32).saturating_add(ip.ip_bytes));
             let payload = at + ip.header_bytes;
-            let content = self.content(record, payload, end, &ip);
             is_first_fragment |= ip.fragment != Fragment::None;
+            let packet_end = PacketEnd {
+                at: end as usize,
+                continues: is_first_fragment,
+            };
+            let content = self.content(record, payload, packet_end, &ip);
             network = match content {
                 Content::Plain | Content::Tunnel(Network::Arp) => {
                     return self.count_other(record, &ip);
@@ -414,20 +422,6 @@ impl Decoder {
         }
         self.skip(record, Some(Skipped::Nesting));
         self.tally.other(Other::OtherIp, bytes)
-    }
-
-    /// What is in the payload, from `at` to `end`, of an IP packet without TCP.
-    fn content(&mut self, record: &Record<'_>, at: usize, end: u32, ip: &IpHeader) -> Content {
-        let content = match tunnel::content(record.data, at, end as usize, ip) {
-            Content::Tunnel(Network::Labelled(inner)) if !self.outer => {
-                Content::Tunnel(self.labelled(record, inner, end))
-            }
-            content => content,
-        };
-        if ip.fragment != Fragment::None {
-            self.first_outer_fragment(record, ip, content);
-        }
-        content
     }
 
     /// Handles a frame, or the content of a tunnel, that is not an IP packet.

@@ -4,11 +4,12 @@
 //! 4213), MPLS in IP (RFC 4023), Ethernet in IP (RFC 3378), VXLAN (RFC 7348) and VXLAN-GPE, Geneve (RFC 8926), GTP-U
 //! (3GPP TS 29.281), L2TP (RFC 2661, 3931), Teredo (RFC 4380), ESP without encryption (also in UDP, RFC 3948).
 
+use crate::checksum::ipv4_header_is_valid;
 use crate::esp::{self, Clear};
 use crate::ip::{self, IpHeader, protocol};
 use crate::link::nsh::{self, by_next_protocol};
 use crate::link::{
-    Labelled, Network, by_ethertype, by_mpls, by_ppp, by_version, ethernet_at, labelled,
+    Labelled, Network, PacketEnd, by_ethertype, by_mpls, by_ppp, by_version, ethernet_at, labelled,
 };
 use crate::octets::{be16, be32};
 use crate::skipped::{Skipped, udp_name};
@@ -38,7 +39,7 @@ pub(crate) fn may_carry(protocol: u8) -> bool {
 
 /// Returns the content of the IP packet, or first fragment, whose payload starts at `at` of `frame` and ends at `end`.
 #[cold]
-pub(crate) fn content(frame: &[u8], at: usize, end: usize, ip: &IpHeader) -> Content {
+pub(crate) fn content(frame: &[u8], at: usize, end: PacketEnd, ip: &IpHeader) -> Content {
     if !may_carry(ip.protocol) {
         return Content::Plain;
     }
@@ -110,7 +111,7 @@ const TEREDO_PORT: u16 = 3544;
 const ESP_PORT: u16 = 4500;
 
 /// Reads the UDP header at `at` and that of a tunnel. What does not look like the tunnel of its port is skipped.
-fn over_udp(frame: &[u8], at: usize, end: usize, ip: &IpHeader) -> Content {
+fn over_udp(frame: &[u8], at: usize, end: PacketEnd, ip: &IpHeader) -> Content {
     let (Some(src), Some(dst)) = (be16(frame, at), be16(frame, at + 2)) else {
         return Content::Plain;
     };
@@ -142,7 +143,7 @@ fn over_udp(frame: &[u8], at: usize, end: usize, ip: &IpHeader) -> Content {
     found.map_or(Content::Skipped(Skipped::UdpPort(port)), Content::Tunnel)
 }
 
-fn over_esp(frame: &[u8], at: usize, end: usize, ip: &IpHeader) -> Content {
+fn over_esp(frame: &[u8], at: usize, end: PacketEnd, ip: &IpHeader) -> Content {
     match esp::open(frame, at, end, ip) {
         Some(Clear::Tcp(start, end)) => Content::Tcp(start, end),
         Some(Clear::Packet(network)) => Content::Tunnel(network),
@@ -151,7 +152,7 @@ fn over_esp(frame: &[u8], at: usize, end: usize, ip: &IpHeader) -> Content {
 }
 
 /// L2TP over UDP (RFC 2661 §3.1, RFC 3931 §4.1.2): version 2 carries PPP, version 3 what was agreed on.
-fn over_l2tp(frame: &[u8], at: usize, end: usize) -> Option<Network> {
+fn over_l2tp(frame: &[u8], at: usize, end: PacketEnd) -> Option<Network> {
     const CONTROL: u16 = 0x8000;
     const LENGTH: u16 = 0x4000;
     const SEQUENCE: u16 = 0x0800;
@@ -176,7 +177,7 @@ fn over_l2tp(frame: &[u8], at: usize, end: usize) -> Option<Network> {
 }
 
 /// L2TP version 3 over IP (RFC 3931 §4.1.1). Session 0 is for control messages.
-fn over_l2tp_v3(frame: &[u8], at: usize, end: usize) -> Option<Network> {
+fn over_l2tp_v3(frame: &[u8], at: usize, end: PacketEnd) -> Option<Network> {
     if be32(frame, at)? == 0 {
         return Some(Network::Other(None));
     }
@@ -185,8 +186,9 @@ fn over_l2tp_v3(frame: &[u8], at: usize, end: usize) -> Option<Network> {
 }
 
 /// The Ethernet frame of a pseudowire that ends at `end`. The lengths of the cookie and of the sublayer before it were
-/// agreed on (RFC 3931 §4.1, RFC 4719); they are those after which an IP packet fills the rest.
-fn agreed_frame(frame: &[u8], at: usize, end: usize) -> Option<Network> {
+/// agreed on (RFC 3931 §4.1, RFC 4719); they are those after which an IP packet fills the rest. In a first fragment it
+/// extends to the end or beyond, and the checksum of an IPv4 header must be right.
+fn agreed_frame(frame: &[u8], at: usize, end: PacketEnd) -> Option<Network> {
     const MIN_FRAME_BYTES: usize = 60;
     (0..=12).step_by(4).find_map(|skipped| {
         let start = at + skipped;
@@ -197,14 +199,18 @@ fn agreed_frame(frame: &[u8], at: usize, end: usize) -> Option<Network> {
             network => network,
         };
         let (inner, header) = match network {
+            Network::Ipv4(inner) if end.continues && !ipv4_header_is_valid(frame.get(inner..)?) => {
+                return None;
+            }
             Network::Ipv4(inner) => (inner, ip::parse_v4(frame.get(inner..)?, 0)),
             Network::Ipv6(inner) => (inner, ip::parse_v6(frame.get(inner..)?, 0)),
             _ => return None,
         };
         let inner_end = inner + header.ok()?.ip_bytes as usize;
         // A short packet is padded to the minimum length of a frame.
-        let fits = inner_end == end || (inner_end < end && end - start <= MIN_FRAME_BYTES);
-        fits.then_some(network)
+        let is_padded = inner_end < end.at && end.at - start <= MIN_FRAME_BYTES;
+        let extends = end.continues && inner_end > end.at;
+        (inner_end == end.at || is_padded || extends).then_some(network)
     })
 }
 
@@ -222,9 +228,15 @@ fn over_teredo(frame: &[u8], mut at: usize) -> Option<Network> {
     (frame.get(at)? >> 4 == 6).then_some(Network::Ipv6(at))
 }
 
-/// RFC 7348 §5: only the flag I is set, the identifier is valid.
+/// RFC 7348 §5: only the flag I is set, the identifier is valid. With the flag G, a group policy has the other fields that
+/// are reserved without it (draft-smith-vxlan-group-policy).
 fn over_vxlan(frame: &[u8], at: usize) -> Option<Network> {
-    (be32(frame, at)? == 0x0800_0000).then_some(())?;
+    const VALID: u32 = 0x0800_0000;
+    const GROUP_POLICY: u32 = 0x8000_0000;
+    /// The flags D (do not learn) and A (applied), and the group.
+    const POLICY_FIELDS: u32 = 0x0048_ffff;
+    let head = be32(frame, at)?;
+    (head == VALID || head & !POLICY_FIELDS == VALID | GROUP_POLICY).then_some(())?;
     Some(ethernet_at(frame, at + 8).unwrap_or(Network::Truncated))
 }
 

@@ -4,7 +4,7 @@
 mod support;
 
 use hindflight_decoder::{IssueKind, Other, Reader, Segment};
-use support::{Capture, Tcp, ethernet, ipv4, ipv6, tcp_frame};
+use support::{Capture, Ng, Tcp, ethernet, ipv4, ipv6, summed, tcp_frame};
 
 const PAYLOAD: usize = 100;
 
@@ -122,6 +122,33 @@ fn interleaved_packets_are_told_apart() {
 }
 
 #[test]
+fn a_fragment_is_a_row_with_its_own_length() {
+    let mut capture = Capture::plain();
+    for frame in cut(7, &segment(), &[64, 96], false) {
+        capture.frame(&frame);
+    }
+    let mut reader = Reader::new(&capture.octets[..]).expect("a capture");
+    assert!(reader.next_segment().is_some());
+    let rows: Vec<(u64, Other, u32)> = reader
+        .take_others()
+        .iter()
+        .map(|row| (row.record, row.kind, row.ip_bytes))
+        .collect();
+    let fragment = Other::TcpFragment;
+    assert_eq!(rows, [(1, fragment, 84), (2, fragment, 52)]);
+}
+
+#[test]
+fn fragments_of_an_unknown_protocol_do_not_show_that_the_capture_holds_all_of_tcp() {
+    let mut frames: Vec<Vec<u8>> = (1..3)
+        .map(|id| cut(id, &segment(), &[64], false)[0].clone())
+        .collect();
+    frames.insert(0, cut_v6(60, &[0; 64], &[32])[1].clone());
+    let records: Vec<u64> = decode(&frames).segments.iter().map(|s| s.record).collect();
+    assert_eq!(records, [2, 3]);
+}
+
+#[test]
 fn a_capture_of_first_fragments_gives_a_segment_each() {
     let firsts: Vec<Vec<u8>> = (1..4)
         .map(|id| cut(id, &segment(), &[64], false)[0].clone())
@@ -200,6 +227,24 @@ fn many_incomplete_packets_are_bounded() {
 }
 
 #[test]
+fn many_incomplete_packets_behind_options_of_ipv6_are_bounded() {
+    let mut capture = Capture::plain();
+    let second = &cut_v6(60, &[0; 64], &[32])[1];
+    for id in 0..5000_u16 {
+        let mut frame = second.clone();
+        frame[60..62].copy_from_slice(&id.to_be_bytes());
+        capture.frame(&frame);
+    }
+    // One that is whole still becomes a segment, whatever waits.
+    for frame in cut(7, &segment(), &[64], true).iter().rev() {
+        capture.frame(frame);
+    }
+    let found = decode_capture(&capture);
+    assert_eq!((found.segments.len(), found.others), (1, 5001));
+    assert_eq!(found.issues, [(1, IssueKind::Skipped)]);
+}
+
+#[test]
 fn every_cut_of_every_fragment_is_a_segment_or_an_issue() {
     let frames = cut(7, &segment(), &[64, 96], true);
     for (cut_frame, whole) in frames.iter().enumerate() {
@@ -271,6 +316,41 @@ fn a_segment_in_a_fragmented_packet_of_a_tunnel_counts_once_and_whole() {
 }
 
 #[test]
+fn l2tp_3_and_esp_without_encryption_in_fragments_count_once_and_whole() {
+    let packet4 = summed(ipv4(6, &[], 0, &segment()));
+    let frame4 = ethernet(0x0800, &packet4);
+    let frame6 = ethernet(0x86dd, &ipv6(6, &segment()));
+    let session = [0, 0, 0, 9];
+    let cookie_and_sublayer = [7, 7, 7, 7, 0, 0, 0, 0];
+    let with_cookie = |frame: &[u8]| [&session, &cookie_and_sublayer[..], frame].concat();
+    let (mut wrong4, mut short6) = (frame4.clone(), frame6.clone());
+    wrong4[20] ^= 1;
+    short6[19] -= 132;
+    let esp = |packet: &[u8]| [&[0, 0, 0, 9, 0, 0, 0, 1], packet, &[1, 2, 2, 4], &[5; 12]].concat();
+    let wrong_packet4 = wrong4[14..].to_vec();
+    for (name, protocol, payload, segments) in [
+        ("L2TP, IPv4", 115, [&session, &frame4[..]].concat(), 1),
+        ("L2TP, IPv6", 115, [&session, &frame6[..]].concat(), 1),
+        ("L2TP, a cookie, IPv4", 115, with_cookie(&frame4), 1),
+        ("L2TP, a cookie, IPv6", 115, with_cookie(&frame6), 1),
+        ("L2TP, a wrong checksum", 115, with_cookie(&wrong4), 0),
+        ("L2TP, a short packet", 115, with_cookie(&short6), 0),
+        ("ESP", 50, esp(&packet4), 1),
+        ("ESP, a wrong checksum", 50, esp(&wrong_packet4), 0),
+    ] {
+        let frames = outer(protocol, &payload, &[112, 136]);
+        let found = decode(&frames);
+        assert_eq!(found.segments.len(), segments, "{name}");
+        if segments == 1 {
+            assert_eq!(found.segments[0].payload_bytes as usize, PAYLOAD, "{name}");
+            assert_eq!(found.issues, [], "{name}");
+        } else {
+            assert_eq!(found.issues[0].1, IssueKind::Skipped, "{name}");
+        }
+    }
+}
+
+#[test]
 fn fragments_of_other_packets_are_no_issue() {
     let frames = outer(
         17,
@@ -301,20 +381,195 @@ fn the_fragments_of_an_ipv6_packet_may_name_different_next_headers() {
 }
 
 #[test]
-fn fragments_of_a_segment_behind_options_of_ipv6() {
+fn extension_headers_longer_than_a_packet_are_an_issue() {
+    // Of a packet whose length field is 0, the frame gives the length: 33 headers of 2048 octets behind a fragment header.
+    let mut body = vec![60, 0, 0, 1, 0, 0, 0, 7];
+    for left in (0..33).rev() {
+        let next = if left == 0 { 6 } else { 60 };
+        body.extend([next, 255]);
+        body.resize(body.len() + 2046, 0);
+    }
+    body.extend(segment());
+    let mut packet = ipv6(44, &[]);
+    packet.extend(body);
+    let found = decode(&[ethernet(0x86dd, &packet)]);
+    assert_eq!(found.segments, []);
+    assert_eq!(found.issues, [(1, IssueKind::IpHeader)]);
+}
+
+#[test]
+fn the_sum_of_impossible_frame_lengths_does_not_wrap() {
+    let mut file = Ng::new(false);
+    file.interface(1, 0, &[]);
+    for frame in cut(7, &segment(), &[64], false) {
+        file.packet(0, 1, &frame);
+        let at = file.octets.len() - (frame.len().next_multiple_of(4) + 4) - 4;
+        file.octets[at..at + 4].copy_from_slice(&0xffff_fff0_u32.to_le_bytes());
+    }
+    let mut reader = Reader::new(&file.octets[..]).expect("a capture");
+    let found = reader.next_segment().expect("a segment");
+    assert_eq!(found.segment.frame_bytes, u32::MAX);
+}
+
+/// The frames in every order.
+fn orders(frames: &[Vec<u8>; 3]) -> Vec<Vec<Vec<u8>>> {
+    let orders = [
+        [0, 1, 2],
+        [0, 2, 1],
+        [1, 0, 2],
+        [1, 2, 0],
+        [2, 0, 1],
+        [2, 1, 0],
+    ];
+    let ordered = orders.map(|order| order.map(|n: usize| frames[n].clone()).to_vec());
+    ordered.to_vec()
+}
+
+#[test]
+fn mpls_in_a_fragmented_packet_of_a_tunnel_counts_once_and_whole() {
+    const STACK: [u8; 8] = [0, 0, 0x88, 0x47, 0, 1, 1, 64];
+    const CONTROL_WORD: [u8; 4] = [0, 0, 0, 9];
+    let packet4 = summed(ipv4(6, &[], 0, &segment()));
+    let packet6 = ipv6(6, &segment());
+    let frame4 = ethernet(0x0800, &packet4);
+    let frame6 = ethernet(0x86dd, &packet6);
+    let to = |first: u8, frame: &[u8]| [&[first], &frame[1..]].concat();
+    let over = |inner: &[u8]| [&STACK, inner].concat();
+    let behind_control_word = |frame: &[u8]| over(&[&CONTROL_WORD, frame].concat());
+    for (name, payload, pseudowires) in [
+        ("IPv4", over(&packet4), 0),
+        ("IPv6", over(&packet6), 0),
+        ("Ethernet, IPv4", over(&frame4), 1),
+        ("Ethernet, IPv6", over(&frame6), 1),
+        ("a control word, IPv4", behind_control_word(&frame4), 1),
+        ("a control word, IPv6", behind_control_word(&frame6), 1),
+        ("an address like IPv6", over(&to(0x60, &frame4)), 1),
+        ("an address like IPv4", over(&to(0x48, &frame6)), 1),
+        ("an address like IPv6, IPv6", over(&to(0x60, &frame6)), 1),
+    ] {
+        let frames = outer(47, &payload, &[112, 136]);
+        for ordered in orders(&frames.try_into().expect("three")) {
+            let found = decode(&ordered);
+            assert_eq!(found.segments.len(), 1, "{name}");
+            assert_eq!(found.segments[0].payload_bytes as usize, PAYLOAD, "{name}");
+            let kinds: Vec<IssueKind> = found.issues.iter().map(|issue| issue.1).collect();
+            assert_eq!(kinds, vec![IssueKind::Pseudowire; pseudowires], "{name}");
+            assert_eq!((found.tcp, found.others), (1, 2));
+        }
+    }
+    // A frame proves nothing if a bit of its IPv4 header is wrong, or if its IPv6 packet ends within the fragment.
+    let (mut wrong4, mut wrong6) = (frame4, frame6);
+    wrong4[20] ^= 1;
+    wrong6[19] -= 132;
+    for frame in [wrong4, wrong6] {
+        let found = decode(&outer(47, &over(&frame), &[112, 136]));
+        assert_eq!(found.segments, []);
+        assert_eq!(found.issues[0].1, IssueKind::Skipped);
+    }
+}
+
+/// The fragments of `body`, an IPv6 payload that starts with a header of the type `next`, cut at the given positions.
+fn cut_v6(next: u8, body: &[u8], cuts: &[usize]) -> Vec<Vec<u8>> {
+    let bounds = [&[0], cuts, &[body.len()]].concat();
+    let pieces = bounds.windows(2).map(|piece| {
+        let field = piece[0] as u16 | u16::from(piece[1] < body.len());
+        let mut header = vec![next, 0];
+        header.extend(field.to_be_bytes());
+        header.extend([0, 0, 0, 7]);
+        let payload = [&header, &body[piece[0]..piece[1]]].concat();
+        ethernet(0x86dd, &ipv6(44, &payload))
+    });
+    pieces.collect()
+}
+
+#[test]
+fn fragments_of_a_segment_behind_options_of_ipv6_in_any_order() {
+    // Destination options, and an authentication header, whose length is not a multiple of 8.
+    let options = [&[6, 0, 1, 4, 0, 0, 0, 0], &segment()[..]].concat();
+    let authentication = [&[6, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 2], &segment()[..]].concat();
+    for (next, body) in [(60, options), (51, authentication)] {
+        // The TCP header is in the first two.
+        let frames = cut_v6(next, &body, &[24, 64]);
+        for ordered in orders(&frames.try_into().expect("three")) {
+            let found = decode(&ordered);
+            assert_eq!((found.segments.len(), &found.issues[..]), (1, &[][..]));
+            let segment = found.segments[0];
+            assert_eq!(segment.record, 3);
+            assert_eq!(segment.payload_bytes as usize, PAYLOAD);
+            assert_eq!(segment.options.timestamps, Some((1, 2)));
+            assert_eq!((found.tcp, found.others), (1, 2));
+        }
+    }
+}
+
+#[test]
+fn fragments_of_a_segment_behind_an_authentication_header_of_ipv4_in_any_order() {
+    let header = |next: u8| [next, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 2];
+    let transport = [&header(6), &segment()[..]].concat();
+    let tunnel = [&header(4), &ipv4(6, &[], 0, &segment())[..]].concat();
+    for (body, cuts, header_bytes) in [(transport, [24, 64], 32), (tunnel, [96, 120], 20)] {
+        for ordered in orders(&outer(51, &body, &cuts).try_into().expect("three")) {
+            let found = decode(&ordered);
+            assert_eq!((found.segments.len(), &found.issues[..]), (1, &[][..]));
+            let segment = found.segments[0];
+            assert_eq!(segment.payload_bytes as usize, PAYLOAD);
+            assert_eq!(segment.ip_bytes, header_bytes + 32 + PAYLOAD as u32);
+            assert_eq!(segment.options.timestamps, Some((1, 2)));
+            assert_eq!((found.tcp, found.others), (1, 2));
+        }
+    }
+}
+
+#[test]
+fn a_tunnel_behind_options_of_ipv6_in_fragments_in_any_order() {
+    let inner = [&[41, 0, 4, 1, 4, 1, 1, 0], &ipv6(6, &segment())[..]].concat();
+    let frames = cut_v6(60, &inner, &[128, 152]);
+    for ordered in orders(&frames.clone().try_into().expect("three")) {
+        let found = decode(&ordered);
+        assert_eq!((found.segments.len(), &found.issues[..]), (1, &[][..]));
+        assert_eq!(found.segments[0].payload_bytes as usize, PAYLOAD);
+        assert_eq!((found.tcp, found.others), (1, 2));
+    }
+    // What is missing is an issue, wherever the first one comes.
+    let found = decode(&[frames[1].clone(), frames[0].clone()]);
+    assert_eq!(found.segments.len(), 1);
+    assert_eq!(found.issues, [(2, IssueKind::Fragment)]);
+}
+
+#[test]
+fn fragments_behind_options_of_ipv6_without_the_first_are_skipped() {
     let body = [&[6, 0, 1, 4, 0, 0, 0, 0], &segment()[..]].concat();
-    let pieces: Vec<Vec<u8>> = [(0, 24), (24, 64), (64, body.len())]
-        .map(|(start, end)| {
-            let field = start as u16 | u16::from(end < body.len());
-            let mut header = vec![60, 0];
-            header.extend(field.to_be_bytes());
-            header.extend([0, 0, 0, 7]);
-            ethernet(0x86dd, &ipv6(44, &[&header, &body[start..end]].concat()))
-        })
-        .to_vec();
-    let found = decode(&pieces);
-    assert_eq!((found.segments.len(), found.issues.len()), (1, 0));
-    let segment = found.segments[0];
-    assert_eq!(segment.payload_bytes as usize, PAYLOAD);
-    assert_eq!(segment.options.timestamps, Some((1, 2)));
+    let frames = cut_v6(60, &body, &[24, 64]);
+    let found = decode(&frames[1..]);
+    assert_eq!((found.segments.len(), found.tcp, found.others), (0, 0, 2));
+    assert_eq!(found.issues, [(2, IssueKind::Skipped)]);
+    // The first shows TCP, and the capture lacks another one.
+    let found = decode(&[frames[1].clone(), frames[0].clone()]);
+    assert_eq!((found.segments.len(), found.others), (0, 2));
+    assert_eq!(found.issues, [(2, IssueKind::Fragment)]);
+    // It shows UDP, of which nothing was lost.
+    let mut datagram = body;
+    datagram[0] = 17;
+    datagram[8..16].copy_from_slice(&[0xc0, 1, 0, 53, 0, 132, 0, 0]);
+    let frames = cut_v6(60, &datagram, &[24, 64]);
+    let found = decode(&[frames[1].clone(), frames[0].clone(), frames[2].clone()]);
+    assert_eq!((found.segments.len(), found.others), (0, 3));
+}
+
+#[test]
+fn a_header_split_between_fragments_is_put_together_in_any_order() {
+    for v6 in [false, true] {
+        let frames = cut(7, &segment(), &[8, 24], v6);
+        for ordered in orders(&frames.try_into().expect("three")) {
+            let found = decode(&ordered);
+            assert_eq!((found.segments.len(), &found.issues[..]), (1, &[][..]));
+            assert_eq!(found.segments[0].options.timestamps, Some((1, 2)));
+        }
+    }
+    // Of many small ones, the header is in those that come last.
+    let cuts: Vec<usize> = (8..128).step_by(8).collect();
+    let mut frames = cut(7, &segment(), &cuts, false);
+    frames.reverse();
+    let found = decode(&frames);
+    assert_eq!(found.segments[0].options.timestamps, Some((1, 2)));
 }

@@ -4,7 +4,7 @@
 mod support;
 
 use hindflight_decoder::{Issue, IssueKind, Other, Reader, Segment};
-use support::{Capture, Tcp, ethernet, ipv4, ipv6, tcp_frame};
+use support::{Capture, Tcp, ethernet, ipv4, ipv6, summed, tcp_frame};
 
 fn decode_on(link: u32, frame: &[u8]) -> (Vec<Segment>, Vec<Issue>) {
     let mut capture = Capture::new(false, false, 0, link);
@@ -207,6 +207,16 @@ fn tunnels_over_udp() {
             50,
         ),
         (
+            "VXLAN, a group policy",
+            over(4789, &after(&[0x88, 0, 0, 7, 0, 0, 5, 0], &frame)),
+            50,
+        ),
+        (
+            "VXLAN, a group policy that was applied",
+            over(4789, &after(&[0x88, 0x48, 0x12, 0x34, 0, 0, 5, 0], &frame)),
+            50,
+        ),
+        (
             "VXLAN-GPE, IPv4",
             over(4790, &after(&[0x0c, 0, 0, 1, 0, 0, 5, 0], &inner())),
             50,
@@ -333,19 +343,6 @@ fn network_service_headers() {
         &[&nsh(3)[..], &ethernet(0x894f, &[])].concat().repeat(5000),
     );
     assert_eq!(decode_on(1, &deep).0, []);
-}
-
-/// The packet with the checksum of its header.
-fn summed(mut packet: Vec<u8>) -> Vec<u8> {
-    packet[10..12].fill(0);
-    let words = packet[..20].chunks(2);
-    let sum: u32 = words
-        .map(|word| u32::from(word[0]) << 8 | u32::from(word[1]))
-        .sum();
-    let folded = (sum & 0xffff) + (sum >> 16);
-    let checksum = !((folded & 0xffff) + (folded >> 16)) as u16;
-    packet[10..12].copy_from_slice(&checksum.to_be_bytes());
-    packet
 }
 
 #[test]
@@ -493,6 +490,23 @@ fn an_inner_length_of_zero_ends_with_the_outer_packet() {
     let (segments, issues) = decode_on(1, &frame);
     assert_eq!((segments[0].ip_bytes, segments[0].payload_bytes), (50, 10));
     assert_eq!(issues[0].kind, IssueKind::IpLengthZero);
+}
+
+#[test]
+fn headers_of_vxlan_with_other_flags_are_skipped() {
+    let frame = tcp_frame(&Tcp::default());
+    // A group without its flag, the flag without a valid identifier, and unknown flags.
+    for head in [
+        [0x08, 0, 0, 7],
+        [0x80, 0, 0, 7],
+        [0x89, 0, 0, 7],
+        [0x88, 1, 0, 7],
+    ] {
+        let datagram = udp(4789, &[&head, &[0, 0, 5, 0][..], &frame].concat());
+        let (segments, issues) = decode_on(1, &ethernet(0x0800, &ipv4(17, &[], 0, &datagram)));
+        assert_eq!(segments, []);
+        assert_eq!(issues[0].kind, IssueKind::Skipped);
+    }
 }
 
 #[test]

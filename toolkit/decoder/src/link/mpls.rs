@@ -33,9 +33,17 @@ pub(crate) enum Labelled {
     Pseudowire(Network),
 }
 
+/// Where the part of a packet that a frame holds ends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PacketEnd {
+    pub at: usize,
+    /// The rest of the packet is in other fragments.
+    pub continues: bool,
+}
+
 /// What follows a label stack at `at` of `frame`, in a packet that ends at `end`.
 #[cold]
-pub(crate) fn labelled(frame: &[u8], at: usize, end: usize) -> Labelled {
+pub(crate) fn labelled(frame: &[u8], at: usize, end: PacketEnd) -> Labelled {
     let Some(&first) = frame.get(at) else {
         return Labelled::Plain(Network::Truncated);
     };
@@ -57,31 +65,49 @@ pub(crate) fn labelled(frame: &[u8], at: usize, end: usize) -> Labelled {
 
 /// Whether an IP packet may be one whose checksum is wrong, or whose header was cut: the length says that it ends by `end`.
 /// That of an address of Ethernet in its place says so by chance only.
-fn fits(frame: &[u8], ip: Network, end: usize) -> bool {
+///
+/// In a first fragment an IPv6 packet reaches beyond the end, which most addresses say too: nothing else shows that
+/// it is not a frame without IP.
+fn fits(frame: &[u8], ip: Network, end: PacketEnd) -> bool {
     let ends_at = match ip {
         Network::Ipv4(at) => be16(frame, at + 2).map(|length| at + usize::from(length)),
         Network::Ipv6(at) => be16(frame, at + 4).map(|length| at + 40 + usize::from(length)),
         _ => return false,
     };
-    ends_at.is_none_or(|ends_at| ends_at <= end)
+    let is_within = |ends_at| match ip {
+        Network::Ipv6(_) if end.continues => reaches(ends_at, end),
+        _ => ends_at <= end.at,
+    };
+    ends_at.is_none_or(is_within)
         || matches!(ip, Network::Ipv4(at) if frame.get(at..).is_some_and(ipv4_header_is_valid))
 }
 
+/// Whether a packet that ends at `ends_at` extends to the `end` of a first fragment, or of all but a check sequence.
+fn reaches(ends_at: usize, end: PacketEnd) -> bool {
+    ends_at + CHECK_BYTES > end.at
+}
+
 /// Whether `ip` is an IP packet beyond doubt, in the frame or packet from `start` to `end`: IPv4 by the checksum of its
-/// header, IPv6, which has none, by its length.
-fn proves_itself(frame: &[u8], ip: Network, start: usize, end: usize) -> bool {
+/// header, IPv6, which has none, by its length; in a first fragment, whose length says little, by the type in the header
+/// of a frame before it.
+fn proves_itself(frame: &[u8], ip: Network, start: usize, end: PacketEnd) -> bool {
     match ip {
         Network::Ipv4(at) => frame.get(at..).is_some_and(|packet| {
-            let fits = be16(packet, 2).is_some_and(|length| at + usize::from(length) <= end);
-            fits && ipv4_header_is_valid(packet)
+            let fits = be16(packet, 2).is_some_and(|length| at + usize::from(length) <= end.at);
+            (fits || end.continues) && ipv4_header_is_valid(packet)
         }),
         Network::Ipv6(at) => {
             let (Some(first), Some(length)) = (frame.get(at), be16(frame, at + 4)) else {
                 return false;
             };
             let ip_end = at + 40 + usize::from(length);
-            let is_padded = ip_end < end && end - start <= MIN_FRAME_BYTES + CHECK_BYTES;
-            first >> 4 == 6 && (ip_end == end || ip_end + CHECK_BYTES == end || is_padded)
+            let is_padded = ip_end < end.at && end.at - start <= MIN_FRAME_BYTES + CHECK_BYTES;
+            let fills = if end.continues {
+                at > start && reaches(ip_end, end)
+            } else {
+                ip_end == end.at || ip_end + CHECK_BYTES == end.at || is_padded
+            };
+            first >> 4 == 6 && fills
         }
         _ => false,
     }

@@ -2,10 +2,10 @@
 
 use crate::container::Record;
 use crate::fragments::{Carrier, Datagram, Outcome};
-use crate::ip::IpHeader;
+use crate::ip::{IpHeader, protocol};
 use crate::issue::IssueKind;
 use crate::segment::Segment;
-use crate::tally::{Other, OtherPacket};
+use crate::tally::OtherPacket;
 use crate::tcp::{self, OtherOptions};
 
 use super::{Captured, Decoder, assemble, other_kind};
@@ -26,17 +26,17 @@ impl Decoder {
         let octets = packet.get(ip.header_bytes..end).unwrap_or_default();
         let waits = match self.fragments.push(carrier, ip, octets, length) {
             Outcome::Complete(datagram, before) => {
-                if let Some(before) = before {
-                    self.count_fragment(&before, ip);
+                if let Some((carrier, ip)) = before {
+                    self.count_fragment(&carrier, &ip);
                 }
                 return self.complete(record, &datagram);
             }
             Outcome::Waits(before) => {
-                if let Some(before) = before {
-                    self.count_fragment(&before, ip);
+                if let Some((carrier, ip)) = before {
+                    self.count_fragment(&carrier, &ip);
                 }
                 // A first fragment may turn out to be all that the capture holds of its packet.
-                before.is_none() && self.fragments.is_only(ip)
+                self.fragments.is_only_first(ip)
             }
             Outcome::Repeats => false,
             Outcome::Overlaps => {
@@ -97,7 +97,12 @@ impl Decoder {
             }
         }
         while let Some(datagram) = self.fragments.take_expired(now_ns) {
-            if datagram.pieces == 1 {
+            if datagram.ip.protocol != protocol::TCP {
+                // The first fragment, which would show whether it is TCP, has not come.
+                self.report_incomplete(&datagram);
+                continue;
+            }
+            if datagram.is_only_first() {
                 self.count_fragment(&datagram.carrier, &datagram.ip);
             }
             let have = datagram.payload_bytes();
@@ -116,7 +121,7 @@ impl Decoder {
     fn complete(&mut self, record: &Record<'_>, datagram: &Datagram) -> Option<Segment> {
         let mut ip = datagram.ip;
         let length = datagram.payload_bytes();
-        let tcp = match tcp::parse(&datagram.octets, length, &mut self.other_options) {
+        let tcp = match tcp::parse(&datagram.octets(), length, &mut self.other_options) {
             Ok(tcp) => tcp,
             Err(error) => return self.report_bad_tcp(record, error, length),
         };
@@ -134,7 +139,7 @@ impl Decoder {
     fn decode_only_first(&mut self, datagram: &Datagram) {
         let carrier = &datagram.carrier;
         let mut options = OtherOptions::new();
-        let Ok(tcp) = tcp::parse(&datagram.octets, datagram.payload_bytes(), &mut options) else {
+        let Ok(tcp) = tcp::parse(&datagram.octets(), datagram.payload_bytes(), &mut options) else {
             self.count_fragment(carrier, &datagram.ip);
             self.report_fragment(
                 carrier,
@@ -165,15 +170,16 @@ impl Decoder {
 
     /// Counts the record of a fragment that has no segment itself.
     fn count_fragment(&mut self, carrier: &Carrier, ip: &IpHeader) {
+        let kind = other_kind(ip);
         self.other_packets.push(OtherPacket {
             record: carrier.number,
             t_ns: carrier.t_ns,
-            kind: other_kind(ip),
+            kind,
             src: ip.src,
             dst: ip.dst,
             ip_bytes: ip.ip_bytes,
         });
-        let _: Option<Segment> = self.tally.other(Other::TcpFragment, carrier.frame_bytes);
+        let _: Option<Segment> = self.tally.other(kind, carrier.frame_bytes);
     }
 
     fn report_fragment(&mut self, carrier: &Carrier, text: &str) {

@@ -5,9 +5,9 @@
 
 use crate::container::Record;
 use crate::fragments::{Carrier, Datagram};
-use crate::ip::{IpHeader, protocol};
+use crate::ip::{self, Fragment, IpHeader, protocol};
 use crate::issue::{IssueKind, Issues};
-use crate::link::{self, Labelled, Network};
+use crate::link::{self, Labelled, Network, PacketEnd};
 use crate::segment::Segment;
 use crate::skipped::Skipped;
 use crate::tunnel::{self, Content};
@@ -39,8 +39,8 @@ impl Pseudowires {
 impl Decoder {
     /// What follows the label stack that ends at `at`, in a packet that ends at `end`.
     #[cold]
-    pub(super) fn labelled(&mut self, record: &Record<'_>, at: usize, end: u32) -> Network {
-        match link::labelled(record.data, at, end as usize) {
+    pub(super) fn labelled(&mut self, record: &Record<'_>, at: usize, end: PacketEnd) -> Network {
+        match link::labelled(record.data, at, end) {
             Labelled::Plain(network) => network,
             Labelled::Pseudowire(network) => {
                 let found = &mut self.pseudowires;
@@ -53,24 +53,43 @@ impl Decoder {
         }
     }
 
-    /// Watches the first fragment of a packet with this content.
-    #[cold]
-    pub(super) fn first_outer_fragment(
+    /// What is in the payload, from `at` to `end`, of an IP packet without TCP.
+    pub(super) fn content(
         &mut self,
         record: &Record<'_>,
+        at: usize,
+        end: PacketEnd,
         ip: &IpHeader,
-        content: Content,
-    ) {
+    ) -> Content {
+        let content = match tunnel::content(record.data, at, end, ip) {
+            Content::Tunnel(Network::Labelled(inner)) if !self.outer => {
+                Content::Tunnel(self.labelled(record, inner, end))
+            }
+            content => content,
+        };
+        if ip.fragment != Fragment::None {
+            self.first_outer_fragment(record, ip, content);
+        }
+        content
+    }
+
+    /// Watches the first fragment of a packet with this content.
+    #[cold]
+    fn first_outer_fragment(&mut self, record: &Record<'_>, ip: &IpHeader, content: Content) {
         let is_read = matches!(
             content,
             Content::Tunnel(Network::Ipv4(_) | Network::Ipv6(_))
         );
         if is_read && !self.outer {
+            if let Some(later) = self.fragments.take_later(ip) {
+                self.outer_fragments.adopt(later);
+            }
             self.watch(record, ip);
         }
     }
 
-    /// Handles a fragment after the first that does not name TCP.
+    /// Handles a fragment after the first that does not name TCP. Behind an extension header it may be TCP all the same,
+    /// which the first fragment shows.
     #[cold]
     pub(super) fn later_outer_fragment(
         &mut self,
@@ -78,7 +97,17 @@ impl Decoder {
         packet: &[u8],
         ip: &IpHeader,
     ) -> Option<Segment> {
-        if self.fragments.awaits(ip) {
+        let shown = self.fragments.protocol(ip);
+        if shown == Some(protocol::TCP) {
+            let ip = IpHeader {
+                protocol: protocol::TCP,
+                ..*ip
+            };
+            return self.fragment(record, packet, &ip);
+        }
+        if shown.is_some()
+            || (ip::hides_protocol(ip) && self.outer_fragments.protocol(ip).is_none())
+        {
             return self.fragment(record, packet, ip);
         }
         if tunnel::may_carry(ip.protocol) {
@@ -103,7 +132,7 @@ impl Decoder {
         }
     }
 
-    fn report_incomplete(&mut self, datagram: &Datagram) {
+    pub(super) fn report_incomplete(&mut self, datagram: &Datagram) {
         let (place, protocol) = (datagram.carrier.place, datagram.ip.protocol);
         if datagram.has_first {
             let what = datagram.missing_bytes().map_or_else(

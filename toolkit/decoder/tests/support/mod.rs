@@ -141,6 +141,19 @@ pub fn ipv4(protocol: u8, options: &[u8], fragment: u16, body: &[u8]) -> Vec<u8>
     out
 }
 
+/// The IPv4 packet with the checksum of its header.
+pub fn summed(mut packet: Vec<u8>) -> Vec<u8> {
+    packet[10..12].fill(0);
+    let words = packet[..20].chunks(2);
+    let sum: u32 = words
+        .map(|word| u32::from(word[0]) << 8 | u32::from(word[1]))
+        .sum();
+    let folded = (sum & 0xffff) + (sum >> 16);
+    let checksum = !((folded & 0xffff) + (folded >> 16)) as u16;
+    packet[10..12].copy_from_slice(&checksum.to_be_bytes());
+    packet
+}
+
 /// An IPv6 packet: traffic class 0x2a, hop limit 59.
 pub fn ipv6(next_header: u8, body: &[u8]) -> Vec<u8> {
     let mut out = vec![0x62, 0xa0, 0, 0];
