@@ -47,6 +47,9 @@ impl Sender {
 
     /// Opens a gap of `lost` segments at SND.NXT that were sent before `later`, unless they exceed the window.
     pub(super) fn open_end_of_flight(&mut self, lost: u32, later: Transmission) {
+        if lost == 0 {
+            return;
+        }
         let (una, nxt) = (self.board.snd_una(), self.board.snd_nxt());
         let end = nxt + i64::from(lost) * self.board.smss_bytes().max(1);
         if self
