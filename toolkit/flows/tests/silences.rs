@@ -96,6 +96,32 @@ fn the_rest_of_go_back_n_may_be_all_that_was_lost_in_a_silence() {
 }
 
 #[test]
+fn what_exceeds_the_window_was_not_the_end_of_the_flight() {
+    // 19 to 22: one segment at most fits into the window.
+    let then = |seq: &str| {
+        format!(
+            "1121.0 a>b A {seq} ack 1 id 24
+             1121.1 b>a A 1 ack 12001"
+        )
+    };
+    let rows = |wnd_bytes, seq: &str| losses(&lost_before_one_timeout(23, wnd_bytes, &then(seq)));
+    let again = |start| (Some(start), Some(2), None);
+    let rest = [again(10_001), again(11_001)];
+    let fits = rows(60_000, "12001:13001");
+    assert!(fits.contains(&(Some(12_001), Some(1), None)), "{fits:?}");
+    let left = rows(5000, "12001:13001");
+    assert!(
+        !rest.iter().any(|row| left.contains(row)),
+        "new data do not show what it was: {left:?}"
+    );
+    let shown = rows(5000, "14001:15001");
+    assert!(
+        rest.iter().all(|row| shown.contains(row)),
+        "the gap below new data shows it: {shown:?}"
+    );
+}
+
+#[test]
 fn what_was_repeated_as_new_data_is_not_counted_again() {
     let outcome = run(&format!(
         "{}

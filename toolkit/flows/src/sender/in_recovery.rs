@@ -45,20 +45,22 @@ impl Sender {
         }
     }
 
-    /// Opens a gap of `lost` segments at SND.NXT that were sent before `later`, unless they exceed the window.
-    pub(super) fn open_end_of_flight(&mut self, lost: u32, later: Transmission) {
+    /// Opens a gap of `lost` segments at SND.NXT that were sent before `later`, unless they exceed the window. Returns whether
+    /// they do not.
+    pub(super) fn open_end_of_flight(&mut self, lost: u32, later: Transmission) -> bool {
         if lost == 0 {
-            return;
+            return true;
         }
         let (una, nxt) = (self.board.snd_una(), self.board.snd_nxt());
         let end = nxt + i64::from(lost) * self.board.smss_bytes().max(1);
-        if self
+        let fits = self
             .snd_wnd_bytes
-            .is_some_and(|wnd_bytes| end <= una + wnd_bytes)
-        {
+            .is_some_and(|wnd_bytes| end <= una + wnd_bytes);
+        if fits {
             self.board.open_gap(nxt, end, later);
             self.missing.explain(lost);
         }
+        fits
     }
 
     /// Shortens the gap at the end of the flight, of which only the number of segments is known, by what `sent` lacks of a full
