@@ -204,7 +204,7 @@ impl Sender {
             return false;
         } else {
             let retransmission = self.resend(sent, &overlap, flow, events);
-            self.correct_end_of_flight(sent, fin);
+            self.correct_end_of_flight(sent, fin, overlap.gap);
             retransmission
         };
         self.discard_excess(flow, events);

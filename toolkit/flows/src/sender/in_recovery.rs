@@ -64,13 +64,18 @@ impl Sender {
     }
 
     /// Shortens the gap at the end of the flight, of which only the number of segments is known, by what `sent` lacks of a full
-    /// one. Above a FIN there is none.
-    pub(super) fn correct_end_of_flight(&mut self, sent: &Sent, fin: bool) {
+    /// one if it was one of them: it filled octets of `gap`, which was the end. A probe of one octet is a part of a segment
+    /// (RFC 9293 §3.8.6.1). Above a FIN there is none.
+    pub(super) fn correct_end_of_flight(&mut self, sent: &Sent, fin: bool, gap: Option<Range>) {
         let nxt = self.board.snd_nxt();
-        if sent.end < nxt {
+        if sent.end >= nxt {
+            return;
+        }
+        if fin {
+            self.board.shorten_end(nxt - sent.end);
+        } else if gap.is_some_and(|gap| gap.end == nxt) && sent.payload_bytes > 1 {
             let short_bytes = self.board.smss_bytes() - i64::from(sent.payload_bytes);
-            let octets = if fin { nxt - sent.end } else { short_bytes };
-            self.board.shorten_end(octets);
+            self.board.shorten_end(short_bytes);
         }
     }
 
