@@ -67,6 +67,26 @@ fn what_is_missing_before_the_first_retransmission_is_the_end_of_the_flight() {
 }
 
 #[test]
+fn what_is_missing_before_a_second_retransmission_can_come_is_the_end_of_the_flight() {
+    // 16 is the end of the flight, or a retransmission before. A round trip takes 100 ms.
+    let ladder = |t_ms: u32| {
+        losses(&run(&format!(
+            "{}
+             121.0 a>b A 11001:12001 ack 1 id 14     # 13: a hole
+             121.1 b>a A 1 ack 10001 sack 11001-12001
+             240.0 a>b A 12001:13001 ack 1 id 15
+             240.1 b>a A 1 ack 10001 sack 11001-13001
+             {t_ms}.0 a>b A 10001:11001 ack 1 id 17
+             {t_ms}.1 b>a A 1 ack 13001
+             900.0 b>a A 1 ack 13001",
+            ten_segments()
+        )))
+    };
+    assert_eq!(ladder(310), lost(&[10_001, 13_001], &[]));
+    assert_eq!(ladder(325), lost(&[10_001], &[]));
+}
+
+#[test]
 fn a_short_segment_at_the_end_of_the_flight_leaves_no_gap_above_it() {
     let ladder = |last: &str| {
         losses(&run(&format!(
