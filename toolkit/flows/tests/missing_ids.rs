@@ -67,6 +67,32 @@ fn what_is_missing_before_the_first_retransmission_is_the_end_of_the_flight() {
 }
 
 #[test]
+fn ids_that_a_host_spends_on_other_connections_are_no_lost_packets() {
+    // The host counts all its packets, and sent no other ones in the handshake.
+    let mut ladder = ten_segments();
+    let mut spent = 0;
+    for number in 0..10 {
+        spent += 1 + number % 4;
+        let own = format!("ack 1 id {}\n", 3 + number);
+        assert!(ladder.contains(&own));
+        ladder = ladder.replace(&own, &format!("ack 1 ID {}\n", 3 + number + spent));
+    }
+    ladder = ladder.replace("ID", "id");
+    let hole = format!(
+        "131.0 a>b A 11001:12001 ack 1 id {}
+         131.1 b>a A 1 ack 10001 sack 11001-12001
+         231.0 a>b A 10001:11001 ack 1 id {}
+         231.1 b>a A 1 ack 12001
+         241.0 a>b A 12001:13001 ack 1 id {}
+         900.0 b>a A 1 ack 13001",
+        20 + spent,
+        24 + spent,
+        25 + spent
+    );
+    assert_eq!(losses(&run(&(ladder + &hole))), lost(&[10_001], &[]));
+}
+
+#[test]
 fn what_is_missing_before_a_second_retransmission_can_come_is_the_end_of_the_flight() {
     // 16 is the end of the flight, or a retransmission before. A round trip takes 100 ms.
     let ladder = |t_ms: u32| {
