@@ -36,10 +36,14 @@ impl Sender {
     /// The same for the first retransmission after new data. If it is that of the oldest hole, and came before a second one can,
     /// no other was sent, so that the packets are new data: they open a gap at the end of the flight. The first one takes a
     /// round trip, and the sender learns of its loss by an ACK of what it sent later (RFC 8985 §6.2), a round trip after that.
+    ///
+    /// Deviation: no standard says by how much two round trips may be shorter than SRTT has them. The reordering window is
+    /// taken, a quarter of a round trip; the minimum RTT is that of another path after a handover.
     fn lost_before_recovery(&mut self, entry: &Retransmission, gap: &Range, lost: u32) {
         let now_ns = entry.transmission.t_ns;
         let oldest = entry.seq_start <= self.board.snd_una();
-        let first = now_ns - gap.first.t_ns < 2 * self.path_min_rtt_ns();
+        let srtt_ns = self.path_srtt_ns();
+        let first = now_ns - gap.first.t_ns < 2 * srtt_ns - srtt_ns / REO_WND_DIVISOR;
         if oldest && first && self.uninformed_until_ns(now_ns, gap).is_none() {
             self.open_end_of_flight(lost, entry.transmission);
         }
