@@ -14,7 +14,7 @@ from hindflight.channels.extraction.bottleneck import Rate
 from hindflight.channels.extraction.busy_spans import BusySpans
 from hindflight.channels.extraction.delivery import Delivery, of_flow
 from hindflight.channels.extraction.extract import extract
-from hindflight.channels.extraction.link import of_delivery
+from hindflight.channels.extraction.link import left_queue_ns, of_delivery
 from hindflight.channels.extraction.queue import Ceiling
 from hindflight.channels.extraction.states import interval_rows
 from hindflight.channels.trace import Trace
@@ -123,7 +123,7 @@ def test_one_ack_missing_before_a_run_shows_a_break_where_few_are_missing_elsewh
     link = of_delivery(broken)
     judged = [(1, np.arange(run.start - 1, run.stop + 1)) for run in runs]
     assert _outages(broken) == [(200, 221), (400, 429)]
-    assert attribution._minimum_silent(broken, link, attribution.left_queue_ns(broken, link), judged) == 1
+    assert attribution._minimum_silent(broken, link, left_queue_ns(broken, link), judged) == 1
     # Where ACKs are missing at other times, too, one says nothing.
     often = broken.covered_ns.copy()
     for first in (*range(0, 190, 10), *range(440, 590, 10)):
@@ -131,7 +131,7 @@ def test_one_ack_missing_before_a_run_shows_a_break_where_few_are_missing_elsewh
     acked = np.where(often != broken.covered_ns, -1, broken.acked_ns)
     seldom = replace(broken, covered_ns=often, acked_ns=acked, prompt=acked >= 0, ack_t_ns=acked[acked >= 0])
     link = of_delivery(seldom)
-    assert attribution._minimum_silent(seldom, link, attribution.left_queue_ns(seldom, link), judged) > 1
+    assert attribution._minimum_silent(seldom, link, left_queue_ns(seldom, link), judged) > 1
 
 
 def test_the_acks_that_a_break_takes_are_not_missing_elsewhere() -> None:
@@ -147,7 +147,7 @@ def test_the_acks_that_a_break_takes_are_not_missing_elsewhere() -> None:
     broken = replace(broken, covered_ns=covered, acked_ns=acked, prompt=answered, ack_t_ns=acked[answered])
     link = of_delivery(broken)
     judged = [(2, np.arange(run.start - 1, run.stop + 1)) for run in runs]
-    assert attribution._minimum_silent(broken, link, attribution.left_queue_ns(broken, link), judged) == 1
+    assert attribution._minimum_silent(broken, link, left_queue_ns(broken, link), judged) == 1
 
 
 def test_a_break_of_what_was_under_way_takes_its_acks_too() -> None:
