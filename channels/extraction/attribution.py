@@ -339,17 +339,19 @@ def _runs(delivery: Delivery, link: Link, left_ns: Floats, cause: npt.NDArray[np
     own = np.flatnonzero(delivery.observed & ~_unanswered(delivery))
     edges = np.diff(np.concatenate(([0], delivery.lost[own].astype(np.int8), [0])))
     passed = np.cumsum(~delivery.observed & (delivery.size_bytes > delivery.ack_bytes))
-    least_acks = SILENT_ACKS * _packets_per_ack(delivery)
+    minimum_acks = SILENT_ACKS * _packets_per_ack(delivery)
     timed = np.flatnonzero(delivery.prompt)
     spans = list(zip(np.flatnonzero(edges == 1).tolist(), np.flatnonzero(edges == -1).tolist(), strict=True))
     behind = [bool(np.mean(cause[own[start:stop]] == CHANNEL) >= 0.5) for start, stop in spans]
     silences = [
         _silent(delivery, own[:start], (left_ns, one_way_ns(delivery, link, int(own[start])))) for start, _ in spans
     ]
-    fewest = _least_silent(delivery, link, left_ns, [
-        count for (start, stop), one, count in zip(spans, behind, silences, strict=True)
+    judged = [
+        (count, own[max(start - 1, 0) : stop + 1])
+        for (start, stop), one, count in zip(spans, behind, silences, strict=True)
         if one and stop - start >= MIN_OUTAGE_PKTS
-    ])  # fmt: skip
+    ]
+    minimum = _minimum_silent(delivery, link, left_ns, judged)
     found = []
     for (start, stop), is_behind, silent in zip(spans, behind, silences, strict=True):
         first, last = int(own[start]), int(own[stop - 1])
@@ -375,8 +377,8 @@ def _runs(delivery: Delivery, link: Link, left_ns: Floats, cause: npt.NDArray[np
                 service_ns=float(link.full_ns[first]),
                 answers=_answers(delivery, arrives_ns, left_ns[last]),
                 answers_later=later,
-                silent=silent >= (fewest if is_behind else least_acks),
-                unanswered=later == 0 and _due(delivery, own[:start], left_ns + 2 * way_ns, during) >= least_acks,
+                silent=silent >= (minimum if is_behind else minimum_acks),
+                unanswered=later == 0 and _due(delivery, own[:start], left_ns + 2 * way_ns, during) >= minimum_acks,
                 moved=_moved(delivery, link, timed, (first, last)),
             )
         )
@@ -448,20 +450,28 @@ def _silent(delivery: Delivery, before: Ints, timing: tuple[Floats, float]) -> i
     return count
 
 
-def _least_silent(delivery: Delivery, link: Link, left_ns: Floats, silent: Sequence[int]) -> float:
+def _minimum_silent(delivery: Delivery, link: Link, left_ns: Floats, runs: Sequence[tuple[int, Ints]]) -> float:
     """Return how many packets in a row without an ACK of their own show that a link lost the ACKs, too, with the losses
-    behind them: as many as fewer than UNLIKELY runs would meet by chance. `silent` counts them before each run."""
+    behind them: as many as fewer than UNLIKELY runs would meet by chance.
+
+    `runs` are the number of them before each run, and the run with the packet before it and the next one.
+    """
     per_ack = _packets_per_ack(delivery)
     sure = SILENT_ACKS * per_ack
-    open_runs = sum(count < sure for count in silent)
-    missing = _missing_share(delivery, link, left_ns)
+    open_runs = sum(count < sure for count, _ in runs)
+    around = np.concatenate([np.empty(0, dtype=np.int64), *(packets for _, packets in runs)])
+    missing = _missing_share(delivery, link, left_ns, around)
     return next((1 + (acks - 1) * per_ack for acks in (1, 2) if open_runs * missing**acks < UNLIKELY), sure)
 
 
-def _missing_share(delivery: Delivery, link: Link, left_ns: Floats) -> float:
+def _missing_share(delivery: Delivery, link: Link, left_ns: Floats, around: Ints) -> float:
     """Return the share of ACKs that are missing: those after which one reports more than a receiver waits for, and
-    those that came as late as `_silent` counts although nothing was lost meanwhile. One more is assumed."""
-    arrived = np.flatnonzero(delivery.observed & ~delivery.lost & (delivery.covered_ns >= 0))
+    those that came as late as `_silent` counts although nothing was lost meanwhile. One more is assumed.
+
+    The ACKs of the packets `around` runs of losses are left out: a break makes them report more, or come late.
+    """
+    elsewhere = ~np.isin(delivery.covered_ns, delivery.covered_ns[around])
+    arrived = np.flatnonzero(delivery.observed & ~delivery.lost & (delivery.covered_ns >= 0) & elsewhere)
     covered_ns = delivery.covered_ns[arrived]
     _, reported = np.unique(covered_ns, return_counts=True)
     skipped = np.sum(reported > max(ACK_EVERY, _packets_per_ack(delivery)))

@@ -121,8 +121,9 @@ def test_one_ack_missing_before_a_run_shows_a_break_where_few_are_missing_elsewh
     acked = np.where(silent, -1, broken.acked_ns)
     broken = replace(broken, covered_ns=covered, acked_ns=acked, prompt=acked >= 0, ack_t_ns=acked[acked >= 0])
     link = of_delivery(broken)
+    judged = [(1, np.arange(run.start - 1, run.stop + 1)) for run in runs]
     assert _outages(broken) == [(200, 221), (400, 429)]
-    assert attribution._least_silent(broken, link, left_queue_ns(broken, link), [1, 1]) == 1
+    assert attribution._minimum_silent(broken, link, left_queue_ns(broken, link), judged) == 1
     # Where ACKs are missing at other times, too, one says nothing.
     often = broken.covered_ns.copy()
     for first in (*range(0, 190, 10), *range(440, 590, 10)):
@@ -130,7 +131,23 @@ def test_one_ack_missing_before_a_run_shows_a_break_where_few_are_missing_elsewh
     acked = np.where(often != broken.covered_ns, -1, broken.acked_ns)
     seldom = replace(broken, covered_ns=often, acked_ns=acked, prompt=acked >= 0, ack_t_ns=acked[acked >= 0])
     link = of_delivery(seldom)
-    assert attribution._least_silent(seldom, link, left_queue_ns(seldom, link), [1, 1]) > 1
+    assert attribution._minimum_silent(seldom, link, left_queue_ns(seldom, link), judged) > 1
+
+
+def test_the_acks_that_a_break_takes_are_not_missing_elsewhere() -> None:
+    # Each ACK reports two packets, but the first one behind each break four: it took the one before.
+    runs = range(200, 222), range(400, 430)
+    broken = _delivery([*runs[0], *runs[1]])
+    answered = ~broken.lost & (np.arange(600) % 2 == 1)
+    covered = np.where(broken.lost, -1, np.repeat(broken.acked_ns[1::2], 2))
+    for run in runs:
+        answered[run.start - 1] = False
+        covered[run.start - 2 : run.start] = broken.acked_ns[run.stop + 1]
+    acked = np.where(answered, broken.acked_ns, -1)
+    broken = replace(broken, covered_ns=covered, acked_ns=acked, prompt=answered, ack_t_ns=acked[answered])
+    link = of_delivery(broken)
+    judged = [(2, np.arange(run.start - 1, run.stop + 1)) for run in runs]
+    assert attribution._minimum_silent(broken, link, left_queue_ns(broken, link), judged) == 1
 
 
 def test_a_break_of_what_was_under_way_takes_its_acks_too() -> None:

@@ -11,7 +11,12 @@ const MAX_ID_STEP: u16 = 64;
 /// Minimum number of such steps before the IDs are used.
 const MIN_ID_STEPS: u32 = 8;
 
-/// Determines whether the IPv4 IDs of a direction increment, so that they give the order of sending.
+/// Minimum number of new segments, for each that follows IDs spent elsewhere, from which the IDs count the packets of the
+/// connection.
+const MIN_OWN_STEPS: u32 = 8;
+
+/// Determines whether the IPv4 IDs of a direction increment, so that they give the order of sending, and whether the host
+/// increments them for this connection alone, so that they count its packets. RFC 6864 leaves both to the host.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct SendOrder {
     last_id: Option<u16>,
@@ -19,6 +24,9 @@ pub struct SendOrder {
     other_steps: u32,
     /// From the SYN to the ACK of the handshake, the step was 1, so that the IDs are random in one of 2^16 cases only.
     begins_with_one: bool,
+    /// Steps as the sequence numbers have them, from the handshake on, and larger ones where no packet can be missing.
+    own_steps: u32,
+    foreign_steps: u32,
 }
 
 impl SendOrder {
@@ -29,6 +37,7 @@ impl SendOrder {
             .zip(ip_id)
             .map(|(last, id)| id.wrapping_sub(last));
         self.begins_with_one = step == Some(1);
+        self.own_steps = u32::from(self.begins_with_one);
         self.observe(ip_id);
     }
 
@@ -48,6 +57,22 @@ impl SendOrder {
     pub fn ids_increment(&self) -> bool {
         let begins = self.begins_with_one && self.other_steps == 0;
         begins || (self.small_steps >= MIN_ID_STEPS && self.small_steps / 4 >= self.other_steps)
+    }
+
+    /// Processes whether the step before a new segment, before which nothing can be missing but what its sequence number shows,
+    /// is as that has it. If not, the host spent IDs on other connections.
+    pub fn observe_new(&mut self, own: bool) {
+        let steps = if own {
+            &mut self.own_steps
+        } else {
+            &mut self.foreign_steps
+        };
+        *steps = steps.saturating_add(1);
+    }
+
+    /// Whether the IDs count the packets of this connection.
+    pub fn ids_count(&self) -> bool {
+        self.ids_increment() && self.own_steps / MIN_OWN_STEPS >= self.foreign_steps
     }
 
     /// Whether `segment` was sent later than `reference`; `None` if neither timestamps nor IDs decide.

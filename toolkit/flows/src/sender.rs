@@ -177,6 +177,7 @@ impl Sender {
         if !probes {
             self.end_window_probes(sent.start, flow, events);
         }
+        self.observe_id(sent);
         self.lost_in_go_back_n(sent, flow, events);
         let mut overlap = self.board.overlap(sent.start, sent.end);
         if overlap.repeated_bytes == 0 && overlap.filled_bytes == 0 && self.was_sent_before(sent) {
@@ -204,7 +205,7 @@ impl Sender {
             return false;
         } else {
             let retransmission = self.resend(sent, &overlap, flow, events);
-            self.correct_end_of_flight(sent, fin);
+            self.correct_end_of_flight(sent, fin, overlap.gap);
             retransmission
         };
         self.discard_excess(flow, events);

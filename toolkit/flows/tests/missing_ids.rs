@@ -3,6 +3,8 @@
 
 mod support;
 
+use std::fmt::Write;
+
 use support::{losses, run, second_of_twelve_lost, ten_segments};
 
 /// Losses of the first transmissions of the segments at `first`, and of the second ones at `second`, in the order of `losses`.
@@ -65,6 +67,52 @@ fn what_is_missing_before_the_first_retransmission_is_the_end_of_the_flight() {
 }
 
 #[test]
+fn ids_that_a_host_spends_on_other_connections_are_no_lost_packets() {
+    // The host counts all its packets, and sent no other ones in the handshake.
+    let mut ladder = ten_segments();
+    let mut spent = 0;
+    for number in 0..10 {
+        spent += 1 + number % 4;
+        let own = format!("ack 1 id {}\n", 3 + number);
+        assert!(ladder.contains(&own));
+        ladder = ladder.replace(&own, &format!("ack 1 ID {}\n", 3 + number + spent));
+    }
+    ladder = ladder.replace("ID", "id");
+    let hole = format!(
+        "131.0 a>b A 11001:12001 ack 1 id {}
+         131.1 b>a A 1 ack 10001 sack 11001-12001
+         231.0 a>b A 10001:11001 ack 1 id {}
+         231.1 b>a A 1 ack 12001
+         241.0 a>b A 12001:13001 ack 1 id {}
+         900.0 b>a A 1 ack 13001",
+        20 + spent,
+        24 + spent,
+        25 + spent
+    );
+    assert_eq!(losses(&run(&(ladder + &hole))), lost(&[10_001], &[]));
+}
+
+#[test]
+fn what_is_missing_before_a_second_retransmission_can_come_is_the_end_of_the_flight() {
+    // 16 is the end of the flight, or a retransmission before. A round trip takes 100 ms.
+    let ladder = |t_ms: u32| {
+        losses(&run(&format!(
+            "{}
+             121.0 a>b A 11001:12001 ack 1 id 14     # 13: a hole
+             121.1 b>a A 1 ack 10001 sack 11001-12001
+             240.0 a>b A 12001:13001 ack 1 id 15
+             240.1 b>a A 1 ack 10001 sack 11001-13001
+             {t_ms}.0 a>b A 10001:11001 ack 1 id 17
+             {t_ms}.1 b>a A 1 ack 13001
+             900.0 b>a A 1 ack 13001",
+            ten_segments()
+        )))
+    };
+    assert_eq!(ladder(290), lost(&[10_001, 13_001], &[]));
+    assert_eq!(ladder(300), lost(&[10_001], &[]));
+}
+
+#[test]
 fn a_short_segment_at_the_end_of_the_flight_leaves_no_gap_above_it() {
     let ladder = |last: &str| {
         losses(&run(&format!(
@@ -98,6 +146,61 @@ fn a_short_segment_at_the_end_of_the_flight_leaves_no_gap_above_it() {
         ten_segments()
     )));
     assert_eq!(ended, lost(&[10_001, 12_001, 13_001], &[]), "a FIN");
+}
+
+#[test]
+fn a_short_segment_below_the_end_of_the_flight_says_nothing_about_it() {
+    // 12001:12301 is a small write. 17 and 18: the end of the flight, of two full segments.
+    let ladder = |repeated: &[&str]| {
+        let mut ladder = format!(
+            "{}
+             121.0 a>b A 11001:12001 ack 1 id 14     # 13: a hole
+             121.1 b>a A 1 ack 10001 sack 11001-12001
+             122.0 a>b PA 12001:12301 ack 1 id 15
+             122.1 b>a A 1 ack 10001 sack 11001-12301
+             123.0 a>b A 12301:13301 ack 1 id 16
+             123.1 b>a A 1 ack 10001 sack 11001-13301
+             221.0 a>b A 10001:11001 ack 1 id 19
+            ",
+            ten_segments()
+        );
+        let more = ["13301:14301", "14301:15301", "15301:16301"];
+        for (number, seq) in (0..).zip(repeated.iter().chain(&more)) {
+            let (t_ms, id) = (321 + number, 20 + number);
+            writeln!(ladder, "{t_ms}.0 a>b A {seq} ack 1 id {id}").expect("text");
+        }
+        ladder += "400.0 b>a A 1 ack 16301";
+        losses(&run(&ladder))
+    };
+    let expected = lost(&[10_001, 13_301, 14_301], &[]);
+    assert_eq!(ladder(&[]), expected);
+    assert_eq!(ladder(&["12001:12301"]), expected, "a small write");
+    assert_eq!(ladder(&["12001:12301", "12001:12301"]), expected, "twice");
+    assert_eq!(ladder(&["10001:10002"]), expected, "a probe");
+}
+
+#[test]
+fn small_writes_at_the_end_of_the_flight_each_leave_less_of_it() {
+    // 15 to 17: the end of the flight, of three small writes.
+    let mut ladder = format!(
+        "{}
+         121.0 a>b A 11001:12001 ack 1 id 14         # 13: a hole
+         121.1 b>a A 1 ack 10001 sack 11001-12001
+         221.0 a>b A 10001:11001 ack 1 id 18
+         221.1 b>a A 1 ack 12001
+        ",
+        ten_segments()
+    );
+    let writes = ["12001:12301", "12301:12601", "12601:12901", "12901:13901"];
+    for (number, seq) in (0..).zip(writes) {
+        let (t_ms, id) = (321 + number, 19 + number);
+        writeln!(ladder, "{t_ms}.0 a>b PA {seq} ack 1 id {id}").expect("text");
+    }
+    ladder += "400.0 b>a A 1 ack 13901";
+    assert_eq!(
+        losses(&run(&ladder)),
+        lost(&[10_001, 12_001, 12_301, 12_601], &[])
+    );
 }
 
 #[test]

@@ -58,6 +58,69 @@ fn the_rest_of_go_back_n_was_lost_in_a_silence_without_sack() {
     );
 }
 
+/// A flow without SACK: of twelve segments the second, the seventh and the ninth were lost, and a timeout repeats from the second
+/// on. Go-back-N has come to 10001 when a silence begins, which one timeout ends with the packet `id`. The receiver has
+/// `wnd_bytes` of window. The lines `then` follow.
+fn lost_before_one_timeout(id: u16, wnd_bytes: u32, then: &str) -> Outcome {
+    run(&format!(
+        "{}
+          520.0 a>b A 1001:2001 ack 1 id 15       # a timeout
+          520.1 b>a A 1 ack 6001
+          620.0 a>b A 6001:7001 ack 1 id 16
+          620.1 b>a A 1 ack 8001
+          720.0 a>b A 9001:10001 ack 1 id 18      # 17: 8001:9001
+          720.1 b>a A 1 ack 8001 win {wnd_bytes}
+         1120.0 a>b A 8001:9001 ack 1 id {id}     # the second timeout
+         1120.1 b>a A 1 ack 12001
+         {then}",
+        second_of_twelve_lost(&[6, 8])
+    ))
+}
+
+#[test]
+fn the_rest_of_go_back_n_may_be_all_that_was_lost_in_a_silence() {
+    // 19 and 20: the rest of go-back-N.
+    let then = "1220.0 a>b A 12001:13001 ack 1 id 22
+                1220.1 b>a A 1 ack 13001";
+    let outcome = lost_before_one_timeout(21, 60_000, then);
+    let copies = [
+        (1001, 1),
+        (6001, 1),
+        (8001, 1),
+        (8001, 2),
+        (10_001, 2),
+        (11_001, 2),
+    ];
+    let expected = copies.map(|(start, copy)| (Some(start), Some(copy), None));
+    assert_eq!(losses(&outcome), expected);
+}
+
+#[test]
+fn what_exceeds_the_window_was_not_the_end_of_the_flight() {
+    // 19 to 22: one segment at most fits into the window.
+    let then = |seq: &str| {
+        format!(
+            "1121.0 a>b A {seq} ack 1 id 24
+             1121.1 b>a A 1 ack 12001"
+        )
+    };
+    let rows = |wnd_bytes, seq: &str| losses(&lost_before_one_timeout(23, wnd_bytes, &then(seq)));
+    let again = |start| (Some(start), Some(2), None);
+    let rest = [again(10_001), again(11_001)];
+    let fits = rows(60_000, "12001:13001");
+    assert!(fits.contains(&(Some(12_001), Some(1), None)), "{fits:?}");
+    let left = rows(5000, "12001:13001");
+    assert!(
+        !rest.iter().any(|row| left.contains(row)),
+        "new data do not show what it was: {left:?}"
+    );
+    let shown = rows(5000, "14001:15001");
+    assert!(
+        rest.iter().all(|row| shown.contains(row)),
+        "the gap below new data shows it: {shown:?}"
+    );
+}
+
 #[test]
 fn what_was_repeated_as_new_data_is_not_counted_again() {
     let outcome = run(&format!(

@@ -7,6 +7,7 @@ use crate::retransmissions::Retransmission;
 impl Scoreboard {
     /// Adds a gap of new octets at SND.NXT. A transmission of them was lost before the one that `revealed` it.
     pub fn open_gap(&mut self, start: i64, end: i64, revealed: Transmission) {
+        debug_assert!(start < end, "a gap has octets");
         self.ranges.push_back(Range {
             start,
             end,

@@ -33,39 +33,53 @@ impl Sender {
         }
     }
 
-    /// The same for the first retransmission after new data. If it is that of the oldest hole, and came as soon as the
-    /// first one can, no other was sent, so that the packets are new data: they open a gap at the end of the flight.
+    /// The same for the first retransmission after new data. If it is that of the oldest hole, and came before a second one can,
+    /// no other was sent, so that the packets are new data: they open a gap at the end of the flight. The first one takes a
+    /// round trip, and the sender learns of its loss by an ACK of what it sent later (RFC 8985 §6.2), a round trip after that.
+    ///
+    /// Deviation: no standard says by how much two round trips may be shorter than SRTT has them. The reordering window is
+    /// taken, a quarter of a round trip; the minimum RTT is that of another path after a handover.
     fn lost_before_recovery(&mut self, entry: &Retransmission, gap: &Range, lost: u32) {
         let now_ns = entry.transmission.t_ns;
-        let srtt_ns = self.path_srtt_ns();
         let oldest = entry.seq_start <= self.board.snd_una();
-        let in_time = now_ns - gap.first.t_ns - srtt_ns < srtt_ns / 4 * 3;
-        if oldest && in_time && self.uninformed_until_ns(now_ns, gap).is_none() {
+        let srtt_ns = self.path_srtt_ns();
+        let first = now_ns - gap.first.t_ns < 2 * srtt_ns - srtt_ns / REO_WND_DIVISOR;
+        if oldest && first && self.uninformed_until_ns(now_ns, gap).is_none() {
             self.open_end_of_flight(lost, entry.transmission);
         }
     }
 
-    /// Opens a gap of `lost` segments at SND.NXT that were sent before `later`, unless they exceed the window.
-    pub(super) fn open_end_of_flight(&mut self, lost: u32, later: Transmission) {
+    /// Opens a gap of `lost` segments at SND.NXT that were sent before `later`, unless they exceed the window. Returns whether
+    /// they do not.
+    pub(super) fn open_end_of_flight(&mut self, lost: u32, later: Transmission) -> bool {
+        if lost == 0 {
+            return true;
+        }
         let (una, nxt) = (self.board.snd_una(), self.board.snd_nxt());
         let end = nxt + i64::from(lost) * self.board.smss_bytes().max(1);
-        if self
+        let fits = self
             .snd_wnd_bytes
-            .is_some_and(|wnd_bytes| end <= una + wnd_bytes)
-        {
+            .is_some_and(|wnd_bytes| end <= una + wnd_bytes);
+        if fits {
             self.board.open_gap(nxt, end, later);
             self.missing.explain(lost);
         }
+        fits
     }
 
     /// Shortens the gap at the end of the flight, of which only the number of segments is known, by what `sent` lacks of a full
-    /// one. Above a FIN there is none.
-    pub(super) fn correct_end_of_flight(&mut self, sent: &Sent, fin: bool) {
+    /// one if it was one of them: it filled octets of `gap`, which was the end. A probe of one octet is a part of a segment
+    /// (RFC 9293 §3.8.6.1). Above a FIN there is none.
+    pub(super) fn correct_end_of_flight(&mut self, sent: &Sent, fin: bool, gap: Option<Range>) {
         let nxt = self.board.snd_nxt();
-        if sent.end < nxt {
+        if sent.end >= nxt {
+            return;
+        }
+        if fin {
+            self.board.shorten_end(nxt - sent.end);
+        } else if gap.is_some_and(|gap| gap.end == nxt) && sent.payload_bytes > 1 {
             let short_bytes = self.board.smss_bytes() - i64::from(sent.payload_bytes);
-            let octets = if fin { nxt - sent.end } else { short_bytes };
-            self.board.shorten_end(octets);
+            self.board.shorten_end(short_bytes);
         }
     }
 

@@ -7,6 +7,7 @@
 use super::go_back_n::lost_entry;
 use super::silence::{Before, Silence};
 use super::{Sender, Sent};
+use crate::cause::CaState;
 use crate::evidence::Reason;
 use crate::retransmissions::Retransmission;
 use crate::rows::Vantage;
@@ -40,7 +41,36 @@ impl Progress {
 impl Sender {
     /// Whether missing IDs count the lost packets of this sender.
     pub(super) fn counts_missing(&self) -> bool {
-        self.one_way && self.order.ids_increment()
+        self.one_way && self.order.ids_count()
+    }
+
+    /// Processes whether the ID of `sent` steps as its sequence number has it, if `sent` is new, and nothing else can be missing
+    /// just before it: outside recovery, without a silence after which a timer may have repeated segments.
+    pub(super) fn observe_id(&mut self, sent: &Sent) {
+        let nxt = self.board.snd_nxt();
+        if self.vantage != Vantage::Receiver || !self.one_way || sent.start < nxt {
+            return;
+        }
+        let recent = i64::from(self.missing.recent());
+        if recent == self.board.segments_in(sent.start - nxt) {
+            self.order.observe_new(true);
+        } else if sent.start == nxt && self.is_undisturbed(sent) {
+            self.order.observe_new(false);
+        }
+    }
+
+    /// Whether no retransmission, nor a segment before one, can have been sent just before `sent`, as far as the capture shows.
+    fn is_undisturbed(&self, sent: &Sent) -> bool {
+        // Before the first data, the last packet was the ACK of the handshake.
+        let handshake_ns = match self.row.data_segments {
+            0 => self.handshake_rtt_ns.unwrap_or(0),
+            _ => 0,
+        };
+        let since_ns = self.last_send_ns.saturating_add(handshake_ns);
+        self.ca_state == CaState::Open
+            && self.last_resent.is_none()
+            && sent.transmission.t_ns - since_ns < self.path_srtt_ns()
+            && !self.board.has_other_gap(sent.start, sent.end)
     }
 
     /// Whether the new octets of `sent` had been sent before, and lost before the capture point: its ID shows that a

@@ -75,7 +75,7 @@ impl Sender {
 
     /// Names the `lost` packets that are missing in a silence without SACK that `entry` ended, if no timer but the one that sent
     /// `entry` can have expired: first the rest of what the sender was repeating, from `resent_to` on, then the end of the
-    /// flight. Returns whether it has.
+    /// flight. If that exceeds the window, or the window is unknown, it names none. Returns whether all are named.
     pub(super) fn lost_in_short_silence(
         &mut self,
         entry: &Retransmission,
@@ -103,9 +103,11 @@ impl Sender {
         let end = repeating.map_or(from, |from| self.go_back_n_end(from).max(from));
         let to = end.min(from + i64::from(lost) * self.board.smss_bytes().max(1));
         let repeated = self.board.segments_in(to - from) as u32;
+        if !self.open_end_of_flight(lost.saturating_sub(repeated), entry.transmission) {
+            return false;
+        }
         self.lose_go_back_n(&entry.transmission, (from, to), flow, events);
         self.progress.lost_at_end = 0;
-        self.open_end_of_flight(lost.saturating_sub(repeated), entry.transmission);
         true
     }
 
