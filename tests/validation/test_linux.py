@@ -145,12 +145,12 @@ def test_a_clocked_write_that_the_host_delayed_is_replayed_when_it_was_called(s2
     left = np.array([due[0], due[1], late_ns, due[3], due[4]])
     packets = replace(s2.flows[0].packets, t_ns=left, seq=ends - 2000, end=ends)
     flow = replace(s2.flows[0], end_ns=due[4] + 10_000_000, tcp_info=info, packets=packets)
-    sysctl = {"tcp_rmem": "4096 131072 6291456", "tcp_wmem": "4096 16384 4194304"}
+    sysctl = {"tcp_rmem": "4096 131072 6291456", "tcp_wmem": "4096 12288 4194304"}
     run = replace(s2, params={**s2.params, "write": "rate:800000"}, sysctl=sysctl, flows=(flow,))
     application = rebuild(run, 50)["flows"][0]["application"]
     assert application["at_ns"] == [due[0], due[1], late_ns, due[3], due[4]]
     assert application["bytes"] == [2000] * 5
-    # With more outstanding than a quarter of the send buffer it may have waited for room: the engine's socket says.
+    # With 6,000 octets in five pieces no third of the buffer is free, and it may have waited: the engine's socket says.
     info["bytes_acked"] = np.zeros(5, np.int64)
     assert rebuild(run, 50)["flows"][0]["application"]["at_ns"] == due
     # Two that came at once are two calls.
