@@ -29,10 +29,9 @@ if TYPE_CHECKING:
 
 GOODPUT_SHARE = 0.02
 QUANTILE_SHARE = 0.10
-SHARES = {
-    "goodput": GOODPUT_SHARE,
-    **{f"leg{leg}_cwnd_p{100 * q:.0f}": QUANTILE_SHARE for leg in range(2) for q in QUANTILES},
-}
+QUARTILES = tuple(f"leg{leg}_cwnd_p{100 * q:.0f}" for leg in range(2) for q in QUANTILES)
+"""Metrics of the windows, in the order of legs and quantiles."""
+SHARES = {"goodput": GOODPUT_SHARE, **dict.fromkeys(QUARTILES, QUANTILE_SHARE)}
 """How far each number may be off, by metric."""
 RUNS_SHARE = 0.80
 LIMITED_SHARE = 0.25
@@ -51,12 +50,8 @@ class Side:
     @property
     def numbers(self) -> dict[str, float]:
         """What is judged, by metric."""
-        windows = {
-            f"leg{leg}_cwnd_p{100 * q:.0f}": pkts
-            for leg, found in enumerate(self.windows_pkts)
-            for q, pkts in zip(QUANTILES, found, strict=True)
-        }
-        return {"goodput": self.goodput_bps, **windows}
+        first, onward = self.windows_pkts
+        return {"goodput": self.goodput_bps, **dict(zip(QUARTILES, (*first, *onward), strict=True))}
 
 
 @dataclass(frozen=True, slots=True)

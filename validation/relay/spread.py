@@ -1,7 +1,7 @@
 """How far Linux's own numbers vary over recordings of one run: the same path and the same losses.
 
 A path without losses is recorded alike every time; one with losses has a run for each of its seeds. Recordings that are
-made again lie in the folder `again`, beside the runs that they repeat.
+made again lie in the folder `again`, next to the runs that they repeat.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Spread:
     recordings: tuple[Numbers, ...]
 
     def holds(self, check: Check) -> bool:
-        """Whether the value lies between the least and the largest of the recordings; never with too few of them."""
+        """Whether the value lies between the minimum and the maximum of the recordings; never with too few of them."""
         found = [numbers[check.metric] for numbers in self.recordings]
         return len(found) >= RECORDINGS and check.value is not None and min(found) <= check.value <= max(found)
 
