@@ -318,32 +318,25 @@ mod tests {
         assert!(receiver.edge > before && receiver.edge_moves(0));
     }
 
-    /// A receiver with a buffer of `buffer_bytes`, which a process reads where `max_bytes` lets it grow.
-    fn small(buffer_bytes: u64, max_bytes: Option<u64>) -> Receiver {
+    /// A receiver with a buffer of `buffer_bytes`, whose size is given.
+    fn small(buffer_bytes: u64) -> Receiver {
         let overrides = StackOverrides {
             handshake: Some(false),
             smss_bytes: Some(SMSS as u32),
             receive_window_growth: Some(true),
             receive_buffer_bytes: Some(buffer_bytes),
-            receive_buffer_max_bytes: max_bytes,
             ..StackOverrides::default()
         };
-        let space = match max_bytes {
-            None => Space::Application {
-                buffer_bytes,
-                octets_per_ns: None,
-            },
-            Some(_) => Space::Process {
-                buffer_bytes,
-                read_to: 1,
-            },
+        let space = Space::Application {
+            buffer_bytes,
+            octets_per_ns: None,
         };
         Receiver::new(0, &StackParams::resolve(Profile::Linux, &overrides), space)
     }
 
     #[test]
     fn without_a_scale_linux_promises_whole_segments_and_keeps_to_it_within_one() {
-        let mut receiver = small(25_500, None);
+        let mut receiver = small(25_500);
         assert_eq!(receiver.wscale(), 0);
         let windows: Vec<_> = (0..6).map(|n| take(&mut receiver, n, n)).collect();
         // The threshold is 20,000, and two segments more per segment up to 24,500. The first window is kept until it is a
