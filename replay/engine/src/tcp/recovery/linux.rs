@@ -75,7 +75,7 @@ impl Recovery for LinuxRecovery {
     }
 
     fn probe_may_leave(sender: &mut Sender, now: Nanos) -> bool {
-        let allowed = sender.pacing_allows(sender.snd_nxt, now);
+        let allowed = sender.pacing_allows(sender.snd_nxt, true, now);
         if !allowed {
             sender.rearm_timeout_of_oldest(now);
         }

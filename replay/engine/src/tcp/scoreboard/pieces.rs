@@ -83,7 +83,8 @@ impl Scoreboard {
         }
     }
 
-    fn begins_piece(&self, number: u64) -> bool {
+    /// Whether segment `number`, which is outstanding, is the first of a piece.
+    pub fn begins_piece(&self, number: u64) -> bool {
         self.slot(number).marks & PIECE != 0
     }
 }

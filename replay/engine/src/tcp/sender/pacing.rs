@@ -92,10 +92,11 @@ impl Pacer {
             .min(pace.max_burst_pkts);
     }
 
-    /// Whether the segment that begins at `seq` may leave now; else the timer is set.
+    /// Whether the segment that begins at `seq` may leave now; else the timer is set. `joins`: it may be part of the last
+    /// burst.
     #[inline]
-    pub fn allows(&mut self, seq: u64, now: Nanos) -> bool {
-        if self.release <= now || self.goes_on(seq, now) {
+    pub fn allows(&mut self, seq: u64, joins: bool, now: Nanos) -> bool {
+        if self.release <= now || joins && self.goes_on(seq, now) {
             return true;
         }
         self.timer.set(self.release);
@@ -174,7 +175,10 @@ impl Sender {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cc::catalogue::Variant;
+    use crate::config::{Profile, StackOverrides};
     use crate::sim::time::MILLISECOND;
+    use crate::tcp::ladder::{check, sender, window};
 
     const MS: Nanos = MILLISECOND;
 
@@ -191,12 +195,12 @@ mod tests {
         pacer.on_send(0, 1000, 10, 50 * MS);
         // The clock stood at zero: the credit of 50 ms halves the first wait.
         assert_eq!(pacer.release(), 50 * MS + MS / 2);
-        assert!(!pacer.allows(1000, 50 * MS + MS / 2 - 1));
+        assert!(!pacer.allows(1000, true, 50 * MS + MS / 2 - 1));
         assert_eq!(pacer.timer.armed(), 50 * MS + MS / 2);
-        assert!(pacer.allows(1000, 50 * MS + MS / 2));
+        assert!(pacer.allows(1000, true, 50 * MS + MS / 2));
         pacer.on_send(1000, 1000, 11, 50 * MS + MS / 2);
         assert_eq!(pacer.release(), 51 * MS + MS / 2);
-        assert!(!pacer.allows(2000, 51 * MS + MS / 2 - 1));
+        assert!(!pacer.allows(2000, true, 51 * MS + MS / 2 - 1));
     }
 
     #[test]
@@ -204,9 +208,9 @@ mod tests {
         let mut pacer = pacer(2);
         pacer.release = 50 * MS;
         pacer.on_send(0, 1000, 10, 50 * MS);
-        assert!(pacer.allows(1000, 50 * MS));
+        assert!(pacer.allows(1000, true, 50 * MS));
         pacer.on_send(1000, 1000, 11, 50 * MS);
-        assert!(!pacer.allows(2000, 50 * MS), "two, not three");
+        assert!(!pacer.allows(2000, true, 50 * MS), "two, not three");
         assert_eq!(pacer.release(), 52 * MS);
     }
 
@@ -215,8 +219,11 @@ mod tests {
         let mut pacer = pacer(2);
         pacer.release = 50 * MS;
         pacer.on_send(0, 1000, 10, 50 * MS);
-        assert!(!pacer.allows(5000, 50 * MS));
-        assert!(!pacer.allows(1000, 50 * MS + 1), "nor what comes later");
+        assert!(!pacer.allows(5000, true, 50 * MS));
+        assert!(
+            !pacer.allows(1000, true, 50 * MS + 1),
+            "nor what comes later"
+        );
     }
 
     #[test]
@@ -224,10 +231,10 @@ mod tests {
         let mut pacer = pacer(1);
         for count in 1..10 {
             pacer.on_send(1000 * (count - 1), 1000, count, 50 * MS);
-            assert!(pacer.allows(1000 * count, 50 * MS), "after {count}");
+            assert!(pacer.allows(1000 * count, true, 50 * MS), "after {count}");
         }
         pacer.on_send(9000, 1000, 10, 50 * MS);
-        assert!(!pacer.allows(10_000, 50 * MS));
+        assert!(!pacer.allows(10_000, true, 50 * MS));
     }
 
     #[test]
@@ -259,5 +266,30 @@ mod tests {
         };
         assert_eq!((burst(1, SECOND), burst(1, MS), burst(2, MS)), (1, 1, 2));
         assert_eq!(burst(u32::MAX, SECOND), 45);
+    }
+
+    #[test]
+    fn retransmissions_leave_together_only_where_they_did_before() {
+        // 1 to 12 left as one, and 13 and 14. Acknowledged up to 12, that is alone; the other two still are a pair.
+        let overrides = StackOverrides {
+            send_buffer_bytes: Some(1_000_000),
+            tail_loss_probe: Some(false),
+            frto: Some(false),
+            ..window(12)
+        };
+        check(
+            sender(Variant::Bbr, Profile::Linux, overrides),
+            "0.000 > 1 2 3 4 5 6 7 8 9 10 11 12 (cwnd 12 slow start)
+             0.100 < ack 3
+             0.100 > 13 14 (cwnd 14 slow start)
+             0.103 > 15 16 (cwnd 14 slow start)
+             0.416 > R3 (cwnd 1 loss)
+             0.500 < ack 12
+             0.500 > R12 (cwnd 10 loss)
+             0.501 > R13 R14 (cwnd 10 loss)
+             0.507 > R15 R16 (cwnd 10 loss)
+             0.513 > 17 18 (cwnd 10 loss)
+             0.518 end",
+        );
     }
 }

@@ -128,7 +128,8 @@ impl Sender {
             && let Some(number) = self.board.next_retransmission()
         {
             let (seq, _) = self.board.span(number);
-            let leaves = self.pacing_allows(seq, now);
+            // Linux (`tcp_xmit_retransmit_queue`) asks before each piece.
+            let leaves = self.pacing_allows(seq, !self.board.begins_piece(number), now);
             return leaves.then(|| self.retransmit(Departure::Retransmission(number), number, now));
         }
         if self.lacks_data_for_frto(now) {
@@ -174,7 +175,7 @@ impl Sender {
             self.note_no_data(now);
             return Err(Stop::NoData);
         };
-        if !self.pacing_allows(self.snd_nxt, now) {
+        if !self.pacing_allows(self.snd_nxt, true, now) {
             return Err(Stop::Deferred);
         }
         if self.rules.sends_bursts {
@@ -196,12 +197,12 @@ impl Sender {
         }
     }
 
-    /// Whether pacing lets the segment from `seq` on leave now.
+    /// Whether pacing lets the segment from `seq` on leave now; `joins`: it may be part of the last burst.
     #[inline(always)]
-    pub(in crate::tcp) fn pacing_allows(&mut self, seq: u64, now: Nanos) -> bool {
+    pub(in crate::tcp) fn pacing_allows(&mut self, seq: u64, joins: bool, now: Nanos) -> bool {
         match &mut self.pacer {
             None => true,
-            Some(pacer) => pacer.allows(seq, now),
+            Some(pacer) => pacer.allows(seq, joins, now),
         }
     }
 

@@ -405,11 +405,10 @@ impl Bbr {
     fn phase_is_over(&self, lasted: Nanos, ack: &AckEvidence) -> bool {
         let whole = self.min_rtt.value.is_some_and(|min| lasted > min);
         let gain = self.pacing_gain();
-        let lost = ack.newly_lost > 0;
         let flight = || self.flight_when_sent(ack.prior_flight, ack);
         match gain.cmp(&UNIT) {
             Ordering::Equal => whole,
-            Ordering::Greater => whole && (lost || flight() >= self.inflight(gain)),
+            Ordering::Greater => whole && (ack.newly_lost > 0 || flight() >= self.inflight(gain)),
             Ordering::Less => whole || flight() <= self.inflight(UNIT),
         }
     }
@@ -433,13 +432,16 @@ impl Bbr {
 
     #[inline(always)]
     fn check_drain(&mut self, ack: &AckEvidence) {
-        if self.in_startup() && self.full_pipe.reached {
+        if !self.full_pipe.reached || !matches!(self.mode, Mode::Startup | Mode::Drain) {
+            return;
+        }
+        // The ACK that begins it still counts the burst of STARTUP: Linux changes the gains last.
+        let flight = self.flight_when_sent(ack.flight, ack);
+        if self.in_startup() {
             self.enter(Mode::Drain);
             self.output.ssthresh = self.inflight(UNIT) as f64;
         }
-        if matches!(self.mode, Mode::Drain)
-            && self.flight_when_sent(ack.flight, ack) <= self.inflight(UNIT)
-        {
+        if flight <= self.inflight(UNIT) {
             self.enter_probe_bw();
         }
     }

@@ -216,6 +216,19 @@ fn drain_lasts_until_the_flight_is_down_to_the_product() {
 }
 
 #[test]
+fn the_ack_that_begins_drain_still_counts_a_burst_of_startup() {
+    // The product and three bursts of two are 56: a burst on top of 55 is more than that, on top of 54 it is not.
+    for (flight, drains) in [(55, true), (54, false)] {
+        let mut path = Path::new(&[], 1);
+        path.ack.flight = flight;
+        for _ in 0..4 {
+            path.round(100);
+        }
+        assert_eq!(path.bbr.mode == Mode::Drain, drains, "{flight}");
+    }
+}
+
+#[test]
 fn a_cruising_phase_lasts_a_least_rtt() {
     let mut path = Path::probing(&[("first_phases", 2.0)]);
     path.ack(RTT, 1, 100, |_| {});
