@@ -1,12 +1,13 @@
 //! The state of one direction of a connection as a data sender: scoreboard, RTT, recovery state and counters.
 //!
 //! [`ack`] is the ACK that it receives, [`delivery`] what that delivers, [`retransmission`] processes retransmissions,
-//! [`missing`], [`in_recovery`], [`silence`] and [`go_back_n`] those lost before the capture point, and [`cwnd`] feeds the
+//! [`missing`], [`in_recovery`], [`silence`], [`go_back_n`] and [`empty_segment`] those lost before the capture point, and [`cwnd`] feeds the
 //! estimator of the congestion window.
 
 mod ack;
 mod cwnd;
 mod delivery;
+mod empty_segment;
 mod go_back_n;
 mod in_recovery;
 mod missing;
@@ -98,6 +99,8 @@ pub struct Sender {
     pub missing: MissingPackets,
     /// Octets that were acknowledged since the last segment and not captured: the capture lost them.
     acked_unseen_bytes: i64,
+    /// Segments that were shorter than the SMSS.
+    short_segments: u64,
     fin_seq: Option<i64>,
     /// The last sent transmission that was delivered (RFC 8985: RACK.xmit_ts).
     newest_delivered: Transmission,
@@ -167,6 +170,7 @@ impl Sender {
             self.fin_seq = Some(sent.end - 1);
         }
         let short = i64::from(sent.payload_bytes) < self.board.smss_bytes();
+        self.short_segments += u64::from(short);
         self.sample_cwnd(flow.flow_id, |cwnd| cwnd.before_segment(now, short));
         if self.board.flight_bytes() == 0 {
             self.timer_restart_ns = now;
@@ -462,7 +466,9 @@ impl Sender {
                 Transmission::default()
             };
             loss::decide_unacknowledged(range, self.board.log(), newest, path, flow, events);
-            if path.acknowledged && self.is_lost_gap(range, now_ns) {
+            // What was repeated was given up by the sender.
+            let repeated = !range.captured() && range.retransmissions.is_some();
+            if path.acknowledged && (repeated || self.is_lost_gap(range, now_ns)) {
                 loss::decide_open_gap(range, self.board.smss_bytes(), flow, events);
             }
         }
