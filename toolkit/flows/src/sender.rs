@@ -14,7 +14,7 @@ mod missing;
 mod retransmission;
 mod silence;
 
-use crate::cause::CaState;
+use crate::cause::{CaState, REO_WND_DIVISOR};
 use crate::cwnd::CwndEstimator;
 use crate::evidence::{End, Reason};
 use crate::jump::QueuedSegments;
@@ -144,6 +144,16 @@ impl Sender {
     /// SRTT of the whole path.
     fn path_srtt_ns(&self) -> i64 {
         self.rtt.srtt_ns().unwrap_or(0) + self.upstream_rtt_ns()
+    }
+
+    /// The time that a round trip of the whole path takes now at least: what an ACK triggers cannot come sooner.
+    ///
+    /// Deviation: no standard says by how much a round trip may be shorter than SRTT. The reordering window is taken, as a
+    /// quarter of SRTT: where a round trip varies by more, RACK takes segments for lost that arrive (RFC 8985 §6.2). The minimum
+    /// RTT is no bound, as it may be that of another path, before a handover.
+    fn shortest_round_trip_ns(&self) -> i64 {
+        let srtt_ns = self.path_srtt_ns();
+        srtt_ns - srtt_ns / REO_WND_DIVISOR
     }
 
     /// Minimum RTT of the whole path.

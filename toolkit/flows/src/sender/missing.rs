@@ -200,7 +200,7 @@ impl Sender {
     /// of the holes above the last retransmission, then again of the lowest ones. None comes earlier than a round trip
     /// after the hole was seen, or after its last one.
     fn lost_before_new_data(&mut self, sent: &Sent) {
-        let latest_ns = sent.transmission.t_ns - self.path_srtt_ns() / 4 * 3;
+        let latest_ns = sent.transmission.t_ns - self.shortest_round_trip_ns();
         let entry = lost_entry(&sent.transmission, (sent.start, sent.end), self.sack_in_use);
         let may = |hole: &Range, last: &Transmission| hole.first.t_ns.max(last.t_ns) <= latest_ns;
         let una = self.board.snd_una();
