@@ -413,7 +413,7 @@ impl Sender {
             CaState::Open | CaState::Loss { .. } => 0,
         };
         if self.board.flight_bytes() == 0 {
-            self.queued.clear();
+            self.queued.end_flight();
         }
         self.passes.acknowledge(self.board.snd_una());
         // RFC 6298 §5.3
