@@ -96,7 +96,9 @@ def _captured_sender(workspace: Workspace, flow: Flow) -> CapturedSender:
     )
     waits, writes = waits_of(sent), captured_writes(sent)
     steady = writes is not None and writes.steady
-    described = Sender(stack.mss_bytes, stack.header_bytes, stack.sack is not False, stack.initial_window_pkts, steady)
+    sizes = stack.mss_bytes, stack.header_bytes
+    sack, rebuilt = stack.sack is not False, bool(flow.rebuilt)
+    described = Sender(*sizes, sack, stack.initial_window_pkts, steady_writes=steady, rebuilt=rebuilt)
     named = identify_variant(segments, flow.tables["events"], flow.direction, described, waits)
     likely = {name: share for name, share in named.candidates.items() if share >= MIN_CANDIDATE}
     if named.name == UNKNOWN:

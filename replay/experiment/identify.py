@@ -67,6 +67,10 @@ TOLERANCE = 0.1
 """Share of the window by which a difference reduces the agreement to 37 %: a window that grows with time or with the
 round trip drifts by some packets, because a capture shows both with errors."""
 
+DOUBTFUL_PERIODS = 1
+"""Times between two reductions in which any candidate, also the right one, may seem to exceed its window: one event
+whose time no capture shows exactly is enough, as a PROBE_RTT of bbr or a reduction that was undone."""
+
 WINDOWS_EACH = 10
 """Windows after one another that count as one reduction's worth of evidence at least."""
 
@@ -92,13 +96,15 @@ class CapturedVariant:
 @dataclass(frozen=True, slots=True)
 class Sender:
     """What the open-loop replay has to know of the captured sender; `steady_writes`: its application writes at a
-    constant rate, so that a timer of the application, too, releases departures."""
+    constant rate, so that a timer of the application, too, releases departures. `rebuilt`: it was captured at the
+    receiver, and its departures are rebuilt."""
 
     mss_bytes: int
     header_bytes: int
     sack: bool
     initial_window_pkts: int | None
     steady_writes: bool = False
+    rebuilt: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +141,7 @@ def identify_variant(
     if not fits:
         return _unknown("the capture cannot be followed: it lacks segments")
     if sender.steady_writes:
-        return _judge_bounds(fits)
+        return _judge_bounds(fits, rebuilt=sender.rebuilt)
     return _judge(fits, *_paced_share(record, ends), len(reductions))
 
 
@@ -172,15 +178,22 @@ def _judge(fits: Mapping[str, _Fit], paced: float, rounds: int, reductions: int)
     )  # fmt: skip
 
 
-def _judge_bounds(fits: Mapping[str, _Fit]) -> CapturedVariant:
+def _judge_bounds(fits: Mapping[str, _Fit], *, rebuilt: bool) -> CapturedVariant:
     """Name the candidate whose window alone allowed what was in flight, if there is one.
 
     A timer of the application may have released every departure, which then shows no pacing, and may have stopped the
-    sender below its window. No sender exceeds its window, which each time between two reductions tests once.
+    sender below its window. No sender exceeds its window, which each time between two reductions tests once. What is
+    `rebuilt` may: a departure is known to a tick of the sender's clock, that of a lost segment is inferred.
     """
-    candidates = _weighed({name: (fit.kept, float(fit.periods)) for name, fit in fits.items()})
+    candidates = _weighed({name: _allowed(fit) for name, fit in fits.items()})
     best = next(iter(candidates))
     probability, kept = candidates[best], fits[best].kept
+    if rebuilt:
+        return CapturedVariant(
+            UNKNOWN, probability, candidates,
+            "a timer of the application released the departures, so they show no pacing, and a capture at the receiver "
+            "does not show exactly what was in flight",
+        )  # fmt: skip
     if probability < MIN_PROBABILITY or kept < MIN_FIT:
         return CapturedVariant(
             UNKNOWN, probability, candidates,
@@ -192,6 +205,13 @@ def _judge_bounds(fits: Mapping[str, _Fit]) -> CapturedVariant:
         f"the application wrote at a constant rate, and its window alone allowed what was in flight, in "
         f"{100 * kept:.0f} % of {fits[best].periods} times between reductions",
     )  # fmt: skip
+
+
+def _allowed(fit: _Fit) -> tuple[float, float]:
+    """Return in which share of the times between reductions the window allowed what was in flight, and their number,
+    less those that exclude nobody."""
+    exceeded = max(0.0, (1 - fit.kept) * fit.periods - DOUBTFUL_PERIODS)
+    return (1 - exceeded / fit.periods if fit.periods else 0.0), float(fit.periods)
 
 
 def _weighed(agreements: Mapping[str, tuple[float, float]], pacing: tuple[float, int] = (0.0, 0)) -> dict[str, float]:

@@ -31,7 +31,7 @@ class Stack:
 
     `flight_pkts` is what was in flight where the capture begins in mid-flow, else None: the replay starts with it.
     `initial_window_pkts`, `receive_buffer_bytes`, `sack` and `timestamps` are None where the capture lacks the
-    handshake.
+    handshake, the first one also where the application wrote less.
     """
 
     mss_bytes: int
@@ -324,7 +324,7 @@ def _window_lines(stack: Stack) -> list[str]:
             f'initial_ssthresh = "{max(2, stack.flight_pkts)} pkts"',
         ]
     if stack.initial_window_pkts is None:
-        return ["# initial_window: the capture begins in the middle of the flow, so the first window is not known"]
+        return ["# initial_window: not known: the capture begins in mid-flow, or the first write was smaller"]
     return [f'initial_window = "{stack.initial_window_pkts} pkts"']
 
 

@@ -265,16 +265,22 @@ def stack_of(segments: pa.Table, direction: str, row: Mapping[str, Any]) -> Stac
     first_flight = _first_flight_pkts(segments.filter(ours), data["t_ns"], acks.filter(answers)["t_ns"])
     window = pc.max(acks["wnd_bytes"]).as_py()
     options = _handshake_options(segments)
+    longest_bytes = int(row[f"{direction}_max_segment_bytes"])
+    mss_bytes = longest_bytes if options is None else options.mss_bytes
+    shown = from_the_start and _window_ended(data, first_flight, min(mss_bytes, longest_bytes))
     return Stack(
-        mss_bytes=int(row[f"{direction}_max_segment_bytes"]) if options is None else options.mss_bytes,
+        mss_bytes=mss_bytes,
         header_bytes=int(headers),
-        initial_window_pkts=first_flight if from_the_start else None,
+        initial_window_pkts=first_flight if shown else None,
         flight_pkts=None if from_the_start else first_flight,
         receive_buffer_bytes=None if window is None else int(window),
         sack=None if options is None else options.sack,
         timestamps=None if options is None else options.timestamps,
     )
 
+
+INITIAL_WINDOW_PKTS = 10
+"""Upper bound of the initial window (RFC 6928 §2)."""
 
 PROBE_TRIPS = 2
 """Round trips without an ACK after which Linux sends a tail loss probe (RFC 8985 §7.2), new data if it has some: the
@@ -296,6 +302,20 @@ def _first_flight_pkts(sent: pa.Table, data_ns: pa.ChunkedArray, acks_ns: pa.Chu
     trip_ns = answers[0] - syns[syns < answers[0]][-1]
     pauses = np.flatnonzero(np.diff(flight) >= PROBE_TRIPS * trip_ns)
     return int(pauses[0]) + 1 if len(pauses) else len(flight)
+
+
+def _window_ended(data: pa.Table, first_flight_pkts: int, full_bytes: int) -> bool:
+    """Return whether the initial window ended the first flight, or is as large as the default at least.
+
+    A sender with more data sends segments of `full_bytes` (RFC 9293 §3.8.6.2.1), so a shorter one ends what the
+    application wrote.
+    """
+    import pyarrow.compute as pc
+
+    if first_flight_pkts >= INITIAL_WINDOW_PKTS:
+        return True
+    flight = data.sort_by("t_ns").slice(0, first_flight_pkts)
+    return bool(pc.min(flight["payload_bytes"]).as_py() >= full_bytes)
 
 
 def _has_syn(segments: pa.Table) -> pa.ChunkedArray:

@@ -242,6 +242,16 @@ def test_the_intervals_of_lost_timeouts_double() -> None:
     assert placed.after.tolist() == [1, 2, 2]
 
 
+def test_repetitions_that_no_later_data_show_leave_after_all_data() -> None:
+    # The last segment and two retransmissions of it are lost, as the ACK of a FIN shows 700 ms after it was sent.
+    arrived = arrivals([0, 1, 2], [0, 10, 20])
+    clock = AckClock(arrived, arrived.t_ns, (arrived.t_ns + 25 * MS).astype(np.float64))
+    placed = place_lost(losses([3, 3, 3], [1, 2, 3], [755] * 3), arrived, clock, 50 * MS)
+    # The ACK left at 730 ms, the first copy as the first ACK let it, at 50 ms.
+    assert placed.sent_ns / MS == pytest.approx([50, 50 + 680 / 7, 50 + 680 * 3 / 7])
+    assert placed.after.tolist() == [2, 2, 2]
+
+
 def test_export_writes_the_senders_capture(tmp_path: Path) -> None:
     out = tmp_path / "at-sender.pcapng"
     assert hf.export(RECORDED[0] / "rcv.pcap.xz", out, format="pcapng", at_sender=True) == [out]

@@ -96,6 +96,18 @@ def test_unknown_is_neither_right_nor_wrong(run: RunTruth) -> None:
     assert all(counts.wrong == counts.missed == 0 for counts in score.by_cause.values())
 
 
+def test_octets_sent_in_unknown_segments_are_unknown_where_nothing_else_names_them(run: RunTruth) -> None:
+    (flow,) = run.flows
+    first, *others = lost(flow)
+    last = max(others, key=lambda packet: packet.end)
+    octets = LossClaim(None, first.seq, None, last.end)
+    within = [packet for packet in flow.transmissions if first.seq <= packet.seq and packet.end <= last.end]
+    score = score_losses(flow, [LossClaim(None, first.seq, first.copy)], [octets])
+    assert score == Counts(right=1, missed=len(set(map(id, others)) - set(map(id, within))), unknown=len(within) - 1)
+    short = replace(octets, end=first.end - 1)
+    assert score_losses(flow, [], [short]) == Counts(missed=1 + len(others)), "a part of a segment is not named"
+
+
 def test_an_interval_that_misses_and_an_estimate_that_comes_late() -> None:
     tiles = [Tile(0, 100, 10.0, 8.0, None), Tile(100, 200, 10.0, 8.0, None), Tile(200, 300, 10.0, 8.0, "idle")]
     flow = FlowTruth("reno", 1, 2, 1000, 0, 300, 1e6, [], tiles)

@@ -136,27 +136,53 @@ def _runs(place: Ints) -> list[tuple[int, int]]:
 
 
 def _place_repeated(placed: Placed, lost: Lost, arrived: Arrived, clock: AckClock, rtt_min_ns: float) -> None:
-    """Place lost repetitions: before the segment whose arrival shows them."""
-    arrival = np.maximum.accumulate(arrived.t_ns)
-    by_seq = np.argsort(arrived.seq, kind="stable")
-    arrived_seq, longest = arrived.seq[by_seq], int(arrived.payload_bytes.max())
+    """Place lost repetitions: before the segment that shows them, in the order of their octets and copies."""
+    repetitions = _Repetitions(arrived, clock, rtt_min_ns)
     order = np.lexsort((lost.copy, lost.shown_ns, lost.seq))
     for first, end in _runs(lost.seq[order]):
-        ones, seq = order[first:end], int(lost.seq[order[first]])
-        low, high = np.searchsorted(arrived_seq, (seq - longest, seq), side="right")
-        same = by_seq[low:high]
-        same = same[seq < arrived.seq[same] + arrived.payload_bytes[same]]
-        for place, k in enumerate(ones.tolist()):
-            if lost.copy[k] == 1:
-                continue
-            slot = min(int(np.searchsorted(arrival, lost.shown_ns[k], side="left")), len(arrival) - 1)
-            upto, before = float(arrived.sent_ns[slot]), float(arrived.sent_ns[max(slot - 1, 0)])
-            earlier = [t for t in placed.sent_ns[ones[:place]].tolist() if t <= upto]
-            earlier += [t for t in arrived.sent_ns[same].tolist() if t < upto]
-            last = max(earlier, default=before)
-            wanted = clock.known(arrived.sent_ns[[max(slot - 1, 0)]]) + lost.payload_bytes[k]
-            clocked = max(before, float(clock.reaches(wanted)[0]))
-            together = int((lost.shown_ns[ones[place:]] == lost.shown_ns[k]).sum())
-            backed_off = last + (upto - last) / (2.0 ** (together + 1) - 1)
-            placed.sent_ns[k] = clocked if last + rtt_min_ns <= clocked <= upto else backed_off
-            placed.after[k] = min(int(np.searchsorted(arrived.sent_ns, placed.sent_ns[k], side="right")), slot) - 1
+        same = order[first:end]
+        arrived_ns = repetitions.sent_of(int(lost.seq[same[0]]))
+        for place, k in enumerate(same.tolist()):
+            if lost.copy[k] > 1:
+                copies_ns = placed.sent_ns[same[:place]], arrived_ns
+                together = int((lost.shown_ns[same[place:]] == lost.shown_ns[k]).sum())
+                shown = int(lost.shown_ns[k]), int(lost.payload_bytes[k])
+                placed.sent_ns[k], placed.after[k] = repetitions.place(shown, copies_ns, together)
+
+
+class _Repetitions:
+    """The segments that arrived, by octets and in the order of arrival, between which lost repetitions are placed."""
+
+    def __init__(self, arrived: Arrived, clock: AckClock, rtt_min_ns: float) -> None:
+        self._arrived, self._clock, self._rtt_min_ns = arrived, clock, rtt_min_ns
+        self._t_ns = np.maximum.accumulate(arrived.t_ns)
+        self._by_seq = np.argsort(arrived.seq, kind="stable")
+        self._longest_bytes = int(arrived.payload_bytes.max())
+
+    def sent_of(self, seq: int) -> Floats:
+        """Return when the copies of octet `seq` that arrived were sent."""
+        arrived, by_seq = self._arrived, self._by_seq
+        low, high = np.searchsorted(arrived.seq[by_seq], (seq - self._longest_bytes, seq), side="right")
+        near = by_seq[low:high]
+        return arrived.sent_ns[near[seq < arrived.seq[near] + arrived.payload_bytes[near]]]
+
+    def place(self, shown: tuple[int, int], copies_ns: tuple[Floats, Floats], together: int) -> tuple[float, int]:
+        """Return when the first of `together` repetitions left, and after which segment, given when the lost copies
+        before it and those that arrived did.
+
+        `shown` are the time of the segment that shows them, with data or without, and their octets.
+        """
+        (shown_ns, payload_bytes), (lost_ns, arrived_ns) = shown, copies_ns
+        sent_ns = self._arrived.sent_ns
+        slot = int(np.searchsorted(self._t_ns, shown_ns, side="left"))
+        before = float(sent_ns[max(slot - 1, 0)])
+        # After the last data, what shows them took as long as these.
+        upto = float(sent_ns[slot] if slot < len(sent_ns) else before + shown_ns - self._t_ns[-1])
+        last = max([*lost_ns[lost_ns <= upto].tolist(), *arrived_ns[arrived_ns < upto].tolist()], default=before)
+        wanted = self._clock.known(sent_ns[[max(slot - 1, 0)]]) + payload_bytes
+        clocked = max(before, float(self._clock.reaches(wanted)[0]))
+        if last + self._rtt_min_ns <= clocked <= upto:
+            left_ns = clocked
+        else:
+            left_ns = last + (upto - last) / (2.0 ** (together + 1) - 1)  # RFC 6298 §5.5: the intervals double
+        return left_ns, min(int(np.searchsorted(sent_ns, left_ns, side="right")), slot) - 1

@@ -24,12 +24,14 @@ UNKNOWN = "unknown"
 class LossClaim:
     """A transmission that is called lost: copy number `copy`, from 1, of the segment at `seq` (octets; SYN = 0).
 
-    `record` names it instead where the capture holds it.
+    `record` names it instead where the capture holds it. Without a copy, every transmission from `seq` to before `end`
+    is meant: it is not known in which segments the octets were sent.
     """
 
     record: int | None
     seq: int
-    copy: int
+    copy: int | None
+    end: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +105,7 @@ def _of(table: pa.Table, flow_id: int) -> list[dict[str, Any]]:
 
 
 def _loss(row: Mapping[str, Any]) -> LossClaim:
-    return LossClaim(row["record"], row["seq_start"], row["copy"])
+    return LossClaim(row["record"], row["seq_start"], row["copy"], row["seq_end"])
 
 
 def _cause(row: Mapping[str, Any]) -> CauseClaim:

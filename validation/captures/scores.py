@@ -64,13 +64,18 @@ def score_losses(flow: FlowTruth, claims: Sequence[LossClaim], undecided: Sequen
 
 def _named(flow: FlowTruth, claims: Sequence[LossClaim]) -> set[int]:
     """Return the records of the transmissions that claims name."""
-    by_record = {packet.record: packet for packet in flow.transmissions}
-    by_copy = {(packet.seq, packet.copy): packet for packet in flow.transmissions}
-    named = [
-        by_record.get(claim.record) if claim.record is not None else by_copy.get((claim.seq, claim.copy))
-        for claim in claims
-    ]
-    return {packet.record for packet in named if packet is not None}
+    known = {packet.record for packet in flow.transmissions}
+    by_copy = {(packet.seq, packet.copy): packet.record for packet in flow.transmissions}
+    named = set()
+    for claim in claims:
+        if claim.record is not None:
+            named |= {claim.record} & known
+        elif claim.copy is not None:
+            named |= {by_copy[copy] for copy in [(claim.seq, claim.copy)] if copy in by_copy}
+        else:
+            end = claim.seq if claim.end is None else claim.end
+            named |= {packet.record for packet in flow.transmissions if claim.seq <= packet.seq and packet.end <= end}
+    return named
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from hindflight.replay.experiment.engine_inputs import Job
-from hindflight.replay.experiment.identify import CapturedVariant, Sender, identify_variant
+from hindflight.replay.experiment.identify import (
+    PRIOR,
+    CapturedVariant,
+    Sender,
+    _Fit,
+    _judge_bounds,
+    identify_variant,
+)
 from hindflight.replay.experiment.run import Recording, run_jobs
 from hindflight.replay.scenario.captured_application import sent_data, waits_of
 from hindflight.replay.scenario.model import parse_scenario
 from hindflight.toolkit.capture import load_capture
 
 
-def _identified(variant: str, folder: Path, *, steady_writes: bool = False, **flow: object) -> CapturedVariant:
+def _identified(
+    variant: str, folder: Path, *, steady_writes: bool = False, rebuilt: bool = False, **flow: object
+) -> CapturedVariant:
     """What the capture of a replay at its sender shows: 40 s over a link with a short queue and some loss.
 
     `steady_writes`: a timer of the application may have released each departure.
@@ -36,7 +46,7 @@ def _identified(variant: str, folder: Path, *, steady_writes: bool = False, **fl
     )
     capture = load_capture(next(folder.glob("1-sender.pcap")))
     sent = sent_data(capture.segments, "a2b", 1448)
-    sender = Sender(1448, 52, sack=True, initial_window_pkts=10, steady_writes=steady_writes)
+    sender = Sender(1448, 52, sack=True, initial_window_pkts=10, steady_writes=steady_writes, rebuilt=rebuilt)
     return identify_variant(capture.segments, capture.events, "a2b", sender, waits_of(sent))
 
 
@@ -71,6 +81,23 @@ def test_a_window_that_alone_allows_what_was_sent_shows_the_sender_of_steady_wri
     found = _identified("cubic", tmp_path, steady_writes=True, application=_steady(3300))
     assert found.name == "cubic", found
     assert found.why.startswith("the application wrote at a constant rate, and its window alone allowed")
+
+
+def test_what_a_rebuilt_sender_had_in_flight_is_too_inexact_for_bounds(tmp_path: Path) -> None:
+    found = _identified("cubic", tmp_path, steady_writes=True, rebuilt=True, application=_steady(3300))
+    assert found.name == "unknown", found
+    assert next(iter(found.candidates)) == "cubic"
+    (always := tmp_path / "always").mkdir()
+    assert _identified("cubic", always, rebuilt=True).name == "cubic", "its window limited the sender"
+
+
+def test_a_window_that_was_exceeded_once_excludes_nobody() -> None:
+    allowed = _Fit(agreement=0.0, windows=0, kept=1.0, periods=5)
+    once = replace(allowed, kept=0.8)
+    fits = {name: allowed if name == "cubic" else once for name in PRIOR}
+    assert _judge_bounds(fits, rebuilt=False).name == "unknown"
+    fits |= {name: replace(allowed, kept=0.4) for name in fits if name != "cubic"}
+    assert _judge_bounds(fits, rebuilt=False).name == "cubic"
 
 
 def test_a_window_above_those_of_all_others_shows_a_paced_sender_without_its_pacing(tmp_path: Path) -> None:

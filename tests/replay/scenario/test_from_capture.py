@@ -53,6 +53,15 @@ def test_a_paced_initial_window_is_one_window() -> None:
     assert stack_of(_table([*paced, _segment(45, "b2a", ack=2897)]), "a2b", ROW).initial_window_pkts == 10
 
 
+def test_a_short_segment_ends_what_the_application_wrote_and_not_the_initial_window() -> None:
+    short = {**_data(21, 3), "payload_bytes": 350, "ip_bytes": 402}
+    answered = _segment(45, "b2a", ack=2897)
+    assert stack_of(_table([*FLIGHT[:3], short, answered, _data(60, 4)]), "a2b", ROW).initial_window_pkts is None
+    assert stack_of(_table([*FLIGHT[:4], answered, _data(45, 4)]), "a2b", ROW).initial_window_pkts == 4
+    last = {**_data(21, 10), "payload_bytes": 350, "ip_bytes": 402}
+    assert stack_of(_table([*FLIGHT, last, answered]), "a2b", ROW).initial_window_pkts == 11, "at least as large"
+
+
 def test_a_request_that_crosses_the_first_response_does_not_answer_it() -> None:
     request = _segment(25, "b2a", payload_bytes=300, ip_bytes=352)
     rows = [*FLIGHT[:4], request, *(_data(25, number) for number in range(4, 10)), _segment(45, "b2a", ack=2897)]

@@ -160,10 +160,7 @@ impl Connection {
         let seq = self.position(index, segment);
         if has(flags::RST) && !std::mem::replace(&mut self.rst, true) {
             events.push(self.reset_event(direction, segment, seq));
-            let timeouts = self.senders[index].on_reset(seq, transmission(segment));
-            if let Some(remote) = self.remotes[index].as_mut().filter(|_| timeouts > 0) {
-                remote.end_silence(segment.t_ns, timeouts, self.flow_id);
-            }
+            self.on_empty_segment(index, segment, seq);
         }
         if has(flags::SYN) {
             self.on_syn(index, segment);
@@ -195,6 +192,9 @@ impl Connection {
         let echoed_ns = self.read_echo(&note, segment);
         let seg_len = seg_len(segment);
         let octets = (seq, seq + seg_len);
+        if seg_len == 0 && seq > self.senders[index].board.snd_nxt() && !has(flags::RST) {
+            self.on_empty_segment(index, segment, seq);
+        }
         self.clocks.observe(&Link::of(segment, &note, seg_len));
         if has(flags::RST) || (seg_len > 0 && self.is_stray(index, octets)) {
             self.senders[index].count_outside(segment.payload_bytes, segments_n);
@@ -213,6 +213,14 @@ impl Connection {
         }
         self.split_losses(events, known_events);
         note
+    }
+
+    /// Processes a segment of no length, at SND.NXT.
+    fn on_empty_segment(&mut self, index: usize, segment: &Segment, seq: i64) {
+        let timeouts = self.senders[index].on_empty_segment(seq, transmission(segment));
+        if let Some(remote) = self.remotes[index].as_mut().filter(|_| timeouts > 0) {
+            remote.end_silence(segment.t_ns, timeouts, self.flow_id);
+        }
     }
 
     /// Segments that the record of `segment` stands for.

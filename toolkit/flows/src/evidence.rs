@@ -111,6 +111,11 @@ pub enum Reason {
         /// Record of the segment above the gap.
         revealed_by: u64,
     },
+    /// Undecided: the octets of such a gap were sent in segments of unknown length, some of them more than once.
+    UnknownSegments {
+        /// Record of the segment above the gap.
+        revealed_by: u64,
+    },
     /// Loss: a retransmission that was sent later arrived before.
     Passed {
         /// Record of that retransmission.
@@ -298,6 +303,10 @@ impl Reason {
             Self::GapOpen { revealed_by } => write!(
                 f,
                 "lost before the capture point: gap below record {revealed_by}, open at the end of the capture"
+            ),
+            Self::UnknownSegments { revealed_by } => write!(
+                f,
+                "record {revealed_by} shows that these octets were sent, in segments of unknown length"
             ),
             Self::Passed { record } => write!(
                 f,

@@ -52,9 +52,10 @@ impl QueuedSegments {
         }
     }
 
-    /// Processes the end of a flight: nothing is outstanding.
-    pub fn clear(&mut self) {
-        *self = Self::default();
+    /// Processes the end of a flight: nothing is outstanding, so that no segment waits. Spurious retransmissions may still be
+    /// on their way.
+    pub fn end_flight(&mut self) {
+        (self.count, self.doubtful) = (0, 0);
     }
 }
 

@@ -524,7 +524,8 @@ pub fn decide_unacknowledged(
 }
 
 /// Adds the losses of a gap that is open at the end of a capture at the receiver: the original transmissions of its
-/// octets, in segments of `smss_bytes`. Later ones may have been lost as well; nothing shows them.
+/// octets, in segments of `smss_bytes`. Later ones may have been lost as well; nothing shows them. If the segments are not
+/// known, only the first one is named, and what else was sent of the octets is undecided.
 pub fn decide_open_gap(
     range: &Range,
     smss_bytes: i64,
@@ -535,20 +536,23 @@ pub fn decide_open_gap(
         return;
     }
     let revealed_by = range.first.record;
+    let gap_event = |kind, (start, end), copy, reason| Event {
+        seq_start: Some(start),
+        seq_end: Some(end),
+        copy,
+        ..flow.event(kind, EventCause::Unknown, range.first.t_ns, reason)
+    };
     let mut start = range.start;
     while start < range.end {
         let end = range.end.min(start + smss_bytes.max(1));
-        events.push(Event {
-            seq_start: Some(start),
-            seq_end: Some(end),
-            copy: Some(1),
-            ..flow.event(
-                EventKind::Loss,
-                EventCause::Unknown,
-                range.first.t_ns,
-                Reason::GapOpen { revealed_by },
-            )
-        });
+        let reason = Reason::GapOpen { revealed_by };
+        events.push(gap_event(EventKind::Loss, (start, end), Some(1), reason));
+        if range.unknown_segments {
+            let reason = Reason::UnknownSegments { revealed_by };
+            let octets = (range.start, range.end);
+            events.push(gap_event(EventKind::Undecided, octets, None, reason));
+            return;
+        }
         start = end;
     }
 }

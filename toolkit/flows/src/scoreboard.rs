@@ -54,6 +54,10 @@ pub enum State {
 
 /// A range of sequence space: a segment, a part of one, or a gap between captured segments.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "independent observations, not states"
+)]
 pub struct Range {
     /// First octet.
     pub start: i64,
@@ -73,6 +77,8 @@ pub struct Range {
     /// The range counts as one segment if the original transmission is lost. False for the second part of a segment
     /// that was split.
     pub primary: bool,
+    /// Of a gap, it is not known into which segments the sender divided it.
+    pub unknown_segments: bool,
     /// Of a gap, when the first segment was captured that may have been sent after it.
     pub passed_ns: i64,
 }
@@ -361,6 +367,7 @@ impl Scoreboard {
             first_not_captured: false,
             window_probe: false,
             primary: true,
+            unknown_segments: false,
             passed_ns: self.after_new_ns.take().unwrap_or(transmission.t_ns),
         };
         if start > self.snd_nxt {

@@ -1,19 +1,20 @@
 //! The state of one direction of a connection as a data sender: scoreboard, RTT, recovery state and counters.
 //!
 //! [`ack`] is the ACK that it receives, [`delivery`] what that delivers, [`retransmission`] processes retransmissions,
-//! [`missing`], [`in_recovery`], [`silence`] and [`go_back_n`] those lost before the capture point, and [`cwnd`] feeds the
+//! [`missing`], [`in_recovery`], [`silence`], [`go_back_n`] and [`empty_segment`] those lost before the capture point, and [`cwnd`] feeds the
 //! estimator of the congestion window.
 
 mod ack;
 mod cwnd;
 mod delivery;
+mod empty_segment;
 mod go_back_n;
 mod in_recovery;
 mod missing;
 mod retransmission;
 mod silence;
 
-use crate::cause::CaState;
+use crate::cause::{CaState, REO_WND_DIVISOR};
 use crate::cwnd::CwndEstimator;
 use crate::evidence::{End, Reason};
 use crate::jump::QueuedSegments;
@@ -98,6 +99,8 @@ pub struct Sender {
     pub missing: MissingPackets,
     /// Octets that were acknowledged since the last segment and not captured: the capture lost them.
     acked_unseen_bytes: i64,
+    /// Segments that were shorter than the SMSS.
+    short_segments: u64,
     fin_seq: Option<i64>,
     /// The last sent transmission that was delivered (RFC 8985: RACK.xmit_ts).
     newest_delivered: Transmission,
@@ -143,6 +146,16 @@ impl Sender {
         self.rtt.srtt_ns().unwrap_or(0) + self.upstream_rtt_ns()
     }
 
+    /// The time that a round trip of the whole path takes now at least: what an ACK triggers cannot come sooner.
+    ///
+    /// Deviation: no standard says by how much a round trip may be shorter than SRTT. The reordering window is taken, as a
+    /// quarter of SRTT: where a round trip varies by more, RACK takes segments for lost that arrive (RFC 8985 §6.2). The minimum
+    /// RTT is no bound, as it may be that of another path, before a handover.
+    fn shortest_round_trip_ns(&self) -> i64 {
+        let srtt_ns = self.path_srtt_ns();
+        srtt_ns - srtt_ns / REO_WND_DIVISOR
+    }
+
     /// Minimum RTT of the whole path.
     fn path_min_rtt_ns(&self) -> i64 {
         self.rtt.min_ns().unwrap_or(0) + self.upstream_min_rtt_ns()
@@ -167,6 +180,7 @@ impl Sender {
             self.fin_seq = Some(sent.end - 1);
         }
         let short = i64::from(sent.payload_bytes) < self.board.smss_bytes();
+        self.short_segments += u64::from(short);
         self.sample_cwnd(flow.flow_id, |cwnd| cwnd.before_segment(now, short));
         if self.board.flight_bytes() == 0 {
             self.timer_restart_ns = now;
@@ -399,7 +413,7 @@ impl Sender {
             CaState::Open | CaState::Loss { .. } => 0,
         };
         if self.board.flight_bytes() == 0 {
-            self.queued.clear();
+            self.queued.end_flight();
         }
         self.passes.acknowledge(self.board.snd_una());
         // RFC 6298 §5.3
@@ -462,7 +476,9 @@ impl Sender {
                 Transmission::default()
             };
             loss::decide_unacknowledged(range, self.board.log(), newest, path, flow, events);
-            if path.acknowledged && self.is_lost_gap(range, now_ns) {
+            // What was repeated was given up by the sender.
+            let repeated = !range.captured() && range.retransmissions.is_some();
+            if path.acknowledged && (repeated || self.is_lost_gap(range, now_ns)) {
                 loss::decide_open_gap(range, self.board.smss_bytes(), flow, events);
             }
         }

@@ -85,6 +85,35 @@ fn a_jump_over_what_may_have_arrived_twice_decides_nothing() {
 }
 
 #[test]
+fn duplicates_on_their_way_at_the_end_of_a_flight_do_not_show_a_hole_in_the_next() {
+    let outcome = run(&format!(
+        "{HANDSHAKE}
+         110.00 a>b A 1:1001    ack 1           # lost
+         110.01 a>b A 1001:2001 ack 1
+         110.02 a>b A 2001:3001 ack 1
+         110.03 a>b A 3001:4001 ack 1
+         210.01 b>a A 1 ack 1
+         210.02 b>a A 1 ack 1
+         210.03 b>a A 1 ack 1
+         210.04 a>b A 1:1001    ack 1
+         275.00 a>b A 1001:2001 ack 1           # duplicates
+         275.01 a>b A 2001:3001 ack 1
+         275.02 a>b A 3001:4001 ack 1
+         310.04 b>a A 1 ack 4001
+         310.05 a>b A 4001:5001 ack 1
+         310.06 a>b A 5001:6001 ack 1
+         375.00 b>a A 1 ack 4001                # of the duplicates
+         375.01 b>a A 1 ack 4001
+         375.02 b>a A 1 ack 4001
+         375.03 a>b A 4001:5001 ack 1
+         410.05 b>a A 1 ack 5001
+         410.06 a>b A 5001:6001 ack 1
+         410.07 b>a A 1 ack 6001"
+    ));
+    assert_eq!(lost_records(&outcome), [Some(4)]);
+}
+
+#[test]
 fn a_delayed_ack_of_two_retransmissions_is_not_a_jump() {
     let outcome = run(&format!(
         "{HANDSHAKE}

@@ -236,6 +236,71 @@ fn a_reset_shows_what_was_lost_in_the_silence_before_it() {
 }
 
 #[test]
+fn an_ack_of_no_length_shows_what_was_lost_in_the_silence_before_it() {
+    let ended = |seq: i64, t_ms: u32, id: u16| {
+        losses(&run(&format!(
+            "{}
+             {t_ms}.0 b>a FA 1 ack 10001
+             {}.0 a>b A {seq} ack 2 id {id}
+             {}.0 b>a A 2 ack 10001",
+            ten_segments(),
+            t_ms + 100,
+            t_ms + 140
+        )))
+    };
+    let first = (Some(10_001), Some(1), None);
+    let again = |copy: u32| (Some(10_001), Some(copy), None);
+    let end = (Some(11_001), Some(1), None);
+    assert_eq!(ended(12_001, 320, 16), [first, again(2), end], "a timeout");
+    assert_eq!(ended(10_001, 320, 13), [], "nothing is missing");
+    assert_eq!(ended(12_001, 320, 900), [], "another counter");
+}
+
+#[test]
+fn of_segments_of_unknown_length_only_the_repeated_first_one_is_named() {
+    // Every other segment ends a write.
+    let mut ladder = String::from(
+        "0 a>b S 0 mss 1000 sackok id 1
+         0.05 b>a SA 0 ack 1 mss 1000 sackok
+         100 a>b A 1 ack 1 id 2
+         105 b>a A 1 ack 1 ts 7/0\n",
+    );
+    for number in 0..6 {
+        let (t_ms, start, id) = (200 + 100 * number, 1 + 1300 * number, 3 + 2 * number);
+        writeln!(
+            ladder,
+            "{t_ms}.0 a>b A {start}:{middle} ack 1 id {id} ts {t_ms}/7
+             {t_ms}.1 b>a A 1 ack {middle} ts {t_ms}/{t_ms}
+             {t_ms}.2 a>b PA {middle}:{end} ack 1 id {next} ts {t_ms}/{t_ms}
+             {t_ms}.3 b>a A 1 ack {end} ts {t_ms}/{t_ms}",
+            middle = start + 1000,
+            end = start + 1300,
+            next = id + 1
+        )
+        .expect("text");
+    }
+    let ended = |id: u16| {
+        run(&format!(
+            "{ladder}
+             30000 b>a FA 1 ack 7801 ts 30000/700
+             30100 a>b A 10401 ack 2 id {id} ts 30100/30000"
+        ))
+    };
+    // 1000, 300, 1000 and 300 octets, and timeouts: at least six within 29.4 s, as no RTO is longer than 0.45 s.
+    let outcome = ended(25);
+    let copies: Vec<_> = (1..=7).map(|copy| (Some(7801), Some(copy), None)).collect();
+    assert_eq!(losses(&outcome), copies);
+    let undecided: Vec<_> = outcome
+        .events
+        .iter()
+        .filter(|event| event.kind == EventKind::Undecided)
+        .map(|event| (event.seq_start, event.seq_end, event.copy))
+        .collect();
+    assert_eq!(undecided, [(Some(7801), Some(10_401), None)]);
+    assert_eq!(losses(&ended(17)), [], "two packets cannot be 2600 octets");
+}
+
+#[test]
 fn a_reset_shows_what_was_lost_of_the_only_hole() {
     let ended = |above: &str, seq: u32, id: u16| {
         let missing: Vec<_> = losses(&run(&format!(

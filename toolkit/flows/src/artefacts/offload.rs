@@ -72,6 +72,7 @@ pub fn split_losses(events: &mut Vec<Event>, from: usize, direction: Direction, 
     let long = |event: &Event| {
         let octets = event.seq_start.zip(event.seq_end);
         event.direction == direction
+            && event.copy.is_some()
             && matches!(event.kind, EventKind::Loss | EventKind::Undecided)
             && octets.is_some_and(|(start, end)| end - start > size_bytes + 1)
     };

@@ -18,8 +18,28 @@ impl Scoreboard {
             window_probe: false,
             primary: true,
             passed_ns: revealed.t_ns,
+            unknown_segments: false,
         });
         self.snd_nxt = end;
+    }
+
+    /// The same, where it is not known into which segments the sender divided the octets.
+    pub fn open_gap_of_unknown_segments(&mut self, start: i64, end: i64, revealed: Transmission) {
+        if start < end {
+            self.open_gap(start, end, revealed);
+            if let Some(gap) = self.ranges.back_mut() {
+                gap.unknown_segments = true;
+            }
+        }
+    }
+
+    /// Adds the retransmission `entry` of a first segment of the last gap that was lost before the capture point.
+    pub fn add_lost_to_gap_start(&mut self, entry: &Retransmission) {
+        let gap = self.ranges.back_mut().filter(|last| !last.captured());
+        if let Some(gap) = gap.filter(|gap| gap.start == entry.seq_start) {
+            let list = self.log.push(*entry, gap.retransmissions);
+            gap.retransmissions = list.or(gap.retransmissions);
+        }
     }
 
     /// Takes up to `octets` off the end of the flight, as far as it is a gap above all that was captured.

@@ -36,14 +36,11 @@ impl Sender {
     /// The same for the first retransmission after new data. If it is that of the oldest hole, and came before a second one can,
     /// no other was sent, so that the packets are new data: they open a gap at the end of the flight. The first one takes a
     /// round trip, and the sender learns of its loss by an ACK of what it sent later (RFC 8985 §6.2), a round trip after that.
-    ///
-    /// Deviation: no standard says by how much two round trips may be shorter than SRTT has them. The reordering window is
-    /// taken, a quarter of a round trip; the minimum RTT is that of another path after a handover.
     fn lost_before_recovery(&mut self, entry: &Retransmission, gap: &Range, lost: u32) {
         let now_ns = entry.transmission.t_ns;
         let oldest = entry.seq_start <= self.board.snd_una();
-        let srtt_ns = self.path_srtt_ns();
-        let first = now_ns - gap.first.t_ns < 2 * srtt_ns - srtt_ns / REO_WND_DIVISOR;
+        let two_ns = self.path_srtt_ns() + self.shortest_round_trip_ns();
+        let first = now_ns - gap.first.t_ns < two_ns;
         if oldest && first && self.uninformed_until_ns(now_ns, gap).is_none() {
             self.open_end_of_flight(lost, entry.transmission);
         }
@@ -96,7 +93,7 @@ impl Sender {
         // They may have been sent just after the last packet that was captured, and the sender waited for reordering before
         // (RFC 8985 §6.2).
         let wait_ns = now_ns - self.last_send_ns + self.path_min_rtt_ns() / REO_WND_DIVISOR;
-        let latest_ns = now_ns - self.path_srtt_ns() / 4 * 3;
+        let latest_ns = now_ns - self.shortest_round_trip_ns();
         let informed_ns = self.upstream.informed_until_ns(now_ns).unwrap_or(latest_ns);
         let known = |hole: &Range, last: &Transmission| {
             hole.passed_ns + wait_ns <= informed_ns && last.t_ns <= latest_ns
@@ -119,7 +116,7 @@ impl Sender {
             return;
         }
         let una = self.board.snd_una();
-        let latest_ns = sent.transmission.t_ns - self.path_srtt_ns() / 4 * 3;
+        let latest_ns = sent.transmission.t_ns - self.shortest_round_trip_ns();
         let oldest_ns = self.timer_restart_ns;
         let may = |hole: &Range, last: &Transmission| {
             hole.start <= una && hole.first.t_ns.max(last.t_ns).max(oldest_ns) <= latest_ns

@@ -161,67 +161,6 @@ impl Sender {
         }
     }
 
-    /// Processes a RST. A sender that aborts the connection gives it SND.NXT (RFC 9293 §3.10.5), so that the packets which
-    /// its ID shows to be missing were the octets below, and retransmissions by timers. If they are not as many, the ID is of
-    /// another counter. A single octet above whole segments may be the FIN, in a packet of its own or not; it is no data.
-    /// Returns the number of timeouts that are among what is missing, at least.
-    pub fn on_reset(&mut self, seq: i64, transmission: Transmission) -> u32 {
-        let (nxt, smss) = (self.board.snd_nxt(), self.board.smss_bytes().max(1));
-        if self.vantage != Vantage::Receiver || !self.counts_missing() || seq < nxt {
-            return 0;
-        }
-        let fin = i64::from((seq - nxt) % smss == 1);
-        let segments_n = self.board.segments_in(seq - nxt - fin);
-        let timeouts = i64::from(self.max_timeouts(transmission.t_ns));
-        let probe = i64::from(self.sack_in_use);
-        let repeats = i64::from(self.missing.recent()) - segments_n;
-        if !(0..=fin + timeouts + probe).contains(&repeats) {
-            return 0;
-        }
-        let hole = self.only_hole();
-        if segments_n > 0 {
-            self.board.open_gap(nxt, seq - fin, transmission);
-        } else if hole.is_none() {
-            return 0;
-        }
-        let again = (repeats - fin).max(0);
-        if let Some(hole) = hole {
-            // RFC 6675 §5: it was repeated in recovery, too.
-            self.lose_again(
-                (hole.start, hole.end),
-                again.min(timeouts + 1),
-                &transmission,
-            );
-        } else if self.board.snd_una() >= nxt {
-            let first_end = (seq - fin).min(nxt + smss);
-            self.lose_again((nxt, first_end), again.min(timeouts), &transmission);
-            if again > timeouts {
-                // RFC 8985 §7.3: a probe repeats the last segment.
-                let last = lost_entry(&transmission, (nxt, seq - fin), self.sack_in_use);
-                self.board.add_lost_to_gap_end(seq - fin, &last);
-            }
-        }
-        u32::try_from((again - probe).min(timeouts)).unwrap_or(0)
-    }
-
-    /// The oldest hole, if the sender is in recovery with SACK and there is no other.
-    fn only_hole(&mut self) -> Option<Range> {
-        let una = self.board.snd_una();
-        let hole = self.board.overlap(una, una + 1).gap?;
-        let other = self.board.has_other_gap(hole.start, hole.end);
-        let one = self.board.segments_in(hole.end - hole.start) == 1;
-        (self.sack_in_use && one && !other).then_some(hole)
-    }
-
-    /// Adds `count` retransmissions of the octets `start..end` of a gap, by a timer for the most part (RFC 6298 §5.4), that were
-    /// lost before `reset`.
-    fn lose_again(&mut self, (start, end): (i64, i64), count: i64, reset: &Transmission) {
-        let entry = lost_entry(reset, (start, end), self.sack_in_use);
-        for _ in 0..count {
-            self.board.add_lost_to_hole(&entry);
-        }
-    }
-
     /// The same with SACK. A retransmission that is missing leaves its hole open, and counts when the hole is filled. If
     /// there is none, what is missing since the last new data was new, too.
     fn was_at_end(&mut self, sent: &Sent, holes: bool) -> bool {
@@ -261,7 +200,7 @@ impl Sender {
     /// of the holes above the last retransmission, then again of the lowest ones. None comes earlier than a round trip
     /// after the hole was seen, or after its last one.
     fn lost_before_new_data(&mut self, sent: &Sent) {
-        let latest_ns = sent.transmission.t_ns - self.path_srtt_ns() / 4 * 3;
+        let latest_ns = sent.transmission.t_ns - self.shortest_round_trip_ns();
         let entry = lost_entry(&sent.transmission, (sent.start, sent.end), self.sack_in_use);
         let may = |hole: &Range, last: &Transmission| hole.first.t_ns.max(last.t_ns) <= latest_ns;
         let una = self.board.snd_una();

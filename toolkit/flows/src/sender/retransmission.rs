@@ -269,7 +269,7 @@ impl Sender {
         let oldest = start <= self.board.snd_una() && known && srtt_ns > 0;
         // Without timestamps, nothing shows how long a queue before the capture point makes the round trip.
         let measured = self.upstream.rtt.srtt_ns().is_some() || now - self.last_send_ns >= rto_ns;
-        if !oldest || !alone || !measured || waited_ns < srtt_ns / 4 * 3 {
+        if !oldest || !alone || !measured || waited_ns < self.shortest_round_trip_ns() {
             // In time: without SACK, what is missing just before is new data, if no other hole shows them.
             let at_end = oldest && !self.board.has_other_gap(start, entry.seq_end);
             if at_end && !self.sack_in_use && missing.is_some() && self.missing.recent() > 0 {
@@ -286,7 +286,7 @@ impl Sender {
             } else {
                 i64::MIN
             };
-            let earliest_ns = below_ns.max(revealed_ns + srtt_ns / 4 * 3);
+            let earliest_ns = below_ns.max(revealed_ns + self.shortest_round_trip_ns());
             most = self.missing.unexplained_since(earliest_ns);
         }
         let reason = Reason::RepairedLate {
