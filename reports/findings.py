@@ -193,6 +193,7 @@ _RUN_COLUMNS = (
     ("ecn_marks", "Packets marked (ECN)", ""),
     ("ecn_reductions", "Window decreases by ECN", ""),
     ("rtt_p95_ns", "RTT at the sender, 95th percentile", "ns"),
+    ("one_way_delay_p95_ns", "One-way delay, 95th percentile", "ns"),
     ("proxy_held_max_bytes", "Maximum buffered by the proxy", "bytes"),
     ("proxy_lost_bytes", "Acknowledged by the proxy and lost", "bytes"),
     ("proxy_corrupted_bytes", "Damaged by the proxy and read", "bytes"),

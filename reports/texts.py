@@ -83,7 +83,10 @@ CHART_CAPTIONS = {
         "The channel is not captured: its model generates another one for each seed. Grey ticks: one run per seed. Dot "
         "and bar: mean of the ticks and, with enough seeds, its 95 % interval."
     ),
-    "goodput_and_delay": "A variant that fills the queue gains goodput at the cost of delay.",
+    "goodput_and_delay": (
+        "One-way delay: from the first transmission of an octet by the data sender to its first arrival at the "
+        "receiver's host, through whatever proxies. A variant that fills the queue gains goodput at the cost of delay."
+    ),
     "what_if_throughput": (
         "What reached the receiver in order, in equal intervals. With a proxy it is counted on the last connection. A "
         "peak after a dip is a retransmission that filled a hole."

@@ -36,7 +36,14 @@ ROUND_TRIPS, MIN_ROUND_TRIPS = 10, 2
 """Length of a block in round trips, and the minimum of a short flight: a window that is sent, and the answer to it. How
 far shorter blocks depend on their neighbours, `_independent` says."""
 
-UNITS = {"goodput": "bit/s", "retransmissions": "%", "rtt": "ns", "rtt_p95": "ns", "app_delay_p95": "ns"}
+UNITS = {
+    "goodput": "bit/s",
+    "retransmissions": "%",
+    "rtt": "ns",
+    "rtt_p95": "ns",
+    "one_way_delay_p95": "ns",
+    "app_delay_p95": "ns",
+}
 """Metrics that are compared, and their units. Retransmissions are a share of the data segments."""
 
 FLIGHT = "flight"
@@ -164,6 +171,7 @@ def compare_flights(before: Mapping[str, Samples], after: Mapping[str, Samples])
 def compare_run_sets(
     before: Mapping[tuple[str, str], Mapping[int, float]], after: Mapping[tuple[str, str], Mapping[int, float]]
 ) -> list[Change]:
+            "one_way_delay_p95": run["one_way_delay_p95_ns"],
     """Return the changes of each subject that both sides have; runs with the same seed are paired.
 
     Pairing takes it that a seed means the same channel on both sides, as it does for replays of one scenario.
