@@ -136,8 +136,9 @@ _HEADINGS = {
     "by_time": "By the clock",
     "by_model": "Fitted model",
     "spread": "Maximum minus minimum",
+    "acknowledged_not_yet_onward_bytes": "Acknowledged, not yet onward",
 }
-"""Headings of the ways in which losses are replayed, as the sentence above their table names them."""
+"""Headings that the sentences next to their tables use, of metrics whose names say it otherwise."""
 
 
 def heading(metric: str) -> str:
