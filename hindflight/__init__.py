@@ -17,6 +17,9 @@
     hf.verdicts("flight.pcap", flow=1).verdicts             # what happened, packet by packet, with evidence
     hf.compare("before.pcap", "after.pcap").changes         # what changed, with 95 % intervals
 
+    hf.fit(hf.synth("bernoulli", per=0.01), "bernoulli")    # a channel generated, and a model fitted to its losses
+    hf.write_channel(hf.read_channel("up.csv"), "up.pps")   # another format
+
     hf.extract_channel("flight.pcap").estimates             # rate, delay and queue with their 95 % intervals
     hf.draft_scenario("flight.pcap", "scenario.toml")       # a scenario to edit
     hf.replay("scenario.toml", "flight.pcap")
@@ -44,18 +47,24 @@ if TYPE_CHECKING:
     import polars as pl
 
     from hindflight.batches import Batch
+    from hindflight.channels.fitting.fit import Fits
+    from hindflight.channels.fitting.statistics import Statistic
+    from hindflight.channels.models.reference import ModelReference
     from hindflight.channels.trace import Trace
     from hindflight.comparison import Comparison
     from hindflight.flow_verdicts import Verdicts
+    from hindflight.replay.catalogue import Variant
     from hindflight.replay.controllers.base import Controller
     from hindflight.replay.controllers.check import check_controller
     from hindflight.replay.experiment.place import Search
+    from hindflight.replay.experiment.sensitivity import Sensitivity
     from hindflight.replay.scenario.limits import Limits
     from hindflight.replay.scenario.presets import Preset
     from hindflight.reports import charts
     from hindflight.reproduction import Reproduction
     from hindflight.selection import Conditions, Source
     from hindflight.toolkit.errors import HindflightError
+    from hindflight.toolkit.score import Score
     from hindflight.toolkit.source import Tables
 
     __version__: str
@@ -67,6 +76,7 @@ __all__ = [
     "Trace",
     "__version__",
     "batch",
+    "channel_statistics",
     "charts",
     "check_controller",
     "compare",
@@ -74,19 +84,27 @@ __all__ = [
     "events",
     "export",
     "extract_channel",
+    "fit",
     "flows",
     "info",
     "limits",
+    "models",
     "open",
     "pair",
     "place",
     "presets",
+    "read_channel",
     "replay",
     "report",
     "reproduce",
+    "score",
     "segments",
+    "sensitivity",
+    "synth",
+    "variants",
     "verdicts",
     "whatif",
+    "write_channel",
 ]
 
 _DEFINED_IN = {
@@ -382,6 +400,96 @@ def export(  # noqa: PLR0913 - named ones, each with its default
 
     chosen = Request(format, flow, run, table, anonymize, None if key is None else Path(key), at_sender, force)
     return export_source(Path(source), Path(path), chosen)
+
+
+def score(workspace: Path | str) -> list[Score]:
+    """Compare the inferred cwnd of each flow of a workspace with the kernel's, as the command `score`.
+
+    WorkspaceError: it is no workspace. HindflightError: no flow has both.
+    """
+    from hindflight.toolkit.score import score as compare_windows
+    from hindflight.toolkit.workspace import Workspace
+
+    return compare_windows(Workspace.open(Path(workspace)))
+
+
+def variants() -> tuple[Variant, ...]:
+    """Return the TCP variants of the engine with their parameters, as the command `variants`."""
+    from hindflight.replay.catalogue import catalogue
+
+    return catalogue()
+
+
+def models() -> list[ModelReference]:
+    """Return the channel models with their keys, as `channel models`."""
+    from hindflight.channels.models.reference import model_references
+
+    return model_references()
+
+
+def synth(model: str, *, seed: int = 1, span_s: float = 60.0, packets: int = 100_000, **settings: Any) -> Trace:
+    """Generate one direction of a channel from a model, or from a TOML file with its parameters, as `channel synth`.
+
+    `settings` are keys of the model, with values as in the file. `span_s` counts for a model in continuous time,
+    `packets` for one per packet. ChannelError: there is no such model, or a key or value is wrong.
+    """
+    from hindflight.channels.models.synth import Extent, read_model, synthesise_trace
+
+    return synthesise_trace(read_model(model, settings), seed=seed, extent=Extent(round(span_s * 1e9), packets))
+
+
+def read_channel(path: Path | str, *, format: str | None = None) -> Trace:  # noqa: A002 - the name of the option
+    """Read a channel in any format of `channel convert`. ChannelError: it is not valid."""
+    from hindflight.channels.formats import read_channel as read
+
+    return read(path, format)
+
+
+def write_channel(
+    trace: Trace,
+    path: Path | str,
+    *,
+    format: str | None = None,  # noqa: A002 - the name of the option
+    force: bool = False,
+) -> list[str]:
+    """Write a channel in `format`, or else in that of the file name; return what the file omits.
+
+    ChannelError: the format can represent nothing of it. HindflightError: the file may not be replaced.
+    """
+    from hindflight.channels.formats import write_channel as write
+
+    return write(trace, path, format, force=force)
+
+
+def channel_statistics(trace: Trace) -> list[Statistic]:
+    """Return the statistics of a channel: losses, their runs, rates, delays, outages, as `channel show`."""
+    from hindflight.channels.fitting.statistics import statistics
+
+    return statistics(trace, "the channel")
+
+
+def fit(trace: Trace, *models: str, level: float = 0.95) -> Fits:
+    """Fit loss models (default: all) to a channel by maximum likelihood, as `channel fit`; `level` is that of the
+    intervals.
+
+    ChannelError: an unknown model, or a channel without packets, without losses or with nothing else.
+    """
+    from hindflight.channels.fitting.fit import fit_models
+    from hindflight.channels.fitting.loss_sequence import loss_sequence_of
+
+    return fit_models(loss_sequence_of(trace, "the channel"), models or ("all",), level)
+
+
+def sensitivity(scenario: Path | str, *, threads: int | None = None) -> Sensitivity:
+    """Measure how much the results of a scenario depend on the way in which losses are replayed, as `channel
+    sensitivity`.
+
+    ScenarioError: it names no loss trace. ChannelError: nothing can be fitted to it.
+    """
+    from hindflight.replay.experiment.sensitivity import measure_sensitivity
+    from hindflight.workflow import read_scenario
+
+    return measure_sensitivity(read_scenario(Path(scenario)), Path(scenario).parent, threads=threads)
 
 
 def _rows_of(source: Source, table: str, profile: str, conditions: Conditions) -> pl.DataFrame:

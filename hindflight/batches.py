@@ -73,10 +73,14 @@ class Study:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """All studies in order. `exit_code` is 0 if none failed, else the gravest of theirs: 1 before 3 before 2."""
+    """All studies in order. `exit_code` is 0 if none failed, else the gravest of theirs: 1 before 3 before 2.
+
+    `passed_over` are the files in the folders that are no captures.
+    """
 
     studies: tuple[Study, ...]
     summary: str
+    passed_over: tuple[str, ...] = ()
 
     @property
     def exit_code(self) -> int:
@@ -92,6 +96,7 @@ class Batch:
             **count,
             "exit_code": self.exit_code,
             "captures": [asdict(study) for study in self.studies],
+            "passed_over": list(self.passed_over),
         }
 
 
@@ -114,7 +119,7 @@ def run_batch(paths: Sequence[Path], out: Path, settings: Settings) -> Batch:
     from hindflight.replay.scenario.from_capture import check_choice
 
     check_choice(settings.choice)
-    captures = find_captures(paths, out)
+    captures, others = find_captures(paths, out)
     summary = out / SUMMARY
     check_outputs([summary], captures, force=settings.force)
     with plain_os_errors(f"writing {out}"):
@@ -123,28 +128,31 @@ def run_batch(paths: Sequence[Path], out: Path, settings: Settings) -> Batch:
     for number, capture in enumerate(captures, 1):
         studies.append(_study_or_known(capture, out, settings))
         settings.said(number, len(captures), studies[-1])
-    batch = Batch(tuple(studies), name_to_text(summary))
+    batch = Batch(tuple(studies), name_to_text(summary), tuple(name_to_text(path) for path in others))
     document = {**batch.to_dict(), "seal": EMPTY_SEAL}
     write_whole(summary, sealed((json.dumps(document, indent=1) + "\n").encode()), force=settings.force)
     return batch
 
 
-def find_captures(paths: Iterable[Path], out: Path) -> list[Path]:
-    """Return the files of `paths` and the captures in its folders, each once, by name; nothing below `out`.
+def find_captures(paths: Iterable[Path], out: Path) -> tuple[list[Path], list[Path]]:
+    """Return the files of `paths` and the captures in its folders, each once, by name, and the other files in them;
+    nothing below `out`.
 
     HindflightError: a path does not exist, or there is no capture.
     """
     found: dict[Path, Path] = {}
+    others: dict[Path, Path] = {}
     for path in paths:
         if not path.exists():
             raise HindflightError(f"{path} does not exist")
         for file in _files_below(path, out.resolve()) if path.is_dir() else [path]:
-            found.setdefault(file.resolve(), file)
+            kept = found if file == path or _is_capture(file) else others
+            kept.setdefault(file.resolve(), file)
     if not found:
         raise HindflightError(
             "there is no capture in " + ", ".join(map(str, paths)), "name captures, or folders that contain some"
         )
-    return list(found.values())
+    return list(found.values()), [file for real, file in others.items() if real not in found]
 
 
 def _files_below(folder: Path, out: Path) -> list[Path]:
@@ -154,7 +162,7 @@ def _files_below(folder: Path, out: Path) -> list[Path]:
         folders[:] = sorted(
             name for name in folders if (here / name).resolve() != out and not _is_workspace(here / name)
         )
-        files += [here / name for name in sorted(names) if _is_capture(here / name)]
+        files += [here / name for name in sorted(names)]
     return files
 
 

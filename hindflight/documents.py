@@ -147,17 +147,18 @@ def _meta(workspace: Workspace, wanted: Wanted) -> ReportMeta:
 
 def sentence_of(change: Change, before: str, after: str) -> str:
     """Return what happened to one quantity from workspace `before` to `after`, and whether chance explains it."""
+    from hindflight.replay.experiment.change import FLIGHT
     from hindflight.reports.findings import heading
 
-    what = f"{change.subject}, from {before} to {after}: {heading(change.metric).lower()}"
+    subject = "the flight" if change.subject == FLIGHT else change.subject
+    what = f"{heading(change.metric)} of {subject}"
     (low, high), percent = change.percent_interval, change.percent
     if percent is None or low is None or high is None:
-        return f"{what} cannot be compared: there is too little data for an interval."
-    interval = f"(95 % interval {low:+.1f} to {high:+.1f} %)"
-    if low <= 0 <= high:
-        return f"{what} shows no change that is larger than chance {interval}."
+        return f"{what} cannot be compared in {before} and {after}: there is too little data for an interval."
     amount = f"{abs(percent):.{0 if abs(percent) >= 10 else 1}f} %"
-    return f"{what} is {amount} {'higher' if percent > 0 else 'lower'} {interval}."
+    said = f"{what} is {amount} {'higher' if percent > 0 else 'lower'} in {after} than in {before}"
+    chance = ", which may be chance" if low <= 0 <= high else ""
+    return f"{said}{chance} (95 % interval {low:+.1f} to {high:+.1f} %)."
 
 
 def _changes(workspaces: Sequence[Workspace], names: Sequence[str]) -> list[tuple[str, list[dict[str, object]]]]:

@@ -7,7 +7,7 @@ Puts the packages together: the link is extracted, what limited the sender is fo
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from hindflight.channels.estimate import Estimate
     from hindflight.channels.trace import Trace
+    from hindflight.replay.experiment.compare import Interval
     from hindflight.toolkit.captured_flow import Flow
     from hindflight.toolkit.workspace import Workspace
 
@@ -93,32 +94,67 @@ def _extract_command(flow: Flow, workspace: Workspace) -> tuple[str, ...]:
 def _findings_on(flow: Flow, workspace: Workspace) -> tuple[Rows, Trace | None]:
     import pyarrow.compute as pc
 
+    from hindflight.replay.experiment.change import flight_intervals
     from hindflight.replay.experiment.interruptions import PLACE_NAMES, interruption_rows
     from hindflight.replay.experiment.stretches import stretch_rows
     from hindflight.replay.experiment.summary import key_numbers, losses_of_capture
 
     trace, without = _link(flow, workspace)
     estimates = () if trace is None else trace.estimates
+    places = workspace.table("telemetry", ("name", "t_ns", "value"), pc.field("name").isin(PLACE_NAMES))
+    blocks = flight_intervals(flow.tables["segments"], flow.direction)
+    if flow.row["vantage"] == "receiver":  # Its round trips are those within the receiver's host.
+        blocks.pop("rtt", None)
     broken: Rows = []
     if trace is not None:
-        places = workspace.table("telemetry", ("name", "t_ns", "value"), pc.field("name").isin(PLACE_NAMES))
         broken = interruption_rows(trace.channel, flow.tables["segments"], flow.direction, places)
     outcome = _outcome(flow)
-    limits, unlimited = _limits(flow)
     rows = [*_which(flow, workspace), *_where(flow)]
-    rows += [_row("summary", "goodput", _goodput(outcome, trace))] if outcome else []
-    rows += [_row("summary", "limits", limits)] if limits else []
+    rows += [_row("summary", "goodput", _goodput(outcome, trace, blocks))] if outcome else []
     rows += [_row("summary", "losses", losses_of_capture(trace))] if trace else []
-    rows += [_row("summary", "retransmissions", _retransmissions(flow))]
-    rows += [_row("summary", "rtt", text) for text in _round_trips(flow, estimates)]
+    rows += flight_sentences(flow, trace, places, blocks)
     rows += broken[:1]
     rows += [_row("summary", "", "Packets are numbered as Wireshark numbers them. " + _behind(flow, workspace))]
     rows += broken[1:]
-    rows += key_numbers(outcome, estimates) if outcome else []
+    rows += key_numbers(outcome, estimates, blocks) if outcome else []
     rows += stretch_rows(trace.stretches) if trace else []
     rows += [_row("unknown", "link", without)] if without else []
-    unknown = [*(trace.unknowns if trace else ()), unlimited]
-    return [*rows, *(_row("unknown", "", text) for text in unknown if text)], trace
+    return [*rows, *(_row("unknown", "", text) for text in (trace.unknowns if trace else ()))], trace
+
+
+def flight_sentences(
+    flow: Flow, trace: Trace | None, positions: pa.Table | None, blocks: Mapping[str, Interval]
+) -> Rows:
+    """Return rows of the summary on a captured flow: when and where it was, what limited it, what it retransmitted, and
+    its round trips. Where it is not known what limited it, a row of section `unknown` says so.
+
+    `positions` are the rows of `telemetry` that have the place of the platform, `blocks` the intervals of the blocks of
+    the flow by metric.
+    """
+    limits, unlimited = _limits(flow)
+    rows = [_row("summary", "", _when_and_where(flow, positions))]
+    rows += [_row("summary", "limits", limits)] if limits else []
+    rows += [_row("unknown", "", unlimited)] if unlimited else []
+    rows += [_row("summary", "retransmissions", _retransmissions(flow))]
+    return rows + [_row("summary", "rtt", text) for text in _round_trips(flow, trace, blocks.get("rtt"))]
+
+
+def _when_and_where(flow: Flow, positions: pa.Table | None) -> str:
+    """Say from when to when the flow was captured and, if a flight log says it, from where to where."""
+    from hindflight.replay.experiment.interruptions import NOT_LOGGED, place_text, places_of, utc_text
+
+    ends = int(flow.row["start_ns"]), int(flow.row["end_ns"])
+    start, end = (utc_text(t_ns) for t_ns in ends)
+    shown = end[11:] if end[:10] == start[:10] else end
+    said = f"The flow was captured from {start} to {shown} UTC"
+    logged = places_of(positions)
+    places = {when: place_text(logged, t_ns) for when, t_ns in zip(("first", "last"), ends, strict=True) if logged}
+    known = {when: place for when, place in places.items() if place != NOT_LOGGED}
+    if len(known) == len(ends):
+        where = f"; the platform flew from {known['first']} to {known['last']}"
+    else:
+        where = "".join(f"; at its {when} packet the platform was at {place}" for when, place in known.items())
+    return f"{said}{where}."
 
 
 def _row(section: str, metric: str, text: str) -> dict[str, Any]:
@@ -201,11 +237,11 @@ def _outcome(flow: Flow) -> Any:
     return measure(segments, tables["events"], tables["instruments"], direction, last_ns - span[0])
 
 
-def _goodput(outcome: Any, trace: Trace | None) -> str:
+def _goodput(outcome: Any, trace: Trace | None, blocks: Mapping[str, Interval]) -> str:
     from hindflight.replay.experiment.summary import goodput_of_capture
 
     by_name = {estimate.name: estimate for estimate in trace.estimates} if trace else {}
-    return goodput_of_capture(outcome, by_name.get("rate_bps"), trace.stretches if trace else ())
+    return goodput_of_capture(outcome, by_name.get("rate_bps"), trace.stretches if trace else (), blocks)
 
 
 def _limits(flow: Flow) -> tuple[str, str]:
@@ -242,7 +278,8 @@ def _retransmissions(flow: Flow) -> str:
         needed[row["spurious"]] += segments_n
     parts = [f"{count:,} {RESENT.get(name, name)}" for name, count in causes.most_common()]
     spurious, open_ones = needed[True], needed[None]
-    need = f"{spurious:,} of them were spurious: the receiver had the data already" if spurious else "None was spurious"
+    were = "One of them was" if spurious == 1 else f"{spurious:,} of them were"
+    need = f"{were} spurious: the receiver had the data already" if spurious else "None was spurious"
     need += f"; of {open_ones:,} that is not known" if open_ones else ""
     records = [row["record"] for row in resent]
     where = f"packet {records[0]}" if len(records) == 1 else f"packets {min(records)} to {max(records)}"
@@ -252,7 +289,7 @@ def _retransmissions(flow: Flow) -> str:
     )
 
 
-def _round_trips(flow: Flow, estimates: Sequence[Estimate]) -> Iterator[str]:
+def _round_trips(flow: Flow, trace: Trace | None, mean: Interval | None) -> Iterator[str]:
     """Say what the round trips were, and how much of them is propagation."""
     import numpy as np
     import pyarrow.compute as pc
@@ -272,12 +309,32 @@ def _round_trips(flow: Flow, estimates: Sequence[Estimate]) -> Iterator[str]:
     longest = f"{quantity(float(rtt_ns[worst]), 'ns')} (packet {timed['record'][worst].as_py()})"
     since = "Its round trips" if flow.row["vantage"] == "sender" else "Round trips from the place of the capture"
     said = f"{since} took {low} to {longest}; the median is {middle}, the 95th percentile {high}"
-    base = next((one for one in estimates if one.name == "base_rtt_ns" and one.known), None)
-    if base is None or base.value is None:
+    if mean is not None:
+        ends = interval(mean.low, mean.high, "ns")
+        said += (
+            f", the mean {quantity(mean.mean, 'ns', (mean.low, mean.high))}{f' (95 % interval {ends})' if ends else ''}"
+        )
+    bases = _propagation(trace)
+    if not bases:
         yield f"{said}."
         return
-    ends = interval(base.low, base.high, "ns")
-    yield (
-        f"{said}. Of each, propagation takes {quantity(base.value, 'ns', (base.low, base.high))}"
-        f"{f' (95 % interval {ends})' if ends else ''}; the rest is time in queues."
-    )
+    shown = []
+    for base in (bases[0], bases[-1])[: len(bases)]:
+        ends = interval(base.low, base.high, "ns")
+        value = quantity(base.value, "ns", (base.low, base.high))
+        shown.append(f"{value}{f' (95 % interval {ends})' if ends else ''}")
+    of_each = f"Of each, propagation takes {shown[0]}"
+    if len(shown) > 1:
+        of_each = f"The delay of the path changed: of each, propagation takes between {' and '.join(shown)}"
+    yield f"{said}. {of_each}; the rest is time in queues."
+
+
+def _propagation(trace: Trace | None) -> list[Estimate]:
+    """Return the propagation delays of both directions, the smallest first: one, or one of each stretch of the link."""
+    if trace is None:
+        return []
+    of_stretches = [stretch.estimate("base_rtt_ns") for stretch in trace.stretches]
+    known = [base for base in of_stretches if base.known and base.value is not None]
+    if len({base.value for base in known}) > 1:
+        return sorted(known, key=lambda base: base.value or 0.0)
+    return [base for base in trace.estimates if base.name == "base_rtt_ns" and base.known and base.value is not None]

@@ -27,6 +27,10 @@ def check_printer() -> str:
     return found
 
 
+PAGE_WIDTH_PX = 900
+"""Width at which the charts of a page are drawn before it is printed: the narrowest with two panels side by side."""
+
+
 def print_page(page: bytes) -> bytes:
     """Return the PDF of an HTML page. MachineError where Chromium is missing or fails."""
     program = check_printer()
@@ -39,6 +43,7 @@ def print_page(page: bytes) -> bytes:
             program, "--headless", "--disable-gpu", "--no-first-run", "--disable-background-networking",
             "--host-resolver-rules=MAP * ~NOTFOUND", f"--user-data-dir={folder}/profile", "--no-pdf-header-footer",
             "--virtual-time-budget=60000", f"--print-to-pdf={target}",
+            f"--window-size={PAGE_WIDTH_PX},1400",
             *(["--no-sandbox"] if os.geteuid() == 0 else []), source.as_uri(),
         ]  # fmt: skip
         try:

@@ -120,6 +120,8 @@ def replay_into(
     """
     import pyarrow.compute as pc
 
+    from hindflight.flight_findings import flight_sentences
+    from hindflight.replay.experiment.change import flight_intervals
     from hindflight.replay.experiment.experiment import CapturedFlow, replay_scenario
     from hindflight.replay.experiment.findings import report_findings
     from hindflight.replay.experiment.interruptions import PLACE_NAMES
@@ -131,6 +133,11 @@ def replay_into(
         positions = workspace.table("telemetry", ("name", "t_ns", "value"), pc.field("name").isin(PLACE_NAMES))
         captured = CapturedFlow(tables["segments"], tables["events"], tables["instruments"], flow.direction, positions)
     result = replay_scenario(scenario, folder, captured, execution)
+    if captured is not None and flow is not None:
+        trace = next(iter(result.traces.values()), None)
+        blocks = flight_intervals(captured.segments, captured.direction)
+        sentences = flight_sentences(flow, trace, captured.positions, blocks)
+        captured = replace(captured, sentences=sentences, blocks=blocks)
     result.tables["findings"] = report_findings(result, scenario, folder, captured, execution.threads)
     with workspace.transaction(command, replay=True) as transaction:
         for name, table in result.tables.items():

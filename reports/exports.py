@@ -130,8 +130,9 @@ def write_what_if_csv(tables: Tables, path: str | os.PathLike[str], *, force: bo
         "ecn_marks", "ecn_reductions", "srtt_mean_ns", "rtt_p95_ns", "proxy_held_max_bytes", "proxy_stored_max_bytes",
         "proxy_stored_mean_bytes", "proxy_delay_mean_ns", "proxy_lost_bytes", "proxy_corrupted_bytes", "proxy_refused",
         "proxy_unsplit", "proxy_timeouts", "proxy_dropped", "proxy_filtered_acks", "proxy_suppressed_acks",
-        "proxy_spoofed_acks", "proxy_retransmissions", "app_delay_p50_ns", "app_delay_p95_ns",
-        "app_delay_max_ns", "jitter_ns", "stalls", "stalled_ns", "pages", "page_load_p50_ns", "page_load_p95_ns",
+        "proxy_spoofed_acks", "proxy_retransmissions", "one_way_delay_p50_ns", "one_way_delay_p95_ns",
+        "app_delay_p50_ns", "app_delay_p95_ns", "app_delay_p99_ns", "app_delay_max_ns", "jitter_ns", "stalls",
+        "stalled_ns", "pages", "page_load_p50_ns", "page_load_p95_ns",
     ]  # fmt: skip
     runs = read(tables, "runs", columns).filter(pl.col("purpose") == "what_if").select(columns)
     if runs.is_empty():

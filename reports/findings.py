@@ -136,8 +136,9 @@ _HEADINGS = {
     "by_time": "By the clock",
     "by_model": "Fitted model",
     "spread": "Maximum minus minimum",
+    "acknowledged_not_yet_onward_bytes": "Acknowledged, not yet onward",
 }
-"""Headings of the ways in which losses are replayed, as the sentence above their table names them."""
+"""Headings that the sentences next to their tables use, of metrics whose names say it otherwise."""
 
 
 def heading(metric: str) -> str:
@@ -193,6 +194,7 @@ _RUN_COLUMNS = (
     ("ecn_marks", "Packets marked (ECN)", ""),
     ("ecn_reductions", "Window decreases by ECN", ""),
     ("rtt_p95_ns", "RTT at the sender, 95th percentile", "ns"),
+    ("one_way_delay_p95_ns", "One-way delay, 95th percentile", "ns"),
     ("proxy_held_max_bytes", "Maximum buffered by the proxy", "bytes"),
     ("proxy_lost_bytes", "Acknowledged by the proxy and lost", "bytes"),
     ("proxy_corrupted_bytes", "Damaged by the proxy and read", "bytes"),

@@ -210,6 +210,7 @@ _WHAT_IF = (
     _of_runs(charts.what_if_cwnd, "what_if_cwnd", {"instruments": "*"}),
 )
 
+_QUEUE = _of_runs(charts.what_if_queue, "what_if_queue", {"segments": "t_ns, record, rtt_ns", "channel": _LINK})
 _PROXY = _of_runs(
     lambda tables, _: charts.what_if_proxy(tables),
     "what_if_proxy",
@@ -359,9 +360,10 @@ def _key_numbers(tables: Tables, views: list[View]) -> Grid | str:
 
 def _interruptions(tables: Tables, views: list[View]) -> Section | None:
     rows = findings.findings_of(tables, "interruptions")
-    section = Section("interruptions", "Outages and handovers")
     faults = findings.by_subject(findings.findings_of(tables, "proxy_faults"), PROXY_FAULTS, "Fault")
     of_proxies: list[Part] = [faults, HOW_FAULTS] if faults else []
+    title = "Outages, handovers and faults of proxies" if faults else "Outages and handovers"
+    section = Section("interruptions", title if views else "Faults of proxies")
     grid = findings.by_subject(rows, "Outages, and steps of delay or rate (path changes)", "Interruption")
     if grid:
         placed = any(row["metric"] == "place" for row in rows)
@@ -478,9 +480,8 @@ def _what_if_charts(tables: Tables, *, modelled: bool) -> tuple[Recipe, ...]:
     """Return the charts of the what-if runs; the caption of the first says what its bars are."""
     if modelled:
         return _WHAT_IF_MODEL
-    if predicts_flights(tables):
-        return _WHAT_IF
-    return (replace(_WHAT_IF[0], caption="what_if_goodput_mean"), *_WHAT_IF[1:])
+    first = _WHAT_IF[0] if predicts_flights(tables) else replace(_WHAT_IF[0], caption="what_if_goodput_mean")
+    return (first, *_WHAT_IF[1:], _QUEUE)
 
 
 def _where_they_apply(tables: Tables) -> tuple[Recipe, ...]:

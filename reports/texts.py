@@ -83,7 +83,10 @@ CHART_CAPTIONS = {
         "The channel is not captured: its model generates another one for each seed. Grey ticks: one run per seed. Dot "
         "and bar: mean of the ticks and, with enough seeds, its 95 % interval."
     ),
-    "goodput_and_delay": "A variant that fills the queue gains goodput at the cost of delay.",
+    "goodput_and_delay": (
+        "One-way delay: from the first transmission of an octet by the data sender to its first arrival at the "
+        "receiver's host, through whatever proxies. A variant that fills the queue gains goodput at the cost of delay."
+    ),
     "what_if_throughput": (
         "What reached the receiver in order, in equal intervals. With a proxy it is counted on the last connection. A "
         "peak after a dip is a retransmission that filled a hole."
@@ -91,6 +94,11 @@ CHART_CAPTIONS = {
     "what_if_rtt": (
         "A line that rises steeply and early is a short and steady delay; a long tail to the right is a queue that a "
         "variant fills, or the wait for a timeout."
+    ),
+    "what_if_queue": (
+        "From the round trips of each replay, as for the captured flow: the delay of a packet above propagation, times "
+        "the rate of the link, in packets of full size. Choices with a proxy are left out: the round trips of their "
+        "sender end at the first one."
     ),
     "what_if_loss_bursts": (
         "Data packets lost in a row, in order of sending. A line that rises at once has single losses, as "
@@ -209,9 +217,11 @@ PROXY_FAULTS = "Faults of the proxies in the what-if runs, and what each cost"
 """Caption of the table of faults."""
 
 HOW_FAULTS = (
-    "Lost: octets that the proxy had acknowledged to the sender and that never reached the receiver, in the worst run. "
-    "Not yet onward: what it had acknowledged and not seen acknowledged onward as the fault began; of that, what was "
-    "already on its way still arrives. A run with several faults counts their losses together: then a range is given."
+    "Acknowledged, not yet onward: octets that the proxy had acknowledged to the sender, and that the next host had "
+    "not acknowledged to the proxy when the fault began; what was on its way then still arrives. Lost: octets that "
+    "were acknowledged to the sender and never reached the receiver. Damaged: octets that the receiver read, and that "
+    "a fault had changed in the memory of the proxy. Each is the maximum over the runs. Of several faults in a run "
+    "only the sum is known, so a range is given."
 )
 """How to read it."""
 

@@ -29,6 +29,15 @@ NATIVE = "hindflight._native"
 LARGEST_FILE, LARGEST_FOLDER = 600, 25
 
 PUBLIC_NAMES = {
+    "channel_statistics",
+    "fit",
+    "models",
+    "read_channel",
+    "score",
+    "sensitivity",
+    "synth",
+    "variants",
+    "write_channel",
     "Tables",
     "Trace",
     "draft_scenario",

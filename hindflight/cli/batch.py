@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 _COLUMNS = ("capture", "state", "Mbit/s", "self-check", "best", "gain %", "seconds", "report")
 
+_NAMED = 5
+"""Maximum number of files that are no captures and are named on the terminal; the summary has all of them."""
+
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
@@ -49,6 +52,10 @@ def batch(
         print_json(result.to_dict())
     else:
         _show(result, wide)
+    if passed := result.passed_over:
+        named = ", ".join(passed[:_NAMED]) + (" and others" if len(passed) > _NAMED else "")
+        why = "it is no capture" if len(passed) == 1 else f"these {len(passed)} are no captures"
+        say(f"passed over, as {why}: {named}")
     say(f"summary: {result.summary}")
     raise typer.Exit(result.exit_code)
 

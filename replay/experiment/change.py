@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import pyarrow.compute as pc
 
-from hindflight.replay.experiment.compare import MIN_SEEDS, t_quantile_975
+from hindflight.replay.experiment.compare import MIN_SEEDS, Interval, t_quantile_975
 from hindflight.replay.outcome import transfer_span
 from hindflight.toolkit.schema import run_subject
 
@@ -28,6 +28,9 @@ Samples = list[float]
 MIN_BLOCKS = 8
 """Below this many blocks a flight shows no interval."""
 
+MIN_WORTH = 3
+"""Independent samples up to which Student's t, with one degree of freedom less, has no finite variance."""
+
 FEW_BLOCKS, MAX_BLOCKS = 10, 30
 """Blocks of a flight: 10 to 30 are enough, and more of a given length gain little (B. Schmeiser, "Batch Size Effects in
 the Analysis of Simulation Output", Operations Research 30(3), 1982)."""
@@ -36,7 +39,14 @@ ROUND_TRIPS, MIN_ROUND_TRIPS = 10, 2
 """Length of a block in round trips, and the minimum of a short flight: a window that is sent, and the answer to it. How
 far shorter blocks depend on their neighbours, `_independent` says."""
 
-UNITS = {"goodput": "bit/s", "retransmissions": "%", "rtt": "ns", "rtt_p95": "ns", "app_delay_p95": "ns"}
+UNITS = {
+    "goodput": "bit/s",
+    "retransmissions": "%",
+    "rtt": "ns",
+    "rtt_p95": "ns",
+    "one_way_delay_p95": "ns",
+    "app_delay_p95": "ns",
+}
 """Metrics that are compared, and their units. Retransmissions are a share of the data segments."""
 
 FLIGHT = "flight"
@@ -121,6 +131,28 @@ def flight_samples(segments: pa.Table, direction: str) -> Flight:
     return Flight(samples, length, trip)
 
 
+def flight_intervals(segments: pa.Table, direction: str) -> dict[str, Interval]:
+    """Return mean and 95 % interval of goodput (bit/s) and round-trip time (ns) of a captured flow, from its blocks.
+
+    A metric is missing where the flow has fewer than MIN_BLOCKS blocks, or they are worth MIN_WORTH independent ones or
+    less: it then has other values in other parts of the flow. The interval is that of the mean of such flows.
+    """
+    samples = flight_samples(segments, direction).samples
+    found = {}
+    for metric in ("goodput", "rtt"):
+        blocks = samples.get(metric, [])
+        if len(blocks) >= MIN_BLOCKS and _independent(blocks) > MIN_WORTH:
+            found[metric] = _mean_of_blocks(blocks)
+    return found
+
+
+def _mean_of_blocks(blocks: Samples) -> Interval:
+    """Return the mean of blocks and its interval: Student's t with as many samples as they are worth."""
+    worth, mean = _independent(blocks), fmean(blocks)
+    half = t_quantile_975(worth - 1) * math.sqrt(variance(blocks) / worth)
+    return Interval(mean, max(mean - half, 0.0), mean + half)
+
+
 def _by_block(
     t_ns: npt.NDArray[np.int64], values: npt.NDArray[np.float64], edges: npt.NDArray[np.float64]
 ) -> list[npt.NDArray[np.float64]]:
@@ -142,6 +174,7 @@ def run_samples(runs: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], dict
             "retransmissions": 100 * run["retransmissions"] / run["segments_out"] if run["segments_out"] else None,
             "rtt": run["srtt_mean_ns"],
             "rtt_p95": run["rtt_p95_ns"],
+            "one_way_delay_p95": run["one_way_delay_p95_ns"],
             "app_delay_p95": run["app_delay_p95_ns"],
         }
         subject = run_subject(run["variant"], run["proxy"])

@@ -5,8 +5,8 @@ Depends on scenarios, jobs and tables, not on workspaces, captures or reports. R
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ from hindflight.channels.trace import Trace
 from hindflight.replay.catalogue import catalogue
 from hindflight.replay.experiment.capacity import capacity_of
 from hindflight.replay.experiment.captures import capture_folder, place_captures
-from hindflight.replay.experiment.compare import Forecast, compare_runs
+from hindflight.replay.experiment.compare import Forecast, Interval, compare_runs
 from hindflight.replay.experiment.engine_inputs import Job, plan_comparison, plan_self_check, trace_files
 from hindflight.replay.experiment.run import Recording, check_jobs, measure_jobs, run_jobs
 from hindflight.replay.experiment.selfcheck import Candidate, describe_self_check, rank_candidates, suspects_of
@@ -52,13 +52,16 @@ class Execution:
 @dataclass(frozen=True, slots=True)
 class CapturedFlow:
     """The captured flow that replays are compared with: its rows of each table, and its data direction; `positions`
-    are those that flight logs have of the platform, rows of `telemetry`."""
+    are those that flight logs have of the platform, rows of `telemetry`; `sentences` are rows of `findings` on the
+    flight, `blocks` the intervals of its blocks by metric."""
 
     segments: pa.Table
     events: pa.Table
     instruments: pa.Table
     direction: str
     positions: pa.Table | None = None
+    sentences: Sequence[dict[str, Any]] = ()
+    blocks: Mapping[str, Interval] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

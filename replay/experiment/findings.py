@@ -13,7 +13,7 @@ from hindflight.replay.experiment.interruptions import interruption_rows
 from hindflight.replay.experiment.proxy_faults import fault_rows
 from hindflight.replay.experiment.sensitivity import sensitivity_findings
 from hindflight.replay.experiment.stretches import stretch_rows
-from hindflight.replay.experiment.summary import key_numbers, summary, summary_without_capture
+from hindflight.replay.experiment.summary import CapturedSentences, key_numbers, summary, summary_without_capture
 from hindflight.replay.scenario.loss_trace import loss_trace
 from hindflight.replay.scenario.model import Scenario
 from hindflight.toolkit.schema import table_from_rows
@@ -35,13 +35,14 @@ def report_findings(
     rows, runs = result.tables["findings"].to_pylist(), result.tables["runs"].to_pylist()
     if result.captured is not None and result.traces:
         trace = next(iter(result.traces.values()))
-        broken = []
+        broken, said = [], CapturedSentences()
         if captured is not None:
             broken = interruption_rows(trace.channel, captured.segments, captured.direction, captured.positions)
+            said = CapturedSentences(captured.sentences, broken[:1], captured.blocks)
         rows = [
-            *summary(result.captured, trace, result.candidates, rows, runs, broken[:1]),
+            *summary(result.captured, trace, result.candidates, rows, runs, said),
             *broken[1:],
-            *key_numbers(result.captured, trace.estimates),
+            *key_numbers(result.captured, trace.estimates, said.blocks),
             *stretch_rows(trace.stretches),
             *rows,
         ]

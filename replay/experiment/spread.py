@@ -14,28 +14,29 @@ from typing import Any
 from hindflight.replay.experiment.compare import MIN_SEEDS, Interval, finding, mean_interval
 
 Sample = tuple[float, float]
-"""Goodput [bit/s] and 95th percentile of the round-trip time [ns] of a run."""
+"""Goodput [bit/s] and 95th percentile of the one-way delay of data [ns] of a run."""
 
 
 def spread_findings(runs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return `rtt_p95` (ns), the mean over the seeds, for each variant and proxy of section `what_if`.
+    """Return `one_way_delay_p95` (ns), the mean over the seeds, for each variant and proxy of section `what_if`.
 
-    With at least MIN_SEEDS runs that vary in both, also `goodput_mean` and `goodput_sd` (bit/s), `rtt_p95_sd` (ns) and
-    `correlation` (between both, −1 to 1), over the seeds. Runs whose connection was reset, or
-    that measured no round-trip time, are left out.
+    With at least MIN_SEEDS runs that vary in both, also `goodput_mean` and `goodput_sd` (bit/s),
+    `one_way_delay_p95_sd` (ns) and `correlation` (between both, −1 to 1), over the seeds. Runs whose connection was
+    reset, or in which no data arrived, are left out.
     """
     samples: dict[tuple[str, str], list[Sample]] = defaultdict(list)
     for run in runs:
         compared = run["purpose"] == "what_if" and run["role"] == "under_test" and run["channel_mode"] != "replayed"
-        if compared and run["reset_ns"] is None and run["rtt_p95_ns"] is not None:
-            samples[run["variant"], run["proxy"]].append((float(run["goodput_bps"]), float(run["rtt_p95_ns"])))
+        delay = run["one_way_delay_p95_ns"]
+        if compared and run["reset_ns"] is None and delay is not None:
+            samples[run["variant"], run["proxy"]].append((float(run["goodput_bps"]), float(delay)))
     rows = []
     for key, found in samples.items():
         goodputs, delays = [goodput for goodput, _ in found], [delay for _, delay in found]
-        rows.append(finding(key, "rtt_p95", "ns", mean_interval(delays)))
+        rows.append(finding(key, "one_way_delay_p95", "ns", mean_interval(delays)))
         if len(found) >= MIN_SEEDS and len(set(goodputs)) > 1 and len(set(delays)) > 1:
             rows.append(finding(key, "goodput_mean", "bit/s", Interval(fmean(goodputs), None, None)))
             rows.append(finding(key, "goodput_sd", "bit/s", Interval(stdev(goodputs), None, None)))
-            rows.append(finding(key, "rtt_p95_sd", "ns", Interval(stdev(delays), None, None)))
+            rows.append(finding(key, "one_way_delay_p95_sd", "ns", Interval(stdev(delays), None, None)))
             rows.append(finding(key, "correlation", "", Interval(correlation(goodputs, delays), None, None)))
     return rows

@@ -6,10 +6,12 @@ Composes what others computed (outcome, estimates, self-check, comparison) and c
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from hindflight.channels.estimate import Estimate, LinkStretch
 from hindflight.channels.trace import Trace
+from hindflight.replay.experiment.compare import Interval
 from hindflight.replay.experiment.selfcheck import GOODPUT_BOUND, Candidate
 from hindflight.replay.outcome import Outcome
 from hindflight.toolkit.schema import DAMAGE_METRICS, run_subject
@@ -24,17 +26,36 @@ METRICS = {
 }
 """Names of the estimates that are key numbers."""
 
+FROM_BLOCKS = "; its interval is that of the parts of the flow, as in hindflight compare"
 
-def key_numbers(captured: Outcome, estimates: Iterable[Estimate]) -> list[dict[str, Any]]:
-    """Return the rows of section `key_numbers`: what the flow achieved and what its link is like."""
+
+def key_numbers(
+    captured: Outcome, estimates: Iterable[Estimate], intervals: Mapping[str, Interval] | None = None
+) -> list[dict[str, Any]]:
+    """Return the rows of section `key_numbers`: what the flow achieved and what its link is like.
+
+    `intervals` are those of the blocks of the flow, by metric.
+    """
+    blocks = intervals or {}
     retransmitted = f"{captured.retransmissions} of {captured.data_segments} data segments"
     rows = [
-        _number(
-            "goodput", captured.goodput_bps, "bit/s", f"acknowledged in order over {captured.duration_ns / 1e9:.1f} s"
-        ),
+        {
+            **_number(
+                "goodput",
+                captured.goodput_bps,
+                "bit/s",
+                f"acknowledged in order over {captured.duration_ns / 1e9:.1f} s"
+                f"{FROM_BLOCKS if 'goodput' in blocks else ''}",
+            ),
+            **dict(zip(("low", "high"), goodput_ends(captured, blocks), strict=True)),
+        },
         _number("retransmitted segments", captured.retransmissions, "", retransmitted),
         _number("retransmission timeouts", captured.rtos, "", ""),
     ]
+    if "rtt" in blocks:
+        rtt = blocks["rtt"]
+        mean = _number("mean round-trip time", rtt.mean, "ns", f"over equal parts of the flow{FROM_BLOCKS}")
+        rows.append({**mean, "low": rtt.low, "high": rtt.high})
     for estimate in estimates:
         if estimate.name not in METRICS:
             continue
@@ -49,23 +70,36 @@ def key_numbers(captured: Outcome, estimates: Iterable[Estimate]) -> list[dict[s
     return rows
 
 
+@dataclass(frozen=True, slots=True)
+class CapturedSentences:
+    """What else a summary says on a captured flow: rows on the flight, and on outages; and the intervals of its blocks
+    by metric."""
+
+    flight: Sequence[dict[str, Any]] = ()
+    broken: Sequence[dict[str, Any]] = ()
+    blocks: Mapping[str, Interval] = field(default_factory=dict)
+
+
 def summary(
     captured: Outcome,
     trace: Trace,
     ranked: Sequence[Candidate],
     findings: Sequence[Mapping[str, Any]],
     runs: Sequence[Mapping[str, Any]],
-    broken: Sequence[dict[str, Any]] = (),
+    said: CapturedSentences,
 ) -> list[dict[str, Any]]:
-    """Return the rows of section `summary`, one sentence each, in reading order; `broken` is that on outages.
+    """Return the rows of section `summary`, one sentence each, in reading order.
 
     `metric` names what a sentence is about (goodput, losses, self_check, what_if); a report links it to its chart.
     """
     by_name = {estimate.name: estimate for estimate in trace.estimates}
     rows = [
-        _sentence("capture", goodput_of_capture(captured, by_name.get("rate_bps"), trace.stretches), "goodput"),
+        _sentence(
+            "capture", goodput_of_capture(captured, by_name.get("rate_bps"), trace.stretches, said.blocks), "goodput"
+        ),
         _sentence("capture", losses_of_capture(trace), "losses"),
-        *broken,
+        *said.flight,
+        *said.broken,
     ]
     if ranked:
         rows.append(_sentence("capture", _agreement_with_capture(ranked[0]), "self_check"))
@@ -122,7 +156,21 @@ def _number(metric: str, value: float | None, unit: str, text: str) -> dict[str,
     }
 
 
-def goodput_of_capture(captured: Outcome, rate: Estimate | None, stretches: Sequence[LinkStretch] = ()) -> str:
+def goodput_ends(captured: Outcome, blocks: Mapping[str, Interval]) -> tuple[float | None, float | None]:
+    """Return the 95 % interval of the goodput of a captured flow: as wide as that of its blocks, around its goodput."""
+    found = blocks.get("goodput")
+    if found is None or found.high is None:
+        return None, None
+    half = found.high - found.mean
+    return max(captured.goodput_bps - half, 0.0), captured.goodput_bps + half
+
+
+def goodput_of_capture(
+    captured: Outcome,
+    rate: Estimate | None,
+    stretches: Sequence[LinkStretch] = (),
+    blocks: Mapping[str, Interval] | None = None,
+) -> str:
     """Return the sentence on what the captured flow achieved, and which share of the rate of its link that is.
 
     If the rate has steps, it is the mean over the stretches between them.
@@ -130,12 +178,13 @@ def goodput_of_capture(captured: Outcome, rate: Estimate | None, stretches: Sequ
     seconds, megabytes = captured.duration_ns / 1e9, captured.delivered_bytes / 1e6
     achieved = (
         f"In {seconds:.{0 if seconds >= 10 else 2}f} s the captured flow delivered {megabytes:.1f} MB: "
-        f"{format_rate(captured.goodput_bps)} of payload"
+        f"{format_rate(captured.goodput_bps)}{_ends(*goodput_ends(captured, blocks or {}))} of payload"
     )
     if rate is None or rate.value is None:
         return f"{achieved}. This capture does not show the rate of its link."
     if not _steps_of_rate(stretches):
-        of_rate = f"{100 * captured.goodput_bps / rate.value:.0f} % of the {format_rate(rate.value)}{_ends(rate)}"
+        ends = _ends(rate.low, rate.high) if rate.known else ""
+        of_rate = f"{100 * captured.goodput_bps / rate.value:.0f} % of the {format_rate(rate.value)}{ends}"
         return f"{achieved}, {of_rate} that its bottleneck carries."
     mean_bps = _mean_rate_bps(stretches)
     if mean_bps is None:
@@ -147,12 +196,12 @@ def goodput_of_capture(captured: Outcome, rate: Estimate | None, stretches: Sequ
     )
 
 
-def _ends(rate: Estimate) -> str:
+def _ends(low_bps: float | None, high_bps: float | None) -> str:
     """Return the 95 % interval of a rate in brackets, in one unit; empty where it has none, or is narrower than the
     digits that are shown."""
-    if not rate.known or rate.low is None or rate.high is None:
+    if low_bps is None or high_bps is None:
         return ""
-    low, high = format_rate(rate.low), format_rate(rate.high)
+    low, high = format_rate(low_bps), format_rate(high_bps)
     return "" if low == high else f" (95 % interval {low.removesuffix(high[high.index(' ') :])} to {high})"
 
 

@@ -20,7 +20,7 @@ NEAR, RELAY, FAR = "near", "relay", "far"
 
 PLACES = {
     NEAR: "in the sender's network, before the bottleneck, its losses and nearly all of the delay",
-    RELAY: "midway, behind the bottleneck and its losses, with half of the delay on each side",
+    RELAY: "behind the bottleneck and its losses, with half of the delay on each side",
     FAR: "in the receiver's network, behind nearly all of the delay",
 }
 """Where each node is."""

@@ -29,6 +29,7 @@ from hindflight.reports.charts.self_check import self_check_cwnd, self_check_seq
 from hindflight.reports.charts.sequence import stevens, time_sequence
 from hindflight.reports.charts.sharing import what_if_sharing
 from hindflight.reports.charts.sweeps import goodput_over_cache, goodput_over_loss, has_cache_sweep
+from hindflight.reports.charts.what_if_queue import what_if_queue
 from hindflight.reports.charts.window import cwnd
 from hindflight.reports.frames import Tables, View
 from hindflight.reports.style import vega_config
@@ -65,6 +66,7 @@ __all__ = [
     "what_if_goodput",
     "what_if_loss_bursts",
     "what_if_proxy",
+    "what_if_queue",
     "what_if_rtt",
     "what_if_sharing",
     "what_if_throughput",

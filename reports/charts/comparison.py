@@ -49,7 +49,8 @@ _NO_RUNS = "No variant was replayed, so there is nothing to compare."
 _STEP = 34
 _PANEL_BINS = 400
 _SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
-_PROXY_NOTE = "With a proxy, the {} is that of the connection from the sender to the proxy."
+_PROXY_NOTE = "With a proxy, the window is that of the connection from the sender to the proxy."
+_DELAY_TITLE = "95th percentile of the one-way delay [ms]"
 _LARGE_AND_SMALL = (
     "Large marks: captured channel. Small marks: resampled channel, one mark per seed. Up and left is better."
 )
@@ -141,14 +142,17 @@ def _reference(runs: pl.DataFrame, differences: pl.DataFrame) -> str:
 
 
 def goodput_and_delay(tables: Tables) -> alt.LayerChart:
-    """Draw goodput against the 95th percentile of RTT, one mark per run.
+    """Draw goodput against the 95th percentile of the one-way delay of data, one mark per run.
 
     Where `findings` has the spread over the seeds, also its ellipse for each variant and proxy. Reads `runs` and
     `findings`. Raises ReportError if no run has both.
     """
-    runs = _what_if(tables).drop_nulls("rtt_p95_ns")
+    runs = _what_if(tables).drop_nulls("one_way_delay_p95_ns")
     if runs.is_empty():
-        raise ReportError("No run measured a round-trip time, so there is no chart of goodput against delay.")
+        raise ReportError(
+            "No run has a one-way delay: no data arrived, or an earlier version of hindflight replayed it. So there is "
+            "no chart of goodput against delay."
+        )
     frame = runs.select(
         "subject",
         "variant",
@@ -159,11 +163,11 @@ def goodput_and_delay(tables: Tables) -> alt.LayerChart:
         .otherwise("through " + pl.col("proxy"))
         .alias("proxy_label"),
         (pl.col("goodput_bps") / 1e6).alias("mbps"),
-        (pl.col("rtt_p95_ns") / 1e6).alias("ms"),
+        (pl.col("one_way_delay_p95_ns") / 1e6).alias("ms"),
         (pl.col("channel_mode") == "replayed").alias("replayed"),
     )
     channels = (
-        alt.X("ms", type="quantitative", axis=x_axis("95th percentile of RTT [ms]"), scale=_around(frame, "ms")),
+        alt.X("ms", type="quantitative", axis=x_axis(_DELAY_TITLE), scale=_around(frame, "ms")),
         alt.Y("mbps", type="quantitative", axis=y_axis("Goodput [Mbit/s]"), scale=_around(frame, "mbps")),
         _variant_colour(frame),
         _proxy_shape(frame),
@@ -171,7 +175,7 @@ def goodput_and_delay(tables: Tables) -> alt.LayerChart:
     tips = [
         _subject_tip(),
         alt.Tooltip("mbps", type="quantitative", format=",.3f", title="Goodput [Mbit/s]"),
-        alt.Tooltip("ms", type="quantitative", format=",.1f", title="RTT, 95th percentile [ms]"),
+        alt.Tooltip("ms", type="quantitative", format=",.1f", title="One-way delay, 95th percentile [ms]"),
         alt.Tooltip("seed", type="quantitative", title="Seed"),
     ]
     ellipses = _ellipses(tables, frame)
@@ -187,14 +191,17 @@ def goodput_and_delay(tables: Tables) -> alt.LayerChart:
     listed = frame if large else frame.filter("replayed")
     marks = listed.select("subject", "mbps", "ms").iter_rows()
     values = "; ".join(f"{s} {m:.2f} Mbit/s at {d:.0f} ms" for s, m, d in marks)
-    description = f"Goodput against the 95th percentile of round-trip time, one mark per run. {values or 'Many runs'}."
+    description = (
+        f"Goodput against the 95th percentile of the one-way delay, one mark per run. {values or 'Many runs'}."
+    )
     notes = [_ONE_EACH if modelled else _LARGE_AND_SMALL]
     notes += [_ELLIPSE_NOTE] if ellipses.height else []
-    notes += [_PROXY_NOTE.format("round-trip time")] if (runs["proxy"] != "none").any() else []
-    return layered_chart(layers, ChartText("Goodput against delay", description, notes), height=340, marks=frame.height)
+    return layered_chart(
+        layers, ChartText("Goodput against one-way delay", description, notes), height=340, marks=frame.height
+    )
 
 
-_SPREAD = ("goodput_mean", "rtt_p95", "goodput_sd", "rtt_p95_sd", "correlation")
+_SPREAD = ("goodput_mean", "one_way_delay_p95", "goodput_sd", "one_way_delay_p95_sd", "correlation")
 
 
 def _ellipses(tables: Tables, frame: pl.DataFrame) -> pl.DataFrame:
@@ -269,7 +276,7 @@ def what_if_cwnd(tables: Tables, view: View | None = None) -> alt.ConcatChart:
     panels = [_panel(subject, (part, captured), (x, y), colours[names[subject]]) for subject, part in parts.items()]
     notes = [_PANEL_NOTE if captured.rows else "All panels have the same scales."]
     notes += decimation_note("values", *everything)
-    notes += [_PROXY_NOTE.format("window")] if (chosen["proxy"] != "none").any() else []
+    notes += [_PROXY_NOTE] if (chosen["proxy"] != "none").any() else []
     modelled = uses_channel_model(tables, "what_if")
     where = "over the channel of the first seed" if modelled else "over the captured channel"
     return alt.concat(*panels, columns=2, spacing={"row": 14, "column": 24}).properties(
@@ -317,7 +324,7 @@ def _what_if(tables: Tables) -> pl.DataFrame:
         "channel_mode",
         "seed",
         "goodput_bps",
-        "rtt_p95_ns",
+        "one_way_delay_p95_ns",
         "retransmissions",
         "rtos",
     ]

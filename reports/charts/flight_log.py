@@ -138,7 +138,8 @@ def _classed(marks: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
     """Return `marks` with the `class` of each shade, and the classes in order: equal steps up to `_LARGEST`."""
     top = float(marks["shade"].cast(pl.Float64).quantile(_LARGEST) or 0.0)
     step = max(top, 1e-3) / (len(_RAMP) - 1)
-    edges = [f"{step * i:.3g}" for i in range(len(_RAMP))]
+    digits = max(0, 1 - math.floor(math.log10(step)))
+    edges = ["0", *(f"{step * i:,.{digits}f}" for i in range(1, len(_RAMP)))]
     classes = [*(f"{low} to {high}" for low, high in pairwise(edges)), f"more than {edges[-1]}"]
     number = (pl.col("shade") / step).ceil().cast(pl.Int64).clip(1, len(_RAMP)) - 1
     named = number.replace_strict(dict(enumerate(classes)), return_dtype=pl.String)

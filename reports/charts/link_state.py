@@ -39,7 +39,7 @@ def packet_delay(tables: Tables, view: View | None = None) -> alt.LayerChart:
     Reads `flows`, `segments` and `channel`. Raises ReportError if no round-trip time was measured.
     """
     flow = flow_of(tables, view or View())
-    waited = _waited(tables, flow)
+    waited = _waited(tables, flow, flow)
     dots = m4(waited.select(TIME, "ms", "record"), TIME, "ms", flow.view.bins)
     size = 8 if dots.rows > LARGE_MARK_SAMPLES else 30
     mark = alt.Chart(inline(dots.frame)).mark_circle(size=size, opacity=0.6, clip=True, aria=False)
@@ -61,15 +61,16 @@ def packet_delay(tables: Tables, view: View | None = None) -> alt.LayerChart:
     return layered_chart(layers, text, height=200, marks=dots.frame.height)
 
 
-def _waited(tables: Tables, flow: Flow) -> pl.DataFrame:
-    """Return TIME of the ACK, `ms` above the propagation delay at that time, and `record` of each RTT sample.
+def _waited(tables: Tables, flow: Flow, link: Flow) -> pl.DataFrame:
+    """Return TIME of the ACK, `ms` above the propagation delay at that time, and `record` of each RTT sample of `flow`
+    over the link of `link`.
 
     Where the link was not extracted, propagation is the minimum round-trip time.
     """
     samples = rtt_samples(tables, flow)
     if samples.is_empty():
         raise ReportError("No round-trip time was measured on this flow, so the delay of its packets is not known.")
-    floor = states_of(tables, flow, "delay_ns").select(TIME, floor=pl.col("delay_ns") * 2 / 1e6)
+    floor = states_of(tables, link, "delay_ns").select(TIME, floor=pl.col("delay_ns") * 2 / 1e6)
     joined = _with_state(samples, floor) if floor.height else samples
     lowest = pl.col("floor") if floor.height else pl.col("ms").min()
     return joined.with_columns(((pl.col("ms") - lowest).clip(lower_bound=0)).round(3).alias("ms"))
@@ -90,15 +91,8 @@ def queue_occupancy(tables: Tables, view: View | None = None) -> alt.LayerChart:
     the propagation delay of the link is not known.
     """
     flow = flow_of(tables, view or View())
-    rate = states_of(tables, flow, "rate_bps").select(TIME, "rate_bps")
-    if rate.is_empty() or states_of(tables, flow, "delay_ns").is_empty():
-        raise ReportError(
-            "The rate and the propagation delay of the link are not both known, so what its queue held is not known."
-        )
     size = packet_bytes(tables, flow)
-    held = _with_state(_waited(tables, flow), rate).select(
-        TIME, "record", bytes=(pl.col("ms") / 1e3 * pl.col("rate_bps") / 8).round(0).cast(pl.Int64)
-    )
+    held = queue_samples(tables, flow, flow)
     dots = m4(held, TIME, "bytes", flow.view.bins)
     shown = dots.frame.with_columns(pkts=(pl.col("bytes") / size).round(1))
     limit = _queue_limit_pkts(tables)
@@ -122,6 +116,25 @@ def queue_occupancy(tables: Tables, view: View | None = None) -> alt.LayerChart:
         notes = [f"The limit is {limit:,.0f} packets of {size:,} B.", *notes]
     text = ChartText("Queue of the bottleneck", f"Octets in the queue over time: {dots.rows} packets.", notes)
     return layered_chart([*marks.layers(legend), *layers], text, height=200, marks=dots.frame.height)
+
+
+def queue_samples(tables: Tables, flow: Flow, link: Flow) -> pl.DataFrame:
+    """Return TIME, `record` and the `bytes` in the queue as a packet came to it, of each RTT sample of `flow`.
+
+    `link` is the captured flow whose link it is; where `flow` is a replay over it, samples after its end are left out.
+    Raises ReportError if the rate or the propagation delay of the link is not known.
+    """
+    rate = states_of(tables, link, "rate_bps").select(TIME, "rate_bps")
+    if rate.is_empty() or states_of(tables, link, "delay_ns").is_empty():
+        raise ReportError(
+            "The rate and the propagation delay of the link are not both known, so what its queue held is not known."
+        )
+    waited = _waited(tables, flow, link)
+    if flow.view.run_id:
+        waited = waited.filter(pl.col(TIME) <= float(rate[TIME][-1]))
+    return _with_state(waited, rate).select(
+        TIME, "record", bytes=(pl.col("ms") / 1e3 * pl.col("rate_bps") / 8).round(0).cast(pl.Int64)
+    )
 
 
 def packet_bytes(tables: Tables, flow: Flow) -> int:

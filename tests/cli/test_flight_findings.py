@@ -11,8 +11,14 @@ import pytest
 
 from fixtures.make_captures import Record, Variant, checksum
 from hindflight import flight_findings as module
-from hindflight.flight_findings import flight_findings
+from hindflight.channels.estimate import Estimate, LinkStretch
+from hindflight.channels.trace import Trace
+from hindflight.flight_findings import flight_findings, flight_sentences
+from hindflight.replay.experiment.interruptions import utc_text
+from hindflight.toolkit.captured_flow import read_flow
+from hindflight.toolkit.schema import table_from_rows
 from hindflight.toolkit.source import open_source
+from tests.reports.conftest import required
 from tests.toolkit.test_artefacts import ACK, MSS, RTT_US, SYN, bulk, segment
 
 FIN = 1
@@ -41,8 +47,45 @@ def test_goodput_ends_with_the_last_data_however_late_the_fin(tmp_path: Path) ->
         segment(last + RTT_US + 100, True, end + 1, 1001),
     ]
     rows = found([*bulk(2000), *closing], tmp_path)
-    assert said(rows, "goodput").startswith("In 2.02 s the captured flow delivered 2.9 MB: 11.47 Mbit/s of payload")
-    assert said(rows, "goodput", "key_numbers") == "acknowledged in order over 2.0 s"
+    assert said(rows, "goodput").startswith(
+        "In 2.02 s the captured flow delivered 2.9 MB: 11.47 Mbit/s (95 % interval "
+    )
+    assert said(rows, "goodput", "key_numbers").startswith("acknowledged in order over 2.0 s; its interval ")
+
+
+def test_when_and_where_a_flow_was_captured(tmp_path: Path) -> None:
+    path = tmp_path / "capture.pcap"
+    path.write_bytes(Variant("flight", tuple(bulk(2000)), 2000).octets())
+    with open_source(path) as tables:
+        flow = read_flow(tables.workspace, None)
+    start_ns = int(flow.row["start_ns"])
+    log = [(0, "lat_deg", 48.0), (0, "lon_deg", -11.0), (10**9, "lat_deg", 48.5), (10**10, "lon_deg", -11.0)]
+    rows = [required("telemetry", t_ns=start_ns + t_ns, name=name, value=value) for t_ns, name, value in log]
+
+    def text(rows: list[dict[str, Any]]) -> str:
+        return str(flight_sentences(flow, None, table_from_rows("telemetry", rows), {})[0]["text"])
+
+    assert text([]).startswith(f"The flow was captured from {utc_text(start_ns)} to ")
+    assert text([]).endswith(" UTC.")
+    place = "48.00000\N{DEGREE SIGN}, -11.00000\N{DEGREE SIGN}"
+    assert text(rows).endswith(f" UTC; at its first packet the platform was at {place}.")
+    rows.append(required("telemetry", t_ns=start_ns + 10**10, name="lat_deg", value=49.0))
+    assert text(rows).endswith(f"; the platform flew from {place} to 48.50000{place[8:]}.")
+
+
+def test_a_path_whose_delay_changed_has_several_propagation_delays() -> None:
+    def base(ms: float, *, known: bool = True) -> Estimate:
+        return Estimate("base_rtt_ns", ms * 1e6, None, None, "ns", known, "")
+
+    def stretch(value: Estimate) -> LinkStretch:
+        return LinkStretch(0, 10**9, 100, (value,))
+
+    channel = table_from_rows("channel", [])
+    parts = [stretch(base(500)), stretch(base(50)), stretch(base(9, known=False))]
+    steps = Trace(channel, [base(500)], stretches=parts)
+    assert [one.value for one in module._propagation(steps)] == [50e6, 500e6]
+    steady = Trace(channel, [base(500)], stretches=[stretch(base(500)), stretch(base(500))])
+    assert [one.value for one in module._propagation(steady)] == [500e6]
 
 
 def repeated_records() -> list[Record]:

@@ -39,6 +39,8 @@ def test_bad_files_do_not_stop_the_others_and_a_rerun_does_only_what_is_new(
     assert "\x1b" not in first.stdout + first.stderr
     assert [study["state"] for study in document["captures"]] == ["failed", "done"]
     assert (document["done"], document["failed"], document["exit_code"]) == (1, 1, 2)
+    assert [Path(name).name for name in document["passed_over"]] == ["notes.txt"]
+    assert "passed over, as it is no capture: " in first.stderr
     bad, good = summary(tmp_path / "out")
     assert "is not a capture" in bad["error"]
     assert good["goodput_bps"] > 0
@@ -78,8 +80,9 @@ def test_captures_are_found_by_content_and_by_name_but_not_below_the_results(tmp
         (tmp_path / name).write_text("x")
     shutil.copy(CAPTURE, tmp_path / "sub" / "flight")
     (tmp_path / "link.pcapng").symlink_to(tmp_path / "one.pcapng")
-    found = find_captures([tmp_path, tmp_path / "one.pcapng"], results)
+    found, others = find_captures([tmp_path, tmp_path / "one.pcapng"], results)
     assert sorted(path.resolve().name for path in found) == ["flight", "one.pcapng", "two.cap.gz"]
+    assert [path.name for path in others] == ["readme.md"]
     for missing in ([tmp_path / "nothing"], [results / "empty"]):
         os.makedirs(results / "empty", exist_ok=True)
         with pytest.raises(HindflightError):

@@ -58,6 +58,11 @@ def test_whatif_writes_scenario_tables_and_report(hindflight: Command, tmp_path:
     advice = [row["text"] for row in document["findings"] if row["section"] == "recommendation"]
     assert advice[0].startswith("Use ")
     assert {run["channel_mode"] for run in what_if} == {"replayed", "resampled"}
+    said = {row["metric"]: row["text"] for row in document["findings"] if row["section"] == "summary"}
+    assert said["limits"].startswith("What limited its sender")
+    assert said["retransmissions"].startswith("It retransmitted ")
+    assert "propagation takes" in said["rtt"]
+    assert "(95 % interval " in said["goodput"].partition(" of payload")[0]
     page = (tmp_path / "out" / "report.html").read_text()
     assert "<title>" in page
     assert best in page

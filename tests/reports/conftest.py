@@ -160,6 +160,7 @@ def run_row(run_id: int, variant: str, proxy: str, **given: object) -> dict[str,
         seed=1,
         goodput_bps=150e3,
         rtt_p95_ns=RTT_NS,
+        one_way_delay_p95_ns=RTT_NS // 2,
         channel_losses=2,
         reset_ns=None,
     )

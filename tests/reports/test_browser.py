@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from benches.browser import Browser, program
+from hindflight.pdf import PAGE_WIDTH_PX
 from hindflight.reports.document import ReportMeta, write_report
 from hindflight.toolkit.schema import table_from_rows
 from tests.reports.accessibility import serious_findings
@@ -102,6 +103,20 @@ def test_text_comes_before_the_charts_and_a_printer_gets_all_of_them(browser: Br
     browser.wait("document.readyState !== 'loading' && 'charts' in window")
     browser.run("dispatchEvent(new Event('beforeprint'))")
     assert drawn(browser) == CHARTS, "a printer does not wait for what a page does later"
+
+
+def test_a_printed_page_keeps_tables_and_panels_together(browser: Browser, report: Path) -> None:
+    browser.resize(PAGE_WIDTH_PX, 1400)
+    browser.open(report)
+    browser.call("Emulation.setEmulatedMedia", media="print")
+    inside = browser.run("[...document.querySelectorAll('table')].map((each) => getComputedStyle(each).breakInside)")
+    width, height = browser.run(
+        "(({ width, height }) => [width, height])("
+        "document.querySelector('[aria-labelledby=what_if_cwnd] :is(svg, canvas)').getBoundingClientRect())"
+    )
+    browser.call("Emulation.setEmulatedMedia", media="")
+    assert set(inside) == {"avoid"}
+    assert height < width, "two panels side by side: four below each other are higher than a page"
 
 
 @pytest.mark.parametrize("width", [390, 1000, 1600])

@@ -251,7 +251,7 @@ def test_runs_over_a_channel_model_have_a_separate_legend() -> None:
     assert "Captured" not in spec["description"]
     delay = charts.goodput_and_delay(tables).to_dict()
     assert "One mark per run. Up and left is better." in delay["title"]["subtitle"]
-    assert "reno 0.10 Mbit/s at 500 ms; reno 0.20 Mbit/s at 500 ms" in delay["description"]
+    assert "reno 0.10 Mbit/s at 250 ms; reno 0.20 Mbit/s at 250 ms" in delay["description"]
     encoding = delay["layer"][0]["encoding"]
     assert (encoding["x"]["scale"]["zero"], encoding["y"]["scale"]["zero"]) == (True, False)
 
@@ -283,11 +283,13 @@ def test_what_if_cwnd_has_a_panel_per_subject(tables: Tables) -> None:
     ]  # fmt: skip
 
 
-def test_delay_with_a_proxy_is_that_of_the_connection_of_the_sender(tables: Tables) -> None:
-    note = "With a proxy, the round-trip time is that of the connection from the sender to the proxy."
-    assert note in charts.goodput_and_delay(tables).to_dict()["title"]["subtitle"]
-    without = {"runs": table_from_rows("runs", [run_row(1, "reno", "none")])}
-    assert note not in charts.goodput_and_delay(without).to_dict()["title"]["subtitle"]
+def test_goodput_is_drawn_against_the_delay_from_end_to_end(tables: Tables) -> None:
+    spec = charts.goodput_and_delay(tables).to_dict()
+    assert spec["layer"][-1]["encoding"]["x"]["axis"]["title"] == "95th percentile of the one-way delay [ms]"
+    assert {row["ms"] for row in rows_of(spec, spec["layer"][-1]["data"]["name"])} == {"250.0"}
+    before = {"runs": table_from_rows("runs", [run_row(1, "reno", "none", one_way_delay_p95_ns=None)])}
+    with pytest.raises(ReportError, match="earlier version"):
+        charts.goodput_and_delay(before)
 
 
 def test_utc_axis() -> None:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from itertools import pairwise
 from typing import Any
 
+import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
 from hindflight.reports import charts
 from hindflight.reports.charts import View
+from hindflight.reports.charts.flight_log import _classed
 from hindflight.reports.sections import Figure, Section, Source, sections
 from hindflight.toolkit.errors import ReportError
 from hindflight.toolkit.schema import table_from_rows
@@ -69,6 +72,14 @@ def test_a_metre_is_as_long_to_the_east_as_to_the_north(logged: Tables) -> None:
     encoding = charts.track(logged).to_dict()["layer"][1]["encoding"]
     assert "width" in encoding["x"]["scale"]["domain"]["expr"]
     assert "height" in encoding["y"]["scale"]["domain"]["expr"]
+
+
+def test_classes_of_a_track_are_written_out() -> None:
+    _, long = _classed(pl.DataFrame({"shade": [float(ms) for ms in range(0, 1200, 10)]}))
+    assert long[0].startswith("0 to 2")
+    assert re.fullmatch(r"more than 1,\d\d\d", long[-1])
+    _, short = _classed(pl.DataFrame({"shade": [0.01 * n for n in range(100)]}))
+    assert re.fullmatch(r"0 to 0\.\d\d", short[0])
 
 
 def test_without_a_log_there_is_a_reason_and_no_chart(tables: Tables) -> None:

@@ -111,8 +111,14 @@ def test_flows_that_share_the_path_stand_in_the_row_of_their_subject() -> None:
 
 
 def test_an_ellipse_has_the_axes_and_the_tilt_of_the_spread() -> None:
-    runs = [{**run_row(1, "reno", "none"), "rtt_p95_ns": 10**8, "channel_mode": "resampled"}]
-    spread = {"goodput_mean": 2e6, "rtt_p95": 100e6, "goodput_sd": 1e6, "rtt_p95_sd": 10e6, "correlation": 1.0}
+    runs = [{**run_row(1, "reno", "none"), "one_way_delay_p95_ns": 10**8, "channel_mode": "resampled"}]
+    spread = {
+        "goodput_mean": 2e6,
+        "one_way_delay_p95": 100e6,
+        "goodput_sd": 1e6,
+        "one_way_delay_p95_sd": 10e6,
+        "correlation": 1.0,
+    }
     rows = [shared("reno", metric, value, "what_if") for metric, value in spread.items()]
     tables = {"runs": table_from_rows("runs", runs), "findings": table_from_rows("findings", rows)}
     spec = charts.goodput_and_delay(tables).to_dict()

@@ -278,6 +278,18 @@ RUNS = Table(
             nullable=True,
         ),
         Column(
+            "one_way_delay_p50_ns",
+            "i64",
+            "ns",
+            "One-way delay of data: median, over the octets that arrived, of the time from their first transmission by the "
+            "data sender to their first arrival at the receiver's host, in order or not; through proxies from end to end; of "
+            "datagrams from sending to arrival. To 1 %; of the octets after the first 1024 segments one in a thousand is "
+            "measured, and represents those up to the next one. Null where nothing arrived, and in workspaces of schema "
+            "version 5 or before",
+            nullable=True,
+        ),
+        Column("one_way_delay_p95_ns", "i64", "ns", "95th percentile of the same delays", nullable=True),
+        Column(
             "app_delay_p50_ns",
             "i64",
             "ns",

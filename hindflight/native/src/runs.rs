@@ -222,6 +222,18 @@ fn proxies(batch: Batch, rows: &[Row<'_>]) -> Batch {
 fn applications(batch: Batch, rows: &[Row<'_>]) -> Batch {
     batch
         .optional::<Int64Type>(
+            "one_way_delay_p50_ns",
+            each(rows, |r| {
+                r.delay(|f| f.one_way_delay_p50_ns, |d| d.delay_p50_ns)
+            }),
+        )
+        .optional::<Int64Type>(
+            "one_way_delay_p95_ns",
+            each(rows, |r| {
+                r.delay(|f| f.one_way_delay_p95_ns, |d| d.delay_p95_ns)
+            }),
+        )
+        .optional::<Int64Type>(
             "app_delay_p50_ns",
             each(rows, |r| {
                 r.delay(|f| f.app_delay_p50_ns, |d| d.delay_p50_ns)

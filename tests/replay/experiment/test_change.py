@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 
 from hindflight.documents import sentence_of
-from hindflight.replay.experiment.change import Condition, _blocks, compare_flights, compare_run_sets
+from hindflight.replay.experiment.change import (
+    Condition,
+    _blocks,
+    _mean_of_blocks,
+    compare_flights,
+    compare_run_sets,
+    flight_intervals,
+)
+from hindflight.toolkit.schema import table_from_rows
+from tests.channels.extraction.test_interruptions import steady
 
 
 def test_interval_covers_the_true_change_nineteen_times_in_twenty() -> None:
@@ -35,6 +44,34 @@ def test_blocks_that_depend_on_each_other_widen_the_interval() -> None:
         return high - low
 
     assert width(walk) > 1.5 * width(mixed)
+
+
+def test_the_interval_of_a_flight_covers_its_mean_nineteen_times_in_twenty() -> None:
+    random = np.random.default_rng(11)
+    covered = 0
+    for _ in range(600):
+        found = _mean_of_blocks(list(random.normal(100, 10, 20)))
+        assert found.low is not None
+        assert found.high is not None
+        covered += found.low <= 100 <= found.high
+    assert 0.93 <= covered / 600 <= 0.985
+
+
+def test_a_flight_has_intervals_if_it_has_enough_blocks() -> None:
+    segments = table_from_rows("segments", steady(stalled=(8, 9)))
+    found = flight_intervals(segments, "a2b")
+    assert set(found) == {"goodput", "rtt"}
+    assert found["goodput"].low is not None
+    assert found["goodput"].low < found["goodput"].mean
+    assert flight_intervals(segments.slice(0, 12), "a2b") == {}
+
+
+def test_a_flight_whose_rtt_has_a_step_has_no_interval_of_its_mean() -> None:
+    rows = steady(stalled=(30, 30))
+    for row in rows:
+        if "rtt_ns" in row and row["t_ns"] > 10e9:
+            row["rtt_ns"] = 500_000_000
+    assert "rtt" not in flight_intervals(table_from_rows("segments", rows), "a2b")
 
 
 @pytest.mark.parametrize("count", [8, 10, 30])
@@ -97,8 +134,12 @@ def test_a_change_has_a_sentence_that_says_whether_chance_explains_it() -> None:
     steady = [100.0, 101, 99, 100, 102, 98, 100, 100, 101, 99]
     less, more = ([value * factor for value in steady] for factor in (0.5, 1.004))
     lower = compare_flights({"goodput": steady}, {"goodput": less})[0]
-    assert sentence_of(lower, "a", "b").startswith("flight, from a to b: goodput is 50 % lower (95 % interval -5")
+    said = sentence_of(lower, "a", "b")
+    assert said.startswith("Goodput of the flight is 50 % lower in b than in a (95 % interval -5")
     same = compare_flights({"goodput": steady}, {"goodput": more})[0]
-    assert "goodput shows no change that is larger than chance (95 % interval -0." in sentence_of(same, "a", "b")
+    said = sentence_of(same, "a", "b")
+    assert said.startswith(
+        "Goodput of the flight is 0.4 % higher in b than in a, which may be chance (95 % interval -0."
+    )
     short = compare_flights({"goodput": steady[:3]}, {"goodput": steady[:3]})[0]
     assert "too little data" in sentence_of(short, "a", "b")

@@ -27,17 +27,24 @@ def test_a_path_changes_at_once() -> None:
     assert durations == [(None, "-")]
 
 
-def _places(logged: list[tuple[float, str, float]]) -> list[str]:
+def _found(logged: list[tuple[float, str, float]]) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = [
         required("telemetry", t_ns=int(s * SECOND), name=name, value=value) for s, name, value in logged
     ]
-    found = interruption_rows(
+    return interruption_rows(
         table_from_rows("channel", CHANNEL),
         table_from_rows("segments", steady(stalled=(8, 9))),
         "a2b",
         table_from_rows("telemetry", rows),
     )
-    return [row["text"] for row in found if row["metric"] == "place"]
+
+
+def _places(logged: list[tuple[float, str, float]]) -> list[str]:
+    return [row["text"] for row in _found(logged) if row["metric"] == "place"]
+
+
+def _said(logged: list[tuple[float, str, float]]) -> str:
+    return str(_found(logged)[0]["text"])
 
 
 def test_an_outage_has_the_position_that_was_in_force_when_it_began() -> None:
@@ -45,6 +52,7 @@ def test_an_outage_has_the_position_that_was_in_force_when_it_began() -> None:
         (t, name, value + t / 100) for t in (0.0, 7.5, 8.5) for name, value in (("lat_deg", 48.0), ("lon_deg", -11.0))
     ]
     assert _places(log) == ["48.07500°, -10.92500°", "not logged"], "the log ends before the second"
+    assert "began at 1970-01-01 00:00:08.000 UTC at 48.07500°, -10.92500°, new data" in _said(log)
     log += [(t, "alt_m", 20_000.4) for t in (0.0, 20.0)]
     assert _places(log)[0] == "48.07500°, -10.92500°, 20,000 m"
 

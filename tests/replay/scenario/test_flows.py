@@ -166,6 +166,27 @@ def test_each_flow_has_its_row_and_only_one_is_under_test() -> None:
     assert voice["jitter_ns"] is not None
 
 
+def test_one_way_delays_are_those_from_end_to_end() -> None:
+    rows = run_jobs(
+        _scenario(
+            flows=[{"name": "split", "variant": "cubic", "proxies": ["relay"]}],
+            datagrams=[{"name": "voice", "packet": "200 B", "rate": "64 kbit/s"}],
+        ),
+        {1: JOB},
+        {},
+    )["runs"].to_pylist()
+    whole, split, voice = rows
+    # The split flow's round trips are those of its first link: of 20 ms.
+    assert split["srtt_mean_ns"] < split["one_way_delay_p50_ns"]
+    for row in (whole, split):
+        assert 40e6 < row["one_way_delay_p50_ns"] <= row["one_way_delay_p95_ns"] <= row["app_delay_max_ns"]
+        assert row["one_way_delay_p95_ns"] <= 1.01 * row["app_delay_p95_ns"]
+    assert (voice["one_way_delay_p50_ns"], voice["one_way_delay_p95_ns"]) == (
+        voice["app_delay_p50_ns"],
+        voice["app_delay_p95_ns"],
+    )
+
+
 def test_a_stream_says_how_it_stalled() -> None:
     def stalled(rate: str) -> dict[str, Any]:
         scenario = _scenario(flow={"application": {"kind": "stream", "rate": rate}})

@@ -182,7 +182,7 @@ impl Browser {
     /// Counts the latest page if it has been read by `end`.
     pub fn settle(&mut self, end: Nanos) {
         if let Some((_, load)) = self.arrived.take_if(|(done, _)| *done <= end) {
-            self.loads.add(load);
+            self.loads.add(load, 1);
         }
     }
 

@@ -6,6 +6,7 @@
 mod browser;
 mod clocked;
 mod data_source;
+mod one_way_delay;
 mod playout;
 mod progress;
 mod random;
@@ -23,6 +24,7 @@ use crate::tcp::sender::Sender;
 
 pub use browser::Browser;
 pub use clocked::{Clocked, Periods};
+pub use one_way_delay::OneWayDelays;
 pub use playout::Playout;
 pub use progress::{Progress, ProgressSummary, SecondsSummary};
 pub use send_buffer::{Buffered, SendBuffer};

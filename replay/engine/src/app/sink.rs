@@ -14,6 +14,8 @@ pub struct Sink {
     receiver: Receiver,
     client: Client,
     progress: Progress,
+    /// Octets of the segment that has come last.
+    came: (u64, u64),
     /// End of the stream of an application that has stopped.
     stopped_at: Option<u64>,
     /// Something else than a reader is to be notified of what arrives.
@@ -36,6 +38,7 @@ impl Sink {
             notifies: !matches!(client, Client::Reader(_)),
             client,
             progress: Progress::new(start, outages),
+            came: (0, 0),
             stopped_at: None,
             damage: None,
         }
@@ -90,6 +93,12 @@ impl Sink {
         &self.receiver
     }
 
+    /// First octet of the segment that has come last, and the one after its last.
+    #[inline]
+    pub fn came(&self) -> (u64, u64) {
+        self.came
+    }
+
     /// How its data have arrived.
     pub fn progress(&self) -> &Progress {
         &self.progress
@@ -133,9 +142,8 @@ impl Endpoint for Sink {
     #[inline(always)]
     fn receive(&mut self, segment: &Segment, now: Nanos) {
         self.receiver.receive(segment, now);
-        if segment.payload_bytes > 0 {
-            self.progress.note(self.receiver.rcv_nxt(), now);
-        }
+        self.progress.note(self.receiver.rcv_nxt(), now);
+        self.came = (segment.seq, segment.end());
         if self.notifies {
             self.notify_client(segment, now);
         }

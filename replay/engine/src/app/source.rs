@@ -2,7 +2,8 @@
 //!
 //! Does not depend on links or on the receiving end.
 
-use super::{Application, WriteDelays};
+use super::sink::Sink;
+use super::{Application, OneWayDelays, WriteDelays};
 use crate::sim::node::{Endpoint, Sent};
 use crate::sim::time::Nanos;
 use crate::tcp::segment::{Purpose, Segment};
@@ -16,6 +17,7 @@ pub struct Source {
     initial_window_bytes: u64,
     /// The end of the stream of an application that has just stopped.
     stopped_at: Option<u64>,
+    one_way: OneWayDelays,
 }
 
 impl Source {
@@ -32,19 +34,26 @@ impl Source {
             start,
             initial_window_bytes,
             stopped_at: None,
+            one_way: OneWayDelays::default(),
         }
     }
 
-    /// Octets up to `arrived` have arrived at the other end in order; `read_at` returns when they are read.
+    /// Data may have arrived at the other end.
     #[inline]
-    pub fn note_arrived(&mut self, arrived: u64, now: Nanos, read_at: impl Fn(u64) -> Nanos) {
-        self.application.note_arrived(arrived, now, read_at);
+    pub fn note_arrived(&mut self, sink: &Sink, now: Nanos) {
+        let receiver = sink.receiver();
+        let read_at = |end| receiver.read_at(end, now);
+        self.application
+            .note_arrived(receiver.rcv_nxt(), now, read_at);
+        self.one_way.note_arrival(sink.came(), now);
     }
 
-    /// Octets up to `arrived` will arrive at the other end in order at `read_at` and will be read at once.
-    #[inline]
-    pub fn note_arrives(&mut self, arrived: u64, read_at: Nanos) {
-        self.application.note_arrives(arrived, read_at);
+    /// Data will have arrived at the other end at `arrival`, and what is in order will be read at once.
+    #[inline(always)]
+    pub fn note_arrives(&mut self, sink: &Sink, arrival: Nanos) {
+        let arrived = sink.receiver().rcv_nxt();
+        self.application.note_arrives(arrived, arrival);
+        self.one_way.note_arrival(sink.came(), arrival);
     }
 
     /// The flow ends at `end`.
@@ -80,6 +89,11 @@ impl Source {
     /// Times from the writes of its application to their reading.
     pub fn delays(&self) -> &WriteDelays {
         self.application.delays()
+    }
+
+    /// Times from the first transmission of its octets to their arrival.
+    pub fn one_way(&self) -> &OneWayDelays {
+        &self.one_way
     }
 }
 
@@ -119,6 +133,7 @@ impl Endpoint for Source {
             if sent != Sent::Nothing {
                 slot.ack = self.sender.ack_for(self.application.rcv_nxt());
                 self.application.note_departure(slot, now);
+                self.one_way.note_departure(slot, now);
             }
             if sent == Sent::One {
                 return sent;

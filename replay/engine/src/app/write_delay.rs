@@ -120,7 +120,7 @@ impl WriteDelays {
         };
         match self.latest.replace(next) {
             Some(write) if write.read_at == NEVER => self.earlier.push_back((write.end, write.at)),
-            Some(write) => self.delays.add(write.read_at - write.at),
+            Some(write) => self.delays.add(write.read_at - write.at, 1),
             None => {}
         }
     }
@@ -140,7 +140,7 @@ impl WriteDelays {
     #[inline]
     fn note_reading(&mut self, at: Nanos, read_at: Nanos, now: Nanos) {
         if read_at <= now {
-            self.delays.add(read_at - at);
+            self.delays.add(read_at - at, 1);
         } else {
             self.add_unread(Unread { at, read_at }, now);
         }
@@ -155,7 +155,7 @@ impl WriteDelays {
     /// Counts the writes that a slow reader has read by `now`.
     fn take_read(&mut self, now: Nanos) {
         while let Some(&Unread { at, read_at }) = self.unread.front().filter(|w| w.read_at <= now) {
-            self.delays.add(read_at - at);
+            self.delays.add(read_at - at, 1);
             self.unread.pop_front();
         }
     }
@@ -164,7 +164,7 @@ impl WriteDelays {
     #[inline]
     pub fn note_arrives(&mut self, arrived: u64, read_at: Nanos) {
         while let Some((_, at)) = self.next_earlier(arrived) {
-            self.delays.add(read_at - at);
+            self.delays.add(read_at - at, 1);
         }
         if let Some(write) = &mut self.latest
             && write.end <= arrived
@@ -195,7 +195,7 @@ impl WriteDelays {
     #[inline]
     fn close_latest(&mut self) {
         if let Some(write) = self.latest.take_if(|write| write.read_at != NEVER) {
-            self.delays.add(write.read_at - write.at);
+            self.delays.add(write.read_at - write.at, 1);
         }
     }
 

@@ -105,7 +105,7 @@ impl DatagramSink {
         let delay = now - datagram.ack;
         self.received += 1;
         self.octets += u64::from(datagram.payload_bytes);
-        self.delays.add(delay);
+        self.delays.add(delay, 1);
         self.last_at = now;
         if let Some(last) = self.last_delay.replace(delay) {
             self.differences += u128::from(last.abs_diff(delay));

@@ -92,7 +92,8 @@ impl FlowTally {
         !std::mem::replace(&mut self.over, true)
     }
 
-    /// Whether the flow has finished just now: its last octet has been read, or will be by `end`.
+    /// Whether the flow has finished just now, its last octet has been read, or will be by `end`, and nothing more will
+    /// happen to it.
     #[inline]
     pub fn finishes(&mut self, sink: &Sink, now: Nanos, end: Nanos) -> bool {
         let Some(last) = sink.last() else {
@@ -104,7 +105,7 @@ impl FlowTally {
         }
         let read_at = receiver.read_at(last, now);
         self.finished_at = (read_at <= end).then_some(read_at);
-        self.finished_at.is_some()
+        self.finished_at.is_some() && !receiver.closes() && self.ends()
     }
 }
 
@@ -135,6 +136,11 @@ pub struct FlowSummary {
     pub rtt_mean_ns: Option<Nanos>,
     /// Their 95th percentile, to 1/64.
     pub rtt_p95_ns: Option<Nanos>,
+    /// Median, over the octets that arrived, of the times from their first transmission by the data sender to their first
+    /// arrival at the receiver's host, to 1/64; of a long flow, of one in a thousand octets.
+    pub one_way_delay_p50_ns: Option<Nanos>,
+    /// Their 95th percentile.
+    pub one_way_delay_p95_ns: Option<Nanos>,
     /// Median of the times from the write of octets to their reading in order, one value per write, to 1/64. Writes
     /// that were not read do not count.
     pub app_delay_p50_ns: Option<Nanos>,
@@ -290,9 +296,8 @@ impl<'a> SummaryInputs<'a> {
         let sink = legs.last().and_then(|leg| nodes[leg.sink].sink());
         let at = OnTheWay::of(&legs, nodes);
         let delays = source.map(Source::delays).map(WriteDelays::histogram);
-        let stalls = sink
-            .and_then(Sink::playout)
-            .map(|playout| playout.stalls(stop));
+        let one_way = source.map(|source| source.one_way().histogram());
+        let stalls = (sink.and_then(Sink::playout)).map(|playout| playout.stalls(stop));
         let loads = sink.and_then(Sink::browser).map(Browser::loads);
         FlowSummary {
             start_ns: tally.start,
@@ -307,6 +312,8 @@ impl<'a> SummaryInputs<'a> {
             control_losses: tally.control_losses,
             rtt_mean_ns: histogram.and_then(Histogram::mean),
             rtt_p95_ns: histogram.and_then(|histogram| histogram.quantile(0.95)),
+            one_way_delay_p50_ns: quantile(one_way, 0.5),
+            one_way_delay_p95_ns: quantile(one_way, 0.95),
             app_delay_p50_ns: quantile(delays, 0.5),
             app_delay_p95_ns: quantile(delays, 0.95),
             app_delay_p99_ns: quantile(delays, 0.99),

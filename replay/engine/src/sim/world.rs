@@ -252,12 +252,10 @@ impl<'a, T: Tap> World<'a, T> {
             Node::Sink(sink) => {
                 self.network.exchange(&mut **sink, number, came, now);
                 let Belongs { flow, source } = self.belongs[number];
-                let receiver = sink.receiver();
                 if let Node::Source(source) = &mut before[source] {
-                    source.note_arrived(receiver.rcv_nxt(), now, |end| receiver.read_at(end, now));
+                    source.note_arrived(sink, now);
                 }
-                let tally = self.network.tally(flow);
-                if tally.finishes(sink, now, self.end) && !receiver.closes() && tally.ends() {
+                if self.network.tally(flow).finishes(sink, now, self.end) {
                     finished = Some(flow);
                 }
             }
@@ -325,9 +323,8 @@ impl<'a, T: Tap> World<'a, T> {
             return None;
         };
         sink.stop_at(end);
-        let closes = sink.receiver().closes();
         let tally = self.network.tally(flow);
-        (tally.finishes(sink, now, self.end) && !closes && tally.ends()).then_some(flow)
+        tally.finishes(sink, now, self.end).then_some(flow)
     }
 
     /// If a connection has ended at `node`: whether that was the last of its flow.

@@ -144,7 +144,7 @@ impl<T: Tap> World<'_, T> {
                     network.put_on_lane(flight);
                 } else {
                     let handle = network.hand_from_lane(&mut **sink, flight);
-                    source.note_arrives(sink.receiver().rcv_nxt(), arrival);
+                    source.note_arrives(sink, arrival);
                     network.send_all(&mut **sink, Some(handle), arrival);
                     let deadline = sink.next_deadline();
                     if deadline != self.sink_deadline {
@@ -187,7 +187,7 @@ impl<T: Tap> World<'_, T> {
             }
             let handle = network.take_from_lane();
             network.serve(&mut **sink, handle, arrival);
-            source.note_arrives(sink.receiver().rcv_nxt(), arrival);
+            source.note_arrives(sink, arrival);
         }
         self.sink_deadline = sink.next_deadline();
         network.call(SINK, self.sink_deadline);

@@ -149,7 +149,7 @@ impl Sender {
             self.rtt.note_min(now - covered.newest_sent_at);
         }
         self.rtt.sample(path, self.snd_una, self.snd_nxt);
-        self.rtt_histogram.add(path);
+        self.rtt_histogram.add(path, 1);
         let news = || News {
             covered,
             acked_bytes,

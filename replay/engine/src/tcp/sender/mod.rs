@@ -517,7 +517,7 @@ impl Sender {
         }
         let ns2 = self.rules.times_one_segment;
         if ns2 && let Some(rtt) = self.rtt.answer(self.snd_una, now) {
-            self.rtt_histogram.add(rtt);
+            self.rtt_histogram.add(rtt, 1);
         }
         // RFC 6298 §3 (Karn): no sample from an ACK that covers a retransmission.
         let whole = !digest.acked_retransmission;
@@ -538,13 +538,13 @@ impl Sender {
             self.rtt.note_min(newest.unwrap_or(rtt));
             if self.rules.times_every_ack {
                 // The timer takes the sample of the timestamp instead.
-                self.rtt_histogram.add(rtt);
+                self.rtt_histogram.add(rtt, 1);
             } else if ns2 {
                 // ns-2's Vegas (`v_sendtime_`) times every segment in addition to the one that the timer times.
                 self.rtt.sample_fine(rtt);
             } else {
                 self.rtt.sample(rtt, self.snd_una, self.snd_nxt);
-                self.rtt_histogram.add(rtt);
+                self.rtt_histogram.add(rtt, 1);
             }
         }
         // An ACK of a retransmission, or one that no arrival triggered, reports segments that had been there for a while.

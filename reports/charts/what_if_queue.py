@@ -1,0 +1,87 @@
+"""What the queue of the bottleneck held while each variant was replayed over the captured channel.
+
+Draws the round-trip times in `segments` of the runs and the rate and delay of the link in `channel`, as the chart of
+the captured flow does (link_state). Read that first.
+"""
+
+from __future__ import annotations
+
+import altair as alt
+import polars as pl
+
+from hindflight.reports.charts.axes import decimation_note, inline, y_axis
+from hindflight.reports.charts.link_state import packet_bytes, queue_samples
+from hindflight.reports.decimation import Decimated, m4
+from hindflight.reports.frames import TIME, Tables, View, flow_of, maximum, runs_with_rows, runs_with_subject
+from hindflight.reports.link import flow_of_link
+from hindflight.reports.style import SHADE, WIDTH, category_colours
+from hindflight.toolkit.errors import ReportError
+
+_BINS = 400
+_UNKNOWN = "No variant was replayed over a captured link of known rate and delay, so what its queue held is not known."
+
+
+def what_if_queue(tables: Tables, view: View | None = None) -> alt.ConcatChart:
+    """Draw the packets in the queue of the bottleneck over time, one panel per variant; the captured flow's in grey.
+
+    The runs are those over the captured channel without a proxy: with one, the round trips of the sender end there.
+    `view` selects the captured flow. Reads `runs`, `flows`, `segments` and `channel`. Raises ReportError if the rate or
+    the delay of the link is not known, or no such run was recorded.
+    """
+    link = flow_of_link(tables, [view or View()])
+    runs = runs_with_subject(tables, ["run_id", "flow_id", "purpose", "channel_mode"]).filter(
+        (pl.col("purpose") == "what_if") & (pl.col("channel_mode") == "replayed") & (pl.col("proxy") == "none")
+    )
+    runs = runs.filter(pl.col("run_id").is_in(list(runs_with_rows(tables, "segments"))))
+    if link is None or runs.is_empty():
+        raise ReportError(_UNKNOWN)
+    captured = _held(tables, link, link)
+    parts = {
+        subject: _held(tables, View(flow_id, run_id), link)
+        for run_id, flow_id, subject in runs.select("run_id", "flow_id", "subject").iter_rows()
+    }
+    parts = {subject: part for subject, part in parts.items() if part.rows}
+    if not parts:
+        raise ReportError(_UNKNOWN)
+    axes = _axes([*parts.values(), captured])
+    colours = category_colours(len(parts))
+    panels = [
+        _panel(subject, (part, captured), axes, colour)
+        for (subject, part), colour in zip(parts.items(), colours, strict=True)
+    ]
+    notes = ["Grey: the captured flow. All panels have the same scales.", *decimation_note("packets", *parts.values())]
+    return alt.concat(*panels, columns=2, spacing={"row": 14, "column": 24}).properties(
+        title=alt.Title("Queue of the bottleneck with each variant over the captured channel", subtitle=notes),
+        description=f"Packets in the queue over time, one panel each with the same scales: {'; '.join(parts)}.",
+        usermeta={"embedOptions": {"renderer": "canvas"}},
+    )
+
+
+def _held(tables: Tables, view: View, link: View) -> Decimated:
+    """Return the packets in the queue over TIME, in seconds from the start of the flow, which is time 0 of a replay."""
+    of_link = flow_of(tables, link)
+    held = queue_samples(tables, flow_of(tables, view), of_link)
+    size = packet_bytes(tables, of_link)
+    shown = held.select(TIME, pkts=(pl.col("bytes") / size).round(2))
+    return m4(shown, TIME, "pkts", _BINS)
+
+
+def _axes(parts: list[Decimated]) -> tuple[alt.X, alt.Y]:
+    top = max(1.0, *(maximum(part.frame, "pkts") for part in parts))
+    end = max(float(part.frame[TIME][-1]) for part in parts if part.rows)
+    across = alt.Axis(title="Time since the start of the flow [s]", tickCount=6)
+    x = alt.X(TIME, type="quantitative", axis=across, scale=alt.Scale(domain=[0, end], nice=False))
+    up = y_axis("Queue [packets]")
+    up.tickCount = 4
+    return x, alt.Y("pkts", type="quantitative", axis=up, scale=alt.Scale(domain=[0, 1.05 * top], nice=False))
+
+
+def _panel(subject: str, parts: tuple[Decimated, Decimated], axes: tuple[alt.X, alt.Y], colour: str) -> alt.LayerChart:
+    replayed, captured = parts
+    layers = []
+    for part, width, stroke in ((captured, 1.6, SHADE), (replayed, 1.2, colour)):
+        if part.rows:
+            line = alt.Chart(inline(part.frame)).mark_line(strokeWidth=width, color=stroke, clip=True)
+            layers.append(line.encode(*axes))
+    title = alt.Title(subject, fontSize=13, offset=4)
+    return alt.LayerChart(layer=layers).properties(title=title, width=(WIDTH - 150) // 2, height=120)
