@@ -108,7 +108,9 @@ def verdicts(delivery: Delivery, link: Link) -> Attribution:
     odds[lost] = _agreeing(_level_odds(delivery, link, noise), gaps, link.replay.group, link.base.spans)[lost]
     odds += gaps
     cause = np.where(lost, np.where(odds > 0, QUEUE, CHANNEL), NONE).astype(np.int8)
-    known = delivery.observed & ~delivery.undecided & (~lost | (np.abs(odds) >= KNOWN_LOG_ODDS))
+    # Where the rate has a lower bound only, the queue was no longer than modelled, so it may not have been full.
+    open_levels = lost & link.bounded & (odds > -KNOWN_LOG_ODDS)
+    known = delivery.observed & ~delivery.undecided & ~open_levels & (~lost | (np.abs(odds) >= KNOWN_LOG_ODDS))
     outages, doubtful = _outages(delivery, link, cause)
     refused = _refused(delivery, link, gaps, noise) if outages else np.zeros(len(delivery), dtype=np.int8)
     refusals, by_link = np.zeros_like(refused), []
