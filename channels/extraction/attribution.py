@@ -359,7 +359,9 @@ def _runs(delivery: Delivery, link: Link, left_ns: Floats, cause: npt.NDArray[np
         first, last = int(own[start]), int(own[stop - 1])
         following = int(own[stop]) if stop < len(own) else None
         way_ns = one_way_ns(delivery, link, first)
-        arrives_ns = float(left_ns[first] + way_ns + link.full_ns[first] / 2)
+        # The first loss left no sooner than its serialisation after the packet before, as its ACK shows.
+        shown_ns = link.departed_ns[own[max(start - 1, 0)]] + float(delivery.t_ns[0]) + link.service_ns[first]
+        arrives_ns = float(np.fmax(left_ns[first], shown_ns) + way_ns + link.full_ns[first] / 2)
         during = arrives_ns, float(left_ns[last] + way_ns)
         later = _answers(delivery, *during)
         found.append(
