@@ -108,7 +108,9 @@ def verdicts(delivery: Delivery, link: Link) -> Attribution:
     odds[lost] = _agreeing(_level_odds(delivery, link, noise), gaps, link.replay.group, link.base.spans)[lost]
     odds += gaps
     cause = np.where(lost, np.where(odds > 0, QUEUE, CHANNEL), NONE).astype(np.int8)
-    known = delivery.observed & ~delivery.undecided & (~lost | (np.abs(odds) >= KNOWN_LOG_ODDS))
+    # Where the rate has a lower bound only, the queue was no longer than modelled, so it may not have been full.
+    open_levels = lost & link.bounded & (odds > -KNOWN_LOG_ODDS)
+    known = delivery.observed & ~delivery.undecided & ~open_levels & (~lost | (np.abs(odds) >= KNOWN_LOG_ODDS))
     outages, doubtful = _outages(delivery, link, cause)
     refused = _refused(delivery, link, gaps, noise) if outages else np.zeros(len(delivery), dtype=np.int8)
     refusals, by_link = np.zeros_like(refused), []
@@ -357,7 +359,9 @@ def _runs(delivery: Delivery, link: Link, left_ns: Floats, cause: npt.NDArray[np
         first, last = int(own[start]), int(own[stop - 1])
         following = int(own[stop]) if stop < len(own) else None
         way_ns = one_way_ns(delivery, link, first)
-        arrives_ns = float(left_ns[first] + way_ns + link.full_ns[first] / 2)
+        # The first loss left no sooner than its serialisation after the packet before, as its ACK shows.
+        shown_ns = link.departed_ns[own[max(start - 1, 0)]] + float(delivery.t_ns[0]) + link.service_ns[first]
+        arrives_ns = float(np.fmax(left_ns[first], shown_ns) + way_ns + link.full_ns[first] / 2)
         during = arrives_ns, float(left_ns[last] + way_ns)
         later = _answers(delivery, *during)
         found.append(

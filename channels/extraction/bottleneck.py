@@ -76,6 +76,11 @@ class Rate:
         """Half the width of the interval as a share of the rate; all of it where the rate was not measured."""
         return (self.high - self.low) / (2 * self.bps) if self.known else 1.0
 
+    def is_bound(self, t_ns: Ints) -> Bools:
+        """Mark the times, of ACKs, at which only a lower bound of the rate is known."""
+        bound = np.array([start in self.bounds for start, _, _ in self.states])
+        return bound[np.searchsorted([start for start, _, _ in self.states[1:]], t_ns, side="right")]
+
     def service_ns(self, size_bytes: Ints, t_ns: Ints) -> Floats:
         """Return the serialisation times of packets whose ACK came, or would have come, at `t_ns`."""
         if len(self.states) == 1:
@@ -111,6 +116,17 @@ class Base:
     def emptied(self) -> tuple[bool, ...]:
         """Whether each level is shown at all."""
         return tuple(bool(np.isfinite(error)) for error in self.error_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """The serialisation time of each packet and of a full-sized one, and which packets used the link, by a first guess.
+    `bounded` marks those whose rate has a lower bound only."""
+
+    ns: Floats
+    full_ns: Floats
+    entered: Bools
+    bounded: Bools
 
 
 def rtt_ns(delivery: Delivery) -> Ints:
@@ -350,13 +366,23 @@ def served_losses(delivery: Delivery, service_ns: Floats) -> Bools:
     return entered
 
 
-def constant_base(delivery: Delivery, service_ns: Floats, entered: Bools) -> Base:
+def _bare_ns(delivery: Delivery, served: Served, packets: Ints) -> Floats:
+    """Return the round trips of timed packets without their serialisation. Where the rate has a lower bound only,
+    nothing is subtracted, unless it has everywhere: such a round trip shows what the base is at most."""
+    subtracted = served.ns[packets]
+    if not served.bounded[packets].all():
+        subtracted = np.where(served.bounded[packets], 0.0, subtracted)
+    return np.asarray(rtt_ns(delivery)[packets] - subtracted)
+
+
+def constant_base(delivery: Delivery, served: Served) -> Base:
     """Return one base for the whole flow: the minimum round trip without the serialisation of the packet.
 
     The handshake counts too, corrected for the different serialisation of the SYN/ACK and an ACK.
     """
-    wait = lindley_wait(delivery, service_ns, entered)
-    bare = (rtt_ns(delivery) - service_ns)[delivery.prompt]
+    service_ns = served.ns
+    wait = lindley_wait(delivery, service_ns, served.entered)
+    bare = _bare_ns(delivery, served, np.flatnonzero(delivery.prompt))
     error = _error_ns(wait[delivery.prompt], bare, service_ns[delivery.prompt])
     n = len(delivery)
     floor = max(0.0, float(bare.min()))
@@ -369,7 +395,7 @@ def constant_base(delivery: Delivery, service_ns: Floats, entered: Bools) -> Bas
     return Base(np.full(n, floor), np.ones(n, dtype=np.bool_), ((0, n, floor),), (error,), (floor,))
 
 
-def stretch_base(delivery: Delivery, paths: Sequence[Stretch], service_ns: Floats, entered: Bools) -> Base:
+def stretch_base(delivery: Delivery, paths: Sequence[Stretch], served: Served) -> Base:
     """Return a base that is constant in each stretch of one path: its minimum round trip without serialisation, or what
     is left without the wait in the queue, where the queue never ran empty."""
     base = np.empty(len(delivery))
@@ -378,8 +404,7 @@ def stretch_base(delivery: Delivery, paths: Sequence[Stretch], service_ns: Float
     seen: list[float] = []
     carried: list[bool] = []
     trusted = np.ones(len(delivery), dtype=np.bool_)
-    wait = lindley_wait(delivery, service_ns, entered)
-    trip = rtt_ns(delivery) - service_ns
+    service_ns, wait = served.ns, lindley_wait(delivery, served.ns, served.entered)
     for stretch in paths:
         within = slice(stretch.first, stretch.after)
         index = stretch.first + np.flatnonzero(delivery.prompt[within])
@@ -387,7 +412,7 @@ def stretch_base(delivery: Delivery, paths: Sequence[Stretch], service_ns: Float
         settled_ns = _settled_ns(delivery, stretch, before_ns)
         if len(index):
             index = index[on_one_path(delivery, index, (stretch.first, stretch.after), before_ns)]
-        bare, waited = trip[index], wait[index]
+        bare, waited = _bare_ns(delivery, served, index), wait[index]
         floor = max(0.0, float(bare.min())) if len(bare) else (spans[-1][2] if spans else stretch.floor_ns)
         settled = _settled(delivery.t_ns[index] >= settled_ns, bare - waited, service_ns[index])
         error = _error_ns(waited[settled], bare[settled], service_ns[index][settled]) if settled.any() else np.inf
@@ -470,12 +495,12 @@ def rtt_tolerance_ns(service_ns: Floats, floor_ns: float) -> float:
     return max(4 * float(np.median(service_ns)), 3e6, 0.03 * floor_ns)
 
 
-def piecewise_base(delivery: Delivery, service_ns: Floats, entered: Bools) -> Base:
+def piecewise_base(delivery: Delivery, served: Served) -> Base:
     """Return a base that changes in steps: levels of the round trips without queueing and serialisation.
 
     The base of a level is its minimum round trip if the queue ran empty, or else the lower decile of what remains.
     """
-    wait = lindley_wait(delivery, service_ns, entered)
+    service_ns, wait = served.ns, lindley_wait(delivery, served.ns, served.entered)
     prompt = np.flatnonzero(delivery.prompt)
     trip = rtt_ns(delivery)[prompt] - service_ns[prompt]
     tolerance = rtt_tolerance_ns(service_ns, float(trip.min()))

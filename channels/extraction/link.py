@@ -12,12 +12,13 @@ import numpy as np
 
 from hindflight.channels.extraction import bottleneck as _bottleneck
 from hindflight.channels.extraction import queue as _queue
-from hindflight.channels.extraction.bottleneck import Base, Rate
+from hindflight.channels.extraction.bottleneck import Base, Rate, Served
 from hindflight.channels.extraction.change_points import Floats
-from hindflight.channels.extraction.delivery import Bools, Delivery
+from hindflight.channels.extraction.delivery import Bools, Delivery, Ints
 from hindflight.channels.extraction.idle_steps import split_where_idle
 from hindflight.channels.extraction.path_steps import Stretch, interrupted_losses, silences, stretches
 from hindflight.channels.extraction.queue import Arrivals, Ceiling, Replay
+from hindflight.channels.extraction.unmeasured_rate import with_bounds
 
 LATE_SHARE = 0.06
 """Maximum share of departures later than the flow's own queue explains, on an unshared, unchanged path.
@@ -45,7 +46,8 @@ GAP_EVIDENCE = float(np.log(_queue.GAP_ODDS))
 class Link:
     """The link that the flow met. `unshared`: round trips follow the flow's own queue on top of each packet's base.
 
-    `replay` is the queue with the limit found, `all_dropped` the queue that drops all that was lost.
+    `bounded` marks the packets whose rate has a lower bound only. `replay` is the queue with the limit found,
+    `all_dropped` the queue that drops all that was lost.
     """
 
     rate: Rate
@@ -53,6 +55,7 @@ class Link:
     unshared: bool
     service_ns: Floats
     full_ns: Floats
+    bounded: Bools
     departed_ns: Floats
     ceiling: Ceiling | None
     replay: Replay
@@ -68,17 +71,18 @@ def left_queue_ns(delivery: Delivery, link: Link) -> Floats:
 def of_delivery(delivery: Delivery) -> Link:
     """Fit rate, base round-trip time and queue limit, then replay the queue with that limit."""
     paths = stretches(delivery)
-    rate, service, full, entered = _served(delivery, paths)
-    idle = split_where_idle(delivery, paths, _bottleneck.lindley_wait(delivery, service, entered), service)
+    rate, served = _served(delivery, paths)
+    idle = split_where_idle(delivery, paths, _bottleneck.lindley_wait(delivery, served.ns, served.entered), served.ns)
     if len(idle) > len(paths):
         paths = idle
-        rate, service, full, entered = _served(delivery, paths)
-    base = _bottleneck.constant_base(delivery, service, entered)
+        rate, served = _served(delivery, paths)
+    service, full = served.ns, served.full_ns
+    base = _bottleneck.constant_base(delivery, served)
     arrivals = _arrivals(delivery, base, service, full)
     unshared = _late_share(arrivals) <= LATE_SHARE
     # A link that is always busy explains a shorter path by a longer queue, too; a jump of the round trip does not.
     if not unshared or len(paths) > 1:
-        moved = _stepped_fit(delivery, paths, service, full, entered)
+        moved = _stepped_fit(delivery, paths, served)
         if moved is not None and (moved[2] or not unshared):
             base, arrivals, unshared = moved
     first = _queue.replay(arrivals, -np.inf, unshared)
@@ -88,29 +92,34 @@ def of_delivery(delivery: Delivery) -> Link:
         first = _queue.replay(arrivals, -np.inf, unshared)
     gap = _gap_evidence(first) if unshared else np.zeros(len(delivery))
     level = first.level if unshared else _level_of_neighbours(arrivals, first)
-    limit = _limit(delivery, level, gap)
+    limit = _limit(delivery, level, gap, served.bounded)
     final = _queue.replay(arrivals, limit.limit if limit else np.inf, unshared)
     if not unshared:
         # Residuals count from the queue that was simulated, so `entered` remains that of the simulation.
         level = _level_of_neighbours(arrivals, final)
         final = replace(final, level=level, wait_ns=level * full)
-    return Link(rate, base, unshared, service, full, arrivals.departed, limit, final, first, arrivals)
+    return Link(
+        rate, base, unshared, service, full, served.bounded, arrivals.departed, limit, final, first, arrivals
+    )  # fmt: skip
 
 
-def _limit(delivery: Delivery, level: Floats, gap: Floats) -> Ceiling | None:
+def _limit(delivery: Delivery, level: Floats, gap: Floats, bounded: Bools) -> Ceiling | None:
     """Return the limit of the queue. What an interruption lost says nothing about it: the link took packets from the
-    queue unseen, and lost them below the limit, too."""
+    queue unseen, and lost them below the limit, too. A level at a rate that has a lower bound only says less."""
     usable = ~delivery.undecided & delivery.observed
-    found = _queue.ceiling(level, delivery.lost, gap, usable & ~interrupted_losses(delivery))
-    return found if found is not None else _queue.ceiling(level, delivery.lost, gap, usable)
+    passing = usable & ~interrupted_losses(delivery)
+    candidates = (_queue.ceiling(level, delivery.lost, gap, chosen) for chosen in (passing & ~bounded, passing, usable))
+    return next((found for found in candidates if found is not None), None)
 
 
-def _served(delivery: Delivery, paths: Sequence[Stretch]) -> tuple[Rate, Floats, Floats, Bools]:
-    """Return the rate over `paths`, the serialisation time of each packet and of a full-sized one, and which packets
-    used the link, by a first guess."""
+def _served(delivery: Delivery, paths: Sequence[Stretch]) -> tuple[Rate, Served]:
+    """Return the rate over `paths`, and how the packets were served at it."""
     rate = _bottleneck.rate(delivery, paths) or _bottleneck.rate_lower_bound(delivery, paths)
-    service, full = _service(delivery, rate)
-    return rate, service, full, _bottleneck.served_losses(delivery, service)
+    at_ns = _served_at_ns(delivery)
+    rate = with_bounds(delivery, paths, rate, lambda one: one.service_ns(delivery.size_bytes, at_ns))
+    service = rate.service_ns(delivery.size_bytes, at_ns)
+    full = rate.service_ns(np.full(len(delivery), int(_bottleneck.full_size(delivery))), at_ns)
+    return rate, Served(service, full, _bottleneck.served_losses(delivery, service), rate.is_bound(at_ns))
 
 
 def _with_one_limit(delivery: Delivery, base: Base, modelled: Replay, full: Floats) -> Base:
@@ -195,8 +204,8 @@ def _level_of_neighbours(arrivals: Arrivals, modelled: Replay) -> Floats:
     return level
 
 
-def _service(delivery: Delivery, rate: Rate) -> tuple[Floats, Floats]:
-    """Return the serialisation time of each packet and of a full-sized one, at the rate when it left.
+def _served_at_ns(delivery: Delivery) -> Ints:
+    """Return when the ACK of each packet came, or would have come: the time whose rate it is served at.
 
     Packets that wait when a link breaks leave it at the rate of the last ACK: behind the break it may be another one.
     """
@@ -206,8 +215,7 @@ def _service(delivery: Delivery, rate: Rate) -> tuple[Floats, Floats]:
     at = np.minimum.accumulate(delivery.acked_ns[known][::-1])[::-1][np.searchsorted(known, following)]
     for last_ns, next_ns in silences(delivery):
         at[(delivery.t_ns <= last_ns) & (at >= next_ns)] = last_ns
-    full = np.full(len(delivery), int(_bottleneck.full_size(delivery)))
-    return rate.service_ns(delivery.size_bytes, at), rate.service_ns(full, at)
+    return at
 
 
 def _arrivals(delivery: Delivery, base: Base, service: Floats, full: Floats) -> Arrivals:
@@ -224,23 +232,21 @@ def _arrivals(delivery: Delivery, base: Base, service: Floats, full: Floats) -> 
     return Arrivals(t, service, departed, delivery.lost, delivery.undecided, full, slack, anchor)
 
 
-def _stepped_fit(
-    delivery: Delivery, paths: Sequence[Stretch], service: Floats, full: Floats, entered: Bools
-) -> tuple[Base, Arrivals, bool] | None:
+def _stepped_fit(delivery: Delivery, paths: Sequence[Stretch], served: Served) -> tuple[Base, Arrivals, bool] | None:
     """Return a base that changes in steps, and whether it explains the round trips; None if they drift.
 
     Steps that no queue makes are sure; others explain the round trips or are none.
     """
-    fine = _bottleneck.piecewise_base(delivery, service, entered)
+    fine = _bottleneck.piecewise_base(delivery, served)
     found = []
     if len(fine.spans) <= 1 + (delivery.t_ns[-1] - delivery.t_ns[0]) / CHANGE_EVERY_NS:
         found.append(fine)
-    coarse = _bottleneck.stretch_base(delivery, paths, service, entered)
+    coarse = _bottleneck.stretch_base(delivery, paths, served)
     if len(coarse.spans) > 1:
         found.append(coarse)
     if not found:
         return None
-    fitted = [(base, _arrivals(delivery, base, service, full)) for base in found]
+    fitted = [(base, _arrivals(delivery, base, served.ns, served.full_ns)) for base in found]
     late = [_late_share(arrivals) for _, arrivals in fitted]
     best = int(np.argmin(late))
     if found[-1] is coarse and late[-1] <= late[best] + SURE_STEPS_SHARE:

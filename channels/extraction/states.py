@@ -151,7 +151,7 @@ def _outages(delivery: Delivery, link: Link, verdicts: Attribution, left_ns: Flo
     for first, last, following in verdicts.outages:
         delay = way_before = one_way_ns(delivery, link, first)
         if following is not None and left_ns[last] - left_ns[first] < delay:
-            # Behind a handover the way is another one; what was sent into the break has none of the former.
+            # Behind a handover the way is another one; what was sent into the break has either, or was under way.
             delay = min(delay, one_way_ns(delivery, link, following))
         # What arrived over a longer way than that, past the break, shows the link up when it left the queue only.
         shown_after = delay if delay == way_before else 0
@@ -167,8 +167,20 @@ def _outages(delivery: Delivery, link: Link, verdicts: Attribution, left_ns: Flo
         up = following if following is None or not len(after) else int(after[0])
         # What waited in the break may have left at the rate behind it: the ACK shows when the first one up had left.
         next_up_ns = None if up is None else max(last_ns, int(_latest_left_ns(delivery, link, left_ns, up) + arrives))
-        found.append(_Outage(last_up_ns, first_ns, last_ns, next_up_ns))
+        found.append(_over_either_way(_Outage(last_up_ns, first_ns, last_ns, next_up_ns), way_before - delay))
     return found
+
+
+def _over_either_way(outage: _Outage, longer_ns: float) -> _Outage:
+    """Return an outage whose losses may have been under way for `longer_ns` more than assumed when the link broke: it
+    may have begun as much later, unless the link was up again by then."""
+    if outage.next_up_ns is None or outage.first_ns + longer_ns >= outage.next_up_ns:
+        return outage
+    first_ns = outage.first_ns + int(longer_ns)
+    middle_ns = (outage.last_ns + first_ns) // 2
+    # Where it may have begun later than it may have ended, no time is known to be in it.
+    edges = (first_ns, outage.last_ns) if first_ns <= outage.last_ns else (middle_ns, middle_ns)
+    return _Outage(outage.last_up_ns, *edges, outage.next_up_ns)
 
 
 def _has_arrived(delivery: Delivery, verdicts: Attribution) -> Bools:

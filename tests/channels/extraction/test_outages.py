@@ -305,10 +305,10 @@ def test_packets_that_wait_when_the_link_breaks_leave_it_at_the_rate_before() ->
         states=((starts[0], int(acked[189]), slow), (starts[1], int(acked[-1]), fast)),
         busy=BusySpans(acked[:1], acked[:1], acked[:1]),
     )  # fmt: skip
-    service_ns, full_ns = link_module._service(delivery, found)
+    at_ns = link_module._served_at_ns(delivery)
+    service_ns = found.service_ns(delivery.size_bytes, at_ns)
     # What was sent up to the last ACK waits in the queue when the link breaks.
     assert (service_ns[190:205] == 10 * MS).all()
-    assert (full_ns[190:205] == 10 * MS).all()
     assert (service_ns[220:] == MS).all()
 
 
@@ -416,3 +416,38 @@ def test_what_arrived_past_a_break_over_a_longer_way_left_before_it() -> None:
     (broken,) = states._outages(delivery, link, found, left_ns)
     assert broken.last_up_ns == int(left_ns[199])
     assert broken.first_ns == pytest.approx(left_ns[200] + 100 * MS, abs=10 * MS)
+
+
+def test_a_break_that_nothing_followed_at_once_may_have_lost_what_was_on_the_former_way() -> None:
+    # As above, but the next packet is sent 700 ms later: the break may be that of what left in it, or what arrived.
+    whole = _delivery(list(range(200, 230)), trip_ms=1000.0)
+    later = np.arange(600) >= 230
+    t_ns = whole.t_ns + np.where(later, 700 * MS, 0)
+    acked = np.where(later, t_ns + 200 * MS, whole.acked_ns)
+    delivery = replace(whole, t_ns=t_ns, acked_ns=acked, covered_ns=acked, ack_t_ns=np.sort(acked[acked >= 0]))
+    link, found = of_delivery(delivery), verdicts(delivery, of_delivery(delivery))
+    assert [(first, last) for first, last, _ in found.outages] == [(200, 229)]
+    left_ns = delivery.t_ns + link.service_ns
+    (broken,) = states._outages(delivery, link, found, left_ns)
+    assert broken.last_up_ns == int(left_ns[199])
+    assert broken.first_ns >= left_ns[200] + 250 * MS
+    assert broken.first_ns <= broken.last_ns
+    assert broken.next_up_ns == pytest.approx(left_ns[230], abs=20 * MS)
+
+
+def test_an_ack_that_came_before_the_first_loss_could_have_arrived_does_not_show_the_link_up() -> None:
+    # The queue is modelled too short by 30 ms: the ACK of the packet before comes later than the model has the first
+    # loss arrive, and what was lost could be a burst of a link that passes ACKs.
+    delivery = _delivery(list(range(200, 214)), trip_ms=20.0, every_ms=20.0)
+    link = of_delivery(delivery)
+    late = replace(delivery, acked_ns=delivery.acked_ns + 30 * MS * (delivery.acked_ns >= 0))
+    acks = late.acked_ns[late.acked_ns >= 0]
+    late = replace(late, covered_ns=late.acked_ns, ack_t_ns=acks)
+    shown = replace(link, departed_ns=link.departed_ns + 30 * MS)
+    cause = verdicts(late, link).cause
+    left_ns = left_queue_ns(late, link)
+    counts = [
+        next(run.answers for run in attribution._runs(late, one, left_ns, cause) if run.count == 14)
+        for one in (link, shown)
+    ]
+    assert counts == [1, 0]

@@ -82,5 +82,6 @@ def test_an_acknowledgement_behind_a_hole_does_not_say_at_which_rate_a_packet_le
         fast, fast, fast, 100, known=True, steady=True,
         states=((0, 500 * MS, fast), (600 * MS, 900 * MS, slow)), busy=BusySpans(acked[:1], acked[:1], acked[:1]),
     )  # fmt: skip
-    service_ns, _ = link_module._service(replace(delivery, acked_ns=acked), held)
+    at_ns = link_module._served_at_ns(replace(delivery, acked_ns=acked))
+    service_ns = held.service_ns(delivery.size_bytes, at_ns)
     assert service_ns[2] == delivery.size_bytes[2] * 8e9 / fast

@@ -1,0 +1,88 @@
+"""Times at which data passed faster than the rate that was measured at others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from hindflight.channels.extraction import attribution
+from hindflight.channels.extraction import delivery as _delivery
+from hindflight.channels.extraction.delivery import Delivery
+from hindflight.channels.extraction.link import of_delivery
+from hindflight.channels.extraction.link_stretches import link_stretches
+
+MS = 1_000_000
+BASE_NS = 40 * MS
+OCTETS = 1500
+
+
+def _flow(sent_ms: Sequence[float], services_ms: Sequence[float]) -> Delivery:
+    """Packets sent at these times, each served for its time behind those before it, and acknowledged one by one."""
+    n, busy = len(sent_ms), 0.0
+    t = (np.array(sent_ms) * MS).astype(np.int64)
+    left = np.zeros(n, dtype=np.int64)
+    for k, service in enumerate(services_ms):
+        busy = max(busy, float(t[k])) + service * MS
+        left[k] = busy
+    acked = left + BASE_NS
+    return Delivery(
+        direction="a2b", record=np.arange(1, n + 1), t_ns=t, size_bytes=np.full(n, OCTETS), seq=np.arange(n),
+        seq_end=np.arange(n) + 1, lost=np.zeros(n, dtype=np.bool_), acked_ns=acked,
+        prompt=_delivery._prompt(acked, acked), undecided=np.zeros(n, dtype=np.bool_), covered_ns=acked,
+        from_flow=np.ones(n, dtype=np.bool_), observed=np.ones(n, dtype=np.bool_), ack_t_ns=np.unique(acked),
+        ack_bytes=40, handshake=None,
+    )  # fmt: skip
+
+
+def _pairs(start_ms: float, number: int) -> list[float]:
+    """Two packets every 50 ms: what an application writes, which fills no queue."""
+    return [start_ms + 50.0 * (k // 2) for k in range(2 * number)]
+
+
+def _windows(start_ms: float, number: int) -> list[float]:
+    """Twelve packets every 100 ms, which wait for each other at 2 and at 4 ms each."""
+    return [start_ms + 100.0 * (k // 12) for k in range(12 * number)]
+
+
+@pytest.mark.parametrize("slow_first", [False, True])
+def test_data_that_passed_faster_than_the_measured_rate_has_a_lower_bound_of_it(slow_first: bool) -> None:
+    measured, unmeasured = _windows(0.0 if slow_first else 10_000.0, 100), _pairs(11_000.0 if slow_first else 0.0, 180)
+    slow, fast = [4.0] * len(measured), [2.0] * len(unmeasured)
+    delivery = _flow(*((measured + unmeasured, slow + fast) if slow_first else (unmeasured + measured, fast + slow)))
+    link = of_delivery(delivery)
+    (bound,) = link.rate.bounds
+    assert [start == bound for start, _, _ in link.rate.states] == [not slow_first, slow_first]
+    rates = {start == bound: bps for start, _, bps in link.rate.states}
+    assert rates[False] == pytest.approx(3e6, rel=0.01)
+    # As low as the data admit: a tenth of a packet, and 8 % of the rate, are left.
+    assert 0.75 * 6e6 <= rates[True] <= 6e6
+    for stretch in link_stretches(delivery, link, attribution.verdicts(delivery, link), 0):
+        rtt = stretch.estimate("base_rtt_ns")
+        assert rtt.value == pytest.approx(BASE_NS, rel=0.02)
+        assert rtt.low is not None
+        assert rtt.high is not None
+        assert rtt.low <= BASE_NS <= rtt.high
+
+
+def test_a_rate_does_not_rise_and_fall_again_between_two_measurements_of_it() -> None:
+    services = [4.0] * 2400
+    services[1206:1209] = [2.0] * 3
+    assert not of_delivery(_flow(_windows(0.0, 200), services)).rate.bounds
+
+
+def test_losses_at_a_rate_that_is_higher_than_known_are_not_called_the_queues() -> None:
+    measured, unmeasured, burst = _windows(0.0, 100), _pairs(11_000.0, 180), [15_525.0] * 12
+    sent = np.array(measured + sorted(unmeasured + burst))
+    services = np.where(sent < 10_500.0, 4.0, 2.0)
+    lost = np.zeros(len(sent), dtype=np.bool_)
+    lost[11:1200:12] = True  # The last of each window: the queue holds ten packets, with one in service.
+    last = int(np.flatnonzero(sent == burst[0])[-1])
+    lost[last] = True
+    delivery = _flow(sent.tolist(), np.where(lost, 0.0, services).tolist())
+    delivery.lost[lost], delivery.acked_ns[lost], delivery.prompt[lost] = True, -1, False
+    verdicts = attribution.verdicts(delivery, link := of_delivery(delivery))
+    assert (verdicts.known & (verdicts.cause == attribution.QUEUE))[11:1188:12].all()
+    assert link.bounded[last]
+    assert not verdicts.known[last]
