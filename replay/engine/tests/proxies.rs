@@ -434,11 +434,12 @@ fn sockets_fill_a_long_link_as_far_as_the_send_buffer_reaches() {
     assert!(bounded > 0.5 && small < stored, "{bounded} {small}");
 }
 
-/// Maximum stored by sockets with a receive buffer of 40,000 octets and a send buffer of 46,080, neither of which grows,
+/// Maximum stored by sockets with a receive buffer of `receive_bytes` and a send buffer of 46,080, neither of which grows,
 /// before a link of 100 kbit/s that is away until `back_ns`, after 8 s.
-fn stored_by_small_sockets(back_ns: u64) -> u64 {
+fn stored_by_small_sockets(receive_bytes: u64, back_ns: u64) -> u64 {
+    let stack = format!(r#""stack": {{"receive_buffer_bytes": {receive_bytes}}}"#);
     let mut config = config(
-        r#""profile": "linux", "stack": {"receive_buffer_bytes": 40000}"#,
+        &format!(r#""profile": "linux", {stack}"#),
         r#""advertise": "sockets",
             "stack": {"profile": "linux", "overrides": {"send_buffer_bytes": 46080}}"#,
     );
@@ -455,12 +456,12 @@ fn stored_by_small_sockets(back_ns: u64) -> u64 {
 #[test]
 fn sockets_hold_a_pipe_of_16_segments_and_read_nothing_before_they_are_connected() {
     let (receive, pipe) = (40_000, 16 * 1448);
-    let unconnected = stored_by_small_sockets(9_000_000_000);
+    let unconnected = stored_by_small_sockets(receive, 9_000_000_000);
     assert!(
         (receive - 1448..=receive).contains(&unconnected),
         "{unconnected}"
     );
-    let stored = stored_by_small_sockets(1);
+    let stored = stored_by_small_sockets(receive, 1);
     // The socket onward takes what the pipe holds whole as long as one of its 46,080 octets of memory is free. Then a segment
     // waits in the pipe, and all that comes after it in the receive buffer.
     let taken = 46_080 + pipe;
@@ -468,6 +469,14 @@ fn sockets_hold_a_pipe_of_16_segments_and_read_nothing_before_they_are_connected
         (receive + pipe..=receive + taken + 1448).contains(&stored),
         "{stored}"
     );
+}
+
+/// The socket onward has no memory left once it has filled a piece of 45 segments, and takes a part of the pipe: the process
+/// fills the pipe again before it waits.
+#[test]
+fn the_pipe_is_full_while_the_sockets_wait_for_room() {
+    let (receive, pipe, piece) = (200_000, 16 * 1448, 45 * 1448);
+    assert_eq!(stored_by_small_sockets(receive, 1), receive + pipe + piece);
 }
 
 /// 1000 connections of `linux` through one gateway, 100 Mbit/s and 250 ms behind it.

@@ -226,6 +226,8 @@ impl Application {
         let writable = buffer.is_writable(&sender.buffered(now), self.unwritten > 0);
         sender.note_writer(!writable);
         if !writable {
+            // The socket does not block: it has taken a part of the write, and the next one is a new one.
+            self.unwritten = 0;
             return false;
         }
         if self.unwritten == 0 {

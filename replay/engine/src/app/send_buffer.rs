@@ -31,6 +31,8 @@ pub struct Buffered {
     pub unsent: u64,
     /// Pieces (Linux: `skb`) that they are in.
     pub pieces: u32,
+    /// The last piece takes more octets.
+    pub tail_has_room: bool,
     /// The congestion window exceeds the flight, and a segment has come since the application began to wait: Linux
     /// (`tcp_check_space`) considers waking it when one does.
     pub window_has_room: bool,
@@ -87,7 +89,8 @@ impl SendBuffer {
         let limit = self.limits.memory_bytes;
         let lowat = self.limits.lowat_bytes.unwrap_or(u64::MAX);
         let writable = if midway && !self.waiting {
-            used < limit && buffered.unsent < lowat
+            // It looks for memory only when it begins a piece (`tcp_sendmsg_locked`).
+            buffered.tail_has_room || used < limit && buffered.unsent < lowat
         } else {
             // Before a write, Linux requires a third of the memory to be free and no more than half of the low-water mark
             // to be unsent.
@@ -147,6 +150,7 @@ mod tests {
             octets,
             unsent: 0,
             pieces,
+            tail_has_room: false,
             window_has_room: true,
             cwnd: 10.0,
             reordering: 3,
@@ -164,6 +168,18 @@ mod tests {
         assert!(!free.is_writable(&buffered(60_001, 0), true));
         assert!(free.is_writable(&buffered(60_000, 0), true));
         assert!(!free.is_writable(&buffered(60_001, 0), false));
+    }
+
+    #[test]
+    fn the_last_piece_is_filled_without_memory_but_not_by_a_new_write() {
+        let full = Buffered {
+            tail_has_room: true,
+            ..buffered(90_000, 0)
+        };
+        let mut buffer = buffer(None, None);
+        assert!(buffer.is_writable(&full, true));
+        assert!(!buffer.is_writable(&full, false));
+        assert!(!buffer.is_writable(&full, true), "it waits");
     }
 
     /// In the recorded run S11-reno a kernel with 755,712 octets of memory accepted a write at 357,015 octets in 171 sent

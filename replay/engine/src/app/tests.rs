@@ -65,6 +65,18 @@ fn a_buffer_that_slow_start_empties_ends_in_a_small_segment_each_time() {
     assert_eq!(small(&departures), []);
 }
 
+/// A real Linux sender with this buffer wrote 46,336 octets in recorded runs, which filled it, and 65,536 at a time from there
+/// on: what is left of the first write is not written.
+#[test]
+fn a_full_buffer_ends_a_write_and_the_next_one_is_whole() {
+    let greedy = r#""application": {"kind": "greedy", "write_bytes": 65536},"#;
+    let grows =
+        r#""send_buffer_bytes": 46080, "send_buffer_max_bytes": 4194304, "smss_bytes": 1448"#;
+    let (departures, _) = run(greedy, grows);
+    let (seq, octets) = small(&departures)[0];
+    assert_eq!((seq - 1 + u64::from(octets) - 46_336) % 65_536, 0);
+}
+
 #[test]
 fn nagle_delays_the_rest_of_a_write_and_without_it_writes_end_in_small_segments() {
     let flow = r#""size_bytes": 40000, "application": {"kind": "greedy", "write_bytes": 4000},"#;

@@ -15,7 +15,7 @@ use crate::sim::time::Nanos;
 pub enum ApplicationConfig {
     /// Writes as much as the network accepts, up to the flow's size if it has one.
     Greedy {
-        /// Octets of one write; none: as many as can leave. Needs a send buffer.
+        /// Octets of one write, of which a buffer that becomes full takes a part; none: as many as can leave. Needs a send buffer.
         write_bytes: Option<u32>,
         /// Time from the flow's start to the first write; 0: as soon as it is connected.
         #[serde(default)]

@@ -256,8 +256,8 @@ impl Proxy {
             // A part of shared memory becomes smaller when another connection opens; what has been passed on stays so.
             let passed = passed.max(self.downstream.write_end());
             self.downstream.write_to(passed, false);
+            self.downstream.push_to(self.pushed_to);
         }
-        self.downstream.push_to(self.pushed_to);
         if self.upstream.has_fin() && self.downstream.write_end() == arrived {
             self.downstream.close();
         }

@@ -74,8 +74,8 @@ impl Relay {
     }
 
     /// Reads into the pipe what has arrived, and writes to the socket onward what it takes. It reads nothing before that socket
-    /// is connected. Once the socket has refused some, it waits for room there and reads nothing either (`workers.c`): what
-    /// comes meanwhile stays in the receiving socket.
+    /// is connected. Where the socket takes a part, it fills the pipe again. Once the socket has refused some, it waits for room
+    /// there and reads nothing either (`workers.c`): what comes meanwhile stays in the receiving socket.
     pub fn run(&mut self, from: &mut Receiver, to: &mut Sender, now: Nanos) {
         let waits = now < self.first_read_at || to.established_at().is_none();
         if waits || self.awaits_room && !self.has_room(to, now) {
@@ -86,16 +86,14 @@ impl Relay {
         loop {
             let read = arrived.min(to.write_end() + self.pipe_bytes);
             from.read_to(read, self.pipe_bytes);
-            while to.write_end() < read {
-                if !self.has_room(to, now) {
-                    self.awaits_room = true;
-                    return;
-                }
-                to.write_to(read.min(to.write_end() + to.piece_room()), false);
-            }
-            if read == arrived {
+            if to.write_end() == read {
                 return;
             }
+            if !self.has_room(to, now) {
+                self.awaits_room = true;
+                return;
+            }
+            to.write_to(read.min(to.write_end() + to.piece_room()), false);
         }
     }
 

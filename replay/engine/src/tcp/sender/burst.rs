@@ -120,18 +120,19 @@ impl Sender {
         self.burst.size > 1 && self.burst.sent == self.burst.size
     }
 
-    /// Of a burst of `max` segments what the window and the application have room and data for.
+    /// Of a burst of `max` segments what the window and the application have room and data for: with the end of the data where
+    /// Nagle's algorithm lets a partial segment leave (`tcp_mss_split_point`).
     #[inline]
     fn limit_burst(&self, max: u32, room: Room) -> u32 {
         let smss_bytes = u64::from(self.params.smss_bytes);
         let waiting = self.write_end - self.snd_nxt;
-        let size = if room.left < f64::from(max) {
-            (room.left.max(1.0) as u32).min(max)
-        } else {
-            max
-        };
+        let mut size = max;
+        if room.left < f64::from(max) {
+            size = (room.left as u32).max(1);
+        }
         if waiting < u64::from(size) * smss_bytes {
-            return (waiting / smss_bytes) as u32;
+            let partial = waiting % smss_bytes > 0 && !self.must_fill_up();
+            return (waiting / smss_bytes) as u32 + u32::from(partial);
         }
         size
     }

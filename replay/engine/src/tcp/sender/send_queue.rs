@@ -87,6 +87,7 @@ impl Sender {
             octets: self.write_end - self.snd_una,
             unsent: self.write_end - self.snd_nxt,
             pieces: self.board.pieces() + self.queued_pieces(),
+            tail_has_room: self.piece_room() < self.piece_bytes(),
             window_has_room: self.send_queue.segment_came
                 && (f64::from(self.board.pipe()) < self.effective_window().floor()
                     || self.was_throttled(now)),
@@ -170,7 +171,7 @@ impl Sender {
 
     /// Whether a segment that is not full waits for more: not where no more will come (RFC 9293 §3.7.4).
     #[inline(never)]
-    fn must_fill_up(&self) -> bool {
+    pub(super) fn must_fill_up(&self) -> bool {
         !self.is_pushed()
             && match self.params.nagle {
                 NagleRule::Off => false,

@@ -414,7 +414,8 @@ impl Sender {
             segment.slow_start =
                 self.params.delayed_ack_after_slow_start && self.controller.in_slow_start();
         }
-        if seq + u64::from(len) == self.write_end && self.is_pushed() {
+        // Linux (`tcp_push`): the last segment of a write is pushed, whether it is full or not.
+        if segment.end() == self.write_end && (self.is_pushed() || self.board.keeps_pieces()) {
             segment.flags |= flags::PSH;
             if !fast && self.fin_seq.is_some() {
                 segment.flags |= flags::FIN;
@@ -493,7 +494,7 @@ impl Sender {
 mod tests {
     use super::*;
     use crate::cc::catalogue::Variant;
-    use crate::config::Profile;
+    use crate::config::{Profile, StackOverrides};
     use crate::sim::time::MILLISECOND;
     use crate::tcp::ladder::{SMSS, parse as ack, sender, window};
     use crate::tcp::sender::freeze::Freeze;
@@ -543,6 +544,37 @@ mod tests {
             sender.note_writer(false);
             assert_eq!(limited(&sender), Some(true));
         }
+    }
+
+    /// Flags and octets of what leaves of `octets` written into a send buffer, and the pieces that hold it.
+    fn written(octets: u64, buffer: Option<u64>) -> (Vec<(bool, u64)>, u32) {
+        let overrides = StackOverrides {
+            send_buffer_bytes: buffer,
+            ..window(12)
+        };
+        let mut sender = sender(Variant::LinuxReno, Profile::Linux, overrides);
+        sender.write_end = 1;
+        sender.write_to(1 + octets, false);
+        let sent = std::iter::from_fn(|| sender.poll_transmit(0));
+        let sent = sent.map(|segment| (segment.has(flags::PSH), segment.payload_bytes.into()));
+        (sent.collect(), sender.board.pieces())
+    }
+
+    #[test]
+    fn linux_pushes_the_end_of_a_write() {
+        let pushed = |buffer| written(SMSS, buffer).0;
+        assert_eq!(pushed(Some(1 << 20)), [(true, SMSS)]);
+        assert_eq!(pushed(None), [(false, SMSS)]);
+    }
+
+    #[test]
+    fn the_partial_end_of_what_is_written_leaves_with_the_segment_before() {
+        let sent = [(false, SMSS), (true, SMSS), (false, SMSS), (true, 300)];
+        assert_eq!(
+            written(3 * SMSS + 300, Some(1 << 20)),
+            (sent.to_vec(), 2),
+            "two bursts"
+        );
     }
 
     #[test]
