@@ -513,15 +513,15 @@ def _arrived_in_outage(run: _Run, least: int, passing_ns: Floats) -> bool:
     """Return whether a run of losses was on the way when the link broke, for less time than the way takes.
 
     Nothing that left the queue then passed, nor any ACK that was due while the losses would have arrived, unless the
-    run is so long that the link broke in one direction. The run is longer than a burst, or ACKs that were due are
-    missing.
+    run is so long that the link broke in one direction. The run is longer than a burst, or ACKs are missing: those of
+    the packets before it, or some that were due.
     """
     passes = run.answers_later and run.count < ONE_WAY_RUNS * least
     if run.count < MIN_OUTAGE_PKTS or passes:
         return False
     lasted_ns = (run.last_ns + run.next_ns - run.up_ns - run.first_ns) / 2
     edges = np.searchsorted(passing_ns, (run.first_ns + run.way_ns, run.last_ns + run.way_ns))
-    long = run.unanswered or run.count >= least
+    long = run.unanswered or run.silent or run.count >= least
     return bool(run.behind and long and lasted_ns >= MIN_OUTAGE_NS and edges[0] == edges[1])
 
 

@@ -90,10 +90,10 @@ def _gaps(measured: tuple[Ints, Ints], early_ns: Ints) -> Iterator[_Gap]:
 
 
 def _may_differ(gap: _Gap, edges_ns: Ints) -> bool:
-    """Return whether the rate may be another one within a gap: it does not change and change back unless the link was
-    interrupted or the path changed, too."""
+    """Return whether the rate may be another one within a gap between two measurements of the same: it does not change
+    and change back unless the link was interrupted, or its path changed, both times."""
     begin, end = gap.states
-    return begin is None or begin != end or bool(np.any((edges_ns > gap.begin_ns) & (edges_ns < gap.end_ns)))
+    return begin is None or begin != end or int(np.sum((edges_ns > gap.begin_ns) & (edges_ns < gap.end_ns))) > 1
 
 
 def _too_early(delivery: Delivery, paths: Sequence[Stretch], service_ns: Floats) -> Ints:

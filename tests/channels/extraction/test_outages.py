@@ -451,3 +451,19 @@ def test_an_ack_that_came_before_the_first_loss_could_have_arrived_does_not_show
         for one in (link, shown)
     ]
     assert counts == [1, 0]
+
+
+def test_a_short_run_before_which_acks_are_missing_is_an_outage() -> None:
+    # Eight losses that were on the way behind four packets, after a pause of a second: no other ACK was due meanwhile.
+    whole = _then_pause(range(300, 308))
+    later = np.where(np.arange(600) >= 296, 1_000 * MS, 0)
+    acked = np.where(whole.acked_ns < 0, -1, whole.acked_ns + later)
+    passed = replace(
+        whole, t_ns=whole.t_ns + later, acked_ns=acked, covered_ns=acked, ack_t_ns=np.sort(acked[acked >= 0])
+    )  # fmt: skip
+    assert _outages(passed) == []
+    # The ACKs of the four were lost, too.
+    silent = np.isin(np.arange(600), range(296, 300))
+    covered, acked = np.where(silent, acked[320], acked), np.where(silent, -1, acked)
+    missing = replace(passed, covered_ns=covered, acked_ns=acked, prompt=acked >= 0, ack_t_ns=acked[acked >= 0])
+    assert _outages(missing) == [(300, 307)]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from hindflight.channels.extraction import attribution
+from hindflight.channels.extraction import attribution, unmeasured_rate
 from hindflight.channels.extraction import delivery as _delivery
 from hindflight.channels.extraction.delivery import Delivery
 from hindflight.channels.extraction.link import of_delivery
@@ -70,6 +70,17 @@ def test_a_rate_does_not_rise_and_fall_again_between_two_measurements_of_it() ->
     services = [4.0] * 2400
     services[1206:1209] = [2.0] * 3
     assert not of_delivery(_flow(_windows(0.0, 200), services)).rate.bounds
+
+
+@pytest.mark.parametrize(
+    ("states", "edges_ns", "may"),
+    [((1, 1), [], False), ((1, 1), [10], False), ((1, 1), [10, 90], True), ((1, 2), [], True), ((None, 1), [], True)],
+)
+def test_a_rate_changes_and_changes_back_with_two_changes_of_the_link(
+    states: tuple[int | None, int | None], edges_ns: list[int], may: bool
+) -> None:
+    gap = unmeasured_rate._Gap(0, 100, states, (50, 60))
+    assert unmeasured_rate._may_differ(gap, np.array(edges_ns, dtype=np.int64)) is may
 
 
 def test_losses_at_a_rate_that_is_higher_than_known_are_not_called_the_queues() -> None:
