@@ -21,6 +21,17 @@ class Estimate:
     known: bool
     how: str
 
+    def excludes(self, other: Estimate) -> bool:
+        """Return whether the intervals of this and another value are disjoint; a value without one stands for it."""
+        mine, its = self._ends(), other._ends()
+        if mine[0] is None or mine[1] is None or its[0] is None or its[1] is None:
+            return False
+        return mine[1] < its[0] or its[1] < mine[0]
+
+    def _ends(self) -> tuple[float | None, float | None]:
+        bounded = self.low is not None and self.high is not None
+        return (self.low, self.high) if bounded else (self.value, self.value)
+
 
 STRETCH_ESTIMATES = ("base_rtt_ns", "rate_bps", "queue_limit_pkts")
 """What every stretch has an estimate of, known or not."""

@@ -335,6 +335,7 @@ def _propagation(trace: Trace | None) -> list[Estimate]:
         return []
     of_stretches = [stretch.estimate("base_rtt_ns") for stretch in trace.stretches]
     known = [base for base in of_stretches if base.known and base.value is not None]
-    if len({base.value for base in known}) > 1:
-        return sorted(known, key=lambda base: base.value or 0.0)
+    known.sort(key=lambda base: base.value or 0.0)
+    if known and known[0].excludes(known[-1]):
+        return known
     return [base for base in trace.estimates if base.name == "base_rtt_ns" and base.known and base.value is not None]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 from typing import Any
 
 from hindflight.channels.estimate import Estimate, LinkStretch
@@ -206,7 +207,10 @@ def _ends(low_bps: float | None, high_bps: float | None) -> str:
 
 
 def _steps_of_rate(stretches: Sequence[LinkStretch]) -> bool:
-    return len({one.estimate("rate_bps").value for one in stretches}) > 1
+    """Return whether the rates of two stretches differ by more than their intervals, or one is missing."""
+    rates = [one.estimate("rate_bps") for one in stretches]
+    some = [rate for rate in rates if rate.value is not None]
+    return 0 < len(some) < len(rates) or any(one.excludes(other) for one, other in combinations(some, 2))
 
 
 def _mean_rate_bps(stretches: Sequence[LinkStretch]) -> float | None:

@@ -75,7 +75,7 @@ def test_when_and_where_a_flow_was_captured(tmp_path: Path) -> None:
 
 def test_a_path_whose_delay_changed_has_several_propagation_delays() -> None:
     def base(ms: float, *, known: bool = True) -> Estimate:
-        return Estimate("base_rtt_ns", ms * 1e6, None, None, "ns", known, "")
+        return Estimate("base_rtt_ns", ms * 1e6, (ms - 1) * 1e6, (ms + 1) * 1e6, "ns", known, "")
 
     def stretch(value: Estimate) -> LinkStretch:
         return LinkStretch(0, 10**9, 100, (value,))
@@ -84,7 +84,7 @@ def test_a_path_whose_delay_changed_has_several_propagation_delays() -> None:
     parts = [stretch(base(500)), stretch(base(50)), stretch(base(9, known=False))]
     steps = Trace(channel, [base(500)], stretches=parts)
     assert [one.value for one in module._propagation(steps)] == [50e6, 500e6]
-    steady = Trace(channel, [base(500)], stretches=[stretch(base(500)), stretch(base(500))])
+    steady = Trace(channel, [base(500)], stretches=[stretch(base(500)), stretch(base(501))])
     assert [one.value for one in module._propagation(steady)] == [500e6]
 
 

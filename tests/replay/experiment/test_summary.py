@@ -91,6 +91,14 @@ def test_goodput_is_compared_with_the_mean_rate_of_a_link_whose_rate_has_steps()
     )
 
 
+def test_rates_whose_intervals_overlap_are_no_steps() -> None:
+    """Two estimates of one rate differ by noise; the summary said that the rate had changed."""
+    near = [Estimate("rate_bps", value, 1.99e6, 2.01e6, "bit/s", True, "") for value in (2.000e6, 2.001e6)]
+    said = goodput_of_capture(_outcome(40, 1e6), near[0], [_stretch(0, 10, near[0]), _stretch(10, 40, near[1])])
+    assert "changed" not in said
+    assert "50 % of the 2 Mbit/s" in said
+
+
 def test_no_share_is_given_of_a_rate_that_is_not_known_throughout() -> None:
     stretches = [_stretch(0, 10, _rate(6e6)), _stretch(10, 40, _rate(2e6, known=False))]
     said = goodput_of_capture(_outcome(40, 2.7e6), _rate(6e6), stretches)
