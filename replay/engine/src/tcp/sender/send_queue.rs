@@ -169,10 +169,12 @@ impl Sender {
         None
     }
 
-    /// Whether a segment that is not full waits for more: not where no more will come (RFC 9293 §3.7.4).
+    /// Whether a segment that is not full waits for more: not where no more will come (RFC 9293 §3.7.4), nor where it
+    /// would be a probe (Linux, `tcp_send_loss_probe`).
     #[inline(never)]
     pub(super) fn must_fill_up(&self) -> bool {
         !self.is_pushed()
+            && !self.rack.probe_due
             && match self.params.nagle {
                 NagleRule::Off => false,
                 NagleRule::Rfc => self.board.outstanding() > 0,

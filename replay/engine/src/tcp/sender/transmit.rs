@@ -459,18 +459,16 @@ impl Sender {
         segment
     }
 
-    /// RFC 8985 §7.3: new data if the receiver's window has room, else the last segment again.
+    /// RFC 8985 §7.3: new data if the receiver's window has room, a segment that is not full too, else the last one again.
     fn tail_loss_probe(&mut self, now: Nanos) -> Option<Segment> {
+        let sendable = self.sendable(now);
         self.rack.probe_due = false;
-        let (mut segment, retransmission) = if let Some(len) = self.sendable(now) {
+        let (mut segment, retransmission) = if let Some(len) = sendable {
             if !self.rules.algorithm.probe_may_leave(self, now) {
                 return None;
             }
-            let data = (len, self.burst_now());
-            (
-                self.send_new(false, Departure::Probe(None), data, now),
-                false,
-            )
+            let (departure, data) = (Departure::Probe(None), (len, self.burst_now()));
+            (self.send_new(false, departure, data, now), false)
         } else {
             let last = self.board.last()?;
             let departure = Departure::Probe(Some(last));
@@ -591,5 +589,27 @@ mod tests {
         sender.note_writer(false);
         let limited = sender.rates.as_ref().map(|rates| rates.is_app_limited());
         assert_eq!(limited, Some(false));
+    }
+
+    #[test]
+    fn a_tail_loss_probe_takes_new_data_that_nagles_algorithm_holds_back() {
+        let mut sender = sender(Variant::LinuxReno, Profile::Linux, window(4));
+        sender.write_end = 1;
+        sender.write_to(1 + SMSS + 10, false);
+        let sent =
+            |sender: &mut Sender, now| sender.poll_transmit(now).map(|sent| sent.payload_bytes);
+        assert_eq!(sent(&mut sender, 0), Some(SMSS as u16));
+        sender.receive(&ack("ack 2", 1), 100 * MILLISECOND);
+        assert_eq!(sent(&mut sender, 100 * MILLISECOND), Some(10));
+        sender.write_to(1 + SMSS + 30, false);
+        assert_eq!(
+            sent(&mut sender, 101 * MILLISECOND),
+            None,
+            "one is out that is not full"
+        );
+        let due = sender.next_deadline();
+        sender.on_deadline(due);
+        assert_eq!(sent(&mut sender, due), Some(20));
+        assert_eq!(sender.counters().retransmissions, 0);
     }
 }
