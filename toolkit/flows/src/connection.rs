@@ -192,14 +192,13 @@ impl Connection {
         let echoed_ns = self.read_echo(&note, segment);
         let seg_len = seg_len(segment);
         let octets = (seq, seq + seg_len);
-        if seg_len == 0 && seq > self.senders[index].board.snd_nxt() && !has(flags::RST) {
-            self.on_empty_segment(index, segment, seq);
-        }
         self.clocks.observe(&Link::of(segment, &note, seg_len));
         if has(flags::RST) || (seg_len > 0 && self.is_stray(index, octets)) {
             self.senders[index].count_outside(segment.payload_bytes, segments_n);
         } else if seg_len > 0 {
             note.retransmission = self.on_data(&note, segment, octets, events);
+        } else if seq > self.senders[index].board.snd_nxt() {
+            self.on_empty_segment(index, segment, seq);
         }
         if let Some(rtt_ns) = echoed_ns.filter(|_| !note.retransmission) {
             self.add_upstream_sample(direction, rtt_ns);
