@@ -25,7 +25,7 @@ impl Scoreboard {
     }
 
     /// What an ACK covers, of a board that is unmarked: whole segments from `snd_una` on that were sent once; none where that
-    /// does not hold.
+    /// does not hold, as where the ACK ends within a segment.
     #[inline(always)]
     pub fn covered(&self, snd_una: u64, ack: u64) -> Option<Covered> {
         debug_assert!(!self.keeps_pieces && self.is_unmarked());
@@ -41,10 +41,7 @@ impl Scoreboard {
         let mut number = self.base;
         loop {
             let end = slot.seq + u64::from(slot.len);
-            if end > ack {
-                break;
-            }
-            if slot.marks != 0 {
+            if end > ack || slot.marks != 0 {
                 return None;
             }
             newest_sent_at = slot.sent_at;
@@ -54,9 +51,8 @@ impl Scoreboard {
             }
             slot = self.slot(number);
         }
-        let segments = (number - self.base) as u32;
-        (segments > 0).then(|| Covered {
-            segments,
+        Some(Covered {
+            segments: (number - self.base) as u32,
             oldest_sent_at,
             newest_sent_at,
             newest: number - 1,
