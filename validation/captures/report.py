@@ -29,7 +29,10 @@ SIDES = ("sender", "receiver")
 
 @dataclass(frozen=True, slots=True)
 class FlowScore:
-    """One flow of one run, seen by one capture; `link` is None where no channel can be extracted."""
+    """One flow of one run, seen by one capture; `link` is None where no channel can be extracted.
+
+    `lost` of its `transmissions` were lost, whether or not the capture shows it.
+    """
 
     run: str
     side: str
@@ -42,6 +45,12 @@ class FlowScore:
     link: LinkScore | None
     notes: tuple[str, ...] = ()
     timestamps: bool = True
+    lost: int = 0
+
+    @property
+    def unknown_lost(self) -> int:
+        """Lost transmissions of which the claims say that it is not known whether they arrived."""
+        return self.lost - self.losses.cases
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,4 +121,5 @@ def _judge_flow(run: RunTruth, flow: FlowTruth, claims: FlowClaims, seen: tuple[
         link=link,
         notes=tuple(notes),
         timestamps=run.params.get("timestamps", 1) != 0,
+        lost=sum(packet.lost for packet in flow.transmissions),
     )
