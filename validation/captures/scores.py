@@ -70,7 +70,9 @@ def score_losses(flow: FlowTruth, claims: Sequence[LossClaim], undecided: Sequen
 def _named(flow: FlowTruth, claims: Sequence[LossClaim]) -> set[int]:
     """Return the records of the transmissions that claims name, each at most one."""
     known = {packet.record for packet in flow.transmissions}
-    by_copy = {(packet.seq, packet.copy): packet.record for packet in flow.transmissions}
+    by_copy: dict[tuple[int, int | None], int] = {
+        (packet.seq, packet.copy): packet.record for packet in flow.transmissions
+    }
     named = {by_copy.get((claim.seq, claim.copy)) if claim.record is None else claim.record for claim in claims}
     return {record for record in named if record in known}
 
