@@ -122,7 +122,7 @@ def test_a_loss_of_octets_without_a_copy_names_none() -> None:
 
 def test_lost_copies_of_unknown_fate_keep_a_flow_among_those_with_many_losses() -> None:
     def judged(lost: int, losses: Counts) -> FlowScore:
-        return FlowScore("run", "receiver", "reno", True, 100, losses, CauseScore(), WindowScore(), None, lost=lost)
+        return FlowScore("run", "receiver", "reno", True, 100, lost, losses, CauseScore(), WindowScore(), None)
 
     flows = [judged(21, Counts(right=13, missed=3, unknown=6)), judged(20, Counts(right=20))]
     lines = {line.metric: line for line in loss_lines(flows) if line.subject == "losses, receiver"}
@@ -314,7 +314,7 @@ def test_the_share_of_right_names_counts_captures_that_can_show_one() -> None:
 def test_the_coverage_at_the_receiver_counts_flows_without_timestamps_and_says_so() -> None:
     def judged(side: str, estimates: int, *, timestamps: bool) -> FlowScore:
         windows = WindowScore(errors=[0.0] * estimates, counted=100)
-        return FlowScore("run", side, "reno", True, 0, Counts(), CauseScore(), windows, None, timestamps=timestamps)
+        return FlowScore("run", side, "reno", True, 0, 0, Counts(), CauseScore(), windows, None, timestamps=timestamps)
 
     flows = [
         judged("sender", 100, timestamps=True),

@@ -39,13 +39,13 @@ class FlowScore:
     congestion_control: str
     sack: bool
     transmissions: int
+    lost: int
     losses: Counts
     causes: CauseScore
     windows: WindowScore
     link: LinkScore | None
     notes: tuple[str, ...] = ()
     timestamps: bool = True
-    lost: int = 0
 
     @property
     def unknown_lost(self) -> int:
@@ -115,11 +115,11 @@ def _judge_flow(run: RunTruth, flow: FlowTruth, claims: FlowClaims, seen: tuple[
         congestion_control=flow.congestion_control,
         sack=run.sack,
         transmissions=len(flow.transmissions),
+        lost=sum(packet.lost for packet in flow.transmissions),
         losses=score_losses(flow, claims.losses, claims.undecided),
         causes=score_causes(flow, claims.causes) if at_sender else CauseScore(),
         windows=score_windows(flow, claims.windows if at_sender else when_sent(flow, claims.windows)),
         link=link,
         notes=tuple(notes),
         timestamps=run.params.get("timestamps", 1) != 0,
-        lost=sum(packet.lost for packet in flow.transmissions),
     )
