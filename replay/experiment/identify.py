@@ -65,11 +65,13 @@ AGREES, DIFFERS = 0.95, 0.05
 
 TOLERANCE = 0.1
 """Share of the window by which a difference reduces the agreement to 37 %: a window that grows with time or with the
-round trip drifts by some packets, because a capture shows both with errors."""
+round trip drifts by some packets, because a capture shows both with errors. A window exceeded by less is not
+exceeded."""
 
 DOUBTFUL_PERIODS = 1
-"""Times between two reductions in which any candidate, also the right one, may seem to exceed its window: one event
-whose time no capture shows exactly is enough, as a PROBE_RTT of bbr or a reduction that was undone."""
+"""Times between two reductions in which any candidate, also the right one, may seem to exceed its window, because a
+single event is enough whose time or outcome no capture shows: bbr cuts its window in PROBE_RTT when its own estimate of
+the RTT expires, and a sender undoes a reduction by what it alone may know."""
 
 WINDOWS_EACH = 10
 """Windows after one another that count as one reduction's worth of evidence at least."""
@@ -187,14 +189,14 @@ def _judge_bounds(fits: Mapping[str, _Fit], *, rebuilt: bool) -> CapturedVariant
     """
     candidates = _weighed({name: _allowed(fit) for name, fit in fits.items()})
     best = next(iter(candidates))
-    probability, kept = candidates[best], fits[best].kept
+    probability, allowed_n = candidates[best], fits[best].periods - fits[best].exceeded
     if rebuilt:
         return CapturedVariant(
             UNKNOWN, probability, candidates,
             "a timer of the application released the departures, so they show no pacing, and a capture at the receiver "
             "does not show exactly what was in flight",
         )  # fmt: skip
-    if probability < MIN_PROBABILITY or kept < MIN_FIT:
+    if probability < MIN_PROBABILITY or allowed_n < max(1, MIN_FIT * fits[best].periods):
         return CapturedVariant(
             UNKNOWN, probability, candidates,
             "a timer of the application released the departures, so they show no pacing, and not just one candidate "
@@ -202,15 +204,15 @@ def _judge_bounds(fits: Mapping[str, _Fit], *, rebuilt: bool) -> CapturedVariant
         )  # fmt: skip
     return CapturedVariant(
         best, probability, candidates,
-        f"the application wrote at a constant rate, and its window alone allowed what was in flight, in "
-        f"{100 * kept:.0f} % of {fits[best].periods} times between reductions",
+        f"the application wrote at a constant rate, and its window alone allowed what was in flight, in {allowed_n} of "
+        f"{fits[best].periods} times between reductions",
     )  # fmt: skip
 
 
 def _allowed(fit: _Fit) -> tuple[float, float]:
     """Return in which share of the times between reductions the window allowed what was in flight, and their number,
     less those that exclude nobody."""
-    exceeded = max(0.0, (1 - fit.kept) * fit.periods - DOUBTFUL_PERIODS)
+    exceeded = max(0, fit.exceeded - DOUBTFUL_PERIODS)
     return (1 - exceeded / fit.periods if fit.periods else 0.0), float(fit.periods)
 
 
@@ -331,12 +333,12 @@ class _Compared:
 
 @dataclass(frozen=True, slots=True)
 class _Fit:
-    """How far a candidate explains what was in flight, from 0 to 1: by its window where that stopped the sender, over
-    `windows` of them; and as at most its window, over `periods` between two reductions."""
+    """How far a candidate explains what was in flight: by its window where that stopped the sender, from 0 to 1 over
+    `windows` of them; and as at most its window, but for `exceeded` of `periods` between two reductions."""
 
     agreement: float
     windows: int
-    kept: float
+    exceeded: int
     periods: int
 
 
@@ -357,7 +359,7 @@ def _fit_of(name: str, record: _Record, sender: Sender, compared: _Compared) -> 
     window = np.floor(states["cwnd_pkts"].to_numpy())
     excess = pipe - window
     sent = np.flatnonzero(record.is_new)
-    kept = _kept(_agreement(excess[sent], window[sent]), compared.period[sent])
+    exceeded = _exceeded(excess[sent] - 1 > TOLERANCE * window[sent], compared.period[sent])
     stops = np.flatnonzero(record.is_ack) - 1
     stops = stops[(stops >= 0) & record.is_data[stops]]
     room = record.window_edge[stops] - record.sent_edge[stops] >= sender.mss_bytes
@@ -367,7 +369,7 @@ def _fit_of(name: str, record: _Record, sender: Sender, compared: _Compared) -> 
         stops = stops[~np.isnan(ssthresh[stops])]
         excess = np.abs(excess)
     agreement = float(np.mean(_agreement(excess[stops], window[stops]))) if len(stops) else 0.0
-    return _Fit(agreement, len(stops), *kept)
+    return _Fit(agreement, len(stops), *exceeded)
 
 
 def _agreement(excess: Floats, window: Floats) -> Floats:
@@ -375,15 +377,14 @@ def _agreement(excess: Floats, window: Floats) -> Floats:
     return np.asarray(np.exp(-np.maximum(0.0, excess - 1) / (TOLERANCE * window)))
 
 
-def _kept(agreement: Floats, period: Ints) -> tuple[float, int]:
-    """Return the share of the periods in which the window allowed what was in flight, and their number.
+def _exceeded(beyond: Bools, period: Ints) -> tuple[int, int]:
+    """Return in how many periods departures were `beyond` the window and its error, and the number of all periods.
 
-    The worst departure of a period may be a tail loss probe, which the window does not limit (RFC 8985 §7.3); the next
-    one counts.
+    One departure of a period may be a tail loss probe, which the window does not limit (RFC 8985 §7.3); two are not.
     """
-    parts = np.split(agreement, np.flatnonzero(np.diff(period)) + 1)
-    worst = [float(np.partition(part, 1)[1]) for part in parts if len(part) > 1]
-    return (sum(worst) / len(worst) if worst else 0.0), len(worst)
+    parts = np.split(beyond, np.flatnonzero(np.diff(period)) + 1)
+    counts = [int(np.count_nonzero(part)) for part in parts if len(part) > 1]
+    return sum(count > 1 for count in counts), len(counts)
 
 
 def _configuration(name: str, sender: Sender) -> dict[str, Any]:

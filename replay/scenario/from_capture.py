@@ -267,7 +267,7 @@ def stack_of(segments: pa.Table, direction: str, row: Mapping[str, Any]) -> Stac
     options = _handshake_options(segments)
     longest_bytes = int(row[f"{direction}_max_segment_bytes"])
     mss_bytes = longest_bytes if options is None else options.mss_bytes
-    shown = from_the_start and _window_ended(data, first_flight, min(mss_bytes, longest_bytes))
+    shown = from_the_start and _window_shown(data, first_flight, min(mss_bytes, longest_bytes))
     return Stack(
         mss_bytes=mss_bytes,
         header_bytes=int(headers),
@@ -279,8 +279,8 @@ def stack_of(segments: pa.Table, direction: str, row: Mapping[str, Any]) -> Stac
     )
 
 
-INITIAL_WINDOW_PKTS = 10
-"""Upper bound of the initial window (RFC 6928 §2)."""
+DEFAULT_WINDOW_PKTS = 10
+"""Initial window of a scenario that gives none, as that of Linux (TCP_INIT_CWND); RFC 6928 §2 allows no larger one."""
 
 PROBE_TRIPS = 2
 """Round trips without an ACK after which Linux sends a tail loss probe (RFC 8985 §7.2), new data if it has some: the
@@ -304,15 +304,16 @@ def _first_flight_pkts(sent: pa.Table, data_ns: pa.ChunkedArray, acks_ns: pa.Chu
     return int(pauses[0]) + 1 if len(pauses) else len(flight)
 
 
-def _window_ended(data: pa.Table, first_flight_pkts: int, full_bytes: int) -> bool:
-    """Return whether the initial window ended the first flight, or is as large as the default at least.
+def _window_shown(data: pa.Table, first_flight_pkts: int, full_bytes: int) -> bool:
+    """Return whether the first flight shows the initial window: that ended it, or the default is too small.
 
     A sender with more data sends segments of `full_bytes` (RFC 9293 §3.8.6.2.1), so a shorter one ends what the
-    application wrote.
+    application wrote, and the window may be larger than the flight. A flight above the default nevertheless shows that
+    the default is too small, and is the better lower bound of the two.
     """
     import pyarrow.compute as pc
 
-    if first_flight_pkts >= INITIAL_WINDOW_PKTS:
+    if first_flight_pkts > DEFAULT_WINDOW_PKTS:
         return True
     flight = data.sort_by("t_ns").slice(0, first_flight_pkts)
     return bool(pc.min(flight["payload_bytes"]).as_py() >= full_bytes)

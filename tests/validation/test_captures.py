@@ -18,7 +18,7 @@ from validation.__main__ import main
 from validation.calibration import calibrate, deviations, held_out
 from validation.captures.claims import CauseClaim, LossClaim, WindowClaim, claims_of, when_sent
 from validation.captures.identifiable import is_identifiable, limited_ns, reductions
-from validation.captures.lines import whatif_lines, window_lines
+from validation.captures.lines import loss_lines, whatif_lines, window_lines
 from validation.captures.links import stretches_of
 from validation.captures.reliability import reliability
 from validation.captures.report import FlowScore, disturbed, judge_captures
@@ -96,16 +96,44 @@ def test_unknown_is_neither_right_nor_wrong(run: RunTruth) -> None:
     assert all(counts.wrong == counts.missed == 0 for counts in score.by_cause.values())
 
 
-def test_octets_sent_in_unknown_segments_are_unknown_where_nothing_else_names_them(run: RunTruth) -> None:
-    (flow,) = run.flows
-    first, *others = lost(flow)
-    last = max(others, key=lambda packet: packet.end)
-    octets = LossClaim(None, first.seq, None, last.end)
-    within = [packet for packet in flow.transmissions if first.seq <= packet.seq and packet.end <= last.end]
-    score = score_losses(flow, [LossClaim(None, first.seq, first.copy)], [octets])
-    assert score == Counts(right=1, missed=len(set(map(id, others)) - set(map(id, within))), unknown=len(within) - 1)
-    short = replace(octets, end=first.end - 1)
-    assert score_losses(flow, [], [short]) == Counts(missed=1 + len(others)), "a part of a segment is not named"
+def _flow_of(*copies: tuple[int, int, str]) -> FlowTruth:
+    """Transmissions of segments of 100 octets, (segment, copy, fate)."""
+    sent = [
+        Transmission(n, n, 1 + 100 * k, 101 + 100 * k, copy, fate, n, None) for n, (k, copy, fate) in enumerate(copies)
+    ]
+    return FlowTruth("reno", 1, 2, 100, 0, len(copies), 1e6, sent, [])
+
+
+def test_octets_sent_in_unknown_segments_are_unknown_where_nothing_else_names_them() -> None:
+    gone, passed = "dropped_queue", "delivered"
+    flow = _flow_of((0, 1, gone), (1, 1, gone), (2, 1, gone), (3, 1, passed), (4, 1, gone), (0, 2, gone), (0, 3, gone))
+    first = [LossClaim(None, 1, 1, 101), LossClaim(None, 1, 2, 101)]
+    octets = LossClaim(None, 1, None, 401)
+    # The third copy of the first segment is missed: claims tell its lost copies. Segment 4 is above the octets.
+    assert score_losses(flow, first, [octets]) == Counts(right=2, missed=2, unknown=3)
+    assert score_losses(flow, [], [octets]) == Counts(missed=1, unknown=6)
+    assert score_losses(flow, [], [replace(octets, end=400)]) == Counts(missed=1, unknown=5), "a part names no segment"
+
+
+def test_a_loss_of_octets_without_a_copy_names_none() -> None:
+    flow = _flow_of(*((k, 1, "dropped_queue") for k in range(5)))
+    assert score_losses(flow, [LossClaim(None, 1, None, 501)]) == Counts(wrong=1, missed=5)
+
+
+def test_lost_copies_of_unknown_fate_keep_a_flow_among_those_with_many_losses() -> None:
+    def judged(lost: int, losses: Counts) -> FlowScore:
+        return FlowScore("run", "receiver", "reno", True, 100, lost, losses, CauseScore(), WindowScore(), None)
+
+    flows = [judged(21, Counts(right=13, missed=3, unknown=6)), judged(20, Counts(right=20))]
+    lines = {line.metric: line for line in loss_lines(flows) if line.subject == "losses, receiver"}
+    worst = lines["worst flow with 20 losses or more, SACK"]
+    assert (worst.value, worst.of, worst.verdict) == (13 / 16, 2, "fail")
+    fewer = lines["errors in a flow with fewer"]
+    assert (fewer.value, fewer.of, fewer.verdict) == (3, 1, "fail"), "no more lenient by what is unknown"
+    unknown = lines["lost transmissions of unknown fate"]
+    assert (unknown.value, unknown.of) == (5 / 41, 41)
+    most = lines["their share in the worst flow with 20 losses or more, SACK"]
+    assert (most.value, most.of, most.verdict) == (5 / 21, 2, "fail")
 
 
 def test_an_interval_that_misses_and_an_estimate_that_comes_late() -> None:
@@ -286,7 +314,7 @@ def test_the_share_of_right_names_counts_captures_that_can_show_one() -> None:
 def test_the_coverage_at_the_receiver_counts_flows_without_timestamps_and_says_so() -> None:
     def judged(side: str, estimates: int, *, timestamps: bool) -> FlowScore:
         windows = WindowScore(errors=[0.0] * estimates, counted=100)
-        return FlowScore("run", side, "reno", True, 0, Counts(), CauseScore(), windows, None, timestamps=timestamps)
+        return FlowScore("run", side, "reno", True, 0, 0, Counts(), CauseScore(), windows, None, timestamps=timestamps)
 
     flows = [
         judged("sender", 100, timestamps=True),

@@ -420,7 +420,8 @@ EVENTS = Table(
             "copy",
             "u32",
             "",
-            "Which transmission of these octets the event concerns, from 1 (the original transmission)",
+            "Which transmission of these octets the event concerns, from 1 (the original transmission); null on "
+            "`undecided` without a `record`: all transmissions of these octets, whose division into segments is not known",
             nullable=True,
         ),
         Column(

@@ -18,7 +18,8 @@ corrupted_segments and not_captured_bytes. All are null in workspaces written be
 5: `segments.flight_bytes` and `flight_max_bytes` of `flows` are null where the capture shows none of the data that was
 acknowledged; they were 0. Of two directions with equal payload, `flows.data_direction` is the one of which more was
 acknowledged. `findings.section` may be proxy_faults and `issues.kind` pseudowire; section `setup` has metrics leg_N_begins_at.
-6: `runs` has one_way_delay_p50_ns and one_way_delay_p95_ns, null in workspaces written before.
+6: `runs` has one_way_delay_p50_ns and one_way_delay_p95_ns, null in workspaces written before. In `events`, `undecided` may
+have neither record nor copy: it concerns all transmissions of its octets.
 """
 
 Type = Literal["bool", "u8", "u16", "u32", "u64", "i64", "f64", "text", "enum", "list_i64", "bytes"]

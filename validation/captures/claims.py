@@ -24,8 +24,8 @@ UNKNOWN = "unknown"
 class LossClaim:
     """A transmission that is called lost: copy number `copy`, from 1, of the segment at `seq` (octets; SYN = 0).
 
-    `record` names it instead where the capture holds it. Without a copy, every transmission from `seq` to before `end`
-    is meant: it is not known in which segments the octets were sent.
+    `record` names it instead where the capture holds it. Without either, what is undecided is every transmission from
+    `seq` to before `end`: it is not known in which segments the octets were sent. A loss without either names none.
     """
 
     record: int | None

@@ -160,6 +160,8 @@ def _show_worst(flows: Sequence[FlowScore]) -> None:
     for flow in worst(flows, lambda flow: flow.losses.wrong + flow.losses.missed):
         counts = flow.losses
         echo(f"losses: {flow.run}, {flow.side}: {counts.right} right, {counts.wrong} wrong, {counts.missed} missed")
+    for flow in worst(flows, lambda flow: flow.unknown_lost):
+        echo(f"losses: {flow.run}, {flow.side}: {flow.unknown_lost} of {flow.lost} are of unknown fate")
     for flow in worst(flows, _cause_errors):
         echo(f"causes: {flow.run}, {flow.side}: {_cause_errors(flow):.0f} wrong or missed")
     for flow in worst(flows, lambda flow: flow.windows.quantile(0.95) or 0.0):

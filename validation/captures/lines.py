@@ -24,6 +24,9 @@ WINDOWED = ("reno", "cubic")
 MIN_LOSSES = 20
 MIN_CASES = 10
 
+MAX_UNKNOWN = 0.03
+"""Share of the transmissions of which it may be unknown whether they arrived."""
+
 GOODPUT, BBR_GOODPUT, QUARTILE = 0.02, 0.04, 0.10
 """Relative differences that the engine may have from Linux."""
 
@@ -56,25 +59,43 @@ def _at_most(subject: str, metric: str, value: float | None, bound: float | None
 
 
 def loss_lines(flows: Sequence[FlowScore]) -> Iterator[Line]:
-    """Losses per transmission, pooled, and the worst flow with enough of them."""
-    bounds = {"sender": (0.99, 0.95, 0.85), "receiver": (0.98, 0.90, 0.90)}
+    """Losses per transmission, pooled, and the worst flow with enough of them.
+
+    A flow has as many as were lost: what is said to be unknown of them takes it out of no line. Where fewer are
+    decided, those are judged as in a flow with fewer, too.
+    """
+    bounds = {"sender": (0.99, {True: 0.95, False: 0.85}), "receiver": (0.98, {True: 0.90, False: 0.90})}
     for side in SIDES:
-        pooled_bound, with_sack, without_sack = bounds[side]
+        pooled_bound, worst_bounds = bounds[side]
         own = [flow for flow in flows if flow.side == side]
         pooled = sum((flow.losses for flow in own), Counts())
         subject = f"losses, {side}"
         yield _at_least(subject, "precision, pooled", pooled.precision, pooled_bound, pooled.right + pooled.wrong)
         yield _at_least(subject, "recall, pooled", pooled.recall, pooled_bound, pooled.cases)
-        for sack, bound in ((True, with_sack), (False, without_sack)):
-            many = [flow.losses for flow in own if flow.losses.cases >= MIN_LOSSES and flow.sack == sack]
+        for sack, bound in worst_bounds.items():
+            many = [flow for flow in own if flow.lost >= MIN_LOSSES and flow.sack == sack]
             name = f"worst flow with {MIN_LOSSES} losses or more, {'' if sack else 'no '}SACK"
-            yield _at_least(subject, name, min((_worse(counts) for counts in many), default=None), bound, len(many))
-        sent = sum(flow.transmissions for flow in own)
-        yield _at_most(subject, "transmissions of unknown fate", pooled.unknown / sent if sent else None, 0.03, sent)
+            yield _at_least(subject, name, min((_worse(flow.losses) for flow in many), default=None), bound, len(many))
+        yield from _unknown_lines(subject, own, worst_bounds)
         few = [flow.losses for flow in own if flow.losses.cases < MIN_LOSSES]
         yield _at_most(
             subject, "errors in a flow with fewer", max((c.wrong + c.missed for c in few), default=None), 1, len(few)
         )
+
+
+def _unknown_lines(subject: str, own: Sequence[FlowScore], recall_bounds: Mapping[bool, float]) -> Iterator[Line]:
+    """What is said to be unknown, of all transmissions and of the lost ones. No more losses of a flow, with SACK or
+    without, may be unknown than its bound of the recall allows to be missed."""
+    sent, lost = sum(flow.transmissions for flow in own), sum(flow.lost for flow in own)
+    unknown = sum(flow.losses.unknown for flow in own)
+    yield _at_most(subject, "transmissions of unknown fate", unknown / sent if sent else None, MAX_UNKNOWN, sent)
+    share = sum(flow.unknown_lost for flow in own) / lost if lost else None
+    yield _at_most(subject, "lost transmissions of unknown fate", share, None, lost)
+    for sack, recall in recall_bounds.items():
+        many = [flow for flow in own if flow.lost >= MIN_LOSSES and flow.sack == sack]
+        name = f"their share in the worst flow with {MIN_LOSSES} losses or more, {'' if sack else 'no '}SACK"
+        most = max((flow.unknown_lost / flow.lost for flow in many), default=None)
+        yield _at_most(subject, name, most, round(1 - recall, 2), len(many))
 
 
 def _worse(counts: Counts) -> float:

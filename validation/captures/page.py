@@ -21,7 +21,8 @@ this page.
 
 {judged}
 
-* **Losses** are judged transmission by transmission; a loss at the receiver must name the right copy.
+* **Losses** are judged transmission by transmission; a loss at the receiver must name the right copy. How many losses a
+  flow has is counted in the recording, those included of which the capture leaves open whether the packet arrived.
 * **Causes**: the mechanism of each retransmission, by the kernel's state at the next poll; a retransmission is
   spurious if an earlier copy had been delivered.
 * **cwnd** per round trip, where the network limits the sender; data in flight for bbr, which seldom fills its cwnd.

@@ -29,19 +29,28 @@ SIDES = ("sender", "receiver")
 
 @dataclass(frozen=True, slots=True)
 class FlowScore:
-    """One flow of one run, seen by one capture; `link` is None where no channel can be extracted."""
+    """One flow of one run, seen by one capture; `link` is None where no channel can be extracted.
+
+    `lost` of its `transmissions` were lost, whether or not the capture shows it.
+    """
 
     run: str
     side: str
     congestion_control: str
     sack: bool
     transmissions: int
+    lost: int
     losses: Counts
     causes: CauseScore
     windows: WindowScore
     link: LinkScore | None
     notes: tuple[str, ...] = ()
     timestamps: bool = True
+
+    @property
+    def unknown_lost(self) -> int:
+        """Lost transmissions of which the claims say that it is not known whether they arrived."""
+        return self.lost - self.losses.cases
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +115,7 @@ def _judge_flow(run: RunTruth, flow: FlowTruth, claims: FlowClaims, seen: tuple[
         congestion_control=flow.congestion_control,
         sack=run.sack,
         transmissions=len(flow.transmissions),
+        lost=sum(packet.lost for packet in flow.transmissions),
         losses=score_losses(flow, claims.losses, claims.undecided),
         causes=score_causes(flow, claims.causes) if at_sender else CauseScore(),
         windows=score_windows(flow, claims.windows if at_sender else when_sent(flow, claims.windows)),

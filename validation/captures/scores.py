@@ -54,28 +54,38 @@ def _share(part: int, whole: int) -> float | None:
 
 
 def score_losses(flow: FlowTruth, claims: Sequence[LossClaim], undecided: Sequence[LossClaim] = ()) -> Counts:
-    """A transmission that no claim names is claimed not lost; a claim that names none is wrong."""
+    """A transmission that no claim names is claimed not lost; a claim that names none is wrong.
+
+    Octets that are `undecided` in unknown segments leave open only segments of which no claim names a transmission as
+    lost: of the others, the claims tell which copies were lost.
+    """
     lost = {packet.record for packet in flow.transmissions if packet.lost}
     claimed = _named(flow, claims)
-    unknown = _named(flow, undecided) - claimed
+    decided = {packet.seq for packet in flow.transmissions if packet.record in claimed}
+    unknown = (_named(flow, undecided) | _within(flow, undecided, decided)) - claimed
     right = len(claimed & lost)
     return Counts(right, len(claims) - right, len(lost - claimed - unknown), len(unknown))
 
 
 def _named(flow: FlowTruth, claims: Sequence[LossClaim]) -> set[int]:
-    """Return the records of the transmissions that claims name."""
+    """Return the records of the transmissions that claims name, each at most one."""
     known = {packet.record for packet in flow.transmissions}
-    by_copy = {(packet.seq, packet.copy): packet.record for packet in flow.transmissions}
-    named = set()
-    for claim in claims:
-        if claim.record is not None:
-            named |= {claim.record} & known
-        elif claim.copy is not None:
-            named |= {by_copy[copy] for copy in [(claim.seq, claim.copy)] if copy in by_copy}
-        else:
-            end = claim.seq if claim.end is None else claim.end
-            named |= {packet.record for packet in flow.transmissions if claim.seq <= packet.seq and packet.end <= end}
-    return named
+    by_copy: dict[tuple[int, int | None], int] = {
+        (packet.seq, packet.copy): packet.record for packet in flow.transmissions
+    }
+    named = {by_copy.get((claim.seq, claim.copy)) if claim.record is None else claim.record for claim in claims}
+    return {record for record in named if record in known}
+
+
+def _within(flow: FlowTruth, claims: Sequence[LossClaim], decided: set[int]) -> set[int]:
+    """Return the records of all transmissions in the octets of claims that name neither a record nor a copy, but for
+    those of the segments that begin at `decided`."""
+    octets = [(one.seq, one.end) for one in claims if one.record is None and one.copy is None and one.end is not None]
+    return {
+        packet.record
+        for packet in flow.transmissions
+        if packet.seq not in decided and any(start <= packet.seq and packet.end <= end for start, end in octets)
+    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,13 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
+from hindflight.replay.experiment import identify
 from hindflight.replay.experiment.engine_inputs import Job
 from hindflight.replay.experiment.identify import (
     PRIOR,
     CapturedVariant,
     Sender,
+    _exceeded,
     _Fit,
     _judge_bounds,
     identify_variant,
@@ -92,12 +96,46 @@ def test_what_a_rebuilt_sender_had_in_flight_is_too_inexact_for_bounds(tmp_path:
 
 
 def test_a_window_that_was_exceeded_once_excludes_nobody() -> None:
-    allowed = _Fit(agreement=0.0, windows=0, kept=1.0, periods=5)
-    once = replace(allowed, kept=0.8)
+    allowed = _Fit(agreement=0.0, windows=0, exceeded=0, periods=5)
+    once = replace(allowed, exceeded=1)
     fits = {name: allowed if name == "cubic" else once for name in PRIOR}
     assert _judge_bounds(fits, rebuilt=False).name == "unknown"
-    fits |= {name: replace(allowed, kept=0.4) for name in fits if name != "cubic"}
+    fits |= {name: replace(allowed, exceeded=3) for name in fits if name != "cubic"}
     assert _judge_bounds(fits, rebuilt=False).name == "cubic"
+    untested = {"cubic": replace(allowed, periods=0)}
+    assert _judge_bounds(untested, rebuilt=False).name == "unknown", "the only candidate, and nothing tested it"
+
+
+def test_a_window_is_exceeded_beyond_its_error_and_not_by_one_probe() -> None:
+    # Departures of three times between reductions: two beyond, a single one, none; and a time with one departure.
+    period = np.array([0, 0, 0, 1, 1, 2, 2, 3])
+    beyond = np.array([True, True, False, True, False, False, False, True])
+    assert _exceeded(beyond, period) == (1, 3)
+    assert _exceeded(beyond[:0], period[:0]) == (0, 0)
+
+
+def test_small_excesses_do_not_add_up_to_an_exceeded_window(monkeypatch: pytest.MonkeyPatch) -> None:
+    # 30 times between reductions, each with two departures of `pkts` in flight, and a window of 100.
+    def fit(pkts: int) -> _Fit | None:
+        n = 60
+        states = pa.table(
+            {
+                "outstanding_pkts": [pkts] * n, "sacked_pkts": [0] * n, "lost_pkts": [0] * n,
+                "retransmitted_pkts": [0] * n, "cwnd_pkts": [100.0] * n, "ssthresh_pkts": [50.0] * n,
+            }
+        )  # fmt: skip
+        monkeypatch.setattr(identify, "replay_controller", lambda *_: states)
+        sent, none = np.ones(n, dtype=np.bool_), np.zeros(n, dtype=np.bool_)
+        times = np.arange(n)
+        record = identify._Record([], times, none, sent, times, times, none, sent)
+        compared = identify._Compared(none, times // 2)
+        return identify._fit_of("cubic", record, Sender(1448, 52, sack=True, initial_window_pkts=10), compared)
+
+    small, large = fit(105), fit(112)
+    assert small is not None
+    assert large is not None
+    assert (small.exceeded, small.periods) == (0, 30), "within the error of the measure"
+    assert (large.exceeded, large.periods) == (30, 30)
 
 
 def test_a_window_above_those_of_all_others_shows_a_paced_sender_without_its_pacing(tmp_path: Path) -> None:

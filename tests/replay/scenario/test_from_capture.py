@@ -58,8 +58,10 @@ def test_a_short_segment_ends_what_the_application_wrote_and_not_the_initial_win
     answered = _segment(45, "b2a", ack=2897)
     assert stack_of(_table([*FLIGHT[:3], short, answered, _data(60, 4)]), "a2b", ROW).initial_window_pkts is None
     assert stack_of(_table([*FLIGHT[:4], answered, _data(45, 4)]), "a2b", ROW).initial_window_pkts == 4
+    tenth = {**_data(21, 9), "payload_bytes": 350, "ip_bytes": 402}
+    assert stack_of(_table([*FLIGHT[:9], tenth, answered]), "a2b", ROW).initial_window_pkts is None
     last = {**_data(21, 10), "payload_bytes": 350, "ip_bytes": 402}
-    assert stack_of(_table([*FLIGHT, last, answered]), "a2b", ROW).initial_window_pkts == 11, "at least as large"
+    assert stack_of(_table([*FLIGHT, last, answered]), "a2b", ROW).initial_window_pkts == 11, "10 would be too small"
 
 
 def test_a_request_that_crosses_the_first_response_does_not_answer_it() -> None:

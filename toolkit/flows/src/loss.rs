@@ -542,17 +542,20 @@ pub fn decide_open_gap(
         copy,
         ..flow.event(kind, EventCause::Unknown, range.first.t_ns, reason)
     };
-    let mut start = range.start;
-    while start < range.end {
-        let end = range.end.min(start + smss_bytes.max(1));
+    let smss = smss_bytes.max(1);
+    let last = if range.unknown_segments {
+        range.start + 1
+    } else {
+        range.end
+    };
+    for start in (range.start..last).step_by(smss as usize) {
+        let segment = (start, range.end.min(start + smss));
         let reason = Reason::GapOpen { revealed_by };
-        events.push(gap_event(EventKind::Loss, (start, end), Some(1), reason));
-        if range.unknown_segments {
-            let reason = Reason::UnknownSegments { revealed_by };
-            let octets = (range.start, range.end);
-            events.push(gap_event(EventKind::Undecided, octets, None, reason));
-            return;
-        }
-        start = end;
+        events.push(gap_event(EventKind::Loss, segment, Some(1), reason));
+    }
+    if range.unknown_segments {
+        let octets = (range.start, range.end);
+        let reason = Reason::UnknownSegments { revealed_by };
+        events.push(gap_event(EventKind::Undecided, octets, None, reason));
     }
 }

@@ -112,9 +112,9 @@ impl Sender {
     }
 
     /// Adds `count` retransmissions of the octets `start..end` of a gap, by a timer for the most part (RFC 6298 §5.4), that were
-    /// lost before `reset`.
-    fn lose_again(&mut self, (start, end): (i64, i64), count: i64, reset: &Transmission) {
-        let entry = lost_entry(reset, (start, end), self.sack_in_use);
+    /// lost before the segment without octets, `empty`.
+    fn lose_again(&mut self, (start, end): (i64, i64), count: i64, empty: &Transmission) {
+        let entry = lost_entry(empty, (start, end), self.sack_in_use);
         for _ in 0..count {
             self.board.add_lost_to_hole(&entry);
         }
