@@ -17,10 +17,6 @@ from hindflight.channels.extraction.change_points import Floats
 from hindflight.channels.extraction.delivery import NEVER, Delivery, Ints
 from hindflight.channels.extraction.path_steps import SHORTER, Stretch, on_one_path, silences
 
-EARLY_PKTS = 0.1
-"""Serialisation times by which a packet must have been earlier than it could be: as exact as the wait for the few
-packets before it."""
-
 
 def with_bounds(delivery: Delivery, paths: Sequence[Stretch], rate: Rate, service_of: Callable[[Rate], Floats]) -> Rate:
     """Return `rate` with lower bounds where nothing measured it and data passed faster: the least rates that the data
@@ -107,16 +103,17 @@ class _Gap:
 
     def _begun(self, delivery: Delivery, paths: Sequence[Stretch], service_ns: Floats) -> tuple[int, int]:
         """Return when the ACK came of the first packet that is too early for the rate measured before, and of the one
-        that waited for none before it: all that this one waited for was served at the other rate. Without
-        serialisation, its round trip is shorter than any over the same path until then."""
+        that waited for none before it: all that this one waited for was served at the other rate. Its round trip
+        without serialisation is shorter than any over the same path until then, even if it was served at a rate that
+        RATE_TOLERANCE does not tell from the measured one."""
         early = int(np.flatnonzero(delivery.prompt & (delivery.acked_ns == self.early_ns[0]))[0])
         path = next(one for one in paths if one.first <= early < one.after)
         index = path.first + np.flatnonzero(delivery.prompt[path.first : early])
-        bare, at_ns = (rtt_ns(delivery) - service_ns)[index], delivery.acked_ns[index]
-        least = bare[at_ns <= self.begin_ns].min(initial=np.inf)
-        shorter = index[(at_ns > self.begin_ns) & (bare < least - EARLY_PKTS * service_ns[index])]
+        trip, at_ns, faster_ns = rtt_ns(delivery)[index], delivery.acked_ns[index], _at_faster(service_ns)
+        least = (trip - service_ns[index])[at_ns <= self.begin_ns].min(initial=np.inf)
+        shorter = index[(at_ns > self.begin_ns) & (trip - faster_ns[index] < least)]
         packet = int(shorter[0]) if np.isfinite(least) and len(shorter) else early
-        train = slice(int(_waits(delivery, service_ns)[1][packet]), packet + 1)
+        train = slice(int(_waits(delivery, faster_ns)[1][packet]), packet + 1)
         train_ns = int(delivery.acked_ns[train][delivery.acked_ns[train] > self.begin_ns].min())
         return int(delivery.acked_ns[packet]), train_ns
 
@@ -129,15 +126,17 @@ def _gaps(measured: tuple[Ints, Ints], early_ns: Ints, rate: Rate) -> Iterator[_
     place = np.searchsorted(at_ns, early_ns)
     held = np.array([_state(rate, t) for t in early_ns.tolist()])
     cuts = 1 + np.flatnonzero((np.diff(place) != 0) | (np.diff(held) != 0))
-    for times, at in zip(np.split(early_ns, cuts), place[[0, *cuts]] if len(place) else place, strict=False):
+    for times in np.split(early_ns, cuts):
+        if len(times) < SHORTER:
+            continue
+        at = int(np.searchsorted(at_ns, times[0]))
         before, after = (int(at_ns[k]) if 0 <= k < len(at_ns) else None for k in (at - 1, at))
-        if len(times) >= SHORTER:
-            yield _Gap(
-                -1 if before is None else before,
-                NEVER if after is None else after,
-                (None if before is None else int(state[at - 1]), None if after is None else int(state[at])),
-                times,
-            )
+        yield _Gap(
+            -1 if before is None else before,
+            NEVER if after is None else after,
+            (None if before is None else int(state[at - 1]), None if after is None else int(state[at])),
+            times,
+        )
 
 
 def _may_differ(gap: _Gap, edges_ns: Ints) -> bool:
@@ -151,10 +150,11 @@ def _too_early(delivery: Delivery, paths: Sequence[Stretch], service_ns: Floats)
     """Return when the ACKs came of the timed packets whose round trip is shorter than their serialisation and that of
     the packets before them allow, even at a rate that RATE_TOLERANCE does not tell from that of `service_ns`.
 
-    Only what was delivered is counted, so the wait is the least. It counts from a packet that waited for none: what
-    its own round trip shows, it may have waited for, too, so those that follow an untimed one show nothing.
+    There is no other margin: only what was delivered is counted, so the wait is the least, and hosts only lengthen
+    round trips. It counts from a packet that waited for none: what its own round trip shows, it may have waited for,
+    too, so those that follow an untimed one show nothing.
     """
-    service_ns = service_ns * np.exp(-RATE_TOLERANCE)
+    service_ns = _at_faster(service_ns)
     wait_ns, first = _waits(delivery, service_ns)
     bare = rtt_ns(delivery) - service_ns
     early = np.zeros(len(delivery), dtype=np.bool_)
@@ -166,8 +166,13 @@ def _too_early(delivery: Delivery, paths: Sequence[Stretch], service_ns: Floats)
         index = index[np.isin(first[index], index)]
         if len(index):
             least = float(bare[np.unique(first[index])].min())
-            early[index] = (bare - wait_ns)[index] < least - EARLY_PKTS * service_ns[index]
+            early[index] = (bare - wait_ns)[index] < least
     return np.unique(delivery.acked_ns[early])
+
+
+def _at_faster(service_ns: Floats) -> Floats:
+    """Return the serialisation times at the highest rate that RATE_TOLERANCE does not tell from that of these."""
+    return service_ns * float(np.exp(-RATE_TOLERANCE))
 
 
 def _waits(delivery: Delivery, service_ns: Floats) -> tuple[Floats, Ints]:
