@@ -17,10 +17,6 @@ from hindflight.channels.extraction.change_points import Floats
 from hindflight.channels.extraction.delivery import NEVER, Delivery, Ints
 from hindflight.channels.extraction.path_steps import SHORTER, Stretch, on_one_path, silences
 
-EARLY_PKTS = 0.1
-"""Serialisation times by which a packet must have been earlier than it could be: as exact as the wait for the few
-packets before it."""
-
 
 def with_bounds(delivery: Delivery, paths: Sequence[Stretch], rate: Rate, service_of: Callable[[Rate], Floats]) -> Rate:
     """Return `rate` with lower bounds where nothing measured it and data passed faster: the least rates that the data
@@ -28,65 +24,119 @@ def with_bounds(delivery: Delivery, paths: Sequence[Stretch], rate: Rate, servic
     unseen, it is returned as it is."""
     if not rate.known or not rate.steady or not delivery.observed.all():
         return rate
-    measured, edges_ns = _measuring(rate), _edges_ns(delivery, paths)
-    while True:
-        service_ns = service_of(rate)
-        early_ns = _too_early(delivery, paths, service_ns)
-        found = next((gap for gap in _gaps(measured, early_ns) if _may_differ(gap, edges_ns)), None)
-        if found is None:
-            return rate
-        found = found.begun(delivery, paths, service_ns)
-        rate = _raised(delivery, rate, found.bound_span(edges_ns), found.early_ns[0])
+    model, measured = _Model(delivery, tuple(paths), service_of), _measuring(rate)
+    while (raised := _with_next_bound(model, measured, rate)) is not None:
+        rate = raised
+    return rate
+
+
+def _with_next_bound(model: _Model, measured: tuple[Ints, Ints], rate: Rate) -> Rate | None:
+    """Return `rate` with the least bound at which the first packets that a higher rate explains are not too early; None
+    if it explains none. This ends: each bound begins at another time, and rises no further than ACKs admit."""
+    for found in _gaps(measured, model.too_early(rate), rate):
+        most_bps = _fastest_bps(model.delivery, found)
+        gap = _explained(model, rate, found, most_bps) if _may_differ(found, model.edges_ns) else None
+        if gap is None:
+            continue
+        span = gap.bound_span(model, rate)
+        while np.isin(gap.early_ns, model.too_early(rate)).sum() >= SHORTER:
+            held = rate.states[_state(rate, span[2])][2]
+            rate = _raised(model.delivery, rate, span, min(held * float(np.exp(RATE_TOLERANCE)), most_bps))
+        return rate
+    return None
+
+
+def _explained(model: _Model, rate: Rate, gap: _Gap, most_bps: float) -> _Gap | None:
+    """Return the gap with those packets only that are not too early at `most_bps`; None if these are too few. What is
+    too early at any rate shows none: it was reordered, or the wait before the gap is not that of the model."""
+    while len(gap.early_ns) >= SHORTER:
+        fastest = _raised(model.delivery, rate, gap.bound_span(model, rate), most_bps)
+        left = np.setdiff1d(gap.early_ns, model.too_early(fastest))
+        if len(left) == len(gap.early_ns):
+            return gap
+        gap = replace(gap, early_ns=left)
+    return None
+
+
+def _fastest_bps(delivery: Delivery, gap: _Gap) -> float:
+    """Return the highest rate at which two ACKs in a row within a gap show that data was delivered."""
+    prompt = np.flatnonzero(delivery.prompt)
+    served = np.cumsum(np.where(delivery.lost | delivery.undecided, 0, delivery.size_bytes))[prompt]
+    at_ns = delivery.acked_ns[prompt]
+    within = (at_ns[1:] > gap.begin_ns) & (at_ns[1:] < gap.end_ns) & (np.diff(at_ns) > 0)
+    return float((np.diff(served)[within] / np.diff(at_ns)[within]).max(initial=0.0)) * NS_BIT
+
+
+class _Model:
+    """A flow and which of its packets came too early at a rate."""
+
+    def __init__(self, delivery: Delivery, paths: tuple[Stretch, ...], service_of: Callable[[Rate], Floats]) -> None:
+        self.delivery, self.paths, self.service_of = delivery, paths, service_of
+        self.edges_ns = _edges_ns(delivery, paths)
+
+    def too_early(self, rate: Rate) -> Ints:
+        """Return when the ACKs came of the packets that came too early."""
+        return _too_early(self.delivery, self.paths, self.service_of(rate))
 
 
 @dataclass(frozen=True, slots=True)
 class _Gap:
     """A time between two at which the rate was measured, in states `states` of the rate (None: none was), and when the
-    first and the last packet in it came too early."""
+    packets in it came that are too early."""
 
     begin_ns: int
     end_ns: int
     states: tuple[int | None, int | None]
-    early_ns: tuple[int, int]
+    early_ns: Ints
 
-    def bound_span(self, edges_ns: Ints) -> tuple[int, int]:
-        """Return the time for which the rate is none that was measured: from the last edge before what came too early,
-        or from then on if the rate was measured before, to the first edge behind it or the next measured rate."""
-        earlier = edges_ns[(edges_ns > self.begin_ns) & (edges_ns <= self.early_ns[0])]
-        later = edges_ns[(edges_ns > self.early_ns[1]) & (edges_ns < self.end_ns)]
-        begin = self.begin_ns + 1 if self.states[0] is None else self.early_ns[0]
-        return int(earlier[-1]) if len(earlier) else begin, int(later[0]) if len(later) else self.end_ns
+    def bound_span(self, model: _Model, rate: Rate) -> tuple[int, int, int]:
+        """Return the time for which the rate is none that was measured, and when that shows: from the last edge before
+        what came too early, or from then on if the rate was measured before, to the first edge behind it or the next
+        measured rate."""
+        edges_ns = model.edges_ns
+        first_ns, train_ns = self._begun(model.delivery, model.paths, model.service_of(rate))
+        earlier = edges_ns[(edges_ns > self.begin_ns) & (edges_ns <= first_ns)]
+        later = edges_ns[(edges_ns > self.early_ns[-1]) & (edges_ns < self.end_ns)]
+        begin = self.begin_ns + 1 if self.states[0] is None else train_ns
+        end = int(later[0]) if len(later) else self.end_ns
+        return int(earlier[-1]) if len(earlier) else begin, end, int(self.early_ns[0])
 
-    def begun(self, delivery: Delivery, paths: Sequence[Stretch], service_ns: Floats) -> _Gap:
-        """Return the gap with the first packet that is too early for the rate measured before: without serialisation,
-        its round trip is shorter than any over the same path until then."""
-        if self.states[0] is None:
-            return self
+    def _begun(self, delivery: Delivery, paths: Sequence[Stretch], service_ns: Floats) -> tuple[int, int]:
+        """Return when the ACK came of the first packet that is too early for the rate measured before, and of the one
+        that waited for none before it: all that this one waited for was served at the other rate. Its round trip
+        without serialisation is shorter than any over the same path until then, even if it was served at a rate that
+        RATE_TOLERANCE does not tell from the measured one."""
         early = int(np.flatnonzero(delivery.prompt & (delivery.acked_ns == self.early_ns[0]))[0])
         path = next(one for one in paths if one.first <= early < one.after)
         index = path.first + np.flatnonzero(delivery.prompt[path.first : early])
-        bare, at_ns = (rtt_ns(delivery) - service_ns)[index], delivery.acked_ns[index]
-        least = bare[at_ns <= self.begin_ns].min(initial=np.inf)
-        shorter = at_ns[(at_ns > self.begin_ns) & (bare < least - EARLY_PKTS * service_ns[index])]
-        first_ns = int(shorter[0]) if np.isfinite(least) and len(shorter) else self.early_ns[0]
-        return replace(self, early_ns=(first_ns, self.early_ns[1]))
+        trip, at_ns, faster_ns = rtt_ns(delivery)[index], delivery.acked_ns[index], _at_faster(service_ns)
+        least = (trip - service_ns[index])[at_ns <= self.begin_ns].min(initial=np.inf)
+        shorter = index[(at_ns > self.begin_ns) & (trip - faster_ns[index] < least)]
+        packet = int(shorter[0]) if np.isfinite(least) and len(shorter) else early
+        train = slice(int(_waits(delivery, faster_ns)[1][packet]), packet + 1)
+        train_ns = int(delivery.acked_ns[train][delivery.acked_ns[train] > self.begin_ns].min())
+        return int(delivery.acked_ns[packet]), train_ns
 
 
-def _gaps(measured: tuple[Ints, Ints], early_ns: Ints) -> Iterator[_Gap]:
-    """Yield the times without a measured rate in which packets came too early, in order: what is too early later
-    depends on the wait that is modelled before. `measured` are times and states of the measured rates."""
+def _gaps(measured: tuple[Ints, Ints], early_ns: Ints, rate: Rate) -> Iterator[_Gap]:
+    """Yield the times without a measured rate in which packets came too early for one state of `rate`, in order: what
+    is too early later depends on the wait that is modelled before. `measured` are times and states of the measured
+    rates."""
     at_ns, state = measured
     place = np.searchsorted(at_ns, early_ns)
-    for at, count in zip(*np.unique(place, return_counts=True), strict=True):
-        times = early_ns[place == at]
+    held = np.array([_state(rate, t) for t in early_ns.tolist()])
+    cuts = 1 + np.flatnonzero((np.diff(place) != 0) | (np.diff(held) != 0))
+    for times in np.split(early_ns, cuts):
+        if len(times) < SHORTER:
+            continue
+        at = int(np.searchsorted(at_ns, times[0]))
         before, after = (int(at_ns[k]) if 0 <= k < len(at_ns) else None for k in (at - 1, at))
-        if count >= SHORTER:
-            yield _Gap(
-                -1 if before is None else before,
-                NEVER if after is None else after,
-                (None if before is None else int(state[at - 1]), None if after is None else int(state[at])),
-                (int(times[0]), int(times[-1])),
-            )
+        yield _Gap(
+            -1 if before is None else before,
+            NEVER if after is None else after,
+            (None if before is None else int(state[at - 1]), None if after is None else int(state[at])),
+            times,
+        )
 
 
 def _may_differ(gap: _Gap, edges_ns: Ints) -> bool:
@@ -100,13 +150,13 @@ def _too_early(delivery: Delivery, paths: Sequence[Stretch], service_ns: Floats)
     """Return when the ACKs came of the timed packets whose round trip is shorter than their serialisation and that of
     the packets before them allow, even at a rate that RATE_TOLERANCE does not tell from that of `service_ns`.
 
-    Only what was delivered is counted, so the wait is the least. It counts from a packet that waited for none: what
-    its own round trip shows, it may have waited for, too, so those that follow an untimed one show nothing.
+    There is no other margin: only what was delivered is counted, so the wait is the least, and hosts only lengthen
+    round trips. It counts from a packet that waited for none: what its own round trip shows, it may have waited for,
+    too, so those that follow an untimed one show nothing.
     """
-    service_ns = service_ns * np.exp(-RATE_TOLERANCE)
-    wait_ns = lindley_wait(delivery, service_ns, ~delivery.lost & ~delivery.undecided)
+    service_ns = _at_faster(service_ns)
+    wait_ns, first = _waits(delivery, service_ns)
     bare = rtt_ns(delivery) - service_ns
-    first = np.maximum.accumulate(np.where(wait_ns == 0.0, np.arange(len(delivery)), 0))
     early = np.zeros(len(delivery), dtype=np.bool_)
     before_ns = 0.0
     for stretch in paths:
@@ -116,8 +166,19 @@ def _too_early(delivery: Delivery, paths: Sequence[Stretch], service_ns: Floats)
         index = index[np.isin(first[index], index)]
         if len(index):
             least = float(bare[np.unique(first[index])].min())
-            early[index] = (bare - wait_ns)[index] < least - EARLY_PKTS * service_ns[index]
+            early[index] = (bare - wait_ns)[index] < least
     return np.unique(delivery.acked_ns[early])
+
+
+def _at_faster(service_ns: Floats) -> Floats:
+    """Return the serialisation times at the highest rate that RATE_TOLERANCE does not tell from that of these."""
+    return service_ns * float(np.exp(-RATE_TOLERANCE))
+
+
+def _waits(delivery: Delivery, service_ns: Floats) -> tuple[Floats, Ints]:
+    """Return how long each packet waits at least, and the last packet until it that waits for none."""
+    wait_ns = lindley_wait(delivery, service_ns, ~delivery.lost & ~delivery.undecided)
+    return wait_ns, np.maximum.accumulate(np.where(wait_ns == 0.0, np.arange(len(delivery)), 0))
 
 
 def _measuring(rate: Rate) -> tuple[Ints, Ints]:
@@ -136,20 +197,25 @@ def _edges_ns(delivery: Delivery, paths: Sequence[Stretch]) -> Ints:
     return np.array(sorted({*begun, *(after for _, after in silences(delivery))}), dtype=np.int64)
 
 
-def _raised(delivery: Delivery, rate: Rate, span: tuple[int, int], shown_ns: int) -> Rate:
-    """Return `rate` with a higher bound at `shown_ns`: from `span[0]` until before `span[1]` if there was none."""
-    starts = [start for start, _, _ in rate.states[1:]]
-    at = int(np.searchsorted(starts, shown_ns, side="right"))
+def _state(rate: Rate, t_ns: int) -> int:
+    """Return the state of the rate at a time."""
+    return int(np.searchsorted([start for start, _, _ in rate.states[1:]], t_ns, side="right"))
+
+
+def _raised(delivery: Delivery, rate: Rate, span: tuple[int, int, int], bps: float) -> Rate:
+    """Return `rate` with the bound `bps` at `span[2]`, if that is higher: from `span[0]` until before `span[1]` if
+    there was none."""
+    at = _state(rate, span[2])
     first_ns, last_ns, held = rate.states[at]
-    faster = held * float(np.exp(RATE_TOLERANCE))
+    if bps <= held:
+        return rate
     if first_ns in rate.bounds:
-        parts = [(first_ns, last_ns, faster)]
-        return replace(rate, states=(*rate.states[:at], *parts, *rate.states[at + 1 :]))
+        return replace(rate, states=(*rate.states[:at], (first_ns, last_ns, bps), *rate.states[at + 1 :]))
     acked_ns = delivery.acked_ns[delivery.acked_ns >= 0]
     since = first_ns if at else int(acked_ns.min())
-    until = starts[at] if at < len(starts) else int(acked_ns.max()) + 1
+    until = rate.states[at + 1][0] if at + 1 < len(rate.states) else int(acked_ns.max()) + 1
     begin, end = max(span[0], since), min(span[1], until)
-    parts = [(begin, end, faster)]
+    parts = [(begin, end, bps)]
     if begin > since:
         parts.insert(0, (since, begin, held))
     if end < until:
