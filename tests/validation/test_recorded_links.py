@@ -29,8 +29,6 @@ HELD = [
             "worst flow with 20 losses or more, SACK",
             "worst flow with 20 losses or more, no SACK",
             "errors in a flow with fewer",
-            "their share in the worst flow with 20 losses or more, SACK",
-            "their share in the worst flow with 20 losses or more, no SACK",
         )
     ),
     *(

@@ -76,26 +76,25 @@ def loss_lines(flows: Sequence[FlowScore]) -> Iterator[Line]:
             many = [flow for flow in own if flow.lost >= MIN_LOSSES and flow.sack == sack]
             name = f"worst flow with {MIN_LOSSES} losses or more, {'' if sack else 'no '}SACK"
             yield _at_least(subject, name, min((_worse(flow.losses) for flow in many), default=None), bound, len(many))
-        yield from _unknown_lines(subject, own, worst_bounds)
+        yield from _unknown_lines(subject, own)
         few = [flow.losses for flow in own if flow.losses.cases < MIN_LOSSES]
         yield _at_most(
             subject, "errors in a flow with fewer", max((c.wrong + c.missed for c in few), default=None), 1, len(few)
         )
 
 
-def _unknown_lines(subject: str, own: Sequence[FlowScore], recall_bounds: Mapping[bool, float]) -> Iterator[Line]:
-    """What is said to be unknown, of all transmissions and of the lost ones. No more losses of a flow, with SACK or
-    without, may be unknown than its bound of the recall allows to be missed."""
+def _unknown_lines(subject: str, own: Sequence[FlowScore]) -> Iterator[Line]:
+    """What is said to be unknown, of all transmissions and of the lost ones; the latter has no bound."""
     sent, lost = sum(flow.transmissions for flow in own), sum(flow.lost for flow in own)
     unknown = sum(flow.losses.unknown for flow in own)
     yield _at_most(subject, "transmissions of unknown fate", unknown / sent if sent else None, MAX_UNKNOWN, sent)
     share = sum(flow.unknown_lost for flow in own) / lost if lost else None
     yield _at_most(subject, "lost transmissions of unknown fate", share, None, lost)
-    for sack, recall in recall_bounds.items():
+    for sack in (True, False):
         many = [flow for flow in own if flow.lost >= MIN_LOSSES and flow.sack == sack]
         name = f"their share in the worst flow with {MIN_LOSSES} losses or more, {'' if sack else 'no '}SACK"
         most = max((flow.unknown_lost / flow.lost for flow in many), default=None)
-        yield _at_most(subject, name, most, round(1 - recall, 2), len(many))
+        yield _at_most(subject, name, most, None, len(many))
 
 
 def _worse(counts: Counts) -> float:
