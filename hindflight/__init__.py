@@ -405,7 +405,7 @@ def export(  # noqa: PLR0913 - named ones, each with its default
 def score(workspace: Path | str) -> list[Score]:
     """Compare the inferred cwnd of each flow of a workspace with the kernel's, as the command `score`.
 
-    WorkspaceError: it is no workspace. HindflightError: no flow has both.
+    WorkspaceError: it is not a workspace. HindflightError: no flow has both.
     """
     from hindflight.toolkit.score import score as compare_windows
     from hindflight.toolkit.workspace import Workspace
