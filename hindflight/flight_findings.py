@@ -331,7 +331,7 @@ def _round_trips(flow: Flow, trace: Trace | None, mean: Interval | None) -> Iter
     if mean is not None:
         ends = interval(mean.low, mean.high, "ns")
         exact = ", without the error of the rebuilt times" if flow.rebuilt else ""
-        said += f", the mean {quantity(mean.mean, 'ns', (mean.low, mean.high))}"
+        said += f", the mean over equal parts of the flow {quantity(mean.mean, 'ns', (mean.low, mean.high))}"
         said += f" (95 % interval {ends}{exact})" if ends else ""
     bases = _propagation(trace)
     if not bases:
