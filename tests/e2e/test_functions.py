@@ -13,7 +13,7 @@ import pytest
 import hindflight as hf
 from tests.e2e.conftest import FLOW, Command
 
-_SOJOURNS = {"mean_good": "200 ms", "mean_bad": "30 ms"}
+_SOJOURNS: dict[str, Any] = {"mean_good": "200 ms", "mean_bad": "30 ms"}
 
 
 def as_json(rows: Iterable[Any]) -> Any:
@@ -73,7 +73,8 @@ def test_variants_and_models_are_those_of_the_commands(hindflight: Command) -> N
     assert as_json(hf.variants()) == listed
     models = json.loads(hindflight("channel", "models", "--json").stdout)["models"]
     assert as_json(hf.models()) == models
-    assert type(hf.models()) is type(hf.variants())
+    assert isinstance(hf.models(), tuple)
+    assert isinstance(hf.variants(), tuple)
 
 
 def test_scores_are_those_of_the_command(hindflight: Command, tmp_path: Path) -> None:
