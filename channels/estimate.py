@@ -22,7 +22,7 @@ class Estimate:
     how: str
 
     def excludes(self, other: Estimate) -> bool:
-        """Return whether the intervals of this and another value are disjoint; a value without one stands for it."""
+        """Return whether the intervals of this and another value are disjoint; one of a value alone is that value."""
         mine, its = self._ends(), other._ends()
         if mine[0] is None or mine[1] is None or its[0] is None or its[1] is None:
             return False

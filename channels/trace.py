@@ -37,7 +37,8 @@ METADATA_KEY = b"hindflight.channel"
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """A channel table with estimates, unknowns and counts; `source` describes its input (file, sha256, flow).
+    """A channel table with estimates, unknowns and counts; `source` describes its input (name, sha256, flow_id, and
+    `rebuilt`: how a capture at the sender was made from one at the receiver).
 
     `stretches` are the link between two of its steps, as a capture shows them; none where it was not captured.
     """

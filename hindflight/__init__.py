@@ -405,7 +405,7 @@ def export(  # noqa: PLR0913 - named ones, each with its default
 def score(workspace: Path | str) -> list[Score]:
     """Compare the inferred cwnd of each flow of a workspace with the kernel's, as the command `score`.
 
-    WorkspaceError: it is no workspace. HindflightError: no flow has both.
+    WorkspaceError: it is not a workspace. HindflightError: no flow has both.
     """
     from hindflight.toolkit.score import score as compare_windows
     from hindflight.toolkit.workspace import Workspace
@@ -420,26 +420,40 @@ def variants() -> tuple[Variant, ...]:
     return catalogue()
 
 
-def models() -> list[ModelReference]:
+def models() -> tuple[ModelReference, ...]:
     """Return the channel models with their keys, as `channel models`."""
     from hindflight.channels.models.reference import model_references
 
-    return model_references()
+    return tuple(model_references())
 
 
 def synth(model: str, *, seed: int = 1, span_s: float = 60.0, packets: int = 100_000, **settings: Any) -> Trace:
-    """Generate one direction of a channel from a model, or from a TOML file with its parameters, as `channel synth`.
+    """Generate a channel from a model, or from a TOML file with its parameters, as `channel synth`: packets in one
+    direction, or the states of a link in continuous time in both.
 
-    `settings` are keys of the model, with values as in the file. `span_s` counts for a model in continuous time,
-    `packets` for one per packet. ChannelError: there is no such model, or a key or value is wrong.
+    `settings` are keys of the model, with values as in the file ("20 ms"). `span_s` is the length in s of a model in
+    continuous time (by default a minute), `packets` that of a model per packet (by default 100,000). `seed` is from 0
+    to 2**64 - 1; a seed gives the same channel on every machine.
+    ChannelError: there is no such model, or a key or value is wrong.
     """
     from hindflight.channels.models.synth import Extent, read_model, synthesise_trace
+    from hindflight.toolkit.errors import ChannelError, did_you_mean
 
-    return synthesise_trace(read_model(model, settings), seed=seed, extent=Extent(round(span_s * 1e9), packets))
+    try:
+        chosen = read_model(model, settings)
+    except ChannelError as error:
+        own = [did_you_mean(key, ("seed", "span_s", "packets"), lead=f"{key}: ") for key in settings]
+        error.hint = error.hint or next(filter(None, own), None)
+        raise
+    extent = Extent(round(span_s * 1e9), packets)
+    return synthesise_trace(chosen, seed=seed, extent=extent, directions=("a2b", "b2a"))
 
 
 def read_channel(path: Path | str, *, format: str | None = None) -> Trace:  # noqa: A002 - the name of the option
-    """Read a channel in any format of `channel convert`. ChannelError: it is not valid."""
+    """Read a channel in `format`, one of those of `channel convert`, or else in that which its name and contents show.
+
+    ChannelError: the file is not valid, or its format unknown.
+    """
     from hindflight.channels.formats import read_channel as read
 
     return read(path, format)
@@ -469,8 +483,9 @@ def channel_statistics(trace: Trace) -> list[Statistic]:
 
 
 def fit(trace: Trace, *models: str, level: float = 0.95) -> Fits:
-    """Fit loss models (default: all) to a channel by maximum likelihood, as `channel fit`; `level` is that of the
-    intervals.
+    """Fit loss models (default: all) to a channel by maximum likelihood, as `channel fit`.
+
+    `level` is the confidence of the intervals, from 0.5 to 0.9999.
 
     ChannelError: an unknown model, or a channel without packets, without losses or with nothing else.
     """
@@ -484,6 +499,8 @@ def sensitivity(scenario: Path | str, *, threads: int | None = None) -> Sensitiv
     """Measure how much the results of a scenario depend on the way in which losses are replayed, as `channel
     sensitivity`.
 
+    `outcomes` has the goodput of each variant, proxy and way in bit/s, with a 95 % interval where it is a mean over
+    seeds: those of the scenario, two at least. `threads` run at a time, by default one for each processor.
     ScenarioError: it names no loss trace. ChannelError: nothing can be fitted to it.
     """
     from hindflight.replay.experiment.sensitivity import measure_sensitivity

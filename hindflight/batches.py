@@ -75,7 +75,7 @@ class Study:
 class Batch:
     """All studies in order. `exit_code` is 0 if none failed, else the gravest of theirs: 1 before 3 before 2.
 
-    `passed_over` are the files in the folders that are no captures.
+    `passed_over` are the files in the folders that are not captures.
     """
 
     studies: tuple[Study, ...]
@@ -171,6 +171,7 @@ def _is_workspace(folder: Path) -> bool:
 
 
 def _is_capture(path: Path) -> bool:
+    """Return whether a file is studied: what cannot be read may be a capture, and its study says why it failed."""
     from hindflight.toolkit.capture import CaptureStream
 
     if not path.is_file():
@@ -179,6 +180,8 @@ def _is_capture(path: Path) -> bool:
         return True
     try:
         CaptureStream(path)
+    except MachineError:
+        return True
     except HindflightError:
         return False
     return True
@@ -199,7 +202,7 @@ def _study_or_known(capture: Path, out: Path, settings: Settings) -> Study:
         known = _known(folder, key)
         if known is not None:
             return known
-        CaptureStream(capture)  # A file that is none needs no process of its own.
+        CaptureStream(capture)  # A file that is not a capture needs no separate process.
         _prepare(folder, key, force=settings.force)
     except HindflightError as error:
         return Study(shown, sha256, "failed", error=error.message, hint=error.hint or "", exit_code=error.exit_code)

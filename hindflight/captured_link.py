@@ -58,17 +58,18 @@ def extract_channel(
 
 
 def trace_of(extraction: Extraction, workspace: Workspace, flow: Flow) -> Trace:
-    """Return the extraction as a trace that says which input and flow it came from."""
+    """Return the extraction as a trace that says which input and flow it came from, and how that was rebuilt if so."""
     from hindflight.channels.trace import Trace
     from hindflight.toolkit.captured_flow import input_of
 
-    source = input_of(workspace, flow)
+    entry = input_of(workspace, flow)
+    source = {"name": entry.name, "sha256": entry.sha256, "flow_id": str(flow.flow_id)}
     return Trace(
         channel=extraction.channel,
         estimates=extraction.estimates,
         unknowns=extraction.unknowns,
         counts=extraction.counts,
-        source={"name": source.name, "sha256": source.sha256, "flow_id": str(flow.flow_id)},
+        source=source | ({"rebuilt": flow.rebuilt} if flow.rebuilt else {}),
         stretches=extraction.stretches,
     )
 

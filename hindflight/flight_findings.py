@@ -94,7 +94,6 @@ def _extract_command(flow: Flow, workspace: Workspace) -> tuple[str, ...]:
 def _findings_on(flow: Flow, workspace: Workspace) -> tuple[Rows, Trace | None]:
     import pyarrow.compute as pc
 
-    from hindflight.replay.experiment.change import flight_intervals
     from hindflight.replay.experiment.interruptions import PLACE_NAMES, interruption_rows
     from hindflight.replay.experiment.stretches import stretch_rows
     from hindflight.replay.experiment.summary import key_numbers, losses_of_capture
@@ -102,9 +101,7 @@ def _findings_on(flow: Flow, workspace: Workspace) -> tuple[Rows, Trace | None]:
     trace, without = _link(flow, workspace)
     estimates = () if trace is None else trace.estimates
     places = workspace.table("telemetry", ("name", "t_ns", "value"), pc.field("name").isin(PLACE_NAMES))
-    blocks = flight_intervals(flow.tables["segments"], flow.direction)
-    if flow.row["vantage"] == "receiver":  # Its round trips are those within the receiver's host.
-        blocks.pop("rtt", None)
+    blocks = flight_blocks(flow)
     broken: Rows = []
     if trace is not None:
         broken = interruption_rows(trace.channel, flow.tables["segments"], flow.direction, places)
@@ -120,6 +117,27 @@ def _findings_on(flow: Flow, workspace: Workspace) -> tuple[Rows, Trace | None]:
     rows += stretch_rows(trace.stretches) if trace else []
     rows += [_row("unknown", "link", without)] if without else []
     return [*rows, *(_row("unknown", "", text) for text in (trace.unknowns if trace else ()))], trace
+
+
+def flight_blocks(flow: Flow) -> dict[str, Interval]:
+    """Return the intervals of the blocks of a captured flow by metric, without those that its capture does not show."""
+    from hindflight.replay.experiment.change import flight_intervals
+
+    blocks = flight_intervals(flow.tables["segments"], flow.direction)
+    if flow.row["vantage"] == "receiver":  # Its round trips are those within the receiver's host.
+        blocks.pop("rtt", None)
+    return blocks
+
+
+def numbered_in(flow: Flow, name: str) -> dict[str, Any]:
+    """Return the row of the summary that says where the packets of the flow are found: in the input called `name`."""
+    text = f"Packets are numbered as Wireshark numbers them in {name}."
+    if flow.rebuilt:
+        text = (
+            "The capture was taken at the receiver: losses, times, round trips, and what limited the sender, are those "
+            f"of {name}, which was rebuilt from it; the list of what is not known says how exactly. {text}"
+        )
+    return _row("summary", "", text)
 
 
 def flight_sentences(
@@ -146,7 +164,7 @@ def _when_and_where(flow: Flow, positions: pa.Table | None) -> str:
     ends = int(flow.row["start_ns"]), int(flow.row["end_ns"])
     start, end = (utc_text(t_ns) for t_ns in ends)
     shown = end[11:] if end[:10] == start[:10] else end
-    said = f"The flow was captured from {start} to {shown} UTC"
+    said = f"The flow {'lasted, as rebuilt,' if flow.rebuilt else 'was captured'} from {start} to {shown} UTC"
     logged = places_of(positions)
     places = {when: place_text(logged, t_ns) for when, t_ns in zip(("first", "last"), ends, strict=True) if logged}
     known = {when: place for when, place in places.items() if place != NOT_LOGGED}
@@ -308,12 +326,13 @@ def _round_trips(flow: Flow, trace: Trace | None, mean: Interval | None) -> Iter
     worst = int(rtt_ns.argmax())
     longest = f"{quantity(float(rtt_ns[worst]), 'ns')} (packet {timed['record'][worst].as_py()})"
     since = "Its round trips" if flow.row["vantage"] == "sender" else "Round trips from the place of the capture"
+    since = "Its round trips, as rebuilt," if flow.rebuilt else since
     said = f"{since} took {low} to {longest}; the median is {middle}, the 95th percentile {high}"
     if mean is not None:
         ends = interval(mean.low, mean.high, "ns")
-        said += (
-            f", the mean {quantity(mean.mean, 'ns', (mean.low, mean.high))}{f' (95 % interval {ends})' if ends else ''}"
-        )
+        exact = ", without the error of the rebuilt times" if flow.rebuilt else ""
+        said += f", the mean over equal parts of the flow {quantity(mean.mean, 'ns', (mean.low, mean.high))}"
+        said += f" (95 % interval {ends}{exact})" if ends else ""
     bases = _propagation(trace)
     if not bases:
         yield f"{said}."

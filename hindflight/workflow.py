@@ -120,11 +120,11 @@ def replay_into(
     """
     import pyarrow.compute as pc
 
-    from hindflight.flight_findings import flight_sentences
-    from hindflight.replay.experiment.change import flight_intervals
+    from hindflight.flight_findings import flight_blocks, flight_sentences, numbered_in
     from hindflight.replay.experiment.experiment import CapturedFlow, replay_scenario
     from hindflight.replay.experiment.findings import report_findings
     from hindflight.replay.experiment.interruptions import PLACE_NAMES
+    from hindflight.toolkit.captured_flow import input_of
 
     flow = captured_flow(workspace, scenario)
     captured = None
@@ -135,9 +135,12 @@ def replay_into(
     result = replay_scenario(scenario, folder, captured, execution)
     if captured is not None and flow is not None:
         trace = next(iter(result.traces.values()), None)
-        blocks = flight_intervals(captured.segments, captured.direction)
+        entry = input_of(workspace, flow)
+        if trace is not None and trace.source.get("sha256") == entry.sha256:
+            flow = replace(flow, rebuilt=trace.source.get("rebuilt", ""))
+        blocks = flight_blocks(flow)
         sentences = flight_sentences(flow, trace, captured.positions, blocks)
-        captured = replace(captured, sentences=sentences, blocks=blocks)
+        captured = replace(captured, sentences=[*sentences, numbered_in(flow, entry.name)], blocks=blocks)
     result.tables["findings"] = report_findings(result, scenario, folder, captured, execution.threads)
     with workspace.transaction(command, replay=True) as transaction:
         for name, table in result.tables.items():

@@ -138,7 +138,7 @@ _HEADINGS = {
     "spread": "Maximum minus minimum",
     "acknowledged_not_yet_onward_bytes": "Acknowledged, not yet onward",
 }
-"""Headings that the sentences next to their tables use, of metrics whose names say it otherwise."""
+"""Headings of metrics whose names alone do not say what the sentences next to the table call them."""
 
 
 def heading(metric: str) -> str:

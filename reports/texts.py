@@ -154,6 +154,14 @@ _TIMES = (
     f"says. The charts of a flow zoom together: {_ZOOM}"
 )
 
+_MEASURED = (
+    "The 95 % interval of the captured goodput, and that of its mean round-trip time, are not errors of measurement. "
+    "They show how far the mean of such a flow could vary, judged by the differences between equal parts of this one. "
+    "The mean round-trip time is the mean over these parts; median and percentiles are over all samples. There is no "
+    "interval where the flow is too short for eight parts, or where they depend on each other so much that they are "
+    "worth no more than three independent ones."
+)
+
 HOW_TO_READ = (
     _TIMES,
     "A segment lost to the channel was lost on the link; a segment lost to a queue met a full queue. The replayed "
@@ -165,9 +173,10 @@ HOW_TO_READ = (
     "channel, at the points where the captured flow sampled it. The trace does not contain losses that only a faster "
     "sender would have met.",
     _COUNTS,
+    _MEASURED,
     "The 95 % interval of a goodput in the section What if is for one flight. It covers what the capture leaves open, "
-    "half of the misfit of the self-check and the error of the engine. All other intervals show how far a mean over "
-    "the seeds could vary with other samples of the channel's blocks; they do not cover errors of the model.",
+    "half of the misfit of the self-check and the error of the engine. All others there show how far a mean over the "
+    " seeds could vary with other samples of the channel's blocks; they do not cover errors of the model.",
 )
 """Paragraphs of the section "How to read this"."""
 
@@ -176,7 +185,10 @@ HOW_TO_READ_FLIGHT = (
     "A segment lost to the channel was lost on the link; a segment lost to a queue met a full queue. A retransmission "
     "is spurious if an earlier copy had arrived.",
     "Goodput is the payload acknowledged in order, divided by the time from the first data segment to the ACK of the "
-    "last. An interval is the range in which the value lies with 95 % probability, as far as this capture shows it.",
+    "last.",
+    _MEASURED,
+    "The interval of a quantity of the link is the range in which it lies with 95 % probability, as far as this "
+    "capture shows it.",
 )
 """The same for a report on a flight that was not replayed."""
 

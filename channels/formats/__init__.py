@@ -60,10 +60,10 @@ def read_channel(path: Path | str, form: str | None = None) -> Trace:
     Raises ChannelError, with the line or record, if the file is not valid.
     """
     path = Path(path)
-    if _is_parquet(path) if form is None else _format(form, "--from").name == "parquet":
+    if _is_parquet(path) if form is None else _format(form).name == "parquet":
         return read_trace(path)
     source = read_source(path)
-    chosen = _format(form, "--from") if form is not None else _detect(source)
+    chosen = _format(form) if form is not None else _detect(source)
     if chosen.read is None:
         raise ChannelError(f"{path}: {chosen.name} can only be written")
     trace = chosen.read(source)
@@ -78,10 +78,10 @@ def write_channel(trace: Trace, path: Path | str, form: str | None = None, *, fo
     file must not be replaced (toolkit/files.py).
     """
     path = Path(path)
-    chosen = _format(form, "--to") if form is not None else _by_suffix(path)
+    chosen = _format(form) if form is not None else _by_suffix(path)
     if chosen is None:
         known = ", ".join(suffix for each in FORMATS.values() for suffix in each.suffixes)
-        raise ChannelError(f"{path}: unknown suffix; known: {known}", "or give --to FORMAT")
+        raise ChannelError(f"{path}: unknown suffix; known: {known}", f"or name the format: {', '.join(FORMATS)}")
     if chosen.name == "parquet":
         write_trace(trace, path, force=force)
         return []
@@ -112,11 +112,11 @@ def _is_parquet(path: Path) -> bool:
         return file.read(len(PARQUET)) == PARQUET
 
 
-def _format(name: str, option: str) -> Format:
+def _format(name: str) -> Format:
     if name in FORMATS:
         return FORMATS[name]
     guess = did_you_mean(name, FORMATS, lead="; ")
-    raise ChannelError(f"{option}: unknown format {name!r}{guess}", f"allowed: {', '.join(FORMATS)}")
+    raise ChannelError(f"unknown format {name!r}{guess}", f"allowed: {', '.join(FORMATS)}")
 
 
 def _by_suffix(path: Path) -> Format | None:
@@ -141,6 +141,6 @@ def _detect(source: Source) -> Format:
     if named is None:
         raise ChannelError(
             f"{source.path}: the format is not known from the suffix or the first line",
-            f"give --from: {', '.join(FORMATS)}",
+            f"name the format: {', '.join(FORMATS)}",
         )
     return named

@@ -171,14 +171,16 @@ def _whole(columns: dict[str, Any], rows: int) -> pa.Table:
     return conform("channel", pa.table(columns))
 
 
-def synthesise_trace(model: Model, *, seed: int, extent: Extent = Extent()) -> Trace:
-    """Generate one direction of a trace in memory, as `synthesise` writes it."""
+def synthesise_trace(
+    model: Model, *, seed: int, extent: Extent = Extent(), directions: Sequence[Direction] = ("a2b",)
+) -> Trace:
+    """Generate a trace in memory, as `synthesise` writes it; by default one direction of it."""
     import pyarrow as pa
 
     source = {"model": model.model_dump_json(exclude_none=True), "seed": str(seed)}
     if isinstance(model, PacketModel | LinkProtection):
         return Trace(pa.concat_tables(list(packet_tables(model, seed, extent))), source=source)
-    states = tables(model_states(model, extent.span_ns, seed), directions=("a2b",))
+    states = tables(model_states(model, extent.span_ns, seed), directions=directions)
     return Trace(pa.concat_tables(list(states)), source=source)
 
 

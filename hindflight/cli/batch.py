@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 _COLUMNS = ("capture", "state", "Mbit/s", "self-check", "best", "gain %", "seconds", "report")
 
-_NAMED = 5
-"""Maximum number of files that are no captures and are named on the terminal; the summary has all of them."""
+_MAX_NAMED = 5
+"""Up to so many of the files that were passed over are named on the terminal; `summary.json` lists all of them."""
 
 
 def register(app: typer.Typer) -> None:
@@ -53,9 +53,9 @@ def batch(
     else:
         _show(result, wide)
     if passed := result.passed_over:
-        named = ", ".join(passed[:_NAMED]) + (" and others" if len(passed) > _NAMED else "")
-        why = "it is no capture" if len(passed) == 1 else f"these {len(passed)} are no captures"
-        say(f"passed over, as {why}: {named}")
+        named = ", ".join(passed[:_MAX_NAMED]) + (" and others" if len(passed) > _MAX_NAMED else "")
+        why = "not a capture" if len(passed) == 1 else f"{len(passed)} files that are not captures"
+        say(f"passed over, {why}: {named}")
     say(f"summary: {result.summary}")
     raise typer.Exit(result.exit_code)
 

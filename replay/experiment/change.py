@@ -29,7 +29,9 @@ MIN_BLOCKS = 8
 """Below this many blocks a flight shows no interval."""
 
 MIN_WORTH = 3
-"""Independent samples up to which Student's t, with one degree of freedom less, has no finite variance."""
+"""Independent samples up to which a flight shows no interval: with n of them, Student's t has n - 1 degrees of freedom,
+and up to two its variance is infinite (N. Johnson, S. Kotz, N. Balakrishnan, "Continuous Univariate Distributions" 2,
+1995, chapter 28): the width of an interval would be chance."""
 
 FEW_BLOCKS, MAX_BLOCKS = 10, 30
 """Blocks of a flight: 10 to 30 are enough, and more of a given length gain little (B. Schmeiser, "Batch Size Effects in

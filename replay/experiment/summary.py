@@ -89,7 +89,8 @@ def summary(
     runs: Sequence[Mapping[str, Any]],
     said: CapturedSentences,
 ) -> list[dict[str, Any]]:
-    """Return the rows of section `summary`, one sentence each, in reading order.
+    """Return the rows of section `summary`, one sentence each, in reading order, then those of section `unknown` that
+    `said` has.
 
     `metric` names what a sentence is about (goodput, losses, self_check, what_if); a report links it to its chart.
     """
@@ -99,12 +100,13 @@ def summary(
             "capture", goodput_of_capture(captured, by_name.get("rate_bps"), trace.stretches, said.blocks), "goodput"
         ),
         _sentence("capture", losses_of_capture(trace), "losses"),
-        *said.flight,
+        *(row for row in said.flight if row["section"] == "summary"),
         *said.broken,
     ]
     if ranked:
         rows.append(_sentence("capture", _agreement_with_capture(ranked[0]), "self_check"))
-    return [*rows, *(_sentence("capture", sentence, "what_if") for sentence in _what_if(findings, runs))]
+    rows += [_sentence("capture", sentence, "what_if") for sentence in _what_if(findings, runs)]
+    return [*rows, *(row for row in said.flight if row["section"] != "summary")]
 
 
 def summary_without_capture(

@@ -12,7 +12,7 @@ import pytest
 
 from hindflight.batches import Batch, Study, find_captures
 from hindflight.cli.batch import _names
-from hindflight.toolkit.errors import HindflightError
+from hindflight.toolkit.errors import HindflightError, MachineError
 from tests.e2e.conftest import FLOW, Command, error_line
 
 CAPTURE = FLOW / "snd.pcap.xz"
@@ -40,7 +40,7 @@ def test_bad_files_do_not_stop_the_others_and_a_rerun_does_only_what_is_new(
     assert [study["state"] for study in document["captures"]] == ["failed", "done"]
     assert (document["done"], document["failed"], document["exit_code"]) == (1, 1, 2)
     assert [Path(name).name for name in document["passed_over"]] == ["notes.txt"]
-    assert "passed over, as it is no capture: " in first.stderr
+    assert "passed over, not a capture: " in first.stderr
     bad, good = summary(tmp_path / "out")
     assert "is not a capture" in bad["error"]
     assert good["goodput_bps"] > 0
@@ -87,6 +87,17 @@ def test_captures_are_found_by_content_and_by_name_but_not_below_the_results(tmp
         os.makedirs(results / "empty", exist_ok=True)
         with pytest.raises(HindflightError):
             find_captures(missing, tmp_path / "elsewhere")
+
+
+def test_a_file_that_cannot_be_read_fails_and_is_not_passed_over(hindflight: Command, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "flight").symlink_to("/proc/self/mem")  # A file whose first octet cannot be read, even by root.
+    ended = hindflight("batch", tmp_path / "in", "-o", "out", "--json")
+    assert ended.returncode == MachineError.exit_code
+    document = json.loads(ended.stdout)
+    assert document["passed_over"] == []
+    assert [study["state"] for study in document["captures"]] == ["failed"]
+    assert document["captures"][0]["exit_code"] == MachineError.exit_code
 
 
 def test_captures_of_one_name_in_different_folders_are_told_apart() -> None:

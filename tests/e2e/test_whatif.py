@@ -203,7 +203,7 @@ def test_invalid_arguments_give_one_line(
 def test_whatif_of_a_capture_at_the_receiver_agrees_with_that_at_the_sender(
     hindflight: Command, tmp_path: Path
 ) -> None:
-    found = {}
+    found, said = {}, {}
     for name in ("snd", "rcv"):
         ended = hindflight(
             *("whatif", FLOW / f"{name}.pcap.xz", "-o", name, "--variants", "cubic", "--proxy", "none"),
@@ -212,7 +212,18 @@ def test_whatif_of_a_capture_at_the_receiver_agrees_with_that_at_the_sender(
         assert ended.returncode == 0, ended.stderr
         rows = json.loads(ended.stdout)["findings"]
         found[name] = {(row["section"], row["subject"], row["metric"]): row["value"] for row in rows}
+        said[name] = " ".join(row["text"] for row in rows if row["section"] == "summary")
         assert ("taken at the receiver" in ended.stdout) is (name == "rcv")
+    assert "The flow was captured from " in said["snd"]
+    assert "numbers them in snd.pcap.xz." in said["snd"]
+    assert "rebuilt" not in said["snd"]
+    assert "The flow lasted, as rebuilt, from " in said["rcv"]
+    assert "Its round trips, as rebuilt, took " in said["rcv"]
+    assert "numbers them in at-sender.pcapng." in said["rcv"]
+    assert "was captured from" not in said["rcv"]
+    again = hindflight("replay", "rcv/scenario.toml", "-w", "rcv/workspace", "--json")
+    assert again.returncode == 0, again.stderr
+    assert "Its round trips, as rebuilt, took " in again.stdout
     assert not (tmp_path / "snd" / "at-sender.pcapng").exists()
     assert (tmp_path / "rcv" / "at-sender.pcapng").exists()
     assert abs(found["rcv"]["self_check", "linux-reno", "goodput_difference"]) < 10

@@ -329,3 +329,16 @@ def test_hostile_text_is_inert(browser: Browser, tmp_path: Path, tables: Tables)
         cells |= {cell for row in csv.reader(str(browser.run("window.saved.text()")).splitlines()) for cell in row}
     assert "'" + HOSTILE[2] in cells, "a formula in a saved CSV is text"
     assert not [cell for cell in cells if re.match(r"[=+@\t-]", cell) and not re.fullmatch(r"[+-][\d.e+-]+", cell)]
+
+
+def test_on_paper_a_short_table_stays_whole_and_a_long_one_leaves_no_blank(page: Browser) -> None:
+    make = """(rows => {
+      document.querySelector("main").insertAdjacentHTML(
+        "beforeend", `<table id="t${rows}"><tbody>${"<tr><td>1</td></tr>".repeat(rows)}</tbody></table>`);
+      return getComputedStyle(document.getElementById(`t${rows}`)).breakInside;
+    })"""
+    page.call("Emulation.setEmulatedMedia", media="print")
+    try:
+        assert [page.run(f"{make}({rows})") for rows in (8, 20, 21, 80)] == ["avoid", "avoid", "auto", "auto"]
+    finally:
+        page.call("Emulation.setEmulatedMedia", media="")

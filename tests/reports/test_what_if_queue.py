@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from hindflight.reports import charts
+from hindflight.reports.frames import View
 from hindflight.toolkit.errors import ReportError
 from hindflight.toolkit.schema import table_from_rows
 from tests.reports.conftest import RTT_NS, START_NS, required
@@ -45,6 +46,24 @@ def test_each_variant_without_a_proxy_has_a_panel_of_packets(tables: Any) -> Non
     for layer in spec["concat"][0]["layer"]:
         held = [float(row["pkts"]) for row in rows_of(spec, layer["data"]["name"])]
         assert all(pkts == pytest.approx(1, abs=0.03) for pkts in held), "the ACKs of a round come 1 ms after its data"
+
+
+def test_with_utc_the_axis_stays_that_of_the_replays(tables: Any) -> None:
+    recorded = as_run(with_link(tables), 3)
+    in_seconds = charts.what_if_queue(recorded).to_dict()
+    assert charts.what_if_queue(recorded, View(utc=True, from_s=1.0)).to_dict()["concat"] == in_seconds["concat"]
+
+
+def test_a_run_without_a_round_trip_is_named_and_the_others_drawn(tables: Any) -> None:
+    recorded = as_run(with_link(tables), 3)
+    first = next(row for row in recorded["segments"].to_pylist() if row["run_id"] == 3)
+    lone = table_from_rows("segments", [*recorded["segments"].to_pylist(), first | {"run_id": 99, "rtt_ns": None}])
+    runs = recorded["runs"].to_pylist()
+    run = next(row for row in runs if row["run_id"] == 3)
+    runs.append(run | {"run_id": 99, "variant": "vegas"})
+    spec = charts.what_if_queue(recorded | {"segments": lone, "runs": table_from_rows("runs", runs)}).to_dict()
+    assert [panel["title"]["text"] for panel in spec["concat"]] == ["reno"]
+    assert "and so without a panel: vegas." in " ".join(spec["title"]["subtitle"])
 
 
 def test_without_a_link_or_a_recorded_run_there_is_no_queue(tables: Any) -> None:

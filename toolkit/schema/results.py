@@ -283,8 +283,9 @@ RUNS = Table(
             "ns",
             "One-way delay of data: median, over the octets that arrived, of the time from their first transmission by the "
             "data sender to their first arrival at the receiver's host, in order or not; through proxies from end to end; of "
-            "datagrams from sending to arrival. To 1 %; of the octets after the first 1024 segments one in a thousand is "
-            "measured, and represents those up to the next one. Null where nothing arrived, and in workspaces of schema "
+            "datagrams from sending to arrival. One octet of each segment is measured; of a stream, after about 1024 "
+            "segments, one octet at a distance of 1/1024 of the octets sent before it (1 MB after 1 GB). Each represents "
+            "those up to the next one. The value is one of the measured delays to 1 %, the width of a bucket. Null where nothing arrived, and in workspaces of schema "
             "version 5 or before",
             nullable=True,
         ),

@@ -391,7 +391,7 @@ def test_trace_without_rates_cannot_be_written_as_mahimahi(tmp_path: Path) -> No
         write_channel(states((0, 1, 1e6, 1, None), (1, 2, None, 1, None)), tmp_path / "a.down")
     with pytest.raises(ChannelError, match=re.escape("unknown suffix; known: .parquet, .csv")):
         write_channel(packets({1}), tmp_path / "a.xyz")
-    with pytest.raises(ChannelError, match="--to: unknown format 'mahimah'; did you mean 'mahimahi'"):
+    with pytest.raises(ChannelError, match="unknown format 'mahimah'; did you mean 'mahimahi'"):
         write_channel(packets({1}), tmp_path / "a.down", "mahimah")
 
 

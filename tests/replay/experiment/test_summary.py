@@ -8,9 +8,16 @@ import numpy as np
 import pytest
 
 from hindflight.channels.estimate import Estimate, LinkStretch
+from hindflight.channels.trace import Trace
 from hindflight.replay.experiment.compare import compare_runs
-from hindflight.replay.experiment.summary import goodput_of_capture, summary_without_capture
+from hindflight.replay.experiment.summary import (
+    CapturedSentences,
+    goodput_of_capture,
+    summary,
+    summary_without_capture,
+)
 from hindflight.replay.outcome import Outcome
+from hindflight.toolkit.schema import table_from_rows
 
 
 def _run(variant: str, seed: int, goodput_bps: float, **given: Any) -> dict[str, Any]:
@@ -104,6 +111,18 @@ def test_no_share_is_given_of_a_rate_that_is_not_known_throughout() -> None:
     said = goodput_of_capture(_outcome(40, 2.7e6), _rate(6e6), stretches)
     assert "%" not in said
     assert "this capture does not show all of its values" in said
+
+
+def test_what_is_not_known_of_the_flight_stands_behind_the_summary() -> None:
+    def row(section: str, text: str) -> dict[str, Any]:
+        return {"section": section, "subject": "capture", "metric": "", "unit": "", "verdict": "info", "text": text}
+
+    flight = [row("summary", "first"), row("unknown", "open"), row("summary", "second")]
+    trace = Trace(table_from_rows("channel", []))
+    rows = summary(_outcome(40, 2e6), trace, [], [], [], CapturedSentences(flight))
+    assert [one["section"] for one in rows][-1] == "unknown"
+    assert {one["section"] for one in rows[:-1]} == {"summary"}
+    assert [one["text"] for one in rows if one["metric"] == ""] == ["first", "second", "open"]
 
 
 def test_a_short_flow_has_a_duration() -> None:

@@ -227,6 +227,7 @@ impl Application {
         sender.note_writer(!writable);
         if !writable {
             // The socket does not block: it has taken a part of the write, and the next one is a new one.
+            // Deviation: a blocking writer sleeps in `send` and goes on with the rest (docs/scenario.md).
             self.unwritten = 0;
             return false;
         }

@@ -1,8 +1,9 @@
 //! The one-way delay of data: from the first transmission of an octet by the data sender to its first arrival at the host of
 //! the receiver, in order or not, through whatever proxies.
 //!
-//! Does not depend on windows, recovery or reading. One octet of each segment is measured; of a longer flow, one of each
-//! thousandth of the octets so far. It represents those up to the next one.
+//! Does not depend on windows, recovery or reading. One octet of each segment is measured; of a longer flow, the distance
+//! to the next one is 1/1024 of the octets sent before. An octet represents those up to the next one; the last one of a long
+//! flow may represent some that were never sent, up to 1/1024 of the stream.
 
 use std::collections::VecDeque;
 
@@ -10,7 +11,8 @@ use crate::sim::histogram::Histogram;
 use crate::sim::time::Nanos;
 use crate::tcp::segment::Segment;
 
-/// An octet is measured at least once for each of this part of those before it.
+/// The distance from a measured octet to the next one is its position in the stream divided by this, or the rest of its
+/// segment if that is longer.
 const SHARE: u64 = 1024;
 
 /// An octet that is on its way.
@@ -97,7 +99,7 @@ impl OneWayDelays {
         self.awaited = on_the_way.front().map_or(u64::MAX, |first| first.octet);
     }
 
-    /// The delays, one value per octet.
+    /// The delays, weighted by the octets that each measured one represents.
     pub fn histogram(&self) -> &Histogram {
         &self.delays
     }
@@ -266,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_flow_is_measured_at_one_of_a_thousand_octets() {
+    fn a_long_flow_is_measured_at_distances_of_a_thousandth_of_it() {
         let mut delays = OneWayDelays::default();
         let mut number = 0;
         for seq in (1..1_000_000_000).step_by(1000) {

@@ -137,7 +137,8 @@ pub struct FlowSummary {
     /// Their 95th percentile, to 1/64.
     pub rtt_p95_ns: Option<Nanos>,
     /// Median, over the octets that arrived, of the times from their first transmission by the data sender to their first
-    /// arrival at the receiver's host, to 1/64; of a long flow, of one in a thousand octets.
+    /// arrival at the receiver's host, to 1/64. Of a long flow octets are measured at distances of 1/1024 of what was sent
+    /// before them.
     pub one_way_delay_p50_ns: Option<Nanos>,
     /// Their 95th percentile.
     pub one_way_delay_p95_ns: Option<Nanos>,
