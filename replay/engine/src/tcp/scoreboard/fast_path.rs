@@ -37,20 +37,18 @@ impl Scoreboard {
             return None;
         }
         let oldest_sent_at = slot.sent_at;
-        let mut newest_sent_at = oldest_sent_at;
         let mut number = self.base;
-        loop {
+        let newest_sent_at = loop {
             let end = slot.seq + u64::from(slot.len);
             if end > ack || slot.marks != 0 {
                 return None;
             }
-            newest_sent_at = slot.sent_at;
             number += 1;
             if end == ack || number == self.end {
-                break;
+                break slot.sent_at;
             }
             slot = self.slot(number);
-        }
+        };
         Some(Covered {
             segments: (number - self.base) as u32,
             oldest_sent_at,
