@@ -23,6 +23,7 @@ from hindflight.reports.charts.axes import (
     x_axis,
     y_axis,
 )
+from hindflight.reports.charts.panels import PANEL_BINS, Axes, panel, panel_axes, panel_note, side_by_side
 from hindflight.reports.charts.self_check import SINCE_FIRST, window_since_first_data
 from hindflight.reports.decimation import Decimated
 from hindflight.reports.frames import (
@@ -37,7 +38,7 @@ from hindflight.reports.frames import (
     runs_with_subject,
     uses_channel_model,
 )
-from hindflight.reports.style import BLUE, GREY, INK, SHADE, WIDTH, category_colours
+from hindflight.reports.style import BLUE, GREY, INK, SHADE, category_colours
 from hindflight.toolkit.errors import ReportError
 
 REPLAYED, SEED = "captured channel", "resampled channel, one seed"
@@ -47,7 +48,6 @@ FORECAST = "one flight, as predicted, and its 95 % interval"
 PAIRED = "mean of the paired differences over the seeds and its 95 % interval"
 _NO_RUNS = "No variant was replayed, so there is nothing to compare."
 _STEP = 34
-_PANEL_BINS = 400
 _SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
 _PROXY_NOTE = "With a proxy, the window is that of the connection from the sender to the proxy."
 _DELAY_TITLE = "95th percentile of the one-way delay [ms]"
@@ -65,7 +65,6 @@ _ELLIPSES = 12
 """Maximum number of ellipses in a chart: more cannot be told apart."""
 _LARGE_MARK_RUNS = 60
 """Maximum number of runs over a model that are drawn with large marks."""
-_PANEL_NOTE = "Grey: the captured flow. All panels have the same scales."
 
 
 def what_if_goodput(tables: Tables) -> alt.LayerChart:
@@ -266,54 +265,43 @@ def what_if_cwnd(tables: Tables, view: View | None = None) -> alt.ConcatChart:
         raise ReportError("No what-if run recorded its congestion window over time.")
     parts = {}
     for run_id, flow_id, subject in chosen.select("run_id", "flow_id", "subject").iter_rows():
-        parts[subject] = window_since_first_data(tables, flow_of(tables, View(flow_id, run_id, bins=_PANEL_BINS)))
+        parts[subject] = window_since_first_data(tables, flow_of(tables, View(flow_id, run_id, bins=PANEL_BINS)))
     captured = _captured_window(tables, view)
     variants = runs["variant"].unique(maintain_order=True).to_list()
     colours = dict(zip(variants, category_colours(len(variants)), strict=True))
     names = dict(chosen.select("subject", "variant").iter_rows())
     everything = [*parts.values(), captured]
-    x, y = _panel_axes([part for part in everything if part.rows])
-    panels = [_panel(subject, (part, captured), (x, y), colours[names[subject]]) for subject, part in parts.items()]
-    notes = [_PANEL_NOTE if captured.rows else "All panels have the same scales."]
+    drawn = [part for part in everything if part.rows]
+    top = max(maximum(part.frame, "bytes") for part in drawn)
+    axes = panel_axes(drawn, SINCE_FIRST, byte_axis("cwnd", top), "bytes", top)
+    panels = [_panel(subject, (part, captured), axes, colours[names[subject]]) for subject, part in parts.items()]
+    notes = [panel_note(captured)]
     notes += decimation_note("values", *everything)
     notes += [_PROXY_NOTE] if (chosen["proxy"] != "none").any() else []
     modelled = uses_channel_model(tables, "what_if")
     where = "over the channel of the first seed" if modelled else "over the captured channel"
-    return alt.concat(*panels, columns=2, spacing={"row": 14, "column": 24}).properties(
-        title=alt.Title(f"Congestion window of each variant {where}", subtitle=notes),
-        description=f"Congestion window over time, one panel each with the same scales: {'; '.join(parts)}.",
-        usermeta={"embedOptions": {"renderer": "canvas"}},
+    return side_by_side(
+        panels,
+        alt.Title(f"Congestion window of each variant {where}", subtitle=notes),
+        f"Congestion window over time, one panel each with the same scales: {'; '.join(parts)}.",
     )
 
 
 def _captured_window(tables: Tables, view: View) -> Decimated:
     try:
-        flow = flow_of(tables, View(view.flow_id, view.run_id, bins=_PANEL_BINS))
+        flow = flow_of(tables, View(view.flow_id, view.run_id, bins=PANEL_BINS))
     except ReportError:  # runs over a channel model have no captured flow
         return Decimated(pl.DataFrame(schema={TIME: pl.Float64, "bytes": pl.Int64}), 0, decimated=False)
     return window_since_first_data(tables, flow)
 
 
-def _panel_axes(parts: list[Decimated]) -> tuple[alt.X, alt.Y]:
-    top = max(maximum(part.frame, "bytes") for part in parts)
-    end = max(float(part.frame[TIME][-1]) for part in parts)
-    across = alt.Axis(title=SINCE_FIRST, tickCount=6)
-    x = alt.X(TIME, type="quantitative", axis=across, scale=alt.Scale(domain=[0, end], nice=False))
-    up = byte_axis("cwnd", top)
-    up.tickCount = 4
-    return x, alt.Y("bytes", type="quantitative", axis=up, scale=alt.Scale(domain=[0, 1.05 * top], nice=False))
-
-
-def _panel(subject: str, parts: tuple[Decimated, Decimated], axes: tuple[alt.X, alt.Y], colour: str) -> alt.LayerChart:
+def _panel(subject: str, parts: tuple[Decimated, Decimated], axes: Axes, colour: str) -> alt.LayerChart:
     replayed, captured = parts
-    layers = []
-    for part, width, stroke in ((captured, 2.2, SHADE), (replayed, 1.4, colour)):
-        line = alt.Chart(inline(part.frame)).mark_line(
-            interpolate="step-after", strokeWidth=width, color=stroke, clip=True
-        )
-        layers.append(line.encode(*axes))
-    title = alt.Title(subject, fontSize=13, offset=4)
-    return alt.LayerChart(layer=layers).properties(title=title, width=(WIDTH - 150) // 2, height=120)
+    steps = (
+        (part, alt.MarkDef(type="line", interpolate="step-after", strokeWidth=width, color=stroke, clip=True))
+        for part, width, stroke in ((captured, 2.2, SHADE), (replayed, 1.4, colour))
+    )
+    return panel(subject, steps, axes)
 
 
 def _what_if(tables: Tables) -> pl.DataFrame:

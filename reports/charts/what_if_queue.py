@@ -9,17 +9,16 @@ from __future__ import annotations
 import altair as alt
 import polars as pl
 
-from hindflight.reports.charts.axes import decimation_note, inline, y_axis
+from hindflight.reports.charts.axes import decimation_note, y_axis
 from hindflight.reports.charts.link_state import packet_bytes, queue_samples
+from hindflight.reports.charts.panels import PANEL_BINS, Axes, panel, panel_axes, panel_note, side_by_side
 from hindflight.reports.charts.path import rtt_samples
 from hindflight.reports.decimation import Decimated, m4
 from hindflight.reports.frames import TIME, Tables, View, flow_of, maximum, runs_with_rows, runs_with_subject
 from hindflight.reports.link import flow_of_link
-from hindflight.reports.style import SHADE, WIDTH, category_colours
+from hindflight.reports.style import SHADE, category_colours
 from hindflight.toolkit.errors import ReportError
 
-_BINS = 400
-_PANEL_NOTE = "Grey: the captured flow. All panels have the same scales."
 _UNKNOWN = "No variant was replayed over a captured link of known rate and delay, so what its queue held is not known."
 
 
@@ -48,19 +47,21 @@ def what_if_queue(tables: Tables, view: View | None = None) -> alt.ConcatChart:
     parts = {subject: part for subject, part in parts.items() if part.rows}
     if not parts:
         raise ReportError(_UNKNOWN)
-    axes = _axes([*parts.values(), captured])
+    drawn = [part for part in (*parts.values(), captured) if part.rows]
+    top = max(1.0, *(maximum(part.frame, "pkts") for part in drawn))
+    axes = panel_axes(drawn, "Time since the start of the flow [s]", y_axis("Queue [packets]"), "pkts", top)
     colours = category_colours(len(parts))
     panels = [
         _panel(subject, (part, captured), axes, colour)
         for (subject, part), colour in zip(parts.items(), colours, strict=True)
     ]
-    notes = [_PANEL_NOTE if captured.rows else "All panels have the same scales."]
+    notes = [panel_note(captured)]
     notes += [f"Without a round trip over the link, and so without a panel: {', '.join(without)}."] if without else []
     notes += decimation_note("packets", *parts.values())
-    return alt.concat(*panels, columns=2, spacing={"row": 14, "column": 24}).properties(
-        title=alt.Title("Queue of the bottleneck with each variant over the captured channel", subtitle=notes),
-        description=f"Packets in the queue over time, one panel each with the same scales: {'; '.join(parts)}.",
-        usermeta={"embedOptions": {"renderer": "canvas"}},
+    return side_by_side(
+        panels,
+        alt.Title("Queue of the bottleneck with each variant over the captured channel", subtitle=notes),
+        f"Packets in the queue over time, one panel each with the same scales: {'; '.join(parts)}.",
     )
 
 
@@ -75,25 +76,14 @@ def _held(tables: Tables, view: View, link: View) -> Decimated:
     held = queue_samples(tables, flow, of_link)
     size = packet_bytes(tables, of_link)
     shown = held.select(TIME, pkts=(pl.col("bytes") / size).round(2))
-    return m4(shown, TIME, "pkts", _BINS)
+    return m4(shown, TIME, "pkts", PANEL_BINS)
 
 
-def _axes(parts: list[Decimated]) -> tuple[alt.X, alt.Y]:
-    top = max(1.0, *(maximum(part.frame, "pkts") for part in parts))
-    end = max(float(part.frame[TIME][-1]) for part in parts if part.rows)
-    across = alt.Axis(title="Time since the start of the flow [s]", tickCount=6)
-    x = alt.X(TIME, type="quantitative", axis=across, scale=alt.Scale(domain=[0, end], nice=False))
-    up = y_axis("Queue [packets]")
-    up.tickCount = 4
-    return x, alt.Y("pkts", type="quantitative", axis=up, scale=alt.Scale(domain=[0, 1.05 * top], nice=False))
-
-
-def _panel(subject: str, parts: tuple[Decimated, Decimated], axes: tuple[alt.X, alt.Y], colour: str) -> alt.LayerChart:
+def _panel(subject: str, parts: tuple[Decimated, Decimated], axes: Axes, colour: str) -> alt.LayerChart:
     replayed, captured = parts
-    layers = []
-    for part, width, stroke in ((captured, 1.6, SHADE), (replayed, 1.2, colour)):
-        if part.rows:
-            line = alt.Chart(inline(part.frame)).mark_line(strokeWidth=width, color=stroke, clip=True)
-            layers.append(line.encode(*axes))
-    title = alt.Title(subject, fontSize=13, offset=4)
-    return alt.LayerChart(layer=layers).properties(title=title, width=(WIDTH - 150) // 2, height=120)
+    lines = (
+        (part, alt.MarkDef(type="line", strokeWidth=width, color=stroke, clip=True))
+        for part, width, stroke in ((captured, 1.6, SHADE), (replayed, 1.2, colour))
+        if part.rows
+    )
+    return panel(subject, lines, axes)
