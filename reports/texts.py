@@ -176,7 +176,7 @@ HOW_TO_READ = (
     _MEASURED,
     "The 95 % interval of a goodput in the section What if is for one flight. It covers what the capture leaves open, "
     "half of the misfit of the self-check and the error of the engine. All others there show how far a mean over the "
-    " seeds could vary with other samples of the channel's blocks; they do not cover errors of the model.",
+    "seeds could vary with other samples of the channel's blocks; they do not cover errors of the model.",
 )
 """Paragraphs of the section "How to read this"."""
 

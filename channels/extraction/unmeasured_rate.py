@@ -90,7 +90,7 @@ class _Gap:
     early_ns: Ints
 
     def bound_span(self, model: _Model, rate: Rate) -> tuple[int, int, int]:
-        """Return the time for which the rate is none that was measured, and when that shows: from the last edge before
+        """Return the time for which the rate is not a measured one, and when that shows: from the last edge before
         what came too early, or from then on if the rate was measured before, to the first edge behind it or the next
         measured rate."""
         edges_ns = model.edges_ns
