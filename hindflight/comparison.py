@@ -95,7 +95,7 @@ def compare_sources(before: Path, after: Path, fail_if: Sequence[str] = ()) -> C
 
 
 def parse_condition(text: str) -> Condition:
-    """Return a condition such as "goodput < -5%" or "cubic: rtt_p95 > 10 %". HindflightError if it is none."""
+    """Return a condition such as "goodput < -5%" or "cubic: rtt_p95 > 10 %". HindflightError if the text is not one."""
     match = _CONDITION.fullmatch(text)
     if match is None:
         raise HindflightError(

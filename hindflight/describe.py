@@ -44,7 +44,7 @@ def document_of(sources: Sequence[Path], *, outer: bool = False) -> Document:
     known = _described(source)
     if known is not None:
         if outer:
-            raise HindflightError(f"--outer is for captures; {source} is none", "leave it out")
+            raise HindflightError(f"--outer is for captures; {source} is not one", "leave it out")
         return known
     try:
         return _capture(sources, outer)

@@ -70,7 +70,7 @@ class Outcome:
 def ingest_into(folder: Path, request: Request, progress: Progress) -> Outcome:
     """Read the inputs into the workspace `folder`, which is made if it does not exist, and pair them if asked to.
 
-    HindflightError: options that contradict each other, or a time that is none; other errors as those of `Ingest` and
+    HindflightError: options that contradict each other, or an invalid time; other errors as those of `Ingest` and
     `pair_inputs`.
     """
     _check(request)
@@ -93,7 +93,7 @@ def ingest_into(folder: Path, request: Request, progress: Progress) -> Outcome:
 
 
 def _check(request: Request) -> None:
-    """HindflightError: options that contradict each other, or a time that is none."""
+    """HindflightError: options that contradict each other, or an invalid time."""
     offset_s = request.clock_offset_s
     if offset_s is not None and not abs(offset_s) < MAX_OFFSET_S:
         raise HindflightError(f"--clock-offset {offset_s} is not a time", "give seconds, as in 1.5")

@@ -1,4 +1,4 @@
-"""Which kinds of file are read, and what a file looks like that is none of them."""
+"""Which kinds of file are read, and what other files look like."""
 
 from __future__ import annotations
 

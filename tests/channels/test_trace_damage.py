@@ -112,7 +112,7 @@ def first(value: object) -> Callable[[list[Any]], list[Any]]:
         ("states", changed("end_ns", first(float("inf")), pa.float64()), "is not a channel table"),
         ("states", changed("rate_bps", first(float("nan"))), "rate_bps must be finite and not negative"),
         ("states", changed("per", first(float("inf"))), "per must be finite and not negative"),
-        ("packets", changed("cause", first("weather")), "cause = 'weather' is none of"),
+        ("packets", changed("cause", first("weather")), "cause = 'weather' is not one of"),
         ("packets", changed("t_ns", lambda values: values[::-1]), "is not sorted by time: packet row 1"),
         ("packets", changed("position", lambda values: values[::-1]), "positions of packets must count"),
         ("states", changed("t_ns", first(20 * MS)), "an interval ends before it starts"),

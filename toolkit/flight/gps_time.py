@@ -10,7 +10,7 @@ _LEAPS = ((1_483_228_800, 18), (1_435_708_800, 17), (1_341_100_800, 16), (1_230_
 
 
 def utc_ns(week: int, ms_of_week: int) -> int:
-    """Return the time since 1970 in ns of a GPS time; 0 where it is none since 2006."""
+    """Return the time since 1970 in ns of a GPS time; 0 for a time that is not valid or before 2006."""
     if not (0 < week < 1 << 16 and 0 <= ms_of_week < WEEK_MS):
         return 0
     gps_ms = _EPOCH_MS + week * WEEK_MS + ms_of_week

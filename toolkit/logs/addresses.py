@@ -6,7 +6,7 @@ import ipaddress
 
 
 def plain_address(text: str) -> str | None:
-    """Return an address as captures show it: an IPv4 address that is mapped into IPv6 as IPv4; None if it is none."""
+    """Return an address as captures show it, an IPv4 address mapped into IPv6 as IPv4; None if it is not an address."""
     try:
         address = ipaddress.ip_address(text.strip("[]").partition("%")[0])
     except ValueError:

@@ -59,7 +59,7 @@ def moment_at_end(text: str) -> tuple[Moment | None, str]:
 
 
 def parse_moment(text: str) -> Moment | None:
-    """Return the time that `text` is, None if it is none."""
+    """Return the time that `text` is, None if it is not a time."""
     moment, rest = moment_at_start(text.strip())
     return moment if not rest.strip() else None
 

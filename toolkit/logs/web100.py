@@ -125,7 +125,7 @@ def _groups(file: LogFile, header: str) -> tuple[dict[str, list[_Variable]], boo
             variables.append(_Variable(fields[0], int(fields[1]), int(fields[2])))
         elif fields:
             whole = False
-            text = f"line {number} of the header is none of a snaplog: {printable(line[:60])}"
+            text = f"line {number} is not a line of a snaplog's header: {printable(line[:60])}"
             file.issues.add(0, 0, "log_damaged", text)
     return groups, whole
 

@@ -160,7 +160,7 @@ def _declared_keys(column: Column, dictionary: pa.Array) -> pa.Array:
     keys = pc.index_in(dictionary.cast(pa.string()), value_set=pa.array(column.values, pa.string()))
     if keys.null_count:
         odd = dictionary[keys.is_null().index(True).as_py()]
-        raise ValueError(f"{column.name} = {odd.as_py()!r} is none of {', '.join(column.values)}")
+        raise ValueError(f"{column.name} = {odd.as_py()!r} is not one of {', '.join(column.values)}")
     return keys
 
 

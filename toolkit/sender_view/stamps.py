@@ -122,7 +122,7 @@ def _stamp(segments: pa.Table, name: str) -> Ints:
 
 
 def _tick_ns(t_ns: Ints, ticks: Ints) -> int:
-    """Return the tick of the sender's clock. CaptureError if it is none of those in use."""
+    """Return the tick of the sender's clock. CaptureError if it is not one of those in use."""
     span = int(ticks[-1] - ticks[0])
     if span < MIN_TICKS:
         raise CaptureError(
