@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hindflight.toolkit.errors import CaptureError, HindflightError
+from hindflight.toolkit.sender_view.mark import NOTE, described
+from hindflight.toolkit.text import name_to_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -67,7 +69,9 @@ def _read(workspace: Workspace, number: int, row: dict[str, Any]) -> Flow:
     here = (pc.field("run_id") == 0) & (pc.field("flow_id") == row["flow_id"])
     tables = {name: workspace.table(name, where=here) for name in FLOW_TABLES}
     _check_clock(tables["segments"])
-    return Flow(row["flow_id"], number, row, tables)
+    source = next(entry for entry in workspace.inputs if entry.input_id == row["input_id"])
+    rebuilt = described(name_to_text(source.name)) if source.note.endswith(NOTE) else ""
+    return Flow(row["flow_id"], number, row, tables, rebuilt)
 
 
 MAX_BACK_NS, MAX_AHEAD_NS = 10**9, 86_400 * 10**9

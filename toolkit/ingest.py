@@ -19,6 +19,7 @@ from hindflight.toolkit.flight.writer import write_flight_log
 from hindflight.toolkit.log_writer import Joining, write_log
 from hindflight.toolkit.logs import KINDS, LogReading
 from hindflight.toolkit.recognition import kind_of
+from hindflight.toolkit.sender_view.mark import NOTE, is_rebuilt
 from hindflight.toolkit.units import counted
 from hindflight.toolkit.workspace import Transaction, Workspace
 
@@ -134,7 +135,8 @@ class Ingest:
         rows = write_capture(stream, transaction, CAPTURE_TABLES, self.progress)
         if not all(digests.values()):
             self._complete_stream(stream, transaction, input_ids[0], options)
-        note = f"{counted(rows['segments'], 'segment')}, {counted(rows['flows'], 'flow')}"
+        rebuilt = f", {NOTE}" if any(digests[path] and is_rebuilt(path) for path in paths) else ""
+        note = f"{counted(rows['segments'], 'segment')}, {counted(rows['flows'], 'flow')}{rebuilt}"
         transaction.note(input_ids[0], note)
         merged = f"merged with {shown(paths[0])}"
         for input_id in input_ids[1:]:

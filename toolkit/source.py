@@ -152,6 +152,7 @@ def _write(stream: CaptureStream, workspace: Workspace, tables: Collection[str] 
     """Write `tables` of a capture, all if None, with its files as inputs."""
     from hindflight.toolkit.capture import is_stream
     from hindflight.toolkit.capture_writer import CAPTURE_TABLES, write_capture
+    from hindflight.toolkit.sender_view.mark import NOTE, is_rebuilt
 
     wanted = CAPTURE_TABLES if tables is None else tables
     names = " ".join(name_to_text(path) for path in stream.paths)
@@ -162,7 +163,9 @@ def _write(stream: CaptureStream, workspace: Workspace, tables: Collection[str] 
             transaction.complete_stream(input_id, stream.progress()[0], stream.sha256() or "")
         else:
             for path in stream.paths:
-                transaction.add_input(path, "capture", options="--fix-clock" if fix_clock else "")
+                input_id = transaction.add_input(path, "capture", options="--fix-clock" if fix_clock else "")
+                if is_rebuilt(path):
+                    transaction.note(input_id, NOTE)
             write_capture(stream, transaction, wanted)
 
 

@@ -257,6 +257,8 @@ def test_export_writes_the_senders_capture(tmp_path: Path) -> None:
     assert hf.export(RECORDED[0] / "rcv.pcap.xz", out, format="pcapng", at_sender=True) == [out]
     again = flow_of(out)
     assert again.row["vantage"] == "sender"
+    assert again.rebuilt.startswith("at-sender.pcapng was rebuilt from a capture at the receiver")
+    assert not flow_of(RECORDED[0] / "snd.pcap.xz").rebuilt
     assert again.row[f"{again.direction}_data_segments"] == 1874
     with pytest.raises(HindflightError, match="was captured at its sender"):
         hf.export(out, tmp_path / "b.pcapng", format="pcapng", at_sender=True)

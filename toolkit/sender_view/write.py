@@ -12,6 +12,7 @@ from hindflight.toolkit.captured_flow import hosts, read_flow, read_flows_on_pat
 from hindflight.toolkit.errors import CaptureError
 from hindflight.toolkit.export.packets import write_packets
 from hindflight.toolkit.files import whole_file
+from hindflight.toolkit.sender_view.mark import WHAT
 from hindflight.toolkit.sender_view.rebuild import SenderView, sender_view
 from hindflight.toolkit.sender_view.stamps import is_forward, stamps_of
 from hindflight.toolkit.text import name_to_text
@@ -25,10 +26,6 @@ RECEIVER = "receiver"
 """The vantage of flows that are rebuilt."""
 MAX_FLOWS = 64
 """Flows of the same path that are rebuilt, too: those with most data."""
-
-WHAT = (
-    "packets of a capture at the receiver as its sender sent and received them, rebuilt from timestamps, headers alone"
-)
 
 
 def write_sender_view(workspace: Workspace, flow: Flow, path: Path, *, force: bool = True) -> SenderView:
