@@ -103,7 +103,7 @@ def verdicts(delivery: Delivery, link: Link) -> Attribution:
     known."""
     odds = np.zeros(len(delivery))
     lost = delivery.lost
-    blurred = _blurred(delivery, link)
+    blurred = _queue.blurred(link.arrivals)
     gaps, noise = _gap_odds(link, blurred), _noise_pkts(delivery, link, blurred)
     odds[lost] = _agreeing(_level_odds(delivery, link, noise), gaps, link.replay.group, link.base.spans)[lost]
     odds += gaps
@@ -238,15 +238,6 @@ def _jitter(link: Link, blurred: npt.NDArray[np.bool_]) -> Floats:
     residual = link.replay.residual
     plain = residual[(link.replay.group < 0) & ~np.isnan(residual) & ~blurred]
     return plain if len(plain) else np.array([0.5])
-
-
-def _blurred(delivery: Delivery, link: Link) -> npt.NDArray[np.bool_]:
-    """Mark the packets between two departures between which an undecided packet was sent: it may have used the link."""
-    n, seen = len(delivery), np.flatnonzero(~np.isnan(link.departed_ns))
-    edges = np.concatenate(([-1], seen, [n - 1]))
-    place = np.searchsorted(seen, np.arange(n))
-    sent = np.concatenate(([0], np.cumsum(delivery.undecided)))
-    return np.asarray(sent[edges[place + 1] + 1] > sent[edges[place] + 1])
 
 
 def _groups(group: Ints) -> list[Ints]:

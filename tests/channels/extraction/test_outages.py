@@ -184,7 +184,9 @@ def test_a_gap_says_nothing_where_an_undecided_packet_may_have_used_the_link() -
     before, k = lost[0] - 1, lost[0]
     undecided = np.isin(np.arange(len(delivery)), [before])
     seen = np.where(undecided, np.nan, link.departed_ns)
-    blurred = verdicts(replace(delivery, undecided=undecided), replace(link, departed_ns=seen))
+    arrivals = replace(link.arrivals, departed=seen, undecided=undecided)
+    unclear = replace(link, departed_ns=seen, arrivals=arrivals)
+    blurred = verdicts(replace(delivery, undecided=undecided), unclear)
     assert blurred.gap_odds[k] == 0
     assert np.sum(blurred.gap_odds != 0) >= len(lost) - 2
 

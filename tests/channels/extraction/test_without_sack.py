@@ -12,6 +12,7 @@ from hindflight.channels.extraction import queue
 from hindflight.channels.extraction.bottleneck import Rate
 from hindflight.channels.extraction.busy_spans import BusySpans
 from hindflight.channels.extraction.delivery import Delivery, of_flow
+from hindflight.channels.extraction.link import AllDropped
 from hindflight.channels.extraction.queue import Arrivals
 from hindflight.toolkit.schema import TABLES, table_from_rows
 
@@ -64,6 +65,44 @@ def test_a_full_queue_refuses_what_may_not_have_arrived() -> None:
     assert queue.replay(_arrivals(False), 1.0, unshared=True).level.tolist() == [0.0, 1.0, 2.0, 3.0]
     # Without a limit nothing is refused.
     assert queue.replay(_arrivals(True), -np.inf, unshared=True).level.tolist() == [0.0, 1.0, 2.0, 3.0]
+
+
+def _gap(undecided: bool) -> AllDropped:
+    """Four packets at once, of which the second may be undecided and the third was lost; the fourth left the link as
+    late as if both had used it. A fifth finds it idle."""
+    full, lost = np.full(5, 10.0), np.array([0, 0, 1, 0, 0], bool)
+    departed = np.array([10.0, np.nan, np.nan, 40.0, 110.0])
+    unclear = np.array([0, undecided, 0, 0, 0], bool)
+    sent = np.array([0.0, 0.0, 0.0, 0.0, 100.0])
+    return AllDropped.of(Arrivals(sent, full, departed, lost, unclear, full, 1.0, np.zeros(5, bool)), unshared=True)
+
+
+def test_levels_and_gaps_behind_an_undecided_packet_are_not_exact() -> None:
+    sure, unclear = _gap(undecided=False), _gap(undecided=True)
+    assert sure.exact.all()
+    assert unclear.exact.tolist() == [True, True, False, False, True]
+    # The lost packet used the link, unless the undecided one may be what did.
+    assert sure.gap[2] < 0
+    assert unclear.gap[2] == 0
+
+
+def test_the_limit_of_a_queue_is_taken_from_exact_levels() -> None:
+    # The queue refuses at 20 packets and more. Inexact levels are four lower.
+    level = np.tile(np.arange(10.0, 25.0), 20)
+    lost, exact = level >= 20, np.arange(300) < 100
+    delivery = replace(
+        _flow(310), seq=np.arange(300), lost=lost, undecided=np.zeros(300, bool), observed=np.ones(300, bool),
+        t_ns=np.arange(300), covered_ns=np.arange(300) + 10, ack_t_ns=np.arange(300) + 10,
+    )  # fmt: skip
+    level[~exact & lost] -= 4
+    dropped = AllDropped(level, np.zeros(300), exact)
+    none = np.zeros(300, bool)
+    found = link_module._limit(delivery, dropped, none)
+    assert found is not None
+    assert 19 < found.limit <= 20
+    within = link_module.limit_within(delivery, dropped, ~none)
+    assert within is not None
+    assert within.limit == found.limit
 
 
 def test_a_step_of_the_rate_changes_the_wait_and_not_the_number_of_packets() -> None:
