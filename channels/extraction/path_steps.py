@@ -111,14 +111,13 @@ def _cuts(delivery: Delivery, timed: Ints, trip: Floats) -> list[int]:
     for k in range(1, len(timed)):
         before, after = trip[max(begin, k - AROUND) : k], trip[k : k + AROUND]
         if k - begin >= AROUND and len(after) == AROUND:
-            last = min(k + CLOCK, len(timed) - 1)
-            ns_per_byte = max(0.0, acked[last] - acked[k]) / max(served[last] - served[k], 1.0)
+            ns_per_byte = _clock(acked[k : k + CLOCK + 1], served[k : k + CLOCK + 1])
             packet_ns = float(delivery.size_bytes[timed[k]]) * ns_per_byte
             jump = max(MIN_JUMP_NS, MIN_JUMP_SHARE * float(before.min()))
             idle_ns = float(delivery.t_ns[timed[k]] - delivery.t_ns[timed[k] - 1])
             # What the channel lost behind the queue waited in it, too.
             old = max(begin, k - 1 - CLOCK)
-            clock = max(ns_per_byte, (acked[k - 1] - acked[old]) / max(served[k - 1] - served[old], 1.0))
+            clock = max(ns_per_byte, _clock(acked[old:k], served[old:k]))
             since = slice(k - 1, k + AROUND)
             longest = _longest_trips(float(before.max()), floor, np.diff(sent[since]), np.diff(queued[since]) * clock)
             rises = np.all(after > longest + jump)
@@ -136,6 +135,13 @@ def _cuts(delivery: Delivery, timed: Ints, trip: Floats) -> list[int]:
                 begin, floor, from_empty = k, float(trip[k]), bool(emptied)
         floor = min(floor, float(trip[k]))
     return cuts
+
+
+def _clock(acked_ns: Floats, served: Floats) -> float:
+    """Return the time per octet of some ACKs in a row. What was acknowledged later than a packet behind it waited at the
+    receiver: a FIFO delivers in order."""
+    left_ns = np.minimum.accumulate(acked_ns[::-1])[::-1]
+    return float((left_ns[-1] - left_ns[0]) / max(served[-1] - served[0], 1.0))
 
 
 def _least_clock(acked_ns: Floats, served: Floats) -> float:
