@@ -142,11 +142,30 @@ def _level_odds(delivery: Delivery, link: Link, noise: float) -> Floats:
         return np.where((level < 0.8 * maximum) | (maximum < 3), -MAX_LEVEL_LOG_ODDS, -1.5)
     full = -np.log1p(np.exp(np.clip((ceiling.limit - level) / noise, -50, 50)))
     clearly_below = level < ceiling.limit - 3 * max(1.0, noise)
-    surely_channel = delivery.lost & clearly_below
-    chance = (surely_channel.sum() + 1) / (np.sum(delivery.observed & clearly_below) + 2)
+    below = delivery.lost & clearly_below
+    chance = (below.sum() + 1) / (np.sum(delivery.observed & clearly_below) + 2)
+    surely_channel = below | _served_in_a_row(delivery, link, ceiling.limit)
     nearby = np.convolve(surely_channel, np.ones(2 * BURST_PKTS + 1), mode="same")
     local = (nearby + BURST_PKTS * chance) / (3 * BURST_PKTS)
     return np.asarray(np.clip(full - np.log(np.maximum(local, chance)), -MAX_LEVEL_LOG_ODDS, MAX_LEVEL_LOG_ODDS))
+
+
+def _served_in_a_row(delivery: Delivery, link: Link, limit: float) -> npt.NDArray[np.bool_]:
+    """Mark the losses in a row for which the queue had room, where it had served one between the first and the last.
+
+    A full queue takes a packet whenever it has served one, so it does not refuse all that comes for longer than that.
+    It may have refused one, because levels are not exact.
+    """
+    own = np.flatnonzero(delivery.observed)
+    run = np.cumsum(~delivery.lost[own])
+    room = delivery.lost[own] & (link.replay.level[own] <= limit)
+    chosen, of_run = own[room], run[room]
+    first = np.searchsorted(of_run, of_run, side="left")
+    last = np.searchsorted(of_run, of_run, side="right") - 1
+    served_ns = delivery.t_ns[chosen[last]] - delivery.t_ns[chosen[first]]
+    marked = np.zeros(len(delivery), dtype=np.bool_)
+    marked[chosen] = served_ns >= link.full_ns[chosen]
+    return marked
 
 
 def _noise_pkts(delivery: Delivery, link: Link, blurred: npt.NDArray[np.bool_]) -> float:

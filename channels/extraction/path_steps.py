@@ -138,8 +138,8 @@ def _cuts(delivery: Delivery, timed: Ints, trip: Floats) -> list[int]:
 
 
 def _clock(acked_ns: Floats, served: Floats) -> float:
-    """Return the time per octet of some ACKs in a row. What was acknowledged later than a packet behind it waited at the
-    receiver: a FIFO delivers in order."""
+    """Return the time per octet of some ACKs in a row. What was acknowledged later than a packet behind it waited at
+    the receiver: a FIFO delivers in order."""
     left_ns = np.minimum.accumulate(acked_ns[::-1])[::-1]
     return float((left_ns[-1] - left_ns[0]) / max(served[-1] - served[0], 1.0))
 

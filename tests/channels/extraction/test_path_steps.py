@@ -118,3 +118,10 @@ def test_one_delayed_ack_before_a_draining_queue_is_no_shorter_path() -> None:
     sent = [10.0 * i for i in range(100)] + [1010.0 + 10 * i for i in range(100)]
     trips = [30.0] + [60.0] * 98 + [100.0] + [50.0] * 100
     assert len(_floors(_delivery(sent, trips))) == 1
+
+
+def test_delayed_acks_at_both_edges_of_a_clock_make_no_longer_path() -> None:
+    # 10 ms of work each. Packets 150 to 153 leave at once; the ACKs of 141 and of 150 come 40 ms late.
+    sent = [10.0 * i for i in range(150)] + [1490.0] * 4 + [1500.0 + 10 * i for i in range(100)]
+    trips = [30.0] + [60.0] * 140 + [100.0] + [60.0] * 8 + [110.0, 80.0, 90.0, 100.0] + [100.0] * 100
+    assert len(_floors(_delivery(sent, trips))) == 1
