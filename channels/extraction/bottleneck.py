@@ -421,7 +421,7 @@ def stretch_base(delivery: Delivery, paths: Sequence[Stretch], served: Served) -
         rest = _without_wait(bare - waited, service_ns[within], floor) if not empty and len(bare) else np.inf
         if not empty and len(bare):
             floor = max(0.0, _less_wait(floor, rest, service_ns))
-        if spans and not is_jump(floor, spans[-1][2]) and empty and np.isfinite(errors[-1]):
+        if spans and not is_jump(floor, spans[-1][2], stretch.broken) and empty and np.isfinite(errors[-1]):
             # The round trips differed by the serialisation at another rate.
             first, _, held = spans.pop()
             floor, error, least = min(floor, held), min(errors.pop(), error), min(least, seen.pop())

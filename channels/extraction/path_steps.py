@@ -7,7 +7,7 @@ not tables; needs neither rates nor causes of losses. See docs/channels/extract.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -29,6 +29,10 @@ MIN_JUMP_NS = 4_000_000
 MIN_JUMP_SHARE = 0.04
 """Minimum size of a jump, absolute and relative to the round trip: hosts and ACKs jitter by less."""
 
+BROKEN_JUMP_NS = 1_000_000
+"""The same for minima before and behind an interruption, in which the queue runs empty: of MIN_STRETCH packets or more
+hosts delay the fastest by less. Assumed, without a source."""
+
 MIN_STRETCH = 8
 """Minimum number of timed packets of a stretch."""
 
@@ -42,11 +46,13 @@ FULL_SHARE = 0.9
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Packets `first` to `after` (one past the last) met one path; `floor_ns` is their minimum round trip."""
+    """Packets `first` to `after` (one past the last) met one path; `floor_ns` is their minimum round trip. `broken`:
+    whether the link was interrupted before."""
 
     first: int
     after: int
     floor_ns: float
+    broken: bool = False
 
 
 def stretches(delivery: Delivery) -> tuple[Stretch, ...]:
@@ -65,6 +71,7 @@ def stretches(delivery: Delivery) -> tuple[Stretch, ...]:
         cuts = _cuts(delivery, timed, trip)
     else:
         cuts = [k for k in np.flatnonzero(_interrupted(delivery, timed)).tolist() if k]
+    broken = {0: False} | dict(zip(cuts, _interrupted(delivery, timed)[cuts].tolist(), strict=True))
     edges = [0, *cuts, len(timed)]
     packets = [0, *(int(timed[cut]) for cut in cuts), len(delivery)]
     found: list[tuple[Stretch, int, float]] = []
@@ -72,7 +79,7 @@ def stretches(delivery: Delivery) -> tuple[Stretch, ...]:
         sent_ns = float(delivery.t_ns[timed[b - 1]] - delivery.t_ns[timed[a]])
         before_ns = found[-1][0].floor_ns if found else 0.0
         whole = trip[a:b][on_one_path(delivery, timed[a:b], (first, after), before_ns)]
-        found.append((Stretch(first, after, float(whole.min())), b - a, sent_ns))
+        found.append((Stretch(first, after, float(whole.min()), broken[a]), b - a, sent_ns))
     return tuple(_merged(found))
 
 
@@ -93,9 +100,11 @@ def on_one_path(delivery: Delivery, packets: Ints, stretch: tuple[int, int], bef
     return sure if sure.any() else ~sure
 
 
-def is_jump(one_ns: float, other_ns: float) -> bool:
-    """Return whether two round trips differ by more than hosts and ACKs jitter."""
-    return abs(one_ns - other_ns) > max(MIN_JUMP_NS, MIN_JUMP_SHARE * min(one_ns, other_ns))
+def is_jump(one_ns: float, other_ns: float, broken: bool = False) -> bool:
+    """Return whether the minimum round trips of two stretches, the second `broken` or not, differ by more than hosts
+    and ACKs jitter."""
+    least = BROKEN_JUMP_NS if broken else MIN_JUMP_NS
+    return abs(one_ns - other_ns) > max(least, MIN_JUMP_SHARE * min(one_ns, other_ns))
 
 
 def _cuts(delivery: Delivery, timed: Ints, trip: Floats) -> list[int]:
@@ -221,12 +230,13 @@ def _merged(found: list[tuple[Stretch, int, float]]) -> list[Stretch]:
             if following is not None:
                 following_count, following_ns = found[i + 1][1:]
                 found[i + 1] = (
-                    Stretch(stretch.first, following.after, following.floor_ns), following_count, following_ns
+                    replace(following, first=stretch.first, broken=stretch.broken or following.broken),
+                    following_count, following_ns,
                 )  # fmt: skip
             else:
-                kept[-1] = Stretch(last.first, stretch.after, last.floor_ns)
-        elif not is_jump(stretch.floor_ns, last.floor_ns):
-            kept[-1] = Stretch(last.first, stretch.after, min(last.floor_ns, stretch.floor_ns))
+                kept[-1] = replace(last, after=stretch.after)
+        elif not is_jump(stretch.floor_ns, last.floor_ns, stretch.broken):
+            kept[-1] = replace(last, after=stretch.after, floor_ns=min(last.floor_ns, stretch.floor_ns))
         else:
             kept.append(stretch)
     return kept

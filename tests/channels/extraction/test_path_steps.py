@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from hindflight.channels.extraction.bottleneck import Served, stretch_base
 from hindflight.channels.extraction.delivery import Delivery
 from hindflight.channels.extraction.path_steps import stretches
 
@@ -78,6 +79,26 @@ def test_a_path_that_got_shorter_in_an_interruption_is_another_one() -> None:
     )
     assert _floors(broken) == [(0, 100.0), (220, 150.0)]
     assert _floors(whole) == [(0, 100.0)]
+
+
+def test_a_small_step_of_the_delay_shows_at_an_interruption_only() -> None:
+    sent = [10.0 * i for i in range(200)] + [2300.0 + 10 * i for i in range(100)]
+    for step, broken in ((3.0, True), (0.9, True), (3.0, False)):
+        whole = _delivery(sent, [20.0] * 200 + [20.0 - step] * 100)
+        lost = broken & np.isin(np.arange(300), range(180, 200))
+        delivery = replace(
+            whole, lost=lost, prompt=~lost, acked_ns=np.where(lost, -1, whole.acked_ns), ack_t_ns=whole.acked_ns[~lost]
+        )
+        begins = [0, 200] if broken and step > 1 else [0]
+        assert [first for first, _ in _floors(delivery)] == begins
+        base = stretch_base(delivery, stretches(delivery), _unqueued(300))
+        assert [first for first, _, _ in base.spans] == begins
+
+
+def _unqueued(n: int) -> Served:
+    """Packets of 1 ms work each."""
+    service = np.full(n, 1.0 * MS)
+    return Served(service, service, np.ones(n, dtype=np.bool_), np.zeros(n, dtype=np.bool_))
 
 
 def test_packets_that_met_both_paths_give_no_minimum() -> None:
