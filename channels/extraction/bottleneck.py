@@ -100,8 +100,9 @@ class Base:
     (first packet, one past the last, ns). `sure` marks levels whose steps no queue makes: each is a minimum.
     `error_ns` says for each level by how much it may be off: by nothing where a packet met an empty queue, infinite
     where the queue never ran empty and nothing else shows the level; `least_ns` is the minimum round trip without
-    serialisation. `carried` marks levels at whose beginning nothing was lost, so that the queue went on as it was, and
-    whose round trips agree on what is left without its modelled wait.
+    serialisation. `waits_pkts` is the wait that was subtracted for each level: an error of the rate scales it.
+    `carried` marks levels at whose beginning nothing was lost, so that the queue went on as it was, and whose round
+    trips agree on what is left without its modelled wait.
     """
 
     per_packet_ns: Floats
@@ -111,6 +112,7 @@ class Base:
     least_ns: tuple[float, ...]
     sure: bool = False
     carried: tuple[bool, ...] = ()
+    waits_pkts: tuple[float, ...] = ()
 
     @property
     def emptied(self) -> tuple[bool, ...]:
@@ -378,7 +380,8 @@ def _bare_ns(delivery: Delivery, served: Served, packets: Ints) -> Floats:
 def constant_base(delivery: Delivery, served: Served) -> Base:
     """Return one base for the whole flow: the minimum round trip without the serialisation of the packet.
 
-    The handshake counts too, corrected for the different serialisation of the SYN/ACK and an ACK.
+    The handshake counts too, corrected for the different serialisation of the SYN/ACK and an ACK, at the rate of the
+    flow's first packet.
     """
     service_ns = served.ns
     wait = lindley_wait(delivery, service_ns, served.entered)
@@ -388,7 +391,8 @@ def constant_base(delivery: Delivery, served: Served) -> Base:
     floor = max(0.0, float(bare.min()))
     if delivery.handshake is not None:
         octets = delivery.handshake.syn_bytes + delivery.handshake.syn_ack_bytes - delivery.ack_bytes
-        ns_per_byte = float(np.median(service_ns / delivery.size_bytes))
+        first = int(np.argmax(delivery.from_flow))
+        ns_per_byte = float(service_ns[first] / delivery.size_bytes[first])
         handshake = max(0.0, delivery.handshake.rtt_ns - octets * ns_per_byte)
         if handshake <= floor:
             floor, error = handshake, 0.0

@@ -159,9 +159,10 @@ def _with_one_limit(delivery: Delivery, base: Base, dropped: AllDropped, full: F
         exact.append(found.limit - found.low if found is not None else np.inf)
     known = [limit for limit, empty in zip(limits, base.emptied, strict=True) if empty and limit is not None]
     per_packet, spans, errors = base.per_packet_ns.copy(), list[tuple[int, int, float]](), list[float]()
+    waits: list[float] = []
     carried = base.carried or (False,) * len(base.spans)
     for (first, after, held), error, limit, least in zip(base.spans, base.error_ns, limits, base.least_ns, strict=True):
-        level, may_be_off = held, error
+        level, may_be_off, wait = held, error, 0.0
         empty, packet_ns = np.isfinite(error), float(np.median(full[first:after]))
         if not empty and limit is not None and known:
             off = max(known) - limit
@@ -172,7 +173,7 @@ def _with_one_limit(delivery: Delivery, base: Base, dropped: AllDropped, full: F
             if abs(off) <= LIMIT_ERROR:
                 level, wanted, between = held, held, max(between, abs(off))
             # Where the round trips contradict it, one of the limits is wrong.
-            may_be_off = packet_ns * min(1.0, between) + abs(wanted - level)
+            may_be_off, wait = packet_ns * min(1.0, between) + abs(wanted - level), max(known)
         elif not empty and spans and np.isfinite(errors[-1]) and spans[-1][2] <= least and not _rises(base, len(spans)):
             # Nothing shows another path than that before.
             level, may_be_off = spans[-1][2], errors[-1]
@@ -187,7 +188,8 @@ def _with_one_limit(delivery: Delivery, base: Base, dropped: AllDropped, full: F
         per_packet[first:after] = level
         spans.append((first, after, level))
         errors.append(may_be_off)
-    return replace(base, per_packet_ns=per_packet, spans=tuple(spans), error_ns=tuple(errors))
+        waits.append(wait)
+    return replace(base, per_packet_ns=per_packet, spans=tuple(spans), error_ns=tuple(errors), waits_pkts=tuple(waits))
 
 
 def limit_within(delivery: Delivery, dropped: AllDropped, within: Bools) -> Ceiling | None:
