@@ -132,12 +132,13 @@ def _cuts(delivery: Delivery, timed: Ints, trip: Floats) -> list[int]:
             rises = np.all(after > longest + jump)
             # Nothing was on the way: the queue had run empty.
             emptied = idle_ns > before.max() and after[:2].min() > floor + jump + 2 * packet_ns
-            # Of two round trips in a row one delayed ACK stretches one.
-            two = slice(k - 2, k)
-            held = _least_trips(trip[two], sent[k] - sent[two], (served[k] - served[two]) * least_clock)
-            drop = before.min() - after.max()
             shorter = from_empty and after[:SHORTER].max() < floor - jump
-            falls = shorter or (drop > jump and held.min() > after.max() + jump)
+            falls = shorter or (
+                before.min() - after.max() > jump
+                # Of two round trips in a row one delayed ACK stretches one.
+                and _least_trip(delivery, (timed[k - 2], timed[k]), least_clock) > after.max() + jump
+                and _least_trip(delivery, (timed[k - 1], timed[k]), least_clock) > after.max() + jump
+            )
             if rises or emptied or falls or broken[k]:
                 cuts.append(k)
                 # A flow begins with an empty queue; a stretch that begins with a jump need not.
@@ -161,10 +162,21 @@ def _least_clock(acked_ns: Floats, served: Floats) -> float:
     return max(0.0, float(np.min(spans / np.maximum(octets, 1.0))))
 
 
-def _least_trips(before_ns: Floats, gaps_ns: Floats, work_ns: Floats) -> Floats:
-    """Return the least round trip that a queue makes on the same path after each of those before, a time and some work
-    later: it drains with time, but for that work."""
-    return before_ns - np.maximum(0.0, gaps_ns - work_ns)
+def _least_trip(delivery: Delivery, packets: tuple[int, int], ns_per_byte: float) -> float:
+    """Return the least round trip that a queue makes on the same path at the second of two packets, after that of the
+    first: it drains with time, but for the work that enters it. What was lost entered, too, or met a full queue, which
+    holds no less than when the first one entered."""
+    first, last = packets
+    first_ns = trip_ns = float(delivery.acked_ns[first] - delivery.t_ns[first])
+    since = slice(first + 1, last + 1)
+    gaps_ns = np.diff(delivery.t_ns[first : last + 1]).astype(np.float64)
+    came = ~delivery.lost[since] & ~delivery.undecided[since]
+    for gap, work, entered in zip(
+        gaps_ns.tolist(), (delivery.size_bytes[since] * ns_per_byte).tolist(), came.tolist(), strict=True
+    ):
+        drained = trip_ns - gap
+        trip_ns = drained + work if entered else max(drained, min(drained + work, first_ns))
+    return min(trip_ns, first_ns)
 
 
 def _longest_trips(before_ns: float, floor_ns: float, gap_ns: Floats, work_ns: Floats) -> Floats:

@@ -129,9 +129,12 @@ def test_a_shorter_path_shows_where_what_was_sent_meanwhile_has_no_round_trip() 
     delivery = replace(whole, acked_ns=acked, prompt=~unclear, ack_t_ns=np.sort(acked[~unclear]))
     # The second stretch begins with the first packet that shows it.
     assert _floors(delivery) == [(0, 100.0), (110, 140.0)]
-    # Had the ten been lost in the queue, it may have drained.
-    dropped = replace(delivery, lost=unclear)
-    assert len(_floors(dropped)) == 1
+    # Had they been lost one by one, they would have waited in the queue, or it was full all the time.
+    lost = replace(delivery, lost=unclear)
+    assert _floors(lost) == [(0, 100.0), (110, 140.0)]
+    # Had it dropped the ten at once, it may have drained since.
+    together = np.where(unclear, lost.t_ns[99] + 1, lost.t_ns)
+    assert len(_floors(replace(lost, t_ns=together))) == 1
 
 
 def test_one_delayed_ack_before_a_draining_queue_is_no_shorter_path() -> None:
