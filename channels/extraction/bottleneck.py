@@ -219,11 +219,12 @@ def _acked_span(delivery: Delivery, stretch: Stretch) -> tuple[int, int] | None:
 def _most_carried(delivery: Delivery, stretch: Stretch) -> float:
     """Return the most that was carried from one ACK to the first at least a minimum round trip later, in bit/s.
 
-    What the second ACK reports arrived after the first was sent, or that would have reported it; so it does not matter
-    how many packets an ACK reports, or how long some had waited behind a hole.
+    What the second ACK reports arrived after the first was sent, or that would have reported it, so it does not matter
+    how many packets an ACK reports. Without SACK it would not where a hole lies before them: what waited behind one may
+    have arrived long ago, and does not count.
     """
     within = np.arange(stretch.first, stretch.after)
-    index = within[delivery.acked_ns[within] >= 0]
+    index = within[(delivery.acked_ns[within] >= 0) & ~_behind_a_hole(delivery)[within]]
     order = np.argsort(delivery.acked_ns[index], kind="stable")
     at, sizes = delivery.acked_ns[index][order], delivery.size_bytes[index][order]
     served = np.cumsum(sizes)
@@ -233,6 +234,17 @@ def _most_carried(delivery: Delivery, stretch: Stretch) -> float:
     # Packets of one ACK: the last stands for all.
     last = np.append(np.diff(at) > 0, True)
     return float((carried / np.maximum(at - since, 1))[last].max()) * NS_BIT
+
+
+def _behind_a_hole(delivery: Delivery) -> Bools:
+    """Mark the packets whose octets lie behind those of the packet that triggered the ACK, and those of an ACK of which
+    it is not known what triggered it: they had arrived before, behind a hole."""
+    triggers = np.flatnonzero(delivery.prompt)
+    order = triggers[np.argsort(delivery.acked_ns[triggers], kind="stable")]
+    at = np.searchsorted(delivery.acked_ns[order], delivery.acked_ns)
+    trigger = np.append(order, -1)[at]
+    same = (trigger >= 0) & (delivery.acked_ns[trigger] == delivery.acked_ns)
+    return ~same | (delivery.seq > delivery.seq[trigger])
 
 
 def _rate_within(delivery: Delivery, stretch: Stretch) -> Rate | None:

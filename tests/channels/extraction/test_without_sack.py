@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from hindflight.channels.extraction import bottleneck, queue
 from hindflight.channels.extraction import link as link_module
-from hindflight.channels.extraction import queue
 from hindflight.channels.extraction.bottleneck import Rate
 from hindflight.channels.extraction.busy_spans import BusySpans
 from hindflight.channels.extraction.delivery import Delivery, of_flow
 from hindflight.channels.extraction.link import AllDropped
+from hindflight.channels.extraction.path_steps import Stretch
 from hindflight.channels.extraction.queue import Arrivals
 from hindflight.toolkit.schema import TABLES, table_from_rows
 
@@ -124,3 +125,22 @@ def test_an_acknowledgement_behind_a_hole_does_not_say_at_which_rate_a_packet_le
     at_ns = link_module._served_at_ns(replace(delivery, acked_ns=acked))
     service_ns = held.service_ns(delivery.size_bytes, at_ns)
     assert service_ns[2] == delivery.size_bytes[2] * 8e9 / fast
+
+
+def test_what_waited_behind_a_hole_shows_no_higher_rate() -> None:
+    # A packet each 10 ms, over 100 ms; 50 and 60 were lost. Without SACK the copy of 50, sent behind 79, reports
+    # 51 to 59 as well, and the copy of 60, 100 ms later, all that had arrived since.
+    n = 200
+    t = np.concatenate((np.arange(81), [90], 91 + np.arange(118))) * 10 * MS
+    seq = SIZE * np.concatenate((np.arange(80), [50, 60], 80 + np.arange(118)))
+    acked = t + 100 * MS
+    acked[51:60], acked[61:80] = acked[80], acked[81]
+    acked[[50, 60]] = -1
+    waited = np.isin(np.arange(n), [*range(50, 80)])
+    delivery = replace(
+        _flow(310), record=np.arange(n), t_ns=t, size_bytes=np.full(n, SIZE), seq=seq, seq_end=seq + SIZE,
+        lost=acked < 0, acked_ns=acked, prompt=~waited,
+        undecided=np.zeros(n, bool), covered_ns=acked, from_flow=np.ones(n, bool), observed=np.ones(n, bool),
+    )  # fmt: skip
+    most = bottleneck._most_carried(delivery, Stretch(0, n, 100.0 * MS))
+    assert most <= 1.11 * SIZE * 8 / 0.01
