@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hindflight.channels.extraction import queue as _queue
+from hindflight.channels.extraction.bottleneck import behind_a_hole
 from hindflight.channels.extraction.change_points import Floats
 from hindflight.channels.extraction.delivery import Delivery, Ints
 from hindflight.channels.extraction.link import Link, left_queue_ns, one_way_ns
@@ -355,8 +356,10 @@ def _runs(delivery: Delivery, link: Link, left_ns: Floats, cause: npt.NDArray[np
     timed = np.flatnonzero(delivery.prompt)
     spans = list(zip(np.flatnonzero(edges == 1).tolist(), np.flatnonzero(edges == -1).tolist(), strict=True))
     behind = [bool(np.mean(cause[own[start:stop]] == CHANNEL) >= 0.5) for start, stop in spans]
+    duplicates = _with_duplicates(delivery, link, left_ns)
     silences = [
-        _silent(delivery, own[:start], (left_ns, one_way_ns(delivery, link, int(own[start])))) for start, _ in spans
+        _silent(delivery, own[:start], (left_ns, one_way_ns(delivery, link, int(own[start]))), duplicates)
+        for start, _ in spans
     ]
     judged = [
         (count, own[max(start - 1, 0) : stop + 1])
@@ -452,13 +455,22 @@ def _due(delivery: Delivery, before: Ints, due_ns: Floats, span_ns: tuple[float,
     return len(answered)
 
 
-def _silent(delivery: Delivery, before: Ints, timing: tuple[Floats, float]) -> int:
+def _with_duplicates(delivery: Delivery, link: Link, left_ns: Floats) -> npt.NDArray[np.bool_]:
+    """Mark the packets behind a hole for which an ACK came when it was due. Without SACK it is a duplicate, which
+    covers nothing."""
+    due_ns = left_ns + link.base.per_packet_ns
+    edges = np.searchsorted(delivery.ack_t_ns, (due_ns - link.full_ns / 2, due_ns + link.full_ns / 2))
+    return np.asarray(behind_a_hole(delivery) & (edges[1] > edges[0]))
+
+
+def _silent(delivery: Delivery, before: Ints, timing: tuple[Floats, float], duplicates: npt.NDArray[np.bool_]) -> int:
     """Return how many packets in a row, the last ones that were delivered before a run of losses, have no ACK of their
-    own: it came later than one round trip after the next packet left."""
+    own: it came later than one round trip after the next packet left, and no duplicate came in time."""
     left_ns, way_ns = timing
     count = 0
     for k in before[::-1].tolist():
-        if delivery.lost[k] or delivery.covered_ns[k] < left_ns[k] + 3 * way_ns + _queue.LATE_ACK_NS:
+        covered = delivery.covered_ns[k] < left_ns[k] + 3 * way_ns + _queue.LATE_ACK_NS
+        if delivery.lost[k] or covered or duplicates[k]:
             break
         count += 1
     return count

@@ -224,7 +224,7 @@ def _most_carried(delivery: Delivery, stretch: Stretch) -> float:
     have arrived long ago, and does not count.
     """
     within = np.arange(stretch.first, stretch.after)
-    index = within[(delivery.acked_ns[within] >= 0) & ~_behind_a_hole(delivery)[within]]
+    index = within[(delivery.acked_ns[within] >= 0) & ~behind_a_hole(delivery)[within]]
     order = np.argsort(delivery.acked_ns[index], kind="stable")
     at, sizes = delivery.acked_ns[index][order], delivery.size_bytes[index][order]
     served = np.cumsum(sizes)
@@ -236,7 +236,7 @@ def _most_carried(delivery: Delivery, stretch: Stretch) -> float:
     return float((carried / np.maximum(at - since, 1))[last].max()) * NS_BIT
 
 
-def _behind_a_hole(delivery: Delivery) -> Bools:
+def behind_a_hole(delivery: Delivery) -> Bools:
     """Mark the packets whose octets lie behind those of the packet that triggered the ACK, and those of an ACK of which
     it is not known what triggered it: they had arrived before, behind a hole."""
     triggers = np.flatnonzero(delivery.prompt)
@@ -244,7 +244,7 @@ def _behind_a_hole(delivery: Delivery) -> Bools:
     at = np.searchsorted(delivery.acked_ns[order], delivery.acked_ns)
     trigger = np.append(order, -1)[at]
     same = (trigger >= 0) & (delivery.acked_ns[trigger] == delivery.acked_ns)
-    return ~same | (delivery.seq > delivery.seq[trigger])
+    return np.asarray(~same | (delivery.seq > delivery.seq[trigger]))
 
 
 def _rate_within(delivery: Delivery, stretch: Stretch) -> Rate | None:
