@@ -177,7 +177,8 @@ def _noise_pkts(delivery: Delivery, link: Link, blurred: npt.NDArray[np.bool_]) 
     if link.ceiling is None:
         return noise
     limit, arrived = link.ceiling.limit, ~delivery.lost & ~delivery.undecided & delivery.observed
-    over = link.replay.level[arrived & (link.replay.level > limit)] - limit
+    # What undecided packets make of a level is no error of measurement, and the limit does not come from such levels.
+    over = link.replay.level[arrived & link.all_dropped.exact & (link.replay.level > limit)] - limit
     return max(noise, 1.4826 * float(np.median(over))) if len(over) else noise
 
 

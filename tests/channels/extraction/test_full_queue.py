@@ -6,7 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from hindflight.channels.extraction.attribution import CHANNEL, QUEUE, Attribution, verdicts
+from hindflight.channels.extraction.attribution import (
+    CHANNEL,
+    LEVEL_NOISE_PKTS,
+    QUEUE,
+    Attribution,
+    _noise_pkts,
+    verdicts,
+)
 from hindflight.channels.extraction.link import of_delivery
 from hindflight.channels.extraction.queue import Ceiling
 from tests.channels.extraction.test_outages import _delivery
@@ -46,3 +53,18 @@ def test_a_full_queue_does_not_refuse_what_comes_while_it_serves() -> None:
     assert single.cause[200] == QUEUE
     assert single.cause[101] == QUEUE
     assert not np.any(single.cause == CHANNEL)
+
+
+def test_levels_that_undecided_packets_make_do_not_tell_how_exact_a_level_is() -> None:
+    n = 600
+    delivery = _delivery([101, 301], every_ms=10.0)
+    link = of_delivery(delivery)
+    level = np.where(np.arange(n) % 50, 2.0, 11.0)
+    replayed = replace(link.replay, level=level, residual=np.zeros(n), group=np.full(n, -1))
+    noise = []
+    for exact in (level < 8, np.ones(n, bool)):
+        dropped = replace(link.all_dropped, exact=exact)
+        whole = replace(link, unshared=True, ceiling=LIMIT, replay=replayed, all_dropped=dropped)
+        noise.append(_noise_pkts(delivery, whole, np.zeros(n, bool)))
+    assert noise[0] == LEVEL_NOISE_PKTS
+    assert noise[1] > 3
