@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hindflight.channels.extraction import queue as _queue
+from hindflight.channels.extraction.bottleneck import behind_a_hole
 from hindflight.channels.extraction.change_points import Floats
 from hindflight.channels.extraction.delivery import Delivery, Ints
 from hindflight.channels.extraction.link import Link, left_queue_ns, one_way_ns
@@ -103,7 +104,7 @@ def verdicts(delivery: Delivery, link: Link) -> Attribution:
     known."""
     odds = np.zeros(len(delivery))
     lost = delivery.lost
-    blurred = _blurred(delivery, link)
+    blurred = _queue.blurred(link.arrivals)
     gaps, noise = _gap_odds(link, blurred), _noise_pkts(delivery, link, blurred)
     odds[lost] = _agreeing(_level_odds(delivery, link, noise), gaps, link.replay.group, link.base.spans)[lost]
     odds += gaps
@@ -142,11 +143,30 @@ def _level_odds(delivery: Delivery, link: Link, noise: float) -> Floats:
         return np.where((level < 0.8 * maximum) | (maximum < 3), -MAX_LEVEL_LOG_ODDS, -1.5)
     full = -np.log1p(np.exp(np.clip((ceiling.limit - level) / noise, -50, 50)))
     clearly_below = level < ceiling.limit - 3 * max(1.0, noise)
-    surely_channel = delivery.lost & clearly_below
-    chance = (surely_channel.sum() + 1) / (np.sum(delivery.observed & clearly_below) + 2)
+    below = delivery.lost & clearly_below
+    chance = (below.sum() + 1) / (np.sum(delivery.observed & clearly_below) + 2)
+    surely_channel = below | _served_in_a_row(delivery, link, ceiling.limit)
     nearby = np.convolve(surely_channel, np.ones(2 * BURST_PKTS + 1), mode="same")
     local = (nearby + BURST_PKTS * chance) / (3 * BURST_PKTS)
     return np.asarray(np.clip(full - np.log(np.maximum(local, chance)), -MAX_LEVEL_LOG_ODDS, MAX_LEVEL_LOG_ODDS))
+
+
+def _served_in_a_row(delivery: Delivery, link: Link, limit: float) -> npt.NDArray[np.bool_]:
+    """Mark the losses in a row for which the queue had room, where it had served one between the first and the last.
+
+    A full queue takes a packet whenever it has served one, so it does not refuse all that comes for longer than that.
+    It may have refused one, because levels are not exact.
+    """
+    own = np.flatnonzero(delivery.observed)
+    run = np.cumsum(~delivery.lost[own])
+    room = delivery.lost[own] & (link.replay.level[own] <= limit)
+    chosen, of_run = own[room], run[room]
+    first = np.searchsorted(of_run, of_run, side="left")
+    last = np.searchsorted(of_run, of_run, side="right") - 1
+    served_ns = delivery.t_ns[chosen[last]] - delivery.t_ns[chosen[first]]
+    marked = np.zeros(len(delivery), dtype=np.bool_)
+    marked[chosen] = served_ns >= link.full_ns[chosen]
+    return marked
 
 
 def _noise_pkts(delivery: Delivery, link: Link, blurred: npt.NDArray[np.bool_]) -> float:
@@ -157,7 +177,8 @@ def _noise_pkts(delivery: Delivery, link: Link, blurred: npt.NDArray[np.bool_]) 
     if link.ceiling is None:
         return noise
     limit, arrived = link.ceiling.limit, ~delivery.lost & ~delivery.undecided & delivery.observed
-    over = link.replay.level[arrived & (link.replay.level > limit)] - limit
+    # What undecided packets make of a level is no error of measurement, and the limit does not come from such levels.
+    over = link.replay.level[arrived & link.all_dropped.exact & (link.replay.level > limit)] - limit
     return max(noise, 1.4826 * float(np.median(over))) if len(over) else noise
 
 
@@ -238,15 +259,6 @@ def _jitter(link: Link, blurred: npt.NDArray[np.bool_]) -> Floats:
     residual = link.replay.residual
     plain = residual[(link.replay.group < 0) & ~np.isnan(residual) & ~blurred]
     return plain if len(plain) else np.array([0.5])
-
-
-def _blurred(delivery: Delivery, link: Link) -> npt.NDArray[np.bool_]:
-    """Mark the packets between two departures between which an undecided packet was sent: it may have used the link."""
-    n, seen = len(delivery), np.flatnonzero(~np.isnan(link.departed_ns))
-    edges = np.concatenate(([-1], seen, [n - 1]))
-    place = np.searchsorted(seen, np.arange(n))
-    sent = np.concatenate(([0], np.cumsum(delivery.undecided)))
-    return np.asarray(sent[edges[place + 1] + 1] > sent[edges[place] + 1])
 
 
 def _groups(group: Ints) -> list[Ints]:
@@ -345,8 +357,10 @@ def _runs(delivery: Delivery, link: Link, left_ns: Floats, cause: npt.NDArray[np
     timed = np.flatnonzero(delivery.prompt)
     spans = list(zip(np.flatnonzero(edges == 1).tolist(), np.flatnonzero(edges == -1).tolist(), strict=True))
     behind = [bool(np.mean(cause[own[start:stop]] == CHANNEL) >= 0.5) for start, stop in spans]
+    duplicates = _with_duplicates(delivery, link, left_ns)
     silences = [
-        _silent(delivery, own[:start], (left_ns, one_way_ns(delivery, link, int(own[start])))) for start, _ in spans
+        _silent(delivery, own[:start], (left_ns, one_way_ns(delivery, link, int(own[start]))), duplicates)
+        for start, _ in spans
     ]
     judged = [
         (count, own[max(start - 1, 0) : stop + 1])
@@ -442,13 +456,22 @@ def _due(delivery: Delivery, before: Ints, due_ns: Floats, span_ns: tuple[float,
     return len(answered)
 
 
-def _silent(delivery: Delivery, before: Ints, timing: tuple[Floats, float]) -> int:
+def _with_duplicates(delivery: Delivery, link: Link, left_ns: Floats) -> npt.NDArray[np.bool_]:
+    """Mark the packets behind a hole for which an ACK came when it was due. Without SACK it is a duplicate, which
+    covers nothing."""
+    due_ns = left_ns + link.base.per_packet_ns
+    edges = np.searchsorted(delivery.ack_t_ns, (due_ns - link.full_ns / 2, due_ns + link.full_ns / 2))
+    return np.asarray(behind_a_hole(delivery) & (edges[1] > edges[0]))
+
+
+def _silent(delivery: Delivery, before: Ints, timing: tuple[Floats, float], duplicates: npt.NDArray[np.bool_]) -> int:
     """Return how many packets in a row, the last ones that were delivered before a run of losses, have no ACK of their
-    own: it came later than one round trip after the next packet left."""
+    own: it came later than one round trip after the next packet left, and no duplicate came in time."""
     left_ns, way_ns = timing
     count = 0
     for k in before[::-1].tolist():
-        if delivery.lost[k] or delivery.covered_ns[k] < left_ns[k] + 3 * way_ns + _queue.LATE_ACK_NS:
+        covered = delivery.covered_ns[k] < left_ns[k] + 3 * way_ns + _queue.LATE_ACK_NS
+        if delivery.lost[k] or covered or duplicates[k]:
             break
         count += 1
     return count

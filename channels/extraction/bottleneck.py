@@ -100,8 +100,9 @@ class Base:
     (first packet, one past the last, ns). `sure` marks levels whose steps no queue makes: each is a minimum.
     `error_ns` says for each level by how much it may be off: by nothing where a packet met an empty queue, infinite
     where the queue never ran empty and nothing else shows the level; `least_ns` is the minimum round trip without
-    serialisation. `carried` marks levels at whose beginning nothing was lost, so that the queue went on as it was, and
-    whose round trips agree on what is left without its modelled wait.
+    serialisation. `waits_pkts` is the wait that was subtracted for each level: an error of the rate scales it.
+    `carried` marks levels at whose beginning nothing was lost, so that the queue went on as it was, and whose round
+    trips agree on what is left without its modelled wait.
     """
 
     per_packet_ns: Floats
@@ -111,6 +112,7 @@ class Base:
     least_ns: tuple[float, ...]
     sure: bool = False
     carried: tuple[bool, ...] = ()
+    waits_pkts: tuple[float, ...] = ()
 
     @property
     def emptied(self) -> tuple[bool, ...]:
@@ -217,11 +219,12 @@ def _acked_span(delivery: Delivery, stretch: Stretch) -> tuple[int, int] | None:
 def _most_carried(delivery: Delivery, stretch: Stretch) -> float:
     """Return the most that was carried from one ACK to the first at least a minimum round trip later, in bit/s.
 
-    What the second ACK reports arrived after the first was sent, or that would have reported it; so it does not matter
-    how many packets an ACK reports, or how long some had waited behind a hole.
+    What the second ACK reports arrived after the first was sent, or that would have reported it, so it does not matter
+    how many packets an ACK reports. Without SACK it would not where a hole lies before them: what waited behind one may
+    have arrived long ago, and does not count.
     """
     within = np.arange(stretch.first, stretch.after)
-    index = within[delivery.acked_ns[within] >= 0]
+    index = within[(delivery.acked_ns[within] >= 0) & ~behind_a_hole(delivery)[within]]
     order = np.argsort(delivery.acked_ns[index], kind="stable")
     at, sizes = delivery.acked_ns[index][order], delivery.size_bytes[index][order]
     served = np.cumsum(sizes)
@@ -231,6 +234,17 @@ def _most_carried(delivery: Delivery, stretch: Stretch) -> float:
     # Packets of one ACK: the last stands for all.
     last = np.append(np.diff(at) > 0, True)
     return float((carried / np.maximum(at - since, 1))[last].max()) * NS_BIT
+
+
+def behind_a_hole(delivery: Delivery) -> Bools:
+    """Mark the packets whose octets lie behind those of the packet that triggered the ACK, and those of an ACK of which
+    it is not known what triggered it: they had arrived before, behind a hole."""
+    triggers = np.flatnonzero(delivery.prompt)
+    order = triggers[np.argsort(delivery.acked_ns[triggers], kind="stable")]
+    at = np.searchsorted(delivery.acked_ns[order], delivery.acked_ns)
+    trigger = np.append(order, -1)[at]
+    same = (trigger >= 0) & (delivery.acked_ns[trigger] == delivery.acked_ns)
+    return np.asarray(~same | (delivery.seq > delivery.seq[trigger]))
 
 
 def _rate_within(delivery: Delivery, stretch: Stretch) -> Rate | None:
@@ -378,7 +392,8 @@ def _bare_ns(delivery: Delivery, served: Served, packets: Ints) -> Floats:
 def constant_base(delivery: Delivery, served: Served) -> Base:
     """Return one base for the whole flow: the minimum round trip without the serialisation of the packet.
 
-    The handshake counts too, corrected for the different serialisation of the SYN/ACK and an ACK.
+    The handshake counts too, corrected for the different serialisation of the SYN/ACK and an ACK, at the rate of the
+    flow's first packet.
     """
     service_ns = served.ns
     wait = lindley_wait(delivery, service_ns, served.entered)
@@ -388,7 +403,8 @@ def constant_base(delivery: Delivery, served: Served) -> Base:
     floor = max(0.0, float(bare.min()))
     if delivery.handshake is not None:
         octets = delivery.handshake.syn_bytes + delivery.handshake.syn_ack_bytes - delivery.ack_bytes
-        ns_per_byte = float(np.median(service_ns / delivery.size_bytes))
+        first = int(np.argmax(delivery.from_flow))
+        ns_per_byte = float(service_ns[first] / delivery.size_bytes[first])
         handshake = max(0.0, delivery.handshake.rtt_ns - octets * ns_per_byte)
         if handshake <= floor:
             floor, error = handshake, 0.0
@@ -421,7 +437,7 @@ def stretch_base(delivery: Delivery, paths: Sequence[Stretch], served: Served) -
         rest = _without_wait(bare - waited, service_ns[within], floor) if not empty and len(bare) else np.inf
         if not empty and len(bare):
             floor = max(0.0, _less_wait(floor, rest, service_ns))
-        if spans and not is_jump(floor, spans[-1][2]) and empty and np.isfinite(errors[-1]):
+        if spans and not is_jump(floor, spans[-1][2], stretch.broken) and empty and np.isfinite(errors[-1]):
             # The round trips differed by the serialisation at another rate.
             first, _, held = spans.pop()
             floor, error, least = min(floor, held), min(errors.pop(), error), min(least, seen.pop())

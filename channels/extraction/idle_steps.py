@@ -94,7 +94,7 @@ def _stretch(delivery: Delivery, first: int, after: int, whole: Stretch) -> Stre
         return whole
     prompt = first + np.flatnonzero(delivery.prompt[first:after])
     floor_ns = float((delivery.acked_ns - delivery.t_ns)[prompt].min()) if len(prompt) else whole.floor_ns
-    return Stretch(first, after, floor_ns)
+    return Stretch(first, after, floor_ns, whole.broken and first == whole.first)
 
 
 def _long_enough(delivery: Delivery, stretch: Stretch) -> bool:

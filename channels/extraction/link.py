@@ -43,6 +43,27 @@ GAP_EVIDENCE = float(np.log(_queue.GAP_ODDS))
 
 
 @dataclass(frozen=True, slots=True)
+class AllDropped:
+    """The queue that drops all that was lost: its level at each packet, and the log likelihood ratio, from the gap,
+    that it dropped each loss. `exact` marks the levels that are the same if no undecided packet entered."""
+
+    level: Floats
+    gap: Floats
+    exact: Bools
+
+    @classmethod
+    def of(cls, arrivals: Arrivals, unshared: bool) -> AllDropped:
+        """Simulate the queue; undecided packets enter."""
+        first = _queue.replay(arrivals, -np.inf, unshared)
+        exact = np.ones(len(arrivals.t), dtype=np.bool_)
+        if arrivals.undecided.any():
+            fewer = replace(arrivals, lost=arrivals.lost | arrivals.undecided)
+            without = _queue.replay(fewer, -np.inf, unshared)
+            exact = np.abs(first.level - without.level) < LEVEL_ERROR
+        return cls(first.level, _gap_evidence(arrivals, first), exact)
+
+
+@dataclass(frozen=True, slots=True)
 class Link:
     """The link that the flow met. `unshared`: round trips follow the flow's own queue on top of each packet's base.
 
@@ -59,7 +80,7 @@ class Link:
     departed_ns: Floats
     ceiling: Ceiling | None
     replay: Replay
-    all_dropped: Replay
+    all_dropped: AllDropped
     arrivals: Arrivals
 
 
@@ -85,30 +106,33 @@ def of_delivery(delivery: Delivery) -> Link:
         moved = _stepped_fit(delivery, paths, served)
         if moved is not None and (moved[2] or not unshared):
             base, arrivals, unshared = moved
-    first = _queue.replay(arrivals, -np.inf, unshared)
+    first = AllDropped.of(arrivals, unshared)
     if unshared and len(base.spans) > 1:
         base = _with_one_limit(delivery, base, first, full)
         arrivals = _arrivals(delivery, base, service, full)
-        first = _queue.replay(arrivals, -np.inf, unshared)
-    gap = _gap_evidence(first) if unshared else np.zeros(len(delivery))
-    level = first.level if unshared else _level_of_neighbours(arrivals, first)
-    limit = _limit(delivery, level, gap, served.bounded)
+        first = AllDropped.of(arrivals, unshared)
+    limit = _limit(delivery, first if unshared else _shared(arrivals, first), served.bounded)
     final = _queue.replay(arrivals, limit.limit if limit else np.inf, unshared)
     if not unshared:
         # Residuals count from the queue that was simulated, so `entered` remains that of the simulation.
-        level = _level_of_neighbours(arrivals, final)
+        level = _level_of_neighbours(arrivals, final.level)
         final = replace(final, level=level, wait_ns=level * full)
     return Link(
         rate, base, unshared, service, full, served.bounded, arrivals.departed, limit, final, first, arrivals
     )  # fmt: skip
 
 
-def _limit(delivery: Delivery, level: Floats, gap: Floats, bounded: Bools) -> Ceiling | None:
+def _limit(delivery: Delivery, dropped: AllDropped, bounded: Bools) -> Ceiling | None:
     """Return the limit of the queue. What an interruption lost says nothing about it: the link took packets from the
-    queue unseen, and lost them below the limit, too. A level at a rate that has a lower bound only says less."""
+    queue unseen, and lost them below the limit, too. A level at a rate that has a lower bound only says less, and so
+    does one that undecided packets make."""
     usable = ~delivery.undecided & delivery.observed
     passing = usable & ~interrupted_losses(delivery)
-    candidates = (_queue.ceiling(level, delivery.lost, gap, chosen) for chosen in (passing & ~bounded, passing, usable))
+    measured = passing & ~bounded
+    candidates = (
+        _queue.ceiling(dropped.level, delivery.lost, dropped.gap, chosen)
+        for chosen in (measured & dropped.exact, measured, passing, usable)
+    )
     return next((found for found in candidates if found is not None), None)
 
 
@@ -122,7 +146,7 @@ def _served(delivery: Delivery, paths: Sequence[Stretch]) -> tuple[Rate, Served]
     return rate, Served(service, full, _bottleneck.served_losses(delivery, service), rate.is_bound(at_ns))
 
 
-def _with_one_limit(delivery: Delivery, base: Base, modelled: Replay, full: Floats) -> Base:
+def _with_one_limit(delivery: Delivery, base: Base, dropped: AllDropped, full: Floats) -> Base:
     """Return `base` with the levels corrected whose queue never ran empty: the queue has one limit, which a level shows
     that saw it both empty and full."""
     limits: list[float | None] = []
@@ -130,14 +154,15 @@ def _with_one_limit(delivery: Delivery, base: Base, modelled: Replay, full: Floa
     for first, after, _ in base.spans:
         within = np.zeros(len(delivery), dtype=np.bool_)
         within[first:after] = True
-        found = limit_within(delivery, modelled, within)
+        found = limit_within(delivery, dropped, within)
         limits.append(found.limit if found is not None else None)
         exact.append(found.limit - found.low if found is not None else np.inf)
     known = [limit for limit, empty in zip(limits, base.emptied, strict=True) if empty and limit is not None]
     per_packet, spans, errors = base.per_packet_ns.copy(), list[tuple[int, int, float]](), list[float]()
+    waits: list[float] = []
     carried = base.carried or (False,) * len(base.spans)
     for (first, after, held), error, limit, least in zip(base.spans, base.error_ns, limits, base.least_ns, strict=True):
-        level, may_be_off = held, error
+        level, may_be_off, wait = held, error, 0.0
         empty, packet_ns = np.isfinite(error), float(np.median(full[first:after]))
         if not empty and limit is not None and known:
             off = max(known) - limit
@@ -148,7 +173,7 @@ def _with_one_limit(delivery: Delivery, base: Base, modelled: Replay, full: Floa
             if abs(off) <= LIMIT_ERROR:
                 level, wanted, between = held, held, max(between, abs(off))
             # Where the round trips contradict it, one of the limits is wrong.
-            may_be_off = packet_ns * min(1.0, between) + abs(wanted - level)
+            may_be_off, wait = packet_ns * min(1.0, between) + abs(wanted - level), max(known)
         elif not empty and spans and np.isfinite(errors[-1]) and spans[-1][2] <= least and not _rises(base, len(spans)):
             # Nothing shows another path than that before.
             level, may_be_off = spans[-1][2], errors[-1]
@@ -163,14 +188,17 @@ def _with_one_limit(delivery: Delivery, base: Base, modelled: Replay, full: Floa
         per_packet[first:after] = level
         spans.append((first, after, level))
         errors.append(may_be_off)
-    return replace(base, per_packet_ns=per_packet, spans=tuple(spans), error_ns=tuple(errors))
+        waits.append(wait)
+    return replace(base, per_packet_ns=per_packet, spans=tuple(spans), error_ns=tuple(errors), waits_pkts=tuple(waits))
 
 
-def limit_within(delivery: Delivery, modelled: Replay, within: Bools) -> Ceiling | None:
+def limit_within(delivery: Delivery, dropped: AllDropped, within: Bools) -> Ceiling | None:
     """Return the limit of the queue as some packets show it, if it was full for MIN_FULL losses."""
     usable = within & ~delivery.undecided & delivery.observed & ~interrupted_losses(delivery)
-    found = _queue.ceiling(modelled.level, delivery.lost, _gap_evidence(modelled), usable)
-    return found if found is not None and found.losses_above >= MIN_FULL else None
+    candidates = (
+        _queue.ceiling(dropped.level, delivery.lost, dropped.gap, chosen) for chosen in (usable & dropped.exact, usable)
+    )
+    return next((found for found in candidates if found is not None and found.losses_above >= MIN_FULL), None)
 
 
 def _rises(base: Base, level: int) -> bool:
@@ -193,13 +221,19 @@ def one_way_ns(delivery: Delivery, link: Link, packet: int) -> float:
     return base_rtt_ns(delivery, link, (first + after) // 2) / 2
 
 
-def _level_of_neighbours(arrivals: Arrivals, modelled: Replay) -> Floats:
+def _shared(arrivals: Arrivals, dropped: AllDropped) -> AllDropped:
+    """Return the levels of a shared queue; gaps say nothing about who filled it."""
+    level = _level_of_neighbours(arrivals, dropped.level)
+    return replace(dropped, level=level, gap=np.zeros(len(level)))
+
+
+def _level_of_neighbours(arrivals: Arrivals, modelled: Floats) -> Floats:
     """Return levels of a shared queue: for a lost packet the higher of those before and after it."""
     waited = (arrivals.departed - arrivals.service - arrivals.t) / arrivals.full
     seen = np.flatnonzero(~np.isnan(waited))
     lost = np.flatnonzero(arrivals.lost)
     following = seen[np.minimum(np.searchsorted(seen, lost), len(seen) - 1)]
-    level = modelled.level.copy()
+    level = modelled.copy()
     level[lost] = np.maximum(level[lost], waited[following])
     return level
 
@@ -263,12 +297,12 @@ def _late_share(arrivals: Arrivals) -> float:
     return _queue.replay(replace(arrivals, leeway=0.0), -np.inf, unshared=True).late
 
 
-def _gap_evidence(first: Replay) -> Floats:
+def _gap_evidence(arrivals: Arrivals, first: Replay) -> Floats:
     """Return each loss's gap evidence for a queue drop, from a replay in which no lost packet entered."""
     members = np.bincount(first.group[first.group >= 0], minlength=1)
     count = members[np.maximum(first.group, 0)]
     ratio = np.zeros(len(first.level))
-    known = ~np.isnan(first.residual)
+    known = ~np.isnan(first.residual) & ~_queue.blurred(arrivals)
     ratio[known & (first.residual < 0.3)] = GAP_EVIDENCE
     ratio[known & (first.residual > count - 0.4)] = -GAP_EVIDENCE
     return ratio

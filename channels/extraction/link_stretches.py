@@ -130,7 +130,8 @@ def _base_rtt(
     packet_ns = float(np.median(link.full_ns[first:after]))
     scatter_ns = float(bare[min(LOWEST, len(bare) - 1)] - bare[0]) if len(bare) else packet_ns
     # Without a measured rate, the serialisation that was subtracted may be wrong by all of itself.
-    rate_ns = packet_ns * min(rate.half_bps / rate.bps, 1.0) if rate is not None else packet_ns
+    subtracted_ns = packet_ns * (1 + (link.base.waits_pkts[part[0]] if link.base.waits_pkts else 0.0))
+    rate_ns = subtracted_ns * min(rate.half_bps / rate.bps, 1.0) if rate is not None else packet_ns
     low = max(0.0, base - rate_ns - min(scatter_ns, packet_ns) - ack_ns - error_ns - HOSTS_NS)
     high = base + rate_ns + ack_ns + error_ns
     how = (

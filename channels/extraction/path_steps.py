@@ -7,7 +7,7 @@ not tables; needs neither rates nor causes of losses. See docs/channels/extract.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -29,6 +29,10 @@ MIN_JUMP_NS = 4_000_000
 MIN_JUMP_SHARE = 0.04
 """Minimum size of a jump, absolute and relative to the round trip: hosts and ACKs jitter by less."""
 
+BROKEN_JUMP_NS = 1_000_000
+"""The same for minima before and behind an interruption, in which the queue runs empty: of MIN_STRETCH packets or more
+hosts delay the fastest by less. Assumed, without a source."""
+
 MIN_STRETCH = 8
 """Minimum number of timed packets of a stretch."""
 
@@ -42,11 +46,13 @@ FULL_SHARE = 0.9
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Packets `first` to `after` (one past the last) met one path; `floor_ns` is their minimum round trip."""
+    """Packets `first` to `after` (one past the last) met one path; `floor_ns` is their minimum round trip. `broken`:
+    whether the link was interrupted before."""
 
     first: int
     after: int
     floor_ns: float
+    broken: bool = False
 
 
 def stretches(delivery: Delivery) -> tuple[Stretch, ...]:
@@ -65,6 +71,7 @@ def stretches(delivery: Delivery) -> tuple[Stretch, ...]:
         cuts = _cuts(delivery, timed, trip)
     else:
         cuts = [k for k in np.flatnonzero(_interrupted(delivery, timed)).tolist() if k]
+    broken = {0: False} | dict(zip(cuts, _interrupted(delivery, timed)[cuts].tolist(), strict=True))
     edges = [0, *cuts, len(timed)]
     packets = [0, *(int(timed[cut]) for cut in cuts), len(delivery)]
     found: list[tuple[Stretch, int, float]] = []
@@ -72,7 +79,7 @@ def stretches(delivery: Delivery) -> tuple[Stretch, ...]:
         sent_ns = float(delivery.t_ns[timed[b - 1]] - delivery.t_ns[timed[a]])
         before_ns = found[-1][0].floor_ns if found else 0.0
         whole = trip[a:b][on_one_path(delivery, timed[a:b], (first, after), before_ns)]
-        found.append((Stretch(first, after, float(whole.min())), b - a, sent_ns))
+        found.append((Stretch(first, after, float(whole.min()), broken[a]), b - a, sent_ns))
     return tuple(_merged(found))
 
 
@@ -93,9 +100,11 @@ def on_one_path(delivery: Delivery, packets: Ints, stretch: tuple[int, int], bef
     return sure if sure.any() else ~sure
 
 
-def is_jump(one_ns: float, other_ns: float) -> bool:
-    """Return whether two round trips differ by more than hosts and ACKs jitter."""
-    return abs(one_ns - other_ns) > max(MIN_JUMP_NS, MIN_JUMP_SHARE * min(one_ns, other_ns))
+def is_jump(one_ns: float, other_ns: float, broken: bool = False) -> bool:
+    """Return whether the minimum round trips of two stretches, the second `broken` or not, differ by more than hosts
+    and ACKs jitter."""
+    least = BROKEN_JUMP_NS if broken else MIN_JUMP_NS
+    return abs(one_ns - other_ns) > max(least, MIN_JUMP_SHARE * min(one_ns, other_ns))
 
 
 def _cuts(delivery: Delivery, timed: Ints, trip: Floats) -> list[int]:
@@ -111,31 +120,38 @@ def _cuts(delivery: Delivery, timed: Ints, trip: Floats) -> list[int]:
     for k in range(1, len(timed)):
         before, after = trip[max(begin, k - AROUND) : k], trip[k : k + AROUND]
         if k - begin >= AROUND and len(after) == AROUND:
-            last = min(k + CLOCK, len(timed) - 1)
-            ns_per_byte = max(0.0, acked[last] - acked[k]) / max(served[last] - served[k], 1.0)
+            ns_per_byte = _clock(acked[k : k + CLOCK + 1], served[k : k + CLOCK + 1])
             packet_ns = float(delivery.size_bytes[timed[k]]) * ns_per_byte
             jump = max(MIN_JUMP_NS, MIN_JUMP_SHARE * float(before.min()))
             idle_ns = float(delivery.t_ns[timed[k]] - delivery.t_ns[timed[k] - 1])
             # What the channel lost behind the queue waited in it, too.
             old = max(begin, k - 1 - CLOCK)
-            clock = max(ns_per_byte, (acked[k - 1] - acked[old]) / max(served[k - 1] - served[old], 1.0))
+            clock = max(ns_per_byte, _clock(acked[old:k], served[old:k]))
             since = slice(k - 1, k + AROUND)
             longest = _longest_trips(float(before.max()), floor, np.diff(sent[since]), np.diff(queued[since]) * clock)
             rises = np.all(after > longest + jump)
             # Nothing was on the way: the queue had run empty.
             emptied = idle_ns > before.max() and after[:2].min() > floor + jump + 2 * packet_ns
-            # Of two round trips in a row one delayed ACK stretches one.
-            two = slice(k - 2, k)
-            held = _least_trips(trip[two], sent[k] - sent[two], (served[k] - served[two]) * least_clock)
-            drop = before.min() - after.max()
             shorter = from_empty and after[:SHORTER].max() < floor - jump
-            falls = shorter or (drop > jump and held.min() > after.max() + jump)
+            falls = shorter or (
+                before.min() - after.max() > jump
+                # Of two round trips in a row one delayed ACK stretches one.
+                and _least_trip(delivery, (timed[k - 2], timed[k]), least_clock) > after.max() + jump
+                and _least_trip(delivery, (timed[k - 1], timed[k]), least_clock) > after.max() + jump
+            )
             if rises or emptied or falls or broken[k]:
                 cuts.append(k)
                 # A flow begins with an empty queue; a stretch that begins with a jump need not.
                 begin, floor, from_empty = k, float(trip[k]), bool(emptied)
         floor = min(floor, float(trip[k]))
     return cuts
+
+
+def _clock(acked_ns: Floats, served: Floats) -> float:
+    """Return the time per octet of some ACKs in a row. What was acknowledged later than a packet behind it waited at
+    the receiver: a FIFO delivers in order."""
+    left_ns = np.minimum.accumulate(acked_ns[::-1])[::-1]
+    return float((left_ns[-1] - left_ns[0]) / max(served[-1] - served[0], 1.0))
 
 
 def _least_clock(acked_ns: Floats, served: Floats) -> float:
@@ -146,10 +162,21 @@ def _least_clock(acked_ns: Floats, served: Floats) -> float:
     return max(0.0, float(np.min(spans / np.maximum(octets, 1.0))))
 
 
-def _least_trips(before_ns: Floats, gaps_ns: Floats, work_ns: Floats) -> Floats:
-    """Return the least round trip that a queue makes on the same path after each of those before, a time and some work
-    later: it drains with time, but for that work."""
-    return before_ns - np.maximum(0.0, gaps_ns - work_ns)
+def _least_trip(delivery: Delivery, packets: tuple[int, int], ns_per_byte: float) -> float:
+    """Return the least round trip that a queue makes on the same path at the second of two packets, after that of the
+    first: it drains with time, but for the work that enters it. What was lost entered, too, or met a full queue, which
+    holds no less than when the first one entered."""
+    first, last = packets
+    first_ns = trip_ns = float(delivery.acked_ns[first] - delivery.t_ns[first])
+    since = slice(first + 1, last + 1)
+    gaps_ns = np.diff(delivery.t_ns[first : last + 1]).astype(np.float64)
+    came = ~delivery.lost[since] & ~delivery.undecided[since]
+    for gap, work, entered in zip(
+        gaps_ns.tolist(), (delivery.size_bytes[since] * ns_per_byte).tolist(), came.tolist(), strict=True
+    ):
+        drained = trip_ns - gap
+        trip_ns = drained + work if entered else max(drained, min(drained + work, first_ns))
+    return min(trip_ns, first_ns)
 
 
 def _longest_trips(before_ns: float, floor_ns: float, gap_ns: Floats, work_ns: Floats) -> Floats:
@@ -215,12 +242,13 @@ def _merged(found: list[tuple[Stretch, int, float]]) -> list[Stretch]:
             if following is not None:
                 following_count, following_ns = found[i + 1][1:]
                 found[i + 1] = (
-                    Stretch(stretch.first, following.after, following.floor_ns), following_count, following_ns
+                    replace(following, first=stretch.first, broken=stretch.broken or following.broken),
+                    following_count, following_ns,
                 )  # fmt: skip
             else:
-                kept[-1] = Stretch(last.first, stretch.after, last.floor_ns)
-        elif not is_jump(stretch.floor_ns, last.floor_ns):
-            kept[-1] = Stretch(last.first, stretch.after, min(last.floor_ns, stretch.floor_ns))
+                kept[-1] = replace(last, after=stretch.after)
+        elif not is_jump(stretch.floor_ns, last.floor_ns, stretch.broken):
+            kept[-1] = replace(last, after=stretch.after, floor_ns=min(last.floor_ns, stretch.floor_ns))
         else:
             kept.append(stretch)
     return kept

@@ -83,6 +83,15 @@ def bound_by_followers(departed: Floats, service: Floats, absent: Bools) -> Floa
     return bounded
 
 
+def blurred(arrivals: Arrivals) -> Bools:
+    """Mark the packets between two departures between which an undecided packet was sent: it may have used the link."""
+    n, seen = len(arrivals.t), np.flatnonzero(~np.isnan(arrivals.departed))
+    edges = np.concatenate(([-1], seen, [n - 1]))
+    place = np.searchsorted(seen, np.arange(n))
+    sent = np.concatenate(([0], np.cumsum(arrivals.undecided)))
+    return np.asarray(sent[edges[place + 1] + 1] > sent[edges[place] + 1])
+
+
 def replay(arrivals: Arrivals, limit: float, unshared: bool) -> Replay:
     """Simulate the FIFO. A lost packet enters if at most `limit` full-sized packets wait, so does an undecided one as
     long as the limit is not below 0; a delivered one always entered.

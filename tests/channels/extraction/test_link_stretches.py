@@ -10,7 +10,7 @@ import pytest
 from hindflight.channels.estimate import LinkStretch
 from hindflight.channels.extraction import attribution, bottleneck
 from hindflight.channels.extraction import delivery as _delivery
-from hindflight.channels.extraction.delivery import Delivery
+from hindflight.channels.extraction.delivery import Delivery, Handshake
 from hindflight.channels.extraction.link import of_delivery
 from hindflight.channels.extraction.link_stretches import link_stretches
 from hindflight.channels.extraction.path_steps import stretches
@@ -70,6 +70,34 @@ def test_each_stretch_has_its_rate_and_the_rtt_with_intervals_that_hold_them() -
         assert rtt.high - rtt.low <= 0.06 * base_ns
         # It never filled, so its limit is not given.
         assert not one.estimate("queue_limit_pkts").known
+
+
+def test_a_delay_behind_a_full_queue_is_as_exact_as_the_rate() -> None:
+    delivery = _busy([2.0] * 1600)
+    link = of_delivery(delivery)
+    verdicts = attribution.verdicts(delivery, link)
+    widths = []
+    for waits in ((), (0.0,), (50.0,)):
+        based = replace(link, base=replace(link.base, waits_pkts=waits))
+        rtt = link_stretches(delivery, based, verdicts, 0)[0].estimate("base_rtt_ns")
+        assert rtt.low is not None
+        assert rtt.high is not None
+        widths.append(rtt.high - rtt.low)
+    assert widths[0] == widths[1]
+    # A rate is no more exact than the clocks: 50 packets of 2 ms are off by as much, either way.
+    assert widths[2] - widths[0] >= 2 * 50 * 2 * MS * bottleneck.CLOCK_SHARE
+
+
+def test_the_handshake_was_served_at_the_rate_of_the_first_packet() -> None:
+    # 6 Mbit/s for 100 packets, then 3: the SYN took 0.08 ms, and so did what the SYN/ACK is longer than an ACK.
+    delivery = replace(
+        _busy([2.0] * 100 + [4.0] * 900), handshake=Handshake(rtt_ns=BASE_NS + 107_000, syn_bytes=60, syn_ack_bytes=60)
+    )
+    service = np.where(np.arange(1000) < 100, 2.0, 4.0) * MS
+    served = bottleneck.Served(service, service, np.ones(1000, bool), np.zeros(1000, bool))
+    first = delivery.t_ns + np.where(delivery.prompt, 50 * MS, -1)
+    base = bottleneck.constant_base(replace(delivery, acked_ns=first), served)
+    assert base.spans[0][2] == pytest.approx(BASE_NS, abs=1000)
 
 
 def test_hosts_that_jitter_by_a_fifth_of_a_service_time_leave_the_rate_exact() -> None:

@@ -174,6 +174,17 @@ def test_a_run_of_losses_does_not_go_on_over_a_packet_that_may_have_arrived() ->
     assert _outages(replace(delivery, lost=lost, undecided=unclear, covered_ns=late)) == []
 
 
+def test_a_duplicate_ack_shows_that_the_link_passes_acks() -> None:
+    # Without SACK the copy of 290, which is sent as 320, reports all behind it; 300 to 302 were lost, too.
+    whole = _delivery([290, 300, 301, 302], trip_ms=20.0)
+    behind = np.isin(np.arange(600), [*range(291, 300), *range(303, 320)])
+    acked = np.where(behind, whole.acked_ns[320], whole.acked_ns)
+    seq = np.where(np.arange(600) == 320, 290, whole.seq)
+    duplicates = replace(whole, acked_ns=acked, covered_ns=acked, prompt=(acked >= 0) & ~behind, seq=seq)
+    assert _outages(duplicates) == []
+    assert _outages(replace(duplicates, ack_t_ns=np.unique(acked[acked >= 0]))) == [(300, 302)]
+
+
 def test_a_gap_says_nothing_where_an_undecided_packet_may_have_used_the_link() -> None:
     model = LinkModel(2e6, 40_000_000, 200, 20_000_000_000, bernoulli(0.01, 3))
     flown = fly(model)
@@ -184,7 +195,9 @@ def test_a_gap_says_nothing_where_an_undecided_packet_may_have_used_the_link() -
     before, k = lost[0] - 1, lost[0]
     undecided = np.isin(np.arange(len(delivery)), [before])
     seen = np.where(undecided, np.nan, link.departed_ns)
-    blurred = verdicts(replace(delivery, undecided=undecided), replace(link, departed_ns=seen))
+    arrivals = replace(link.arrivals, departed=seen, undecided=undecided)
+    unclear = replace(link, departed_ns=seen, arrivals=arrivals)
+    blurred = verdicts(replace(delivery, undecided=undecided), unclear)
     assert blurred.gap_odds[k] == 0
     assert np.sum(blurred.gap_odds != 0) >= len(lost) - 2
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from hindflight.channels.extraction.bottleneck import Served, stretch_base
 from hindflight.channels.extraction.delivery import Delivery
 from hindflight.channels.extraction.path_steps import stretches
 
@@ -80,6 +81,26 @@ def test_a_path_that_got_shorter_in_an_interruption_is_another_one() -> None:
     assert _floors(whole) == [(0, 100.0)]
 
 
+def test_a_small_step_of_the_delay_shows_at_an_interruption_only() -> None:
+    sent = [10.0 * i for i in range(200)] + [2300.0 + 10 * i for i in range(100)]
+    for step, broken in ((3.0, True), (0.9, True), (3.0, False)):
+        whole = _delivery(sent, [20.0] * 200 + [20.0 - step] * 100)
+        lost = broken & np.isin(np.arange(300), range(180, 200))
+        delivery = replace(
+            whole, lost=lost, prompt=~lost, acked_ns=np.where(lost, -1, whole.acked_ns), ack_t_ns=whole.acked_ns[~lost]
+        )
+        begins = [0, 200] if broken and step > 1 else [0]
+        assert [first for first, _ in _floors(delivery)] == begins
+        base = stretch_base(delivery, stretches(delivery), _unqueued(300))
+        assert [first for first, _, _ in base.spans] == begins
+
+
+def _unqueued(n: int) -> Served:
+    """Packets of 1 ms work each."""
+    service = np.full(n, 1.0 * MS)
+    return Served(service, service, np.ones(n, dtype=np.bool_), np.zeros(n, dtype=np.bool_))
+
+
 def test_packets_that_met_both_paths_give_no_minimum() -> None:
     # The first packets of the longer path were on their way when it came: they met half of it.
     sent = [10.0 * i for i in range(200)]
@@ -108,13 +129,23 @@ def test_a_shorter_path_shows_where_what_was_sent_meanwhile_has_no_round_trip() 
     delivery = replace(whole, acked_ns=acked, prompt=~unclear, ack_t_ns=np.sort(acked[~unclear]))
     # The second stretch begins with the first packet that shows it.
     assert _floors(delivery) == [(0, 100.0), (110, 140.0)]
-    # Had the ten been lost in the queue, it may have drained.
-    dropped = replace(delivery, lost=unclear)
-    assert len(_floors(dropped)) == 1
+    # Had they been lost one by one, they would have waited in the queue, or it was full all the time.
+    lost = replace(delivery, lost=unclear)
+    assert _floors(lost) == [(0, 100.0), (110, 140.0)]
+    # Had it dropped the ten at once, it may have drained since.
+    together = np.where(unclear, lost.t_ns[99] + 1, lost.t_ns)
+    assert len(_floors(replace(lost, t_ns=together))) == 1
 
 
 def test_one_delayed_ack_before_a_draining_queue_is_no_shorter_path() -> None:
     # The queue drains by 5 ms in a pause; the ACK before it came 40 ms late.
     sent = [10.0 * i for i in range(100)] + [1010.0 + 10 * i for i in range(100)]
     trips = [30.0] + [60.0] * 98 + [100.0] + [50.0] * 100
+    assert len(_floors(_delivery(sent, trips))) == 1
+
+
+def test_delayed_acks_at_both_edges_of_a_clock_make_no_longer_path() -> None:
+    # 10 ms of work each. Packets 150 to 153 leave at once; the ACKs of 141 and of 150 come 40 ms late.
+    sent = [10.0 * i for i in range(150)] + [1490.0] * 4 + [1500.0 + 10 * i for i in range(100)]
+    trips = [30.0] + [60.0] * 140 + [100.0] + [60.0] * 8 + [110.0, 80.0, 90.0, 100.0] + [100.0] * 100
     assert len(_floors(_delivery(sent, trips))) == 1

@@ -9,10 +9,9 @@ import pytest
 
 from hindflight.channels.extraction import bottleneck
 from hindflight.channels.extraction import link as link_module
-from hindflight.channels.extraction import queue as _queue
 from hindflight.channels.extraction.bottleneck import Base
 from hindflight.channels.extraction.delivery import Delivery
-from hindflight.channels.extraction.link import Link, of_delivery
+from hindflight.channels.extraction.link import AllDropped, Link, of_delivery
 from hindflight.channels.extraction.path_steps import Stretch
 from hindflight.channels.extraction.queue import Ceiling
 from hindflight.channels.extraction.shown import shown_delays
@@ -44,7 +43,7 @@ def _two_rates(second_trip_ms: float, fills_at: float | None = None) -> tuple[De
     )
     rate = replace(fitted.rate, states=states, steady=True, known=True)
     fitted = replace(fitted, rate=rate, base=base, service_ns=service, full_ns=service, unshared=False)
-    return delivery, replace(fitted, arrivals=arrivals, all_dropped=_queue.replay(arrivals, -np.inf, False))
+    return delivery, replace(fitted, arrivals=arrivals, all_dropped=AllDropped.of(arrivals, False))
 
 
 @pytest.mark.parametrize(("trip_ms", "shown"), [(112.0, True), (150.0, False)])

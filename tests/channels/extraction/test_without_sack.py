@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from hindflight.channels.extraction import bottleneck, queue
 from hindflight.channels.extraction import link as link_module
-from hindflight.channels.extraction import queue
 from hindflight.channels.extraction.bottleneck import Rate
 from hindflight.channels.extraction.busy_spans import BusySpans
 from hindflight.channels.extraction.delivery import Delivery, of_flow
+from hindflight.channels.extraction.link import AllDropped
+from hindflight.channels.extraction.path_steps import Stretch
 from hindflight.channels.extraction.queue import Arrivals
 from hindflight.toolkit.schema import TABLES, table_from_rows
 
@@ -66,6 +68,44 @@ def test_a_full_queue_refuses_what_may_not_have_arrived() -> None:
     assert queue.replay(_arrivals(True), -np.inf, unshared=True).level.tolist() == [0.0, 1.0, 2.0, 3.0]
 
 
+def _gap(undecided: bool) -> AllDropped:
+    """Four packets at once, of which the second may be undecided and the third was lost; the fourth left the link as
+    late as if both had used it. A fifth finds it idle."""
+    full, lost = np.full(5, 10.0), np.array([0, 0, 1, 0, 0], bool)
+    departed = np.array([10.0, np.nan, np.nan, 40.0, 110.0])
+    unclear = np.array([0, undecided, 0, 0, 0], bool)
+    sent = np.array([0.0, 0.0, 0.0, 0.0, 100.0])
+    return AllDropped.of(Arrivals(sent, full, departed, lost, unclear, full, 1.0, np.zeros(5, bool)), unshared=True)
+
+
+def test_levels_and_gaps_behind_an_undecided_packet_are_not_exact() -> None:
+    sure, unclear = _gap(undecided=False), _gap(undecided=True)
+    assert sure.exact.all()
+    assert unclear.exact.tolist() == [True, True, False, False, True]
+    # The lost packet used the link, unless the undecided one may be what did.
+    assert sure.gap[2] < 0
+    assert unclear.gap[2] == 0
+
+
+def test_the_limit_of_a_queue_is_taken_from_exact_levels() -> None:
+    # The queue refuses at 20 packets and more. Inexact levels are four lower.
+    level = np.tile(np.arange(10.0, 25.0), 20)
+    lost, exact = level >= 20, np.arange(300) < 100
+    delivery = replace(
+        _flow(310), seq=np.arange(300), lost=lost, undecided=np.zeros(300, bool), observed=np.ones(300, bool),
+        t_ns=np.arange(300), covered_ns=np.arange(300) + 10, ack_t_ns=np.arange(300) + 10,
+    )  # fmt: skip
+    level[~exact & lost] -= 4
+    dropped = AllDropped(level, np.zeros(300), exact)
+    none = np.zeros(300, bool)
+    found = link_module._limit(delivery, dropped, none)
+    assert found is not None
+    assert 19 < found.limit <= 20
+    within = link_module.limit_within(delivery, dropped, ~none)
+    assert within is not None
+    assert within.limit == found.limit
+
+
 def test_a_step_of_the_rate_changes_the_wait_and_not_the_number_of_packets() -> None:
     replayed = queue.replay(_arrivals(False, (10.0, 10.0, 10.0, 40.0, 40.0)), np.inf, unshared=True)
     assert replayed.level.tolist() == [0.0, 1.0, 2.0, 3.0, 4.0]
@@ -85,3 +125,22 @@ def test_an_acknowledgement_behind_a_hole_does_not_say_at_which_rate_a_packet_le
     at_ns = link_module._served_at_ns(replace(delivery, acked_ns=acked))
     service_ns = held.service_ns(delivery.size_bytes, at_ns)
     assert service_ns[2] == delivery.size_bytes[2] * 8e9 / fast
+
+
+def test_what_waited_behind_a_hole_shows_no_higher_rate() -> None:
+    # A packet each 10 ms, over 100 ms; 50 and 60 were lost. Without SACK the copy of 50, sent behind 79, reports
+    # 51 to 59 as well, and the copy of 60, 100 ms later, all that had arrived since.
+    n = 200
+    t = np.concatenate((np.arange(81), [90], 91 + np.arange(118))) * 10 * MS
+    seq = SIZE * np.concatenate((np.arange(80), [50, 60], 80 + np.arange(118)))
+    acked = t + 100 * MS
+    acked[51:60], acked[61:80] = acked[80], acked[81]
+    acked[[50, 60]] = -1
+    waited = np.isin(np.arange(n), [*range(50, 80)])
+    delivery = replace(
+        _flow(310), record=np.arange(n), t_ns=t, size_bytes=np.full(n, SIZE), seq=seq, seq_end=seq + SIZE,
+        lost=acked < 0, acked_ns=acked, prompt=~waited,
+        undecided=np.zeros(n, bool), covered_ns=acked, from_flow=np.ones(n, bool), observed=np.ones(n, bool),
+    )  # fmt: skip
+    most = bottleneck._most_carried(delivery, Stretch(0, n, 100.0 * MS))
+    assert most <= 1.11 * SIZE * 8 / 0.01

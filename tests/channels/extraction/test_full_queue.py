@@ -1,0 +1,70 @@
+"""Losses at a queue that is full or nearly so: what it had room for in a row, it did not drop."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from hindflight.channels.extraction.attribution import (
+    CHANNEL,
+    LEVEL_NOISE_PKTS,
+    QUEUE,
+    Attribution,
+    _noise_pkts,
+    verdicts,
+)
+from hindflight.channels.extraction.link import of_delivery
+from hindflight.channels.extraction.queue import Ceiling
+from tests.channels.extraction.test_outages import _delivery
+
+LIMIT = Ceiling(limit=8.0, low=7.9, refused=8.1, high=8.5, losses_above=9, packets_above=9, gain=30.0)
+
+
+def _judged(lost: list[int], every_ms: float) -> Attribution:
+    """One packet each `every_ms`, of 20 ms work. In the first half every other packet met a queue with room, a third of
+    a packet below its limit, the others met a full one; in the second half the queue was nearly empty."""
+    n = 600
+    gone = [k for k in range(1, n // 2, 2) if k % 20 == 1 or k - 1 in lost] + lost
+    delivery = _delivery(gone, every_ms=every_ms)
+    link = of_delivery(delivery)
+    level = np.where(np.arange(n) % 2, 8.5, 8.0 - 1 / 3)
+    level[n // 2 :] = 1.0
+    silent = np.full(n, np.nan)
+    replayed = replace(
+        link.replay, level=level, wait_ns=level * 1e6, entered=level <= 8, residual=silent, group=np.full(n, -1)
+    )
+    full = np.full(n, 20e6)
+    return verdicts(
+        delivery, replace(link, unshared=True, ceiling=LIMIT, replay=replayed, full_ns=full, bounded=np.zeros(n, bool))
+    )
+
+
+def test_a_full_queue_does_not_refuse_what_comes_while_it_serves() -> None:
+    room = list(range(200, 216, 2))
+    found = _judged(room, every_ms=10.0)
+    assert not np.any(found.known[room] & (found.cause[room] == QUEUE))
+    # What comes at once may have met a queue that was a little longer than modelled.
+    burst = _judged(room, every_ms=1.0)
+    assert (burst.cause[room] == QUEUE).all()
+    assert burst.known[room].all()
+    # One alone is an error of the level, as long as the channel loses little.
+    single = _judged([200], every_ms=10.0)
+    assert single.cause[200] == QUEUE
+    assert single.cause[101] == QUEUE
+    assert not np.any(single.cause == CHANNEL)
+
+
+def test_levels_that_undecided_packets_make_do_not_tell_how_exact_a_level_is() -> None:
+    n = 600
+    delivery = _delivery([101, 301], every_ms=10.0)
+    link = of_delivery(delivery)
+    level = np.where(np.arange(n) % 50, 2.0, 11.0)
+    replayed = replace(link.replay, level=level, residual=np.zeros(n), group=np.full(n, -1))
+    noise = []
+    for exact in (level < 8, np.ones(n, bool)):
+        dropped = replace(link.all_dropped, exact=exact)
+        whole = replace(link, unshared=True, ceiling=LIMIT, replay=replayed, all_dropped=dropped)
+        noise.append(_noise_pkts(delivery, whole, np.zeros(n, bool)))
+    assert noise[0] == LEVEL_NOISE_PKTS
+    assert noise[1] > 3
