@@ -5,6 +5,7 @@
 //! estimator of the congestion window.
 
 mod ack;
+mod ack_ids;
 mod cwnd;
 mod delivery;
 mod empty_segment;
@@ -18,7 +19,7 @@ use crate::cause::{CaState, REO_WND_DIVISOR};
 use crate::cwnd::CwndEstimator;
 use crate::evidence::{End, Reason};
 use crate::jump::QueuedSegments;
-use crate::loss::{self, Dsack, FlowDirection, LossDetector, Path};
+use crate::loss::{self, Dsack, FlowDirection, Knowledge, LossDetector, Path};
 use crate::missing::MissingPackets;
 use crate::ordering::SendOrder;
 use crate::passes::Passes;
@@ -112,6 +113,7 @@ pub struct Sender {
     loss_evidence_ns: Option<i64>,
     last_ack_ns: i64,
     last_ack_id: Option<u16>,
+    ack_ids: ack_ids::AckIds,
     last_send_ns: i64,
 }
 
@@ -324,6 +326,7 @@ impl Sender {
             self.acked_unseen_bytes += (ack.seg_ack - self.board.snd_nxt()).clamp(0, MAX_UNSEEN);
         }
         let dsack = ack.dsack_block();
+        self.ack_ids.observe(ack.ip_id);
         // Fast path: it repeats what is known, as the ACKs of data segments do where data flow in one direction.
         let repeats = !advances && self.board.acknowledged() && ack.sack.is_empty();
         let delivery = if repeats {
@@ -377,11 +380,22 @@ impl Sender {
         self.last_window = Some(ack.window);
         self.snd_wnd_bytes = ack.wnd_bytes;
         self.last_ack_ns = ack.t_ns;
-        let path = self.path();
-        self.losses
-            .decide(ack.t_ns, self.board.log_mut(), path, flow, events);
+        if self.losses.is_due(ack.t_ns) {
+            self.decide_losses(ack.t_ns, flow, events);
+        }
         self.observe_cwnd(ack.t_ns);
         note
+    }
+
+    /// Takes the decisions on losses that are due at `now_ns`.
+    fn decide_losses(&mut self, now_ns: i64, flow: FlowDirection, events: &mut Vec<Event>) {
+        let known = Knowledge {
+            path: self.path(),
+            newest: self.newest_delivered,
+            acks_lost: self.ack_ids.total(),
+        };
+        let log = self.board.log_mut();
+        self.losses.decide(now_ns, log, &known, flow, events);
     }
 
     /// Releases spare capacity.
@@ -463,8 +477,7 @@ impl Sender {
     pub fn finish(&mut self, now_ns: i64, flow: FlowDirection, events: &mut Vec<Event>) {
         events.extend(self.pending_rto.take());
         let path = self.path();
-        self.losses
-            .decide(i64::MAX, self.board.log_mut(), path, flow, events);
+        self.decide_losses(i64::MAX, flow, events);
         self.exit_recovery(now_ns, End::BrokenOff, flow, events);
         let newest = self.newest_delivered;
         for range in self.board.outstanding() {

@@ -221,7 +221,8 @@ fn an_echo_of_the_original_timestamp_proves_a_timeout_spurious() {
     outcome.assert_events(
         "110.01 undecided unknown #5 1001:2001
          520 retransmission spurious #6 1:1001
-         520 rto rto #6 1:1001",
+         520 rto rto #6 1:1001
+         520 undecided unknown #6 1:1001",
     );
     assert!(
         outcome
@@ -251,8 +252,11 @@ fn going_back_after_a_spurious_timeout_is_not_another_timeout() {
     outcome.assert_events(
         "520 retransmission spurious #7 1:1001
          520 rto rto #7 1:1001
+         520 undecided unknown #7 1:1001
          740.01 retransmission spurious #9 1001:2001
-         741.01 retransmission spurious #11 2001:3001",
+         740.01 undecided unknown #9 1001:2001
+         741.01 retransmission spurious #11 2001:3001
+         741.01 undecided unknown #11 2001:3001",
     );
     assert_eq!(outcome.flows[0].directions[0].rtos, 1);
     assert!(
@@ -276,6 +280,7 @@ fn an_rto_after_a_spurious_timeout_is_another_timeout() {
          112 loss unknown #6 2001:3001
          520 retransmission spurious #7 1:1001
          520 rto rto #7 1:1001
+         520 undecided unknown #7 1:1001
          1640 retransmission rto #9 1001:2001
          1640 rto rto #9 1001:2001
          1740.01 retransmission rto #11 2001:3001",
@@ -316,6 +321,7 @@ fn a_spurious_recovery_is_undone() {
          112.02 loss unknown #6 2001:3001
          620 retransmission spurious #7 1:1001
          620 rto rto #7 1:1001
+         620 undecided unknown #7 1:1001
          730.02 retransmission fast #11 1001:2001
          730.02-830.03 recovery fast #11 1001:4001
          730.03 retransmission fast #12 2001:3001",
@@ -379,14 +385,18 @@ fn with_one_dsack_after_a_silence_what_was_sent_before_it_arrived() {
     let original = run(&after_handshake(
         "110.00 a>b A 1:1001    ack 1           # arrives, its ACK is lost with the link
          520.00 a>b A 1:1001    ack 1           # lost
-        1330.00 a>b A 1:1001    ack 1
-        1430.00 b>a A 1 ack 1001 sack 1-1001",
+        1330.00 a>b A 1:1001    ack 1           # lost
+        2950.00 a>b A 1:1001    ack 1
+        3050.00 b>a A 1 ack 1001 sack 1-1001",
     ));
     original.assert_events(
         "520 loss unknown #5 1:1001
          520 retransmission spurious #5 1:1001
+         1330 loss unknown #6 1:1001
          1330 retransmission spurious #6 1:1001
-         1330 rto rto #6 1:1001",
+         1330 rto rto #6 1:1001
+         2950 retransmission spurious #7 1:1001
+         2950 rto rto #7 1:1001",
     );
     let retransmission = run(&after_handshake(
         "110.00 a>b A 1:1001    ack 1           # lost
@@ -410,6 +420,23 @@ fn with_one_dsack_after_a_silence_what_was_sent_before_it_arrived() {
          620 rto rto #12 1:1001
          1430 retransmission spurious #13 1:1001
          1430 rto rto #13 1:1001",
+    );
+}
+
+#[test]
+fn one_lost_ack_and_one_lost_segment_do_not_show_which_segment() {
+    let outcome = run(&after_handshake(
+        "110.00 a>b A 1:1001    ack 1           # one of the two is lost, and the ACK of the other
+         520.00 a>b A 1:1001    ack 1
+        1330.00 a>b A 1:1001    ack 1
+        1430.00 b>a A 1 ack 1001 sack 1-1001",
+    ));
+    outcome.assert_events(
+        "110 undecided unknown #4 1:1001
+         520 retransmission probe #5 1:1001
+         520 undecided unknown #5 1:1001
+         1330 retransmission spurious #6 1:1001
+         1330 rto rto #6 1:1001",
     );
 }
 
@@ -563,30 +590,65 @@ fn what_the_receiver_discards_for_its_old_timestamp_was_not_lost() {
              286.0 b>a A 1 ack 7001 ts 276/266"
         ))
     };
-    let lost_with = |duplicate: &str, answers: &str| {
+    let of = |kind: EventKind, duplicate: &str, answers: &str| {
         let outcome = with(duplicate, answers);
-        let losses = outcome
-            .events
-            .iter()
-            .filter(|event| event.kind == EventKind::Loss);
-        losses.map(|event| event.seq_start).collect::<Vec<_>>()
+        let events = outcome.events.iter().filter(|event| event.kind == kind);
+        events.map(|event| event.seq_start).collect::<Vec<_>>()
     };
-    let lost = |answers: &str| lost_with("1001-2001 ", answers);
+    let lost = |answers: &str| of(EventKind::Loss, "1001-2001 ", answers);
+    let undecided = |answers: &str| of(EventKind::Undecided, "1001-2001 ", answers);
     let empty = "273.0 b>a A 1 ack 2001 sack 4001-7001 ts 263/238";
+    let two = format!("{empty}\n{}", empty.replace("273", "274"));
+    assert_eq!((lost(&two), undecided(&two)), (vec![], vec![]));
     assert_eq!(
-        lost(&format!("{empty}\n{}", empty.replace("273", "274"))),
-        []
+        (lost(empty), undecided(empty)),
+        (vec![], vec![Some(3001)]),
+        "one answer, one segment: the other may be hidden by the ACK of another segment"
     );
-    assert_eq!(lost(empty), [Some(3001)], "one answer, one segment");
-    assert_eq!(lost(""), [Some(2001), Some(3001)]);
+    let late = "285.0 b>a A 1 ack 3001 sack 4001-7001 ts 275/265";
+    assert_eq!(lost(""), [Some(2001), Some(3001)], "no answer: {late}");
+    let update = empty.replace("ts", "win 65000 ts");
+    assert_eq!(lost(&update), [Some(2001), Some(3001)], "of the window");
+    let unreported = |kind: EventKind| of(kind, "", empty);
     assert_eq!(
-        lost(&empty.replace("ts", "win 65000 ts")),
-        [Some(2001), Some(3001)],
-        "an update of the window"
+        (
+            unreported(EventKind::Loss),
+            unreported(EventKind::Undecided)
+        ),
+        (vec![Some(1001)], vec![Some(2001), Some(3001)]),
+        "a receiver that does not report duplicates answers them, too"
     );
-    assert_eq!(
-        lost_with("", empty),
-        [Some(1001), Some(2001), Some(3001)],
-        "the receiver does not report duplicates"
+}
+
+#[test]
+fn an_empty_ack_after_a_retransmission_that_no_ack_echoes_may_answer_a_duplicate() {
+    // The path has not changed: 2001:3001 is lost, and its retransmission too. 1001:2001 arrives late, so that its
+    // retransmission is a duplicate, which this receiver does not report.
+    run("  0.0 a>b S  0 mss 1000 sackok ts 0/0
+         100.0 b>a SA 0 ack 1 mss 1000 sackok ts 50/0
+         100.1 a>b A  1 ack 1 ts 100/50
+         110.0 a>b A 1:1001    ack 1 ts 110/50
+         111.0 a>b A 1001:2001 ack 1 ts 111/50
+         112.0 a>b A 2001:3001 ack 1 ts 112/50
+         113.0 a>b A 3001:4001 ack 1 ts 113/50
+         213.0 b>a A 1 ack 1 sack 3001-4001 ts 163/0
+         213.1 a>b A 1:1001    ack 1 ts 213/163
+         213.2 a>b A 1001:2001 ack 1 ts 214/163
+         213.3 a>b A 2001:3001 ack 1 ts 214/163
+         240.0 b>a A 1 ack 1 sack 1001-2001 3001-4001 ts 190/0
+         313.1 b>a A 1 ack 2001 sack 3001-4001 ts 263/213
+         313.2 b>a A 1 ack 2001 sack 3001-4001 ts 263/213
+         413.4 a>b A 2001:3001 ack 1 ts 413/263
+         513.4 b>a A 1 ack 4001 ts 463/413")
+    .assert_events(
+        "110 loss unknown #4 1:1001
+         112 loss unknown #6 2001:3001
+         213.1 retransmission fast #9 1:1001
+         213.1-513.4 recovery fast #9 1:4001
+         213.2 retransmission spurious #10 1001:2001
+         213.2 undecided unknown #10 1001:2001
+         213.3 loss unknown #11 2001:3001
+         213.3 retransmission fast #11 2001:3001
+         413.4 retransmission fast #15 2001:3001",
     );
 }
