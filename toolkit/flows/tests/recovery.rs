@@ -2,7 +2,7 @@
 
 mod support;
 
-use hindflight_flows::EventKind;
+use hindflight_flows::{EventKind, Mechanism};
 use support::run;
 
 const HANDSHAKE: &str = "
@@ -264,6 +264,19 @@ fn going_back_after_a_spurious_timeout_is_not_another_timeout() {
             .evidence(EventKind::Retransmission, 9)
             .starts_with("after a timeout, recovery point 3001")
     );
+}
+
+#[test]
+fn a_probe_after_a_spurious_timeout_repeats_the_last_segment_alone() {
+    let outcome = run(&after_handshake(&format!(
+        "{SPURIOUS_TIMEOUT}
+         740.01 a>b A 3001:4001 ack 1 ts 740/1140
+         740.02 a>b A 4001:5001 ack 1 ts 740/1140
+         820.00 a>b A 4001:5001 ack 1 ts 820/1140"
+    )));
+    let mut latest = outcome.events.iter().rev();
+    let mechanism = latest.find_map(|event| event.mechanism);
+    assert_eq!(mechanism, Some(Mechanism::Tlp));
 }
 
 #[test]

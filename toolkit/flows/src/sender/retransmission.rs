@@ -355,6 +355,7 @@ impl Sender {
             retransmitted_before: overlap
                 .range
                 .is_some_and(|range| range.retransmissions.is_some()),
+            skips: sent.start > una && self.board.is_sent_once(sent.start - 1),
             // Neither a SYN nor a FIN.
             tiny: sent.payload_bytes <= 1 && sent.end - sent.start == i64::from(sent.payload_bytes),
             acknowledged: sent.end <= una,
