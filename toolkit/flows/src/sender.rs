@@ -14,6 +14,7 @@ mod in_recovery;
 mod missing;
 mod retransmission;
 mod silence;
+mod undo;
 
 use crate::cause::{CaState, REO_WND_DIVISOR};
 use crate::cwnd::CwndEstimator;
@@ -73,6 +74,7 @@ pub struct Sender {
     pending_rto: Option<Event>,
     /// Recovery point of a spurious timeout, until it is acknowledged.
     spurious_rto_point: Option<i64>,
+    undo: undo::Undo,
     /// Timestamp of the first retransmission of the recovery (RFC 3522: RetransmitTS).
     retransmit_ts: Option<u32>,
     /// Whether the IPv4 IDs show the order of sending.
@@ -329,7 +331,7 @@ impl Sender {
         self.ack_ids.observe(ack.ip_id);
         // Fast path: it repeats what is known, as the ACKs of data segments do where data flow in one direction.
         let repeats = !advances && self.board.acknowledged() && ack.sack.is_empty();
-        let delivery = if repeats {
+        let mut delivery = if repeats {
             Delivery::default()
         } else {
             self.update_scoreboard(ack, dsack.is_some())
@@ -346,6 +348,11 @@ impl Sender {
                 t_ns,
                 ts_ecr,
             });
+            let segments_n = self.board.segments_in(right - left).max(1) as u32;
+            self.undo.on_dsack(right, segments_n);
+        }
+        if advances && matches!(self.ca_state, CaState::Loss { .. }) {
+            delivery.undo |= self.undo.is_shown();
         }
         if !duplicated && dsack.is_none() && ack.seg_ack == before && delivery.is_empty() {
             self.on_empty_ack(ack);

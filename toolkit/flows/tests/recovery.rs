@@ -3,7 +3,7 @@
 mod support;
 
 use hindflight_flows::{EventKind, Mechanism};
-use support::run;
+use support::{Outcome, run};
 
 const HANDSHAKE: &str = "
       0.00 a>b S  0 mss 1000 ws 0 sackok ts 1/0
@@ -451,6 +451,31 @@ fn one_lost_ack_and_one_lost_segment_do_not_show_which_segment() {
          1330 retransmission spurious #6 1:1001
          1330 rto rto #6 1:1001",
     );
+}
+
+#[test]
+fn a_timeout_of_which_dsacks_report_all_retransmissions_is_undone() {
+    // The first segment arrived, and its ACK was lost with the others. What follows is lost, as the echo shows.
+    let outcome = |dsack: &str| {
+        run(&after_handshake(&format!(
+            "110.00 a>b A 1:1001    ack 1 ts 110/501
+             111.00 a>b A 1001:2001 ack 1 ts 111/501    # lost
+             112.00 a>b A 2001:3001 ack 1 ts 112/501    # lost
+             620.00 a>b A 1:1001    ack 1 ts 620/501
+             720.00 b>a A 1 ack 1001 ts 1121/620 {dsack}
+             720.01 a>b A 1001:2001 ack 1 ts 720/1121
+             720.02 a>b A 2001:3001 ack 1 ts 720/1121
+             820.02 b>a A 1 ack 3001 ts 1221/720"
+        )))
+    };
+    let mechanisms = |outcome: &Outcome| {
+        let events = outcome.events.iter();
+        let repeated = events.filter(|event| event.kind == EventKind::Retransmission);
+        repeated.map(|event| event.mechanism).collect::<Vec<_>>()
+    };
+    let [rto, after, sack] = [Mechanism::Rto, Mechanism::AfterRto, Mechanism::Sack].map(Some);
+    assert_eq!(mechanisms(&outcome("sack 1-1001")), [rto, sack, sack]);
+    assert_eq!(mechanisms(&outcome("")), [rto, after, after]);
 }
 
 #[test]
