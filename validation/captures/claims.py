@@ -67,7 +67,10 @@ class FlowClaims:
 
 
 def claims_of(capture: Capture, ports: tuple[int, int]) -> FlowClaims | None:
-    """Return what a capture says of the flow between two ports; None if it lists no such flow."""
+    """Return what a capture says of the flow between two ports; None if it lists no such flow.
+
+    The truth has the fate of packets with payload, so a lost SYN is no claim.
+    """
     flow = next((row for row in capture.flows.to_pylist() if (row["a_port"], row["b_port"]) == ports), None)
     if flow is None:
         return None
@@ -75,7 +78,7 @@ def claims_of(capture: Capture, ports: tuple[int, int]) -> FlowClaims | None:
     return FlowClaims(
         flow_id=flow["flow_id"],
         vantage=flow["vantage"],
-        losses=[_loss(row) for row in events if row["kind"] == "loss"],
+        losses=[_loss(row) for row in events if row["kind"] == "loss" and row["seq_end"] > 1],
         undecided=[_loss(row) for row in events if row["kind"] == "undecided"],
         causes=[_cause(row) for row in events if row["kind"] == "retransmission"],
         windows=[_window(row) for row in _of(capture.instruments, flow["flow_id"]) if row["source"] == "inferred"],

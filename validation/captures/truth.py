@@ -239,7 +239,9 @@ def _transmissions(
     if len(data) != len(rows) or any(one["payload_bytes"] != row["plen"] for one, row in zip(data, rows, strict=True)):
         raise LogError("the sender's capture and the link's log disagree", "record the run again")
     sent, polls = _Sent(), defaultdict(list)
-    high, retransmitted = 0, 0
+    # Linux counts a repeated SYN in total_retrans, too, but no data packet shows it.
+    syns = sum(one["direction"] == "a2b" and one["flags"] & SYN != 0 for one in segments)
+    high, retransmitted = 0, max(0, syns - 1)
     for one, row in zip(data, rows, strict=True):
         copies, end = sent.copies[one["seq"]], one["seq"] + one["payload_bytes"]
         packet = Transmission(

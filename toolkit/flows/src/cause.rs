@@ -61,6 +61,8 @@ pub struct RetransmissionContext {
     pub tail: bool,
     /// The segment had been retransmitted before.
     pub retransmitted_before: bool,
+    /// The segment below is outstanding and was never retransmitted.
+    pub skips: bool,
     /// The payload is at most one octet.
     pub tiny: bool,
     /// All octets had been acknowledged.
@@ -133,6 +135,10 @@ impl RetransmissionContext {
             return self.tail_loss_probe();
         }
         if let Some(recovery_point) = self.spurious_rto_point {
+            // RFC 8985 §7.2: the probe comes no later than the retransmission timer of the oldest segment expires.
+            if self.tail && self.sack && self.skips && !self.retransmitted_before {
+                return self.tail_loss_probe();
+            }
             // A sender without F-RTO goes back to SND.UNA even after a spurious timeout, as ACKs arrive.
             return (EventCause::Rto, Reason::AfterTimeout { recovery_point });
         }

@@ -123,6 +123,18 @@ pub enum Reason {
     },
     /// Undecided: without SACK, no ACK reports a duplicate, or which transmission of the octets arrived first.
     NoSack,
+    /// Undecided: the ACK of a transmission was lost, and nothing shows of which.
+    MissingAck {
+        /// Record of the next ACK.
+        record: u64,
+    },
+    /// Undecided: the receiver may have discarded it, as others sent before it (RFC 7323 §5, PAWS).
+    MaybeDiscarded {
+        /// Record of the ACK that answered one of them.
+        record: u64,
+    },
+    /// Undecided: the octets had arrived before, and no ACK reports a duplicate.
+    NoReport,
     /// Undecided: the capture ends first.
     CaptureEnds,
     /// Proof that a retransmission was needed although the original transmission had arrived: the receiver discarded that
@@ -144,6 +156,11 @@ pub enum Reason {
     LaterReported {
         /// Record of the ACK with the DSACK block.
         record: u64,
+    },
+    /// Loss: no DSACK reports it, although the octets had arrived before.
+    NoDsack {
+        /// Record of the last sent segment that was delivered.
+        newest: u64,
     },
     /// Loss: never acknowledged, although a segment sent later was.
     NeverAcknowledged {
@@ -313,6 +330,20 @@ impl Reason {
                 "lost before the capture point: record {record}, sent later, arrived before"
             ),
             Self::NoSack => write!(f, "without SACK, no ACK shows whether it arrived"),
+            Self::MissingAck { record } => write!(
+                f,
+                "an ACK was lost before record {record}, and nothing shows what it acknowledged"
+            ),
+            Self::MaybeDiscarded { record } => write!(
+                f,
+                "it may have arrived late: record {record} reports nothing new, as if the receiver discarded segments for \
+                 their old timestamps (PAWS)"
+            ),
+            Self::NoReport => write!(
+                f,
+                "its octets had arrived, and no ACK reports a duplicate: it was lost, or the receiver reports none, or the \
+                 ACK was lost"
+            ),
             Self::CaptureEnds => write!(f, "the capture ends before an ACK shows its fate"),
             Self::MissingId => write!(f, "lost before the capture point: its IPv4 ID is missing"),
             Self::RepairedLate { after_ns, rtt_ns } => write!(
@@ -324,6 +355,11 @@ impl Reason {
             Self::LaterReported { record } => write!(
                 f,
                 "record {record} reports a later retransmission as the only duplicate (DSACK)"
+            ),
+            Self::NoDsack { newest } => write!(
+                f,
+                "its octets had arrived, no ACK is missing, and none reports a duplicate (DSACK), although record {newest} was \
+                 sent later and delivered"
             ),
             Self::NeverAcknowledged { delivered } => write!(
                 f,

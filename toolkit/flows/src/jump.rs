@@ -8,8 +8,15 @@
 //! Duplicate ACKs that no retransmission of older octets can have caused show that segments wait above the oldest
 //! outstanding one, so this one is missing. If the ACK of it covers fewer segments than wait, the next hole follows
 //! (RFC 6582 §3.2: a partial ACK), so the segment was lost, not reordered.
+//!
+//! With timestamps, the ACK also names what filled the hole (RFC 7323 §4.3). What fills a gap is acknowledged at once (RFC 5681
+//! §4.2), so what was sent later than that, with a later timestamp, was not what arrived.
 
 use crate::scoreboard::{Arrival, Transmission};
+
+/// Maximum number of segments that an ACK covers if none of them filled a gap: it is sent at least for every second
+/// segment (RFC 5681 §4.2).
+const MAX_DELAYED_SEGMENTS: i64 = 2;
 
 /// The segments that wait at the receiver for a hole to be filled, counted by duplicate ACKs.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
@@ -39,16 +46,23 @@ impl QueuedSegments {
         }
     }
 
-    /// Starts to process an ACK of `segments_n` more segments that echoes `ts_ecr`. What was sent after `recent_ns` is
-    /// not what it acknowledges.
-    pub fn jump(&mut self, ts_ecr: Option<u32>, recent_ns: i64, segments_n: i64) -> Jump<'_> {
-        let repairs = segments_n <= i64::from(self.count.saturating_sub(self.doubtful));
+    /// Starts to process an ACK of `segments_n` more segments that echoes `ts_ecr`, after `dup_acks` duplicates of the one
+    /// before. What was sent after `recent_ns` is not what it acknowledges.
+    pub fn jump(
+        &mut self,
+        ts_ecr: Option<u32>,
+        recent_ns: i64,
+        segments_n: i64,
+        dup_acks: u32,
+    ) -> Jump<'_> {
+        let waiting = self.count.saturating_sub(self.doubtful);
         Jump {
-            queued: self,
             ts_ecr,
             recent_ns,
-            repairs,
+            repairs: segments_n <= i64::from(waiting),
+            fills_gap: waiting > 0 || (dup_acks > 0 && segments_n > MAX_DELAYED_SEGMENTS),
             filled_by: None,
+            queued: self,
         }
     }
 
@@ -67,6 +81,8 @@ pub struct Jump<'a> {
     recent_ns: i64,
     /// The first range was missing, and the next hole follows.
     repairs: bool,
+    /// Segments above the first range waited.
+    fills_gap: bool,
     filled_by: Option<Transmission>,
 }
 
@@ -111,15 +127,17 @@ impl Jump<'_> {
         let own_echo = self.ts_ecr.is_some()
             && arrival.last.ts_val == self.ts_ecr
             && filled_by.ts_val != self.ts_ecr;
-        if own_echo || self.queued.count == 0 {
+        let waited = self.waited(arrival, &filled_by);
+        if own_echo || (self.queued.count == 0 && !waited) {
             self.filled_by = Some(arrival.last);
             self.expect(arrival, false);
             return Arrived::InOrder;
         }
-        self.queued.count -= 1;
-        if arrival
-            .first_retransmission
-            .is_some_and(|first| first.t_ns <= self.recent_ns)
+        self.queued.count = self.queued.count.saturating_sub(1);
+        if !waited
+            && arrival
+                .first_retransmission
+                .is_some_and(|first| first.t_ns <= self.recent_ns)
         {
             self.expect(arrival, false);
             return Arrived::Unclear;
@@ -129,6 +147,18 @@ impl Jump<'_> {
             self.queued.last_spurious = arrival.last.record;
         }
         Arrived::Before(filled_by)
+    }
+
+    /// Whether the ACK shows that a range had arrived before it was retransmitted: it echoes what filled the gap below, and that
+    /// was sent earlier.
+    fn waited(&self, arrival: &Arrival<'_>, filled_by: &Transmission) -> bool {
+        let sent_later = |first: Transmission| {
+            first.record > filled_by.record && first.ts_val != filled_by.ts_val
+        };
+        self.fills_gap
+            && self.ts_ecr.is_some()
+            && self.ts_ecr == filled_by.ts_val
+            && arrival.first_retransmission.is_some_and(sent_later)
     }
 
     /// Counts the retransmissions of a range that may still arrive, or have arrived, as duplicates.

@@ -3,7 +3,9 @@
 //! The decision is taken some time after the range was delivered, so that it can use a DSACK. The rules are those of
 //! RFC 3522 (Eifel) and RFC 3708 (DSACK).
 
+mod discards;
 mod first_arrived;
+mod unacknowledged;
 
 use std::collections::{HashMap, VecDeque};
 
@@ -11,8 +13,11 @@ use crate::evidence::{Evidence, Reason};
 use crate::jump::Arrived;
 use crate::retransmissions::{Retransmission, Retransmissions};
 use crate::rows::{Direction, Event, EventCause, EventKind};
-use crate::scoreboard::{Range, State, Transmission};
-use first_arrived::{first_arrived, is_unreported};
+use crate::scoreboard::{Range, Transmission};
+use discards::Discards;
+use first_arrived::{Verdict, is_answer_captured, is_unreported};
+
+pub use unacknowledged::{decide_open_gap, decide_unacknowledged};
 
 /// One direction of a connection.
 #[derive(Clone, Copy, Debug)]
@@ -48,6 +53,14 @@ pub struct DeliveringAck {
     pub record: u64,
     /// Time of the ACK before it.
     pub previous_ns: i64,
+    /// ACKs that are missing between the two.
+    pub missing_acks: u16,
+    /// ACKs that were lost up to the one before, if IPv4 IDs count them.
+    pub acks_lost_before: Option<u32>,
+    /// SND.UNA and SND.NXT before it.
+    pub flight: (i64, i64),
+    /// SACK is in use, so that the receiver may report duplicates.
+    pub sack: bool,
 }
 
 /// A retransmitted range that was delivered.
@@ -60,6 +73,8 @@ struct PendingRange {
     arrived: Arrived,
     /// Record of the ACK that shows that the receiver discarded the original transmission.
     discarded_by: Option<u64>,
+    /// Record of an ACK that shows that it may have.
+    maybe_discarded_by: Option<u64>,
     /// Time of the decision.
     deadline_ns: i64,
     /// DSACKs of the range, and record and time of the last one.
@@ -95,6 +110,12 @@ impl PendingRange {
         self.ts_ecr.is_some() && self.ts_ecr == ts_val && earlier != Some(ts_val)
     }
 
+    /// Whether it is all that was in flight.
+    fn is_flight(&self) -> bool {
+        let (una, nxt) = self.delivered_by.flight;
+        self.range.start <= una && nxt <= self.range.end
+    }
+
     fn on_dsack(&mut self, dsack: &Dsack) {
         self.dsacks = self.dsacks.saturating_add(1);
         self.dsack_record = dsack.record;
@@ -114,6 +135,17 @@ pub struct Path {
     pub acknowledged: bool,
 }
 
+/// What the sender knows at the time of a decision.
+#[derive(Clone, Copy, Debug)]
+pub struct Knowledge {
+    /// The path.
+    pub path: Path,
+    /// The last sent transmission that was delivered.
+    pub newest: Transmission,
+    /// ACKs that were lost, if IPv4 IDs count them.
+    pub acks_lost: Option<u32>,
+}
+
 /// Maximum number of entries searched for a DSACK that does not start at the start of a range.
 const MAX_SEARCHED: usize = 256;
 
@@ -125,9 +157,8 @@ pub struct LossDetector {
     by_start: HashMap<i64, u64>,
     /// Number of the first entry in `pending`.
     first: u64,
-    /// Record of the ACK that shows that the receiver discarded the original transmission of the range that starts at a
-    /// position.
-    pub discarded: HashMap<i64, u64>,
+    /// Original transmissions that the receiver discarded.
+    pub discards: Discards,
     /// The receiver has reported a duplicate (RFC 2883).
     reports_duplicates: bool,
 }
@@ -137,7 +168,7 @@ impl LossDetector {
     pub fn release_memory(&mut self) {
         self.pending.shrink_to_fit();
         self.by_start.shrink_to_fit();
-        self.discarded.shrink_to_fit();
+        self.discards.release_memory();
     }
 
     /// Adds a delivered range, if it was retransmitted. The decision is taken `wait_ns` later.
@@ -149,8 +180,7 @@ impl LossDetector {
         arrived: &Arrived,
         wait_ns: i64,
     ) {
-        let any = !self.discarded.is_empty();
-        let discarded_by = any.then(|| self.discarded.remove(&range.start)).flatten();
+        let discarded_by = self.discards.take(range.start);
         if range.retransmissions.is_none() {
             return;
         }
@@ -162,12 +192,24 @@ impl LossDetector {
             ts_ecr,
             arrived: *arrived,
             discarded_by,
+            maybe_discarded_by: self.discards.overtaken(range),
             deadline_ns: delivered_by.t_ns.saturating_add(wait_ns),
             dsacks: 0,
             dsack_record: 0,
             dsack_ns: 0,
             dsack_ecr: None,
         });
+    }
+
+    /// Whether the last retransmission of a range that was delivered lately may have been a duplicate, because no ACK echoes
+    /// it.
+    pub fn may_be_duplicates(&self, log: &Retransmissions) -> bool {
+        let echoed = |pending: &PendingRange| {
+            let newest = pending.range.retransmissions.map(|list| log.newest(list));
+            pending.ts_ecr.is_some()
+                && newest.is_some_and(|newest| newest.transmission.ts_val == pending.ts_ecr)
+        };
+        !self.pending.iter().all(echoed)
     }
 
     /// Processes a DSACK block.
@@ -194,12 +236,19 @@ impl LossDetector {
         }
     }
 
+    /// Whether a decision is due at `now_ns`.
+    #[inline]
+    pub fn is_due(&self, now_ns: i64) -> bool {
+        let first = self.pending.front();
+        first.is_some_and(|entry| entry.deadline_ns <= now_ns)
+    }
+
     /// Takes the decisions that are due at `now_ns`.
     pub fn decide(
         &mut self,
         now_ns: i64,
         log: &mut Retransmissions,
-        path: Path,
+        known: &Knowledge,
         flow: FlowDirection,
         events: &mut Vec<Event>,
     ) {
@@ -209,7 +258,13 @@ impl LossDetector {
             .filter(|entry| entry.deadline_ns <= now_ns)
         {
             pending.discarded_by = pending.discarded_by.filter(|_| self.reports_duplicates);
-            decide_delivered(pending, log, path, flow, events);
+            if known.path.at_receiver {
+                let all = Transmissions::new(&pending.range, log);
+                decide_captured(&all, flow, events);
+            } else {
+                let reports = self.reports_duplicates;
+                decide_delivered(pending, log, (known, reports), flow, events);
+            }
             log.free(pending.range.retransmissions);
             let (start, number) = (pending.range.start, self.first);
             if self.by_start.get(&start) == Some(&number) {
@@ -263,19 +318,17 @@ impl<'a> Transmissions<'a> {
 fn decide_delivered(
     pending: &PendingRange,
     log: &Retransmissions,
-    path: Path,
+    (known, reports_duplicates): (&Knowledge, bool),
     flow: FlowDirection,
     events: &mut Vec<Event>,
 ) {
-    let all = Transmissions::new(&pending.range, log);
-    if path.at_receiver {
-        return decide_captured(&all, flow, events);
-    }
+    let (all, path) = (Transmissions::new(&pending.range, log), known.path);
     if pending.arrived == Arrived::Unclear {
         decide_unclear(&all, flow, events);
         return;
     }
-    let (arrived, proof) = first_arrived(pending, &all, path);
+    let verdict = Verdict::new(pending, &all, path);
+    let arrived = verdict.arrived;
     let successful = all.transmission(arrived);
     let retransmitted_as = Reason::RetransmittedAs {
         record: successful.record,
@@ -283,36 +336,37 @@ fn decide_delivered(
     };
     for number in 0..=all.last() {
         let discarded_by = pending.discarded_by.filter(|_| number == 0);
-        if number < arrived && discarded_by.is_none() {
+        if let Some(reason) = verdict.undecided(pending, number) {
+            add_fate(EventKind::Undecided, &all, number, reason, flow, events);
+        } else if number < arrived && discarded_by.is_none() {
             add_loss(&all, number, retransmitted_as, flow, events);
-        }
-        if number > arrived && matches!(pending.arrived, Arrived::Before(_)) {
-            add_fate(
-                EventKind::Undecided,
-                &all,
-                number,
-                Reason::NoSack,
-                flow,
-                events,
-            );
-        }
-        if is_unreported(pending, &all, arrived, path, number) {
+        } else if is_unreported(pending, &all, arrived, path, number) {
             let record = pending.dsack_record;
             add_loss(&all, number, Reason::LaterReported { record }, flow, events);
+        } else if number > arrived && pending.dsacks == 0 {
+            let sent = all.transmission(number);
+            let shown = reports_duplicates && is_answer_captured(pending, &sent, known);
+            let (kind, reason) = if shown {
+                let newest = known.newest.record;
+                (EventKind::Loss, Reason::NoDsack { newest })
+            } else {
+                (EventKind::Undecided, Reason::NoReport)
+            };
+            add_fate(kind, &all, number, reason, flow, events);
         }
         if let Some(entry) = all.captured(number) {
-            let spurious = number > arrived;
+            let spurious = verdict.spurious(number);
             let discarded = || {
                 pending
                     .discarded_by
                     .map(|record| Reason::Discarded { record })
             };
-            let proof = if spurious {
-                proof
+            let proof = if spurious == Some(true) {
+                verdict.proof
             } else {
                 discarded().unwrap_or(Reason::None)
             };
-            events.push(retransmission_event(entry, Some(spurious), proof, flow));
+            events.push(retransmission_event(entry, spurious, proof, flow));
         }
     }
 }
@@ -475,87 +529,4 @@ fn add_fate(
         copy: Some(number as u32 + 1),
         ..flow.event(kind, EventCause::Unknown, transmission.t_ns, reason)
     });
-}
-
-/// Decides on a range that was not acknowledged by the end of the capture.
-///
-/// Transmissions older than `newest`, the last sent one that was delivered, were lost, and so was what left a gap that
-/// a retransmission filled. Of the others, nothing is known.
-pub fn decide_unacknowledged(
-    range: &Range,
-    log: &Retransmissions,
-    newest: Transmission,
-    path: Path,
-    flow: FlowDirection,
-    events: &mut Vec<Event>,
-) {
-    let all = Transmissions::new(range, log);
-    let delivered = range.state == State::Delivered;
-    let outstanding = range.state == State::Outstanding;
-    let mut all_lost = true;
-    for number in 0..=all.last() {
-        let entry = all.retransmission(number);
-        if let Some(entry) = all.captured(number) {
-            let (spurious, proof) = if delivered {
-                (Some(true), Reason::AlreadyAcknowledged)
-            } else {
-                (all_lost.then_some(false), Reason::None)
-            };
-            events.push(retransmission_event(entry, spurious, proof, flow));
-        }
-        let not_captured = entry.map_or(range.first_not_captured, |entry| entry.not_captured);
-        if not_captured {
-            let record = all.transmission(all.last()).record;
-            let after_ns = 0;
-            let reason = Reason::RetransmittedAs { record, after_ns };
-            add_loss(&all, number, reason, flow, events);
-        } else if outstanding && !path.at_receiver {
-            all_lost &= all.transmission(number).record < newest.record;
-            if all_lost {
-                let delivered = newest.record;
-                let reason = Reason::NeverAcknowledged { delivered };
-                add_loss(&all, number, reason, flow, events);
-            } else if path.acknowledged {
-                let reason = Reason::CaptureEnds;
-                add_fate(EventKind::Undecided, &all, number, reason, flow, events);
-            }
-        }
-    }
-}
-
-/// Adds the losses of a gap that is open at the end of a capture at the receiver: the original transmissions of its
-/// octets, in segments of `smss_bytes`. Later ones may have been lost as well; nothing shows them. If the segments are not
-/// known, only the first one is named, and what else was sent of the octets is undecided.
-pub fn decide_open_gap(
-    range: &Range,
-    smss_bytes: i64,
-    flow: FlowDirection,
-    events: &mut Vec<Event>,
-) {
-    if range.captured() {
-        return;
-    }
-    let revealed_by = range.first.record;
-    let gap_event = |kind, (start, end), copy, reason| Event {
-        seq_start: Some(start),
-        seq_end: Some(end),
-        copy,
-        ..flow.event(kind, EventCause::Unknown, range.first.t_ns, reason)
-    };
-    let smss = smss_bytes.max(1);
-    let last = if range.unknown_segments {
-        range.start + 1
-    } else {
-        range.end
-    };
-    for start in (range.start..last).step_by(smss as usize) {
-        let segment = (start, range.end.min(start + smss));
-        let reason = Reason::GapOpen { revealed_by };
-        events.push(gap_event(EventKind::Loss, segment, Some(1), reason));
-    }
-    if range.unknown_segments {
-        let octets = (range.start, range.end);
-        let reason = Reason::UnknownSegments { revealed_by };
-        events.push(gap_event(EventKind::Undecided, octets, None, reason));
-    }
 }

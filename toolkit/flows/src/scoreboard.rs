@@ -5,6 +5,7 @@
 
 mod arrival;
 mod gaps;
+mod resent;
 mod window_probe;
 
 use std::collections::VecDeque;
@@ -229,20 +230,6 @@ impl Scoreboard {
         &self.sacked
     }
 
-    /// Counts retransmissions sent up to `until_ns` as lost: the timer has expired (RFC 8985 §6.3).
-    pub fn lose_retransmissions(&mut self, until_ns: i64) {
-        self.lost_until_ns = until_ns;
-        let out = |range: &&Range| {
-            range.state == State::Outstanding && retransmission_out(&self.log, range, until_ns)
-        };
-        let octets = self
-            .ranges
-            .iter()
-            .filter(out)
-            .map(|range| range.end - range.start);
-        self.retrans_out_bytes = octets.sum();
-    }
-
     /// The lists of retransmissions of all ranges.
     pub fn log(&self) -> &Retransmissions {
         &self.log
@@ -251,17 +238,6 @@ impl Scoreboard {
     /// The same, mutable.
     pub fn log_mut(&mut self) -> &mut Retransmissions {
         &mut self.log
-    }
-
-    /// Changes the retransmission of `record` that is the last one of the range at `start`.
-    pub fn revise(&mut self, start: i64, record: u64, change: impl FnOnce(&mut Retransmission)) {
-        let range = self.ranges.get(self.index_of(start));
-        let newest = range
-            .and_then(|range| range.retransmissions)
-            .map(|list| self.log.newest_mut(list));
-        if let Some(entry) = newest.filter(|entry| entry.transmission.record == record) {
-            change(entry);
-        }
     }
 
     /// The ranges that are not acknowledged, in the order of sequence numbers.

@@ -5,6 +5,7 @@
 //! estimator of the congestion window.
 
 mod ack;
+mod ack_ids;
 mod cwnd;
 mod delivery;
 mod empty_segment;
@@ -13,12 +14,13 @@ mod in_recovery;
 mod missing;
 mod retransmission;
 mod silence;
+mod undo;
 
 use crate::cause::{CaState, REO_WND_DIVISOR};
 use crate::cwnd::CwndEstimator;
 use crate::evidence::{End, Reason};
 use crate::jump::QueuedSegments;
-use crate::loss::{self, Dsack, FlowDirection, LossDetector, Path};
+use crate::loss::{self, Dsack, FlowDirection, Knowledge, LossDetector, Path};
 use crate::missing::MissingPackets;
 use crate::ordering::SendOrder;
 use crate::passes::Passes;
@@ -72,6 +74,7 @@ pub struct Sender {
     pending_rto: Option<Event>,
     /// Recovery point of a spurious timeout, until it is acknowledged.
     spurious_rto_point: Option<i64>,
+    undo: undo::Undo,
     /// Timestamp of the first retransmission of the recovery (RFC 3522: RetransmitTS).
     retransmit_ts: Option<u32>,
     /// Whether the IPv4 IDs show the order of sending.
@@ -112,6 +115,7 @@ pub struct Sender {
     loss_evidence_ns: Option<i64>,
     last_ack_ns: i64,
     last_ack_id: Option<u16>,
+    ack_ids: ack_ids::AckIds,
     last_send_ns: i64,
 }
 
@@ -324,9 +328,10 @@ impl Sender {
             self.acked_unseen_bytes += (ack.seg_ack - self.board.snd_nxt()).clamp(0, MAX_UNSEEN);
         }
         let dsack = ack.dsack_block();
+        self.ack_ids.observe(ack.ip_id);
         // Fast path: it repeats what is known, as the ACKs of data segments do where data flow in one direction.
         let repeats = !advances && self.board.acknowledged() && ack.sack.is_empty();
-        let delivery = if repeats {
+        let mut delivery = if repeats {
             Delivery::default()
         } else {
             self.update_scoreboard(ack, dsack.is_some())
@@ -343,6 +348,11 @@ impl Sender {
                 t_ns,
                 ts_ecr,
             });
+            let segments_n = self.board.segments_in(right - left).max(1) as u32;
+            self.undo.on_dsack(right, segments_n);
+        }
+        if advances && matches!(self.ca_state, CaState::Loss { .. }) {
+            delivery.undo |= self.undo.is_shown();
         }
         if !duplicated && dsack.is_none() && ack.seg_ack == before && delivery.is_empty() {
             self.on_empty_ack(ack);
@@ -377,11 +387,22 @@ impl Sender {
         self.last_window = Some(ack.window);
         self.snd_wnd_bytes = ack.wnd_bytes;
         self.last_ack_ns = ack.t_ns;
-        let path = self.path();
-        self.losses
-            .decide(ack.t_ns, self.board.log_mut(), path, flow, events);
+        if self.losses.is_due(ack.t_ns) {
+            self.decide_losses(ack.t_ns, flow, events);
+        }
         self.observe_cwnd(ack.t_ns);
         note
+    }
+
+    /// Takes the decisions on losses that are due at `now_ns`.
+    fn decide_losses(&mut self, now_ns: i64, flow: FlowDirection, events: &mut Vec<Event>) {
+        let known = Knowledge {
+            path: self.path(),
+            newest: self.newest_delivered,
+            acks_lost: self.ack_ids.total(),
+        };
+        let log = self.board.log_mut();
+        self.losses.decide(now_ns, log, &known, flow, events);
     }
 
     /// Releases spare capacity.
@@ -463,8 +484,7 @@ impl Sender {
     pub fn finish(&mut self, now_ns: i64, flow: FlowDirection, events: &mut Vec<Event>) {
         events.extend(self.pending_rto.take());
         let path = self.path();
-        self.losses
-            .decide(i64::MAX, self.board.log_mut(), path, flow, events);
+        self.decide_losses(i64::MAX, flow, events);
         self.exit_recovery(now_ns, End::BrokenOff, flow, events);
         let newest = self.newest_delivered;
         for range in self.board.outstanding() {

@@ -84,6 +84,36 @@ fn a_jump_over_what_may_have_arrived_twice_decides_nothing() {
     assert_eq!(mechanisms(&outcome).last(), Some(&last));
 }
 
+/// Two segments of four wait for the second. All three are repeated, and the next ACK covers them.
+fn two_wait(echo: u32) -> Outcome {
+    run(&format!(
+        "  0.00 a>b S  0 mss 1000 ts 0/0
+         100.00 b>a SA 0 ack 1 mss 1000 ts 500/0
+         100.01 a>b A  1 ack 1 ts 100/500
+         110.00 a>b A 1:1001    ack 1 ts 110/500
+         111.00 a>b A 1001:2001 ack 1 ts 111/500    # lost
+         112.00 a>b A 2001:3001 ack 1 ts 112/500
+         113.00 a>b A 3001:4001 ack 1 ts 113/500
+         210.00 b>a A 1 ack 1001 ts 610/110
+         212.00 b>a A 1 ack 1001 ts 612/110
+         213.00 b>a A 1 ack 1001 ts 613/110
+         620.00 a>b A 1001:2001 ack 1 ts 620/613
+         621.00 a>b A 2001:3001 ack 1 ts 621/613
+         622.00 a>b A 3001:4001 ack 1 ts 622/613
+         722.00 b>a A 1 ack 4001 ts 1120/{echo}"
+    ))
+}
+
+#[test]
+fn the_echo_of_what_filled_the_hole_shows_that_the_rest_had_arrived() {
+    let spurious = |echo| mechanisms(&two_wait(echo)).into_iter().map(|row| row.2);
+    let both: Vec<_> = spurious(620).collect();
+    assert_eq!(both, [Some(false), Some(true), Some(true)]);
+    assert_eq!(lost_records(&two_wait(620)), [Some(5)]);
+    let larger: Vec<_> = spurious(621).collect();
+    assert_eq!(larger[1], Some(false), "the hole had two segments");
+}
+
 #[test]
 fn duplicates_on_their_way_at_the_end_of_a_flight_do_not_show_a_hole_in_the_next() {
     let outcome = run(&format!(

@@ -2,8 +2,8 @@
 
 mod support;
 
-use hindflight_flows::EventKind;
-use support::run;
+use hindflight_flows::{EventKind, Mechanism};
+use support::{Outcome, run};
 
 const HANDSHAKE: &str = "
       0.00 a>b S  0 mss 1000 ws 0 sackok ts 1/0
@@ -221,7 +221,8 @@ fn an_echo_of_the_original_timestamp_proves_a_timeout_spurious() {
     outcome.assert_events(
         "110.01 undecided unknown #5 1001:2001
          520 retransmission spurious #6 1:1001
-         520 rto rto #6 1:1001",
+         520 rto rto #6 1:1001
+         520 undecided unknown #6 1:1001",
     );
     assert!(
         outcome
@@ -251,8 +252,11 @@ fn going_back_after_a_spurious_timeout_is_not_another_timeout() {
     outcome.assert_events(
         "520 retransmission spurious #7 1:1001
          520 rto rto #7 1:1001
+         520 undecided unknown #7 1:1001
          740.01 retransmission spurious #9 1001:2001
-         741.01 retransmission spurious #11 2001:3001",
+         740.01 undecided unknown #9 1001:2001
+         741.01 retransmission spurious #11 2001:3001
+         741.01 undecided unknown #11 2001:3001",
     );
     assert_eq!(outcome.flows[0].directions[0].rtos, 1);
     assert!(
@@ -260,6 +264,19 @@ fn going_back_after_a_spurious_timeout_is_not_another_timeout() {
             .evidence(EventKind::Retransmission, 9)
             .starts_with("after a timeout, recovery point 3001")
     );
+}
+
+#[test]
+fn a_probe_after_a_spurious_timeout_repeats_the_last_segment_alone() {
+    let outcome = run(&after_handshake(&format!(
+        "{SPURIOUS_TIMEOUT}
+         740.01 a>b A 3001:4001 ack 1 ts 740/1140
+         740.02 a>b A 4001:5001 ack 1 ts 740/1140
+         820.00 a>b A 4001:5001 ack 1 ts 820/1140"
+    )));
+    let mut latest = outcome.events.iter().rev();
+    let mechanism = latest.find_map(|event| event.mechanism);
+    assert_eq!(mechanism, Some(Mechanism::Tlp));
 }
 
 #[test]
@@ -276,6 +293,7 @@ fn an_rto_after_a_spurious_timeout_is_another_timeout() {
          112 loss unknown #6 2001:3001
          520 retransmission spurious #7 1:1001
          520 rto rto #7 1:1001
+         520 undecided unknown #7 1:1001
          1640 retransmission rto #9 1001:2001
          1640 rto rto #9 1001:2001
          1740.01 retransmission rto #11 2001:3001",
@@ -316,6 +334,7 @@ fn a_spurious_recovery_is_undone() {
          112.02 loss unknown #6 2001:3001
          620 retransmission spurious #7 1:1001
          620 rto rto #7 1:1001
+         620 undecided unknown #7 1:1001
          730.02 retransmission fast #11 1001:2001
          730.02-830.03 recovery fast #11 1001:4001
          730.03 retransmission fast #12 2001:3001",
@@ -379,14 +398,18 @@ fn with_one_dsack_after_a_silence_what_was_sent_before_it_arrived() {
     let original = run(&after_handshake(
         "110.00 a>b A 1:1001    ack 1           # arrives, its ACK is lost with the link
          520.00 a>b A 1:1001    ack 1           # lost
-        1330.00 a>b A 1:1001    ack 1
-        1430.00 b>a A 1 ack 1001 sack 1-1001",
+        1330.00 a>b A 1:1001    ack 1           # lost
+        2950.00 a>b A 1:1001    ack 1
+        3050.00 b>a A 1 ack 1001 sack 1-1001",
     ));
     original.assert_events(
         "520 loss unknown #5 1:1001
          520 retransmission spurious #5 1:1001
+         1330 loss unknown #6 1:1001
          1330 retransmission spurious #6 1:1001
-         1330 rto rto #6 1:1001",
+         1330 rto rto #6 1:1001
+         2950 retransmission spurious #7 1:1001
+         2950 rto rto #7 1:1001",
     );
     let retransmission = run(&after_handshake(
         "110.00 a>b A 1:1001    ack 1           # lost
@@ -411,6 +434,48 @@ fn with_one_dsack_after_a_silence_what_was_sent_before_it_arrived() {
          1430 retransmission spurious #13 1:1001
          1430 rto rto #13 1:1001",
     );
+}
+
+#[test]
+fn one_lost_ack_and_one_lost_segment_do_not_show_which_segment() {
+    let outcome = run(&after_handshake(
+        "110.00 a>b A 1:1001    ack 1           # one of the two is lost, and the ACK of the other
+         520.00 a>b A 1:1001    ack 1
+        1330.00 a>b A 1:1001    ack 1
+        1430.00 b>a A 1 ack 1001 sack 1-1001",
+    ));
+    outcome.assert_events(
+        "110 undecided unknown #4 1:1001
+         520 retransmission probe #5 1:1001
+         520 undecided unknown #5 1:1001
+         1330 retransmission spurious #6 1:1001
+         1330 rto rto #6 1:1001",
+    );
+}
+
+#[test]
+fn a_timeout_of_which_dsacks_report_all_retransmissions_is_undone() {
+    // The first segment arrived, and its ACK was lost with the others. What follows is lost, as the echo shows.
+    let outcome = |dsack: &str| {
+        run(&after_handshake(&format!(
+            "110.00 a>b A 1:1001    ack 1 ts 110/501
+             111.00 a>b A 1001:2001 ack 1 ts 111/501    # lost
+             112.00 a>b A 2001:3001 ack 1 ts 112/501    # lost
+             620.00 a>b A 1:1001    ack 1 ts 620/501
+             720.00 b>a A 1 ack 1001 ts 1121/620 {dsack}
+             720.01 a>b A 1001:2001 ack 1 ts 720/1121
+             720.02 a>b A 2001:3001 ack 1 ts 720/1121
+             820.02 b>a A 1 ack 3001 ts 1221/720"
+        )))
+    };
+    let mechanisms = |outcome: &Outcome| {
+        let events = outcome.events.iter();
+        let repeated = events.filter(|event| event.kind == EventKind::Retransmission);
+        repeated.map(|event| event.mechanism).collect::<Vec<_>>()
+    };
+    let [rto, after, sack] = [Mechanism::Rto, Mechanism::AfterRto, Mechanism::Sack].map(Some);
+    assert_eq!(mechanisms(&outcome("sack 1-1001")), [rto, sack, sack]);
+    assert_eq!(mechanisms(&outcome("")), [rto, after, after]);
 }
 
 #[test]
@@ -530,63 +595,5 @@ fn an_unacknowledged_segment_is_lost_only_if_a_later_one_arrived() {
     .assert_events(
         "110 loss unknown #4 1:1001
          110.02 undecided unknown #6 2001:3001",
-    );
-}
-
-#[test]
-fn what_the_receiver_discards_for_its_old_timestamp_was_not_lost() {
-    // From 215 on the round trip takes 20 ms, and not 100 ms. The retransmission of 1001:2001 overtakes the segments sent
-    // before, which the receiver discards: their timestamps are older (PAWS).
-    let with = |duplicate: &str, answers: &str| {
-        run(&format!(
-            "  0.0 a>b S  0 mss 1000 sackok ts 0/0
-             100.0 b>a SA 0 ack 1 mss 1000 sackok ts 50/0
-             100.1 a>b A  1 ack 1 ts 100/50
-             110.0 a>b A 1:1001    ack 1 ts 110/50
-             210.0 b>a A 1 ack 1001 ts 160/110
-             212.0 a>b A 1001:2001 ack 1 ts 212/160
-             213.0 a>b A 2001:3001 ack 1 ts 213/160
-             214.0 a>b A 3001:4001 ack 1 ts 214/160
-             216.0 a>b A 4001:5001 ack 1 ts 216/160
-             217.0 a>b A 5001:6001 ack 1 ts 217/160
-             218.0 a>b A 6001:7001 ack 1 ts 218/160
-             236.0 b>a A 1 ack 1001 sack 4001-5001 ts 226/110
-             237.0 b>a A 1 ack 1001 sack 4001-6001 ts 227/110
-             238.0 b>a A 1 ack 1001 sack 4001-7001 ts 228/110
-             238.1 a>b A 1001:2001 ack 1 ts 238/228
-             258.1 b>a A 1 ack 2001 sack 4001-7001 ts 248/238
-             265.0 a>b A 2001:3001 ack 1 ts 265/248
-             266.0 a>b A 3001:4001 ack 1 ts 266/248
-             272.0 b>a A 1 ack 2001 sack {duplicate}4001-7001 ts 262/238
-             {answers}
-             285.0 b>a A 1 ack 3001 sack 4001-7001 ts 275/265
-             286.0 b>a A 1 ack 7001 ts 276/266"
-        ))
-    };
-    let lost_with = |duplicate: &str, answers: &str| {
-        let outcome = with(duplicate, answers);
-        let losses = outcome
-            .events
-            .iter()
-            .filter(|event| event.kind == EventKind::Loss);
-        losses.map(|event| event.seq_start).collect::<Vec<_>>()
-    };
-    let lost = |answers: &str| lost_with("1001-2001 ", answers);
-    let empty = "273.0 b>a A 1 ack 2001 sack 4001-7001 ts 263/238";
-    assert_eq!(
-        lost(&format!("{empty}\n{}", empty.replace("273", "274"))),
-        []
-    );
-    assert_eq!(lost(empty), [Some(3001)], "one answer, one segment");
-    assert_eq!(lost(""), [Some(2001), Some(3001)]);
-    assert_eq!(
-        lost(&empty.replace("ts", "win 65000 ts")),
-        [Some(2001), Some(3001)],
-        "an update of the window"
-    );
-    assert_eq!(
-        lost_with("", empty),
-        [Some(1001), Some(2001), Some(3001)],
-        "the receiver does not report duplicates"
     );
 }

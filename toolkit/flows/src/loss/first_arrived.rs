@@ -1,22 +1,61 @@
 //! The transmission of a retransmitted range that arrived first: timestamps (RFC 3522), the minimum RTT, DSACKs (RFC 3708),
 //! and without SACK jumps of the cumulative ACK show it.
 
-use super::{Path, PendingRange, Transmissions};
+use super::{Knowledge, Path, PendingRange, Transmissions};
 use crate::evidence::Reason;
 use crate::jump::Arrived;
-use crate::scoreboard::State;
+use crate::scoreboard::{State, Transmission};
 
 /// A transmission that is followed by the ACK within the minimum RTT divided by this did not cause it.
 ///
 /// RFC 3708 and RFC 8985 §6.2 use the minimum RTT. The path can become shorter between samples, hence half of it.
 const EARLY_DIVISOR: i64 = 2;
 
+/// Which transmission of a range arrived first.
+pub(super) struct Verdict {
+    /// Its number.
+    pub(super) arrived: usize,
+    /// The proof, if it is not the last one.
+    pub(super) proof: Reason,
+    /// The transmissions of which each may be the one instead.
+    unclear: std::ops::Range<usize>,
+}
+
+impl Verdict {
+    pub(super) fn new(pending: &PendingRange, all: &Transmissions<'_>, path: Path) -> Self {
+        let (arrived, proof) = first_arrived(pending, all, path);
+        Self {
+            arrived,
+            proof,
+            unclear: unclear(pending, all, (arrived, proof), path),
+        }
+    }
+
+    /// Why the fate of transmission `number` is undecided, if it is.
+    pub(super) fn undecided(&self, pending: &PendingRange, number: usize) -> Option<Reason> {
+        if self.unclear.contains(&number) {
+            let record = pending.delivered_by.record;
+            return Some(Reason::MissingAck { record });
+        }
+        // Without SACK, no ACK reports a duplicate.
+        if number > self.arrived && !pending.delivered_by.sack && pending.dsacks == 0 {
+            return Some(Reason::NoSack);
+        }
+        let discarded = pending.discarded_by.is_none() && number == 0 && self.arrived > 0;
+        let maybe = pending.maybe_discarded_by.filter(|_| discarded)?;
+        Some(Reason::MaybeDiscarded { record: maybe })
+    }
+
+    /// Whether transmission `number` was spurious, if that is known.
+    pub(super) fn spurious(&self, number: usize) -> Option<bool> {
+        let shown = self.arrived < self.unclear.end && !self.unclear.contains(&number);
+        let known = self.unclear.is_empty() || number <= self.unclear.start || shown;
+        known.then_some(number > self.arrived)
+    }
+}
+
 /// The number of the transmission that arrived first, and the proof if it is not the last one.
-pub(super) fn first_arrived(
-    pending: &PendingRange,
-    all: &Transmissions<'_>,
-    path: Path,
-) -> (usize, Reason) {
+fn first_arrived(pending: &PendingRange, all: &Transmissions<'_>, path: Path) -> (usize, Reason) {
     let (mut arrived, mut proof) = (all.last(), Reason::None);
     if pending.range.state == State::Delivered {
         return (0, Reason::AlreadyAcknowledged);
@@ -59,7 +98,11 @@ pub(super) fn first_arrived(
     if pending.dsacks > 0 {
         // Without reordering, a duplicate was sent later than the transmission that arrived first.
         let by_dsack = all.last().saturating_sub(usize::from(pending.dsacks));
-        let by_dsack = by_dsack.min(last_before_silence(pending, all, path));
+        let by_dsack = if pending.dsack_record == pending.delivered_by.record {
+            by_dsack.min(last_before_silence(pending, all, path))
+        } else {
+            by_dsack
+        };
         if by_dsack < arrived {
             arrived = by_dsack;
             proof = Reason::Dsack {
@@ -73,16 +116,51 @@ pub(super) fn first_arrived(
     (arrived, proof)
 }
 
-/// The number of the last transmission that was sent before a silence, if the ACK that ends it reports a duplicate.
+/// The transmissions of a range, repeated in a silence, of which each may have arrived first, its ACK being lost.
 ///
-/// Such an ACK says that a transmission had arrived before and that its ACK was lost. A receiver answers each
+/// A retransmission that is lost and an ACK that is lost explain a silence with one retransmission before the last either
+/// way: the original arrived, or that retransmission did. With more than one, or with more in flight, one break of
+/// the path explains all if the original arrived. Without SACK, nothing reports a duplicate, so IPv4 IDs must show
+/// that an ACK is missing, which may also be one of a segment above.
+fn unclear(
+    pending: &PendingRange,
+    all: &Transmissions<'_>,
+    (arrived, proof): (usize, Reason),
+    path: Path,
+) -> std::ops::Range<usize> {
+    let before = last_before_silence(pending, all, path);
+    let last = all.last();
+    if pending.delivered_by.sack {
+        let by_silence = matches!(proof, Reason::Dsack { .. }) && arrived == before;
+        let duplicate = named_duplicate(pending, all, arrived).unwrap_or(last);
+        let either = by_silence && pending.is_flight() && arrived + 2 == duplicate;
+        return if either { arrived..duplicate } else { 0..0 };
+    }
+    let oldest = match pending.arrived {
+        Arrived::Repaired(lost) => lost as usize,
+        _ => 0,
+    };
+    if pending.delivered_by.missing_acks == 0 || before < oldest || before >= arrived {
+        return 0..0;
+    }
+    let end = if pending.is_flight() {
+        arrived
+    } else {
+        before + 1
+    };
+    before..end
+}
+
+/// The number of the last transmission that was sent before a silence that the delivering ACK ends.
+///
+/// If that ACK reports a duplicate, it says that a transmission had arrived before and that its ACK was lost. A receiver answers each
 /// retransmission at once (RFC 5681 §4.2), so that one which arrived in the silence would have needed a path that broke, worked
 /// and lost an ACK again. If the path broke once, what arrived was sent before. Later than a minimum RTT after the last
 /// ACK, a timer triggers what is sent. If that is true of the original transmission, the application paused, and nothing
 /// was in flight.
 fn last_before_silence(pending: &PendingRange, all: &Transmissions<'_>, path: Path) -> usize {
     let ack = pending.delivered_by;
-    let (true, Some(min_rtt_ns)) = (pending.dsack_record == ack.record, path.min_rtt_ns) else {
+    let Some(min_rtt_ns) = path.min_rtt_ns else {
         return all.last();
     };
     let silent_ns = ack.previous_ns.saturating_add(min_rtt_ns);
@@ -92,6 +170,17 @@ fn last_before_silence(pending: &PendingRange, all: &Transmissions<'_>, path: Pa
     (1..=all.last())
         .find(|&number| all.transmission(number).t_ns > silent_ns)
         .map_or(all.last(), |number| number - 1)
+}
+
+/// The number of the transmission after `arrived` that the ACK with the DSACK echoes.
+fn named_duplicate(
+    pending: &PendingRange,
+    all: &Transmissions<'_>,
+    arrived: usize,
+) -> Option<usize> {
+    (arrived + 1..=all.last()).find(|&spurious| {
+        pending.dsack_ecr.is_some() && all.transmission(spurious).ts_val == pending.dsack_ecr
+    })
 }
 
 /// Whether the spurious transmission `number` was lost nevertheless: the receiver reported one duplicate, and another
@@ -107,12 +196,20 @@ pub(super) fn is_unreported(
     if pending.dsacks != 1 || number <= arrived {
         return false;
     }
-    let duplicate = (arrived + 1..=all.last()).find(|&spurious| {
-        pending.dsack_ecr.is_some() && all.transmission(spurious).ts_val == pending.dsack_ecr
-    });
-    if let Some(duplicate) = duplicate {
+    if let Some(duplicate) = named_duplicate(pending, all, arrived) {
         return number != duplicate;
     }
     let latest_ns = pending.dsack_ns - path.min_rtt_ns.unwrap_or(0) / EARLY_DIVISOR;
     (number + 1..=all.last()).any(|later| all.transmission(later).t_ns <= latest_ns)
+}
+
+/// Whether the capture has the answer to `sent`, a spurious retransmission, if it arrived: a transmission sent later was
+/// delivered, and no ACK is missing since the one before the octets were acknowledged.
+pub(super) fn is_answer_captured(
+    pending: &PendingRange,
+    sent: &Transmission,
+    known: &Knowledge,
+) -> bool {
+    let before = pending.delivered_by.acks_lost_before;
+    before.is_some() && before == known.acks_lost && sent.record < known.newest.record
 }

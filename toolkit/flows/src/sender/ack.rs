@@ -59,6 +59,10 @@ impl Sender {
             t_ns: ack.t_ns,
             record: ack.record,
             previous_ns: self.last_ack_ns,
+            missing_acks: self.ack_ids.missing(),
+            acks_lost_before: self.ack_ids.total_before(),
+            flight: (self.board.snd_una(), self.board.snd_nxt()),
+            sack: ack.sack_in_use,
         }
     }
 
@@ -66,8 +70,9 @@ impl Sender {
     /// discards it because its timestamp is older than that of the segment which moved the left edge of the window last,
     /// and answers (RFC 7323 §5.3, R1). So a retransmission overtook it, on a path that became shorter.
     ///
-    /// A receiver that does not report duplicates (RFC 2883) answers them with such ACKs, too, so the loss detector uses this
-    /// only if the receiver has reported one by the time of the decision. Below RCV.NXT, it reports what was overtaken.
+    /// A receiver that does not report duplicates (RFC 2883) answers them with such ACKs, too, so a segment counts as discarded
+    /// only if the receiver has reported one by the time of the decision. Below RCV.NXT, it reports what was overtaken. Until
+    /// then, and where the ACK of another segment hides the answer, the fate of what was overtaken is undecided.
     ///
     /// Segments on one path arrive in order, so it is the oldest one that can have arrived now. No update of the window is
     /// smaller than a segment (RFC 9293 §3.8.6.2.2).
@@ -92,10 +97,12 @@ impl Sender {
         let discarded = older.into_iter().find(|range| {
             range.state == State::Outstanding
                 && ack.t_ns - range.first.t_ns <= longest_ns
-                && !losses.discarded.contains_key(&range.start)
+                && !losses.discards.is_answered(range.start)
         });
         if let Some(start) = discarded.map(|range| range.start) {
-            self.losses.discarded.insert(start, ack.record);
+            let certain = !self.losses.may_be_duplicates(self.board.log());
+            let discards = &mut self.losses.discards;
+            discards.answer(start, ack.record, ts_ecr, certain);
         }
     }
 }

@@ -84,8 +84,11 @@ impl Sender {
         let mut repeated = (self.vantage == Vantage::Receiver).then_some(&mut self.repeated);
         let segments_n = (ack.seg_ack - before) / self.board.smss_bytes().max(1);
         let recent_ns = ack.t_ns - min_age_ns;
-        let mut jump =
-            (!ack.sack_in_use).then(|| self.queued.jump(ack.ts_ecr, recent_ns, segments_n));
+        let dup_acks = self.dup_acks;
+        let mut jump = (!ack.sack_in_use).then(|| {
+            self.queued
+                .jump(ack.ts_ecr, recent_ns, segments_n, dup_acks)
+        });
         let mut ranges = Delivered {
             losses: &mut self.losses,
             newest: &mut self.newest_delivered,

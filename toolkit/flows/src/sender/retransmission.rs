@@ -355,6 +355,7 @@ impl Sender {
             retransmitted_before: overlap
                 .range
                 .is_some_and(|range| range.retransmissions.is_some()),
+            skips: sent.start > una && self.board.is_sent_once(sent.start - 1),
             // Neither a SYN nor a FIN.
             tiny: sent.payload_bytes <= 1 && sent.end - sent.start == i64::from(sent.payload_bytes),
             acknowledged: sent.end <= una,
@@ -417,6 +418,13 @@ impl Sender {
                 // RFC 5682 §3.1 step 1: F-RTO is not used if fast recovery was in progress. As in Linux, a repeated
                 // timeout starts it again.
                 let in_recovery = matches!(self.ca_state, CaState::Recovery { .. });
+                if !matches!(self.ca_state, CaState::Loss { .. }) {
+                    // The board has this retransmission already, which is counted below.
+                    let octets = entry.seq_end - entry.seq_start;
+                    let before = (self.board.retrans_out_bytes() - octets).max(0);
+                    let outstanding = self.board.segments_in(before) as u32;
+                    self.undo.begin(self.board.snd_una(), outstanding);
+                }
                 let f_rto_acks = if in_recovery { 0 } else { F_RTO_ACKS };
                 let evidence = self.board.sacked().octets() > 0 || self.dup_acks > 0;
                 let may_be_recovery = self.ca_state == CaState::Open && evidence;
@@ -455,11 +463,12 @@ impl Sender {
             }
             _ => {}
         }
-        if let CaState::Recovery {
-            retransmissions, ..
-        } = &mut self.ca_state
-        {
-            *retransmissions += 1;
+        match &mut self.ca_state {
+            CaState::Recovery {
+                retransmissions, ..
+            } => *retransmissions += 1,
+            CaState::Loss { .. } => self.undo.on_retransmission(),
+            CaState::Open => {}
         }
     }
 

@@ -1,0 +1,104 @@
+//! The ACKs that were lost before the capture point, counted by IPv4 IDs that the receiver increments (RFC 6864 §3: it may do
+//! so; Linux does, per connection).
+
+/// Minimum number of consecutive IDs, for each larger step, from which the IDs count the packets of the connection.
+const MIN_CONSECUTIVE: u32 = 8;
+
+/// Maximum number of packets missing between two captured ones. A larger step is another sequence of IDs, a step back
+/// is an ACK that was overtaken.
+const MAX_MISSING: u16 = 1 << 12;
+
+/// The IPv4 IDs of the ACKs of one direction.
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
+pub(super) struct AckIds {
+    last: Option<u16>,
+    consecutive: u32,
+    others: u32,
+    /// Packets that are missing before the last one.
+    missing: u16,
+    /// All that are missing.
+    total: u32,
+}
+
+impl AckIds {
+    /// Processes the ID of the next ACK.
+    #[inline]
+    pub(super) fn observe(&mut self, ip_id: Option<u16>) {
+        let (Some(id), Some(last)) = (ip_id, self.last) else {
+            (self.last, self.missing) = (ip_id, 0);
+            return;
+        };
+        let step = id.wrapping_sub(last);
+        self.missing = 0;
+        if step == 1 {
+            self.consecutive = self.consecutive.saturating_add(1);
+        } else if last.wrapping_sub(id) <= MAX_MISSING {
+            // Overtaken: it was counted as missing.
+            self.total = self.total.saturating_sub(u32::from(step > 0));
+            return;
+        } else {
+            self.others = self.others.saturating_add(1);
+            if step <= MAX_MISSING {
+                self.missing = step - 1;
+                self.total = self.total.wrapping_add(u32::from(self.missing));
+            }
+        }
+        self.last = ip_id;
+    }
+
+    /// The packets of the receiver that are missing between the last two ACKs. Zero if the IDs do not count them.
+    pub(super) fn missing(&self) -> u16 {
+        if self.count() { self.missing } else { 0 }
+    }
+
+    /// The packets of the receiver that are missing up to the last ACK, if the IDs count them.
+    pub(super) fn total(&self) -> Option<u32> {
+        self.count().then_some(self.total)
+    }
+
+    /// The same, up to the ACK before it.
+    pub(super) fn total_before(&self) -> Option<u32> {
+        let missing = u32::from(self.missing);
+        self.total().map(|total| total.wrapping_sub(missing))
+    }
+
+    fn count(&self) -> bool {
+        self.consecutive / MIN_CONSECUTIVE >= self.others.max(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::AckIds;
+
+    fn missing(ids: impl IntoIterator<Item = u16>) -> u16 {
+        let mut acks = AckIds::default();
+        ids.into_iter().for_each(|id| acks.observe(Some(id)));
+        acks.missing()
+    }
+
+    #[test]
+    fn steps_of_the_id_count_missing_acks() {
+        assert_eq!(missing((65_530..=65_535).chain(0..4)), 0);
+        assert_eq!(missing((65_530..=65_535).chain(0..4).chain([6])), 2);
+        assert_eq!(missing((0..10).chain([12, 13])), 0, "before the last one");
+        assert_eq!(missing((0..10).chain([12, 11])), 0, "overtaken");
+        assert_eq!(missing((0..10).chain([11, 10, 12])), 0, "the newest counts");
+    }
+
+    #[test]
+    fn an_ack_that_was_overtaken_is_not_missing() {
+        let mut acks = AckIds::default();
+        for id in (0..20).chain([22, 21, 24]) {
+            acks.observe(Some(id));
+        }
+        assert_eq!((acks.total(), acks.total_before()), (Some(2), Some(1)));
+    }
+
+    #[test]
+    fn ids_that_a_host_spends_elsewhere_count_nothing() {
+        assert_eq!(missing((0..40).map(|id| id * 3)), 0);
+        assert_eq!(missing([7, 40_000, 3, 22_000, 9_999, 64_000]), 0);
+        assert_eq!(missing([0; 40]), 0, "no IDs");
+    }
+}

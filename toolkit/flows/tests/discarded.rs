@@ -1,0 +1,98 @@
+//! Segments that the receiver discards because their timestamps are too old. `support/mod.rs` explains the notation.
+
+mod support;
+
+use hindflight_flows::EventKind;
+use support::run;
+
+#[test]
+fn what_the_receiver_discards_for_its_old_timestamp_was_not_lost() {
+    // From 215 on the round trip takes 20 ms, and not 100 ms. The retransmission of 1001:2001 overtakes the segments sent
+    // before, which the receiver discards: their timestamps are older (PAWS).
+    let with = |duplicate: &str, answers: &str| {
+        run(&format!(
+            "  0.0 a>b S  0 mss 1000 sackok ts 0/0
+             100.0 b>a SA 0 ack 1 mss 1000 sackok ts 50/0
+             100.1 a>b A  1 ack 1 ts 100/50
+             110.0 a>b A 1:1001    ack 1 ts 110/50
+             210.0 b>a A 1 ack 1001 ts 160/110
+             212.0 a>b A 1001:2001 ack 1 ts 212/160
+             213.0 a>b A 2001:3001 ack 1 ts 213/160
+             214.0 a>b A 3001:4001 ack 1 ts 214/160
+             216.0 a>b A 4001:5001 ack 1 ts 216/160
+             217.0 a>b A 5001:6001 ack 1 ts 217/160
+             218.0 a>b A 6001:7001 ack 1 ts 218/160
+             236.0 b>a A 1 ack 1001 sack 4001-5001 ts 226/110
+             237.0 b>a A 1 ack 1001 sack 4001-6001 ts 227/110
+             238.0 b>a A 1 ack 1001 sack 4001-7001 ts 228/110
+             238.1 a>b A 1001:2001 ack 1 ts 238/228
+             258.1 b>a A 1 ack 2001 sack 4001-7001 ts 248/238
+             265.0 a>b A 2001:3001 ack 1 ts 265/248
+             266.0 a>b A 3001:4001 ack 1 ts 266/248
+             272.0 b>a A 1 ack 2001 sack {duplicate}4001-7001 ts 262/238
+             {answers}
+             285.0 b>a A 1 ack 3001 sack 4001-7001 ts 275/265
+             286.0 b>a A 1 ack 7001 ts 276/266"
+        ))
+    };
+    let of = |kind: EventKind, duplicate: &str, answers: &str| {
+        let outcome = with(duplicate, answers);
+        let events = outcome.events.iter().filter(|event| event.kind == kind);
+        events.map(|event| event.seq_start).collect::<Vec<_>>()
+    };
+    let lost = |answers: &str| of(EventKind::Loss, "1001-2001 ", answers);
+    let undecided = |answers: &str| of(EventKind::Undecided, "1001-2001 ", answers);
+    let empty = "273.0 b>a A 1 ack 2001 sack 4001-7001 ts 263/238";
+    let two = format!("{empty}\n{}", empty.replace("273", "274"));
+    assert_eq!((lost(&two), undecided(&two)), (vec![], vec![]));
+    assert_eq!(
+        (lost(empty), undecided(empty)),
+        (vec![], vec![Some(3001)]),
+        "one answer, one segment: the other may be hidden by the ACK of another segment"
+    );
+    assert_eq!(lost(""), [Some(2001), Some(3001)], "no answer");
+    let update = empty.replace("ts", "win 65000 ts");
+    assert_eq!(lost(&update), [Some(2001), Some(3001)], "of the window");
+    let unreported = |kind: EventKind| of(kind, "", empty);
+    assert_eq!(
+        (
+            unreported(EventKind::Loss),
+            unreported(EventKind::Undecided)
+        ),
+        (vec![Some(1001)], vec![Some(2001), Some(3001)]),
+        "a receiver that does not report duplicates answers them, too"
+    );
+}
+
+#[test]
+fn an_empty_ack_after_a_retransmission_that_no_ack_echoes_may_answer_a_duplicate() {
+    // The path has not changed: 2001:3001 is lost, and its retransmission too. 1001:2001 arrives late, so that its
+    // retransmission is a duplicate, which this receiver does not report.
+    run("  0.0 a>b S  0 mss 1000 sackok ts 0/0
+         100.0 b>a SA 0 ack 1 mss 1000 sackok ts 50/0
+         100.1 a>b A  1 ack 1 ts 100/50
+         110.0 a>b A 1:1001    ack 1 ts 110/50
+         111.0 a>b A 1001:2001 ack 1 ts 111/50
+         112.0 a>b A 2001:3001 ack 1 ts 112/50
+         113.0 a>b A 3001:4001 ack 1 ts 113/50
+         213.0 b>a A 1 ack 1 sack 3001-4001 ts 163/0
+         213.1 a>b A 1:1001    ack 1 ts 213/163
+         213.2 a>b A 1001:2001 ack 1 ts 214/163
+         213.3 a>b A 2001:3001 ack 1 ts 214/163
+         240.0 b>a A 1 ack 1 sack 1001-2001 3001-4001 ts 190/0
+         313.1 b>a A 1 ack 2001 sack 3001-4001 ts 263/213
+         313.2 b>a A 1 ack 2001 sack 3001-4001 ts 263/213
+         413.4 a>b A 2001:3001 ack 1 ts 413/263
+         513.4 b>a A 1 ack 4001 ts 463/413")
+    .assert_events(
+        "110 loss unknown #4 1:1001
+         112 loss unknown #6 2001:3001
+         213.1 retransmission fast #9 1:1001
+         213.1-513.4 recovery fast #9 1:4001
+         213.2 retransmission spurious #10 1001:2001
+         213.2 undecided unknown #10 1001:2001
+         213.3 loss unknown #11 2001:3001
+         213.3 retransmission fast #11 2001:3001
+         413.4 retransmission fast #15 2001:3001",
+    );
+}
