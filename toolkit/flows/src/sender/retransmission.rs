@@ -129,23 +129,23 @@ impl Sender {
             self.board.add_not_captured(end, start, &lost(now));
         }
         let previous_ns = std::mem::replace(&mut self.last_resent_ns, now);
+        let resent_to = previous.map(|(_, resent_to)| resent_to);
         let Some(gap) = gap else {
             if !self.sack_in_use {
                 self.passes.push(start, entry.transmission, None);
             }
-            let times: Vec<i64> = self.lost_of_duplicate(entry).collect();
-            if !self.sack_in_use {
-                let lost = in_silence.saturating_sub(times.len() as u32);
-                let resent_to = previous.map(|(_, resent_to)| resent_to);
-                if !self.lost_in_short_silence(entry, lost, resent_to, flow, events) {
-                    self.begin_account_without_sack(entry, times.len() as u32, lost, resent_to);
-                }
-            }
-            let times = times.into_iter();
-            return times
-                .map(|t_ns| Retransmission {
+            let (count, rto_ns) = self.lost_of_duplicate(entry);
+            let lost_too = (count, in_silence.saturating_sub(count));
+            let again = if self.sack_in_use {
+                0
+            } else {
+                self.lost_in_silence_without_sack(entry, lost_too, resent_to, flow, events)
+            };
+            return (1..=i64::from(count + again))
+                .rev()
+                .map(|rounds| Retransmission {
                     reason: Reason::MissingId,
-                    ..lost(t_ns)
+                    ..lost(now - rounds * rto_ns)
                 })
                 .collect();
         };
@@ -161,28 +161,34 @@ impl Sender {
             let hole = gap.first.record != entry.transmission.record;
             self.expect_lost_flight(entry, count, hole);
         }
+        let mut again = 0;
         if !self.sack_in_use {
             // What other retransmissions passed was lost before the silence.
             let passed = matches!(reason, Reason::Passed { .. });
             let explained = if passed { 0 } else { count };
-            let lost = in_silence.saturating_sub(explained);
-            let resent_to = previous.map(|(_, resent_to)| resent_to);
-            if !self.lost_in_short_silence(entry, lost, resent_to, flow, events) {
-                self.begin_account_without_sack(entry, explained, lost, resent_to);
-            }
+            let left = in_silence.saturating_sub(explained);
+            again = self.lost_in_silence_without_sack(
+                entry,
+                (explained, left),
+                resent_to,
+                flow,
+                events,
+            );
         }
-        (1..=i64::from(count))
-            .rev()
-            .map(|rounds| Retransmission {
-                reason,
-                ..lost(now - rounds * round_ns)
-            })
-            .collect()
+        let of_hole = (1..=i64::from(count)).rev().map(|rounds| Retransmission {
+            reason,
+            ..lost(now - rounds * round_ns)
+        });
+        let of_silence = (0..again).map(|_| Retransmission {
+            reason: Reason::MissingId,
+            ..lost(now)
+        });
+        of_hole.chain(of_silence).collect()
     }
 
-    /// Times of the retransmissions lost before one that repeats octets captured before. It comes after a timeout, of
-    /// which the ACK was lost, and the ones before are missing.
-    fn lost_of_duplicate(&mut self, entry: &Retransmission) -> impl Iterator<Item = i64> + use<> {
+    /// Number of the retransmissions lost before one that repeats octets captured before, and the time between them. It comes
+    /// after a timeout, of which the ACK was lost, and the ones before are missing.
+    fn lost_of_duplicate(&mut self, entry: &Retransmission) -> (u32, i64) {
         let now_ns = entry.transmission.t_ns;
         let rto_ns = self.rtt.rto_ns().saturating_add(self.upstream_rtt_ns());
         let count = if self.counts_missing() && self.vantage == Vantage::Receiver {
@@ -193,9 +199,7 @@ impl Sender {
         };
         self.missing.explain(count);
         self.expect_lost_flight(entry, count, false);
-        (1..=i64::from(count))
-            .rev()
-            .map(move |rounds| now_ns - rounds * rto_ns)
+        (count, rto_ns)
     }
 
     /// Number of retransmissions of the hole `gap` that were lost before the one in `entry`, the time between them, and
