@@ -163,6 +163,9 @@ impl Sender {
         }
         let mut again = 0;
         if !self.sack_in_use {
+            if counted && count == 0 && previous.is_none() && !silent {
+                self.lost_before_oldest_hole(entry);
+            }
             // What other retransmissions passed was lost before the silence.
             let passed = matches!(reason, Reason::Passed { .. });
             let explained = if passed { 0 } else { count };
@@ -261,7 +264,9 @@ impl Sender {
         let revealed_ns = if self.sack_in_use {
             revealed_ns
         } else {
-            revealed_ns.max(self.timer_restart_ns)
+            revealed_ns
+                .max(self.timer_restart_ns)
+                .max(self.dup_thresh_ns)
         };
         let waited_ns = now - revealed_ns - srtt_ns;
         // After a silence, a timer expired, although the sender had known of the hole.
@@ -273,7 +278,11 @@ impl Sender {
         let oldest = start <= self.board.snd_una() && known && srtt_ns > 0;
         // Without timestamps, nothing shows how long a queue before the capture point makes the round trip.
         let measured = self.upstream.rtt.srtt_ns().is_some() || now - self.last_send_ns >= rto_ns;
-        if !oldest || !alone || !measured || waited_ns < self.shortest_round_trip_ns() {
+        // Without SACK, only a timeout repeats what recovery repeated (RFC 6582 §3.2).
+        let repeats = timeouts(waited_ns, rto_ns);
+        let in_time = waited_ns < self.shortest_round_trip_ns()
+            || (!self.sack_in_use && !silent && repeats == 0);
+        if !oldest || !alone || !measured || in_time {
             // In time: without SACK, what is missing just before is new data, if no other hole shows them.
             let at_end = oldest && !self.board.has_other_gap(start, entry.seq_end);
             if at_end && !self.sack_in_use && missing.is_some() && self.missing.recent() > 0 {
@@ -281,7 +290,7 @@ impl Sender {
             }
             return (0, 0, Reason::None);
         }
-        let count = timeouts(waited_ns, rto_ns).max(1);
+        let count = repeats.max(1);
         if missing.is_some() {
             // The retransmission could not come before, nor, with SACK, before the first one of a hole below (RFC 6675
             // §5: the oldest first).

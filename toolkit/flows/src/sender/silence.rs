@@ -158,6 +158,16 @@ impl Sender {
         counted && now_ns - self.last_send_ns >= self.path_srtt_ns()
     }
 
+    /// Keeps the account of a silence before new data that continue the sequence explain all that is missing.
+    pub(super) fn account_before_clear(&mut self) {
+        if let Some(silence) = &mut self.progress.silence {
+            let left = self
+                .missing
+                .unexplained_since(silence.entry.transmission.t_ns);
+            silence.unexplained = silence.unexplained.saturating_sub(left);
+        }
+    }
+
     /// Ends the account with `sent`, the first new data, which reveal a gap from `gap_start` on: what is missing besides it were
     /// retransmissions of the segment that ended the silence, one for each timeout, and then a probe, which repeats the last
     /// segment (RFC 8985 §7.3), or the rest of what was being repeated. If more is missing, nothing shows what it was.
