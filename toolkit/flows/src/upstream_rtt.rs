@@ -106,6 +106,12 @@ impl UpstreamRtt {
         informed.map(|informed| informed.until_ns)
     }
 
+    /// SND.UNA of the sender when it sent the data segment captured at `t_ns`, at most; see [`Self::informed_until_ns`].
+    pub fn una_when_sent(&self, t_ns: i64) -> Option<i64> {
+        let informed = self.informed.filter(|informed| informed.segment_ns == t_ns);
+        informed.map(|informed| informed.seg_ack)
+    }
+
     /// SND.UNA of the sender of a segment without octets that echoes `ts_ecr`, at most; `None` if no ACK that was captured and not
     /// echoed before had this timestamp, nor the last one that was.
     pub fn una_at_echo(&self, ts_ecr: u32) -> Option<i64> {
@@ -141,6 +147,8 @@ mod tests {
         assert_eq!(upstream.on_data(7, 100), Some(100));
         assert_eq!(upstream.informed_until_ns(100), Some(5));
         assert_eq!(upstream.informed_until_ns(101), None, "another segment");
+        assert_eq!(upstream.una_when_sent(100), Some(7));
+        assert_eq!(upstream.una_when_sent(101), None, "another segment");
         assert_eq!(upstream.on_data(7, 110), None);
         assert_eq!(upstream.informed_until_ns(110), Some(5), "echoed again");
         assert_eq!(upstream.una_at_echo(7), Some(7), "the last echo");

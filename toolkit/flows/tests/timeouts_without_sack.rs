@@ -137,3 +137,41 @@ fn recovery_repeats_a_hole_only_after_a_timeout() {
     ));
     assert_eq!(losses(&outcome), copies(&[(1001, 1), (14_001, 1)]));
 }
+
+#[test]
+fn without_ids_the_echo_shows_what_was_repeated_in_order() {
+    // All of ten segments but the second arrived. The sender repeats 2001:5001 before it learns of that.
+    let repeated = |ts_ecr: u32| {
+        let mut ladder = String::from(
+            "  0.00 a>b S  0 mss 1000 ts 1/0
+               0.05 b>a SA 0 ack 1 mss 1000 ts 5/1
+             100.00 a>b A  1 ack 1 ts 101/5
+             110.00 a>b A 1:1001 ack 1 ts 110/5
+             110.01 b>a A 1 ack 1001 ts 10/110\n",
+        );
+        for number in 2..10 {
+            let (t_ms, start) = (110 + number, 1 + 1000 * number);
+            let end = start + 1000;
+            let lines = format!(
+                "{t_ms}.0 a>b A {start}:{end} ack 1 ts {t_ms}/5
+                 {t_ms}.1 b>a A 1 ack 1001 ts 11/110\n"
+            );
+            ladder.push_str(&lines);
+        }
+        let outcome = run(&format!(
+            "{ladder}
+             520.0 a>b A 1001:2001 ack 1 ts 520/11
+             520.1 b>a A 1 ack 2001 ts 50/520
+             521.0 a>b A 2001:3001 ack 1 ts 521/11
+             521.1 b>a A 1 ack 10001 ts 51/521
+             522.0 a>b A 4001:5001 ack 1 ts 522/{ts_ecr}
+             522.1 b>a A 1 ack 10001 ts 52/522
+             720.0 a>b A 10001:11001 ack 1 ts 720/52
+             720.1 b>a A 1 ack 11001 ts 70/720"
+        ));
+        let rows = losses(&outcome).into_iter();
+        rows.filter(|row| row.1 == Some(2)).collect::<Vec<_>>()
+    };
+    assert_eq!(repeated(11), copies(&[(3001, 2)]));
+    assert_eq!(repeated(51), [], "it knew that they had arrived");
+}

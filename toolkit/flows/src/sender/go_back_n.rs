@@ -73,6 +73,9 @@ impl Sender {
         let whole = ends.into_iter().find(is_rest);
         // With all acknowledged, a sender that has data sends it at once, so that in a silence new data were lost.
         let timer = self.max_timeouts(sent.transmission.t_ns) > 0;
+        if !counted {
+            self.lost_as_timestamps_show(sent, resent_to, flow, events);
+        }
         if !counted || (timer && self.board.snd_una() >= nxt) {
             return;
         }
@@ -90,6 +93,28 @@ impl Sender {
             }
         }
         self.last_resent = None;
+    }
+
+    /// Without SACK and IDs that count: adds the retransmissions above `resent_to` that were lost before `sent`, of octets that have
+    /// been acknowledged since. The ACK that `sent` echoes shows where SND.UNA was, and from there on the sender repeats segment
+    /// after segment. New data come last.
+    fn lost_as_timestamps_show(
+        &mut self,
+        sent: &Sent,
+        resent_to: i64,
+        flow: FlowDirection,
+        events: &mut Vec<Event>,
+    ) {
+        let una_when_sent = self.upstream.una_when_sent(sent.transmission.t_ns);
+        let end = sent.start;
+        let ordered = resent_to < end && end < self.timeout_point && !self.sack_in_use;
+        let Some(una_when_sent) = una_when_sent.filter(|_| ordered) else {
+            return;
+        };
+        let acked = (resent_to.max(una_when_sent), end.min(self.board.snd_una()));
+        if self.vantage == Vantage::Receiver {
+            self.lose_go_back_n(&sent.transmission, acked, flow, events);
+        }
     }
 
     /// What a sender repeated before `sent`, in `segments_n` segments: it stopped above `resent_to` because an ACK jumped over the
