@@ -160,7 +160,7 @@ impl Connection {
         let seq = self.position(index, segment);
         if has(flags::RST) && !std::mem::replace(&mut self.rst, true) {
             events.push(self.reset_event(direction, segment, seq));
-            self.on_empty_segment(index, segment, seq);
+            self.on_empty_segment(direction, segment, seq, events);
         }
         if has(flags::SYN) {
             self.on_syn(index, segment);
@@ -198,7 +198,7 @@ impl Connection {
         } else if seg_len > 0 {
             note.retransmission = self.on_data(&note, segment, octets, events);
         } else if seq > self.senders[index].board.snd_nxt() {
-            self.on_empty_segment(index, segment, seq);
+            self.on_empty_segment(direction, segment, seq, events);
         }
         if let Some(rtt_ns) = echoed_ns.filter(|_| !note.retransmission) {
             self.add_upstream_sample(direction, rtt_ns);
@@ -215,8 +215,17 @@ impl Connection {
     }
 
     /// Processes a segment of no length, at SND.NXT.
-    fn on_empty_segment(&mut self, index: usize, segment: &Segment, seq: i64) {
-        let timeouts = self.senders[index].on_empty_segment(seq, transmission(segment));
+    fn on_empty_segment(
+        &mut self,
+        direction: Direction,
+        segment: &Segment,
+        seq: i64,
+        events: &mut Vec<Event>,
+    ) {
+        let (index, flow) = (direction as usize, self.flow(direction));
+        let ts_ecr = segment.options.timestamps.map(|pair| pair.1);
+        let sent = transmission(segment);
+        let timeouts = self.senders[index].on_empty_segment(seq, sent, ts_ecr, flow, events);
         if let Some(remote) = self.remotes[index].as_mut().filter(|_| timeouts > 0) {
             remote.end_silence(segment.t_ns, timeouts, self.flow_id);
         }
@@ -338,7 +347,8 @@ impl Connection {
             Direction::B2a => (b, a),
         };
         if peer.vantage != Vantage::Sender && peer.row.data_segments > 0 {
-            peer.upstream.on_ack(ts_val, segment.t_ns);
+            peer.upstream
+                .on_ack(ts_val, segment.t_ns, note.ack.unwrap_or(0));
         }
         let upstream = sender.vantage != Vantage::Sender && segment.payload_bytes > 0;
         let echoed_ns = upstream.then(|| sender.upstream.on_data(ts_ecr, segment.t_ns))?;

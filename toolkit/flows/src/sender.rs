@@ -16,7 +16,7 @@ mod retransmission;
 mod silence;
 mod undo;
 
-use crate::cause::{CaState, REO_WND_DIVISOR};
+use crate::cause::{CaState, DUP_THRESH, REO_WND_DIVISOR};
 use crate::cwnd::CwndEstimator;
 use crate::evidence::{End, Reason};
 use crate::jump::QueuedSegments;
@@ -86,6 +86,8 @@ pub struct Sender {
     /// Consecutive duplicate ACKs, and their total.
     dup_acks: u32,
     dup_acks_in: u64,
+    /// Time of the one that reached DupThresh.
+    dup_thresh_ns: i64,
     /// Octets that left the network according to duplicate ACKs without SACK.
     dup_acked_bytes: i64,
     queued: QueuedSegments,
@@ -195,6 +197,7 @@ impl Sender {
         if !probes {
             self.end_window_probes(sent.start, flow, events);
         }
+        self.retract_end_of_flight(sent);
         self.observe_id(sent);
         self.lost_in_go_back_n(sent, flow, events);
         let mut overlap = self.board.overlap(sent.start, sent.end);
@@ -376,6 +379,9 @@ impl Sender {
         }
         if note.dup_ack {
             self.dup_acks += 1;
+            if self.dup_acks == DUP_THRESH {
+                self.dup_thresh_ns = ack.t_ns;
+            }
             self.dup_acks_in += 1;
             self.dup_acked_bytes += self.board.smss_bytes();
             self.queued.on_dup_ack();

@@ -336,3 +336,40 @@ fn the_handshake_shows_that_the_first_flight_was_lost() {
         "the IDs do not increment"
     );
 }
+
+#[test]
+fn with_sack_the_end_of_a_flight_that_is_repeated_may_be_lost_again() {
+    let outcome = run(&format!(
+        "{}
+         519.0 a>b A 9001:10001 ack 1 id 17     # 13 to 16: the end of the flight
+         519.1 b>a A 1 ack 10001 sack 9001-10001
+         619.0 a>b A 10001:11001 ack 1 id 18
+         619.1 b>a A 1 ack 11001
+         620.0 a>b A 12001:13001 ack 1 id 20    # 19: 11001:12001 again
+         620.1 b>a A 1 ack 11001 sack 12001-13001
+         621.0 a>b A 13001:14001 ack 1 id 21
+         621.1 b>a A 1 ack 11001 sack 12001-14001
+         720.0 a>b A 11001:12001 ack 1 id 22
+         720.1 b>a A 1 ack 14001
+         721.0 a>b A 14001:15001 ack 1 id 23    # new data
+         721.1 b>a A 1 ack 15001",
+        ten_segments()
+    ));
+    let first = [10_001, 11_001, 12_001, 13_001];
+    assert_eq!(losses(&outcome), lost(&first, &[11_001]));
+}
+
+#[test]
+fn new_data_that_come_too_soon_to_be_repeated_were_not_the_end_of_the_flight() {
+    let outcome = run(&format!(
+        "{}
+         121.0 a>b A 11001:12001 ack 1 id 14     # 13: a hole
+         121.1 b>a A 1 ack 10001 sack 11001-12001
+         221.0 a>b A 10001:11001 ack 1 id 16     # 15: a repetition of what had arrived late
+         221.1 b>a A 1 ack 12001
+         222.0 a>b A 12001:13001 ack 1 id 17
+         222.1 b>a A 1 ack 13001",
+        ten_segments()
+    ));
+    assert_eq!(losses(&outcome), lost(&[10_001], &[]));
+}

@@ -100,8 +100,8 @@ fn what_exceeds_the_window_was_not_the_end_of_the_flight() {
     // 19 to 22: one segment at most fits into the window.
     let then = |seq: &str| {
         format!(
-            "1121.0 a>b A {seq} ack 1 id 24
-             1121.1 b>a A 1 ack 12001"
+            "1221.0 a>b A {seq} ack 1 id 24
+             1221.1 b>a A 1 ack 12001"
         )
     };
     let rows = |wnd_bytes, seq: &str| losses(&lost_before_one_timeout(23, wnd_bytes, &then(seq)));
@@ -322,9 +322,45 @@ fn a_reset_shows_what_was_lost_of_the_only_hole() {
     assert_eq!(ended("", 15_001, 21), copies(3), "and two timeouts");
     assert_eq!(ended("", 15_001, 24), [], "too many for timeouts");
     assert_eq!(ended("", 12_001, 18), copies(3), "no end of the flight");
+    // Two holes: both were repeated in recovery, the older one again by two timeouts.
+    let two = "132.0 a>b A 13001:14001 ack 1 id 16
+               132.1 b>a A 1 ack 10001 sack 13001-14001 11001-12001";
+    let both = [
+        (Some(10_001), Some(2)),
+        (Some(10_001), Some(3)),
+        (Some(10_001), Some(4)),
+        (Some(12_001), Some(2)),
+    ];
+    assert_eq!(ended(two, 15_001, 22), both);
     let hole = "132.0 a>b A 13001:14001 ack 1 id 16
                 132.1 b>a A 1 ack 10001 sack 13001-14001 11001-12001";
     assert_eq!(ended(hole, 15_001, 19), [], "of either hole");
+}
+
+#[test]
+fn a_reset_echoes_which_segment_the_timeouts_repeated() {
+    let ended = |ts_ecr: u32| {
+        let (mut ladder, start, id, t_ms) = longer_round_trips();
+        // The ACK of the last segment, with timestamp 19, and that before, 18.
+        writeln!(
+            ladder,
+            "{}.0 a>b RA {} ack 1 id {} ts 3000/{ts_ecr}",
+            t_ms + 4000,
+            start + 2000,
+            id + 4
+        )
+        .expect("text");
+        let rows = losses(&run(&ladder));
+        let starts = rows.into_iter().map(|row| row.0.map(|at| at - start));
+        starts.collect::<Vec<_>>()
+    };
+    // Two timeouts and two new segments are missing.
+    assert_eq!(ended(19), [Some(0), Some(0), Some(0), Some(1000)]);
+    assert_eq!(
+        ended(18),
+        [Some(-1000), Some(-1000), Some(0), Some(1000)],
+        "the ACK of the last segment was lost"
+    );
 }
 
 #[test]

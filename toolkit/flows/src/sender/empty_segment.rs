@@ -2,17 +2,25 @@
 
 use super::Sender;
 use super::go_back_n::lost_entry;
+use crate::loss::{self, FlowDirection};
 use crate::missing::timeouts;
-use crate::rows::Vantage;
-use crate::scoreboard::{Range, Transmission};
+use crate::rows::{Event, Vantage};
+use crate::scoreboard::Transmission;
 
 impl Sender {
-    /// Processes a RST or an ACK of no length at `seq`. A sender that aborts the connection gives the RST SND.NXT (RFC 9293
-    /// §3.10.5), and so it does with an ACK (§3.10.7.4), so that the packets which its ID shows to be missing were the octets
-    /// below, and retransmissions by timers. If they are not as many, the ID is of another counter. A single octet above
-    /// whole segments may be the FIN, in a packet of its own or not; it is no data. Returns the number of timeouts that are
+    /// Processes a RST or an ACK of no length at `seq`, which echoes `ts_ecr`. A sender that aborts the connection gives the RST
+    /// SND.NXT (RFC 9293 §3.10.5), and so it does with an ACK (§3.10.7.4), so that the packets which its ID shows to be missing
+    /// were the octets below, and retransmissions by timers. If they are not as many, the ID is of another counter. A single octet
+    /// above whole segments may be the FIN, in a packet of its own or not; it is no data. Returns the number of timeouts that are
     /// among what is missing, at least.
-    pub fn on_empty_segment(&mut self, seq: i64, transmission: Transmission) -> u32 {
+    pub fn on_empty_segment(
+        &mut self,
+        seq: i64,
+        transmission: Transmission,
+        ts_ecr: Option<u32>,
+        flow: FlowDirection,
+        events: &mut Vec<Event>,
+    ) -> u32 {
         let (nxt, smss) = (self.board.snd_nxt(), self.board.smss_bytes().max(1));
         if self.vantage != Vantage::Receiver || !self.counts_missing() || seq < nxt {
             return 0;
@@ -25,35 +33,84 @@ impl Sender {
         let timeouts = i64::from(self.max_timeouts(transmission.t_ns));
         let probe = i64::from(self.sack_in_use);
         let missing = self.missing.recent();
+        let una = self.board.snd_una();
+        // What it had not learned of was repeated, too, though it had arrived.
+        let echoed = ts_ecr.and_then(|ts_ecr| self.upstream.una_at_echo(ts_ecr));
+        let uninformed = echoed.filter(|&echoed| echoed < una);
+        let holes = i64::from(self.board.gap_segments(una, nxt));
         let repeats = i64::from(missing) - segments_n;
-        if !(0..=fin + timeouts + probe).contains(&repeats) {
+        if !(0..=fin + timeouts + holes.max(probe)).contains(&repeats) {
             return 0;
         }
-        let hole = self.only_hole();
-        if segments_n > 0 {
-            self.board.open_gap(nxt, seq - fin, transmission);
-        } else if hole.is_none() {
+        if segments_n == 0 && holes == 0 && uninformed.is_none() {
             return 0;
+        }
+        let again = (repeats - fin).max(0);
+        // After a timeout, the window let no new data go, so that these had left before.
+        let revealed = Transmission {
+            t_ns: if again > holes.max(probe) {
+                self.last_send_ns
+            } else {
+                transmission.t_ns
+            },
+            ..transmission
+        };
+        if segments_n > 0 {
+            self.board.open_gap(nxt, seq - fin, revealed);
         }
         self.missing.explain(missing);
-        let again = (repeats - fin).max(0);
-        if let Some(hole) = hole {
-            // RFC 6675 §5: it was repeated in recovery, too.
-            self.lose_again(
-                (hole.start, hole.end),
-                again.min(timeouts + 1),
-                &transmission,
-            );
-        } else if self.board.snd_una() >= nxt {
+        let mut expired = (again - probe).min(timeouts);
+        if let Some(start) = uninformed {
+            let head = lost_entry(&revealed, (start, start + smss), self.sack_in_use);
+            for _ in 0..again.min(timeouts) {
+                let copy = self.repeated.add(start);
+                events.push(loss::missing_event(&head, copy, flow));
+            }
+        } else if holes > 0 {
+            expired = self.lose_holes_again(again, holes, timeouts, &revealed);
+        } else if una >= nxt {
             let first_end = (seq - fin).min(nxt + smss);
-            self.lose_again((nxt, first_end), again.min(timeouts), &transmission);
+            self.lose_again((nxt, first_end), again.min(timeouts), &revealed);
             if again > timeouts {
                 // RFC 8985 §7.3: a probe repeats the last segment.
-                let last = lost_entry(&transmission, (nxt, seq - fin), self.sack_in_use);
+                let last = lost_entry(&revealed, (nxt, seq - fin), self.sack_in_use);
                 self.board.add_lost_to_gap_end(seq - fin, &last);
             }
         }
-        u32::try_from((again - probe).min(timeouts)).unwrap_or(0)
+        u32::try_from(expired).unwrap_or(0)
+    }
+
+    /// Names `again` retransmissions that were lost of what the sender knew to be missing, in `holes` segments. With SACK, all are
+    /// repeated before new data (RFC 6675 §5), and each of the `timeouts` at most repeats the oldest one (RFC 6298 §5.4). If there
+    /// are not enough for all, nothing shows which they were. Without SACK, recovery repeats the oldest one. Returns the number of
+    /// timeouts among them.
+    fn lose_holes_again(
+        &mut self,
+        again: i64,
+        holes: i64,
+        timeouts: i64,
+        revealed: &Transmission,
+    ) -> i64 {
+        let una = self.board.snd_una();
+        let Some(oldest) = self.board.overlap(una, una + 1).gap else {
+            return 0;
+        };
+        let end = oldest
+            .end
+            .min(oldest.start + self.board.smss_bytes().max(1));
+        let head = (oldest.start, end);
+        if !self.sack_in_use {
+            self.lose_again(head, again.min(timeouts + 1), revealed);
+            return (again - 1).min(timeouts);
+        }
+        if again < holes || again - holes > timeouts {
+            return 0;
+        }
+        let entry = lost_entry(revealed, head, true);
+        self.board
+            .add_lost_to_gaps(una, holes as u32, &entry, |_, _| true);
+        self.lose_again(head, again - holes, revealed);
+        again - holes
     }
 
     /// Whether a segment that is shorter than the SMSS is to be expected among `segments_n`, by those captured. The segments
@@ -100,15 +157,6 @@ impl Sender {
             .saturating_sub(self.last_send_ns)
             .saturating_sub(restart_ns);
         timeouts(waited_ns.max(0), rto_ns)
-    }
-
-    /// The oldest hole, if the sender is in recovery with SACK and there is no other.
-    fn only_hole(&mut self) -> Option<Range> {
-        let una = self.board.snd_una();
-        let hole = self.board.overlap(una, una + 1).gap?;
-        let other = self.board.has_other_gap(hole.start, hole.end);
-        let one = self.board.segments_in(hole.end - hole.start) == 1;
-        (self.sack_in_use && one && !other).then_some(hole)
     }
 
     /// Adds `count` retransmissions of the octets `start..end` of a gap, by a timer for the most part (RFC 6298 §5.4), that were

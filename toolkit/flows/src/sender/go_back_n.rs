@@ -71,24 +71,69 @@ impl Sender {
             [sent.start; 2]
         };
         let whole = ends.into_iter().find(is_rest);
-        let gap_segments = self.board.segments_in(gap_bytes);
-        let part = || self.stopped_at(sent, resent_to, recent - gap_segments);
-        let Some(go_back_n_end) = whole.or_else(part).filter(|_| counted) else {
+        // With all acknowledged, a sender that has data sends it at once, so that in a silence new data were lost.
+        let timer = self.max_timeouts(sent.transmission.t_ns) > 0;
+        if !counted {
+            self.lost_as_timestamps_show(sent, resent_to, flow, events);
+        }
+        if !counted || (timer && self.board.snd_una() >= nxt) {
             return;
-        };
-        self.lose_go_back_n(&sent.transmission, (resent_to, go_back_n_end), flow, events);
+        }
+        let sent_at = &sent.transmission;
+        if let Some(end) = whole {
+            self.lose_go_back_n(sent_at, (resent_to, end), flow, events);
+        } else {
+            let gap_segments = self.board.segments_in(gap_bytes);
+            let parts = self.parts_of_jump(sent, resent_to, recent - gap_segments);
+            let Some(parts) = parts.filter(|_| !timer) else {
+                return;
+            };
+            for part in parts {
+                self.lose_go_back_n(sent_at, part, flow, events);
+            }
+        }
         self.last_resent = None;
     }
 
-    /// The end of `segments_n` segments above `resent_to` that a sender repeated before `sent`: it stopped because an ACK jumped
-    /// over the rest, and continued from SND.UNA. No timer expired in between.
-    fn stopped_at(&self, sent: &Sent, resent_to: i64, segments_n: i64) -> Option<i64> {
-        let end = resent_to + segments_n * self.board.smss_bytes().max(1);
+    /// Without SACK and IDs that count: adds the retransmissions above `resent_to` that were lost before `sent`, of octets that have
+    /// been acknowledged since. The ACK that `sent` echoes shows where SND.UNA was, and from there on the sender repeats segment
+    /// after segment. New data come last.
+    fn lost_as_timestamps_show(
+        &mut self,
+        sent: &Sent,
+        resent_to: i64,
+        flow: FlowDirection,
+        events: &mut Vec<Event>,
+    ) {
+        let una_when_sent = self.upstream.una_when_sent(sent.transmission.t_ns);
+        let end = sent.start;
+        let ordered = resent_to < end && end < self.timeout_point && !self.sack_in_use;
+        let Some(una_when_sent) = una_when_sent.filter(|_| ordered) else {
+            return;
+        };
+        let acked = (resent_to.max(una_when_sent), end.min(self.board.snd_una()));
+        if self.vantage == Vantage::Receiver {
+            self.lose_go_back_n(&sent.transmission, acked, flow, events);
+        }
+    }
+
+    /// What a sender repeated before `sent`, in `segments_n` segments: it stopped above `resent_to` because an ACK jumped over the
+    /// rest, and continued from SND.UNA.
+    fn parts_of_jump(
+        &self,
+        sent: &Sent,
+        resent_to: i64,
+        segments_n: i64,
+    ) -> Option<[(i64, i64); 2]> {
         let (una, nxt) = (self.board.snd_una(), self.board.snd_nxt());
-        let jumped = una > resent_to && sent.start.min(nxt) == una;
-        let timer = self.max_timeouts(sent.transmission.t_ns) > 0;
-        let stopped = segments_n > 0 && jumped && !timer && end <= self.go_back_n_end(resent_to);
-        stopped.then_some(end)
+        let continued_to = sent.start.min(nxt);
+        let below = segments_n - self.board.segments_in(continued_to - una);
+        let stopped_at = resent_to + below * self.board.smss_bytes().max(1);
+        let continued = una == continued_to || (una < continued_to && sent.start < nxt);
+        let jumped = una > resent_to && continued;
+        let end = una.min(self.go_back_n_end(resent_to));
+        let repeated = segments_n > 0 && below >= 0 && stopped_at <= end;
+        (jumped && repeated).then_some([(resent_to, stopped_at), (una, continued_to)])
     }
 
     /// The end of what a sender that has come to `resent_to` repeats: what was sent after the timeout is not repeated (RFC 5682

@@ -58,10 +58,32 @@ impl Sender {
             .snd_wnd_bytes
             .is_some_and(|wnd_bytes| end <= una + wnd_bytes);
         if fits {
+            self.progress.end_opened = Some((nxt, later.t_ns));
             self.board.open_gap(nxt, end, later);
             self.missing.explain(lost);
         }
         fits
+    }
+
+    /// Takes back the last end of a flight that was opened, if `sent` begins there with the next ID, and left before the sender can
+    /// have heard of the segment that showed it: it is new data, so that something else was missing.
+    pub(super) fn retract_end_of_flight(&mut self, sent: &Sent) {
+        let Some((start, opened_ns)) = self.progress.end_opened else {
+            return;
+        };
+        let now_ns = sent.transmission.t_ns;
+        let informed_ns = self.upstream.informed_until_ns(now_ns);
+        // Without timestamps: no round trip is shorter than half of the shortest one.
+        let too_soon = informed_ns.map_or(
+            now_ns - opened_ns < self.path_min_rtt_ns() / 2,
+            |until_ns| until_ns < opened_ns,
+        );
+        if sent.start == start && self.missing.recent() == 0 && too_soon {
+            self.board.shorten_end(self.board.snd_nxt() - start);
+        }
+        if sent.start == start || !too_soon {
+            self.progress.end_opened = None;
+        }
     }
 
     /// Shortens the gap at the end of the flight, of which only the number of segments is known, by what `sent` lacks of a full
@@ -104,6 +126,15 @@ impl Sender {
         if count > 0 {
             self.missing.explain(count);
             self.progress.high_rxt = end;
+        }
+    }
+
+    /// Without SACK, what is missing between new data and `entry`, a retransmission of the oldest hole that came in time, where there
+    /// are others: nothing below was sent after the new data, so that the packets are the end of the flight.
+    pub(super) fn lost_before_oldest_hole(&mut self, entry: &Retransmission) {
+        let oldest = entry.seq_start <= self.board.snd_una();
+        if oldest && self.board.has_other_gap(entry.seq_start, entry.seq_end) {
+            self.open_end_of_flight(self.missing.recent(), entry.transmission);
         }
     }
 

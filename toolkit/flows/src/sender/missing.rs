@@ -26,6 +26,10 @@ pub(super) struct Progress {
     pub(super) last_new_ns: i64,
     /// Without SACK, segments at the end of a flight that were lost and not repeated yet.
     pub(super) lost_at_end: u32,
+    /// With SACK, the last segment repeated the end of a flight.
+    pub(super) repeats_end: bool,
+    /// Start of the last end of a flight that was opened, and when.
+    pub(super) end_opened: Option<(i64, i64)>,
     /// The last silence, until new data show what the packets were that are missing in it.
     pub(super) silence: Option<Silence>,
 }
@@ -91,11 +95,13 @@ impl Sender {
                 self.lost_besides_gap(sent);
             }
             self.progress.lost_at_end = 0;
+            self.progress.repeats_end = false;
             self.progress.last_new_ns = sent.transmission.t_ns;
             return false;
         }
         if self.missing.unexplained() == 0 {
             self.progress.lost_at_end = 0;
+            self.progress.repeats_end = false;
             self.progress.last_new_ns = sent.transmission.t_ns;
             return false;
         }
@@ -114,13 +120,13 @@ impl Sender {
         sent_before
     }
 
-    /// Without SACK, whether the segments below `sent` were at the end of a flight that was lost, and their retransmissions were
-    /// lost just before `sent`: as many packets are missing there. Opens a gap of them.
+    /// Whether the segments below `sent` were at the end of a flight that was lost, and their retransmissions were lost just before
+    /// `sent`: as many packets are missing there. Opens a gap of them.
     fn lost_at_end_again(&mut self, sent: &Sent) -> bool {
         let nxt = self.board.snd_nxt();
         let segments_n = self.board.segments_in(sent.start - nxt);
-        let again = segments_n.min(i64::from(self.progress.lost_at_end));
-        if again == 0 || self.sack_in_use || segments_n != i64::from(self.missing.recent()) {
+        let again = segments_n.min(i64::from(self.left_at_end()));
+        if again == 0 || segments_n != i64::from(self.missing.recent()) {
             return false;
         }
         let earlier = Transmission {
@@ -132,13 +138,31 @@ impl Sender {
         for number in 0..again {
             let start = nxt + number * smss;
             let octets = (start, sent.start.min(start + smss));
-            let entry = lost_entry(&sent.transmission, octets, false);
+            let entry = lost_entry(&sent.transmission, octets, self.sack_in_use);
             self.board.add_lost_to_hole(&entry);
         }
         let count = u32::try_from(segments_n + again).unwrap_or(u32::MAX);
         self.missing.explain(count);
-        self.progress.lost_at_end -= again as u32;
+        if self.sack_in_use {
+            self.progress.repeats_end = true;
+        } else {
+            self.progress.lost_at_end -= again as u32;
+        }
         true
+    }
+
+    /// The number of segments at the end of a flight that were lost and not repeated yet. With SACK, they are what is missing since
+    /// the last new data, once the sender repeats them.
+    fn left_at_end(&self) -> u32 {
+        if !self.sack_in_use {
+            return self.progress.lost_at_end;
+        }
+        if !self.progress.repeats_end {
+            return 0;
+        }
+        let since_ns = self.progress.last_new_ns + 1;
+        let missing = self.missing.unexplained_since(since_ns);
+        missing.saturating_sub(self.missing.recent())
     }
 
     /// What is missing just before `sent`, new data that reveal a gap, besides it: retransmissions of holes below. Short segments
@@ -162,21 +186,23 @@ impl Sender {
     }
 
     /// The same with SACK. A retransmission that is missing leaves its hole open, and counts when the hole is filled. If
-    /// there is none, what is missing since the last new data was new, too.
+    /// there is none, what is missing since the last new data was new, too, and is repeated now.
     fn was_at_end(&mut self, sent: &Sent, holes: bool) -> bool {
         if holes {
             self.lost_before_new_data(sent);
-            return false;
         }
-        let lost = self
-            .missing
-            .unexplained_since(self.progress.last_new_ns + 1)
-            > 0;
+        let lost = if holes {
+            self.left_at_end() > 0
+        } else {
+            let since_ns = self.progress.last_new_ns + 1;
+            self.missing.unexplained_since(since_ns) > 0
+        };
         if lost {
             self.missing.explain(1);
-        } else {
+        } else if !holes {
             self.missing.clear();
         }
+        self.progress.repeats_end = lost;
         lost
     }
 
@@ -186,11 +212,12 @@ impl Sender {
         if silent && self.missing.recent() > 0 {
             self.progress.lost_at_end = self.missing.recent();
         }
-        self.missing.explain(1);
         let lost = self.progress.lost_at_end > 0;
         if lost {
+            self.missing.explain(1);
             self.progress.lost_at_end -= 1;
         } else {
+            self.account_before_clear();
             self.missing.clear();
         }
         lost

@@ -129,23 +129,23 @@ impl Sender {
             self.board.add_not_captured(end, start, &lost(now));
         }
         let previous_ns = std::mem::replace(&mut self.last_resent_ns, now);
+        let resent_to = previous.map(|(_, resent_to)| resent_to);
         let Some(gap) = gap else {
             if !self.sack_in_use {
                 self.passes.push(start, entry.transmission, None);
             }
-            let times: Vec<i64> = self.lost_of_duplicate(entry).collect();
-            if !self.sack_in_use {
-                let lost = in_silence.saturating_sub(times.len() as u32);
-                let resent_to = previous.map(|(_, resent_to)| resent_to);
-                if !self.lost_in_short_silence(entry, lost, resent_to, flow, events) {
-                    self.begin_account_without_sack(entry, times.len() as u32, lost, resent_to);
-                }
-            }
-            let times = times.into_iter();
-            return times
-                .map(|t_ns| Retransmission {
+            let (count, rto_ns) = self.lost_of_duplicate(entry);
+            let lost_too = (count, in_silence.saturating_sub(count));
+            let again = if self.sack_in_use {
+                0
+            } else {
+                self.lost_in_silence_without_sack(entry, lost_too, resent_to, flow, events)
+            };
+            return (1..=i64::from(count + again))
+                .rev()
+                .map(|rounds| Retransmission {
                     reason: Reason::MissingId,
-                    ..lost(t_ns)
+                    ..lost(now - rounds * rto_ns)
                 })
                 .collect();
         };
@@ -161,28 +161,37 @@ impl Sender {
             let hole = gap.first.record != entry.transmission.record;
             self.expect_lost_flight(entry, count, hole);
         }
+        let mut again = 0;
         if !self.sack_in_use {
+            if counted && count == 0 && previous.is_none() && !silent {
+                self.lost_before_oldest_hole(entry);
+            }
             // What other retransmissions passed was lost before the silence.
             let passed = matches!(reason, Reason::Passed { .. });
             let explained = if passed { 0 } else { count };
-            let lost = in_silence.saturating_sub(explained);
-            let resent_to = previous.map(|(_, resent_to)| resent_to);
-            if !self.lost_in_short_silence(entry, lost, resent_to, flow, events) {
-                self.begin_account_without_sack(entry, explained, lost, resent_to);
-            }
+            let left = in_silence.saturating_sub(explained);
+            again = self.lost_in_silence_without_sack(
+                entry,
+                (explained, left),
+                resent_to,
+                flow,
+                events,
+            );
         }
-        (1..=i64::from(count))
-            .rev()
-            .map(|rounds| Retransmission {
-                reason,
-                ..lost(now - rounds * round_ns)
-            })
-            .collect()
+        let of_hole = (1..=i64::from(count)).rev().map(|rounds| Retransmission {
+            reason,
+            ..lost(now - rounds * round_ns)
+        });
+        let of_silence = (0..again).map(|_| Retransmission {
+            reason: Reason::MissingId,
+            ..lost(now)
+        });
+        of_hole.chain(of_silence).collect()
     }
 
-    /// Times of the retransmissions lost before one that repeats octets captured before. It comes after a timeout, of
-    /// which the ACK was lost, and the ones before are missing.
-    fn lost_of_duplicate(&mut self, entry: &Retransmission) -> impl Iterator<Item = i64> + use<> {
+    /// Number of the retransmissions lost before one that repeats octets captured before, and the time between them. It comes
+    /// after a timeout, of which the ACK was lost, and the ones before are missing.
+    fn lost_of_duplicate(&mut self, entry: &Retransmission) -> (u32, i64) {
         let now_ns = entry.transmission.t_ns;
         let rto_ns = self.rtt.rto_ns().saturating_add(self.upstream_rtt_ns());
         let count = if self.counts_missing() && self.vantage == Vantage::Receiver {
@@ -193,9 +202,7 @@ impl Sender {
         };
         self.missing.explain(count);
         self.expect_lost_flight(entry, count, false);
-        (1..=i64::from(count))
-            .rev()
-            .map(move |rounds| now_ns - rounds * rto_ns)
+        (count, rto_ns)
     }
 
     /// Number of retransmissions of the hole `gap` that were lost before the one in `entry`, the time between them, and
@@ -257,7 +264,9 @@ impl Sender {
         let revealed_ns = if self.sack_in_use {
             revealed_ns
         } else {
-            revealed_ns.max(self.timer_restart_ns)
+            revealed_ns
+                .max(self.timer_restart_ns)
+                .max(self.dup_thresh_ns)
         };
         let waited_ns = now - revealed_ns - srtt_ns;
         // After a silence, a timer expired, although the sender had known of the hole.
@@ -269,7 +278,11 @@ impl Sender {
         let oldest = start <= self.board.snd_una() && known && srtt_ns > 0;
         // Without timestamps, nothing shows how long a queue before the capture point makes the round trip.
         let measured = self.upstream.rtt.srtt_ns().is_some() || now - self.last_send_ns >= rto_ns;
-        if !oldest || !alone || !measured || waited_ns < self.shortest_round_trip_ns() {
+        // Without SACK, only a timeout repeats what recovery repeated (RFC 6582 §3.2).
+        let repeats = timeouts(waited_ns, rto_ns);
+        let in_time = waited_ns < self.shortest_round_trip_ns()
+            || (!self.sack_in_use && !silent && repeats == 0);
+        if !oldest || !alone || !measured || in_time {
             // In time: without SACK, what is missing just before is new data, if no other hole shows them.
             let at_end = oldest && !self.board.has_other_gap(start, entry.seq_end);
             if at_end && !self.sack_in_use && missing.is_some() && self.missing.recent() > 0 {
@@ -277,7 +290,7 @@ impl Sender {
             }
             return (0, 0, Reason::None);
         }
-        let count = timeouts(waited_ns, rto_ns).max(1);
+        let count = repeats.max(1);
         if missing.is_some() {
             // The retransmission could not come before, nor, with SACK, before the first one of a hole below (RFC 6675
             // §5: the oldest first).

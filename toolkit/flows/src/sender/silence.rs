@@ -6,7 +6,7 @@
 
 use super::go_back_n::lost_entry;
 use super::{Sender, Sent};
-use crate::cause::CaState;
+use crate::cause::{CaState, DUP_THRESH};
 use crate::loss::{self, FlowDirection};
 use crate::missing::timeouts;
 use crate::retransmissions::Retransmission;
@@ -44,6 +44,23 @@ impl Sender {
         self.max_timeouts_since(self.last_send_ns, now_ns)
     }
 
+    /// The number of timeouts, without SACK, of which the last one sent what was captured at `now_ns`: at most as many as fit, as
+    /// an RTO is hardly longer than SRTT and its minimum above it. The last ACK of new data restarted the timer (RFC 6298
+    /// §5.3), and reached the sender in half of the time in which it answers.
+    fn likely_timeouts(&self, now_ns: i64) -> u32 {
+        let since_ns = self.timer_restart_ns.min(self.last_send_ns);
+        let waited_ns = now_ns
+            .saturating_sub(since_ns)
+            .saturating_sub(self.upstream_min_rtt_ns());
+        timeouts(waited_ns, self.shortest_rto_ns()).max(1)
+    }
+
+    /// The RTO of a stack at the shortest round trip that is possible now.
+    fn shortest_rto_ns(&self) -> i64 {
+        let variation_ns = self.rtt.min_rto_ns() - self.rtt.srtt_ns().unwrap_or(0);
+        self.shortest_round_trip_ns().saturating_add(variation_ns)
+    }
+
     /// The same since the timer was started at `since_ns`.
     fn max_timeouts_since(&self, since_ns: i64, now_ns: i64) -> u32 {
         let upstream_ns = self.upstream_min_rtt_ns();
@@ -60,8 +77,14 @@ impl Sender {
         lost: u32,
         before: Before,
     ) {
+        let now_ns = entry.transmission.t_ns;
+        let timeouts = if self.sack_in_use {
+            self.max_timeouts(now_ns)
+        } else {
+            self.likely_timeouts(now_ns)
+        };
         // The last one sent `entry`.
-        let timeouts = self.max_timeouts(entry.transmission.t_ns).saturating_sub(1);
+        let timeouts = timeouts.saturating_sub(1);
         let again = timeouts + u32::from(before == Before::Recovery);
         let oldest = entry.seq_start <= self.board.snd_una();
         self.progress.silence = (lost > 0 && oldest).then_some(Silence {
@@ -73,42 +96,60 @@ impl Sender {
         });
     }
 
-    /// Names the `lost` packets that are missing in a silence without SACK that `entry` ended, if no timer but the one that sent
-    /// `entry` can have expired: first the rest of what the sender was repeating, from `resent_to` on, then the end of the
-    /// flight. If that exceeds the window, or the window is unknown, it names none. Returns whether all are named.
-    pub(super) fn lost_in_short_silence(
+    /// Names the `lost` packets that are missing in a silence without SACK that `entry` ended, besides `explained`
+    /// retransmissions of its octets, as far as the silence itself shows what they were: first the rest of what the sender was
+    /// repeating, from `resent_to` on, then the end of the flight, then a retransmission of the same segment by each timeout but
+    /// the last one. What it does not show, new data may show later. Returns the number of the latter.
+    pub(super) fn lost_in_silence_without_sack(
         &mut self,
         entry: &Retransmission,
-        lost: u32,
+        (explained, lost): (u32, u32),
         resent_to: Option<i64>,
         flow: FlowDirection,
         events: &mut Vec<Event>,
-    ) -> bool {
+    ) -> u32 {
         let now_ns = entry.transmission.t_ns;
-        let oldest =
-            entry.seq_start <= self.board.snd_una() && entry.seq_end > self.board.snd_una();
+        let una = self.board.snd_una();
+        let oldest = entry.seq_start <= una && entry.seq_end > una;
+        if lost == 0 || !self.is_silent(now_ns) {
+            return 0;
+        }
+        let rest = resent_to.map(|from| (from, self.go_back_n_end(from)));
+        let rest = rest.filter(|(from, end)| from < end);
+        let repeats = self.likely_timeouts(now_ns) - 1;
         // RFC 5682 §3.1 step 2: F-RTO sends new data before it repeats more.
-        let repeating = match self.ca_state {
-            CaState::Loss { f_rto_acks, .. } if f_rto_acks > 0 => return false,
-            CaState::Loss { .. } => resent_to,
-            _ => None,
+        let f_rto = matches!(self.ca_state, CaState::Loss { f_rto_acks, .. } if f_rto_acks > 0);
+        if oldest && !f_rto {
+            let again = repeats.saturating_sub(explained).min(lost);
+            let left = lost - again;
+            let in_loss = matches!(self.ca_state, CaState::Loss { .. });
+            let (from, end) = rest.filter(|_| in_loss).unwrap_or((0, 0));
+            let rest_segments = self.board.segments_in(end - from);
+            let smss = self.board.smss_bytes().max(1);
+            if i64::from(left) < rest_segments {
+                // The window did not let it come to new data.
+                let to = from + i64::from(left) * smss;
+                self.lose_go_back_n(&entry.transmission, (from, to), flow, events);
+                self.missing.explain(again);
+                self.progress.lost_at_end = 0;
+                return again;
+            }
+            let at_end = left - rest_segments as u32;
+            if repeats == 0 && self.open_end_of_flight(at_end, entry.transmission) {
+                self.lose_go_back_n(&entry.transmission, (from, end), flow, events);
+                self.progress.lost_at_end = 0;
+                return 0;
+            }
+        }
+        let before = match rest {
+            Some((from, end)) => Before::GoBackN(from, end),
+            None if self.ca_state != CaState::Open || self.dup_acks >= DUP_THRESH => {
+                Before::Recovery
+            }
+            None => Before::Open,
         };
-        // RFC 6298 §5.3: an ACK of new data restarts the timer, new data do not.
-        let since_ns = self.timer_restart_ns.min(self.last_send_ns);
-        let short = self.is_silent(now_ns) && self.max_timeouts_since(since_ns, now_ns) <= 1;
-        if lost == 0 || !oldest || !short {
-            return false;
-        }
-        let from = repeating.unwrap_or(0);
-        let end = repeating.map_or(from, |from| self.go_back_n_end(from).max(from));
-        let to = end.min(from + i64::from(lost) * self.board.smss_bytes().max(1));
-        let repeated = self.board.segments_in(to - from) as u32;
-        if !self.open_end_of_flight(lost.saturating_sub(repeated), entry.transmission) {
-            return false;
-        }
-        self.lose_go_back_n(&entry.transmission, (from, to), flow, events);
-        self.progress.lost_at_end = 0;
-        true
+        self.begin_account(entry, explained, lost, before);
+        0
     }
 
     /// Whether packets that are missing count at `now_ns`, and none was captured for a round trip.
@@ -117,23 +158,13 @@ impl Sender {
         counted && now_ns - self.last_send_ns >= self.path_srtt_ns()
     }
 
-    /// Begins to account for a silence without SACK that `entry` ended, in which `lost` packets are missing besides
-    /// `explained` retransmissions of the same segment. The last retransmission before it, if no new data followed it, ended
-    /// at `resent_to`.
-    pub(super) fn begin_account_without_sack(
-        &mut self,
-        entry: &Retransmission,
-        explained: u32,
-        lost: u32,
-        resent_to: Option<i64>,
-    ) {
-        if !self.is_silent(entry.transmission.t_ns) {
-            return;
-        }
-        let rest = resent_to.map(|from| (from, self.go_back_n_end(from)));
-        let repeating = rest.filter(|(from, end)| from < end);
-        if let Some((from, end)) = repeating {
-            self.begin_account(entry, explained, lost, Before::GoBackN(from, end));
+    /// Keeps the account of a silence before new data that continue the sequence explain all that is missing.
+    pub(super) fn account_before_clear(&mut self) {
+        if let Some(silence) = &mut self.progress.silence {
+            let left = self
+                .missing
+                .unexplained_since(silence.entry.transmission.t_ns);
+            silence.unexplained = silence.unexplained.saturating_sub(left);
         }
     }
 
@@ -160,20 +191,28 @@ impl Sender {
             Before::GoBackN(start, end) => (start, end),
             _ => (0, 0),
         };
-        let resent_segments = self.board.segments_in(rest.1 - rest.0);
-        let probes = i64::from(silence.before == Before::Open);
-        let again = i64::from(silence.lost) - elsewhere - gap_segments - resent_segments;
+        let probes = i64::from(silence.before == Before::Open && self.sack_in_use);
         let repeats = i64::from(silence.max_repeats);
+        let besides_gap = i64::from(silence.lost) - elsewhere - gap_segments;
+        let mut resent_segments = self.board.segments_in(rest.1 - rest.0);
+        if gap_segments == 0 {
+            // The sender need not have come to new data.
+            let at_most = besides_gap - besides_gap.min(repeats);
+            resent_segments = resent_segments.min(at_most);
+        }
+        let again = besides_gap - resent_segments;
         // Short segments would make more packets.
         let whole = (sent.start - gap_start) % smss == 0;
-        if gap_segments <= 0 || !whole || !(0..=repeats + probes).contains(&again) {
+        let shown = gap_segments > 0 || !self.sack_in_use;
+        if !shown || !whole || !(0..=repeats + probes).contains(&again) {
             return;
         }
         let repeated = again.min(repeats) as u32;
         // Once more has been repeated, the rest of go-back-N is no longer the last that was sent of its segments.
         let head = (silence.entry.seq_start, silence.entry.seq_end);
         if resent_segments > 0 && self.last_resent == Some(head) {
-            self.lose_go_back_n(&sent.transmission, rest, flow, events);
+            let end = rest.1.min(rest.0 + resent_segments * smss);
+            self.lose_go_back_n(&sent.transmission, (rest.0, end), flow, events);
         }
         self.lose_repeats(&silence.entry, repeated, flow, events);
         if again > repeats {

@@ -1,0 +1,177 @@
+//! Captures at the receiver of a sender without SACK that increments IPv4 IDs: how many timeouts a silence had, and what else was
+//! lost in it. `support/mod.rs` explains the notation.
+
+mod support;
+
+use support::{losses, run, second_of_twelve_lost};
+
+/// Rows of `losses`: starts and copies.
+fn copies(rows: &[(i64, u32)]) -> Vec<(Option<i64>, Option<u32>, Option<u64>)> {
+    let mut rows: Vec<_> = rows
+        .iter()
+        .map(|&(start, copy)| (Some(start), Some(copy), None))
+        .collect();
+    rows.sort_unstable();
+    rows
+}
+
+#[test]
+fn the_time_of_a_silence_tells_timeouts_from_a_part_of_go_back_n() {
+    // Go-back-N has come to 7001 when a silence begins, in which three packets are missing.
+    let ended_at = |t_ms: u32| {
+        losses(&run(&format!(
+            "{}
+             520.0 a>b A 1001:2001 ack 1 id 15
+             520.1 b>a A 1 ack 6001
+             620.0 a>b A 6001:7001 ack 1 id 16
+             620.1 b>a A 1 ack 7001
+             {t_ms}.0 a>b A 7001:8001 ack 1 id 20
+             {t_ms}.1 b>a A 1 ack 8001
+             {}.0 a>b A 8001:9001 ack 1 id 21
+             {}.1 b>a A 1 ack 12001",
+            second_of_twelve_lost(&[6, 7, 8]),
+            t_ms + 100,
+            t_ms + 100
+        )))
+    };
+    let first = [(1001, 1), (6001, 1), (7001, 1), (8001, 1)];
+    let with = |again: &[(i64, u32)]| copies(&[&first, again].concat());
+    let one = [(7001, 2), (8001, 2), (9001, 2)];
+    assert_eq!(ended_at(1020), with(&one), "one timeout, of 0.3 s");
+    let two = [(7001, 2), (8001, 2), (7001, 3)];
+    assert_eq!(ended_at(1620), with(&two), "two timeouts");
+}
+
+#[test]
+fn new_data_without_a_gap_show_that_timeouts_repeated_the_oldest_segment() {
+    // Fast retransmission and one of the two timeouts were lost, after new data.
+    let outcome = run(&format!(
+        "{}
+         222.0 a>b A 12001:13001 ack 1 id 15
+         222.1 b>a A 1 ack 1001
+        1320.0 a>b A 1001:2001 ack 1 id 18
+        1320.1 b>a A 1 ack 13001
+        1420.0 a>b A 13001:14001 ack 1 id 19
+        1420.1 b>a A 1 ack 14001",
+        second_of_twelve_lost(&[])
+    ));
+    assert_eq!(losses(&outcome), copies(&[(1001, 1), (1001, 2), (1001, 3)]));
+}
+
+#[test]
+fn in_a_silence_with_all_acknowledged_new_data_were_lost() {
+    let outcome = run(&format!(
+        "{}
+         520.0 a>b A 1001:2001 ack 1 id 15
+         520.1 b>a A 1 ack 6001
+         620.0 a>b A 6001:7001 ack 1 id 16
+         620.1 b>a A 1 ack 12001
+        1020.0 a>b A 12001:13001 ack 1 id 22     # 17 to 21: as many as 7001:12001 has
+        1020.1 b>a A 1 ack 13001
+        1120.0 a>b A 13001:14001 ack 1 id 23
+        1120.1 b>a A 1 ack 14001",
+        second_of_twelve_lost(&[6])
+    ));
+    let rows = losses(&outcome);
+    assert!(!rows.contains(&(Some(7001), Some(2), None)), "{rows:?}");
+    assert!(rows.contains(&(Some(12_001), Some(1), None)), "{rows:?}");
+    assert!(rows.contains(&(Some(13_001), Some(1), None)), "{rows:?}");
+}
+
+#[test]
+fn go_back_n_continues_above_where_an_ack_jumped_to() {
+    let outcome = run(&format!(
+        "{}
+         520.0 a>b A 1001:2001 ack 1 id 15
+         520.1 b>a A 1 ack 6001
+         620.0 a>b A 6001:7001 ack 1 id 16
+         620.1 b>a A 1 ack 10001
+         710.0 a>b A 11001:12001 ack 1 id 19      # 17: 7001:8001, before the jump, 18: 10001:11001
+         710.1 b>a A 1 ack 10001",
+        second_of_twelve_lost(&[6, 10])
+    ));
+    let rows = losses(&outcome);
+    assert!(rows.contains(&(Some(7001), Some(2), None)), "{rows:?}");
+    let again: Vec<_> = rows.iter().filter(|row| row.1 == Some(2)).collect();
+    assert!(again.iter().all(|row| row.0 != Some(8001)), "{rows:?}");
+}
+
+#[test]
+fn between_new_data_and_the_oldest_hole_new_data_were_lost() {
+    let outcome = run(&format!(
+        "{}
+         520.0 a>b A 1001:2001 ack 1 id 15
+         520.1 b>a A 1 ack 6001
+         620.0 a>b A 12001:13001 ack 1 id 16      # F-RTO: new data
+         620.1 b>a A 1 ack 6001
+         630.0 a>b A 6001:7001 ack 1 id 18        # 17: the second of F-RTO
+         630.1 b>a A 1 ack 8001
+         730.0 a>b A 8001:9001 ack 1 id 19
+         730.1 b>a A 1 ack 13001
+         830.0 a>b A 13001:14001 ack 1 id 20
+         830.1 b>a A 1 ack 14001",
+        second_of_twelve_lost(&[6, 8])
+    ));
+    assert_eq!(
+        losses(&outcome),
+        copies(&[(1001, 1), (6001, 1), (8001, 1), (13_001, 1)])
+    );
+}
+
+#[test]
+fn recovery_repeats_a_hole_only_after_a_timeout() {
+    // The sender waited for more duplicate ACKs than three.
+    let outcome = run(&format!(
+        "{}
+         222.0 a>b A 12001:13001 ack 1 id 15
+         222.1 b>a A 1 ack 1001
+         300.0 a>b A 13001:14001 ack 1 id 16
+         300.1 b>a A 1 ack 1001
+         330.0 a>b A 1001:2001 ack 1 id 18        # 17: new data
+         330.1 b>a A 1 ack 14001
+         400.0 a>b A 15001:16001 ack 1 id 19
+         400.1 b>a A 1 ack 14001
+         430.0 a>b A 14001:15001 ack 1 id 20
+         430.1 b>a A 1 ack 16001",
+        second_of_twelve_lost(&[])
+    ));
+    assert_eq!(losses(&outcome), copies(&[(1001, 1), (14_001, 1)]));
+}
+
+#[test]
+fn without_ids_the_echo_shows_what_was_repeated_in_order() {
+    // All of ten segments but the second arrived. The sender repeats 2001:5001 before it learns of that.
+    let repeated = |ts_ecr: u32| {
+        let mut ladder = String::from(
+            "  0.00 a>b S  0 mss 1000 ts 1/0
+               0.05 b>a SA 0 ack 1 mss 1000 ts 5/1
+             100.00 a>b A  1 ack 1 ts 101/5
+             110.00 a>b A 1:1001 ack 1 ts 110/5
+             110.01 b>a A 1 ack 1001 ts 10/110\n",
+        );
+        for number in 2..10 {
+            let (t_ms, start) = (110 + number, 1 + 1000 * number);
+            let end = start + 1000;
+            let lines = format!(
+                "{t_ms}.0 a>b A {start}:{end} ack 1 ts {t_ms}/5
+                 {t_ms}.1 b>a A 1 ack 1001 ts 11/110\n"
+            );
+            ladder.push_str(&lines);
+        }
+        let outcome = run(&format!(
+            "{ladder}
+             520.0 a>b A 1001:2001 ack 1 ts 520/11
+             520.1 b>a A 1 ack 2001 ts 50/520
+             521.0 a>b A 2001:3001 ack 1 ts 521/11
+             521.1 b>a A 1 ack 10001 ts 51/521
+             522.0 a>b A 4001:5001 ack 1 ts 522/{ts_ecr}
+             522.1 b>a A 1 ack 10001 ts 52/522
+             720.0 a>b A 10001:11001 ack 1 ts 720/52
+             720.1 b>a A 1 ack 11001 ts 70/720"
+        ));
+        let rows = losses(&outcome).into_iter();
+        rows.filter(|row| row.1 == Some(2)).collect::<Vec<_>>()
+    };
+    assert_eq!(repeated(11), copies(&[(3001, 2)]));
+    assert_eq!(repeated(51), [], "it knew that they had arrived");
+}
