@@ -50,6 +50,8 @@ TIMESTAMP_MODULUS = 1 << 32
 MILLISECOND_NS = 1_000_000
 LEAD_NS = 1_000_000_000
 """The record begins this late by the engine's clock, or up to a tick later, because a timestamp of 0 means none."""
+LEAD_SEGMENTS = 50
+"""Segments sent before a row, and after it, that show how far the sender's timestamps lead the clock of the capture."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,9 +154,9 @@ def read_record(segments: pa.Table, flow_id: int, flow: KernelFlow, info: Mappin
         for is_sent, *values in zip(outward, *columns.values(), strict=True)
     ]
     clock = _Clock(rows)
-    end_ns = clock.begin_ns + flow.end_ns - flow.syn_ns
+    end_ns = int(clock.at(np.int64(flow.end_ns - flow.syn_ns)))
     events = [event for row in rows if (event := _event(clock.read(row), row, clock)) and event[0] <= end_ns]
-    events = _with_timeouts(events, info, flow.syn_ns - clock.begin_ns)
+    events = _with_timeouts(events, clock.at(info["t_ns"] - flow.syn_ns), info["total_rto"])
     kinds = [kind for _, kind, *_ in events]
     return Record(
         events,
@@ -165,26 +167,38 @@ def read_record(segments: pa.Table, flow_id: int, flow: KernelFlow, info: Mappin
 
 class _Clock:
     """The sender's clock, in milliseconds like its timestamps, so that sent and echoed timestamps compare as they did
-    at the sender. A segment is stamped before the interface sees it."""
+    at the sender. A segment is stamped before the interface sees it. The clock of the capture is set meanwhile and runs
+    at another rate: how far the timestamps lead it is what the segments sent around a time show."""
 
     def __init__(self, rows: Sequence[Mapping[str, Any]]) -> None:
         self._first_ns, self._first_stamp = rows[0]["t_ns"], rows[0]["ts_val"]
-        self._start_ns = LEAD_NS
-        self._lead_ns = max(self._stamped_ns(row) - (row["t_ns"] - self._first_ns) for row in rows if row["is_sent"])
+        sent = [row for row in rows if row["is_sent"]]
+        self._sent_ns = np.array([row["t_ns"] - self._first_ns for row in sent], np.int64)
+        ahead = np.array([self._ahead_ns(row) for row in sent], np.int64)
+        around = np.pad(ahead, LEAD_SEGMENTS, mode="edge")
+        self._lead_ns = np.lib.stride_tricks.sliding_window_view(around, 2 * LEAD_SEGMENTS + 1).max(axis=1)
         self._latest_ns = 0
-        self.begin_ns = self._start_ns + self._lead_ns
+        self.begin_ns = int(self.at(np.int64(0)))
 
-    def _stamped_ns(self, row: Mapping[str, Any]) -> int:
-        """The earliest time since the first row that has the timestamp of `row`; 0 without timestamps."""
+    def _ahead_ns(self, row: Mapping[str, Any]) -> int:
+        """How much the earliest time since the first row that has the timestamp of `row` is ahead of its time."""
         if row["ts_val"] is None or self._first_stamp is None:
             return 0
+        return self._stamped_ns(row) - int(row["t_ns"] - self._first_ns)
+
+    def _stamped_ns(self, row: Mapping[str, Any]) -> int:
         return int((row["ts_val"] - self._first_stamp) % TIMESTAMP_MODULUS) * MILLISECOND_NS
+
+    def at(self, elapsed_ns: Integers | np.int64) -> Integers:
+        """The time that is `elapsed_ns` after the first row by the clock of the capture."""
+        before = np.searchsorted(self._sent_ns, elapsed_ns, side="right") - 1
+        return np.asarray(LEAD_NS + elapsed_ns + self._lead_ns[np.maximum(before, 0)])
 
     def read(self, row: Mapping[str, Any]) -> int:
         """The time at which the sender processed `row`, not before the previous row."""
-        at_ns = row["t_ns"] - self._first_ns + self.begin_ns
+        at_ns = int(self.at(row["t_ns"] - self._first_ns))
         if row["is_sent"] and row["ts_val"] is not None:
-            at_ns = min(at_ns, self._start_ns + self._stamped_ns(row) + MILLISECOND_NS - 1)
+            at_ns = min(at_ns, LEAD_NS + self._stamped_ns(row) + MILLISECOND_NS - 1)
         self._latest_ns = max(self._latest_ns, at_ns)
         return self._latest_ns
 
@@ -192,7 +206,7 @@ class _Clock:
         """The timestamp `stamp` on this clock; 0 without one."""
         if stamp is None or self._first_stamp is None:
             return 0
-        return int(stamp - self._first_stamp + self._start_ns // MILLISECOND_NS) % TIMESTAMP_MODULUS
+        return int(stamp - self._first_stamp + LEAD_NS // MILLISECOND_NS) % TIMESTAMP_MODULUS
 
 
 def _event(at_ns: int, row: Mapping[str, Any], clock: _Clock) -> Event | None:
@@ -206,9 +220,8 @@ def _event(at_ns: int, row: Mapping[str, Any], clock: _Clock) -> Event | None:
     return (at_ns, "syn_ack" if syn else "ack", row["ack"], row["wnd_bytes"], clock.echo(row["ts_ecr"]), blocks)
 
 
-def _with_timeouts(events: list[Event], info: Mapping[str, Integers], shift_ns: int) -> list[Event]:
+def _with_timeouts(events: list[Event], times: Integers, counts: Integers) -> list[Event]:
     """Insert a timeout before the first retransmission in each span in which the timeout counter of TCP_INFO rose."""
-    times, counts = info["t_ns"] - shift_ns, info["total_rto"]
     rises = np.flatnonzero(np.diff(counts, prepend=0) > 0)
     spans = [(int(times[max(i - 1, 0)]), int(times[i])) for i in rises.tolist()]
     out: list[Event] = []

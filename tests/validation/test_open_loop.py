@@ -77,6 +77,21 @@ def test_the_record_holds_what_left_and_what_came(s9: KernelRun, s9_segments: pa
         read_record(s9_segments, 2, flow, flow.tcp_info)
 
 
+def test_a_clock_that_is_set_during_the_capture_leaves_the_handshake_as_it_was(
+    s9: KernelRun, s9_segments: pa.Table
+) -> None:
+    flow = s9.flows[0]
+    assert flow.tcp_info is not None
+    times = s9_segments["t_ns"].to_numpy()
+    times = times - np.where(np.arange(len(times)) > len(times) // 2, 6_000_000, 0)
+    place = s9_segments.schema.get_field_index("t_ns")
+    back = s9_segments.set_column(place, "t_ns", pa.array(times, s9_segments.schema.field(place).type))
+    as_it_ran, set_back = (read_record(segments, 1, flow, flow.tcp_info) for segments in (s9_segments, back))
+    took = [record.events[1][0] - record.events[0][0] for record in (as_it_ran, set_back)]
+    assert took[0] == took[1]
+    assert abs(as_it_ran.events[-1][0] - set_back.events[-1][0]) < 1_000_000, "as its timestamps say"
+
+
 def test_a_timeout_precedes_its_retransmissions(s9: KernelRun, s9_segments: pa.Table) -> None:
     flow = s9.flows[0]
     assert flow.tcp_info is not None
@@ -93,6 +108,22 @@ def test_a_timeout_precedes_its_retransmissions(s9: KernelRun, s9_segments: pa.T
     assert len(places) == 1
     assert timed_out.events[places[0] + 1 :] == record.events[places[0] :]
     assert places[0] <= again[5] < places[0] + 50
+
+
+def test_what_a_timeout_sends_again_does_not_fill_the_window(s9: KernelRun) -> None:
+    millisecond = 1_000_000
+    first: list[Event] = [(1100 * millisecond, "data", 1 + 1448 * n, 1448, 0, []) for n in range(4)]
+    events: list[Event] = [
+        (1000 * millisecond, "syn", 0, 0, 0, []),
+        (1100 * millisecond, "syn_ack", 0, 65535, 1000, []),
+        *first,
+        (1500 * millisecond, "timeout", 0, 0, 0, []),
+        (1500 * millisecond, "data", 1, 1448, 0, []),
+        # The echo shows that they were only late: the window is again the one of ten, less than half of which was used.
+        (1510 * millisecond, "ack", 1 + 4 * 1448, 65535, 1100, []),
+    ]
+    windows = replay_controller(rebuild(s9, 10_000 * millisecond), 0, events)["cwnd_pkts"].to_pylist()
+    assert windows[-2:] == [1.0, 10.0]
 
 
 def test_only_rows_with_equal_counts_are_compared(s9: KernelRun) -> None:

@@ -22,7 +22,7 @@ pub struct RttEstimator {
     rttvar: Nanos,
     min_rtt: Nanos,
     linux: LinuxVariation,
-    ticks: Ticks,
+    pub(in crate::tcp) ticks: Ticks,
     /// Under ns-2's rule: smoothed on a fine clock, for all but the timer.
     fine_srtt: Option<Nanos>,
 }
@@ -153,11 +153,6 @@ impl RttEstimator {
         if self.base_rto.wrapping_sub(exact) >= jiffies::TICK {
             self.base_rto = jiffies::up(exact);
         }
-    }
-
-    /// Under ns-2's rule: the clock ticks `phase` earlier than time itself.
-    pub fn set_clock_phase(&mut self, phase: Nanos) {
-        self.ticks.set_phase(phase);
     }
 
     /// Under ns-2's rule: a segment that ends at `end` leaves for the first time.

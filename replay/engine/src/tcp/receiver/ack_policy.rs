@@ -55,13 +55,14 @@ pub struct AckPolicy {
     shortest_delay: Nanos,
     /// Linux: no ACK waits longer; once a round trip is known, for that at most.
     longest_delay: Nanos,
+    /// How long an ACK waits; 0 before the first segment in order, or the first end of quick ACKs.
     delay: Nanos,
     /// See [`steady_delay`].
     steady_delay: Nanos,
     min_rto: Nanos,
     /// Linux: a pause longer than the receiver's own RTO makes its ACKs quick again.
     rto: Nanos,
-    last_data_at: Option<Nanos>,
+    last_data_at: Nanos,
     /// Quick ACKs that a refill gives, and those left.
     refill: u32,
     quick: u32,
@@ -115,11 +116,11 @@ impl AckPolicy {
             smss_bytes: u64::from(params.smss_bytes),
             shortest_delay: params.delayed_ack_timeout_ns,
             longest_delay: longest_delay(params.min_rto_ns),
-            delay: params.delayed_ack_timeout_ns,
+            delay: 0,
             steady_delay: steady_delay(params.delayed_ack_timeout_ns),
             min_rto: params.min_rto_ns,
             rto: FIRST_RTO,
-            last_data_at: None,
+            last_data_at: 0,
             refill: params.quickack_segments,
             quick: 0,
             periodic: params.acks_per_round_trip.map(|times| Periods {
@@ -142,8 +143,9 @@ impl AckPolicy {
         self.rules.refuses_old_timestamps
     }
 
-    /// The handshake took `rtt`, which is all that a receiver learns (RFC 6298 §2.2).
-    pub fn note_handshake(&mut self, rtt: Nanos) {
+    /// The handshake has ended and took `rtt`, which is all that a receiver learns (RFC 6298 §2.2).
+    pub fn note_handshake(&mut self, rtt: Nanos, now: Nanos) {
+        self.last_data_at = jiffies::down(now);
         self.rto = jiffies::up(rtt + (2 * rtt).max(self.min_rto));
         let bound = jiffies::up(rtt).max(MIN_BOUND);
         self.longest_delay = longest_delay(self.min_rto).min(bound);
@@ -156,29 +158,22 @@ impl AckPolicy {
     #[inline(always)]
     pub fn note_arrival(&mut self, window_bytes: u64, now: Nanos) {
         if !self.rules.adapts_delay {
-            if self.last_data_at.replace(now).is_none() {
-                self.refill_quick(window_bytes);
+            if self.delay == 0 {
+                self.note_duplicate(window_bytes);
             }
-            return;
+        } else if self.delay != self.steady_delay || now - self.last_data_at >= jiffies::TICK {
+            self.adapt_delay(window_bytes, now);
         }
-        if self.delay == self.steady_delay
-            && (self.last_data_at).is_some_and(|tick| now - tick < jiffies::TICK)
-        {
-            return;
-        }
-        self.adapt_delay(window_bytes, now);
     }
 
     /// Deviation: as Linux, the delay follows the spacing of segments (RFC 5681 §4.2 asks for 500 ms at most).
     #[inline(never)]
     fn adapt_delay(&mut self, window_bytes: u64, now: Nanos) {
         let tick = jiffies::down(now);
-        let Some(last) = self.last_data_at.replace(tick) else {
-            self.refill_quick(window_bytes);
-            return;
-        };
-        let pause = tick - last;
-        if pause <= self.shortest_delay / 2 {
+        let pause = tick - std::mem::replace(&mut self.last_data_at, tick);
+        if self.delay == 0 {
+            self.note_duplicate(window_bytes);
+        } else if pause <= self.shortest_delay / 2 {
             self.delay = within_train(self.delay, self.shortest_delay);
         } else if pause < self.delay {
             self.delay = (jiffies::down(self.delay / 2) + pause).min(self.rto);
@@ -203,7 +198,7 @@ impl AckPolicy {
         self.quick = 0;
     }
 
-    /// A duplicate segment arrived: the sender should know soon.
+    /// The first segment in order arrived, or a duplicate: the sender should know soon.
     pub fn note_duplicate(&mut self, window_bytes: u64) {
         self.refill_quick(window_bytes);
         self.delay = self.shortest_delay;
@@ -338,6 +333,10 @@ impl AckPolicy {
     /// An ACK leaves. Whether it has waited for its time.
     #[inline]
     pub fn note_sent(&mut self) -> bool {
+        if self.quick == 1 {
+            // Linux (`tcp_dec_quickack_mode`); a first segment in order that comes after that makes no ACK quick.
+            self.delay = self.shortest_delay;
+        }
         self.quick = self.quick.saturating_sub(1);
         self.delayed.stop();
         self.pushed = false;

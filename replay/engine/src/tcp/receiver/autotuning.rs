@@ -1,21 +1,27 @@
 //! Receive window autotuning as in Linux 6.18: the window opens by two segments for each full one that arrives, up to the
 //! size of the buffer; with autotuning the buffer grows with what the application reads per round trip.
 //!
-//! Does not depend on acknowledgements. Sizes are octets of window: 5/8 of what Linux accounts as memory (a full Ethernet
-//! segment and its overhead), and half of it before the first segment.
+//! Does not depend on acknowledgements. Sizes are octets of window: the share of a segment in what Linux accounts as its
+//! memory, and half of it before the first segment.
 
 use crate::sim::time::{MILLISECOND, Nanos, timestamp};
 
-/// Linux: a buffer's window before and after it knows the segments' overhead is 128/256 and 160/256 of its memory.
-const FIRST_SHARE: (u64, u64) = (4, 5);
-/// Linux: memory behind a window.
-const MEMORY: (u64, u64) = (8, 5);
+/// Linux (`TCP_DEFAULT_SCALING_RATIO`): 256ths of its memory that are a buffer's window before it knows the segments'
+/// overhead.
+const FIRST_SHARE: u64 = 128;
 /// Linux (`tcp_grow_window`): segments smaller than this do not make it grow.
 const MIN_GROWING_BYTES: u64 = 128;
 /// Segments by which a full one makes it grow.
 const GROWTH_SEGMENTS: u64 = 2;
 /// Segments that the first measure of a round trip assumes to have been read.
 const FIRST_ROUND_SEGMENTS: u64 = 10;
+
+/// Linux (`tcp_measure_rcv_mss`): the same once it knows, where a full Ethernet frame takes 2304 octets.
+///
+/// Deviation: shorter segments count as those of a frame with timestamps do, longer ones as those of one without.
+fn share(smss_bytes: u64) -> u64 {
+    256 * smss_bytes.clamp(1448, 1460) / 2304
+}
 
 /// The growing window of one receiver.
 #[derive(Clone, Debug)]
@@ -47,7 +53,7 @@ impl GrowingWindow {
     /// A window over a buffer that holds `limit` octets and grows to `max`, if it does.
     pub fn new(limit: u64, max: Option<u64>, smss_bytes: u32) -> Self {
         let smss_bytes = u64::from(smss_bytes);
-        let first = limit * FIRST_SHARE.0 / FIRST_SHARE.1;
+        let first = limit * FIRST_SHARE / share(smss_bytes);
         Self {
             smss_bytes,
             limit,
@@ -68,10 +74,11 @@ impl GrowingWindow {
     /// Linux (`tcp_select_initial_window`): the scale is that of the memory that the buffer may grow to; where it has a given
     /// size, of the window before the first segment.
     pub fn scale(&self) -> u8 {
-        match self.max {
-            Some(max) => window_scale(max.max(self.limit) * MEMORY.0 / MEMORY.1),
-            None => window_scale(self.limit * FIRST_SHARE.0 / FIRST_SHARE.1),
-        }
+        let (octets, of_memory) = match self.max {
+            Some(max) => (max.max(self.limit), 256),
+            None => (self.limit, FIRST_SHARE),
+        };
+        window_scale(octets * of_memory / share(self.smss_bytes))
     }
 
     /// What may be promised at most.
@@ -209,6 +216,18 @@ mod tests {
             steps += 1;
         }
         assert_eq!((steps, window.threshold()), (181, 2_619_992));
+    }
+
+    #[test]
+    fn without_timestamps_the_same_memory_is_a_larger_window_that_opens_from_where_it_did() {
+        let mut window =
+            GrowingWindow::new((4 << 20) * 162 / 256, Some((32 << 20) * 162 / 256), 1460);
+        assert_eq!((window.threshold(), window.scale()), (2_096_560, 10));
+        let mut steps = 0;
+        while window.on_segment(1460, 1460) {
+            steps += 1;
+        }
+        assert_eq!((steps, window.threshold()), (191, 2_652_748));
     }
 
     #[test]

@@ -301,7 +301,7 @@ impl Receiver {
             self.control_rto = self.params.initial_rto_ns;
             // RFC 6298 §3 (Karn): no sample from a SYN-ACK that was sent twice.
             if self.syn_acks_out == 1 {
-                self.policy.note_handshake(now - self.syn_ack_at);
+                self.policy.note_handshake(now - self.syn_ack_at, now);
             }
             self.reopen.stop();
             self.skips_steps = self.may_skip_steps();

@@ -132,8 +132,8 @@ pub(in crate::tcp) trait Recovery {
     }
 
     /// The same: whether recovery begins after so many duplicate ACKs.
-    fn is_triggered(_sender: &Sender, _dup_acks: u32) -> bool {
-        false
+    fn is_triggered(sender: &Sender, _dup_acks: u32) -> bool {
+        sender.board.lost() > 0
     }
 
     /// The same: recovery begins, and the window has been reduced. Returns what governs transmission, and may
@@ -143,7 +143,9 @@ pub(in crate::tcp) trait Recovery {
     }
 
     /// The same: an ACK in recovery that does not end it; `newly_lost`: it showed a loss.
-    fn on_ack_in_recovery(_sender: &mut Sender, _ack: &Ack, _newly_lost: bool) {}
+    fn on_ack_in_recovery(sender: &mut Sender, ack: &Ack, newly_lost: bool) {
+        sender.reduce_proportionally(ack.digest.delivered, ack.advances && !newly_lost);
+    }
 
     /// The same: where cwnd is left at the end of recovery, if not where it is.
     fn exit_cwnd(_sender: &Sender) -> Option<f64> {

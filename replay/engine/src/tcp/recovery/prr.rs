@@ -4,8 +4,9 @@
 //! The arithmetic does not depend on the scoreboard: the pipe is an argument. The names are the RFC's.
 
 use super::rfc::Entry;
+use super::sack::{self, SackRecovery};
 use super::window::RecoveryWindow;
-use super::{Ack, Recovery, sack};
+use super::{Ack, Recovery};
 use crate::tcp::scoreboard::DUP_THRESH;
 use crate::tcp::sender::Sender;
 use crate::tcp::sender::phase::{FastRecovery, Phase};
@@ -19,17 +20,12 @@ impl Recovery for PrrRecovery {
     }
 
     fn is_triggered(sender: &Sender, dup_acks: u32) -> bool {
-        sack::is_triggered(sender, dup_acks)
+        SackRecovery::is_triggered(sender, dup_acks)
     }
 
     fn begin(sender: &mut Sender, entry: &mut Entry) -> RecoveryWindow {
         sender.board.mark_lost(entry.first);
         begin(sender, entry)
-    }
-
-    fn on_ack_in_recovery(sender: &mut Sender, ack: &Ack, newly_lost: bool) {
-        let safe = ack.advances && !newly_lost;
-        sender.reduce_proportionally(ack.digest.delivered, safe);
     }
 }
 

@@ -50,20 +50,11 @@ impl Recovery for RackRecovery {
         find_losses(sender, ack, &sender.path_view(ack.now))
     }
 
-    fn is_triggered(sender: &Sender, _dup_acks: u32) -> bool {
-        sender.board.lost() > 0
-    }
-
     fn begin(sender: &mut Sender, entry: &mut Entry) -> RecoveryWindow {
         if sender.capabilities.models_path {
             return RecoveryWindow::Model;
         }
         prr::begin(sender, entry)
-    }
-
-    fn on_ack_in_recovery(sender: &mut Sender, ack: &Ack, newly_lost: bool) {
-        let safe = ack.advances && !newly_lost;
-        sender.reduce_proportionally(ack.digest.delivered, safe);
     }
 }
 

@@ -16,8 +16,9 @@ impl Recovery for SackRecovery {
         find_losses(sender, ack, DUP_THRESH)
     }
 
+    /// RFC 6675 §5 steps (1) and (2).
     fn is_triggered(sender: &Sender, dup_acks: u32) -> bool {
-        is_triggered(sender, dup_acks)
+        u64::from(dup_acks) >= DUP_THRESH || sender.board.lost() > 0
     }
 
     fn begin(sender: &mut Sender, entry: &mut Entry) -> RecoveryWindow {
@@ -30,9 +31,4 @@ impl Recovery for SackRecovery {
 /// RFC 6675 §4, IsLost: marks lost what has `dup_thresh` sacked segments above it.
 pub(super) fn find_losses(sender: &mut Sender, ack: &Ack, dup_thresh: u64) -> bool {
     (ack.digest.sacked > 0 || ack.advances) && sender.board.mark_lost_by_sack(dup_thresh) > 0
-}
-
-/// RFC 6675 §5 steps (1) and (2).
-pub(super) fn is_triggered(sender: &Sender, dup_acks: u32) -> bool {
-    u64::from(dup_acks) >= DUP_THRESH || sender.board.lost() > 0
 }

@@ -18,10 +18,6 @@ impl Recovery for SnackRecovery {
         rack::find_losses(sender, ack, &view(sender, ack.now))
     }
 
-    fn is_triggered(sender: &Sender, _dup_acks: u32) -> bool {
-        sender.board.lost() > 0
-    }
-
     fn on_reordering_timer(sender: &mut Sender, now: Nanos) {
         let view = view(sender, now);
         rack::on_reordering_timer::<Self>(sender, &view);

@@ -58,7 +58,10 @@ impl Sender {
         if probe {
             self.note_probe(!new);
         }
-        self.note_recorded_stop(new, now);
+        // Linux (`tcp_cwnd_validate`): only what leaves as new data, or an ACK, asks whether the window stops the sender.
+        if new {
+            self.note_recorded_stop(true, now);
+        }
         true
     }
 

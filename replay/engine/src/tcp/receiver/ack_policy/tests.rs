@@ -72,7 +72,7 @@ fn a_train_of_segments_brings_the_delay_to_where_it_stays() {
             ..StackOverrides::default()
         };
         let mut policy = policy_of(&StackParams::resolve(Profile::Linux, &overrides));
-        let mut expected = policy.delay;
+        let mut expected = shortest_ms * MILLISECOND;
         for n in 0..60 {
             policy.note_arrival(1 << 20, n * MILLISECOND / 4);
             // The first segment has no pause before it.
@@ -115,11 +115,48 @@ fn a_window_that_grows_keeps_acks_quick() {
 }
 
 #[test]
+fn a_first_segment_in_order_gives_no_quick_acks_once_others_came_out_of_order_and_let_the_window_grow()
+ {
+    for (pause_ms, prompt) in [(200, 1), (400, 16)] {
+        let mut policy = policy(Profile::Linux);
+        policy.note_handshake(50 * MILLISECOND, 0);
+        policy.note_window_update();
+        assert!(policy.beyond_gap(true, 1, MILLISECOND));
+        policy.note_sent();
+        let mut now = pause_ms * MILLISECOND;
+        policy.note_window_update();
+        let quick = (0..20).filter(|_| {
+            policy.note_arrival(1 << 20, now);
+            now += MILLISECOND;
+            let sends = policy.in_order(&plain(1), now);
+            if sends {
+                policy.note_sent();
+            }
+            sends
+        });
+        // As many as a pause of the connection as long as the receiver's own RTO gives, or the one of the window.
+        assert_eq!(quick.count(), prompt, "{pause_ms}");
+    }
+}
+
+#[test]
+fn the_end_of_quick_acks_shortens_the_delay() {
+    let mut policy = policy(Profile::Linux);
+    policy.note_arrival(1 << 20, 0);
+    policy.quick = 2;
+    policy.delay = 160 * MILLISECOND;
+    policy.note_sent();
+    assert_eq!(policy.delay, 160 * MILLISECOND);
+    policy.note_sent();
+    assert_eq!(policy.delay, 40 * MILLISECOND);
+}
+
+#[test]
 fn a_pause_beyond_the_receivers_own_rto_makes_acks_quick_again() {
     for (pause_ms, quick) in [(255, 0), (256, 16)] {
         let mut policy = policy(Profile::Linux);
         // 50 ms and the minimum of 200 ms on top, up to a tick; the pause in whole ticks.
-        policy.note_handshake(50 * MILLISECOND);
+        policy.note_handshake(50 * MILLISECOND, 0);
         policy.note_arrival(1 << 20, 0);
         policy.quick = 0;
         policy.note_arrival(1 << 20, pause_ms * MILLISECOND);
@@ -177,7 +214,7 @@ fn acks_may_be_so_many_per_round_trip_time_and_the_first_after_a_pause_is_not_la
     let mut params = StackParams::resolve(Profile::Rfc, &StackOverrides::default());
     params.acks_per_round_trip = Some(4.0);
     let mut policy = policy_of(&params);
-    policy.note_handshake(400 * MILLISECOND);
+    policy.note_handshake(400 * MILLISECOND, 0);
     assert!(policy.in_order(&plain(1), 500 * MILLISECOND));
     policy.note_sent();
     // However many come, the next one is of what comes a hundred milliseconds later.
@@ -296,7 +333,7 @@ fn linux_waits_no_longer_than_a_round_trip_or_40_ms() {
     ] {
         let mut policy = policy(Profile::Linux);
         if let Some(rtt_ms) = rtt_ms {
-            policy.note_handshake(rtt_ms * MILLISECOND);
+            policy.note_handshake(rtt_ms * MILLISECOND, 0);
         }
         policy.delay = 160 * MILLISECOND;
         assert!(!policy.in_order(&plain(1), 0));
