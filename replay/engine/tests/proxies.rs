@@ -462,21 +462,56 @@ fn sockets_hold_a_pipe_of_16_segments_and_read_nothing_before_they_are_connected
         "{unconnected}"
     );
     let stored = stored_by_small_sockets(receive, 1);
-    // The socket onward takes what the pipe holds whole as long as one of its 46,080 octets of memory is free. Then a segment
-    // waits in the pipe, and all that comes after it in the receive buffer.
-    let taken = 46_080 + pipe;
+    // What has been written leaves before more is: ten segments. The socket onward then takes octets as long as its last piece
+    // has room, which is full with 45. Then a segment waits in the pipe, and all that comes after it in the receive buffer.
+    let taken = (10 + 45) * 1448;
     assert!(
-        (receive + pipe..=receive + taken + 1448).contains(&stored),
+        (receive + pipe..=receive + pipe + taken).contains(&stored),
         "{stored}"
     );
 }
 
 /// The socket onward has no memory left once it has filled a piece of 45 segments, and takes a part of the pipe: the process
-/// fills the pipe again before it waits.
+/// fills the pipe again before it waits. Of the ten segments that left before the piece was full, three are acknowledged when
+/// the receive buffer is full, too.
 #[test]
 fn the_pipe_is_full_while_the_sockets_wait_for_room() {
     let (receive, pipe, piece) = (200_000, 16 * 1448, 45 * 1448);
-    assert_eq!(stored_by_small_sockets(receive, 1), receive + pipe + piece);
+    let left = 7 * 1448;
+    assert_eq!(
+        stored_by_small_sockets(receive, 1),
+        receive + pipe + piece + left
+    );
+}
+
+/// Maximum stored until `end_ns` by sockets that read nothing before 1 s, when the receive buffer of `receive_bytes` is full. ACKs
+/// come from 1.6 s on, one in 120 ms; the send buffer may grow from 46,080.
+fn stored_by_late_sockets(receive_bytes: u64, end_ns: u64) -> u64 {
+    let mut config = config(
+        &format!(r#""profile": "linux", "stack": {{"receive_buffer_bytes": {receive_bytes}}}"#),
+        r#""advertise": "sockets", "first_read_ns": 1000000000, "variant": "linux-reno",
+            "stack": {"profile": "linux", "overrides":
+                {"send_buffer_bytes": 46080, "send_buffer_max_bytes": 4194304}}"#,
+    );
+    config.duration_ns = end_ns;
+    config.path.links[0].forward.rate_bps = Some(100e6);
+    let far = &mut config.path.links[1];
+    far.forward.rate_bps = Some(100e3);
+    (far.forward.delay_ns, far.reverse.delay_ns) = (250_000_000, 250_000_000);
+    let flow = run(&config, 1).expect("valid").flows[0].clone();
+    flow.proxy_stored_max_bytes.expect("there is a proxy")
+}
+
+/// As in a recorded run of Linux: the first write of 16 segments has left as far as the window of ten allows before the second
+/// fills the rest to a piece of 22, half of the largest window. Each ACK lets two leave, so that the socket finds room in the
+/// window, and grows, only when all has left: the twelfth finds 20 in flight where 22 are allowed.
+#[test]
+fn what_may_leave_leaves_before_the_process_writes_more() {
+    let (receive, pipe) = (200_000, 16 * 1448);
+    let stored = receive + pipe + 32 * 1448;
+    assert_eq!(stored_by_late_sockets(receive, 2_900_000_000), stored);
+    let later = stored_by_late_sockets(receive, 3_500_000_000);
+    assert!(later > stored + 32 * 1448, "{later}");
 }
 
 /// 1000 connections of `linux` through one gateway, 100 Mbit/s and 250 ms behind it.

@@ -246,10 +246,8 @@ impl Proxy {
         if self.upstream.is_established() && !self.downstream.is_opening() {
             self.downstream.open(now, self.next_window_bytes);
         }
-        let arrived = self.upstream.rcv_nxt();
-        if let Some(sockets) = &mut self.sockets {
-            sockets.run(&mut self.upstream, &mut self.downstream, now);
-        } else {
+        if self.sockets.is_none() {
+            let arrived = self.upstream.rcv_nxt();
             let edge = self.downstream.snd_una();
             let part = self.share.as_ref().map(Share::part);
             let passed = arrived.min(edge.saturating_add(self.cache.onward_bytes(part)));
@@ -258,6 +256,12 @@ impl Proxy {
             self.downstream.write_to(passed, false);
             self.downstream.push_to(self.pushed_to);
         }
+        self.note_passed(now);
+    }
+
+    /// What arrived may have been passed on.
+    fn note_passed(&mut self, now: Nanos) {
+        let arrived = self.upstream.rcv_nxt();
         if self.upstream.has_fin() && self.downstream.write_end() == arrived {
             self.downstream.close();
         }
@@ -271,6 +275,17 @@ impl Proxy {
             let ended = self.upstream.has_ended() && self.downstream.has_ended();
             admission.note_state(established, ended);
         }
+    }
+
+    /// Lets the process between two sockets run, once what has been written has left as far as it may: Linux sends what an
+    /// ACK lets leave before it wakes a writer. Returns whether it wrote something.
+    fn splice(&mut self, now: Nanos) -> bool {
+        let Some(sockets) = self.sockets.as_mut().filter(|_| self.crash.is_none()) else {
+            return false;
+        };
+        let wrote = sockets.run(&mut self.upstream, &mut self.downstream, now);
+        self.note_passed(now);
+        wrote
     }
 
     /// Octets in the receive buffer, out-of-order data included, and in all memory.
@@ -410,7 +425,19 @@ impl Proxy {
             false
         } else if let Some(forwarding) = &mut self.forwarding {
             forwarding.pop(slot)
-        } else if self.acknowledge == AcknowledgePolicy::OnReceipt {
+        } else {
+            while !self.transmit_own(now, slot) {
+                if !self.splice(now) {
+                    // It may have read something, which the window upstream reports.
+                    return self.transmit_own(now, slot);
+                }
+            }
+            true
+        }
+    }
+
+    fn transmit_own(&mut self, now: Nanos, slot: &mut Segment) -> bool {
+        if self.acknowledge == AcknowledgePolicy::OnReceipt {
             self.transmit_upstream(now, slot) || self.transmit_downstream(now, slot)
         } else {
             // What leaves now is acknowledged now.

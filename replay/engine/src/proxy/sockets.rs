@@ -29,6 +29,8 @@ pub struct Relay {
     first_read_at: Nanos,
     /// The socket onward has refused octets, which wait in the pipe.
     awaits_room: bool,
+    /// End of the write that is under way.
+    write_to: u64,
     /// What the pipe holds of full segments of the connection upstream.
     pipe_bytes: u64,
     /// Size of all buffers at their maximum.
@@ -56,6 +58,7 @@ impl Relay {
             buffer: send_buffer(onward),
             first_read_at,
             awaits_room: false,
+            write_to: 1,
             pipe_bytes,
             capacity_bytes: receive.unwrap_or(upstream.receive_buffer_bytes)
                 + pipe_bytes
@@ -73,28 +76,39 @@ impl Relay {
         self.capacity_bytes
     }
 
-    /// Reads into the pipe what has arrived, and writes to the socket onward what it takes. It reads nothing before that socket
-    /// is connected. Where the socket takes a part, it fills the pipe again. Once the socket has refused some, it waits for room
-    /// there and reads nothing either (`workers.c`): what comes meanwhile stays in the receiving socket.
-    pub fn run(&mut self, from: &mut Receiver, to: &mut Sender, now: Nanos) {
+    /// Reads into the pipe what has arrived, and writes to the socket onward what it takes; returns whether it wrote. It reads
+    /// nothing before that socket is connected. Once the socket has refused some, it fills the pipe, waits for room there, and
+    /// reads nothing either (`workers.c`): what comes meanwhile stays in the receiving socket.
+    ///
+    /// It writes what the pipe holds, and reads again after that. To be called again when what has been written has left, as
+    /// far as it may: Linux sends each full piece before the write goes on, and the last one before it returns.
+    pub fn run(&mut self, from: &mut Receiver, to: &mut Sender, now: Nanos) -> bool {
         let waits = now < self.first_read_at || to.established_at().is_none();
         if waits || self.awaits_room && !self.has_room(to, now) {
-            return;
+            return false;
         }
         self.awaits_room = false;
-        let arrived = from.rcv_nxt();
-        loop {
-            let read = arrived.min(to.write_end() + self.pipe_bytes);
-            from.read_to(read, self.pipe_bytes);
-            if to.write_end() == read {
-                return;
+        if to.write_end() >= self.write_to {
+            self.write_to = self.read(from, to);
+            if to.write_end() == self.write_to {
+                return false;
             }
-            if !self.has_room(to, now) {
-                self.awaits_room = true;
-                return;
-            }
-            to.write_to(read.min(to.write_end() + to.piece_room()), false);
         }
+        if !self.has_room(to, now) {
+            self.awaits_room = true;
+            self.write_to = to.write_end();
+            self.read(from, to);
+            return false;
+        }
+        to.write_to(self.write_to.min(to.write_end() + to.piece_room()), false);
+        true
+    }
+
+    /// Reads what the pipe takes; returns the end of that.
+    fn read(&self, from: &mut Receiver, to: &Sender) -> u64 {
+        let read = from.rcv_nxt().min(to.write_end() + self.pipe_bytes);
+        from.read_to(read, self.pipe_bytes);
+        read
     }
 
     /// Whether the socket onward takes octets now.
