@@ -12,7 +12,7 @@ impl Receiver {
     ///
     /// Deviation: the paper's receiver discards a dummy; here it takes the copy of a lost segment as a retransmission.
     pub(super) fn take_low_priority_probe(&mut self, segment: &Segment, now: Nanos) {
-        self.counters.data_segments_in += u64::from(segment.payload_bytes > 0);
+        self.note_data_out_of_order(segment);
         self.probe_answers = (self.probe_answers.0 + 1, segment.dscp);
         self.catch_up(now);
         let fits = segment.end() <= self.edge;
@@ -119,8 +119,12 @@ mod tests {
         assert_eq!(sent(&mut receiver, 0), [(0, false, 0), (0, true, 8)]);
         receiver.receive(&segment(2, flags::ACK | flags::DUMMY), 0);
         assert_eq!(sent(&mut receiver, 0), [(0, true, 8)]);
-        receiver.receive(&segment(0, flags::ACK | flags::DUMMY), 0);
-        assert_eq!(receiver.rcv_nxt(), 1 + SMSS);
+        let first = Segment {
+            ts_val: 7,
+            ..segment(0, flags::ACK | flags::DUMMY)
+        };
+        receiver.receive(&first, 0);
+        assert_eq!((receiver.rcv_nxt(), receiver.ts_recent), (1 + SMSS, 7));
         receiver.receive(&segment(1, flags::ACK), 0);
         assert_eq!(receiver.rcv_nxt(), 1 + 3 * SMSS);
     }
