@@ -454,6 +454,23 @@ fn one_lost_ack_and_one_lost_segment_do_not_show_which_segment() {
 }
 
 #[test]
+fn two_dsacks_after_a_silence_report_two_duplicates() {
+    let outcome = run(&after_handshake(
+        "110.00 a>b A 1:1001    ack 1           # arrives late, as does all that follows
+         520.00 a>b A 1:1001    ack 1
+        1330.00 a>b A 1:1001    ack 1
+        1430.00 b>a A 1 ack 1001
+        1430.01 b>a A 1 ack 1001 sack 1-1001
+        1430.02 b>a A 1 ack 1001 sack 1-1001",
+    ));
+    outcome.assert_events(
+        "520 retransmission spurious #5 1:1001
+         1330 retransmission spurious #6 1:1001
+         1330 rto rto #6 1:1001",
+    );
+}
+
+#[test]
 fn a_timeout_of_which_dsacks_report_all_retransmissions_is_undone() {
     // The first segment arrived, and its ACK was lost with the others. What follows is lost, as the echo shows.
     let outcome = |dsack: &str| {
