@@ -101,8 +101,12 @@ impl Sender {
         });
         if let Some(start) = discarded.map(|range| range.start) {
             let certain = !self.losses.may_be_duplicates(self.board.log());
+            let flight = (self.board.snd_una(), self.board.snd_nxt());
             let discards = &mut self.losses.discards;
-            discards.answer(start, ack.record, ts_ecr, certain);
+            discards.answer(start, ack.record);
+            if certain {
+                discards.overtake(start, ack.record, ts_ecr, flight);
+            }
         }
     }
 }
