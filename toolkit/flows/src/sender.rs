@@ -405,7 +405,7 @@ impl Sender {
         let known = Knowledge {
             path: self.path(),
             newest: self.newest_delivered,
-            acks_lost: self.ack_ids.total(),
+            ids_skipped: self.ack_ids.skipped(),
         };
         let log = self.board.log_mut();
         self.losses.decide(now_ns, log, &known, flow, events);

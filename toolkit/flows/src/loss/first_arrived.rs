@@ -208,12 +208,12 @@ pub(super) fn is_unreported(
 }
 
 /// Whether the capture has the answer to `sent`, a spurious retransmission, if it arrived: a transmission sent later was
-/// delivered, and no ACK is missing since the one before the octets were acknowledged.
+/// delivered, and the IDs of the ACKs skip none since the one before the octets were acknowledged.
 pub(super) fn is_answer_captured(
     pending: &PendingRange,
     sent: &Transmission,
     known: &Knowledge,
 ) -> bool {
-    let before = pending.delivered_by.acks_lost_before;
-    before.is_some() && before == known.acks_lost && sent.record < known.newest.record
+    let before = pending.delivered_by.ids_skipped_before;
+    before.is_some() && before == known.ids_skipped && sent.record < known.newest.record
 }

@@ -60,7 +60,7 @@ impl Sender {
             record: ack.record,
             previous_ns: self.last_ack_ns,
             missing_acks: self.ack_ids.missing(),
-            acks_lost_before: self.ack_ids.total_before(),
+            ids_skipped_before: self.ack_ids.skipped_before(),
             flight: (self.board.snd_una(), self.board.snd_nxt()),
             sack: ack.sack_in_use,
         }
