@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hindflight.toolkit.errors import CaptureError, HindflightError
-from hindflight.toolkit.sender_view.mark import NOTE, described
-from hindflight.toolkit.text import name_to_text
+from hindflight.toolkit.sender_view.mark import described
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -69,8 +68,8 @@ def _read(workspace: Workspace, number: int, row: dict[str, Any]) -> Flow:
     here = (pc.field("run_id") == 0) & (pc.field("flow_id") == row["flow_id"])
     tables = {name: workspace.table(name, where=here) for name in FLOW_TABLES}
     _check_clock(tables["segments"])
-    source = next(entry for entry in workspace.inputs if entry.input_id == row["input_id"])
-    rebuilt = described(name_to_text(source.name)) if source.note.endswith(NOTE) else ""
+    source = workspace.input(row["input_id"])
+    rebuilt = described(source.rebuilt) if source.rebuilt else ""
     return Flow(row["flow_id"], number, row, tables, rebuilt)
 
 
@@ -135,8 +134,8 @@ def place_of(workspace: Workspace, flow: Flow) -> int:
 
 
 def input_of(workspace: Workspace, flow: Flow) -> Input:
-    """Return the input that the flow was read from."""
-    return next(entry for entry in workspace.inputs if entry.input_id == flow.row["input_id"])
+    """Return the input that the flow was read from. WorkspaceError: the manifest does not list it."""
+    return workspace.input(flow.row["input_id"])
 
 
 def run_start_ns(workspace: Workspace, run_id: int = 0) -> int:

@@ -135,8 +135,12 @@ class Ingest:
         rows = write_capture(stream, transaction, CAPTURE_TABLES, self.progress)
         if not all(digests.values()):
             self._complete_stream(stream, transaction, input_ids[0], options)
-        rebuilt = f", {NOTE}" if any(digests[path] and is_rebuilt(path) for path in paths) else ""
-        note = f"{counted(rows['segments'], 'segment')}, {counted(rows['flows'], 'flow')}{rebuilt}"
+        rebuilt = [path for path in paths if digests[path] and is_rebuilt(path)]
+        for input_id in input_ids if rebuilt else ():
+            transaction.mark_rebuilt(input_id, rebuilt[0])
+        note = (
+            f"{counted(rows['segments'], 'segment')}, {counted(rows['flows'], 'flow')}{f', {NOTE}' if rebuilt else ''}"
+        )
         transaction.note(input_ids[0], note)
         merged = f"merged with {shown(paths[0])}"
         for input_id in input_ids[1:]:

@@ -23,8 +23,9 @@ V = TypeVar("V")
 
 NAME = "manifest.json"
 FORMAT = "hindflight workspace"
-FORMAT_VERSION = 3
-"""2: parts carry the digest of their footer. 3: inputs carry the options with which they were read."""
+FORMAT_VERSION = 4
+"""2: parts carry the digest of their footer. 3: inputs carry the options with which they were read. 4: inputs carry
+which capture was rebuilt."""
 MAKE_AGAIN = "make the workspace again from its inputs"
 """What to do about a damaged workspace."""
 PART_NAME = re.compile(r"(?P<table>[a-z]+)-(?P<number>\d{6})\.parquet")
@@ -34,7 +35,9 @@ PART_NAME = re.compile(r"(?P<table>[a-z]+)-(?P<number>\d{6})\.parquet")
 class Input:
     """A file that was read: `input_id` is the key used in `flows` and `issues`, `note` says what was made of it.
 
-    `options` are those of the command on which the rows depend, as in "--outer"; "" without any.
+    `options` are those of the command on which the rows depend, as in "--outer"; "" without any. `rebuilt` is the name
+    of the first of the files merged with this one, itself included, that says that it was rebuilt from a capture at the
+    receiver; "" if none does, and in a workspace of an earlier format version.
     """
 
     input_id: int
@@ -45,6 +48,7 @@ class Input:
     sha256: str
     note: str = ""
     options: str = ""
+    rebuilt: str = ""
 
 
 @dataclass(frozen=True, slots=True)

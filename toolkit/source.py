@@ -162,9 +162,12 @@ def _write(stream: CaptureStream, workspace: Workspace, tables: Collection[str] 
             write_capture(stream, transaction, wanted)
             transaction.complete_stream(input_id, stream.progress()[0], stream.sha256() or "")
         else:
+            rebuilt = [path for path in stream.paths if is_rebuilt(path)]
             for path in stream.paths:
                 input_id = transaction.add_input(path, "capture", options="--fix-clock" if fix_clock else "")
-                if is_rebuilt(path):
+                if rebuilt:
+                    transaction.mark_rebuilt(input_id, rebuilt[0])
+                if path in rebuilt:
                     transaction.note(input_id, NOTE)
             write_capture(stream, transaction, wanted)
 

@@ -105,6 +105,13 @@ class Workspace:
         """Return the input with this SHA-256, if it has been read."""
         return next((entry for entry in self.inputs if entry.sha256 == sha256), None)
 
+    def input(self, input_id: int) -> Input:
+        """Return the input with this number. WorkspaceError: the manifest does not list it, though rows name it."""
+        found = next((entry for entry in self.inputs if entry.input_id == input_id), None)
+        if found is None:
+            raise WorkspaceError(f"{self.manifest_path} is damaged: it does not list input {input_id}", MAKE_AGAIN)
+        return found
+
     def rows(self, name: str) -> int:
         """Return the number of rows of table `name`, from the manifest alone."""
         check_table(name)
@@ -286,8 +293,16 @@ class Transaction:
 
     def complete_stream(self, input_id: int, size_bytes: int, sha256: str) -> None:
         """Record what was read of a pipe."""
+        self._change_input(input_id, size_bytes=size_bytes, sha256=sha256)
+
+    def mark_rebuilt(self, input_id: int, path: Path) -> None:
+        """Record that the file at `path`, this input or one merged with it, says that it was rebuilt."""
+        self._change_input(input_id, rebuilt=name_to_text(path.name))
+
+    def _change_input(self, input_id: int, **values: Any) -> None:
+        """Replace values of an input that this transaction added."""
         index = input_id - len(self._before.inputs) - 1
-        self._inputs[index] = replace(self._inputs[index], size_bytes=size_bytes, sha256=sha256)
+        self._inputs[index] = replace(self._inputs[index], **values)
 
     def _add_input(self, path: Path, kind: str, size_bytes: int, sha256: str, options: str) -> int:
         entry = Input(

@@ -50,8 +50,10 @@ TIMESTAMP_MODULUS = 1 << 32
 MILLISECOND_NS = 1_000_000
 LEAD_NS = 1_000_000_000
 """The record begins this late by the engine's clock, or up to a tick later, because a timestamp of 0 means none."""
-LEAD_SEGMENTS = 50
-"""Segments sent before a row, and after it, that show how far the sender's timestamps lead the clock of the capture."""
+LEAD_WINDOW_NS = 1_000_000_000
+"""Time before a segment, and after it, in which those sent show how far the sender's timestamps lead the clock of the
+capture. Linux corrects the rate of a clock by 500 ppm at most (MAXFREQ), so two clocks part by 1 ms at most in this
+time, a tick of the timestamps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,10 +175,11 @@ class _Clock:
     def __init__(self, rows: Sequence[Mapping[str, Any]]) -> None:
         self._first_ns, self._first_stamp = rows[0]["t_ns"], rows[0]["ts_val"]
         sent = [row for row in rows if row["is_sent"]]
-        self._sent_ns = np.array([row["t_ns"] - self._first_ns for row in sent], np.int64)
+        self._sent_ns = np.maximum.accumulate([row["t_ns"] - self._first_ns for row in sent], dtype=np.int64)
         ahead = np.array([self._ahead_ns(row) for row in sent], np.int64)
-        around = np.pad(ahead, LEAD_SEGMENTS, mode="edge")
-        self._lead_ns = np.lib.stride_tricks.sliding_window_view(around, 2 * LEAD_SEGMENTS + 1).max(axis=1)
+        first = np.searchsorted(self._sent_ns, self._sent_ns - LEAD_WINDOW_NS, side="left")
+        after = np.searchsorted(self._sent_ns, self._sent_ns + LEAD_WINDOW_NS, side="right")
+        self._lead_ns = np.array([ahead[a:b].max() for a, b in zip(first, after, strict=True)], np.int64)
         self._latest_ns = 0
         self.begin_ns = int(self.at(np.int64(0)))
 

@@ -421,7 +421,7 @@ def stretch_base(delivery: Delivery, paths: Sequence[Stretch], served: Served) -
     carried: list[bool] = []
     trusted = np.ones(len(delivery), dtype=np.bool_)
     service_ns, wait = served.ns, lindley_wait(delivery, served.ns, served.entered)
-    for stretch in paths:
+    for before, stretch in zip((paths[0], *paths), paths, strict=False):
         within = slice(stretch.first, stretch.after)
         index = stretch.first + np.flatnonzero(delivery.prompt[within])
         before_ns = spans[-1][2] if spans else 0.0
@@ -437,7 +437,12 @@ def stretch_base(delivery: Delivery, paths: Sequence[Stretch], served: Served) -
         rest = _without_wait(bare - waited, service_ns[within], floor) if not empty and len(bare) else np.inf
         if not empty and len(bare):
             floor = max(0.0, _less_wait(floor, rest, service_ns))
-        if spans and not is_jump(floor, spans[-1][2], stretch.broken) and empty and np.isfinite(errors[-1]):
+        if (
+            spans
+            and not is_jump(floor, spans[-1][2], stretch.min_jump_ns(before))
+            and empty
+            and np.isfinite(errors[-1])
+        ):
             # The round trips differed by the serialisation at another rate.
             first, _, held = spans.pop()
             floor, error, least = min(floor, held), min(errors.pop(), error), min(least, seen.pop())

@@ -14,7 +14,14 @@ import numpy as np
 
 from hindflight.channels.extraction.change_points import Floats
 from hindflight.channels.extraction.delivery import Bools, Delivery, Ints
-from hindflight.channels.extraction.path_steps import MIN_JUMP_NS, MIN_JUMP_SHARE, MIN_STRETCH, Stretch
+from hindflight.channels.extraction.path_steps import (
+    MIN_JUMP_NS,
+    MIN_JUMP_SHARE,
+    MIN_STRETCH,
+    Stretch,
+    scatter_ns,
+    sent_alone,
+)
 
 NEAR_PKTS = 8
 """Packets after a pause whose modelled wait is exact."""
@@ -93,8 +100,10 @@ def _stretch(delivery: Delivery, first: int, after: int, whole: Stretch) -> Stre
     if (first, after) == (whole.first, whole.after):
         return whole
     prompt = first + np.flatnonzero(delivery.prompt[first:after])
-    floor_ns = float((delivery.acked_ns - delivery.t_ns)[prompt].min()) if len(prompt) else whole.floor_ns
-    return Stretch(first, after, floor_ns, whole.broken and first == whole.first)
+    trip_ns = (delivery.acked_ns - delivery.t_ns)[prompt].astype(np.float64)
+    floor_ns = float(trip_ns.min()) if len(prompt) else whole.floor_ns
+    exact_ns = scatter_ns(trip_ns, sent_alone(delivery)[prompt])
+    return Stretch(first, after, floor_ns, whole.broken and first == whole.first, exact_ns)
 
 
 def _long_enough(delivery: Delivery, stretch: Stretch) -> bool:

@@ -123,9 +123,9 @@ def of_delivery(delivery: Delivery) -> Link:
 
 
 def _limit(delivery: Delivery, dropped: AllDropped, bounded: Bools) -> Ceiling | None:
-    """Return the limit of the queue. What an interruption lost says nothing about it: the link took packets from the
-    queue unseen, and lost them below the limit, too. A level at a rate that has a lower bound only says less, and so
-    does one that undecided packets make."""
+    """Return the limit of the queue, from the most certain levels that show one. What an interruption lost says nothing
+    about it: the link took packets from the queue unseen, and lost them below the limit, too. A level is less certain
+    where the rate has a lower bound only, or where it depends on whether undecided packets entered."""
     usable = ~delivery.undecided & delivery.observed
     passing = usable & ~interrupted_losses(delivery)
     measured = passing & ~bounded

@@ -16,6 +16,7 @@ from hindflight.channels.extraction.busy_spans import RATE_TOLERANCE
 from hindflight.channels.extraction.change_points import Floats
 from hindflight.channels.extraction.delivery import Bools, Delivery
 from hindflight.channels.extraction.link import Link, base_rtt_ns, limit_within
+from hindflight.channels.extraction.path_steps import LOWEST
 from hindflight.channels.extraction.shown import Part, shown_delays
 from hindflight.channels.extraction.states import steps_of
 
@@ -32,10 +33,6 @@ HOSTS_NS = 100_000
 """Time that two hosts take at least to receive a packet, to answer it and to receive the answer: some interrupts, which
 no packet avoids. Assumed, without a source: a capture at the sender does not divide the round trip. It matters for
 round trips of a few milliseconds only."""
-
-LOWEST = 4
-"""Round trips above the minimum whose distance shows how exact the minimum is: where round trips near it are spread
-evenly, one more distance exceeds the sum of four with a probability of 1/16."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,9 +29,9 @@ MIN_JUMP_NS = 4_000_000
 MIN_JUMP_SHARE = 0.04
 """Minimum size of a jump, absolute and relative to the round trip: hosts and ACKs jitter by less."""
 
-BROKEN_JUMP_NS = 1_000_000
-"""The same for minima before and behind an interruption, in which the queue runs empty: of MIN_STRETCH packets or more
-hosts delay the fastest by less. Assumed, without a source."""
+LOWEST = 4
+"""Round trips above the minimum whose distance shows how exact the minimum is: where round trips near it are spread
+evenly, one more distance exceeds the sum of four with a probability of 1/16."""
 
 MIN_STRETCH = 8
 """Minimum number of timed packets of a stretch."""
@@ -47,12 +47,20 @@ FULL_SHARE = 0.9
 @dataclass(frozen=True, slots=True)
 class Stretch:
     """Packets `first` to `after` (one past the last) met one path; `floor_ns` is their minimum round trip. `broken`:
-    whether the link was interrupted before."""
+    whether the link was interrupted before. `scatter_ns` says how exact the minimum is as that of an empty queue: see
+    `scatter_ns`."""
 
     first: int
     after: int
     floor_ns: float
     broken: bool = False
+    scatter_ns: float = np.inf
+
+    def min_jump_ns(self, before: Stretch) -> float:
+        """Return by how much the minimum of another path differs at least from that of the stretch before: by more than
+        single round trips jitter or, where an interruption shows that it may be another path, than both minima are
+        exact, if that is less."""
+        return min(MIN_JUMP_NS, before.scatter_ns + self.scatter_ns) if self.broken else MIN_JUMP_NS
 
 
 def stretches(delivery: Delivery) -> tuple[Stretch, ...]:
@@ -74,12 +82,14 @@ def stretches(delivery: Delivery) -> tuple[Stretch, ...]:
     broken = {0: False} | dict(zip(cuts, _interrupted(delivery, timed)[cuts].tolist(), strict=True))
     edges = [0, *cuts, len(timed)]
     packets = [0, *(int(timed[cut]) for cut in cuts), len(delivery)]
+    alone = sent_alone(delivery)[timed]
     found: list[tuple[Stretch, int, float]] = []
     for (a, b), (first, after) in zip(pairwise(edges), pairwise(packets), strict=True):
         sent_ns = float(delivery.t_ns[timed[b - 1]] - delivery.t_ns[timed[a]])
         before_ns = found[-1][0].floor_ns if found else 0.0
-        whole = trip[a:b][on_one_path(delivery, timed[a:b], (first, after), before_ns)]
-        found.append((Stretch(first, after, float(whole.min()), broken[a]), b - a, sent_ns))
+        whole = on_one_path(delivery, timed[a:b], (first, after), before_ns)
+        exact_ns = scatter_ns(trip[a:b][whole], alone[a:b][whole])
+        found.append((Stretch(first, after, float(trip[a:b][whole].min()), broken[a], exact_ns), b - a, sent_ns))
     return tuple(_merged(found))
 
 
@@ -100,11 +110,29 @@ def on_one_path(delivery: Delivery, packets: Ints, stretch: tuple[int, int], bef
     return sure if sure.any() else ~sure
 
 
-def is_jump(one_ns: float, other_ns: float, broken: bool = False) -> bool:
-    """Return whether the minimum round trips of two stretches, the second `broken` or not, differ by more than hosts
-    and ACKs jitter."""
-    least = BROKEN_JUMP_NS if broken else MIN_JUMP_NS
-    return abs(one_ns - other_ns) > max(least, MIN_JUMP_SHARE * min(one_ns, other_ns))
+def is_jump(one_ns: float, other_ns: float, min_jump_ns: float = MIN_JUMP_NS) -> bool:
+    """Return whether the minimum round trips of two stretches differ by more than `min_jump_ns` and than hosts and ACKs
+    jitter relative to them."""
+    return abs(one_ns - other_ns) > max(min_jump_ns, MIN_JUMP_SHARE * min(one_ns, other_ns))
+
+
+def scatter_ns(trip_ns: Floats, alone: Bools) -> float:
+    """Return how exact the minimum of some round trips is as that of an empty queue: the distance to the LOWEST-th
+    above it, or to the lowest of a packet sent `alone` if that is more. Infinite where none was, as the queue may never
+    have run empty."""
+    if len(trip_ns) <= LOWEST or not alone.any():
+        return float(np.inf)
+    lowest, highest = np.partition(trip_ns, (0, LOWEST))[[0, LOWEST]].tolist()
+    return float(max(highest, trip_ns[alone].min()) - lowest)
+
+
+def sent_alone(delivery: Delivery) -> Bools:
+    """Mark the packets that met an empty queue for certain: the one sent before was acknowledged, so it and, in a FIFO,
+    all before it had left. A flow begins with an empty queue. None with cross traffic, which fills the queue unseen."""
+    if not delivery.observed.all():
+        return np.zeros(len(delivery), dtype=np.bool_)
+    acked_ns = delivery.acked_ns[:-1]
+    return np.insert((acked_ns >= 0) & (acked_ns <= delivery.t_ns[1:]), 0, True)
 
 
 def _cuts(delivery: Delivery, timed: Ints, trip: Floats) -> list[int]:
@@ -136,8 +164,8 @@ def _cuts(delivery: Delivery, timed: Ints, trip: Floats) -> list[int]:
             falls = shorter or (
                 before.min() - after.max() > jump
                 # Of two round trips in a row one delayed ACK stretches one.
-                and _least_trip(delivery, (timed[k - 2], timed[k]), least_clock) > after.max() + jump
-                and _least_trip(delivery, (timed[k - 1], timed[k]), least_clock) > after.max() + jump
+                and _min_trip(delivery, (timed[k - 2], timed[k]), least_clock) > after.max() + jump
+                and _min_trip(delivery, (timed[k - 1], timed[k]), least_clock) > after.max() + jump
             )
             if rises or emptied or falls or broken[k]:
                 cuts.append(k)
@@ -162,8 +190,8 @@ def _least_clock(acked_ns: Floats, served: Floats) -> float:
     return max(0.0, float(np.min(spans / np.maximum(octets, 1.0))))
 
 
-def _least_trip(delivery: Delivery, packets: tuple[int, int], ns_per_byte: float) -> float:
-    """Return the least round trip that a queue makes on the same path at the second of two packets, after that of the
+def _min_trip(delivery: Delivery, packets: tuple[int, int], ns_per_byte: float) -> float:
+    """Return the minimum round trip that a queue makes on the same path at the second of two packets, after that of the
     first: it drains with time, but for the work that enters it. What was lost entered, too, or met a full queue, which
     holds no less than when the first one entered."""
     first, last = packets
@@ -247,8 +275,26 @@ def _merged(found: list[tuple[Stretch, int, float]]) -> list[Stretch]:
                 )  # fmt: skip
             else:
                 kept[-1] = replace(last, after=stretch.after)
-        elif not is_jump(stretch.floor_ns, last.floor_ns, stretch.broken):
-            kept[-1] = replace(last, after=stretch.after, floor_ns=min(last.floor_ns, stretch.floor_ns))
+        elif not stretch.broken and _is_same(last, stretch):
+            kept[-1] = _together(last, stretch)
         else:
             kept.append(stretch)
-    return kept
+    # All between two interruptions shows what its minimum is, and whether that is the one of an empty queue.
+    joined: list[Stretch] = []
+    for stretch in kept:
+        if joined and _is_same(joined[-1], stretch):
+            joined[-1] = _together(joined[-1], stretch)
+        else:
+            joined.append(stretch)
+    return joined
+
+
+def _is_same(one: Stretch, following: Stretch) -> bool:
+    """Return whether two stretches in succession met the same path, as far as their minima show."""
+    return not is_jump(one.floor_ns, following.floor_ns, following.min_jump_ns(one))
+
+
+def _together(one: Stretch, following: Stretch) -> Stretch:
+    """Return two stretches of the same path as one."""
+    lower = min(one, following, key=lambda part: part.floor_ns)
+    return replace(one, after=following.after, floor_ns=lower.floor_ns, scatter_ns=lower.scatter_ns)

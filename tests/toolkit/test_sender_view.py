@@ -13,11 +13,13 @@ import pytest
 import hindflight as hf
 from hindflight.toolkit.captured_flow import Flow, read_flow
 from hindflight.toolkit.errors import CaptureError, HindflightError
+from hindflight.toolkit.ingest import Ingest
 from hindflight.toolkit.sender_view.losses import AckClock, Arrived, Lost, place_lost
 from hindflight.toolkit.sender_view.rebuild import LOST, SenderView, sender_view
 from hindflight.toolkit.sender_view.stamps import Stamps, stamps_of
 from hindflight.toolkit.sender_view.times import Times, envelope, times_of
 from hindflight.toolkit.source import open_source
+from hindflight.toolkit.workspace import Workspace
 
 ROOT = Path(__file__).resolve().parents[2]
 RECORDED = [ROOT / "fixtures" / name for name in ("kernel/S2-reno", "recorded/L4101.3-reno", "recorded/L4101.9-cubic")]
@@ -259,9 +261,16 @@ def test_export_writes_the_senders_capture(tmp_path: Path) -> None:
     assert again.row["vantage"] == "sender"
     assert again.rebuilt.startswith("at-sender.pcapng was rebuilt from a capture at the receiver")
     assert not flow_of(RECORDED[0] / "snd.pcap.xz").rebuilt
+    for first, second in ((RECORDED[0] / "snd.pcap.xz", out), (out, RECORDED[0] / "snd.pcap.xz")):
+        with open_source([first, second]) as merged:
+            assert read_flow(merged.workspace, None).rebuilt == again.rebuilt
+    workspace = Workspace.create(tmp_path / "ws")
+    Ingest(workspace, "test", merge=True)([RECORDED[0] / "snd.pcap.xz", out])
+    assert [entry.rebuilt for entry in Workspace.open(workspace.path).inputs] == [out.name] * 2
+    assert read_flow(workspace, None).rebuilt == again.rebuilt
     assert again.row[f"{again.direction}_data_segments"] == 1874
     with pytest.raises(HindflightError, match="was captured at its sender"):
         hf.export(out, tmp_path / "b.pcapng", format="pcapng", at_sender=True)
     with pytest.raises(HindflightError, match="does not go with --format csv"):
         hf.export(RECORDED[0] / "rcv.pcap.xz", tmp_path / "x", format="csv", at_sender=True)
-    assert list(tmp_path.iterdir()) == [out]
+    assert sorted(tmp_path.iterdir()) == [out, workspace.path]

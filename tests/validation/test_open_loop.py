@@ -12,7 +12,7 @@ import pytest
 from hindflight.replay.experiment.run import Event, replay_controller
 from hindflight.toolkit.capture import load_capture
 from hindflight.toolkit.errors import LogError
-from validation.open_loop import CAPTURE, LEAD_NS, OpenLoopResult, Record, compare, follow_run, read_record
+from validation.open_loop import CAPTURE, LEAD_NS, OpenLoopResult, Record, _Clock, compare, follow_run, read_record
 from validation.rebuild import rebuild
 from validation.recorded import TICK_NS, KernelRun, read_run
 
@@ -90,6 +90,18 @@ def test_a_clock_that_is_set_during_the_capture_leaves_the_handshake_as_it_was(
     took = [record.events[1][0] - record.events[0][0] for record in (as_it_ran, set_back)]
     assert took[0] == took[1]
     assert abs(as_it_ran.events[-1][0] - set_back.events[-1][0]) < 1_000_000, "as its timestamps say"
+
+
+@pytest.mark.parametrize("every_ms", [1, 200])
+def test_a_clock_that_drifts_leaves_times_as_the_timestamps_say_however_seldom_segments_are_sent(every_ms: int) -> None:
+    ran_ms = np.arange(0, 60_000, every_ms)
+    captured_ns = np.rint(ran_ms * 1e6 * (1 + 500e-6)).astype(np.int64)
+    clock = _Clock([
+        {"t_ns": t_ns, "ts_val": 7000 + stamp, "is_sent": True}
+        for t_ns, stamp in zip(captured_ns.tolist(), ran_ms.tolist(), strict=True)
+    ])  # fmt: skip
+    off_ns = clock.at(captured_ns) - LEAD_NS - ran_ms * 1_000_000
+    assert np.abs(off_ns).max() <= 1_000_000
 
 
 def test_a_timeout_precedes_its_retransmissions(s9: KernelRun, s9_segments: pa.Table) -> None:

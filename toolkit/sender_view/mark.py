@@ -1,6 +1,6 @@
 """How a capture says that it was rebuilt from one at the receiver: by the comment of its pcapng section.
 
-Ingesting keeps that in the note of the input, and `read_flow` in the flow.
+Ingesting keeps that in the manifest, per input, and `read_flow` in the flow.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ WHAT = (
 )
 """The comment of the section."""
 NOTE = "rebuilt from a capture at the receiver"
-"""How the note of such an input ends."""
+"""What the note of such an input says to the user."""
 HEAD_BYTES = 1024
 """A section header with its comment is within these octets."""
 

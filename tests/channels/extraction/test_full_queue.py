@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from hindflight.channels.extraction.attribution import (
     CHANNEL,
@@ -12,8 +13,10 @@ from hindflight.channels.extraction.attribution import (
     QUEUE,
     Attribution,
     _noise_pkts,
+    _served_in_a_row,
     verdicts,
 )
+from hindflight.channels.extraction.delivery import Delivery
 from hindflight.channels.extraction.link import of_delivery
 from hindflight.channels.extraction.queue import Ceiling
 from tests.channels.extraction.test_outages import _delivery
@@ -53,6 +56,47 @@ def test_a_full_queue_does_not_refuse_what_comes_while_it_serves() -> None:
     assert single.cause[200] == QUEUE
     assert single.cause[101] == QUEUE
     assert not np.any(single.cause == CHANNEL)
+
+
+def _through_a_queue(burst: range) -> tuple[Delivery, list[int]]:
+    """Packets through a queue of eight that is hardly ever less than full, and those that it dropped: one each 9.5 ms,
+    of 10 ms work, and at times four at once. Behind it the channel loses `burst`."""
+    work_ms, base_ms = 10.0, 100.0
+    sent_ms = np.sort(np.concatenate((9.5 * np.arange(600), np.repeat(950.0 * np.arange(1, 6) + 1, 3))))
+    busy_until_ms, dropped, left_ms = 0.0, list[int](), list[float]()
+    for k, t_ms in enumerate(sent_ms.tolist()):
+        if (busy_until_ms - t_ms) / work_ms > LIMIT.limit:
+            dropped.append(k)
+        else:
+            busy_until_ms = max(busy_until_ms, t_ms) + work_ms
+        left_ms.append(busy_until_ms)
+    n, t_ns = len(sent_ms), (sent_ms * 1e6).astype(np.int64)
+    lost = np.isin(np.arange(n), [*dropped, *burst])
+    acked = np.where(lost, -1, ((np.array(left_ms) + base_ms) * 1e6).astype(np.int64))
+    delivery = Delivery(
+        direction="a2b", record=np.arange(1, n + 1), t_ns=t_ns, size_bytes=np.full(n, 1500), seq=np.arange(n),
+        seq_end=np.arange(n) + 1, lost=lost, acked_ns=acked, prompt=~lost, undecided=np.zeros(n, dtype=np.bool_),
+        covered_ns=acked, from_flow=np.ones(n, dtype=np.bool_), observed=np.ones(n, dtype=np.bool_),
+        ack_t_ns=acked[~lost], ack_bytes=40, handshake=None,
+    )  # fmt: skip
+    return delivery, dropped
+
+
+def test_what_a_simulated_queue_served_meanwhile_it_did_not_drop() -> None:
+    _, at_any_time = _through_a_queue(range(0))
+    first = next(k for k in range(400, 500) if not set(range(k, k + 8)) & set(at_any_time))
+    burst = range(first, first + 8)
+    delivery, dropped = _through_a_queue(burst)
+    link = of_delivery(delivery)
+    assert link.ceiling is not None
+    assert link.ceiling.limit == pytest.approx(LIMIT.limit, abs=1.0)
+    level = link.replay.level
+    assert level[list(burst)].min() > link.ceiling.limit - 2, "nearly full"
+    marked = np.flatnonzero(_served_in_a_row(delivery, link, link.ceiling.limit))
+    assert marked.tolist() == list(burst)
+    found = verdicts(delivery, link)
+    assert (found.cause[dropped] == QUEUE).all()
+    assert not np.any(found.known[burst] & (found.cause[burst] == QUEUE))
 
 
 def test_levels_that_undecided_packets_make_do_not_tell_how_exact_a_level_is() -> None:

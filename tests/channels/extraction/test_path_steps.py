@@ -81,18 +81,56 @@ def test_a_path_that_got_shorter_in_an_interruption_is_another_one() -> None:
     assert _floors(whole) == [(0, 100.0)]
 
 
+SENT = [0.0] + [30.0 + 10 * i for i in range(199)] + [2400.0] + [2440.0 + 10 * i for i in range(99)]
+"""Times of packets of which an interruption may lose the last of the first 200."""
+
+
+def _interrupted(trips_ms: list[float]) -> Delivery:
+    whole = _delivery(SENT, trips_ms)
+    lost = np.isin(np.arange(300), range(180, 200))
+    return replace(
+        whole, lost=lost, prompt=~lost, acked_ns=np.where(lost, -1, whole.acked_ns), ack_t_ns=whole.acked_ns[~lost]
+    )
+
+
+def _assert_begins(delivery: Delivery, begins: list[int]) -> None:
+    """Compare where paths begin, in round trips and in those without serialisation."""
+    assert [first for first, _ in _floors(delivery)] == begins
+    base = stretch_base(delivery, stretches(delivery), _unqueued(300))
+    assert [first for first, _, _ in base.spans] == begins
+
+
 def test_a_small_step_of_the_delay_shows_at_an_interruption_only() -> None:
-    sent = [10.0 * i for i in range(200)] + [2300.0 + 10 * i for i in range(100)]
-    for step, broken in ((3.0, True), (0.9, True), (3.0, False)):
-        whole = _delivery(sent, [20.0] * 200 + [20.0 - step] * 100)
-        lost = broken & np.isin(np.arange(300), range(180, 200))
-        delivery = replace(
-            whole, lost=lost, prompt=~lost, acked_ns=np.where(lost, -1, whole.acked_ns), ack_t_ns=whole.acked_ns[~lost]
-        )
-        begins = [0, 200] if broken and step > 1 else [0]
-        assert [first for first, _ in _floors(delivery)] == begins
-        base = stretch_base(delivery, stretches(delivery), _unqueued(300))
-        assert [first for first, _, _ in base.spans] == begins
+    for step, interrupted, begins in ((3.0, True, [0, 200]), (0.7, True, [0]), (3.0, False, [0])):
+        trips = [20.0] * 200 + [20.0 - step] * 100
+        _assert_begins(_interrupted(trips) if interrupted else _delivery(SENT, trips), begins)
+
+
+def test_at_an_interruption_a_step_is_larger_than_the_lowest_round_trips_scatter() -> None:
+    # The lowest five scatter by 1.6 ms on both sides.
+    spread = [0.4 * (k % 40) for k in range(300)]
+    for step, begins in ((3.8, [0, 200]), (3.0, [0])):
+        trips = [20.0 + (0.0 if k < 200 else -step) + over for k, over in enumerate(spread)]
+        _assert_begins(_interrupted(trips), begins)
+    # 5 ms are more than round trips jitter by, whatever these scatter by.
+    wide = [20.0 + (0.0 if k < 200 else -5.0) + 3 * over for k, over in enumerate(spread)]
+    _assert_begins(_interrupted(wide), [0, 200])
+
+
+def test_at_an_interruption_a_small_step_counts_between_empty_queues_only() -> None:
+    flow = _interrupted([20.0] * 200 + [17.0] * 100)
+    _assert_begins(flow, [0, 200])
+    # What waits in the queue of a broken link is there when the link is up again: without the pause behind packet 200
+    # none was sent when the one before had been acknowledged.
+    waiting = np.where(np.arange(300) == 200, 10 * MS, 0) + np.where(np.arange(300) > 200, -20 * MS, 0)
+    queued = replace(
+        flow, t_ns=flow.t_ns + waiting, acked_ns=flow.acked_ns + waiting * (flow.acked_ns >= 0),
+        covered_ns=flow.covered_ns + waiting, ack_t_ns=np.sort(flow.ack_t_ns + waiting[~flow.lost]),
+    )  # fmt: skip
+    _assert_begins(queued, [0])
+    # Where it was, and took longer than all that waited, the minimum may be that of waiting packets.
+    late = _interrupted([34.0] + [20.0] * 199 + [17.0] * 100)
+    _assert_begins(late, [0])
 
 
 def _unqueued(n: int) -> Served:
