@@ -346,9 +346,9 @@ impl Connection {
             Direction::A2b => (a, b),
             Direction::B2a => (b, a),
         };
-        if peer.vantage != Vantage::Sender && peer.row.data_segments > 0 {
-            peer.upstream
-                .on_ack(ts_val, segment.t_ns, note.ack.unwrap_or(0));
+        let acks = peer.vantage != Vantage::Sender && peer.row.data_segments > 0;
+        if let Some(seg_ack) = note.ack.filter(|_| acks) {
+            peer.upstream.on_ack(ts_val, segment.t_ns, seg_ack);
         }
         let upstream = sender.vantage != Vantage::Sender && segment.payload_bytes > 0;
         let echoed_ns = upstream.then(|| sender.upstream.on_data(ts_ecr, segment.t_ns))?;
