@@ -16,7 +16,7 @@ use crate::loss::FlowDirection;
 use crate::remote::RemoteSender;
 use crate::rows::{Direction, Edges, Event, EventCause, EventKind, FlowRow, Note, Sample, Vantage};
 use crate::scoreboard::Transmission;
-use crate::sender::{ReceivedAck, Sender, Sent};
+use crate::sender::{EmptySegment, ReceivedAck, Sender, Sent};
 use crate::sequence::SequenceSpace;
 
 /// SEG.LEN: the sequence space that a segment occupies (RFC 9293 §3.4).
@@ -223,9 +223,12 @@ impl Connection {
         events: &mut Vec<Event>,
     ) {
         let (index, flow) = (direction as usize, self.flow(direction));
-        let ts_ecr = segment.options.timestamps.map(|pair| pair.1);
-        let sent = transmission(segment);
-        let timeouts = self.senders[index].on_empty_segment(seq, sent, ts_ecr, flow, events);
+        let empty = EmptySegment {
+            seq,
+            transmission: transmission(segment),
+            ts_ecr: segment.options.timestamps.map(|pair| pair.1),
+        };
+        let timeouts = self.senders[index].on_empty_segment(&empty, flow, events);
         if let Some(remote) = self.remotes[index].as_mut().filter(|_| timeouts > 0) {
             remote.end_silence(segment.t_ns, timeouts, self.flow_id);
         }

@@ -1,8 +1,8 @@
 //! The state of one direction of a connection as a data sender: scoreboard, RTT, recovery state and counters.
 //!
 //! [`ack`] is the ACK that it receives, [`delivery`] what that delivers, [`retransmission`] processes retransmissions,
-//! [`missing`], [`in_recovery`], [`silence`], [`go_back_n`] and [`empty_segment`] those lost before the capture point, and [`cwnd`] feeds the
-//! estimator of the congestion window.
+//! [`lost_before`], [`missing`], [`in_recovery`], [`silence`], [`go_back_n`] and [`empty_segment`] those lost before the capture
+//! point, and [`cwnd`] feeds the estimator of the congestion window.
 
 mod ack;
 mod ack_ids;
@@ -11,6 +11,7 @@ mod delivery;
 mod empty_segment;
 mod go_back_n;
 mod in_recovery;
+mod lost_before;
 mod missing;
 mod retransmission;
 mod silence;
@@ -30,6 +31,7 @@ use crate::scoreboard::{Delivery, Scoreboard, Transmission};
 use crate::upstream_rtt::UpstreamRtt;
 
 pub use ack::{AckNote, ReceivedAck};
+pub use empty_segment::EmptySegment;
 
 /// A segment that occupies sequence space.
 #[derive(Clone, Copy, Debug)]
