@@ -99,6 +99,7 @@ pub struct Sender {
     last_resent: Option<(i64, i64)>,
     /// Time of the last retransmission captured.
     last_resent_ns: i64,
+    skipped: go_back_n::Skipped,
     progress: missing::Progress,
     /// Retransmissions of the octets of the last one that were lost before it, each sent by a timeout.
     pub timeouts_before: u32,
@@ -201,6 +202,7 @@ impl Sender {
         }
         self.retract_end_of_flight(sent);
         self.observe_id(sent);
+        self.decide_skipped(now, (sent.start, sent.end), flow, events);
         self.lost_in_go_back_n(sent, flow, events);
         let mut overlap = self.board.overlap(sent.start, sent.end);
         if overlap.repeated_bytes == 0 && overlap.filled_bytes == 0 && self.was_sent_before(sent) {
@@ -493,6 +495,7 @@ impl Sender {
         events.extend(self.pending_rto.take());
         let path = self.path();
         self.decide_losses(i64::MAX, flow, events);
+        self.decide_skipped(now_ns, (i64::MIN, i64::MIN), flow, events);
         self.exit_recovery(now_ns, End::BrokenOff, flow, events);
         let newest = self.newest_delivered;
         for range in self.board.outstanding() {

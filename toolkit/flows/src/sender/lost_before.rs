@@ -56,6 +56,9 @@ impl Sender {
         let previous_ns = std::mem::replace(&mut self.last_resent_ns, now_ns);
         let in_silence = self.missing.recent();
         self.lost_between(entry, previous);
+        if self.vantage == Vantage::Receiver && !self.sack_in_use && !self.counts_missing() {
+            self.note_skipped(entry, previous);
+        }
         let (missing, explained) = match &gap {
             Some(gap) => self.missing_of_hole(entry, gap, previous_ns, previous.is_none()),
             None => self.missing_of_duplicate(entry),
