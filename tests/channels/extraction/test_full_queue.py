@@ -55,7 +55,7 @@ def test_a_full_queue_does_not_refuse_what_comes_while_it_serves() -> None:
     assert not np.any(single.cause == CHANNEL)
 
 
-def test_levels_that_undecided_packets_make_do_not_tell_how_exact_a_level_is() -> None:
+def test_levels_that_undecided_packets_make_do_not_show_how_exact_a_level_is() -> None:
     n = 600
     delivery = _delivery([101, 301], every_ms=10.0)
     link = of_delivery(delivery)
