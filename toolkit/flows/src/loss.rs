@@ -55,8 +55,8 @@ pub struct DeliveringAck {
     pub previous_ns: i64,
     /// ACKs that are missing between the two.
     pub missing_acks: u16,
-    /// ACKs that were lost up to the one before, if IPv4 IDs count them.
-    pub acks_lost_before: Option<u32>,
+    /// IPv4 IDs that the ACKs up to the one before skipped, if the IDs count the ACKs.
+    pub ids_skipped_before: Option<u32>,
     /// SND.UNA and SND.NXT before it.
     pub flight: (i64, i64),
     /// SACK is in use, so that the receiver may report duplicates.
@@ -142,8 +142,8 @@ pub struct Knowledge {
     pub path: Path,
     /// The last sent transmission that was delivered.
     pub newest: Transmission,
-    /// ACKs that were lost, if IPv4 IDs count them.
-    pub acks_lost: Option<u32>,
+    /// IPv4 IDs that the ACKs skipped, if the IDs count the ACKs.
+    pub ids_skipped: Option<u32>,
 }
 
 /// Maximum number of entries searched for a DSACK that does not start at the start of a range.

@@ -17,11 +17,11 @@ mod retransmission;
 mod silence;
 mod undo;
 
-use crate::cause::{CaState, DUP_THRESH, REO_WND_DIVISOR};
+use crate::cause::{CaState, REO_WND_DIVISOR};
 use crate::cwnd::CwndEstimator;
 use crate::evidence::{End, Reason};
 use crate::jump::QueuedSegments;
-use crate::loss::{self, Dsack, FlowDirection, Knowledge, LossDetector, Path};
+use crate::loss::{self, FlowDirection, Knowledge, LossDetector, Path};
 use crate::missing::MissingPackets;
 use crate::ordering::SendOrder;
 use crate::passes::Passes;
@@ -346,17 +346,8 @@ impl Sender {
         // A packet that the network duplicated reports nothing new.
         let duplicated = ack.ip_id.is_some_and(|id| id != 0) && ack.ip_id == self.last_ack_id;
         self.last_ack_id = ack.ip_id;
-        if let Some((left, right)) = dsack.filter(|_| !duplicated) {
-            let (record, t_ns, ts_ecr) = (ack.record, ack.t_ns, ack.ts_ecr);
-            self.losses.on_dsack(&Dsack {
-                left,
-                right,
-                record,
-                t_ns,
-                ts_ecr,
-            });
-            let segments_n = self.board.segments_in(right - left).max(1) as u32;
-            self.undo.on_dsack(right, segments_n);
+        if let Some(octets) = dsack.filter(|_| !duplicated) {
+            self.on_dsack(ack, octets);
         }
         if advances && matches!(self.ca_state, CaState::Loss { .. }) {
             delivery.undo |= self.undo.is_shown();
@@ -364,31 +355,13 @@ impl Sender {
         if !duplicated && dsack.is_none() && ack.seg_ack == before && delivery.is_empty() {
             self.on_empty_ack(ack);
         }
-        let mut note = AckNote {
+        let note = AckNote {
             dsack: dsack.is_some(),
-            ..AckNote::default()
+            dup_ack: self.is_dup_ack(ack, &delivery, outstanding && ack.seg_ack == before),
+            rtt_ns: self.sample_rtt(ack.t_ns, &delivery),
         };
-        if ack.sack_in_use {
-            // RFC 6675 §2
-            note.dup_ack = delivery.acked_bytes == 0 && delivery.sacked_bytes > 0;
-        } else {
-            // RFC 5681 §2
-            let same_window = self.last_window == Some(ack.window);
-            note.dup_ack = ack.pure && outstanding && ack.seg_ack == before && same_window;
-        }
-        if let Some(sent_ns) = delivery.sample_sent_ns {
-            let rtt_ns = ack.t_ns - sent_ns;
-            note.rtt_ns = (rtt_ns >= 0).then_some(rtt_ns);
-            self.rtt.sample(rtt_ns);
-        }
         if note.dup_ack {
-            self.dup_acks += 1;
-            if self.dup_acks == DUP_THRESH {
-                self.dup_thresh_ns = ack.t_ns;
-            }
-            self.dup_acks_in += 1;
-            self.dup_acked_bytes += self.board.smss_bytes();
-            self.queued.on_dup_ack();
+            self.on_dup_ack(ack.t_ns);
         }
         if delivery.acked_bytes > 0 {
             self.on_new_ack(ack, before, &delivery, flow, events);
@@ -409,7 +382,7 @@ impl Sender {
         let known = Knowledge {
             path: self.path(),
             newest: self.newest_delivered,
-            acks_lost: self.ack_ids.total(),
+            ids_skipped: self.ack_ids.skipped(),
         };
         let log = self.board.log_mut();
         self.losses.decide(now_ns, log, &known, flow, events);

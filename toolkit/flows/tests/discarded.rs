@@ -3,7 +3,7 @@
 mod support;
 
 use hindflight_flows::EventKind;
-use support::run;
+use support::{Outcome, run};
 
 #[test]
 fn what_the_receiver_discards_for_its_old_timestamp_was_not_lost() {
@@ -61,6 +61,63 @@ fn what_the_receiver_discards_for_its_old_timestamp_was_not_lost() {
         ),
         (vec![Some(1001)], vec![Some(2001), Some(3001)]),
         "a receiver that does not report duplicates answers them, too"
+    );
+}
+
+/// The path of the test above becomes shorter twice, at 215 ms and at 2250 ms. `second` is what follows the second time.
+fn shorter_twice(second: &str) -> Outcome {
+    run(&format!(
+        "  0.0 a>b S  0 mss 1000 sackok ts 0/0
+         100.0 b>a SA 0 ack 1 mss 1000 sackok ts 50/0
+         100.1 a>b A  1 ack 1 ts 100/50
+         110.0 a>b A 1:1001    ack 1 ts 110/50
+         210.0 b>a A 1 ack 1001 ts 160/110
+         212.0 a>b A 1001:2001 ack 1 ts 212/160
+         213.0 a>b A 2001:3001 ack 1 ts 213/160
+         216.0 a>b A 3001:4001 ack 1 ts 216/160
+         236.0 b>a A 1 ack 1001 sack 3001-4001 ts 226/110
+         236.1 a>b A 1001:2001 ack 1 ts 236/226
+         256.1 b>a A 1 ack 2001 sack 3001-4001 ts 246/236
+         272.0 b>a A 1 ack 2001 sack 1001-2001 3001-4001 ts 262/236
+         273.0 b>a A 1 ack 2001 sack 3001-4001 ts 263/236    # for 2001:3001
+         274.0 a>b A 2001:3001 ack 1 ts 274/263
+         294.0 b>a A 1 ack 4001 ts 284/274
+        2101.0 a>b A 4001:5001 ack 1 ts 2101/284    # lost
+        2102.0 a>b A 5001:6001 ack 1 ts 2102/284    # lost
+        2103.0 a>b A 6001:7001 ack 1 ts 2103/284
+        2203.0 b>a A 1 ack 4001 sack 6001-7001 ts 2153/274
+        2230.0 a>b A 7001:8001 ack 1 ts 2230/2153
+        2231.0 a>b A 8001:9001 ack 1 ts 2231/2153
+        2251.0 a>b A 4001:5001 ack 1 ts 2251/2153
+        2271.0 b>a A 1 ack 5001 sack 6001-7001 ts 2261/2251
+        {second}"
+    ))
+}
+
+#[test]
+fn what_is_overtaken_in_one_flight_decides_nothing_in_another() {
+    let outcome = shorter_twice(
+        "2290.0 b>a A 1 ack 5001 sack 6001-7001 ts 2280/2251    # for 7001:8001
+         2300.0 a>b A 5001:6001 ack 1 ts 2300/2280
+         2320.0 b>a A 1 ack 7001 ts 2310/2300
+         2320.1 a>b A 7001:8001 ack 1 ts 2320/2310
+         2320.2 a>b A 8001:9001 ack 1 ts 2320/2310
+         2340.1 b>a A 1 ack 8001 ts 2330/2320
+         2340.2 b>a A 1 ack 9001 ts 2330/2320",
+    );
+    let of = |kind: EventKind| {
+        let events = outcome.events.iter().filter(|event| event.kind == kind);
+        events.map(|event| event.seq_start).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        (of(EventKind::Loss), of(EventKind::Undecided)),
+        (vec![Some(4001), Some(5001)], vec![Some(8001)]),
+        "5001:6001 was sent a round trip before the path became shorter"
+    );
+    assert!(
+        outcome
+            .evidence(EventKind::Undecided, 21)
+            .starts_with("it may have arrived late: record 24 reports nothing new")
     );
 }
 

@@ -10,12 +10,17 @@ use support::{Outcome, losses, run};
 
 /// A handshake and ten segments, each acknowledged; the IDs of the ACKs are 1 to 11.
 fn ten_acknowledged(options: &str) -> String {
+    acknowledged(10, options)
+}
+
+/// A handshake and so many segments, each acknowledged; the IDs of the ACKs start at 1.
+fn acknowledged(segments_n: u32, options: &str) -> String {
     let mut ladder = format!(
         "   0.0 a>b S 0 mss 1000 {options}
           100.0 b>a SA 0 ack 1 mss 1000 {options} id 1
           100.1 a>b A 1 ack 1\n"
     );
-    for number in 0..10 {
+    for number in 0..segments_n {
         let (t_ms, start) = (110 + 10 * number, 1 + 1000 * number);
         let end = start + 1000;
         writeln!(ladder, "{t_ms} a>b A {start}:{end} ack 1").expect("writes");
@@ -127,4 +132,30 @@ fn a_spurious_retransmission_that_no_dsack_reports_was_lost() {
     let arrived = spurious(report, &arrived);
     assert_eq!(records(&arrived, EventKind::Loss), []);
     assert_eq!(records(&arrived, EventKind::Undecided), []);
+}
+
+#[test]
+fn a_late_ack_does_not_hide_that_another_one_was_lost() {
+    // The original of 20001:21001 arrived, and nothing reports its retransmission. ACK 22 is late, 26 may be missing.
+    let outcome = |id: u16| {
+        run(&format!(
+            "{}
+             410 a>b A 20001:21001 ack 1
+             410.1 a>b A 21001:22001 ack 1
+             509 b>a A 1 ack 20001 sack 21001-22001 id 23
+             509.1 a>b A 20001:21001 ack 1
+             510 b>a A 1 ack 22001 id 24
+             510.1 b>a A 1 ack 22001 sack 19001-20001 id 25
+             510.2 b>a A 1 ack 20001 id 22
+             511 a>b A 22001:23001 ack 1
+             611 b>a A 1 ack 23001 id {id}",
+            acknowledged(20, "sackok")
+        ))
+    };
+    let one_lost = outcome(27);
+    assert_eq!(records(&one_lost, EventKind::Loss), []);
+    assert_eq!(records(&one_lost, EventKind::Undecided), [Some(47)]);
+    let all_captured = outcome(26);
+    assert_eq!(records(&all_captured, EventKind::Loss), [Some(47)]);
+    assert_eq!(records(&all_captured, EventKind::Undecided), []);
 }

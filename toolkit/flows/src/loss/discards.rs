@@ -5,11 +5,14 @@ use std::collections::HashMap;
 
 use crate::scoreboard::Range;
 
-/// What was overtaken: segments that arrived after one with a later timestamp had moved the left edge of the window.
+/// What was overtaken in a flight: segments that arrived after one with a later timestamp had moved the left edge of the
+/// window.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 struct Overtaken {
     /// First octet of the oldest one.
     start: i64,
+    /// SND.NXT at the last ACK that answered one of them.
+    end: i64,
     /// Timestamp that made theirs too old.
     recent: u32,
     /// Record of the first ACK that answered one of them.
@@ -30,19 +33,26 @@ impl Discards {
         self.answered.contains_key(&start)
     }
 
-    /// Notes that the ACK in `record` answered the range at `start`, and that it echoes `recent`. If no retransmission `can`
-    /// have caused the ACK, the segments sent after this one with a timestamp older than `recent` arrived late as well.
-    pub fn answer(&mut self, start: i64, record: u64, recent: u32, certain: bool) {
+    /// Notes that the ACK in `record` answered the range at `start`.
+    pub fn answer(&mut self, start: i64, record: u64) {
         self.answered.insert(start, record);
-        if certain {
-            let first = self.overtaken.filter(|first| start > first.start);
-            let first = first.map_or((start, record), |first| (first.start, first.record));
-            self.overtaken = Some(Overtaken {
-                start: first.0,
-                recent,
-                record: first.1,
-            });
-        }
+    }
+
+    /// Notes that the ACK in `record`, which no retransmission can have caused, answered the range at `start` and echoes
+    /// `recent`: the segments sent after this one with an older timestamp arrived late as well. When SND.UNA, the first of
+    /// `flight`, has passed what was in flight then, another flight is overtaken. The second of `flight` is SND.NXT.
+    pub fn overtake(&mut self, start: i64, record: u64, recent: u32, flight: (i64, i64)) {
+        let (una, end) = flight;
+        let first = self
+            .overtaken
+            .filter(|first| start > first.start && una < first.end);
+        let (start, record) = first.map_or((start, record), |first| (first.start, first.record));
+        self.overtaken = Some(Overtaken {
+            start,
+            end,
+            recent,
+            record,
+        });
     }
 
     /// Forgets the range at `start`, and returns the record of the ACK that answered it.
@@ -55,7 +65,8 @@ impl Discards {
     pub fn overtaken(&self, range: &Range) -> Option<u64> {
         let overtaken = self.overtaken?;
         let is_older = |val: u32| (val.wrapping_sub(overtaken.recent) as i32) < 0;
-        let late = range.start >= overtaken.start && range.first.ts_val.is_some_and(is_older);
+        let in_flight = (overtaken.start..overtaken.end).contains(&range.start);
+        let late = in_flight && range.first.ts_val.is_some_and(is_older);
         late.then_some(overtaken.record)
     }
 

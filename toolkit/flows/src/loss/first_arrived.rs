@@ -131,9 +131,13 @@ fn unclear(
     let before = last_before_silence(pending, all, path);
     let last = all.last();
     if pending.delivered_by.sack {
-        let by_silence = matches!(proof, Reason::Dsack { .. }) && arrived == before;
+        // DSACKs that come separately report one duplicate each.
+        let ends_silence =
+            pending.dsacks == 1 && pending.dsack_record == pending.delivered_by.record;
+        let by_dsack = matches!(proof, Reason::Dsack { .. }) && arrived == before;
         let duplicate = named_duplicate(pending, all, arrived).unwrap_or(last);
-        let either = by_silence && pending.is_flight() && arrived + 2 == duplicate;
+        let one_in_flight = pending.is_flight() && arrived + 2 == duplicate;
+        let either = ends_silence && by_dsack && one_in_flight;
         return if either { arrived..duplicate } else { 0..0 };
     }
     let oldest = match pending.arrived {
@@ -153,11 +157,11 @@ fn unclear(
 
 /// The number of the last transmission that was sent before a silence that the delivering ACK ends.
 ///
-/// If that ACK reports a duplicate, it says that a transmission had arrived before and that its ACK was lost. A receiver answers each
-/// retransmission at once (RFC 5681 §4.2), so that one which arrived in the silence would have needed a path that broke, worked
-/// and lost an ACK again. If the path broke once, what arrived was sent before. Later than a minimum RTT after the last
-/// ACK, a timer triggers what is sent. If that is true of the original transmission, the application paused, and nothing
-/// was in flight.
+/// If that ACK reports a duplicate, it shows that a transmission had arrived before and that its ACK was lost. A receiver
+/// answers each retransmission at once (RFC 5681 §4.2), so that one which arrived in the silence would have needed a path
+/// that broke, worked and lost an ACK again. If the path broke once, what arrived was sent before. Later than a minimum
+/// RTT after the last ACK, a timer triggers what is sent. If that is true of the original transmission, the application
+/// paused, and nothing was in flight.
 fn last_before_silence(pending: &PendingRange, all: &Transmissions<'_>, path: Path) -> usize {
     let ack = pending.delivered_by;
     let Some(min_rtt_ns) = path.min_rtt_ns else {
@@ -204,12 +208,12 @@ pub(super) fn is_unreported(
 }
 
 /// Whether the capture has the answer to `sent`, a spurious retransmission, if it arrived: a transmission sent later was
-/// delivered, and no ACK is missing since the one before the octets were acknowledged.
+/// delivered, and the IDs of the ACKs skip none since the one before the octets were acknowledged.
 pub(super) fn is_answer_captured(
     pending: &PendingRange,
     sent: &Transmission,
     known: &Knowledge,
 ) -> bool {
-    let before = pending.delivered_by.acks_lost_before;
-    before.is_some() && before == known.acks_lost && sent.record < known.newest.record
+    let before = pending.delivered_by.ids_skipped_before;
+    before.is_some() && before == known.ids_skipped && sent.record < known.newest.record
 }

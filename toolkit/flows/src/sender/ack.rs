@@ -1,9 +1,10 @@
-//! The ACK that a sender receives, and one that reports nothing new.
+//! The ACK that a sender receives: duplicate ACKs, DSACKs, and one that reports nothing new.
 
 use super::{Sender, is_older};
-use crate::loss::DeliveringAck;
+use crate::cause::DUP_THRESH;
+use crate::loss::{DeliveringAck, Dsack};
 use crate::rows::{Edges, Vantage};
-use crate::scoreboard::State;
+use crate::scoreboard::{Delivery, State};
 
 /// An ACK that the sender receives.
 #[derive(Clone, Copy, Debug)]
@@ -60,10 +61,57 @@ impl Sender {
             record: ack.record,
             previous_ns: self.last_ack_ns,
             missing_acks: self.ack_ids.missing(),
-            acks_lost_before: self.ack_ids.total_before(),
+            ids_skipped_before: self.ack_ids.skipped_before(),
             flight: (self.board.snd_una(), self.board.snd_nxt()),
             sack: ack.sack_in_use,
         }
+    }
+
+    /// Processes the DSACK block of `ack`.
+    pub(super) fn on_dsack(&mut self, ack: &ReceivedAck<'_>, (left, right): (i64, i64)) {
+        let (record, t_ns, ts_ecr) = (ack.record, ack.t_ns, ack.ts_ecr);
+        self.losses.on_dsack(&Dsack {
+            left,
+            right,
+            record,
+            t_ns,
+            ts_ecr,
+        });
+        let segments_n = self.board.segments_in(right - left).max(1) as u32;
+        self.undo.on_dsack(right, segments_n);
+    }
+
+    /// Whether `ack` is a duplicate ACK. `repeated`: it repeats SND.UNA, with data outstanding.
+    pub(super) fn is_dup_ack(
+        &self,
+        ack: &ReceivedAck<'_>,
+        delivery: &Delivery,
+        repeated: bool,
+    ) -> bool {
+        if ack.sack_in_use {
+            // RFC 6675 §2
+            return delivery.acked_bytes == 0 && delivery.sacked_bytes > 0;
+        }
+        // RFC 5681 §2
+        ack.pure && repeated && self.last_window == Some(ack.window)
+    }
+
+    /// Samples the RTT at `now_ns`, and returns the sample.
+    pub(super) fn sample_rtt(&mut self, now_ns: i64, delivery: &Delivery) -> Option<i64> {
+        let rtt_ns = now_ns - delivery.sample_sent_ns?;
+        self.rtt.sample(rtt_ns);
+        (rtt_ns >= 0).then_some(rtt_ns)
+    }
+
+    /// Counts a duplicate ACK at `now_ns`.
+    pub(super) fn on_dup_ack(&mut self, now_ns: i64) {
+        self.dup_acks += 1;
+        if self.dup_acks == DUP_THRESH {
+            self.dup_thresh_ns = now_ns;
+        }
+        self.dup_acks_in += 1;
+        self.dup_acked_bytes += self.board.smss_bytes();
+        self.queued.on_dup_ack();
     }
 
     /// Processes an ACK that reports nothing new. With SACK, a segment that arrives changes the ACK, or the receiver
@@ -101,8 +149,12 @@ impl Sender {
         });
         if let Some(start) = discarded.map(|range| range.start) {
             let certain = !self.losses.may_be_duplicates(self.board.log());
+            let flight = (self.board.snd_una(), self.board.snd_nxt());
             let discards = &mut self.losses.discards;
-            discards.answer(start, ack.record, ts_ecr, certain);
+            discards.answer(start, ack.record);
+            if certain {
+                discards.overtake(start, ack.record, ts_ecr, flight);
+            }
         }
     }
 }

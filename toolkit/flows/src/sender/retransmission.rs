@@ -213,64 +213,77 @@ impl Sender {
         flow: FlowDirection,
         events: &mut Vec<Event>,
     ) {
-        let recovery_point = self.board.snd_nxt();
-        let now = entry.transmission.t_ns;
-        match (entry.cause, entry.reason) {
-            (EventCause::Rto, Reason::TimerExpired { .. }) => {
-                // RFC 5682 §3.1 step 1: F-RTO is not used if fast recovery was in progress. As in Linux, a repeated
-                // timeout starts it again.
-                let in_recovery = matches!(self.ca_state, CaState::Recovery { .. });
-                if !matches!(self.ca_state, CaState::Loss { .. }) {
-                    // The board has this retransmission already, which is counted below.
-                    let octets = entry.seq_end - entry.seq_start;
-                    let before = (self.board.retrans_out_bytes() - octets).max(0);
-                    let outstanding = self.board.segments_in(before) as u32;
-                    self.undo.begin(self.board.snd_una(), outstanding);
+        let segments_n = self.board.segments_in(entry.seq_end - entry.seq_start);
+        let open = self.ca_state == CaState::Open;
+        let timeout = matches!(entry.reason, Reason::TimerExpired { .. });
+        match entry.cause {
+            EventCause::Rto if timeout => {
+                if open {
+                    self.begin_undo(entry);
                 }
-                let f_rto_acks = if in_recovery { 0 } else { F_RTO_ACKS };
-                let evidence = self.board.sacked().octets() > 0 || self.dup_acks > 0;
-                let may_be_recovery = self.ca_state == CaState::Open && evidence;
-                self.exit_recovery(now, End::BrokenOff, flow, events);
-                self.row.rtos += 1;
-                self.timeout_point = recovery_point;
-                self.board
-                    .lose_retransmissions(self.lost_at_timeout_ns(now));
-                self.ca_state = CaState::Loss {
-                    recovery_point,
-                    f_rto_acks,
-                };
-                self.retransmit_ts = entry.transmission.ts_val;
-                let timeout = Event {
-                    record: Some(entry.transmission.record),
-                    seq_start: Some(entry.seq_start),
-                    seq_end: Some(entry.seq_end),
-                    ..flow.event(EventKind::Rto, EventCause::Rto, now, entry.reason)
-                };
-                if may_be_recovery && self.vantage == Vantage::Sender {
-                    self.pending_rto = Some(timeout);
-                } else {
-                    events.push(timeout);
-                }
+                self.enter_loss(entry, flow, events);
             }
-            (EventCause::Fast, _) if self.ca_state == CaState::Open => {
+            EventCause::Fast if open => {
+                self.begin_undo(entry);
                 self.row.recoveries += 1;
                 self.retransmit_ts = entry.transmission.ts_val;
                 self.ca_state = CaState::Recovery {
-                    start_ns: now,
+                    start_ns: entry.transmission.t_ns,
                     record: entry.transmission.record,
                     seq_start: entry.seq_start,
-                    recovery_point,
+                    recovery_point: self.board.snd_nxt(),
                     retransmissions: 0,
                 };
             }
             _ => {}
         }
-        match &mut self.ca_state {
-            CaState::Recovery {
-                retransmissions, ..
-            } => *retransmissions += 1,
-            CaState::Loss { .. } => self.undo.on_retransmission(),
-            CaState::Open => {}
+        if let CaState::Recovery {
+            retransmissions, ..
+        } = &mut self.ca_state
+        {
+            *retransmissions += 1;
+        }
+        self.undo.on_retransmission(segments_n as u32);
+    }
+
+    /// Starts to count the retransmissions that DSACKs may report. `entry`, which the board has already, is counted later.
+    fn begin_undo(&mut self, entry: &Retransmission) {
+        let octets = entry.seq_end - entry.seq_start;
+        let before = (self.board.retrans_out_bytes() - octets).max(0);
+        let outstanding = self.board.segments_in(before) as u32;
+        self.undo.begin(self.board.snd_una(), outstanding);
+    }
+
+    /// Processes a timeout: `entry` is what it retransmitted.
+    fn enter_loss(&mut self, entry: &Retransmission, flow: FlowDirection, events: &mut Vec<Event>) {
+        let now = entry.transmission.t_ns;
+        let recovery_point = self.board.snd_nxt();
+        // RFC 5682 §3.1 step 1: F-RTO is not used if fast recovery was in progress. As in Linux, a repeated timeout starts
+        // it again.
+        let in_recovery = matches!(self.ca_state, CaState::Recovery { .. });
+        let f_rto_acks = if in_recovery { 0 } else { F_RTO_ACKS };
+        let evidence = self.board.sacked().octets() > 0 || self.dup_acks > 0;
+        let may_be_recovery = self.ca_state == CaState::Open && evidence;
+        self.exit_recovery(now, End::BrokenOff, flow, events);
+        self.row.rtos += 1;
+        self.timeout_point = recovery_point;
+        self.board
+            .lose_retransmissions(self.lost_at_timeout_ns(now));
+        self.ca_state = CaState::Loss {
+            recovery_point,
+            f_rto_acks,
+        };
+        self.retransmit_ts = entry.transmission.ts_val;
+        let timeout = Event {
+            record: Some(entry.transmission.record),
+            seq_start: Some(entry.seq_start),
+            seq_end: Some(entry.seq_end),
+            ..flow.event(EventKind::Rto, EventCause::Rto, now, entry.reason)
+        };
+        if may_be_recovery && self.vantage == Vantage::Sender {
+            self.pending_rto = Some(timeout);
+        } else {
+            events.push(timeout);
         }
     }
 

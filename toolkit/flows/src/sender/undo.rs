@@ -1,22 +1,27 @@
 //! Undo of a timeout after which DSACKs report all retransmissions as duplicates (RFC 3708 §3; Linux: `undo_retrans`).
 
-/// The retransmissions since a timeout that no DSACK has reported.
+/// The segments retransmitted since fast recovery or, from the open state, a timeout began that no DSACK has reported. They
+/// are counted in octets, in segments of SMSS, as a record may have several (Linux: `tcp_skb_pcount`).
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct Undo {
-    /// SND.UNA when the timer expired first.
+    /// SND.UNA at the beginning.
     marker: i64,
     unreported: u32,
 }
 
 impl Undo {
-    /// Starts at a timeout with `unacked` as SND.UNA and so many segments retransmitted and outstanding.
+    /// Starts with `unacked` as SND.UNA and so many segments retransmitted and outstanding.
+    ///
+    /// A timeout in fast recovery continues the count: what that retransmitted belongs to the same window decrease (Linux:
+    /// `undo_marker` remains while `high_seq` is above SND.UNA). Deviation: so does a timeout after another one. Linux starts
+    /// anew if SND.UNA has advanced in between.
     pub(super) fn begin(&mut self, unacked: i64, outstanding: u32) {
         (self.marker, self.unreported) = (unacked, outstanding);
     }
 
-    /// Counts a retransmission.
-    pub(super) fn on_retransmission(&mut self) {
-        self.unreported = self.unreported.saturating_add(1);
+    /// Counts so many retransmitted segments.
+    pub(super) fn on_retransmission(&mut self, segments_n: u32) {
+        self.unreported = self.unreported.saturating_add(segments_n);
     }
 
     /// Counts a DSACK of so many segments that ends at `right`.
