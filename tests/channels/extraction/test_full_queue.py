@@ -99,7 +99,7 @@ def test_what_a_simulated_queue_served_meanwhile_it_did_not_drop() -> None:
     assert not np.any(found.known[burst] & (found.cause[burst] == QUEUE))
 
 
-def test_levels_that_undecided_packets_make_do_not_tell_how_exact_a_level_is() -> None:
+def test_levels_that_undecided_packets_make_do_not_show_how_exact_a_level_is() -> None:
     n = 600
     delivery = _delivery([101, 301], every_ms=10.0)
     link = of_delivery(delivery)

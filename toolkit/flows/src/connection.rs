@@ -16,7 +16,7 @@ use crate::loss::FlowDirection;
 use crate::remote::RemoteSender;
 use crate::rows::{Direction, Edges, Event, EventCause, EventKind, FlowRow, Note, Sample, Vantage};
 use crate::scoreboard::Transmission;
-use crate::sender::{ReceivedAck, Sender, Sent};
+use crate::sender::{EmptySegment, ReceivedAck, Sender, Sent};
 use crate::sequence::SequenceSpace;
 
 /// SEG.LEN: the sequence space that a segment occupies (RFC 9293 §3.4).
@@ -223,9 +223,12 @@ impl Connection {
         events: &mut Vec<Event>,
     ) {
         let (index, flow) = (direction as usize, self.flow(direction));
-        let ts_ecr = segment.options.timestamps.map(|pair| pair.1);
-        let sent = transmission(segment);
-        let timeouts = self.senders[index].on_empty_segment(seq, sent, ts_ecr, flow, events);
+        let empty = EmptySegment {
+            seq,
+            transmission: transmission(segment),
+            ts_ecr: segment.options.timestamps.map(|pair| pair.1),
+        };
+        let timeouts = self.senders[index].on_empty_segment(&empty, flow, events);
         if let Some(remote) = self.remotes[index].as_mut().filter(|_| timeouts > 0) {
             remote.end_silence(segment.t_ns, timeouts, self.flow_id);
         }
@@ -346,9 +349,9 @@ impl Connection {
             Direction::A2b => (a, b),
             Direction::B2a => (b, a),
         };
-        if peer.vantage != Vantage::Sender && peer.row.data_segments > 0 {
-            peer.upstream
-                .on_ack(ts_val, segment.t_ns, note.ack.unwrap_or(0));
+        let acks = peer.vantage != Vantage::Sender && peer.row.data_segments > 0;
+        if let Some(seg_ack) = note.ack.filter(|_| acks) {
+            peer.upstream.on_ack(ts_val, segment.t_ns, seg_ack);
         }
         let upstream = sender.vantage != Vantage::Sender && segment.payload_bytes > 0;
         let echoed_ns = upstream.then(|| sender.upstream.on_data(ts_ecr, segment.t_ns))?;

@@ -16,6 +16,9 @@ use crate::scoreboard::{Arrival, Transmission};
 
 /// Maximum number of segments that an ACK covers if none of them filled a gap: it is sent at least for every second
 /// segment (RFC 5681 §4.2).
+///
+/// Deviation: a receiver that merges segments before TCP processes them (GRO, LRO) acknowledges all of them at once. Such an ACK
+/// counts as one that fills a gap if a duplicate ACK came before it that no segment above a gap caused.
 const MAX_DELAYED_SEGMENTS: i64 = 2;
 
 /// The segments that wait at the receiver for a hole to be filled, counted by duplicate ACKs.

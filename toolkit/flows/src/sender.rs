@@ -1,8 +1,8 @@
 //! The state of one direction of a connection as a data sender: scoreboard, RTT, recovery state and counters.
 //!
 //! [`ack`] is the ACK that it receives, [`delivery`] what that delivers, [`retransmission`] processes retransmissions,
-//! [`missing`], [`in_recovery`], [`silence`], [`go_back_n`] and [`empty_segment`] those lost before the capture point, and [`cwnd`] feeds the
-//! estimator of the congestion window.
+//! [`lost_before`], [`missing`], [`in_recovery`], [`silence`], [`go_back_n`] and [`empty_segment`] those lost before the capture
+//! point, and [`cwnd`] feeds the estimator of the congestion window.
 
 mod ack;
 mod ack_ids;
@@ -11,6 +11,7 @@ mod delivery;
 mod empty_segment;
 mod go_back_n;
 mod in_recovery;
+mod lost_before;
 mod missing;
 mod retransmission;
 mod silence;
@@ -30,6 +31,7 @@ use crate::scoreboard::{Delivery, Scoreboard, Transmission};
 use crate::upstream_rtt::UpstreamRtt;
 
 pub use ack::{AckNote, ReceivedAck};
+pub use empty_segment::EmptySegment;
 
 /// A segment that occupies sequence space.
 #[derive(Clone, Copy, Debug)]
@@ -97,6 +99,7 @@ pub struct Sender {
     last_resent: Option<(i64, i64)>,
     /// Time of the last retransmission captured.
     last_resent_ns: i64,
+    skipped: go_back_n::Skipped,
     progress: missing::Progress,
     /// Retransmissions of the octets of the last one that were lost before it, each sent by a timeout.
     pub timeouts_before: u32,
@@ -199,6 +202,7 @@ impl Sender {
         }
         self.retract_end_of_flight(sent);
         self.observe_id(sent);
+        self.decide_skipped(now, (sent.start, sent.end), flow, events);
         self.lost_in_go_back_n(sent, flow, events);
         let mut overlap = self.board.overlap(sent.start, sent.end);
         if overlap.repeated_bytes == 0 && overlap.filled_bytes == 0 && self.was_sent_before(sent) {
@@ -464,6 +468,7 @@ impl Sender {
         events.extend(self.pending_rto.take());
         let path = self.path();
         self.decide_losses(i64::MAX, flow, events);
+        self.decide_skipped(now_ns, (i64::MIN, i64::MIN), flow, events);
         self.exit_recovery(now_ns, End::BrokenOff, flow, events);
         let newest = self.newest_delivered;
         for range in self.board.outstanding() {

@@ -113,13 +113,13 @@ impl UpstreamRtt {
     }
 
     /// SND.UNA of the sender of a segment without octets that echoes `ts_ecr`, at most; `None` if no ACK that was captured and not
-    /// echoed before had this timestamp, nor the last one that was.
+    /// echoed before had this timestamp, nor the last one that was. Where the clock of the receiver is slow, there may be both: ACKs
+    /// of the same tick that came before the echo and after it.
     pub fn una_at_echo(&self, ts_ecr: u32) -> Option<i64> {
         let echoed = self.informed.filter(|informed| informed.ts_ecr == ts_ecr);
-        let waiting = || self.pending.iter().find(|ack| ack.ts_val == ts_ecr);
-        echoed
-            .map(|informed| informed.seg_ack)
-            .or_else(|| waiting().map(|ack| ack.seg_ack))
+        let waiting = self.pending.iter().find(|ack| ack.ts_val == ts_ecr);
+        let echoed = echoed.map(|informed| informed.seg_ack);
+        echoed.max(waiting.map(|ack| ack.seg_ack))
     }
 }
 
@@ -156,6 +156,16 @@ mod tests {
         assert_eq!(upstream.una_at_echo(6), None, "not captured");
         assert_eq!(upstream.on_data(6, 120), None);
         assert_eq!(upstream.informed_until_ns(120), None, "not captured");
+    }
+
+    #[test]
+    fn acks_of_the_same_tick_after_its_echo_count_too() {
+        let mut upstream = UpstreamRtt::default();
+        upstream.on_ack(7, 0, 1000);
+        assert_eq!(upstream.on_data(7, 10), Some(10));
+        upstream.on_ack(7, 20, 2000);
+        assert_eq!(upstream.una_at_echo(7), Some(2000));
+        assert_eq!(upstream.una_when_sent(10), Some(1000), "before the second");
     }
 
     #[test]

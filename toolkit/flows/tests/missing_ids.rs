@@ -373,3 +373,21 @@ fn new_data_that_come_too_soon_to_be_repeated_were_not_the_end_of_the_flight() {
     ));
     assert_eq!(losses(&outcome), lost(&[10_001], &[]));
 }
+
+#[test]
+fn the_echo_of_new_data_shows_whether_they_repeat_the_end_of_the_flight() {
+    let echoing = |ts_ecr: u32| {
+        losses(&run(&format!(
+            "{}
+             210.0 a>b A 11001:12001 ack 1 id 14 ts 1000/7      # 13: a hole
+             210.1 b>a A 1 ack 10001 sack 11001-12001 ts 8/1000
+             309.0 a>b A 10001:11001 ack 1 id 16 ts 1100/8      # 15: new data, as far as it shows
+             309.1 b>a A 1 ack 12001 ts 9/1100
+             390.0 a>b A 12001:13001 ack 1 id 17 ts 1180/{ts_ecr}
+             390.1 b>a A 1 ack 13001 ts 10/1180",
+            ten_segments().replace("b>a A 1 ack 1001\n", "b>a A 1 ack 1001 ts 7/0\n")
+        )))
+    };
+    assert_eq!(echoing(8), lost(&[10_001], &[]), "it left before the ACK");
+    assert_eq!(echoing(9), lost(&[10_001, 12_001], &[]));
+}

@@ -341,10 +341,11 @@ fn a_reset_shows_what_was_lost_of_the_only_hole() {
 fn a_reset_echoes_which_segment_the_timeouts_repeated() {
     let ended = |ts_ecr: u32| {
         let (mut ladder, start, id, t_ms) = longer_round_trips();
-        // The ACK of the last segment, with timestamp 19, and that before, 18.
+        // The ACK of the last segment, with timestamp 19, and that before, 18; 25 is that of no ACK.
         writeln!(
             ladder,
-            "{}.0 a>b RA {} ack 1 id {} ts 3000/{ts_ecr}",
+            "{t_ms}.0 b>a . 1 ts 25/0
+             {}.0 a>b RA {} ack 1 id {} ts 3000/{ts_ecr}",
             t_ms + 4000,
             start + 2000,
             id + 4
@@ -361,6 +362,7 @@ fn a_reset_echoes_which_segment_the_timeouts_repeated() {
         [Some(-1000), Some(-1000), Some(0), Some(1000)],
         "the ACK of the last segment was lost"
     );
+    assert_eq!(ended(25), ended(19), "no ACK");
 }
 
 #[test]

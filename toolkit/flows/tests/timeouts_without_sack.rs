@@ -16,7 +16,7 @@ fn copies(rows: &[(i64, u32)]) -> Vec<(Option<i64>, Option<u32>, Option<u64>)> {
 }
 
 #[test]
-fn the_time_of_a_silence_tells_timeouts_from_a_part_of_go_back_n() {
+fn the_time_of_a_silence_shows_how_many_timeouts_it_had() {
     // Go-back-N has come to 7001 when a silence begins, in which three packets are missing.
     let ended_at = |t_ms: u32| {
         losses(&run(&format!(
@@ -138,40 +138,122 @@ fn recovery_repeats_a_hole_only_after_a_timeout() {
     assert_eq!(losses(&outcome), copies(&[(1001, 1), (14_001, 1)]));
 }
 
+/// A flow without SACK and IDs, of whose ten segments all but the second arrived. From the third on, those `captured` are in this
+/// order. A timeout retransmits the second, and the sender goes on before it learns that all have arrived. Returns the
+/// retransmissions that were lost, whose `lines` follow.
+fn lost_in_go_back_n(
+    captured: &[u32],
+    lines: &str,
+) -> Vec<(Option<i64>, Option<u32>, Option<u64>)> {
+    let mut ladder = String::from(
+        "  0.00 a>b S  0 mss 1000 ts 1/0
+           0.05 b>a SA 0 ack 1 mss 1000 ts 5/1
+         100.00 a>b A  1 ack 1 ts 101/5
+         110.00 a>b A 1:1001 ack 1 ts 110/5
+         110.01 b>a A 1 ack 1001 ts 10/110\n",
+    );
+    for (place, number) in captured.iter().enumerate() {
+        let (t_ms, val, start) = (112 + place, 110 + number, 1 + 1000 * number);
+        let end = start + 1000;
+        let lines = format!(
+            "{t_ms}.0 a>b A {start}:{end} ack 1 ts {val}/5
+             {t_ms}.1 b>a A 1 ack 1001 ts 11/110\n"
+        );
+        ladder.push_str(&lines);
+    }
+    let outcome = run(&format!(
+        "{ladder}
+         520.0 a>b A 1001:2001 ack 1 ts 520/11
+         520.1 b>a A 1 ack 2001 ts 50/520
+         521.0 a>b A 2001:3001 ack 1 ts 521/11
+         521.1 b>a A 1 ack 10001 ts 51/521
+         {lines}"
+    ));
+    let rows = losses(&outcome).into_iter();
+    rows.filter(|row| row.1 > Some(1)).collect()
+}
+
+const IN_ORDER: &[u32] = &[2, 3, 4, 5, 6, 7, 8, 9];
+
 #[test]
 fn without_ids_the_echo_shows_what_was_repeated_in_order() {
-    // All of ten segments but the second arrived. The sender repeats 2001:5001 before it learns of that.
-    let repeated = |ts_ecr: u32| {
-        let mut ladder = String::from(
-            "  0.00 a>b S  0 mss 1000 ts 1/0
-               0.05 b>a SA 0 ack 1 mss 1000 ts 5/1
-             100.00 a>b A  1 ack 1 ts 101/5
-             110.00 a>b A 1:1001 ack 1 ts 110/5
-             110.01 b>a A 1 ack 1001 ts 10/110\n",
-        );
-        for number in 2..10 {
-            let (t_ms, start) = (110 + number, 1 + 1000 * number);
-            let end = start + 1000;
-            let lines = format!(
-                "{t_ms}.0 a>b A {start}:{end} ack 1 ts {t_ms}/5
-                 {t_ms}.1 b>a A 1 ack 1001 ts 11/110\n"
-            );
-            ladder.push_str(&lines);
-        }
-        let outcome = run(&format!(
-            "{ladder}
-             520.0 a>b A 1001:2001 ack 1 ts 520/11
-             520.1 b>a A 1 ack 2001 ts 50/520
-             521.0 a>b A 2001:3001 ack 1 ts 521/11
-             521.1 b>a A 1 ack 10001 ts 51/521
-             522.0 a>b A 4001:5001 ack 1 ts 522/{ts_ecr}
-             522.1 b>a A 1 ack 10001 ts 52/522
-             720.0 a>b A 10001:11001 ack 1 ts 720/52
-             720.1 b>a A 1 ack 11001 ts 70/720"
-        ));
-        let rows = losses(&outcome).into_iter();
-        rows.filter(|row| row.1 == Some(2)).collect::<Vec<_>>()
+    let jump = |captured, ts_ecr: u32| {
+        lost_in_go_back_n(
+            captured,
+            &format!(
+                "522.0 a>b A 4001:5001 ack 1 ts 522/{ts_ecr}
+                 522.1 b>a A 1 ack 10001 ts 52/522
+                 720.0 a>b A 10001:11001 ack 1 ts 720/52
+                 720.1 b>a A 1 ack 11001 ts 70/720"
+            ),
+        )
     };
-    assert_eq!(repeated(11), copies(&[(3001, 2)]));
-    assert_eq!(repeated(51), [], "it knew that they had arrived");
+    assert_eq!(jump(IN_ORDER, 11), copies(&[(3001, 2)]));
+    assert_eq!(jump(IN_ORDER, 51), [], "it knew that they had arrived");
+    assert_eq!(jump(&[2, 4, 3, 5, 6, 7, 8, 9], 11), [], "the path reorders");
+}
+
+#[test]
+fn without_ids_reordered_retransmissions_are_not_lost() {
+    let swap = lost_in_go_back_n(
+        IN_ORDER,
+        "522.0 a>b A 4001:5001 ack 1 ts 523/11
+         522.1 a>b A 3001:4001 ack 1 ts 522/11
+         522.2 a>b A 5001:6001 ack 1 ts 524/11
+         720.0 a>b A 10001:11001 ack 1 ts 720/51",
+    );
+    assert_eq!(swap, []);
+    let late = |lines: &str| {
+        let lines = format!(
+            "522.0 a>b A 4001:5001 ack 1 ts 523/11
+             {lines}
+             720.0 a>b A 10001:11001 ack 1 ts 720/51"
+        );
+        lost_in_go_back_n(IN_ORDER, &lines)
+    };
+    let after_two = "522.1 a>b A 5001:6001 ack 1 ts 524/11
+                     522.2 a>b A 3001:4001 ack 1 ts 522/11";
+    assert_eq!(late(after_two), [], "before DupThresh");
+    let after_three = "522.1 a>b A 5001:6001 ack 1 ts 524/11
+                       522.2 a>b A 6001:7001 ack 1 ts 525/11
+                       522.3 a>b A 3001:4001 ack 1 ts 522/11";
+    assert_eq!(late(after_three), copies(&[(3001, 2)]), "DupThresh");
+}
+
+#[test]
+fn without_ids_a_segment_stored_after_its_ack_does_not_show_a_loss() {
+    // The seventh of the ten.
+    let rows = lost_in_go_back_n(
+        &[2, 3, 4, 5, 7, 8, 9],
+        "521.3 a>b A 6001:7001 ack 1 ts 116/11
+         522.0 a>b A 3001:4001 ack 1 ts 522/11
+         720.0 a>b A 10001:11001 ack 1 ts 720/51",
+    );
+    assert_eq!(rows, []);
+}
+
+#[test]
+fn without_ids_what_is_skipped_is_open_for_the_reordering_window() {
+    let ended = |t_ms: u32| {
+        let lines = format!(
+            "522.0 a>b A 4001:5001 ack 1 ts 522/11
+             {t_ms}.1 b>a A 1 ack 10001 ts 52/522"
+        );
+        lost_in_go_back_n(IN_ORDER, &lines)
+    };
+    assert_eq!(ended(530), []);
+    assert_eq!(ended(550), copies(&[(3001, 2)]));
+}
+
+#[test]
+fn without_ids_a_sender_that_goes_back_again_loses_the_same_octets_again() {
+    let rows = lost_in_go_back_n(
+        IN_ORDER,
+        "522.0 a>b A 4001:5001 ack 1 ts 522/11
+         920.0 a>b A 1001:2001 ack 1 ts 920/11
+         921.0 a>b A 3001:4001 ack 1 ts 921/11
+         922.0 a>b A 5001:6001 ack 1 ts 922/11
+         990.0 a>b A 10001:11001 ack 1 ts 990/51",
+    );
+    assert_eq!(rows, copies(&[(2001, 3), (3001, 2), (4001, 3)]));
 }

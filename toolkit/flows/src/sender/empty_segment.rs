@@ -7,90 +7,142 @@ use crate::missing::timeouts;
 use crate::rows::{Event, Vantage};
 use crate::scoreboard::Transmission;
 
+/// A RST or an ACK of no length.
+#[derive(Clone, Copy, Debug)]
+pub struct EmptySegment {
+    /// SEG.SEQ, unwrapped.
+    pub seq: i64,
+    /// Its transmission.
+    pub transmission: Transmission,
+    /// Timestamp echo reply.
+    pub ts_ecr: Option<u32>,
+}
+
+/// What is missing just before such a segment.
+struct Missing {
+    /// End of the new data that are missing.
+    end: i64,
+    new_segments: i64,
+    /// Retransmissions.
+    retransmitted: i64,
+    /// Maximum number of timeouts and of probes among these.
+    timeouts: i64,
+    probes: i64,
+    /// Segments of the holes that the sender knew of.
+    holes: i64,
+    /// SND.UNA of the sender, if it had not received the last ACK of new data.
+    una_before: Option<i64>,
+}
+
 impl Sender {
-    /// Processes a RST or an ACK of no length at `seq`, which echoes `ts_ecr`. A sender that aborts the connection gives the RST
-    /// SND.NXT (RFC 9293 §3.10.5), and so it does with an ACK (§3.10.7.4), so that the packets which its ID shows to be missing
-    /// were the octets below, and retransmissions by timers. If they are not as many, the ID is of another counter. A single octet
-    /// above whole segments may be the FIN, in a packet of its own or not; it is no data. Returns the number of timeouts that are
-    /// among what is missing, at least.
+    /// Processes a segment of no length. A sender that aborts the connection gives the RST SND.NXT (RFC 9293 §3.10.5), and so it
+    /// does with an ACK (§3.10.7.4), so that the packets which its ID shows to be missing were the octets below, and
+    /// retransmissions by timers. Returns the number of timeouts that are among what is missing, at least.
     pub fn on_empty_segment(
         &mut self,
-        seq: i64,
-        transmission: Transmission,
-        ts_ecr: Option<u32>,
+        empty: &EmptySegment,
         flow: FlowDirection,
         events: &mut Vec<Event>,
     ) -> u32 {
-        let (nxt, smss) = (self.board.snd_nxt(), self.board.smss_bytes().max(1));
+        let (seq, nxt) = (empty.seq, self.board.snd_nxt());
         if self.vantage != Vantage::Receiver || !self.counts_missing() || seq < nxt {
             return 0;
         }
         if self.may_be_short(self.board.segments_in(seq - nxt)) {
-            return self.lose_unknown_segments(seq, transmission);
+            return self.lose_unknown_segments(seq, empty.transmission);
         }
-        let fin = i64::from((seq - nxt) % smss == 1);
-        let segments_n = self.board.segments_in(seq - nxt - fin);
-        let timeouts = i64::from(self.max_timeouts(transmission.t_ns));
-        let probe = i64::from(self.sack_in_use);
-        let missing = self.missing.recent();
-        let una = self.board.snd_una();
-        // What it had not learned of was repeated, too, though it had arrived.
-        let echoed = ts_ecr.and_then(|ts_ecr| self.upstream.una_at_echo(ts_ecr));
-        let uninformed = echoed.filter(|&echoed| echoed < una);
-        let holes = i64::from(self.board.gap_segments(una, nxt));
-        let repeats = i64::from(missing) - segments_n;
-        if !(0..=fin + timeouts + holes.max(probe)).contains(&repeats) {
+        let Some(missing) = self.missing_before_empty(empty) else {
             return 0;
-        }
-        if segments_n == 0 && holes == 0 && uninformed.is_none() {
-            return 0;
-        }
-        let again = (repeats - fin).max(0);
-        // After a timeout, the window let no new data go, so that these had left before.
-        let revealed = Transmission {
-            t_ns: if again > holes.max(probe) {
-                self.last_send_ns
-            } else {
-                transmission.t_ns
-            },
-            ..transmission
         };
-        if segments_n > 0 {
-            self.board.open_gap(nxt, seq - fin, revealed);
+        // After a timeout, the window let no new data go, so that these had left before.
+        let after_timeout = missing.retransmitted > missing.holes.max(missing.probes);
+        let t_ns = if after_timeout {
+            self.last_send_ns
+        } else {
+            empty.transmission.t_ns
+        };
+        let revealed = Transmission {
+            t_ns,
+            ..empty.transmission
+        };
+        if missing.new_segments > 0 {
+            self.board.open_gap(nxt, missing.end, revealed);
         }
-        self.missing.explain(missing);
-        let mut expired = (again - probe).min(timeouts);
-        if let Some(start) = uninformed {
-            let head = lost_entry(&revealed, (start, start + smss), self.sack_in_use);
-            for _ in 0..again.min(timeouts) {
-                let copy = self.repeated.add(start);
-                events.push(loss::missing_event(&head, copy, flow));
-            }
-        } else if holes > 0 {
-            expired = self.lose_holes_again(again, holes, timeouts, &revealed);
-        } else if una >= nxt {
-            let first_end = (seq - fin).min(nxt + smss);
-            self.lose_again((nxt, first_end), again.min(timeouts), &revealed);
-            if again > timeouts {
-                // RFC 8985 §7.3: a probe repeats the last segment.
-                let last = lost_entry(&revealed, (nxt, seq - fin), self.sack_in_use);
-                self.board.add_lost_to_gap_end(seq - fin, &last);
-            }
-        }
-        u32::try_from(expired).unwrap_or(0)
+        self.missing.explain(self.missing.recent());
+        let expired = if let Some(start) = missing.una_before {
+            self.lose_acknowledged(start, &missing, &revealed, flow, events);
+            missing.retransmitted - missing.probes
+        } else if missing.holes > 0 {
+            self.lose_holes_again(&missing, &revealed)
+        } else {
+            self.lose_end_again(nxt, &missing, &revealed);
+            missing.retransmitted - missing.probes
+        };
+        u32::try_from(expired.min(missing.timeouts)).unwrap_or(0)
     }
 
-    /// Names `again` retransmissions that were lost of what the sender knew to be missing, in `holes` segments. With SACK, all are
-    /// repeated before new data (RFC 6675 §5), and each of the `timeouts` at most repeats the oldest one (RFC 6298 §5.4). If there
-    /// are not enough for all, nothing shows which they were. Without SACK, recovery repeats the oldest one. Returns the number of
-    /// timeouts among them.
-    fn lose_holes_again(
+    /// Counts what is missing just before `empty`. If the packets are not as many, the ID is of another counter. A single octet above
+    /// whole segments may be the FIN, in a packet of its own or not; it is no data. `None` if nothing shows what they were.
+    fn missing_before_empty(&self, empty: &EmptySegment) -> Option<Missing> {
+        let (una, nxt) = (self.board.snd_una(), self.board.snd_nxt());
+        let new_bytes = empty.seq - nxt;
+        let fin = i64::from(new_bytes % self.board.smss_bytes().max(1) == 1);
+        let new_segments = self.board.segments_in(new_bytes - fin);
+        let echoed = empty.ts_ecr.and_then(|ecr| self.upstream.una_at_echo(ecr));
+        let una_before = echoed.filter(|&echoed| echoed < una);
+        let holes = i64::from(self.board.gap_segments(una, nxt));
+        let timeouts = i64::from(self.max_timeouts(empty.transmission.t_ns));
+        let probes = i64::from(self.sack_in_use);
+        let others = i64::from(self.missing.recent()) - new_segments;
+        let possible = (0..=fin + timeouts + holes.max(probes)).contains(&others);
+        let shown = new_segments > 0 || holes > 0 || una_before.is_some();
+        (possible && shown).then_some(Missing {
+            end: empty.seq - fin,
+            new_segments,
+            retransmitted: (others - fin).max(0),
+            timeouts,
+            probes,
+            holes,
+            una_before,
+        })
+    }
+
+    /// Names the retransmissions, by timeouts, of the segment at `start`: it had arrived, but the sender had received no ACK of it.
+    fn lose_acknowledged(
         &mut self,
-        again: i64,
-        holes: i64,
-        timeouts: i64,
+        start: i64,
+        missing: &Missing,
         revealed: &Transmission,
-    ) -> i64 {
+        flow: FlowDirection,
+        events: &mut Vec<Event>,
+    ) {
+        let end = start + self.board.smss_bytes().max(1);
+        let head = lost_entry(revealed, (start, end), self.sack_in_use);
+        for _ in 0..missing.retransmitted.min(missing.timeouts) {
+            let copy = self.repeated.add(start);
+            events.push(loss::missing_event(&head, copy, flow));
+        }
+    }
+
+    /// Names the retransmissions of the new data above `nxt` that are missing, if all before had arrived.
+    fn lose_end_again(&mut self, nxt: i64, missing: &Missing, revealed: &Transmission) {
+        if self.board.snd_una() < nxt {
+            return;
+        }
+        let first_end = missing.end.min(nxt + self.board.smss_bytes().max(1));
+        let by_timeouts = missing.retransmitted.min(missing.timeouts);
+        self.lose_again((nxt, first_end), by_timeouts, revealed);
+        if missing.retransmitted > missing.timeouts {
+            // RFC 8985 §7.3: a probe retransmits the last segment.
+            let last = lost_entry(revealed, (nxt, missing.end), self.sack_in_use);
+            self.board.add_lost_to_gap_end(missing.end, &last);
+        }
+    }
+
+    /// Names the retransmissions of holes that the sender knew of. With SACK, all are retransmitted before new data (RFC 6675 §5),
+    /// and each of the timeouts at most retransmits the oldest one (RFC 6298 §5.4). If there are not enough for all, nothing shows which
+    /// they were. Without SACK, recovery retransmits the oldest one. Returns the number of timeouts among them.
+    fn lose_holes_again(&mut self, missing: &Missing, revealed: &Transmission) -> i64 {
         let una = self.board.snd_una();
         let Some(oldest) = self.board.overlap(una, una + 1).gap else {
             return 0;
@@ -99,18 +151,20 @@ impl Sender {
             .end
             .min(oldest.start + self.board.smss_bytes().max(1));
         let head = (oldest.start, end);
+        let (count, timeouts) = (missing.retransmitted, missing.timeouts);
         if !self.sack_in_use {
-            self.lose_again(head, again.min(timeouts + 1), revealed);
-            return (again - 1).min(timeouts);
+            self.lose_again(head, count.min(timeouts + 1), revealed);
+            return count - 1;
         }
-        if again < holes || again - holes > timeouts {
+        let by_timeouts = count - missing.holes;
+        if !(0..=timeouts).contains(&by_timeouts) {
             return 0;
         }
         let entry = lost_entry(revealed, head, true);
         self.board
-            .add_lost_to_gaps(una, holes as u32, &entry, |_, _| true);
-        self.lose_again(head, again - holes, revealed);
-        again - holes
+            .add_lost_to_gaps(una, missing.holes as u32, &entry, |_, _| true);
+        self.lose_again(head, by_timeouts, revealed);
+        by_timeouts
     }
 
     /// Whether a segment that is shorter than the SMSS is to be expected among `segments_n`, by those captured. The segments

@@ -42,6 +42,26 @@ impl Repeated {
     }
 }
 
+/// Acknowledged octets that a retransmission jumped over.
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
+struct SkippedOctets {
+    from: i64,
+    to: i64,
+    above: Transmission,
+    /// Segments captured above them since.
+    segments_above: u32,
+}
+
+/// How far a sender has come that goes back, as its timestamps show, and what it jumped over.
+#[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
+pub(super) struct Skipped {
+    /// The last retransmission sent, of those captured, and the end of the highest one since the sender went back.
+    last_sent: Transmission,
+    high_rxt: i64,
+    /// Octets that reordering may still bring, fewer than DupThresh ranges.
+    octets: Vec<SkippedOctets>,
+}
+
 impl Sender {
     /// Adds the retransmissions that were lost between the last one captured and `sent`, which may be new data: the sender
     /// repeats segments in order, and as many packets are missing as there are segments between the two.
@@ -73,9 +93,6 @@ impl Sender {
         let whole = ends.into_iter().find(is_rest);
         // With all acknowledged, a sender that has data sends it at once, so that in a silence new data were lost.
         let timer = self.max_timeouts(sent.transmission.t_ns) > 0;
-        if !counted {
-            self.lost_as_timestamps_show(sent, resent_to, flow, events);
-        }
         if !counted || (timer && self.board.snd_una() >= nxt) {
             return;
         }
@@ -95,29 +112,61 @@ impl Sender {
         self.last_resent = None;
     }
 
-    /// Without SACK and IDs that count: adds the retransmissions above `resent_to` that were lost before `sent`, of octets that have
-    /// been acknowledged since. The ACK that `sent` echoes shows where SND.UNA was, and from there on the sender repeats segment
-    /// after segment. New data come last.
-    fn lost_as_timestamps_show(
-        &mut self,
-        sent: &Sent,
-        resent_to: i64,
-        flow: FlowDirection,
-        events: &mut Vec<Event>,
-    ) {
-        let una_when_sent = self.upstream.una_when_sent(sent.transmission.t_ns);
-        let end = sent.start;
-        let ordered = resent_to < end && end < self.timeout_point && !self.sack_in_use;
-        let Some(una_when_sent) = una_when_sent.filter(|_| ordered) else {
+    /// Without SACK and IDs that count: notes which octets the retransmissions jumped over from the `previous` one to `entry`, of
+    /// those that have been acknowledged since. The ACK that `entry` echoes shows where SND.UNA was, and from there on the sender
+    /// retransmits segment after segment. New data come last.
+    pub(super) fn note_skipped(&mut self, entry: &Retransmission, previous: Option<(i64, i64)>) {
+        let sent = &entry.transmission;
+        let went_back = self.order.sent_later(sent, &self.skipped.last_sent) == Some(true);
+        if entry.seq_start < self.skipped.high_rxt && !went_back {
+            // Reordered: it was sent before what has arrived.
+            return;
+        }
+        let high_rxt = std::mem::replace(&mut self.skipped.high_rxt, entry.seq_end);
+        self.skipped.last_sent = *sent;
+        let una_when_sent = self.upstream.una_when_sent(sent.t_ns);
+        let (Some((_, resent_to)), Some(una_when_sent)) = (previous, una_when_sent) else {
             return;
         };
-        let acked = (resent_to.max(una_when_sent), end.min(self.board.snd_una()));
-        if self.vantage == Vantage::Receiver {
-            self.lose_go_back_n(&sent.transmission, acked, flow, events);
+        let from = high_rxt.max(resent_to).max(una_when_sent);
+        let to = entry.seq_start.min(self.board.snd_una());
+        let reordered = self.row.out_of_order_segments > 0;
+        if from < to && entry.seq_start < self.timeout_point && !reordered {
+            self.skipped.octets.push(SkippedOctets {
+                from,
+                to,
+                above: *sent,
+                segments_above: 0,
+            });
         }
     }
 
-    /// What a sender repeated before `sent`, in `segments_n` segments: it stopped above `resent_to` because an ACK jumped over the
+    /// Decides at `now_ns` on what retransmissions jumped over: it was lost if it has not arrived within the reordering window of a
+    /// quarter of the minimum RTT, nor before DupThresh segments (RFC 8985 §6.2). A segment `start..end` is captured now.
+    pub(super) fn decide_skipped(
+        &mut self,
+        now_ns: i64,
+        (start, end): (i64, i64),
+        flow: FlowDirection,
+        events: &mut Vec<Event>,
+    ) {
+        if self.skipped.octets.is_empty() {
+            return;
+        }
+        let window_ns = self.path_min_rtt_ns() / REO_WND_DIVISOR;
+        for mut octets in std::mem::take(&mut self.skipped.octets) {
+            let in_time = now_ns - octets.above.t_ns <= window_ns;
+            octets.segments_above += u32::from(start >= octets.to);
+            // The retransmission above them was the first.
+            if !in_time || octets.segments_above + 1 >= DUP_THRESH {
+                self.lose_go_back_n(&octets.above, (octets.from, octets.to), flow, events);
+            } else if start >= octets.to || end <= octets.from {
+                self.skipped.octets.push(octets);
+            }
+        }
+    }
+
+    /// What a sender retransmitted before `sent`, in `segments_n` segments: it stopped above `resent_to` because an ACK jumped over the
     /// rest, and continued from SND.UNA.
     fn parts_of_jump(
         &self,
@@ -132,8 +181,8 @@ impl Sender {
         let continued = una == continued_to || (una < continued_to && sent.start < nxt);
         let jumped = una > resent_to && continued;
         let end = una.min(self.go_back_n_end(resent_to));
-        let repeated = segments_n > 0 && below >= 0 && stopped_at <= end;
-        (jumped && repeated).then_some([(resent_to, stopped_at), (una, continued_to)])
+        let possible = segments_n > 0 && below >= 0 && stopped_at <= end;
+        (jumped && possible).then_some([(resent_to, stopped_at), (una, continued_to)])
     }
 
     /// The end of what a sender that has come to `resent_to` repeats: what was sent after the timeout is not repeated (RFC 5682

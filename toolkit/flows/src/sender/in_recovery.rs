@@ -65,8 +65,8 @@ impl Sender {
         fits
     }
 
-    /// Takes back the last end of a flight that was opened, if `sent` begins there with the next ID, and left before the sender can
-    /// have heard of the segment that showed it: it is new data, so that something else was missing.
+    /// Removes the last end of a flight that was opened, if `sent` begins there with the next ID, and left before the sender can
+    /// have received an ACK of the segment that showed it: it is new data, so that something else was missing.
     pub(super) fn retract_end_of_flight(&mut self, sent: &Sent) {
         let Some((start, opened_ns)) = self.progress.end_opened else {
             return;

@@ -38,15 +38,34 @@ pub(super) struct Silence {
     unexplained: u32,
 }
 
+/// A silence that a retransmission ended.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SilenceEnd<'a> {
+    /// That retransmission.
+    pub(super) entry: &'a Retransmission,
+    /// Retransmissions of its octets that are known to be missing.
+    pub(super) explained: u32,
+    /// Packets missing besides.
+    pub(super) lost: u32,
+    /// End of the retransmission before, if no new data came after it.
+    pub(super) resent_to: Option<i64>,
+}
+
 impl Sender {
     /// The largest number of timeouts since the last packet, at `now_ns`.
     pub(super) fn max_timeouts(&self, now_ns: i64) -> u32 {
-        self.max_timeouts_since(self.last_send_ns, now_ns)
+        let upstream_ns = self.upstream_min_rtt_ns();
+        let min_rto_ns = self.rtt.min_rto_ns().saturating_add(upstream_ns);
+        timeouts(now_ns.saturating_sub(self.last_send_ns), min_rto_ns)
     }
 
-    /// The number of timeouts, without SACK, of which the last one sent what was captured at `now_ns`: at most as many as fit, as
-    /// an RTO is hardly longer than SRTT and its minimum above it. The last ACK of new data restarted the timer (RFC 6298
-    /// §5.3), and reached the sender in half of the time in which it answers.
+    /// Without SACK, the number of timeouts in a silence that a retransmission captured at `now_ns` ends: as many as fit, and at
+    /// least one, which sent it. The last ACK of new data restarted the timer (RFC 6298 §5.3). It reached the sender half of the
+    /// minimum round trip between capture point and sender after it was captured, and what the last timeout sent took the other
+    /// half.
+    ///
+    /// Deviation: a stack may have a longer RTO (RFC 6298 §2.4: at least 1 s). It is assumed to be the shortest one: SRTT and
+    /// the minimum that is added to it. With a longer one, fewer timeouts fit.
     fn likely_timeouts(&self, now_ns: i64) -> u32 {
         let since_ns = self.timer_restart_ns.min(self.last_send_ns);
         let waited_ns = now_ns
@@ -59,13 +78,6 @@ impl Sender {
     fn shortest_rto_ns(&self) -> i64 {
         let variation_ns = self.rtt.min_rto_ns() - self.rtt.srtt_ns().unwrap_or(0);
         self.shortest_round_trip_ns().saturating_add(variation_ns)
-    }
-
-    /// The same since the timer was started at `since_ns`.
-    fn max_timeouts_since(&self, since_ns: i64, now_ns: i64) -> u32 {
-        let upstream_ns = self.upstream_min_rtt_ns();
-        let min_rto_ns = self.rtt.min_rto_ns().saturating_add(upstream_ns);
-        timeouts(now_ns.saturating_sub(since_ns), min_rto_ns)
     }
 
     /// Begins to account for a silence that `entry` ended, in which `lost` packets are missing besides `explained`
@@ -96,50 +108,26 @@ impl Sender {
         });
     }
 
-    /// Names the `lost` packets that are missing in a silence without SACK that `entry` ended, besides `explained`
-    /// retransmissions of its octets, as far as the silence itself shows what they were: first the rest of what the sender was
-    /// repeating, from `resent_to` on, then the end of the flight, then a retransmission of the same segment by each timeout but
-    /// the last one. What it does not show, new data may show later. Returns the number of the latter.
+    /// Names the packets that are missing in a silence without SACK, as far as the silence itself shows what they were: first the
+    /// rest of what the sender was retransmitting, then the end of the flight, then a retransmission of the same segment by each
+    /// timeout but the last one. What it does not show, new data may show later. Returns the number of the latter retransmissions.
     pub(super) fn lost_in_silence_without_sack(
         &mut self,
-        entry: &Retransmission,
-        (explained, lost): (u32, u32),
-        resent_to: Option<i64>,
+        silence: &SilenceEnd<'_>,
         flow: FlowDirection,
         events: &mut Vec<Event>,
     ) -> u32 {
-        let now_ns = entry.transmission.t_ns;
-        let una = self.board.snd_una();
-        let oldest = entry.seq_start <= una && entry.seq_end > una;
-        if lost == 0 || !self.is_silent(now_ns) {
+        let entry = silence.entry;
+        if silence.lost == 0 || !self.is_silent(entry.transmission.t_ns) {
             return 0;
         }
-        let rest = resent_to.map(|from| (from, self.go_back_n_end(from)));
+        let rest = silence
+            .resent_to
+            .map(|from| (from, self.go_back_n_end(from)));
         let rest = rest.filter(|(from, end)| from < end);
-        let repeats = self.likely_timeouts(now_ns) - 1;
-        // RFC 5682 §3.1 step 2: F-RTO sends new data before it repeats more.
-        let f_rto = matches!(self.ca_state, CaState::Loss { f_rto_acks, .. } if f_rto_acks > 0);
-        if oldest && !f_rto {
-            let again = repeats.saturating_sub(explained).min(lost);
-            let left = lost - again;
-            let in_loss = matches!(self.ca_state, CaState::Loss { .. });
-            let (from, end) = rest.filter(|_| in_loss).unwrap_or((0, 0));
-            let rest_segments = self.board.segments_in(end - from);
-            let smss = self.board.smss_bytes().max(1);
-            if i64::from(left) < rest_segments {
-                // The window did not let it come to new data.
-                let to = from + i64::from(left) * smss;
-                self.lose_go_back_n(&entry.transmission, (from, to), flow, events);
-                self.missing.explain(again);
-                self.progress.lost_at_end = 0;
-                return again;
-            }
-            let at_end = left - rest_segments as u32;
-            if repeats == 0 && self.open_end_of_flight(at_end, entry.transmission) {
-                self.lose_go_back_n(&entry.transmission, (from, end), flow, events);
-                self.progress.lost_at_end = 0;
-                return 0;
-            }
+        if let Some(retransmitted) = self.lost_as_silence_shows(silence, rest, flow, events) {
+            self.progress.lost_at_end = 0;
+            return retransmitted;
         }
         let before = match rest {
             Some((from, end)) => Before::GoBackN(from, end),
@@ -148,8 +136,45 @@ impl Sender {
             }
             None => Before::Open,
         };
-        self.begin_account(entry, explained, lost, before);
+        self.begin_account(entry, silence.explained, silence.lost, before);
         0
+    }
+
+    /// The same if the silence shows what all of them were, where the sender had still to retransmit the octets `rest`; else `None`.
+    fn lost_as_silence_shows(
+        &mut self,
+        silence: &SilenceEnd<'_>,
+        rest: Option<(i64, i64)>,
+        flow: FlowDirection,
+        events: &mut Vec<Event>,
+    ) -> Option<u32> {
+        let (entry, una) = (silence.entry, self.board.snd_una());
+        let oldest = entry.seq_start <= una && entry.seq_end > una;
+        // RFC 5682 §3.1 step 2: F-RTO sends new data before it retransmits more.
+        let f_rto = matches!(self.ca_state, CaState::Loss { f_rto_acks, .. } if f_rto_acks > 0);
+        if !oldest || f_rto {
+            return None;
+        }
+        // The last one sent `entry`.
+        let timeouts = self.likely_timeouts(entry.transmission.t_ns) - 1;
+        let retransmitted = timeouts.saturating_sub(silence.explained).min(silence.lost);
+        let left = silence.lost - retransmitted;
+        let in_loss = matches!(self.ca_state, CaState::Loss { .. });
+        let (from, end) = rest.filter(|_| in_loss).unwrap_or((0, 0));
+        let rest_segments = self.board.segments_in(end - from);
+        if i64::from(left) < rest_segments {
+            // The window did not let it come to new data.
+            let to = from + i64::from(left) * self.board.smss_bytes().max(1);
+            self.lose_go_back_n(&entry.transmission, (from, to), flow, events);
+            self.missing.explain(retransmitted);
+            return Some(retransmitted);
+        }
+        let at_end = left - rest_segments as u32;
+        if timeouts > 0 || !self.open_end_of_flight(at_end, entry.transmission) {
+            return None;
+        }
+        self.lose_go_back_n(&entry.transmission, (from, end), flow, events);
+        Some(0)
     }
 
     /// Whether packets that are missing count at `now_ns`, and none was captured for a round trip.
