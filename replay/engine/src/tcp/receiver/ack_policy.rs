@@ -62,6 +62,7 @@ pub struct AckPolicy {
     min_rto: Nanos,
     /// Linux: a pause longer than the receiver's own RTO makes its ACKs quick again.
     rto: Nanos,
+    /// When the last segment in order came, in whole ticks, or the handshake ended.
     last_data_at: Nanos,
     /// Quick ACKs that a refill gives, and those left.
     refill: u32,
@@ -143,9 +144,14 @@ impl AckPolicy {
         self.rules.refuses_old_timestamps
     }
 
-    /// The handshake has ended and took `rtt`, which is all that a receiver learns (RFC 6298 §2.2).
-    pub fn note_handshake(&mut self, rtt: Nanos, now: Nanos) {
+    /// The handshake has ended, where the pause before the first segment begins (Linux sets `lrcvtime` in
+    /// `tcp_create_openreq_child`).
+    pub fn note_established(&mut self, now: Nanos) {
         self.last_data_at = jiffies::down(now);
+    }
+
+    /// The handshake took `rtt`, which is all that a receiver learns (RFC 6298 §2.2).
+    pub fn note_handshake(&mut self, rtt: Nanos) {
         self.rto = jiffies::up(rtt + (2 * rtt).max(self.min_rto));
         let bound = jiffies::up(rtt).max(MIN_BOUND);
         self.longest_delay = longest_delay(self.min_rto).min(bound);
