@@ -364,7 +364,7 @@ impl Receiver {
         self.owed = Owed::Acknowledgement;
         if segment.seq_end() <= self.rcv_nxt {
             self.note_duplicate(segment);
-            self.policy.note_duplicate(self.window());
+            self.policy.enter_quick_ack_mode(self.window());
         }
     }
 
