@@ -502,16 +502,18 @@ fn stored_by_late_sockets(receive_bytes: u64, end_ns: u64) -> u64 {
     flow.proxy_stored_max_bytes.expect("there is a proxy")
 }
 
-/// As in a recorded run of Linux: the first write of 16 segments has left as far as the window of ten allows before the second
-/// fills the rest to a piece of 22, half of the largest window. Each ACK lets two leave, so that the socket finds room in the
-/// window, and grows, only when all has left: the twelfth finds 20 in flight where 22 are allowed.
+/// The first write of 16 segments, what the pipe holds, leaves as far as the initial window of ten allows. The second one fills
+/// what is left of it to a piece, half of the largest window: 22 segments in 32,767 octets. The socket then has no memory left:
+/// ten segments in flight and a piece. Each ACK lets two leave, so that the socket finds room in the window, and grows, only when
+/// all has left: eleven ACKs let 22 leave, and the twelfth finds 20 in flight where 22 are allowed.
 #[test]
 fn what_may_leave_leaves_before_the_process_writes_more() {
     let (receive, pipe) = (200_000, 16 * 1448);
-    let stored = receive + pipe + 32 * 1448;
+    let (in_flight, piece) = (10 * 1448, 65_535 / 2 / 1448 * 1448);
+    let stored = receive + pipe + in_flight + piece;
     assert_eq!(stored_by_late_sockets(receive, 2_900_000_000), stored);
     let later = stored_by_late_sockets(receive, 3_500_000_000);
-    assert!(later > stored + 32 * 1448, "{later}");
+    assert!(later > stored + in_flight + piece, "{later}");
 }
 
 /// 1000 connections of `linux` through one gateway, 100 Mbit/s and 250 ms behind it.

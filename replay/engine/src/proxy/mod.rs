@@ -426,14 +426,21 @@ impl Proxy {
         } else if let Some(forwarding) = &mut self.forwarding {
             forwarding.pop(slot)
         } else {
-            while !self.transmit_own(now, slot) {
-                if !self.splice(now) {
-                    // It may have read something, which the window upstream reports.
-                    return self.transmit_own(now, slot);
-                }
-            }
-            true
+            self.transmit_own(now, slot)
+                || self.sockets.is_some() && self.splice_and_transmit(now, slot)
         }
+    }
+
+    /// The same between two sockets, once nothing more leaves of what has been written. Each turn writes an octet at least, of
+    /// those that have arrived by now.
+    fn splice_and_transmit(&mut self, now: Nanos, slot: &mut Segment) -> bool {
+        while self.splice(now) {
+            if self.transmit_own(now, slot) {
+                return true;
+            }
+        }
+        // It may have read something, which the window upstream reports.
+        self.transmit_own(now, slot)
     }
 
     fn transmit_own(&mut self, now: Nanos, slot: &mut Segment) -> bool {

@@ -76,9 +76,9 @@ impl Relay {
         self.capacity_bytes
     }
 
-    /// Reads into the pipe what has arrived, and writes to the socket onward what it takes; returns whether it wrote. It reads
-    /// nothing before that socket is connected. Once the socket has refused some, it fills the pipe, waits for room there, and
-    /// reads nothing either (`workers.c`): what comes meanwhile stays in the receiving socket.
+    /// Reads into the pipe what has arrived, and writes to the socket onward what it takes; returns whether it wrote an octet. It
+    /// reads nothing before that socket is connected. Once the socket has refused some, it fills the pipe, waits for room there,
+    /// and reads nothing either (`workers.c`): what comes meanwhile stays in the receiving socket.
     ///
     /// It writes what the pipe holds, and reads again after that. To be called again when what has been written has left, as
     /// far as it may: Linux sends each full piece before the write goes on, and the last one before it returns.
@@ -100,8 +100,9 @@ impl Relay {
             self.read(from, to);
             return false;
         }
-        to.write_to(self.write_to.min(to.write_end() + to.piece_room()), false);
-        true
+        let begin = to.write_end();
+        to.write_to(self.write_to.min(begin + to.piece_room()), false);
+        to.write_end() > begin
     }
 
     /// Reads what the pipe takes; returns the end of that.

@@ -22,7 +22,7 @@ pub struct RttEstimator {
     rttvar: Nanos,
     min_rtt: Nanos,
     linux: LinuxVariation,
-    pub(in crate::tcp) ticks: Ticks,
+    ticks: Ticks,
     /// Under ns-2's rule: smoothed on a fine clock, for all but the timer.
     fine_srtt: Option<Nanos>,
 }
@@ -155,6 +155,11 @@ impl RttEstimator {
         }
     }
 
+    /// Under ns-2's rule: the clock ticks `phase` earlier than time itself.
+    pub fn set_clock_phase(&mut self, phase: Nanos) {
+        self.ticks.set_phase(phase);
+    }
+
     /// Under ns-2's rule: a segment that ends at `end` leaves for the first time.
     #[inline]
     pub fn time_segment(&mut self, end: u64, now: Nanos) {
@@ -168,7 +173,6 @@ impl RttEstimator {
         self.ticks
             .sample_as_linux(u64::from(timestamp(now).wrapping_sub(ts_ecr)));
         self.take_ticks();
-        self.end_backoff();
     }
 
     /// Under ns-2's rule: what is being timed may be sent again.
@@ -181,7 +185,6 @@ impl RttEstimator {
         let rtt = self.ticks.answer(snd_una, now)?;
         self.min_rtt = self.min_rtt.min(rtt);
         self.take_ticks();
-        self.end_backoff();
         Some(rtt)
     }
 
@@ -193,10 +196,12 @@ impl RttEstimator {
         self.fine_srtt = Some(smoothed);
     }
 
+    /// Takes the estimates after a sample, which ends the backoff.
     fn take_ticks(&mut self) {
         self.srtt = Some(self.ticks.srtt());
         self.rttvar = self.ticks.rttvar();
         self.base_rto = self.ticks.rto().max(self.min_rto);
+        self.end_backoff();
     }
 
     /// The next timeout is not backed off.

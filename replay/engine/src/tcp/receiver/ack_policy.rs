@@ -55,13 +55,15 @@ pub struct AckPolicy {
     shortest_delay: Nanos,
     /// Linux: no ACK waits longer; once a round trip is known, for that at most.
     longest_delay: Nanos,
-    /// How long an ACK waits; 0 before the first segment in order, or the first end of quick ACKs.
-    delay: Nanos,
+    /// How long an ACK waits (Linux: `icsk_ack.ato`). None until a first segment has come in order, or quick ACKs have ended:
+    /// the next segment in order is then a first one.
+    delay: Option<Nanos>,
     /// See [`steady_delay`].
     steady_delay: Nanos,
     min_rto: Nanos,
     /// Linux: a pause longer than the receiver's own RTO makes its ACKs quick again.
     rto: Nanos,
+    /// When the last segment in order came, in whole ticks, or the handshake ended.
     last_data_at: Nanos,
     /// Quick ACKs that a refill gives, and those left.
     refill: u32,
@@ -116,7 +118,7 @@ impl AckPolicy {
             smss_bytes: u64::from(params.smss_bytes),
             shortest_delay: params.delayed_ack_timeout_ns,
             longest_delay: longest_delay(params.min_rto_ns),
-            delay: 0,
+            delay: None,
             steady_delay: steady_delay(params.delayed_ack_timeout_ns),
             min_rto: params.min_rto_ns,
             rto: FIRST_RTO,
@@ -143,9 +145,14 @@ impl AckPolicy {
         self.rules.refuses_old_timestamps
     }
 
-    /// The handshake has ended and took `rtt`, which is all that a receiver learns (RFC 6298 §2.2).
-    pub fn note_handshake(&mut self, rtt: Nanos, now: Nanos) {
+    /// The handshake has ended, where the pause before the first segment begins (Linux sets `lrcvtime` in
+    /// `tcp_create_openreq_child`).
+    pub fn note_established(&mut self, now: Nanos) {
         self.last_data_at = jiffies::down(now);
+    }
+
+    /// The handshake took `rtt`, which is all that a receiver learns (RFC 6298 §2.2).
+    pub fn note_handshake(&mut self, rtt: Nanos) {
         self.rto = jiffies::up(rtt + (2 * rtt).max(self.min_rto));
         let bound = jiffies::up(rtt).max(MIN_BOUND);
         self.longest_delay = longest_delay(self.min_rto).min(bound);
@@ -158,10 +165,11 @@ impl AckPolicy {
     #[inline(always)]
     pub fn note_arrival(&mut self, window_bytes: u64, now: Nanos) {
         if !self.rules.adapts_delay {
-            if self.delay == 0 {
-                self.note_duplicate(window_bytes);
+            if self.delay.is_none() {
+                self.enter_quick_ack_mode(window_bytes);
             }
-        } else if self.delay != self.steady_delay || now - self.last_data_at >= jiffies::TICK {
+        } else if self.delay != Some(self.steady_delay) || now - self.last_data_at >= jiffies::TICK
+        {
             self.adapt_delay(window_bytes, now);
         }
     }
@@ -171,14 +179,16 @@ impl AckPolicy {
     fn adapt_delay(&mut self, window_bytes: u64, now: Nanos) {
         let tick = jiffies::down(now);
         let pause = tick - std::mem::replace(&mut self.last_data_at, tick);
-        if self.delay == 0 {
-            self.note_duplicate(window_bytes);
-        } else if pause <= self.shortest_delay / 2 {
-            self.delay = within_train(self.delay, self.shortest_delay);
-        } else if pause < self.delay {
-            self.delay = (jiffies::down(self.delay / 2) + pause).min(self.rto);
-        } else if pause > self.rto {
-            self.refill_quick(window_bytes);
+        match self.delay {
+            None => self.enter_quick_ack_mode(window_bytes),
+            Some(delay) if pause <= self.shortest_delay / 2 => {
+                self.delay = Some(within_train(delay, self.shortest_delay));
+            }
+            Some(delay) if pause < delay => {
+                self.delay = Some((jiffies::down(delay / 2) + pause).min(self.rto));
+            }
+            Some(_) if pause > self.rto => self.refill_quick(window_bytes),
+            Some(_) => {}
         }
     }
 
@@ -198,13 +208,13 @@ impl AckPolicy {
         self.quick = 0;
     }
 
-    /// The first segment in order arrived, or a duplicate: the sender should know soon.
-    pub fn note_duplicate(&mut self, window_bytes: u64) {
+    /// Linux (`tcp_enter_quickack_mode`): after a first segment in order, or a duplicate, the sender should know soon.
+    pub fn enter_quick_ack_mode(&mut self, window_bytes: u64) {
         self.refill_quick(window_bytes);
-        self.delay = self.shortest_delay;
+        self.delay = Some(self.shortest_delay);
     }
 
-    /// Linux: as many quick ACKs as half the window has full segments, at least 2, at most the refill.
+    /// Linux (`tcp_incr_quickack`): as many quick ACKs as half the window has full segments, at least 2, at most the refill.
     fn refill_quick(&mut self, window_bytes: u64) {
         let half = (window_bytes / (2 * self.smss_bytes)).max(2);
         self.quick = self.quick.max(self.refill.min(half as u32));
@@ -280,22 +290,18 @@ impl AckPolicy {
 
     /// Whether a segment that came out of order, and `opens_gap` or not, is acknowledged now.
     pub fn beyond_gap(&mut self, opens_gap: bool, rcv_nxt: u64, now: Nanos) -> bool {
-        if let Some(over) = self.period_is_over(opens_gap, now) {
-            return over;
-        }
-        self.out_of_order(rcv_nxt, now)
+        self.period_is_over(opens_gap, now)
+            .unwrap_or_else(|| self.out_of_order(rcv_nxt, now))
     }
 
     fn delay_ack(&mut self, now: Nanos) -> bool {
-        let (due, soon) = if self.rules.adapts_delay {
-            let delay = self.delay.min(self.longest_delay);
-            (
-                jiffies::fires(now, delay),
-                jiffies::fires(now, jiffies::down(delay / 4)),
-            )
-        } else {
-            (now + self.delay, now)
-        };
+        let mut delay = self.delay.unwrap_or(self.shortest_delay);
+        let (mut due, mut soon) = (now + delay, now);
+        if self.rules.adapts_delay {
+            delay = delay.min(self.longest_delay);
+            due = jiffies::fires(now, delay);
+            soon = jiffies::fires(now, jiffies::down(delay / 4));
+        }
         // Linux: a timer that is about to fire is not waited for; one that runs may come closer.
         if self.delayed.is_set() && self.delayed.deadline() <= soon {
             return true;
@@ -334,8 +340,8 @@ impl AckPolicy {
     #[inline]
     pub fn note_sent(&mut self) -> bool {
         if self.quick == 1 {
-            // Linux (`tcp_dec_quickack_mode`); a first segment in order that comes after that makes no ACK quick.
-            self.delay = self.shortest_delay;
+            // Linux (`tcp_dec_quickack_mode`); a segment in order that comes after that is not a first one.
+            self.delay = Some(self.shortest_delay);
         }
         self.quick = self.quick.saturating_sub(1);
         self.delayed.stop();
@@ -361,7 +367,7 @@ impl AckPolicy {
         }
         if delayed && self.rules.adapts_delay {
             // Linux: no second segment came, so the next wait is longer.
-            self.delay = (2 * self.delay).min(self.rto);
+            self.delay = self.delay.map(|delay| (2 * delay).min(self.rto));
         }
         self.gap.due.fires(now) || delayed
     }

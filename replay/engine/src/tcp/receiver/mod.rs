@@ -299,9 +299,10 @@ impl Receiver {
         if !self.established {
             self.established = true;
             self.control_rto = self.params.initial_rto_ns;
+            self.policy.note_established(now);
             // RFC 6298 §3 (Karn): no sample from a SYN-ACK that was sent twice.
             if self.syn_acks_out == 1 {
-                self.policy.note_handshake(now - self.syn_ack_at, now);
+                self.policy.note_handshake(now - self.syn_ack_at);
             }
             self.reopen.stop();
             self.skips_steps = self.may_skip_steps();
@@ -363,7 +364,7 @@ impl Receiver {
         self.owed = Owed::Acknowledgement;
         if segment.seq_end() <= self.rcv_nxt {
             self.note_duplicate(segment);
-            self.policy.note_duplicate(self.window());
+            self.policy.enter_quick_ack_mode(self.window());
         }
     }
 

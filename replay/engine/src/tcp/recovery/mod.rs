@@ -70,8 +70,8 @@ pub(in crate::tcp) enum Departure {
     Probe(Option<u64>),
 }
 
-/// A recovery algorithm. The provided methods are the RFCs' rules, so that an algorithm states only what it does
-/// differently.
+/// A recovery algorithm. It states only what it does differently from the provided methods: the RFCs' state machine (`rfc`),
+/// and in its steps what several algorithms share.
 pub(in crate::tcp) trait Recovery {
     /// It reads the order in which segments left.
     const READS_ORDER: bool = false;
@@ -126,28 +126,30 @@ pub(in crate::tcp) trait Recovery {
         sender.rack.note_dsack(prior_una, sender.snd_nxt);
     }
 
-    /// A step of `rfc::on_ack`: marks what this ACK shows to be lost; returns whether anything was.
+    /// A step of `rfc::on_ack`: marks what this ACK shows to be lost; returns whether anything was. By default nothing is.
     fn find_losses(_sender: &mut Sender, _ack: &Ack) -> bool {
         false
     }
 
-    /// The same: whether recovery begins after so many duplicate ACKs.
+    /// The same: whether recovery begins, after so many duplicate ACKs. By default (RACK, SNACK) it begins where any segment is
+    /// marked lost, however many came; an algorithm that counts duplicate ACKs has its own rule.
     fn is_triggered(sender: &Sender, _dup_acks: u32) -> bool {
         sender.board.lost() > 0
     }
 
-    /// The same: recovery begins, and the window has been reduced. Returns what governs transmission, and may
-    /// move where recovery ends.
+    /// The same: recovery begins, and the window has been reduced. Returns what governs transmission, by default the pipe, and
+    /// may move where recovery ends.
     fn begin(_sender: &mut Sender, _entry: &mut rfc::Entry) -> RecoveryWindow {
         RecoveryWindow::Pipe
     }
 
-    /// The same: an ACK in recovery that does not end it; `newly_lost`: it showed a loss.
+    /// The same: an ACK in recovery that does not end it; `newly_lost`: it showed a loss. By default it continues the
+    /// proportional rate reduction (RFC 9937) if `begin` returned one, and else does nothing.
     fn on_ack_in_recovery(sender: &mut Sender, ack: &Ack, newly_lost: bool) {
         sender.reduce_proportionally(ack.digest.delivered, ack.advances && !newly_lost);
     }
 
-    /// The same: where cwnd is left at the end of recovery, if not where it is.
+    /// The same: where cwnd is left at the end of recovery, if not where it is, as by default.
     fn exit_cwnd(_sender: &Sender) -> Option<f64> {
         None
     }

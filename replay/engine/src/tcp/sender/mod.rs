@@ -236,7 +236,7 @@ impl Sender {
     /// The same sender, whose coarse clock (if it has one) ticks `phase` earlier than time itself.
     #[must_use]
     pub fn with_clock_phase(mut self, phase: Nanos) -> Self {
-        self.rtt.ticks.set_phase(phase);
+        self.rtt.set_clock_phase(phase);
         self
     }
 

@@ -79,9 +79,9 @@ fn a_train_of_segments_brings_the_delay_to_where_it_stays() {
             if n > 0 {
                 expected = within_train(expected, shortest_ms * MILLISECOND);
             }
-            assert_eq!(policy.delay, expected, "{shortest_ms} {n}");
+            assert_eq!(policy.delay, Some(expected), "{shortest_ms} {n}");
         }
-        assert_eq!(policy.delay, policy.steady_delay, "{shortest_ms}");
+        assert_eq!(policy.delay, Some(policy.steady_delay), "{shortest_ms}");
     }
 }
 
@@ -119,7 +119,7 @@ fn a_first_segment_in_order_gives_no_quick_acks_once_others_came_out_of_order_an
  {
     for (pause_ms, prompt) in [(200, 1), (400, 16)] {
         let mut policy = policy(Profile::Linux);
-        policy.note_handshake(50 * MILLISECOND, 0);
+        policy.note_handshake(50 * MILLISECOND);
         policy.note_window_update();
         assert!(policy.beyond_gap(true, 1, MILLISECOND));
         policy.note_sent();
@@ -134,7 +134,8 @@ fn a_first_segment_in_order_gives_no_quick_acks_once_others_came_out_of_order_an
             }
             sends
         });
-        // As many as a pause of the connection as long as the receiver's own RTO gives, or the one of the window.
+        // After a pause longer than the receiver's own RTO, 252 ms, a refill of sixteen; after a shorter one the ACK alone that
+        // reports the window's growth.
         assert_eq!(quick.count(), prompt, "{pause_ms}");
     }
 }
@@ -144,11 +145,11 @@ fn the_end_of_quick_acks_shortens_the_delay() {
     let mut policy = policy(Profile::Linux);
     policy.note_arrival(1 << 20, 0);
     policy.quick = 2;
-    policy.delay = 160 * MILLISECOND;
+    policy.delay = Some(160 * MILLISECOND);
     policy.note_sent();
-    assert_eq!(policy.delay, 160 * MILLISECOND);
+    assert_eq!(policy.delay, Some(160 * MILLISECOND));
     policy.note_sent();
-    assert_eq!(policy.delay, 40 * MILLISECOND);
+    assert_eq!(policy.delay, Some(40 * MILLISECOND));
 }
 
 #[test]
@@ -156,7 +157,7 @@ fn a_pause_beyond_the_receivers_own_rto_makes_acks_quick_again() {
     for (pause_ms, quick) in [(255, 0), (256, 16)] {
         let mut policy = policy(Profile::Linux);
         // 50 ms and the minimum of 200 ms on top, up to a tick; the pause in whole ticks.
-        policy.note_handshake(50 * MILLISECOND, 0);
+        policy.note_handshake(50 * MILLISECOND);
         policy.note_arrival(1 << 20, 0);
         policy.quick = 0;
         policy.note_arrival(1 << 20, pause_ms * MILLISECOND);
@@ -169,10 +170,10 @@ fn a_small_window_gives_fewer_quick_acks() {
     let mut policy = policy(Profile::Linux);
     policy.note_arrival(8 * SMSS, 0);
     assert_eq!(policy.quick, 4);
-    policy.note_duplicate(2 * SMSS);
+    policy.enter_quick_ack_mode(2 * SMSS);
     assert_eq!(policy.quick, 4);
     policy.quick = 0;
-    policy.note_duplicate(2 * SMSS);
+    policy.enter_quick_ack_mode(2 * SMSS);
     assert_eq!(policy.quick, 2);
 }
 
@@ -214,7 +215,7 @@ fn acks_may_be_so_many_per_round_trip_time_and_the_first_after_a_pause_is_not_la
     let mut params = StackParams::resolve(Profile::Rfc, &StackOverrides::default());
     params.acks_per_round_trip = Some(4.0);
     let mut policy = policy_of(&params);
-    policy.note_handshake(400 * MILLISECOND, 0);
+    policy.note_handshake(400 * MILLISECOND);
     assert!(policy.in_order(&plain(1), 500 * MILLISECOND));
     policy.note_sent();
     // However many come, the next one is of what comes a hundred milliseconds later.
@@ -333,9 +334,9 @@ fn linux_waits_no_longer_than_a_round_trip_or_40_ms() {
     ] {
         let mut policy = policy(Profile::Linux);
         if let Some(rtt_ms) = rtt_ms {
-            policy.note_handshake(rtt_ms * MILLISECOND, 0);
+            policy.note_handshake(rtt_ms * MILLISECOND);
         }
-        policy.delay = 160 * MILLISECOND;
+        policy.delay = Some(160 * MILLISECOND);
         assert!(!policy.in_order(&plain(1), 0));
         let fires = jiffies::fires(0, waits_ms * MILLISECOND);
         assert_eq!(policy.next_deadline(), fires, "{rtt_ms:?}");
@@ -358,49 +359,68 @@ fn linuxs_delay_doubles_when_missed_and_falls_back_with_dense_segments() {
     assert!(!policy.in_order(&plain(1), 0));
     assert_eq!(policy.next_deadline(), 44 * MILLISECOND);
     assert!(policy.on_deadline(44 * MILLISECOND));
-    assert_eq!(policy.delay, 80 * MILLISECOND);
+    assert_eq!(policy.delay, Some(80 * MILLISECOND));
     // Half of it and the pause of eleven ticks.
     policy.note_arrival(0, 45 * MILLISECOND);
-    assert_eq!(policy.delay, 84 * MILLISECOND);
+    assert_eq!(policy.delay, Some(84 * MILLISECOND));
     for n in 0..20 {
         policy.note_arrival(0, (46 + n) * MILLISECOND);
     }
-    assert_eq!(policy.delay, 40 * MILLISECOND);
+    assert_eq!(policy.delay, Some(40 * MILLISECOND));
+}
+
+/// A connection whose handshake ended 100 ms after `repeat` sent the last SYN-ACK, and that time.
+fn connection(repeat: fn(&mut Receiver) -> Nanos) -> (Receiver, Nanos) {
+    let params = StackParams::resolve(Profile::Linux, &StackOverrides::default());
+    let space = Space::Application {
+        buffer_bytes: 1_000_000,
+        octets_per_ns: None,
+    };
+    let mut receiver = Receiver::new(0, &params, space);
+    receiver.receive(&syn(), 0);
+    assert!(receiver.transmit(0, &mut slot()));
+    let end = repeat(&mut receiver) + 100 * MILLISECOND;
+    receiver.receive(&Segment::new(0, Direction::Forward), end);
+    assert!(receiver.is_established());
+    (receiver, end)
+}
+
+/// The SYN-ACK leaves again by its timer.
+fn by_timer(receiver: &mut Receiver) -> Nanos {
+    let due = receiver.next_deadline();
+    receiver.on_deadline(due);
+    assert!(receiver.transmit(due, &mut slot()));
+    due
+}
+
+/// The same, because the SYN came again.
+fn by_syn(receiver: &mut Receiver) -> Nanos {
+    receiver.receive(&syn(), SECOND / 2);
+    assert!(receiver.transmit(SECOND / 2, &mut slot()));
+    SECOND / 2
 }
 
 #[test]
 fn karn_a_syn_ack_that_was_sent_twice_measures_nothing() {
-    // The handshake ends 100 ms after the last SYN-ACK left.
-    let rto = |repeat: fn(&mut Receiver) -> Nanos| {
-        let params = StackParams::resolve(Profile::Linux, &StackOverrides::default());
-        let space = Space::Application {
-            buffer_bytes: 1_000_000,
-            octets_per_ns: None,
-        };
-        let mut receiver = Receiver::new(0, &params, space);
-        receiver.receive(&syn(), 0);
-        assert!(receiver.transmit(0, &mut slot()));
-        let last = repeat(&mut receiver);
-        let ack = Segment::new(0, Direction::Forward);
-        receiver.receive(&ack, last + 100 * MILLISECOND);
-        assert!(receiver.is_established());
-        receiver.policy.rto
-    };
+    let rto = |repeat: fn(&mut Receiver) -> Nanos| connection(repeat).0.policy.rto;
     assert_eq!(rto(|_| 0), 300 * MILLISECOND);
-    // By its timer, and because the SYN came again.
-    let by_timer = |receiver: &mut Receiver| {
-        let due = receiver.next_deadline();
-        receiver.on_deadline(due);
-        assert!(receiver.transmit(due, &mut slot()));
-        due
-    };
     assert_eq!(rto(by_timer), FIRST_RTO);
-    let by_syn = |receiver: &mut Receiver| {
-        receiver.receive(&syn(), SECOND / 2);
-        assert!(receiver.transmit(SECOND / 2, &mut slot()));
-        SECOND / 2
-    };
     assert_eq!(rto(by_syn), FIRST_RTO);
+}
+
+/// The first segment is lost, and the second lets the window grow: the ACK that reports it ends quick ACKs. The first one's
+/// retransmission comes `pause` after the handshake.
+#[test]
+fn after_a_lost_syn_ack_the_pause_before_the_first_segment_begins_with_the_end_of_the_handshake() {
+    for (pause, quick) in [(FIRST_RTO, 0), (FIRST_RTO + 2 * jiffies::TICK, 16)] {
+        let (mut receiver, end) = connection(by_timer);
+        assert!(end > FIRST_RTO);
+        receiver.policy.note_window_update();
+        assert!(receiver.policy.beyond_gap(true, 1, end + MILLISECOND));
+        receiver.policy.note_sent();
+        receiver.policy.note_arrival(1 << 20, end + pause);
+        assert_eq!(receiver.policy.quick, quick, "{pause}");
+    }
 }
 
 fn slot() -> Segment {
