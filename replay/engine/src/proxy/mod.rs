@@ -277,17 +277,6 @@ impl Proxy {
         }
     }
 
-    /// Lets the process between two sockets run, once what has been written has left as far as it may: Linux sends what an
-    /// ACK lets leave before it wakes a writer. Returns whether it wrote something.
-    fn splice(&mut self, now: Nanos) -> bool {
-        let Some(sockets) = self.sockets.as_mut().filter(|_| self.crash.is_none()) else {
-            return false;
-        };
-        let wrote = sockets.run(&mut self.upstream, &mut self.downstream, now);
-        self.note_passed(now);
-        wrote
-    }
-
     /// Octets in the receive buffer, out-of-order data included, and in all memory.
     fn stored_bytes(&self) -> (u64, u64) {
         let arrived = self.upstream.rcv_nxt();
@@ -429,18 +418,6 @@ impl Proxy {
             self.transmit_own(now, slot)
                 || self.sockets.is_some() && self.splice_and_transmit(now, slot)
         }
-    }
-
-    /// The same between two sockets, once nothing more leaves of what has been written. Each turn writes an octet at least, of
-    /// those that have arrived by now.
-    fn splice_and_transmit(&mut self, now: Nanos, slot: &mut Segment) -> bool {
-        while self.splice(now) {
-            if self.transmit_own(now, slot) {
-                return true;
-            }
-        }
-        // It may have read something, which the window upstream reports.
-        self.transmit_own(now, slot)
     }
 
     fn transmit_own(&mut self, now: Nanos, slot: &mut Segment) -> bool {

@@ -3,10 +3,12 @@
 //! Does not depend on policies of a proxy's own memory. PEPsal (`workers.c`) moves octets by `splice` through a pipe, does
 //! not block, and waits for room in the socket (`EPOLLOUT`) once a write has failed.
 
+use super::Proxy;
 use crate::app::{SendBuffer, send_buffer};
 use crate::config::StackParams;
 use crate::sim::time::Nanos;
 use crate::tcp::receiver::Receiver;
+use crate::tcp::segment::Segment;
 use crate::tcp::sender::Sender;
 
 /// Linux (`pipe(7)`): slots of a pipe of 64 KiB, one per page. A segment that is spliced takes a slot of its own
@@ -120,5 +122,30 @@ impl Relay {
         let writable = buffer.is_writable(&to.buffered(now), true);
         to.note_writer(!writable);
         writable
+    }
+}
+
+impl Proxy {
+    /// Lets the process between two sockets run, once what has been written has left as far as it may: Linux sends what an
+    /// ACK lets leave before it wakes a writer. Returns whether it wrote something.
+    fn splice(&mut self, now: Nanos) -> bool {
+        let Some(sockets) = self.sockets.as_mut().filter(|_| self.crash.is_none()) else {
+            return false;
+        };
+        let wrote = sockets.run(&mut self.upstream, &mut self.downstream, now);
+        self.note_passed(now);
+        wrote
+    }
+
+    /// Writes the next segment between two sockets, once nothing more leaves of what has been written. Each turn writes an
+    /// octet at least, of those that have arrived by now.
+    pub(super) fn splice_and_transmit(&mut self, now: Nanos, slot: &mut Segment) -> bool {
+        while self.splice(now) {
+            if self.transmit_own(now, slot) {
+                return true;
+            }
+        }
+        // It may have read something, which the window upstream reports.
+        self.transmit_own(now, slot)
     }
 }

@@ -1,0 +1,77 @@
+//! Timeouts and recoveries that DSACKs undo. `support/mod.rs` explains the notation.
+
+mod support;
+
+use hindflight_flows::{EventKind, Mechanism};
+use support::{Outcome, run};
+
+/// The mechanism of each retransmission.
+fn mechanisms(outcome: &Outcome) -> Vec<Option<Mechanism>> {
+    let events = outcome.events.iter();
+    let repeated = events.filter(|event| event.kind == EventKind::Retransmission);
+    repeated.map(|event| event.mechanism).collect()
+}
+
+#[test]
+fn a_timeout_of_which_dsacks_report_all_retransmissions_is_undone() {
+    // The first segment arrived, and its ACK was lost with the others. What follows is lost, as the echo shows.
+    let outcome = |dsack: &str| {
+        run(&after_handshake(&format!(
+            "110.00 a>b A 1:1001    ack 1 ts 110/501
+             111.00 a>b A 1001:2001 ack 1 ts 111/501    # lost
+             112.00 a>b A 2001:3001 ack 1 ts 112/501    # lost
+             620.00 a>b A 1:1001    ack 1 ts 620/501
+             720.00 b>a A 1 ack 1001 ts 1121/620 {dsack}
+             720.01 a>b A 1001:2001 ack 1 ts 720/1121
+             720.02 a>b A 2001:3001 ack 1 ts 720/1121
+             820.02 b>a A 1 ack 3001 ts 1221/720"
+        )))
+    };
+    let [rto, after, sack] = [Mechanism::Rto, Mechanism::AfterRto, Mechanism::Sack].map(Some);
+    assert_eq!(mechanisms(&outcome("sack 1-1001")), [rto, sack, sack]);
+    assert_eq!(mechanisms(&outcome("")), [rto, after, after]);
+}
+
+#[test]
+fn a_timeout_is_undone_when_dsacks_report_all_segments_of_offloaded_records() {
+    // Each record has two segments. The first and second arrived, and their ACKs were lost. The third is lost.
+    let last = |dsack: &str| {
+        let outcome = run(&after_handshake(&format!(
+            "110.00 a>b A 1:2001    ack 1 ts 110/501
+             111.00 a>b A 2001:4001 ack 1 ts 111/501
+             112.00 a>b A 4001:6001 ack 1 ts 112/501    # lost
+             620.00 a>b A 1:2001    ack 1 ts 620/501
+             621.00 a>b A 2001:4001 ack 1 ts 621/501
+             720.00 b>a A 1 ack 4001 ts 1121/620 {dsack}
+             720.01 a>b A 4001:6001 ack 1 ts 720/1121
+             820.01 b>a A 1 ack 6001 ts 1221/720"
+        )));
+        mechanisms(&outcome).last().copied().flatten()
+    };
+    assert_eq!(last("sack 1-2001"), Some(Mechanism::AfterRto));
+    assert_eq!(last("sack 1-4001"), Some(Mechanism::Sack));
+}
+
+#[test]
+fn a_timeout_in_fast_recovery_counts_the_retransmissions_before_it() {
+    // The retransmission of the first segment, which was lost, comes before 4001:5001, whose ACK is lost.
+    let outcome = run(&after_handshake(
+        "110.00 a>b A 1:1001    ack 1 ts 110/501    # lost
+         110.01 a>b A 1001:2001 ack 1 ts 110/501
+         110.02 a>b A 2001:3001 ack 1 ts 110/501
+         110.03 a>b A 3001:4001 ack 1 ts 110/501
+         205.00 a>b A 4001:5001 ack 1 ts 205/501
+         205.01 a>b A 5001:6001 ack 1 ts 205/501    # lost
+         210.01 b>a A 1 ack 1 sack 1001-2001 ts 611/101
+         210.02 b>a A 1 ack 1 sack 1001-3001 ts 611/101
+         210.03 b>a A 1 ack 1 sack 1001-4001 ts 611/101
+         210.04 a>b A 1:1001    ack 1 ts 210/611
+         300.04 b>a A 1 ack 4001 ts 701/210
+        1200.00 a>b A 4001:5001 ack 1 ts 1200/701
+        1300.00 b>a A 1 ack 5001 sack 4001-5001 ts 1701/1200
+        1300.01 a>b A 5001:6001 ack 1 ts 1300/1701
+        1400.01 b>a A 1 ack 6001 ts 1801/1300",
+    ));
+    let [rto, after, sack] = [Mechanism::Rto, Mechanism::AfterRto, Mechanism::Sack].map(Some);
+    assert_eq!(mechanisms(&outcome), [sack, rto, after]);
+}
