@@ -19,7 +19,7 @@ from hindflight.toolkit.flight.writer import write_flight_log
 from hindflight.toolkit.log_writer import Joining, write_log
 from hindflight.toolkit.logs import KINDS, LogReading
 from hindflight.toolkit.recognition import kind_of
-from hindflight.toolkit.sender_view.mark import NOTE, is_rebuilt
+from hindflight.toolkit.sender_view.mark import NOTE
 from hindflight.toolkit.units import counted
 from hindflight.toolkit.workspace import Transaction, Workspace
 
@@ -135,9 +135,8 @@ class Ingest:
         rows = write_capture(stream, transaction, CAPTURE_TABLES, self.progress)
         if not all(digests.values()):
             self._complete_stream(stream, transaction, input_ids[0], options)
-        rebuilt = [path for path in paths if digests[path] and is_rebuilt(path)]
-        for input_id in input_ids if rebuilt else ():
-            transaction.mark_rebuilt(input_id, rebuilt[0])
+        files = {input_id: path for input_id, path in zip(input_ids, paths, strict=True) if digests[path]}
+        rebuilt = transaction.mark_rebuilt(files)
         note = (
             f"{counted(rows['segments'], 'segment')}, {counted(rows['flows'], 'flow')}{f', {NOTE}' if rebuilt else ''}"
         )

@@ -152,7 +152,7 @@ def _write(stream: CaptureStream, workspace: Workspace, tables: Collection[str] 
     """Write `tables` of a capture, all if None, with its files as inputs."""
     from hindflight.toolkit.capture import is_stream
     from hindflight.toolkit.capture_writer import CAPTURE_TABLES, write_capture
-    from hindflight.toolkit.sender_view.mark import NOTE, is_rebuilt
+    from hindflight.toolkit.sender_view.mark import NOTE
 
     wanted = CAPTURE_TABLES if tables is None else tables
     names = " ".join(name_to_text(path) for path in stream.paths)
@@ -162,13 +162,10 @@ def _write(stream: CaptureStream, workspace: Workspace, tables: Collection[str] 
             write_capture(stream, transaction, wanted)
             transaction.complete_stream(input_id, stream.progress()[0], stream.sha256() or "")
         else:
-            rebuilt = [path for path in stream.paths if is_rebuilt(path)]
-            for path in stream.paths:
-                input_id = transaction.add_input(path, "capture", options="--fix-clock" if fix_clock else "")
-                if rebuilt:
-                    transaction.mark_rebuilt(input_id, rebuilt[0])
-                if path in rebuilt:
-                    transaction.note(input_id, NOTE)
+            options = "--fix-clock" if fix_clock else ""
+            files = {transaction.add_input(path, "capture", options=options): path for path in stream.paths}
+            for input_id in transaction.mark_rebuilt(files):
+                transaction.note(input_id, NOTE)
             write_capture(stream, transaction, wanted)
 
 

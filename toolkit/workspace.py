@@ -31,6 +31,7 @@ from hindflight.toolkit.schema import (
     has_former_values,
     with_current_values,
 )
+from hindflight.toolkit.sender_view.mark import is_rebuilt
 from hindflight.toolkit.text import name_to_text
 from hindflight.toolkit.version import versions
 
@@ -295,9 +296,15 @@ class Transaction:
         """Record what was read of a pipe."""
         self._change_input(input_id, size_bytes=size_bytes, sha256=sha256)
 
-    def mark_rebuilt(self, input_id: int, path: Path) -> None:
-        """Record that the file at `path`, this input or one merged with it, says that it was rebuilt."""
-        self._change_input(input_id, rebuilt=name_to_text(path.name))
+    def mark_rebuilt(self, files: dict[int, Path]) -> list[int]:
+        """Record of `files`, read as one capture, whether one says that it was rebuilt; return the inputs that do.
+
+        OSError: a file cannot be read.
+        """
+        rebuilt = [input_id for input_id, path in files.items() if is_rebuilt(path)]
+        for input_id in files if rebuilt else ():
+            self._change_input(input_id, rebuilt=name_to_text(files[rebuilt[0]].name))
+        return rebuilt
 
     def _change_input(self, input_id: int, **values: Any) -> None:
         """Replace values of an input that this transaction added."""
