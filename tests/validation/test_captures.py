@@ -23,9 +23,10 @@ from validation.captures.links import stretches_of
 from validation.captures.reliability import reliability
 from validation.captures.report import FlowScore, disturbed, judge_captures
 from validation.captures.scores import CauseScore, Counts, WindowScore, score_causes, score_losses, score_windows
-from validation.captures.spread import REPEATS, spreads_of
+from validation.captures.spread import RECORDINGS, spreads_of
 from validation.captures.truth import FlowTruth, RunTruth, Steps, Tile, Transmission, read_truth
 from validation.captures.whatif import Asked, Pair, group_of, summarise
+from validation.judge import Check
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "kernel"
 
@@ -249,15 +250,20 @@ def test_the_command_prints_one_document(capsys: pytest.CaptureFixture[str], tmp
     assert pooled["of"] > 20
 
 
-def test_the_spread_of_a_run_is_that_of_its_repeated_recordings(tmp_path: Path) -> None:
-    for number in range(1, REPEATS + 1):
+def test_the_spread_of_a_run_is_that_of_its_recordings(tmp_path: Path) -> None:
+    for number in range(1, RECORDINGS):
         shutil.copytree(FIXTURES / "S9-reno", tmp_path / f"S9.{number}-reno")
     (key,), (spread,) = zip(*spreads_of(tmp_path).items(), strict=True)
     assert key == ("S9-reno", 0)
-    assert (spread.recordings, spread.low_bps) == (REPEATS, spread.high_bps)
-    assert spread.holds(spread.low_bps)
-    assert not spread.holds(1.001 * spread.low_bps)
-    assert not replace(spread, recordings=REPEATS - 1).holds(spread.low_bps)
+    assert set(spread.measured) == {"goodput", "cwnd_p25", "cwnd_p50", "cwnd_p75"}
+    for metric, (value, *others) in spread.measured.items():
+        assert others == [value] * (RECORDINGS - 2)
+        check = Check("S9-reno", metric, value, value, 0.0, "")
+        assert spread.holds(check)
+        assert spread.holds(replace(check, value=1.001 * value, reference=1.002 * value))
+        assert not spread.holds(replace(check, value=1.001 * value))
+    value = spread.measured["goodput"].pop()
+    assert not spread.holds(Check("S9-reno", "goodput", value, value, 0.0, ""))
 
 
 def test_verdicts_are_counted_at_the_sender(run: RunTruth) -> None:

@@ -29,8 +29,8 @@ this page.
   At the receiver, timestamps show it; without them, all its round trips lack an estimate.
 * **Channel**: the cause of each loss, and the delay and the rate of each stretch of 200 data packets or more.
 * **Engine**: the same link, losses and application replayed with the variant that was recorded. Linux's own spread is
-  the range of goodput over five further recordings of a run, with other random losses; only runs that miss the bound
-  have them, and not all of these.
+  the range over five recordings of a run or more, with other random losses; only runs whose goodput misses the bound
+  were recorded again, so that for percentiles of cwnd it is the least that Linux varies.
 * **What-if**: each variant predicted from the captures of the other two, compared with its recording on the same
   link, whose random losses were others. The network limits a flow if it reduced its window five times or, for bbr,
   if nothing else limited it for 10 s. Captures at the receiver are rebuilt first ([how](sender-view.md)); those
