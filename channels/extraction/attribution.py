@@ -16,7 +16,7 @@ from hindflight.channels.extraction import queue as _queue
 from hindflight.channels.extraction.bottleneck import behind_a_hole
 from hindflight.channels.extraction.change_points import Floats
 from hindflight.channels.extraction.delivery import Delivery, Ints
-from hindflight.channels.extraction.link import Link, left_queue_ns, one_way_ns
+from hindflight.channels.extraction.link import Link, left_queue_ns, one_way_ns, served_behind_breaks
 
 NONE, CHANNEL, QUEUE, OUTAGE = range(4)
 """Codes of `Attribution.cause`."""
@@ -184,8 +184,9 @@ def _noise_pkts(delivery: Delivery, link: Link, blurred: npt.NDArray[np.bool_]) 
 
 def _refused(delivery: Delivery, link: Link, gaps: Floats, noise: float) -> npt.NDArray[np.int8]:
     """Return how many of two queues, a little shorter and a little longer than the limit, refuse each packet: 0, 1 or
-    2. 1, which is not known, where levels say nothing: the link is shared, or gaps contradict them. 0 if the limit is
-    not known, because the queue never filled."""
+    2. 1, which is not known, where levels say nothing: the link is shared, gaps contradict them, or the queue may have
+    been served at another rate while the link was broken. 0 if the limit is not known, because the queue never
+    filled."""
     refusals = np.zeros(len(delivery), dtype=np.int8)
     if link.ceiling is None:
         return refusals
@@ -193,12 +194,17 @@ def _refused(delivery: Delivery, link: Link, gaps: Floats, noise: float) -> npt.
         return refusals + ONE
     error = KNOWN_LOG_ODDS * noise
     # A packet that finds nothing waiting always enters.
-    for limit in (max(0.0, link.ceiling.limit - error), link.ceiling.limit + error):
-        refusals += ~_queue.replay(link.arrivals, limit, unshared=True).entered
+    limits = max(0.0, link.ceiling.limit - error), link.ceiling.limit + error
+    queues = [link.arrivals]
+    if np.any((behind := served_behind_breaks(delivery, link)).service != link.arrivals.service):
+        queues.append(behind)
+    refused = [~_queue.replay(queue, limit, unshared=True).entered for queue in queues for limit in limits]
+    refusals[np.any(refused, axis=0)] = ONE
+    refusals[np.all(refused, axis=0)] = BOTH
     # A full queue that takes every other packet takes the others if its limit is another one.
     refusals[(refusals == BOTH) == link.replay.entered] = ONE
-    certain = np.full(len(delivery), MAX_LEVEL_LOG_ODDS)
-    by_level = certain * np.where(link.replay.entered, -1.0, 1.0)
+    # What one of the queues takes says nothing about the limit.
+    by_level = MAX_LEVEL_LOG_ODDS * (refusals.astype(np.float64) - ONE)
     trusted = _agreeing(by_level, gaps, link.replay.group, link.base.spans)
     return np.where(np.abs(trusted) >= KNOWN_LOG_ODDS, refusals, ONE).astype(np.int8)
 

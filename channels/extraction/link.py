@@ -16,7 +16,7 @@ from hindflight.channels.extraction.bottleneck import Base, Rate, Served
 from hindflight.channels.extraction.change_points import Floats
 from hindflight.channels.extraction.delivery import Bools, Delivery, Ints
 from hindflight.channels.extraction.idle_steps import split_where_idle
-from hindflight.channels.extraction.path_steps import Stretch, interrupted_losses, silences, stretches
+from hindflight.channels.extraction.path_steps import Stretch, interrupted_losses, interruptions, silences, stretches
 from hindflight.channels.extraction.queue import Arrivals, Ceiling, Replay
 from hindflight.channels.extraction.unmeasured_rate import with_bounds
 
@@ -243,13 +243,34 @@ def _served_at_ns(delivery: Delivery) -> Ints:
 
     Packets that wait when a link breaks leave it at the rate of the last ACK: behind the break it may be another one.
     """
-    known = np.flatnonzero(delivery.acked_ns >= 0)
-    following = known[np.minimum(np.searchsorted(known, np.arange(len(delivery))), len(known) - 1)]
-    # A FIFO delivers in order: what was acknowledged later than a packet behind it waited at the receiver.
-    at = np.minimum.accumulate(delivery.acked_ns[known][::-1])[::-1][np.searchsorted(known, following)]
+    at = _answered_at_ns(delivery)
     for last_ns, next_ns in silences(delivery):
         at[(delivery.t_ns <= last_ns) & (at >= next_ns)] = last_ns
     return at
+
+
+def _answered_at_ns(delivery: Delivery) -> Ints:
+    """Return when the ACK of each packet came, or that of the next one that has one."""
+    known = np.flatnonzero(delivery.acked_ns >= 0)
+    following = known[np.minimum(np.searchsorted(known, np.arange(len(delivery))), len(known) - 1)]
+    # A FIFO delivers in order: what was acknowledged later than a packet behind it waited at the receiver.
+    return np.minimum.accumulate(delivery.acked_ns[known][::-1])[::-1][np.searchsorted(known, following)]
+
+
+def served_behind_breaks(delivery: Delivery, link: Link) -> Arrivals:
+    """Return the arrivals with what waited when a link broke served at the rate behind the break: the rate may have
+    changed with it. A link breaks when the first packet that it loses would arrive, or before."""
+    at_ns, answered_ns, left_ns = _served_at_ns(delivery), _answered_at_ns(delivery), left_queue_ns(delivery, link)
+    for first, following in interruptions(delivery):
+        behind = np.arange(first, following)
+        behind = behind[left_ns[behind] > left_ns[first] + one_way_ns(delivery, link, first)]
+        at_ns[behind] = answered_ns[behind]
+    full_bytes = np.full(len(delivery), int(_bottleneck.full_size(delivery)))
+    return replace(
+        link.arrivals,
+        service=link.rate.service_ns(delivery.size_bytes, at_ns),
+        full=link.rate.service_ns(full_bytes, at_ns),
+    )
 
 
 def _arrivals(delivery: Delivery, base: Base, service: Floats, full: Floats) -> Arrivals:

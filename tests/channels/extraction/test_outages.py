@@ -14,7 +14,7 @@ from hindflight.channels.extraction.bottleneck import Rate
 from hindflight.channels.extraction.busy_spans import BusySpans
 from hindflight.channels.extraction.delivery import Delivery, of_flow
 from hindflight.channels.extraction.extract import extract
-from hindflight.channels.extraction.link import left_queue_ns, of_delivery
+from hindflight.channels.extraction.link import Link, left_queue_ns, of_delivery, served_behind_breaks
 from hindflight.channels.extraction.queue import Ceiling
 from hindflight.channels.extraction.states import interval_rows
 from hindflight.channels.trace import Trace
@@ -256,6 +256,42 @@ def test_what_a_queue_refused_is_not_known_where_gaps_contradict_its_level() -> 
     assert (attribution._refused(delivery, link, -no_gaps, 0.2)[lost] == 0).all()
 
 
+def _in_tens(lost: list[int], limit: float) -> tuple[Delivery, Link]:
+    """Packets that come in bursts of ten to a queue that takes `limit` of them and serves each in 1 ms; each loss has a
+    gap of its own."""
+    link = of_delivery(delivery := _delivery(lost))
+    ms = np.full(600, 1e6)
+    arrivals = replace(link.arrivals, t=np.floor(link.arrivals.t / 1e8) * 1e8, service=ms, full=ms)
+    group = np.full(600, -1)
+    group[lost] = np.arange(len(lost))
+    replayed = replace(queue.replay(arrivals, limit, unshared=True), group=group)
+    ceiling = replace(LIMIT, limit=limit)
+    return delivery, replace(link, unshared=True, ceiling=ceiling, arrivals=arrivals, replay=replayed)
+
+
+def test_a_gap_does_not_contradict_a_level_that_may_be_the_limit() -> None:
+    delivery, link = _in_tens([*range(100, 180, 10), 205, 310], limit=5.0)
+    gaps = np.where(delivery.lost, -7.0, 0.0)
+    # Of two queues, a little shorter and a little longer than five packets, one refuses 205, and its gap is missing.
+    gaps[205] = 7.0
+    refusals = attribution._refused(delivery, link, gaps, 0.2)
+    assert (refusals[205], refusals[310]) == (1, 0)
+
+
+def test_what_a_queue_refuses_at_the_rate_behind_a_break_only_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    delivery, link = _in_tens(list(range(200, 250)), limit=5.5)
+    slow = np.where(delivery.lost, 30e6, 1e6)
+    behind = replace(link.arrivals, service=slow, full=slow)
+    unclear = [216, 217, 226, 227]
+    for arrivals, expected in ((link.arrivals, 2), (behind, 2)):
+        monkeypatch.setattr(attribution, "served_behind_breaks", lambda *_, served=arrivals: served)
+        refusals = attribution._refused(delivery, link, np.zeros(600), 0.2)
+        assert (refusals[unclear] == expected).all()
+        assert refusals[200] == 0
+        # At 30 ms each the second burst finds what is left of the first one.
+        assert refusals[214] == (0 if arrivals is link.arrivals else 1)
+
+
 def test_what_the_queue_dropped_does_not_time_an_outage() -> None:
     link = of_delivery(delivery := _delivery(list(range(208, 250))))
     limit = replace(LIMIT, limit=5.5)
@@ -323,6 +359,10 @@ def test_packets_that_wait_when_the_link_breaks_leave_it_at_the_rate_before() ->
     # What was sent up to the last ACK waits in the queue when the link breaks.
     assert (service_ns[190:205] == 10 * MS).all()
     assert (service_ns[220:] == MS).all()
+    # Nothing shows it, so they may have left at the rate behind it, too, but for what had left when the link broke.
+    behind = served_behind_breaks(delivery, replace(of_delivery(delivery), rate=found)).service
+    assert (behind[:191] == 10 * MS).all()
+    assert (behind[204:] == MS).all()
 
 
 def test_a_link_that_passes_acks_while_the_losses_would_arrive_is_not_broken() -> None:
