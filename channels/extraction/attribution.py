@@ -314,8 +314,9 @@ def _outages(
     """Return runs of losses without a delivery that last longer than a queue or a burst can, and those that last as
     long but that a burst may have, too."""
     left_ns = left_queue_ns(delivery, link)
-    passing_ns = np.sort(left_ns[~delivery.lost & ~_unanswered(delivery) & (delivery.size_bytes > delivery.ack_bytes)])
-    every = _runs(delivery, link, left_ns, cause)
+    unanswered = _unanswered(delivery, link, left_ns)
+    passing_ns = np.sort(left_ns[~delivery.lost & ~unanswered & (delivery.size_bytes > delivery.ack_bytes)])
+    every = _runs(delivery, link, left_ns, (cause, unanswered))
     # Other traffic that passed meanwhile shows that the link did.
     runs = [run for run in every if run.count > 1 and run.passed <= PASSING_SHARE * run.count]
     bursts = _bursts(every)
@@ -354,9 +355,12 @@ def _bursts(every: Sequence[_Run]) -> list[_Run]:
     return left
 
 
-def _runs(delivery: Delivery, link: Link, left_ns: Floats, cause: npt.NDArray[np.int8]) -> list[_Run]:
-    """Return all losses in a row."""
-    own = np.flatnonzero(delivery.observed & ~_unanswered(delivery))
+def _runs(
+    delivery: Delivery, link: Link, left_ns: Floats, judged_so_far: tuple[npt.NDArray[np.int8], npt.NDArray[np.bool_]]
+) -> list[_Run]:
+    """Return all losses in a row; given their causes so far, and the packets that are `_unanswered`."""
+    cause, unanswered = judged_so_far
+    own = np.flatnonzero(delivery.observed & ~unanswered)
     edges = np.diff(np.concatenate(([0], delivery.lost[own].astype(np.int8), [0])))
     passed = np.cumsum(~delivery.observed & (delivery.size_bytes > delivery.ack_bytes))
     minimum_acks = SILENT_ACKS * _packets_per_ack(delivery)
@@ -428,10 +432,12 @@ def _moved(delivery: Delivery, link: Link, timed: Ints, ends: tuple[int, int]) -
     return moved or any(acked_ns[0] < start <= acked_ns[1] for start, _, _ in states)
 
 
-def _unanswered(delivery: Delivery) -> npt.NDArray[np.bool_]:
-    """Mark the packets whose octets were not acknowledged before the capture ended. Others that are undecided may have
-    arrived, so no run of losses goes on over them."""
-    return delivery.undecided & (delivery.covered_ns < 0)
+def _unanswered(delivery: Delivery, link: Link, left_ns: Floats) -> npt.NDArray[np.bool_]:
+    """Mark the undecided packets that no ACK answers: their octets were not acknowledged before the capture ended, or
+    no ACK at all came when theirs was due. Others may have arrived, so no run of losses goes on over them."""
+    due_ns = left_ns + link.base.per_packet_ns
+    edges = np.searchsorted(delivery.ack_t_ns, (due_ns - link.full_ns, due_ns + link.full_ns + _queue.LATE_ACK_NS))
+    return np.asarray(delivery.undecided & ((delivery.covered_ns < 0) | (edges[1] == edges[0])))
 
 
 def _one_break(early: _Run, late: _Run) -> bool:

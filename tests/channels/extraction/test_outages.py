@@ -169,9 +169,13 @@ def test_a_run_of_losses_does_not_go_on_over_a_packet_that_may_have_arrived() ->
     delivery = _delivery(list(range(200, 250)))
     unclear = np.isin(np.arange(600), range(204, 250, 5))
     lost = delivery.lost & ~unclear
+    due_ns = delivery.t_ns + int(TRIP_MS * MS)
     late = np.where(unclear, delivery.t_ns + 1_000 * MS, delivery.covered_ns)
     assert _outages(replace(delivery, lost=lost, undecided=unclear)) == [(200, 248)], "never acknowledged"
-    assert _outages(replace(delivery, lost=lost, undecided=unclear, covered_ns=late)) == []
+    silent = replace(delivery, lost=lost, undecided=unclear, covered_ns=late)
+    assert _outages(silent) == [(200, 248)], "no ACK when theirs were due"
+    answered = replace(silent, ack_t_ns=np.sort(np.concatenate((delivery.ack_t_ns, due_ns[unclear]))))
+    assert _outages(answered) == []
 
 
 def test_a_duplicate_ack_shows_that_the_link_passes_acks() -> None:
@@ -500,7 +504,7 @@ def test_an_ack_that_came_before_the_first_loss_could_have_arrived_does_not_show
     cause = verdicts(late, link).cause
     left_ns = left_queue_ns(late, link)
     counts = [
-        next(run.answers for run in attribution._runs(late, one, left_ns, cause) if run.count == 14)
+        next(run.answers for run in attribution._runs(late, one, left_ns, (cause, late.undecided)) if run.count == 14)
         for one in (link, shown)
     ]
     assert counts == [1, 0]
