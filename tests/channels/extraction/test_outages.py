@@ -452,6 +452,42 @@ def test_an_outage_may_last_until_the_next_packet_has_left_by_its_ack() -> None:
     assert ends == pytest.approx([ends[0], ends[0] + 100 * MS, ends[0]], abs=MS)
 
 
+def test_no_edge_of_an_outage_is_more_exact_than_the_base_round_trip() -> None:
+    # The base may be 40 ms shorter: then packets arrived 20 ms later, and those that waited left 40 ms later.
+    delivery = _delivery(list(range(200, 250)))
+    delivery = replace(delivery, ack_t_ns=delivery.ack_t_ns[:100])
+    link, found = of_delivery(delivery), verdicts(delivery, of_delivery(delivery))
+    left_ns = delivery.t_ns + link.service_ns
+    wide = replace(link, base=replace(link.base, error_ns=(40e6,)))
+    waits = replace(wide, replay=replace(wide.replay, wait_ns=np.ones(600)))
+    (exact,), (alone,), (waited,) = (states._outages(delivery, one, found, left_ns) for one in (link, wide, waits))
+    assert exact.next_up_ns is not None
+    assert alone.last_up_ns == pytest.approx(exact.last_up_ns - 20 * MS, abs=2)
+    assert alone.first_ns == pytest.approx(exact.first_ns + 20 * MS, abs=2)
+    assert (alone.last_ns, alone.next_up_ns) == (exact.last_ns, exact.next_up_ns)
+    assert waited.last_ns == pytest.approx(exact.last_ns - 40 * MS, abs=2)
+    assert waited.next_up_ns == pytest.approx(exact.next_up_ns + 40 * MS, abs=2)
+    # What is not known at all is off by no more than itself.
+    unknown = replace(link, base=replace(link.base, error_ns=(np.inf,)))
+    (half,) = states._outages(delivery, unknown, found, left_ns)
+    assert half.first_ns == pytest.approx(exact.first_ns + link.base.per_packet_ns[200] / 2, abs=2)
+
+
+def test_the_last_ack_before_an_outage_shows_the_link_up() -> None:
+    delivery = _delivery(list(range(200, 250)))
+    link, found = of_delivery(delivery), verdicts(delivery, of_delivery(delivery))
+    left_ns = delivery.t_ns + link.service_ns
+    # Half of 90 ms behind packet 199, which left at 2 s, and 5 ms before the first loss would have arrived.
+    shown_ns, last_ack_ns = int(left_ns[199]) + 45 * MS, int(left_ns[199]) + 50 * MS
+    begins = [
+        one.last_up_ns
+        for later in ([last_ack_ns], [], [last_ack_ns, int(delivery.t_ns[230])])
+        for one in states._outages(replace(delivery, ack_t_ns=np.array([MS, *later])), link, found, left_ns)
+    ]
+    # If one comes in the outage, only the direction of the data broke, and no ACK shows it.
+    assert begins == pytest.approx([last_ack_ns, shown_ns, shown_ns], abs=MS)
+
+
 def test_two_losses_that_nothing_watched_are_an_outage_where_the_path_changed() -> None:
     whole = _delivery([300, 301], trip_ms=20.0)
     later = np.arange(600) >= 301
