@@ -59,19 +59,20 @@ def joined_until_exact(pairs: BusySpans, usable: Bools) -> BusySpans:
 
     Hosts deliver and ACKs come late by about the same time whatever the rate is, which the next span makes up for: the
     longer a span, the smaller its share. Changes of the rate need spans enough to be found, so each state that single
-    spans show is joined by itself, unless states explain fewer of the spans that are so joined.
+    spans show is joined by itself. Where these explain no more than STEADY_SHARE, the spans of an application may be
+    among them: then all are joined as one, if states explain more of them.
     """
-    whole = _joined_in_state(pairs, usable)
     index = np.flatnonzero(usable)
-    cuts = index[[start for start, _, _ in _states(pairs.where(usable)).spans[1:]]]
-    if not len(cuts):
-        return whole
+    single = _states(pairs.where(usable))
     parts = []
-    for begin, end in pairwise([0, *cuts.tolist(), len(usable)]):
+    for begin, end in pairwise([0, *(int(index[start]) for start, _, _ in single.spans[1:]), len(usable)]):
         within = np.zeros(len(usable), dtype=np.bool_)
         within[begin:end] = usable[begin:end]
         parts.append(_joined_in_state(pairs, within))
     by_state = together(parts)
+    if len(parts) == 1 or single.coverage > STEADY_SHARE:
+        return by_state
+    whole = _joined_in_state(pairs, usable)
     return whole if _states(whole).coverage > _states(by_state).coverage else by_state
 
 

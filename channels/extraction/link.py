@@ -112,6 +112,8 @@ def of_delivery(delivery: Delivery) -> Link:
         arrivals = _arrivals(delivery, base, service, full)
         first = AllDropped.of(arrivals, unshared)
     limit = _limit(delivery, first if unshared else _shared(arrivals, first), served.bounded)
+    if unshared and limit is not None:
+        limit = _with_what_entered(delivery, arrivals, first, limit, served.bounded)
     final = _queue.replay(arrivals, limit.limit if limit else np.inf, unshared)
     if not unshared:
         # Residuals count from the queue that was simulated, so `entered` remains that of the simulation.
@@ -134,6 +136,18 @@ def _limit(delivery: Delivery, dropped: AllDropped, bounded: Bools) -> Ceiling |
         for chosen in (measured & dropped.exact, measured, passing, usable)
     )
     return next((found for found in candidates if found is not None), None)
+
+
+def _with_what_entered(
+    delivery: Delivery, arrivals: Arrivals, dropped: AllDropped, limit: Ceiling, bounded: Bools
+) -> Ceiling:
+    """Return the limit of the queue from levels to which the losses below `limit` add, if losses depend more on these.
+
+    The queue took what the channel lost behind it, which no departure shows as long as no ACK is timed.
+    """
+    entered = replace(dropped, level=_queue.replay(arrivals, limit.limit, unshared=True).level)
+    again = _limit(delivery, entered, bounded)
+    return again if again is not None and again.gain > limit.gain else limit
 
 
 def _served(delivery: Delivery, paths: Sequence[Stretch]) -> tuple[Rate, Served]:
