@@ -122,7 +122,7 @@ def test_what_the_channel_lost_waited_in_the_queue_too() -> None:
     burst = np.repeat(np.arange(bursts), 14)
     channel = (burst % 4 != 0) & (of_burst >= 2) & (of_burst < 5)
     refused = of_burst > 11
-    t = 100.0 * MS * burst
+    t = np.asarray(100.0 * MS * burst, dtype=np.float64)
     n, lost = len(t), channel | refused
     acked = np.where(lost, -1, t.astype(np.int64) + 50 * MS)
     none, ms = np.zeros(n, dtype=np.bool_), np.full(n, 1.0 * MS)
