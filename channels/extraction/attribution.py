@@ -16,7 +16,7 @@ from hindflight.channels.extraction import queue as _queue
 from hindflight.channels.extraction.bottleneck import behind_a_hole
 from hindflight.channels.extraction.change_points import Floats
 from hindflight.channels.extraction.delivery import Delivery, Ints
-from hindflight.channels.extraction.link import Link, left_queue_ns, one_way_ns
+from hindflight.channels.extraction.link import Link, left_queue_ns, one_way_ns, served_behind_breaks
 
 NONE, CHANNEL, QUEUE, OUTAGE = range(4)
 """Codes of `Attribution.cause`."""
@@ -184,8 +184,9 @@ def _noise_pkts(delivery: Delivery, link: Link, blurred: npt.NDArray[np.bool_]) 
 
 def _refused(delivery: Delivery, link: Link, gaps: Floats, noise: float) -> npt.NDArray[np.int8]:
     """Return how many of two queues, a little shorter and a little longer than the limit, refuse each packet: 0, 1 or
-    2. 1, which is not known, where levels say nothing: the link is shared, or gaps contradict them. 0 if the limit is
-    not known, because the queue never filled."""
+    2. 1, which is not known, where levels say nothing: the link is shared, gaps contradict them, or the queue may have
+    been served at another rate while the link was broken. 0 if the limit is not known, because the queue never
+    filled."""
     refusals = np.zeros(len(delivery), dtype=np.int8)
     if link.ceiling is None:
         return refusals
@@ -193,12 +194,17 @@ def _refused(delivery: Delivery, link: Link, gaps: Floats, noise: float) -> npt.
         return refusals + ONE
     error = KNOWN_LOG_ODDS * noise
     # A packet that finds nothing waiting always enters.
-    for limit in (max(0.0, link.ceiling.limit - error), link.ceiling.limit + error):
-        refusals += ~_queue.replay(link.arrivals, limit, unshared=True).entered
+    limits = max(0.0, link.ceiling.limit - error), link.ceiling.limit + error
+    queues = [link.arrivals]
+    if np.any((behind := served_behind_breaks(delivery, link)).service != link.arrivals.service):
+        queues.append(behind)
+    refused = [~_queue.replay(queue, limit, unshared=True).entered for queue in queues for limit in limits]
+    refusals[np.any(refused, axis=0)] = ONE
+    refusals[np.all(refused, axis=0)] = BOTH
     # A full queue that takes every other packet takes the others if its limit is another one.
     refusals[(refusals == BOTH) == link.replay.entered] = ONE
-    certain = np.full(len(delivery), MAX_LEVEL_LOG_ODDS)
-    by_level = certain * np.where(link.replay.entered, -1.0, 1.0)
+    # What one of the queues takes says nothing about the limit.
+    by_level = MAX_LEVEL_LOG_ODDS * (refusals.astype(np.float64) - ONE)
     trusted = _agreeing(by_level, gaps, link.replay.group, link.base.spans)
     return np.where(np.abs(trusted) >= KNOWN_LOG_ODDS, refusals, ONE).astype(np.int8)
 
@@ -308,8 +314,9 @@ def _outages(
     """Return runs of losses without a delivery that last longer than a queue or a burst can, and those that last as
     long but that a burst may have, too."""
     left_ns = left_queue_ns(delivery, link)
-    passing_ns = np.sort(left_ns[~delivery.lost & ~_unanswered(delivery) & (delivery.size_bytes > delivery.ack_bytes)])
-    every = _runs(delivery, link, left_ns, cause)
+    unanswered = _unanswered(delivery, link, left_ns)
+    passing_ns = np.sort(left_ns[~delivery.lost & ~unanswered & (delivery.size_bytes > delivery.ack_bytes)])
+    every = _runs(delivery, link, left_ns, (cause, unanswered))
     # Other traffic that passed meanwhile shows that the link did.
     runs = [run for run in every if run.count > 1 and run.passed <= PASSING_SHARE * run.count]
     bursts = _bursts(every)
@@ -348,9 +355,12 @@ def _bursts(every: Sequence[_Run]) -> list[_Run]:
     return left
 
 
-def _runs(delivery: Delivery, link: Link, left_ns: Floats, cause: npt.NDArray[np.int8]) -> list[_Run]:
-    """Return all losses in a row."""
-    own = np.flatnonzero(delivery.observed & ~_unanswered(delivery))
+def _runs(
+    delivery: Delivery, link: Link, left_ns: Floats, judged_so_far: tuple[npt.NDArray[np.int8], npt.NDArray[np.bool_]]
+) -> list[_Run]:
+    """Return all losses in a row; given their causes so far, and the packets that are `_unanswered`."""
+    cause, unanswered = judged_so_far
+    own = np.flatnonzero(delivery.observed & ~unanswered)
     edges = np.diff(np.concatenate(([0], delivery.lost[own].astype(np.int8), [0])))
     passed = np.cumsum(~delivery.observed & (delivery.size_bytes > delivery.ack_bytes))
     minimum_acks = SILENT_ACKS * _packets_per_ack(delivery)
@@ -422,10 +432,12 @@ def _moved(delivery: Delivery, link: Link, timed: Ints, ends: tuple[int, int]) -
     return moved or any(acked_ns[0] < start <= acked_ns[1] for start, _, _ in states)
 
 
-def _unanswered(delivery: Delivery) -> npt.NDArray[np.bool_]:
-    """Mark the packets whose octets were not acknowledged before the capture ended. Others that are undecided may have
-    arrived, so no run of losses goes on over them."""
-    return delivery.undecided & (delivery.covered_ns < 0)
+def _unanswered(delivery: Delivery, link: Link, left_ns: Floats) -> npt.NDArray[np.bool_]:
+    """Mark the undecided packets that no ACK answers: their octets were not acknowledged before the capture ended, or
+    no ACK at all came when theirs was due. Others may have arrived, so no run of losses goes on over them."""
+    due_ns = left_ns + link.base.per_packet_ns
+    edges = np.searchsorted(delivery.ack_t_ns, (due_ns - link.full_ns, due_ns + link.full_ns + _queue.LATE_ACK_NS))
+    return np.asarray(delivery.undecided & ((delivery.covered_ns < 0) | (edges[1] == edges[0])))
 
 
 def _one_break(early: _Run, late: _Run) -> bool:

@@ -196,17 +196,37 @@ def _joined(states: list[tuple[int, int, float]]) -> tuple[tuple[int, int, float
 
 
 def _begun(delivery: Delivery, states: tuple[tuple[int, int, float], ...]) -> tuple[tuple[int, int, float], ...]:
-    """Return states of which a faster one begins with the first round trip that is shorter than any of the slower one
-    before it: between two states the capture shows no rate."""
+    """Return states that begin where the ACKs show it, because rates are measured later: a faster one with the first
+    round trip that is shorter than any of the slower one before it, a slower one where ACKs begin to come at its
+    rate."""
     prompt = np.flatnonzero(delivery.prompt)
     at, trip = delivery.acked_ns[prompt], (delivery.acked_ns - delivery.t_ns)[prompt]
     kept = list(states[:1])
     for begin, end, bps in states[1:]:
         first, last, held = kept[-1]
+        if bps <= held:
+            kept.append((_slower_since(delivery, (last, begin), (held, bps)), end, bps))
+            continue
         here, between = trip[(at >= first) & (at <= last)], (at > last) & (at < begin)
-        shorter = at[between][trip[between] < here.min()] if bps > held and len(here) else at[:0]
+        shorter = at[between][trip[between] < here.min()] if len(here) else at[:0]
         kept.append((int(shorter.min()) if len(shorter) else begin, end, bps))
     return tuple(kept)
+
+
+def _slower_since(delivery: Delivery, between_ns: tuple[int, int], bps: tuple[float, float]) -> int:
+    """Return when ACKs began to come at the second, slower of two rates in a time between two states: the change point
+    of what they report per time, if what they report from then on is that rate. Losses that used the link, and a link
+    that was not busy, show less: then the end of that time."""
+    last_ns, begin_ns = between_ns
+    within = (delivery.acked_ns >= last_ns) & (delivery.acked_ns <= begin_ns)
+    at, number = np.unique(delivery.acked_ns[within], return_inverse=True)
+    if len(at) < 2:
+        return begin_ns
+    served = np.bincount(number, delivery.size_bytes[within])[1:]
+    middle = float(np.sqrt(bps[0] * bps[1])) / NS_BIT
+    since = int(np.argmax(np.cumsum((np.diff(at) * middle - served)[::-1])[::-1]))
+    shown = NS_BIT * float(served[since:].sum()) / float(at[-1] - at[since])
+    return int(at[since + 1]) if abs(np.log(shown / bps[1])) <= RATE_TOLERANCE else begin_ns
 
 
 def _acked_span(delivery: Delivery, stretch: Stretch) -> tuple[int, int] | None:

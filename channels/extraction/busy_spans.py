@@ -12,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 
 from hindflight.channels.extraction import change_points as _change_points
-from hindflight.channels.extraction.change_points import Floats
+from hindflight.channels.extraction.change_points import Floats, PiecewiseConstant
 from hindflight.channels.extraction.delivery import Bools, Ints
 
 RATE_TOLERANCE = 0.08
@@ -59,17 +59,26 @@ def joined_until_exact(pairs: BusySpans, usable: Bools) -> BusySpans:
 
     Hosts deliver and ACKs come late by about the same time whatever the rate is, which the next span makes up for: the
     longer a span, the smaller its share. Changes of the rate need spans enough to be found, so each state that single
-    spans show is joined by itself.
+    spans show is joined by itself. Where these explain no more than STEADY_SHARE, the spans of an application may be
+    among them: then all are joined as one, if states explain more of them.
     """
     index = np.flatnonzero(usable)
-    single = _change_points.fit(np.log(pairs.served_bytes[index] / pairs.span_ns[index]), RATE_TOLERANCE)
-    cuts = index[[start for start, _, _ in single.spans[1:]]] if single.coverage > STEADY_SHARE else index[:0]
+    single = _states(pairs.where(usable))
     parts = []
-    for begin, end in pairwise([0, *cuts.tolist(), len(usable)]):
+    for begin, end in pairwise([0, *(int(index[start]) for start, _, _ in single.spans[1:]), len(usable)]):
         within = np.zeros(len(usable), dtype=np.bool_)
         within[begin:end] = usable[begin:end]
         parts.append(_joined_in_state(pairs, within))
-    return together(parts)
+    by_state = together(parts)
+    if len(parts) == 1 or single.coverage > STEADY_SHARE:
+        return by_state
+    whole = _joined_in_state(pairs, usable)
+    return whole if _states(whole).coverage > _states(by_state).coverage else by_state
+
+
+def _states(spans: BusySpans) -> PiecewiseConstant:
+    """Return the states of the rate, as the logarithm of octets per ns."""
+    return _change_points.fit(np.log(spans.served_bytes / spans.span_ns), RATE_TOLERANCE)
 
 
 def _joined_in_state(pairs: BusySpans, usable: Bools) -> BusySpans:

@@ -16,7 +16,7 @@ from hindflight.channels.extraction.bottleneck import Base, Rate, Served
 from hindflight.channels.extraction.change_points import Floats
 from hindflight.channels.extraction.delivery import Bools, Delivery, Ints
 from hindflight.channels.extraction.idle_steps import split_where_idle
-from hindflight.channels.extraction.path_steps import Stretch, interrupted_losses, silences, stretches
+from hindflight.channels.extraction.path_steps import Stretch, interrupted_losses, interruptions, silences, stretches
 from hindflight.channels.extraction.queue import Arrivals, Ceiling, Replay
 from hindflight.channels.extraction.unmeasured_rate import with_bounds
 
@@ -112,6 +112,8 @@ def of_delivery(delivery: Delivery) -> Link:
         arrivals = _arrivals(delivery, base, service, full)
         first = AllDropped.of(arrivals, unshared)
     limit = _limit(delivery, first if unshared else _shared(arrivals, first), served.bounded)
+    if unshared and limit is not None:
+        limit = _with_what_entered(delivery, arrivals, first, limit, served.bounded)
     final = _queue.replay(arrivals, limit.limit if limit else np.inf, unshared)
     if not unshared:
         # Residuals count from the queue that was simulated, so `entered` remains that of the simulation.
@@ -134,6 +136,18 @@ def _limit(delivery: Delivery, dropped: AllDropped, bounded: Bools) -> Ceiling |
         for chosen in (measured & dropped.exact, measured, passing, usable)
     )
     return next((found for found in candidates if found is not None), None)
+
+
+def _with_what_entered(
+    delivery: Delivery, arrivals: Arrivals, dropped: AllDropped, limit: Ceiling, bounded: Bools
+) -> Ceiling:
+    """Return the limit of the queue from levels to which the losses below `limit` add, if losses depend more on these.
+
+    The queue took what the channel lost behind it, which no departure shows as long as no ACK is timed.
+    """
+    entered = replace(dropped, level=_queue.replay(arrivals, limit.limit, unshared=True).level)
+    again = _limit(delivery, entered, bounded)
+    return again if again is not None and again.gain > limit.gain else limit
 
 
 def _served(delivery: Delivery, paths: Sequence[Stretch]) -> tuple[Rate, Served]:
@@ -243,13 +257,34 @@ def _served_at_ns(delivery: Delivery) -> Ints:
 
     Packets that wait when a link breaks leave it at the rate of the last ACK: behind the break it may be another one.
     """
-    known = np.flatnonzero(delivery.acked_ns >= 0)
-    following = known[np.minimum(np.searchsorted(known, np.arange(len(delivery))), len(known) - 1)]
-    # A FIFO delivers in order: what was acknowledged later than a packet behind it waited at the receiver.
-    at = np.minimum.accumulate(delivery.acked_ns[known][::-1])[::-1][np.searchsorted(known, following)]
+    at = _answered_at_ns(delivery)
     for last_ns, next_ns in silences(delivery):
         at[(delivery.t_ns <= last_ns) & (at >= next_ns)] = last_ns
     return at
+
+
+def _answered_at_ns(delivery: Delivery) -> Ints:
+    """Return when the ACK of each packet came, or that of the next one that has one."""
+    known = np.flatnonzero(delivery.acked_ns >= 0)
+    following = known[np.minimum(np.searchsorted(known, np.arange(len(delivery))), len(known) - 1)]
+    # A FIFO delivers in order: what was acknowledged later than a packet behind it waited at the receiver.
+    return np.minimum.accumulate(delivery.acked_ns[known][::-1])[::-1][np.searchsorted(known, following)]
+
+
+def served_behind_breaks(delivery: Delivery, link: Link) -> Arrivals:
+    """Return the arrivals with what waited when a link broke served at the rate behind the break: the rate may have
+    changed with it. A link breaks when the first packet that it loses would arrive, or before."""
+    at_ns, answered_ns, left_ns = _served_at_ns(delivery), _answered_at_ns(delivery), left_queue_ns(delivery, link)
+    for first, following in interruptions(delivery):
+        behind = np.arange(first, following)
+        behind = behind[left_ns[behind] > left_ns[first] + one_way_ns(delivery, link, first)]
+        at_ns[behind] = answered_ns[behind]
+    full_bytes = np.full(len(delivery), int(_bottleneck.full_size(delivery)))
+    return replace(
+        link.arrivals,
+        service=link.rate.service_ns(delivery.size_bytes, at_ns),
+        full=link.rate.service_ns(full_bytes, at_ns),
+    )
 
 
 def _arrivals(delivery: Delivery, base: Base, service: Floats, full: Floats) -> Arrivals:

@@ -144,7 +144,8 @@ def _with_outage(delivery: Delivery, packet: int, left_ns: Floats, outages: Sequ
 def _outages(delivery: Delivery, link: Link, verdicts: Attribution, left_ns: Floats) -> list[_Outage]:
     """Return the outages at the link's clock: the link breaks one delay after its first lost packet left the queue.
 
-    Only a packet that is known to have arrived shows the link up before it, and behind it.
+    Only a packet that is known to have arrived shows the link up before it, and behind it. Where the base round trip
+    is not exact, no edge is: with a shorter one packets left the queue as much later, and arrived half as much later.
     """
     delivered = np.flatnonzero(_has_arrived(delivery, verdicts))
     found: list[_Outage] = []
@@ -158,17 +159,40 @@ def _outages(delivery: Delivery, link: Link, verdicts: Attribution, left_ns: Flo
         before = delivered[delivered < first]
         # The queue level is an estimate, but outages cannot overlap.
         earlier = found[-1].over_ns if found else 0
-        first_ns = max(earlier, int(_first_left_ns(delivery, link, (left_ns, verdicts), first) + delay))
-        last_up_ns = min(first_ns, max(earlier, int(left_ns[before[-1]] + shown_after))) if len(before) else first_ns
+        first_left_ns = _first_left_ns(delivery, link, (left_ns, verdicts), first)
+        first_ns = max(earlier, int(first_left_ns + delay + _base_error_ns(link, first) / 2))
         # What left it in a shorter time than the way takes was lost on the way: the outage ended with its arrival.
         arrives = delay if left_ns[last] < first_ns else 0
-        last_ns = max(first_ns, int(left_ns[last] + arrives))
+        last_ns = max(first_ns, int(left_ns[last] + arrives - _left_error_ns(link, last)))
+        last_up_ns = first_ns
+        if len(before):
+            off_ns = _base_error_ns(link, int(before[-1])) / 2 if shown_after else _left_error_ns(link, int(before[-1]))
+            last_up_ns = int(left_ns[before[-1]] + shown_after - off_ns)
+        last_up_ns = min(first_ns, max(earlier, last_up_ns, _last_answer_ns(delivery, first_ns, last_ns)))
         after = delivered[delivered > last]
         up = following if following is None or not len(after) else int(after[0])
         # What waited in the break may have left at the rate behind it: the ACK shows when the first one up had left.
         next_up_ns = None if up is None else max(last_ns, int(_latest_left_ns(delivery, link, left_ns, up) + arrives))
         found.append(_over_either_way(_Outage(last_up_ns, first_ns, last_ns, next_up_ns), way_before - delay))
     return found
+
+
+def _base_error_ns(link: Link, packet: int) -> float:
+    """Return by how much the base round trip at `packet` may be off, at most by all of itself."""
+    level = int(np.searchsorted([first for first, _, _ in link.base.spans], packet, side="right")) - 1
+    return min(link.base.error_ns[level], float(link.base.per_packet_ns[packet]))
+
+
+def _left_error_ns(link: Link, packet: int) -> float:
+    """Return by how much the time at which `packet` left the queue may be off: not at all if nothing waited."""
+    return _base_error_ns(link, packet) if link.replay.wait_ns[packet] > 0 else 0.0
+
+
+def _last_answer_ns(delivery: Delivery, first_ns: int, last_ns: int) -> int:
+    """Return when the last ACK came before an outage, which passes none: then the link was up. 0 if one came while it
+    was down, because then it broke in one direction only."""
+    begin, end = np.searchsorted(delivery.ack_t_ns, (first_ns, last_ns), side="right")
+    return int(delivery.ack_t_ns[begin - 1]) if 0 < begin == end else 0
 
 
 def _over_either_way(outage: _Outage, longer_ns: float) -> _Outage:
@@ -202,7 +226,8 @@ def _first_left_ns(delivery: Delivery, link: Link, found: tuple[Floats, Attribut
 
 def _latest_left_ns(delivery: Delivery, link: Link, left_ns: Floats, packet: int) -> float:
     """Return by when a packet had left the queue: as modelled, or as its ACK shows, if that is later."""
-    return float(np.fmax(left_ns[packet], link.departed_ns[packet] + float(delivery.t_ns[0])))
+    shown_ns = link.departed_ns[packet] + float(delivery.t_ns[0])
+    return float(np.fmax(left_ns[packet] + _left_error_ns(link, packet), shown_ns))
 
 
 def _outage_rows(direction: str, outage: _Outage) -> Iterator[dict[str, object]]:

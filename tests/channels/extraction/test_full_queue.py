@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from hindflight.channels.extraction import link as link_module
 from hindflight.channels.extraction.attribution import (
     CHANNEL,
     LEVEL_NOISE_PKTS,
@@ -17,9 +18,9 @@ from hindflight.channels.extraction.attribution import (
     verdicts,
 )
 from hindflight.channels.extraction.delivery import Delivery
-from hindflight.channels.extraction.link import of_delivery
-from hindflight.channels.extraction.queue import Ceiling
-from tests.channels.extraction.test_outages import _delivery
+from hindflight.channels.extraction.link import AllDropped, of_delivery
+from hindflight.channels.extraction.queue import Arrivals, Ceiling
+from tests.channels.extraction.test_outages import MS, _delivery
 
 LIMIT = Ceiling(limit=8.0, low=7.9, refused=8.1, high=8.5, losses_above=9, packets_above=9, gain=30.0)
 
@@ -112,3 +113,33 @@ def test_levels_that_undecided_packets_make_do_not_show_how_exact_a_level_is() -
         noise.append(_noise_pkts(delivery, whole, np.zeros(n, bool)))
     assert noise[0] == LEVEL_NOISE_PKTS
     assert noise[1] > 3
+
+
+def test_what_the_channel_lost_waited_in_the_queue_too() -> None:
+    # Bursts of 14 packets, each served in 1 ms, at a queue that takes twelve; in three of four the channel loses three
+    # behind the queue. No ACK is timed but those of the first packets, which meet an empty queue.
+    bursts, of_burst = 60, np.tile(np.arange(14), 60)
+    burst = np.repeat(np.arange(bursts), 14)
+    channel = (burst % 4 != 0) & (of_burst >= 2) & (of_burst < 5)
+    refused = of_burst > 11
+    t = np.asarray(100.0 * MS * burst, dtype=np.float64)
+    n, lost = len(t), channel | refused
+    acked = np.where(lost, -1, t.astype(np.int64) + 50 * MS)
+    none, ms = np.zeros(n, dtype=np.bool_), np.full(n, 1.0 * MS)
+    delivery = Delivery(
+        direction="a2b", record=np.arange(1, n + 1), t_ns=t.astype(np.int64), size_bytes=np.full(n, 1500),
+        seq=np.arange(n), seq_end=np.arange(n) + 1, lost=lost, acked_ns=acked, prompt=of_burst == 0, undecided=none,
+        covered_ns=acked, from_flow=~none, observed=~none, ack_t_ns=np.unique(acked[acked >= 0]), ack_bytes=40,
+        handshake=None,
+    )  # fmt: skip
+    departed = np.where(of_burst == 0, t + MS, np.nan)
+    arrivals = Arrivals(t, ms, departed, lost, none, ms, 1.0 * MS, none)
+    dropped = AllDropped.of(arrivals, unshared=True)
+    low = link_module._limit(delivery, dropped, none)
+    assert low is not None
+    assert low.limit < 10
+    found = link_module._with_what_entered(delivery, arrivals, dropped, low, none)
+    assert found.limit == pytest.approx(11.75, abs=0.01)
+    # Where that does not explain the losses better, the limit stays.
+    sure = replace(low, gain=1e6)
+    assert link_module._with_what_entered(delivery, arrivals, dropped, sure, none) is sure

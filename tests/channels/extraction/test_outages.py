@@ -14,7 +14,7 @@ from hindflight.channels.extraction.bottleneck import Rate
 from hindflight.channels.extraction.busy_spans import BusySpans
 from hindflight.channels.extraction.delivery import Delivery, of_flow
 from hindflight.channels.extraction.extract import extract
-from hindflight.channels.extraction.link import left_queue_ns, of_delivery
+from hindflight.channels.extraction.link import Link, left_queue_ns, of_delivery, served_behind_breaks
 from hindflight.channels.extraction.queue import Ceiling
 from hindflight.channels.extraction.states import interval_rows
 from hindflight.channels.trace import Trace
@@ -169,9 +169,13 @@ def test_a_run_of_losses_does_not_go_on_over_a_packet_that_may_have_arrived() ->
     delivery = _delivery(list(range(200, 250)))
     unclear = np.isin(np.arange(600), range(204, 250, 5))
     lost = delivery.lost & ~unclear
+    due_ns = delivery.t_ns + int(TRIP_MS * MS)
     late = np.where(unclear, delivery.t_ns + 1_000 * MS, delivery.covered_ns)
     assert _outages(replace(delivery, lost=lost, undecided=unclear)) == [(200, 248)], "never acknowledged"
-    assert _outages(replace(delivery, lost=lost, undecided=unclear, covered_ns=late)) == []
+    silent = replace(delivery, lost=lost, undecided=unclear, covered_ns=late)
+    assert _outages(silent) == [(200, 248)], "no ACK when theirs were due"
+    answered = replace(silent, ack_t_ns=np.sort(np.concatenate((delivery.ack_t_ns, due_ns[unclear]))))
+    assert _outages(answered) == []
 
 
 def test_a_duplicate_ack_shows_that_the_link_passes_acks() -> None:
@@ -256,6 +260,42 @@ def test_what_a_queue_refused_is_not_known_where_gaps_contradict_its_level() -> 
     assert (attribution._refused(delivery, link, -no_gaps, 0.2)[lost] == 0).all()
 
 
+def _in_tens(lost: list[int], limit: float) -> tuple[Delivery, Link]:
+    """Packets that come in bursts of ten to a queue that takes `limit` of them and serves each in 1 ms; each loss has a
+    gap of its own."""
+    link = of_delivery(delivery := _delivery(lost))
+    ms = np.full(600, 1e6)
+    arrivals = replace(link.arrivals, t=np.floor(link.arrivals.t / 1e8) * 1e8, service=ms, full=ms)
+    group = np.full(600, -1)
+    group[lost] = np.arange(len(lost))
+    replayed = replace(queue.replay(arrivals, limit, unshared=True), group=group)
+    ceiling = replace(LIMIT, limit=limit)
+    return delivery, replace(link, unshared=True, ceiling=ceiling, arrivals=arrivals, replay=replayed)
+
+
+def test_a_gap_does_not_contradict_a_level_that_may_be_the_limit() -> None:
+    delivery, link = _in_tens([*range(100, 180, 10), 205, 310], limit=5.0)
+    gaps = np.where(delivery.lost, -7.0, 0.0)
+    # Of two queues, a little shorter and a little longer than five packets, one refuses 205, and its gap is missing.
+    gaps[205] = 7.0
+    refusals = attribution._refused(delivery, link, gaps, 0.2)
+    assert (refusals[205], refusals[310]) == (1, 0)
+
+
+def test_what_a_queue_refuses_at_the_rate_behind_a_break_only_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    delivery, link = _in_tens(list(range(200, 250)), limit=5.5)
+    slow = np.where(delivery.lost, 30e6, 1e6)
+    behind = replace(link.arrivals, service=slow, full=slow)
+    unclear = [216, 217, 226, 227]
+    for arrivals, expected in ((link.arrivals, 2), (behind, 2)):
+        monkeypatch.setattr(attribution, "served_behind_breaks", lambda *_, served=arrivals: served)
+        refusals = attribution._refused(delivery, link, np.zeros(600), 0.2)
+        assert (refusals[unclear] == expected).all()
+        assert refusals[200] == 0
+        # At 30 ms each the second burst finds what is left of the first one.
+        assert refusals[214] == (0 if arrivals is link.arrivals else 1)
+
+
 def test_what_the_queue_dropped_does_not_time_an_outage() -> None:
     link = of_delivery(delivery := _delivery(list(range(208, 250))))
     limit = replace(LIMIT, limit=5.5)
@@ -323,6 +363,10 @@ def test_packets_that_wait_when_the_link_breaks_leave_it_at_the_rate_before() ->
     # What was sent up to the last ACK waits in the queue when the link breaks.
     assert (service_ns[190:205] == 10 * MS).all()
     assert (service_ns[220:] == MS).all()
+    # Nothing shows it, so they may have left at the rate behind it, too, but for what had left when the link broke.
+    behind = served_behind_breaks(delivery, replace(of_delivery(delivery), rate=found)).service
+    assert (behind[:191] == 10 * MS).all()
+    assert (behind[204:] == MS).all()
 
 
 def test_a_link_that_passes_acks_while_the_losses_would_arrive_is_not_broken() -> None:
@@ -408,6 +452,42 @@ def test_an_outage_may_last_until_the_next_packet_has_left_by_its_ack() -> None:
     assert ends == pytest.approx([ends[0], ends[0] + 100 * MS, ends[0]], abs=MS)
 
 
+def test_no_edge_of_an_outage_is_more_exact_than_the_base_round_trip() -> None:
+    # The base may be 40 ms shorter: then packets arrived 20 ms later, and those that waited left 40 ms later.
+    delivery = _delivery(list(range(200, 250)))
+    delivery = replace(delivery, ack_t_ns=delivery.ack_t_ns[:100])
+    link, found = of_delivery(delivery), verdicts(delivery, of_delivery(delivery))
+    left_ns = delivery.t_ns + link.service_ns
+    wide = replace(link, base=replace(link.base, error_ns=(40e6,)))
+    waits = replace(wide, replay=replace(wide.replay, wait_ns=np.ones(600)))
+    (exact,), (alone,), (waited,) = (states._outages(delivery, one, found, left_ns) for one in (link, wide, waits))
+    assert exact.next_up_ns is not None
+    assert alone.last_up_ns == pytest.approx(exact.last_up_ns - 20 * MS, abs=2)
+    assert alone.first_ns == pytest.approx(exact.first_ns + 20 * MS, abs=2)
+    assert (alone.last_ns, alone.next_up_ns) == (exact.last_ns, exact.next_up_ns)
+    assert waited.last_ns == pytest.approx(exact.last_ns - 40 * MS, abs=2)
+    assert waited.next_up_ns == pytest.approx(exact.next_up_ns + 40 * MS, abs=2)
+    # What is not known at all is off by no more than itself.
+    unknown = replace(link, base=replace(link.base, error_ns=(np.inf,)))
+    (half,) = states._outages(delivery, unknown, found, left_ns)
+    assert half.first_ns == pytest.approx(exact.first_ns + link.base.per_packet_ns[200] / 2, abs=2)
+
+
+def test_the_last_ack_before_an_outage_shows_the_link_up() -> None:
+    delivery = _delivery(list(range(200, 250)))
+    link, found = of_delivery(delivery), verdicts(delivery, of_delivery(delivery))
+    left_ns = delivery.t_ns + link.service_ns
+    # Half of 90 ms behind packet 199, which left at 2 s, and 5 ms before the first loss would have arrived.
+    shown_ns, last_ack_ns = int(left_ns[199]) + 45 * MS, int(left_ns[199]) + 50 * MS
+    begins = [
+        one.last_up_ns
+        for later in ([last_ack_ns], [], [last_ack_ns, int(delivery.t_ns[230])])
+        for one in states._outages(replace(delivery, ack_t_ns=np.array([MS, *later])), link, found, left_ns)
+    ]
+    # If one comes in the outage, only the direction of the data broke, and no ACK shows it.
+    assert begins == pytest.approx([last_ack_ns, shown_ns, shown_ns], abs=MS)
+
+
 def test_two_losses_that_nothing_watched_are_an_outage_where_the_path_changed() -> None:
     whole = _delivery([300, 301], trip_ms=20.0)
     later = np.arange(600) >= 301
@@ -460,7 +540,7 @@ def test_an_ack_that_came_before_the_first_loss_could_have_arrived_does_not_show
     cause = verdicts(late, link).cause
     left_ns = left_queue_ns(late, link)
     counts = [
-        next(run.answers for run in attribution._runs(late, one, left_ns, cause) if run.count == 14)
+        next(run.answers for run in attribution._runs(late, one, left_ns, (cause, late.undecided)) if run.count == 14)
         for one in (link, shown)
     ]
     assert counts == [1, 0]
