@@ -53,8 +53,8 @@ class Packets:
 class KernelFlow:
     """One flow: `goodput_bps` is what the application had by `end_ns`, over `start_ns` to `end_ns`.
 
-    `first_write_ns` went by between the SYN and the first data. `tcp_info` holds the columns of TCP_INFO by name,
-    `t_ns` made relative; None where the run comes without.
+    `first_write_ns` went by between the SYN and the first data. `acks_ns` is when each ACK came. `tcp_info` holds
+    the columns of TCP_INFO by name, `t_ns` made relative; None where the run comes without.
     """
 
     variant: str
@@ -66,6 +66,7 @@ class KernelFlow:
     smss_bytes: int
     first_write_ns: int
     packets: Packets
+    acks_ns: Integers
     tcp_info: dict[str, Integers] | None
 
 
@@ -142,6 +143,7 @@ def _flow(folder: Path, described: Mapping[str, Any], link: pa.Table, t0_ns: int
         smss_bytes=described["snd_mss"],
         first_write_ns=int(packets.t_ns[0]) - max(0, syn_ns),
         packets=packets,
+        acks_ns=_acks_ns(link, described["sport"], t0_ns),
         tcp_info=_tcp_info(info, t0_ns) if info.is_file() else None,
     )
 
@@ -162,6 +164,14 @@ def _packets(link: pa.Table, sport: int, t0_ns: int) -> Packets:
         end=seq + data["plen"].to_numpy(),
         fate=[FATES[fate] for fate in data["fate"].to_pylist()],
     )
+
+
+def _acks_ns(link: pa.Table, sport: int, t0_ns: int) -> Integers:
+    import pyarrow.compute as pc
+
+    own = pc.and_(_is(link, "ack"), pc.equal(link["dport"], sport))
+    came = link.filter(pc.and_(own, pc.equal(link["fate"], "delivered")))
+    return np.sort(came["t_dep_ns"].to_numpy() - t0_ns)
 
 
 def _late_ns(link: pa.Table, direction: str) -> list[int]:
