@@ -126,7 +126,7 @@ def _flow(run: KernelRun, number: int, flow: KernelFlow) -> dict[str, Any]:
     }
     if flow.variant == "bbr" and flow.tcp_info is not None:
         # What the kernel drew by chance, as the schedule is what the link did.
-        described["params"] = {"first_phases": first_phases(flow.tcp_info)}
+        described["params"] = {"first_phases": first_phases(flow.tcp_info, flow.acks_ns)}
     return described
 
 

@@ -53,8 +53,9 @@ class Packets:
 class KernelFlow:
     """One flow: `goodput_bps` is what the application had by `end_ns`, over `start_ns` to `end_ns`.
 
-    `first_write_ns` went by between the SYN and the first data. `tcp_info` holds the columns of TCP_INFO by name,
-    `t_ns` made relative; None where the run comes without.
+    `first_write_ns` went by between the SYN and the first data, but for what the hosts and the emulator took for the
+    handshake beyond the link's own time: no model of the link has that. `acks_ns` is when each ACK came. `tcp_info`
+    holds the columns of TCP_INFO by name, `t_ns` made relative; None where the run comes without.
     """
 
     variant: str
@@ -66,6 +67,7 @@ class KernelFlow:
     smss_bytes: int
     first_write_ns: int
     packets: Packets
+    acks_ns: Integers
     tcp_info: dict[str, Integers] | None
 
 
@@ -140,8 +142,9 @@ def _flow(folder: Path, described: Mapping[str, Any], link: pa.Table, t0_ns: int
         goodput_bps=described["goodput_kbps"] * 1e3,
         rtos=described["rto_count"],
         smss_bytes=described["snd_mss"],
-        first_write_ns=int(packets.t_ns[0]) - max(0, syn_ns),
+        first_write_ns=int(packets.t_ns[0]) - max(0, syn_ns) - _handshake_late_ns(link, described["sport"]),
         packets=packets,
+        acks_ns=_acks_ns(link, described["sport"], t0_ns),
         tcp_info=_tcp_info(info, t0_ns) if info.is_file() else None,
     )
 
@@ -162,6 +165,29 @@ def _packets(link: pa.Table, sport: int, t0_ns: int) -> Packets:
         end=seq + data["plen"].to_numpy(),
         fate=[FATES[fate] for fate in data["fate"].to_pylist()],
     )
+
+
+def _handshake_late_ns(link: pa.Table, sport: int) -> int:
+    """By how much the ACK that ended the handshake came later than the link alone explains; 0 where a segment of the
+    handshake was repeated."""
+    import pyarrow.compute as pc
+
+    ends = pc.if_else(_is(link, "data"), link["sport"], link["dport"])
+    empty = link.filter(pc.and_(pc.equal(ends, sport), pc.equal(link["plen"], 0))).slice(0, 3).to_pylist()
+    kinds = [(row["dir"], row["flags"] & SYN, row["fate"]) for row in empty]
+    if kinds != [("data", SYN, "delivered"), ("ack", SYN, "delivered"), ("data", 0, "delivered")]:
+        return 0
+    syn, syn_ack, ack = empty
+    passed = [row["t_dep_ns"] - row["dep_err_ns"] for row in (syn, syn_ack)]
+    return int(syn_ack["t_arr_ns"] - passed[0] + ack["t_arr_ns"] - passed[1])
+
+
+def _acks_ns(link: pa.Table, sport: int, t0_ns: int) -> Integers:
+    import pyarrow.compute as pc
+
+    own = pc.and_(_is(link, "ack"), pc.equal(link["dport"], sport))
+    came = link.filter(pc.and_(own, pc.equal(link["fate"], "delivered")))
+    return np.sort(came["t_dep_ns"].to_numpy() - t0_ns)
 
 
 def _late_ns(link: pa.Table, direction: str) -> list[int]:

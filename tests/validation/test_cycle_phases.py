@@ -9,6 +9,7 @@ from validation.cycle_phases import first_phases
 
 STARTUP, DRAIN, CRUISE, PROBE, EMPTY, DIP = (739, 739), (88, 739), (256, 512), (320, 512), (192, 512), (256, 256)
 """Pacing and window gain."""
+ACKS_NS = np.arange(0, 10_000_000_000, 1_000_000)
 
 
 def info(*rows: tuple[float, tuple[int, int]], min_rtt_us: int = 100_000) -> dict[str, np.ndarray]:
@@ -24,18 +25,24 @@ def info(*rows: tuple[float, tuple[int, int]], min_rtt_us: int = 100_000) -> dic
 @pytest.mark.parametrize(("waited_s", "digit"), [(0.0, 8), (0.104, 7), (0.14, 7), (0.16, 6), (0.31, 5), (0.62, 2)])
 def test_the_time_to_the_first_probing_phase_determines_the_first_phase(waited_s: float, digit: int) -> None:
     rows = [(0.0, STARTUP), (1.0, DRAIN), (2.0, CRUISE), (2.0 + waited_s, PROBE), (2.8, EMPTY), (3.0, PROBE)]
-    assert first_phases(info(*(rows if waited_s else [*rows[:2], *rows[3:]]))) == digit
+    assert first_phases(info(*(rows if waited_s else [*rows[:2], *rows[3:]])), ACKS_NS) == digit
 
 
 def test_every_stay_has_its_digit_and_one_that_never_probes_begins_furthest_from_it() -> None:
     rows = [(0.0, STARTUP), (1.0, DRAIN), (2.0, PROBE), (2.1, EMPTY), (9.0, DIP), (9.2, CRUISE), (9.3, DIP)]
-    assert first_phases(info(*rows, (9.5, CRUISE), (9.8, PROBE))) == 825
+    assert first_phases(info(*rows, (9.5, CRUISE), (9.8, PROBE)), ACKS_NS) == 825
 
 
 def test_the_first_stay_keeps_its_place_if_it_never_probes() -> None:
     rows = [(0.0, STARTUP), (1.0, DRAIN), (2.0, CRUISE), (2.3, DIP), (2.5, CRUISE), (2.6, PROBE)]
-    assert first_phases(info(*rows)) == 27
+    assert first_phases(info(*rows), ACKS_NS) == 27
 
 
 def test_a_run_that_never_left_startup_gives_nothing() -> None:
-    assert first_phases(info((0.0, STARTUP))) == 0
+    assert first_phases(info((0.0, STARTUP)), ACKS_NS) == 0
+
+
+def test_a_phase_ends_with_an_ack_and_therefore_lasts_longer_than_a_round_trip_where_acks_are_few() -> None:
+    # Three phases of 100 ms, each of which the next ACK ends after 150 ms.
+    rows = [(0.0, STARTUP), (1.0, DRAIN), (2.0, CRUISE), (2.45, PROBE)]
+    assert first_phases(info(*rows), ACKS_NS[::50]) == 5

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow.compute as pc
 import pytest
 
 from hindflight.toolkit.errors import LogError
@@ -18,7 +19,7 @@ from validation.linux import jain_index, validate_run
 from validation.measured import Measured, held_quantiles, is_new, measure_kernel, segment_numbers
 from validation.page import render_page
 from validation.rebuild import as_it_was_timed, rebuild, window_bytes, writes
-from validation.recorded import KernelRun, find_runs, read_run
+from validation.recorded import KernelRun, find_runs, read_csv, read_run
 from validation.tables import Results
 
 if TYPE_CHECKING:
@@ -61,6 +62,15 @@ def test_reading_knows_the_recorders_own_timing(s2: KernelRun) -> None:
         assert np.quantile(late, 0.99) < 1_000_000
     # Once connected, after a round trip of 500 ms.
     assert 500_000_000 < s2.flows[0].first_write_ns < 505_000_000
+
+
+def test_the_first_write_follows_the_links_own_handshake_as_it_followed_the_recorded_one(s2: KernelRun) -> None:
+    link = read_csv(RUNS / "S2-reno" / "link.csv.xz")
+    syn_ns, ack_ns, data_ns = link.filter(pc.equal(link["dir"], "data"))["t_arr_ns"].to_pylist()[:3]
+    # A SYN has 60 octets.
+    handshake_ns = 1e6 * s2.params["rtt_ms"] + 2 * 60 * 8e9 / s2.params["rate"]
+    assert ack_ns - syn_ns > handshake_ns + 50_000
+    assert s2.flows[0].first_write_ns == pytest.approx(handshake_ns + data_ns - ack_ns, abs=1000)
 
 
 def test_a_run_begins_with_the_syn_and_writes_when_the_recorded_one_did(s2: KernelRun) -> None:

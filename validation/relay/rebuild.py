@@ -60,7 +60,7 @@ def _params(flow: KernelFlow) -> dict[str, Any]:
     """What the kernel drew by chance."""
     if flow.variant != "bbr" or flow.tcp_info is None:
         return {}
-    return {"first_phases": first_phases(flow.tcp_info)}
+    return {"first_phases": first_phases(flow.tcp_info, flow.acks_ns)}
 
 
 def _link(name: str, leg: KernelRun, start_ns: int) -> dict[str, Any]:

@@ -118,7 +118,7 @@ impl Scoreboard {
             newest: NONE,
             linked_to: 0,
             keeps_order,
-            notes_latest: keeps_order,
+            notes_latest: false,
             pieces: 0,
             keeps_pieces: false,
             lost_lately: None,
@@ -129,7 +129,7 @@ impl Scoreboard {
     #[must_use]
     pub fn noting_latest(self, wanted: bool) -> Self {
         Self {
-            notes_latest: self.notes_latest || wanted,
+            notes_latest: wanted,
             ..self
         }
     }
@@ -314,22 +314,22 @@ impl Scoreboard {
             }
             self.base += 1;
             digest.acked += 1;
-            if slot.marks & EVER_RETRANSMITTED != 0 {
-                digest.acked_retransmission = true;
-            }
+            let repeated = slot.marks & EVER_RETRANSMITTED != 0;
+            digest.acked_retransmission |= repeated;
             if slot.marks & SACKED == 0 {
                 digest.delivered += 1;
-                if slot.marks & EVER_RETRANSMITTED == 0 {
+                if !repeated {
                     digest.first_original_acked.get_or_insert(slot.seq);
                     digest.note_original_end(slot.seq + u64::from(slot.len));
                     digest.oldest_acked_sent_at.get_or_insert(slot.sent_at);
                     digest.newest_acked_sent_at = Some(slot.sent_at);
                 }
-                self.note_latest(number, &slot, digest);
-                digest.last_acked = self
-                    .keeps_order
-                    .then(|| slot.departure())
-                    .or(digest.last_acked);
+                // Deviation: RFC 8985 §6.2 step 2 asks this of what is sacked too, Linux (`tcp_skb_spurious_retrans`) not.
+                let late = repeated && digest.echoes_before(slot.sent_at);
+                self.note_latest(number, &slot, !late, digest);
+                if self.keeps_order && !late {
+                    digest.last_acked = Some(slot.departure());
+                }
             }
             if self.keeps_order && !self.is_in_sequence() {
                 // Also one that SACK had reported: a timeout may have sent it again.
@@ -342,19 +342,20 @@ impl Scoreboard {
         }
     }
 
+    /// Notes a segment that the ACK delivers; `for_rack`: it shows RACK when.
     #[inline]
-    fn note_latest(&self, number: u64, slot: &Slot, digest: &mut Digest) {
+    fn note_latest(&self, number: u64, slot: &Slot, for_rack: bool, digest: &mut Digest) {
+        let latest = Latest {
+            sent_at: slot.sent_at,
+            end: slot.seq + u64::from(slot.len),
+            number,
+            retransmission: slot.marks & EVER_RETRANSMITTED != 0,
+        };
         if self.notes_latest {
-            let (sent_at, end) = (slot.sent_at, slot.seq + u64::from(slot.len));
-            let later = |known: Latest| (known.sent_at, known.end) < (sent_at, end);
-            if digest.latest.is_none_or(later) {
-                digest.latest = Some(Latest {
-                    sent_at,
-                    end,
-                    number,
-                    retransmission: slot.marks & EVER_RETRANSMITTED != 0,
-                });
-            }
+            latest.note_in(&mut digest.latest);
+        }
+        if self.keeps_order && for_rack {
+            latest.note_in(&mut digest.latest_for_rack);
         }
     }
 
@@ -407,7 +408,7 @@ impl Scoreboard {
         } else {
             digest.sacked_retransmission = true;
         }
-        self.note_latest(number, slot, digest);
+        self.note_latest(number, slot, true, digest);
         if self.keeps_order {
             self.unlink(number);
             digest.last_sacked = Some(slot.departure());

@@ -210,6 +210,19 @@ fn rfc5682_new_data_shows_that_a_timeout_was_spurious() {
     );
 }
 
+/// RFC 8985 §6.2 step 2: the echo shows that the first transmission of 1 has arrived, so that 2 to 4, which left before
+/// the second, are not late.
+#[test]
+fn rfc8985_a_retransmission_newer_than_the_echo_shows_nothing_of_what_left_before_it() {
+    check(
+        sender(Variant::LinuxReno, Profile::Linux, unprobed(4)),
+        "0.000 > 1 2 3 4 (cwnd 4 slow start)
+         1.024 > R1 (cwnd 1 loss)
+         1.100 < ack 2 echo 1
+         1.100 > 5 6 (cwnd 5 slow start)",
+    );
+}
+
 /// Linux (`tcp_tsq_write`): the timer of pacing looks for lost segments first, whatever the last ACK held back.
 #[test]
 fn linux_new_data_comes_first_only_while_the_ack_is_dealt_with() {

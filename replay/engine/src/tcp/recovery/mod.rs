@@ -35,8 +35,6 @@ pub struct Ack {
     pub advances: bool,
     /// By so many octets.
     pub acked_bytes: u64,
-    /// Timestamp that it echoes.
-    pub ts_ecr: u32,
     /// Round-trip time of the newest segment that it delivers.
     pub rtt: Option<Nanos>,
     /// It is a duplicate.

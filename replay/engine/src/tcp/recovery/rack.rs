@@ -6,7 +6,7 @@ use super::rfc::{self, Entry};
 use super::window::RecoveryWindow;
 use super::{Ack, Departure, Recovery, prr};
 use crate::sim::time::Nanos;
-use crate::tcp::scoreboard::{Digest, Latest, Scoreboard};
+use crate::tcp::scoreboard::{Digest, Scoreboard};
 use crate::tcp::sender::Sender;
 use crate::tcp::sender::phase::Phase;
 use crate::tcp::timer::Timer;
@@ -201,22 +201,16 @@ impl Rack {
     /// RFC 8985 §6.2 steps 1 to 3: learns of deliveries. An RTT below `min_rtt` is not that of a retransmission. Returns
     /// whether the ACK delivered anything that counts.
     pub fn update(&mut self, digest: &Digest, min_rtt: Nanos, now: Nanos) -> bool {
-        let Some(Latest {
-            sent_at,
-            end,
-            retransmission,
-            ..
-        }) = digest.latest
-        else {
+        let Some(latest) = digest.latest_for_rack else {
             return false;
         };
-        let rtt = now - sent_at;
+        let rtt = now - latest.sent_at;
         // A retransmission acknowledged sooner than any path allows: the ACK was for the original.
-        if retransmission && rtt < min_rtt {
+        if latest.retransmission && rtt < min_rtt {
             return false;
         }
-        if (sent_at, end) > self.latest {
-            self.latest = (sent_at, end);
+        if latest.order() > self.latest {
+            self.latest = latest.order();
             self.rtt = rtt;
         }
         true

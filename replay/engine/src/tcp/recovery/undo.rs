@@ -6,7 +6,7 @@
 
 use super::Ack;
 use crate::cc::{Adjustment, ConnectionEvent};
-use crate::sim::time::{Nanos, timestamp};
+use crate::sim::time::Nanos;
 use crate::tcp::scoreboard::DUP_THRESH;
 use crate::tcp::sender::Sender;
 use crate::tcp::sender::phase::{FastRecovery, Phase};
@@ -147,12 +147,7 @@ impl Sender {
     /// RFC 3522 §3.2: the echoed timestamp is older than the first retransmission, or there was no retransmission.
     pub(in crate::tcp) fn was_delayed(&self, ack: &Ack, recovery_point: u64) -> bool {
         match self.undo_state.first_sent {
-            Some(sent_at) => {
-                let stamp = timestamp(sent_at);
-                self.params.timestamps
-                    && ack.ts_ecr != 0
-                    && (ack.ts_ecr.wrapping_sub(stamp) as i32) < 0
-            }
+            Some(sent_at) => ack.digest.echoes_before(sent_at),
             // Without SACK the time is no longer known once everything is acknowledged.
             None => self.rules.sack || self.snd_una < recovery_point,
         }

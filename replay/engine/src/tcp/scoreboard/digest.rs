@@ -2,11 +2,13 @@
 //!
 //! Does not depend on how it is used.
 
-use crate::sim::time::Nanos;
+use crate::sim::time::{Nanos, timestamp};
 
 /// What an ACK taught: added up over its cumulative part and its SACK blocks.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Digest {
+    /// Timestamp that the ACK echoes; 0 is none too.
+    pub echo: Option<u32>,
     /// Segments that the cumulative ACK covers for the first time.
     pub acked: u32,
     /// Segments that left the network: acked or sacked, each once.
@@ -33,10 +35,12 @@ pub struct Digest {
     pub acked_retransmission: bool,
     /// A segment that was retransmitted is newly sacked.
     pub sacked_retransmission: bool,
-    /// Latest transmission among the delivered, if needed.
+    /// Latest transmission among the delivered, for a rate sample.
     pub latest: Option<Latest>,
-    /// When the last of those covered for the first time was sent last, and whether it had been sent before; the same
-    /// of those newly sacked.
+    /// The same for RACK, to which the ACK of an earlier transmission shows nothing.
+    pub latest_for_rack: Option<Latest>,
+    /// When the last of those covered for the first time was sent last, and whether it had been sent before, again for
+    /// RACK; the same of those newly sacked.
     pub last_acked: Option<(Nanos, bool)>,
     /// See `last_acked`.
     pub last_sacked: Option<(Nanos, bool)>,
@@ -55,7 +59,26 @@ pub struct Latest {
     pub retransmission: bool,
 }
 
+impl Latest {
+    /// What it is later by: its time, then its place in the stream.
+    pub fn order(&self) -> (Nanos, u64) {
+        (self.sent_at, self.end)
+    }
+
+    pub(super) fn note_in(self, known: &mut Option<Self>) {
+        if known.is_none_or(|known| known.order() < self.order()) {
+            *known = Some(self);
+        }
+    }
+}
+
 impl Digest {
+    /// RFC 8985 §6.2 step 2: the timestamp echoed is older than what left at `sent_at`, so that something else arrived.
+    pub fn echoes_before(&self, sent_at: Nanos) -> bool {
+        let before = |echo: u32| echo != 0 && (echo.wrapping_sub(timestamp(sent_at)) as i32) < 0;
+        self.echo.is_some_and(before)
+    }
+
     pub(super) fn note_original_end(&mut self, end: u64) {
         self.first_original_end = Some(self.first_original_end.map_or(end, |low| low.min(end)));
     }

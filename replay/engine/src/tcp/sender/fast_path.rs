@@ -10,13 +10,12 @@ use super::burst::Room;
 use super::connection::ConnectionState;
 use super::pacing::Pacer;
 use super::phase::Phase;
-use super::rate::Newest;
 use crate::cc::{AckCount, AckEvidence, AckOutcome, RateSample, RecoveryPhase};
 use crate::config::StackParams;
 use crate::sim::time::Nanos;
 use crate::tcp::recovery::Departure;
 use crate::tcp::recovery::undo::Hold;
-use crate::tcp::scoreboard::Covered;
+use crate::tcp::scoreboard::{Covered, Latest};
 use crate::tcp::segment::{Segment, flags};
 use crate::tcp::stack_rules::StackRules;
 
@@ -202,9 +201,11 @@ impl Sender {
             return;
         };
         let News { covered, now, .. } = *news;
-        let newest = Newest {
-            number: covered.newest,
+        let newest = Latest {
             sent_at: covered.newest_sent_at,
+            end: self.snd_una,
+            number: covered.newest,
+            retransmission: false,
         };
         let rate = rates.on_ack(now, covered.segments, Some(newest), self.rtt.min_rtt());
         let delivered_total = rates.delivered();

@@ -41,7 +41,7 @@ use pacing::Pacer;
 use phase::CwndUsage;
 use probe_segments::LowPriorityProbes;
 use quick_start::QuickStart;
-use rate::{Newest, RateSampler};
+use rate::RateSampler;
 use validation::WindowUse;
 
 use super::rtt::RttEstimator;
@@ -309,7 +309,11 @@ impl Sender {
         let prior_high = self.board.highest_sacked_seq(self.snd_una);
         let prior_una = self.snd_una;
         let advances = segment.ack > prior_una;
-        let mut digest = Digest::default();
+        let echo = self.params.timestamps.then_some(segment.ts_ecr);
+        let mut digest = Digest {
+            echo,
+            ..Digest::default()
+        };
         if advances {
             self.board.acknowledge(segment.ack, &mut digest);
             self.snd_una = segment.ack;
@@ -343,7 +347,6 @@ impl Sender {
             now,
             advances,
             acked_bytes: segment.ack - prior_una,
-            ts_ecr: segment.ts_ecr,
             rtt,
             duplicate,
             prior_flight,
@@ -396,11 +399,7 @@ impl Sender {
         if marked {
             rates.note_marked(digest.delivered);
         }
-        let newest = digest.latest.map(|latest| Newest {
-            number: latest.number,
-            sent_at: latest.sent_at,
-        });
-        rates.on_ack(now, digest.delivered, newest, self.rtt.min_rtt())
+        rates.on_ack(now, digest.delivered, digest.latest, self.rtt.min_rtt())
     }
 
     /// A controller that models the path gets every ACK.

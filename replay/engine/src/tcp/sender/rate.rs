@@ -5,6 +5,7 @@
 
 use crate::cc::{LostSegment, RateSample};
 use crate::sim::time::Nanos;
+use crate::tcp::scoreboard::Latest;
 
 /// What a segment knew when it was last sent (draft §3.2).
 #[derive(Clone, Copy, Debug, Default)]
@@ -32,15 +33,6 @@ pub struct Network {
     pub flight: u32,
     /// Segments ever marked lost.
     pub lost_total: u64,
-}
-
-/// The newest segment that an ACK delivers.
-#[derive(Clone, Copy, Debug)]
-pub struct Newest {
-    /// Its number.
-    pub number: u64,
-    /// When it was last sent.
-    pub sent_at: Nanos,
 }
 
 /// State of one connection. Segment `number` keeps its transmission in slot `number & mask`.
@@ -146,7 +138,7 @@ impl RateSampler {
         &mut self,
         now: Nanos,
         delivered: u32,
-        newest: Option<Newest>,
+        newest: Option<Latest>,
         min_rtt: Option<Nanos>,
     ) -> Option<RateSample> {
         self.delivered += u64::from(delivered);
@@ -192,9 +184,14 @@ mod tests {
         }
     }
 
-    fn newest(number: u64, sent_ms: u64) -> Newest {
+    fn newest(number: u64, sent_ms: u64) -> Latest {
         let sent_at = sent_ms * MS;
-        Newest { number, sent_at }
+        Latest {
+            sent_at,
+            end: 1 + number,
+            number,
+            retransmission: false,
+        }
     }
 
     /// A sampler that has sent segments 0, 1, … at `sent_ms`.
