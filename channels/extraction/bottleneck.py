@@ -197,16 +197,36 @@ def _joined(states: list[tuple[int, int, float]]) -> tuple[tuple[int, int, float
 
 def _begun(delivery: Delivery, states: tuple[tuple[int, int, float], ...]) -> tuple[tuple[int, int, float], ...]:
     """Return states of which a faster one begins with the first round trip that is shorter than any of the slower one
-    before it: between two states the capture shows no rate."""
+    before it, and a slower one when what was delivered since shows it: between two states the capture measures no
+    rate."""
     prompt = np.flatnonzero(delivery.prompt)
+    prompt = prompt[np.argsort(delivery.acked_ns[prompt], kind="stable")]
     at, trip = delivery.acked_ns[prompt], (delivery.acked_ns - delivery.t_ns)[prompt]
     kept = list(states[:1])
     for begin, end, bps in states[1:]:
         first, last, held = kept[-1]
         here, between = trip[(at >= first) & (at <= last)], (at > last) & (at < begin)
         shorter = at[between][trip[between] < here.min()] if bps > held and len(here) else at[:0]
-        kept.append((int(shorter.min()) if len(shorter) else begin, end, bps))
+        since = int(shorter.min()) if len(shorter) else begin
+        if bps < held and len(here) and between.any() and delivery.observed.all():
+            waiting_ns = here.min() + full_size(delivery) * NS_BIT / bps
+            if trip[between].min() > waiting_ns:
+                since = _slower_since(delivery, (last, begin), (held, bps))
+        kept.append((since, end, bps))
     return tuple(kept)
+
+
+def _slower_since(delivery: Delivery, gap: tuple[int, int], bps: tuple[float, float]) -> int:
+    """Return when the rate of a link that was busy in `gap` fell from the first to the second of `bps`.
+
+    It served what was delivered, at the one and then at the other rate. What was lost met the queue that a falling rate
+    fills, and used the link at neither. Of cross traffic nothing shows when it was served.
+    """
+    (begin, end), (held, slower) = gap, bps
+    acked = (delivery.acked_ns > begin) & (delivery.acked_ns <= end)
+    octets = float(delivery.size_bytes[acked].sum())
+    fast_ns = (octets * NS_BIT - slower * (end - begin)) / (held - slower)
+    return begin + int(np.clip(fast_ns, 0, end - begin))
 
 
 def _acked_span(delivery: Delivery, stretch: Stretch) -> tuple[int, int] | None:

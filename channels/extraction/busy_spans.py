@@ -59,11 +59,12 @@ def joined_until_exact(pairs: BusySpans, usable: Bools) -> BusySpans:
 
     Hosts deliver and ACKs come late by about the same time whatever the rate is, which the next span makes up for: the
     longer a span, the smaller its share. Changes of the rate need spans enough to be found, so each state that single
-    spans show is joined by itself.
+    spans show is joined by itself, however many of the others show none: a low rate has few spans, which agree, beside
+    the many of a high one, which do not.
     """
     index = np.flatnonzero(usable)
     single = _change_points.fit(np.log(pairs.served_bytes[index] / pairs.span_ns[index]), RATE_TOLERANCE)
-    cuts = index[[start for start, _, _ in single.spans[1:]]] if single.coverage > STEADY_SHARE else index[:0]
+    cuts = index[[start for start, _, _ in single.spans[1:]]]
     parts = []
     for begin, end in pairwise([0, *cuts.tolist(), len(usable)]):
         within = np.zeros(len(usable), dtype=np.bool_)
