@@ -13,6 +13,7 @@ from hindflight.replay.catalogue import engine_variant_names
 from hindflight.replay.experiment.engine_inputs import Job
 from hindflight.replay.experiment.experiment import CapturedFlow, Execution, replay_scenario
 from hindflight.replay.experiment.run import measure_jobs, run_jobs
+from hindflight.replay.experiment.selfcheck import Candidate, suspects_of
 from hindflight.replay.outcome import Outcome, measure
 from hindflight.replay.scenario.model import Scenario, parse_scenario
 
@@ -96,3 +97,19 @@ def test_rows_of_every_flow_name_the_compared_variant() -> None:
         ("other", "newreno", "bbr"),
         ("u", "udp", "bbr"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("shared", "together", "said"),
+    [
+        (True, 0.02, "divide it in another way, for together they sent as many packets over the link (+2.0 %)"),
+        (True, 0.2, "the replay has more timeouts"),
+        (False, None, "the replay has more timeouts"),
+    ],
+)
+def test_timeouts_accuse_the_channel_only_where_all_flows_did_not_send_as_much(
+    shared: bool, together: float | None, said: str
+) -> None:
+    flows = [{"name": "other", "variant": "newreno", "start": "3 s"}] if shared else []
+    best = Candidate("cubic", -0.2, 900, 600, 12, None)
+    assert said in suspects_of(_scenario(flows=flows), best, together)
