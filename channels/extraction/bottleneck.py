@@ -220,11 +220,14 @@ def _slower_since(delivery: Delivery, gap: tuple[int, int], bps: tuple[float, fl
     """Return when the rate of a link that was busy in `gap` fell from the first to the second of `bps`.
 
     It served what was delivered, at the one and then at the other rate. What was lost met the queue that a falling rate
-    fills, and used the link at neither. Of cross traffic nothing shows when it was served.
+    fills, and used the link at neither. Of cross traffic nothing shows when it was served. A link that carried less
+    than at the second rate alone was interrupted, which leaves the time open: then it is the end of the gap.
     """
     (begin, end), (held, slower) = gap, bps
     acked = (delivery.acked_ns > begin) & (delivery.acked_ns <= end)
     octets = float(delivery.size_bytes[acked].sum())
+    if octets * NS_BIT < slower * (end - begin) * (1 - RATE_TOLERANCE):
+        return end
     fast_ns = (octets * NS_BIT - slower * (end - begin)) / (held - slower)
     return begin + int(np.clip(fast_ns, 0, end - begin))
 

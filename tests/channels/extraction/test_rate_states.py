@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hindflight.channels.extraction import attribution
+from hindflight.channels.extraction import attribution, bottleneck
 from hindflight.channels.extraction import change_points as _change_points
 from hindflight.channels.extraction import delivery as _delivery
 from hindflight.channels.extraction.attribution import QUEUE
@@ -18,9 +18,9 @@ BASE_NS = 40 * MS
 FAST_MS, SLOW_MS = 2.0, 8.0
 
 
-def _falling(steps: int) -> tuple[Delivery, int]:
-    """A full queue of 20 packets at 2 ms each, then at 8 ms, when it first refuses every second packet. Return the
-    flow, and when the first packet was acknowledged that took 8 ms."""
+def _falling(steps: int, pause_ms: float = 0.0) -> tuple[Delivery, int]:
+    """A full queue of 20 packets at 2 ms each, then, after a pause of the link, at 8 ms, when it first refuses every
+    second packet. Return the flow, and when the first packet was acknowledged that took 8 ms."""
     sent = [0.0] * 20 + [FAST_MS * k for k in range(400)]
     services = [FAST_MS] * len(sent)
     for _ in range(steps):
@@ -33,7 +33,8 @@ def _falling(steps: int) -> tuple[Delivery, int]:
     acked = np.full(n, -1, dtype=np.int64)
     for k, service in enumerate(services):
         if service:
-            busy = max(busy, float(t[k])) + service * MS
+            pause = pause_ms if service == SLOW_MS and services[k - 2] == FAST_MS else 0.0
+            busy = max(busy, float(t[k])) + (pause + service) * MS
             acked[k] = busy + BASE_NS
     lost = acked < 0
     delivery = Delivery(
@@ -57,6 +58,14 @@ def test_a_rate_that_falls_where_losses_part_the_intervals_falls_with_what_was_d
     # The wait behind the slow packets is one of the queue, so the path is one, and the queue made all losses.
     assert len(link.base.spans) == 1
     assert (attribution.verdicts(delivery, link).cause[delivery.lost] == QUEUE).all()
+
+
+@pytest.mark.parametrize(("pause_ms", "share"), [(0.0, 0.0), (150.0, 1.0)])
+def test_what_a_link_that_paused_delivered_does_not_show_when_its_rate_fell(pause_ms: float, share: float) -> None:
+    delivery, slower_ns = _falling(8, pause_ms)
+    begin_ns, end_ns = slower_ns - int((SLOW_MS + pause_ms) * MS), slower_ns + int(7 * SLOW_MS * MS)
+    since_ns = bottleneck._slower_since(delivery, (begin_ns, end_ns), (6e6, 1.5e6))
+    assert since_ns == pytest.approx(begin_ns + share * (end_ns - begin_ns), abs=MS)
 
 
 def test_a_state_with_few_spans_that_agree_stands_beside_many_that_do_not() -> None:
