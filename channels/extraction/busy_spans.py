@@ -59,18 +59,28 @@ def joined_until_exact(pairs: BusySpans, usable: Bools) -> BusySpans:
 
     Hosts deliver and ACKs come late by about the same time whatever the rate is, which the next span makes up for: the
     longer a span, the smaller its share. Changes of the rate need spans enough to be found, so each state that single
-    spans show is joined by itself, however many of the others show none: a low rate has few spans, which agree, beside
-    the many of a high one, which do not.
+    spans show is joined by itself. If most single spans show none, that is done only where it explains more of the
+    joined ones: a low rate has few spans, which agree, beside the many of a high one, which do not; so do those of an
+    application that writes at a constant rate.
     """
     index = np.flatnonzero(usable)
-    single = _change_points.fit(np.log(pairs.served_bytes[index] / pairs.span_ns[index]), RATE_TOLERANCE)
+    single = _fitted(pairs.where(usable))
     cuts = index[[start for start, _, _ in single.spans[1:]]]
     parts = []
     for begin, end in pairwise([0, *cuts.tolist(), len(usable)]):
         within = np.zeros(len(usable), dtype=np.bool_)
         within[begin:end] = usable[begin:end]
         parts.append(_joined_in_state(pairs, within))
-    return together(parts)
+    apart = together(parts)
+    if single.coverage > STEADY_SHARE or not len(cuts):
+        return apart
+    whole = _joined_in_state(pairs, usable)
+    return apart if _fitted(apart).coverage > _fitted(whole).coverage else whole
+
+
+def _fitted(spans: BusySpans) -> _change_points.PiecewiseConstant:
+    """Return the states of the rate that the spans show."""
+    return _change_points.fit(np.log(spans.served_bytes / spans.span_ns), RATE_TOLERANCE)
 
 
 def _joined_in_state(pairs: BusySpans, usable: Bools) -> BusySpans:

@@ -9,7 +9,7 @@ from hindflight.channels.extraction import attribution, bottleneck
 from hindflight.channels.extraction import change_points as _change_points
 from hindflight.channels.extraction import delivery as _delivery
 from hindflight.channels.extraction.attribution import QUEUE
-from hindflight.channels.extraction.busy_spans import RATE_TOLERANCE, BusySpans, joined_until_exact
+from hindflight.channels.extraction.busy_spans import RATE_TOLERANCE, STEADY_SHARE, BusySpans, joined_until_exact
 from hindflight.channels.extraction.delivery import Delivery
 from hindflight.channels.extraction.link import of_delivery
 
@@ -77,3 +77,16 @@ def test_a_state_with_few_spans_that_agree_stands_beside_many_that_do_not() -> N
     joined = joined_until_exact(pairs, np.ones(len(span), dtype=bool))
     levels = _change_points.fit(np.log(joined.served_bytes * 8e3 / joined.span_ns), RATE_TOLERANCE)
     assert [round(float(np.exp(level)), 1) for _, _, level in levels.spans] == [2.0, 0.3]
+
+
+def test_what_is_joined_apart_must_explain_more_than_all_together() -> None:
+    # One rate, but for the last spans; too few apart to be joined until the lateness of their ACKs does not matter.
+    late = np.concatenate((np.zeros(50), np.random.default_rng(5).uniform(0, 1.2e6, 300), np.zeros(51)))
+    at = np.cumsum(np.concatenate(([0.0], np.full(350, 3e6), np.full(50, 3.3e6)))) + late
+    span = np.diff(at).astype(np.int64)
+    pairs = BusySpans(at[1:].astype(np.int64), span, np.full(len(span), 1500))
+    single = _change_points.fit(np.log(1500 * 8e3 / span), RATE_TOLERANCE)
+    assert (len(single.spans), single.coverage < STEADY_SHARE) == (2, True)
+    joined = joined_until_exact(pairs, np.ones(len(span), dtype=bool))
+    levels = _change_points.fit(np.log(joined.served_bytes * 8e3 / joined.span_ns), RATE_TOLERANCE)
+    assert levels.coverage > 0.8
