@@ -6,6 +6,7 @@ Depends on traces, not on configurations of the engine. Read docs/channels/extra
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -28,11 +29,15 @@ number of packets, and belongs to its time as an outage does."""
 OTHER_BURST_PKTS = 3
 """Length of the burst that few bursts are compared with."""
 
+PRIOR_SHARE = 0.5
+"""Both shapes of the prior of a share, such as that of the bursts that go on with the next packet: Jeffreys'."""
+
 NEAR_PKTS = 200
 """Packets before a break whose smallest round trip tells how long its first packet waited in the queue."""
 
 DOUBTFUL = 0.5
-"""Probability of a break where the extraction cannot say whether a run of losses was a burst or an outage."""
+"""Probability of a break where the extraction cannot say whether a run of losses was a burst or an outage, and where
+the other bursts are too few to say that it was none of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +57,13 @@ class Break:
 @dataclass(frozen=True, slots=True)
 class Runs:
     """The losses of a trace: `positions` and `bursts`, their lengths, of those that belong to packets only, and
-    breaks."""
+    breaks. `unknown` marks the bursts of which the extraction does not know whether the channel or the queue made
+    them."""
 
     positions: Ints
     bursts: Ints
     breaks: tuple[Break, ...]
+    unknown: Bools
 
 
 def runs_of(trace: Trace, lost: Ints) -> Runs:
@@ -67,23 +74,25 @@ def runs_of(trace: Trace, lost: Ints) -> Runs:
     where the captured flow is replayed, whatever its cause.
     """
     if not len(lost):
-        return Runs(lost, np.zeros(0, np.int64), ())
+        return Runs(lost, np.zeros(0, np.int64), (), np.zeros(0, bool))
     ends = np.append(np.flatnonzero(np.diff(lost) != 1), len(lost) - 1)
     lengths = np.diff(ends, prepend=-1)
     rare = _rare(lengths)
+    doubtful = _doubtful(lengths, rare)
     packets = _Packets.of(trace)
     if packets is None:
-        return Runs(lost, lengths[~rare], ())
+        return Runs(lost, lengths[~rare], (), np.zeros(int((~rare).sum()), bool))
     long, unknown = packets.outlasting(lost[ends - lengths + 1], lengths)
     broken = rare | long
     found: list[Break] = []
     for i in np.flatnonzero(broken):
-        first, chance = int(lost[ends[i] - lengths[i] + 1]), 1.0 if rare[i] else DOUBTFUL if unknown[i] else 0.0
+        first = int(lost[ends[i] - lengths[i] + 1])
+        chance = DOUBTFUL if (doubtful if rare[i] else unknown)[i] else float(rare[i])
         if found and packets.left_ns(first) <= found[-1].end_ns:
             found[-1] = packets.prolonged(found[-1], first, int(lengths[i]), chance)
             continue
         found.append(packets.break_at(first, int(lengths[i]), chance))
-    return Runs(lost[~np.repeat(broken, lengths)], lengths[~broken], tuple(found))
+    return Runs(lost[~np.repeat(broken, lengths)], lengths[~broken], tuple(found), unknown[~broken])
 
 
 def _rare(lengths: Ints) -> Bools:
@@ -101,6 +110,24 @@ def _rare(lengths: Ints) -> Bools:
             break
         rare[longest] = True
     return rare
+
+
+def _doubtful(lengths: Ints, rare: Bools) -> Bools:
+    """Mark the rare bursts that may be bursts nevertheless: the mean of the others is too uncertain to say.
+
+    The probability that a burst goes on has a Beta distribution then, and the chance of one so long is RARE_BURST or
+    more. Where no other loss goes on with the next packet, nothing shows that the channel has bursts at all.
+    """
+    n, went_on = int((~rare).sum()), int((lengths[~rare] - 1).sum())
+    if not went_on:
+        return np.zeros(len(lengths), bool)
+    ends, on = n + PRIOR_SHARE, went_on + PRIOR_SHARE
+    longer = [math.exp(_log_beta(on + int(length) - 1, ends) - _log_beta(on, ends)) for length in lengths]
+    return np.asarray(rare & (1 - (1 - np.array(longer)) ** (n + 1) >= RARE_BURST))
+
+
+def _log_beta(a: float, b: float) -> float:
+    return math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
 
 
 @dataclass(frozen=True, slots=True)

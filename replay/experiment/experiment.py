@@ -24,6 +24,7 @@ from hindflight.replay.experiment.traffic import setup_findings, traffic_finding
 from hindflight.replay.outcome import Outcome, measure, transfer_span
 from hindflight.replay.scenario.loss_trace import LossTrace, loss_trace
 from hindflight.replay.scenario.model import Scenario
+from hindflight.replay.scenario.model import Trace as TraceLoss
 from hindflight.replay.scenario.profiles import parameters_of
 from hindflight.toolkit.errors import ChannelError, ScenarioError
 from hindflight.toolkit.schema import run_subject, table_from_rows
@@ -110,7 +111,8 @@ def replay_scenario(
         happened = _captured_outcome(captured, scenario)
         checked, ranked = _self_check(scenario, dict(enumerate(checks, 1)), traces, happened, execution, counter)
         parts.append(checked)
-        rows += describe_self_check(happened, ranked, suspects_of(scenario, ranked[0]))
+        together = _together(scenario, read, checked["runs"], ranked[0].variant)
+        rows += describe_self_check(happened, ranked, suspects_of(scenario, ranked[0], together))
     variants = _with_reference(scenario, ranked[0].variant if ranked else None)
     jobs = plan_comparison(scenario, variants)
     counter.total = len(checks) + bool(checks) + len(jobs)
@@ -180,6 +182,26 @@ def _self_check(
     best = {run_id: job for run_id, job in jobs.items() if job.variant == ranked[0].variant}
     recorded = run_jobs(scenario, best, traces, threads=execution.threads, on_done=counter.add)
     return {**recorded, "runs": pa.concat_tables(runs)}, ranked
+
+
+def _together(scenario: Scenario, read: Mapping[str, Trace], runs: pa.Table, variant: str) -> float | None:
+    """Return by how much the packets that all flows of a self-check sent behind the queue differ from those captured in
+    the same time, as a share of these; None for a flow that shares its path with none, or without a captured trace."""
+    import pyarrow.compute as pc
+
+    loss = scenario.links[scenario.traced_link].forward.loss
+    if not scenario.flows or not isinstance(loss, TraceLoss):
+        return None
+    trace = read[loss.file]
+    packets = trace.packets()
+    begin_ns = pc.min(trace.intervals()["t_ns"]).as_py() or 0
+    sent = packets.filter(
+        pc.and_(pc.is_valid(packets["position"]), pc.less(packets["t_ns"], begin_ns + scenario.duration))
+    )
+    ours = [row for row in runs.to_pylist() if row["variant"] == variant or row["role"] != "under_test"]
+    run_id = next(row["run_id"] for row in ours if row["variant"] == variant and row["role"] == "under_test")
+    behind = sum(row["segments_out"] - (row["queue_losses"] or 0) for row in ours if row["run_id"] == run_id)
+    return behind / sent.num_rows - 1 if sent.num_rows else None
 
 
 def _compare(

@@ -31,6 +31,10 @@ DECILE_DEVIATIONS = NormalDist().inv_cdf(1 - 1 / DECILES)
 """Distance of the first and the last decile of a normal distribution from its middle, in standard deviations. A
 deviation by the deciles of 20 draws does not depend on one flight that broke down in one of them."""
 
+TAIL = 20
+"""One of so many draws lies beyond either end of an interval, where their tail is longer than that of a normal
+distribution: a burst of losses stops a flow in a few of its flights, and a decile does not show by how much."""
+
 FACTOR = 2.3
 """Half width of the 95 % interval in units of the deviation of a prediction.
 
@@ -68,7 +72,8 @@ def predict(draws: Sequence[float], misfit: float = 0.0, capacity_bps: float | N
         value = min(value, max(middle, capacity_bps))
     below, above = _deviations(draws, middle)
     rest = math.hypot((1 - CORRECTED) * off, FLOOR)
-    low, high = (math.hypot(spread, rest) * FACTOR for spread in (below, above))
+    tails = _tails(draws, middle)
+    low, high = (max(math.hypot(s, rest) * FACTOR, tail) for s, tail in zip((below, above), tails, strict=True))
     if capacity_bps is not None:
         high = min(high, math.log(max(capacity_bps, value) / value) + LINK_MARGIN)
     drawn = math.hypot(below, above) / math.sqrt(2)
@@ -85,6 +90,13 @@ def common_misfit(differences: Sequence[float]) -> float:
 def log_ratio(difference: float) -> float:
     """Return the logarithm of the ratio of two values from their relative difference."""
     return math.log1p(max(difference, -0.95))
+
+
+def _tails(draws: Sequence[float], middle: float) -> tuple[float, float]:
+    """Return how far below and above their middle all draws lie but one of TAIL at either end."""
+    distances = sorted(math.log(max(value, middle / 20) / middle) for value in draws)
+    beyond = len(draws) // TAIL
+    return -distances[beyond], distances[-1 - beyond]
 
 
 def _deviations(draws: Sequence[float], middle: float) -> tuple[float, float]:

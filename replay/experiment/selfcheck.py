@@ -66,10 +66,30 @@ def rank_candidates(captured: Outcome, replays: Iterable[tuple[str, Outcome]]) -
     return sorted(candidates, key=lambda candidate: candidate.distance)
 
 
-def suspects_of(scenario: Scenario, best: Candidate) -> str:
-    """Say which assumption of the replay most likely fails, by how it differs from the capture, goodput apart."""
+def suspects_of(scenario: Scenario, best: Candidate, together: float | None = None) -> str:
+    """Say which assumption of the replay most likely fails, by how it differs from the capture, goodput apart.
+
+    `together` is the relative difference of the packets that all flows of the path sent over the link, None for one
+    flow. Whose packets a full queue drops is part of how flows divide a link, so their number says nothing about the
+    link where it carries as much.
+    """
     if scenario.captured is not None and scenario.captured.variant == "auto" and best.distance > GOODPUT_BOUND:
         return "the congestion control is not known, and none of the likely ones matches"
+    if scenario.flows and together is not None and abs(together) <= GOODPUT_BOUND:
+        return (
+            "the flows that share the path divide it in another way, for together they sent as many packets over the "
+            f"link ({100 * together:+.1f} %)"
+        )
+    losses = _suspect_losses(best)
+    if losses is not None:
+        return losses
+    if scenario.flows:
+        return "the flows that share the path divide it in another way"
+    return "losses and timeouts agree, so rate or delay over time are not right, or the application is not"
+
+
+def _suspect_losses(best: Candidate) -> str | None:
+    """Say what losses and timeouts that differ say about the channel; None if they agree."""
     if best.rtos_difference < -RTOS_BOUND:
         return "the capture has more timeouts, so an outage or losses in succession are missing from the channel"
     if best.rtos_difference > RTOS_BOUND:
@@ -77,9 +97,7 @@ def suspects_of(scenario: Scenario, best: Candidate) -> str:
     if not best.retransmissions_agree:
         more = best.retransmissions > best.retransmissions_captured
         return f"the replay loses {'more' if more else 'less'}, so the queue limit or the channel losses are not right"
-    if scenario.flows:
-        return "the flows that share the path divide it in another way"
-    return "losses and timeouts agree, so rate or delay over time are not right, or the application is not"
+    return None
 
 
 def describe_self_check(captured: Outcome, ranked: list[Candidate], suspects: str) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ it was first sent; it was written no earlier than the sender ran out of data bef
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -32,6 +32,8 @@ goodput by more than that."""
 
 RESPONSE_NS = 1_000_000
 """Time within which a host answers an ACK with the data that it releases; later sending has another reason."""
+
+NEVER = np.iinfo(np.int64).max
 
 BURST_NS = 100_000
 """Time within which segments belong to one burst of the host."""
@@ -70,7 +72,7 @@ class CapturedWrites:
 @dataclass(frozen=True, slots=True)
 class SentData:
     """New data in the order sent (time, first octet, one past the last, whether a write ended in it), the ACKs that
-    the sender received, and when it sent its FIN; None if the capture has none."""
+    the sender received, when it sent its FIN (None if the capture has none) and when it sent something again."""
 
     t_ns: Ints
     seq: Ints
@@ -80,6 +82,7 @@ class SentData:
     ack: Ints
     mss_bytes: int
     fin_ns: int | None = None
+    again_ns: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
 
 
 def sent_data(segments: pa.Table, direction: str, mss_bytes: int) -> SentData:
@@ -89,6 +92,7 @@ def sent_data(segments: pa.Table, direction: str, mss_bytes: int) -> SentData:
     ours = pc.equal(segments["direction"].cast("string"), direction)
     closing = pc.not_equal(pc.bit_wise_and(segments["flags"].cast("int32"), FIN), 0)
     data = segments.filter(pc.and_(ours, pc.greater(segments["payload_bytes"], 0)))
+    again = data.filter(data["retransmission"])
     data = data.filter(pc.invert(data["retransmission"]))
     acks = segments.filter(pc.invert(ours))
     acks = acks.filter(acks["ack"].is_valid())
@@ -102,6 +106,7 @@ def sent_data(segments: pa.Table, direction: str, mss_bytes: int) -> SentData:
         ack=np.maximum.accumulate(acks["ack"].to_numpy().astype(np.int64)) if acks.num_rows else np.zeros(0, np.int64),
         mss_bytes=mss_bytes,
         fin_ns=pc.min(segments.filter(pc.and_(ours, closing))["t_ns"]).as_py(),
+        again_ns=np.sort(again["t_ns"].to_numpy().astype(np.int64)),
     )
 
 
@@ -124,7 +129,8 @@ def captured_writes(sent: SentData) -> CapturedWrites | None:
 
     The sender waits for data after a segment that is not full, because it would have filled it, after the end of a
     short write, and once everything that it sent is acknowledged. The wait ends with the next new segment, unless an
-    ACK released that one.
+    ACK released that one. It ends with a retransmission, if not all was acknowledged before new data: what is lost is
+    sent first (RFC 6675 §4, NextSeg), so that nothing shows when the sender had new data again.
     """
     if len(sent.t_ns) < 2 or not len(sent.ack_t_ns):
         return None
@@ -174,8 +180,10 @@ def waits_of(sent: SentData) -> list[tuple[int, int, int]]:
     emptied_ns = np.where(emptied < len(sent.ack), sent.ack_t_ns[np.minimum(emptied, len(sent.ack) - 1)], following)
     idle = (last_ack >= sent.seq_end[:-1]) & (following - emptied_ns > RESPONSE_NS)
     begin = np.where(short, t, np.maximum(t, emptied_ns))
-    waiting = ((short & ~released) | idle) & (following - begin > RESPONSE_NS)
-    return [(int(begin[i]), int(following[i]), int(sent.seq_end[i])) for i in np.flatnonzero(waiting).tolist()]
+    again = np.append(sent.again_ns, NEVER)[np.searchsorted(sent.again_ns, begin, side="right")]
+    end = np.where(idle, following, np.minimum(following, again))
+    waiting = ((short & ~released) | idle) & (end - begin > RESPONSE_NS)
+    return [(int(begin[i]), int(end[i]), int(sent.seq_end[i])) for i in np.flatnonzero(waiting).tolist()]
 
 
 def _busy_periods(sent: SentData, waits: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:

@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hindflight.channels.breaks import Break, runs_of
+from hindflight.channels.breaks import PRIOR_SHARE, Break, runs_of
 from hindflight.channels.estimate import Estimate
 from hindflight.channels.trace import Trace
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    Bools = npt.NDArray[np.bool_]
     Ints = npt.NDArray[np.int64]
 
 STREAM = 0x6472_6177
@@ -58,7 +59,8 @@ Ended = tuple[Break, int]
 class Open:
     """What a trace leaves open: its channel losses, those of `bursts` at `positions` among `packets`, and breaks of the
     link; estimates with intervals; the half width of each unknown edge of an outage, by its time since the start of the
-    run."""
+    run. `unknown` marks the bursts that the queue may have made, `causes` counts the losses by the channel and by the
+    queue of which the cause is known."""
 
     positions: Ints
     bursts: Ints
@@ -69,6 +71,8 @@ class Open:
     min_rtt: Estimate | None
     queue: Estimate | None
     edges: Mapping[int, int]
+    unknown: Bools = field(default_factory=lambda: np.zeros(0, bool))
+    causes: tuple[int, int] = (0, 0)
 
 
 def open_of(trace: Trace, lost: Ints, packets: int) -> Open:
@@ -84,7 +88,19 @@ def open_of(trace: Trace, lost: Ints, packets: int) -> Open:
         min_rtt=trace.estimate("min_rtt_ns"),
         queue=trace.estimate("queue_limit_pkts"),
         edges=_edges(trace),
+        unknown=runs.unknown,
+        causes=_causes(trace),
     )
+
+
+def _causes(trace: Trace) -> tuple[int, int]:
+    """Count the losses of known cause: those of the channel, and those of the queue."""
+    import pyarrow.compute as pc
+
+    packets = trace.packets()
+    cause = packets.filter(packets["known"])["cause"].cast("string")
+    channel, queue = (int(pc.sum(pc.equal(cause, name)).as_py() or 0) for name in ("channel", "queue"))
+    return channel, queue
 
 
 def _edges(trace: Trace) -> dict[int, int]:
@@ -157,10 +173,13 @@ def as_captured(config: Mapping[str, Any], open_: Open, traced: int = 0) -> dict
     """Return `config`, whose link number `traced` replays the trace, with the breaks of the link at their times.
 
     They are not at the packets that they lost: a replay that sends other packets meets them when the captured flow did.
-    Bursts lost data only.
+    Bursts lost data only. Those of unknown cause are the queue's, which the replay makes itself, if most others are.
     """
-    if not open_.breaks:
+    channel, queue = open_.causes
+    dropped = np.repeat(open_.unknown, open_.bursts[: len(open_.unknown)]) if channel < queue else np.zeros(0, bool)
+    if not open_.breaks and not dropped.any():
         return dict(config)
+    kept = open_.positions[~dropped] if dropped.any() else open_.positions
     breaks = tuple((one, one.end_ns + one.unknown_ns // 2) for one in open_.breaks)
     links = list(config["path"]["links"])
     link = links[traced]
@@ -169,7 +188,7 @@ def as_captured(config: Mapping[str, Any], open_: Open, traced: int = 0) -> dict
         way: _broken(link[way], spans, config["duration_ns"], open_.breaks)
         for way, spans in (("forward", breaks), ("reverse", both))
     }
-    ways["forward"]["loss"] = {**link["forward"]["loss"], "positions": [int(at) for at in open_.positions]}
+    ways["forward"]["loss"] = {**link["forward"]["loss"], "positions": [int(at) for at in kept]}
     links[traced] = {**link, **ways}
     return {**config, "path": {**config["path"], "links": links}}
 
@@ -177,7 +196,7 @@ def as_captured(config: Mapping[str, Any], open_: Open, traced: int = 0) -> dict
 def _breaks(open_: Open, rng: np.random.Generator) -> tuple[tuple[Ended, ...], Ints]:
     """Draw the breaks of the link and when each ended. Return the lengths of the bursts, too."""
     breaks: list[Ended] = []
-    bursts = list(open_.bursts)
+    bursts = open_.bursts[_by_channel(open_, rng)].tolist()
     for one in open_.breaks:
         if rng.random() < one.chance:
             breaks.append((one, one.end_ns + int(one.unknown_ns * rng.random())))
@@ -186,19 +205,40 @@ def _breaks(open_: Open, rng: np.random.Generator) -> tuple[tuple[Ended, ...], I
     return tuple(breaks), np.array(bursts, dtype=np.int64)
 
 
+def _by_channel(open_: Open, rng: np.random.Generator) -> Bools:
+    """Draw which bursts the channel made: of those of unknown cause, the share that it has of the others, from its
+    posterior. The queue of the replay makes its own."""
+    ours = np.ones(len(open_.bursts), bool)
+    if open_.unknown.any():
+        channel, queue = open_.causes
+        share = rng.beta(channel + PRIOR_SHARE, queue + PRIOR_SHARE)
+        ours = ~open_.unknown | (rng.random(len(ours)) < share)
+    return ours
+
+
 def _losses(bursts: Ints, packets: int, rng: np.random.Generator) -> list[int]:
     """Draw the positions of the losses of another flight from the lengths of the captured bursts among `packets`.
 
-    Their bursts arrive at random with a rate from its posterior, a Gamma distribution, and are as long as those
-    captured.
+    Their bursts arrive at random with a rate from its posterior, a Gamma distribution. Each goes on with the next
+    packet with a probability from its posterior, a Beta distribution, so that its length is geometric: few bursts do
+    not show how long the longest gets, and one that outlasts what is in flight stops a flow until a retransmission
+    survives.
     """
     length = REPEATS * packets
     per_packet = rng.gamma(len(bursts) + PRIOR_BURSTS) / packets
     count = int(rng.poisson(per_packet * length))
     starts = np.sort(rng.integers(0, length, size=count))
-    sizes = rng.choice(bursts, size=count) if len(bursts) else np.ones(count, np.int64)
+    sizes = _lengths(bursts, count, rng)
     lost = np.concatenate([np.arange(s, s + n) for s, n in zip(starts, sizes, strict=True)]) if count else starts
     return sorted({int(position) for position in lost if position < length})
+
+
+def _lengths(bursts: Ints, count: int, rng: np.random.Generator) -> Ints:
+    """Draw the lengths of `count` bursts, single packets where none was captured."""
+    if not len(bursts):
+        return np.ones(count, np.int64)
+    ends = rng.beta(len(bursts) + PRIOR_SHARE, int(bursts.sum()) - len(bursts) + PRIOR_SHARE)
+    return rng.geometric(max(ends, 1 / int(bursts.sum() + 1)), size=count)
 
 
 def _broken(
@@ -284,8 +324,11 @@ def _queue(open_: Open, rng: np.random.Generator) -> int | None:
         return round(low * math.exp(math.log(ratio) * rng.random()))
     if queue.low is None or queue.high is None:
         return None
-    # The limit lies between a queue that took a packet and one that did not, and nothing says where.
-    return max(1, round(queue.low + (queue.high - queue.low) * float(rng.random())))
+    # The limit lies between a queue that took a packet and one that did not: as often below the estimate as above it,
+    # however far either end is from it.
+    place = 2 * float(rng.random())
+    low, high, share = (queue.low, queue.value, place) if place < 1 else (queue.value, queue.high, place - 1)
+    return max(1, round(low + (high - low) * share))
 
 
 def _shifted(

@@ -59,6 +59,14 @@ def test_one_flight_that_broke_down_does_not_widen_the_interval() -> None:
     assert found == even
 
 
+def test_flights_that_broke_down_are_in_the_interval_but_for_one_of_twenty() -> None:
+    found, fast = predict([1e6] * 18 + [0.6e6, 0.1e6]), predict([1e6] * 18 + [1.6e6, 5e6])
+    assert found is not None
+    assert fast is not None
+    assert found.low == pytest.approx(0.6e6)
+    assert fast.high == pytest.approx(1.6e6)
+
+
 def test_draws_that_are_normal_have_their_standard_deviation() -> None:
     normal = NormalDist(0.0, 0.1)
     found = predict([1e6 * math.exp(normal.inv_cdf((k + 0.5) / 1001)) for k in range(1001)])

@@ -6,13 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from hindflight.channels.trace import Trace
 from hindflight.replay.catalogue import engine_variant_names
 from hindflight.replay.experiment.engine_inputs import Job
-from hindflight.replay.experiment.experiment import CapturedFlow, Execution, replay_scenario
+from hindflight.replay.experiment.experiment import CapturedFlow, Execution, _together, replay_scenario
 from hindflight.replay.experiment.run import measure_jobs, run_jobs
+from hindflight.replay.experiment.selfcheck import Candidate, suspects_of
 from hindflight.replay.outcome import Outcome, measure
 from hindflight.replay.scenario.model import Scenario, parse_scenario
 
@@ -96,3 +99,40 @@ def test_rows_of_every_flow_name_the_compared_variant() -> None:
         ("other", "newreno", "bbr"),
         ("u", "udp", "bbr"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("shared", "together", "said"),
+    [
+        (True, 0.02, "divide it in another way, for together they sent as many packets over the link (+2.0 %)"),
+        (True, 0.2, "the replay has more timeouts"),
+        (False, None, "the replay has more timeouts"),
+    ],
+)
+def test_timeouts_accuse_the_channel_only_where_all_flows_did_not_send_as_much(
+    shared: bool, together: float | None, said: str
+) -> None:
+    flows = [{"name": "other", "variant": "newreno", "start": "3 s"}] if shared else []
+    best = Candidate("cubic", -0.2, 900, 600, 12, None)
+    assert said in suspects_of(_scenario(flows=flows), best, together)
+
+
+def test_packets_of_all_flows_behind_the_queue_are_compared_with_those_captured_in_the_same_time() -> None:
+    shared = [{"name": "other", "variant": "newreno", "start": "3 s"}]
+    loss = {"model": "trace", "file": "t.parquet", "block": "50 pkts"}
+    scenario = _scenario(flows=shared, links=[{**LINK, "loss": loss}])
+    # 1200 packets, one every 12.5 ms since the start: 960 in the 12 s of the run. The queue dropped the last one.
+    packets = [{"kind": "packet", "t_ns": k * 12_500_000, "position": k} for k in range(1200)]
+    rows = [{"kind": "interval", "t_ns": 0, "position": None}, *packets, {**packets[0], "position": None}]
+    trace = Trace(pa.Table.from_pylist(rows))
+    runs = pa.Table.from_pylist(
+        [
+            {"run_id": run, "variant": variant, "role": role, "segments_out": sent, "queue_losses": 40}
+            for run, variant, role, sent in (
+                (1, "cubic", "under_test", 700), (1, "newreno", "cross", 436),
+                (2, "bbr", "under_test", 900), (2, "newreno", "cross", 90),
+            )
+        ]
+    )  # fmt: skip
+    assert _together(scenario, {"t.parquet": trace}, runs, "cubic") == pytest.approx(0.1)
+    assert _together(_scenario(), {}, runs, "cubic") is None

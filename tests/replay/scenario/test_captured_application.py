@@ -52,6 +52,18 @@ def test_full_segments_with_push_are_ends_of_short_writes() -> None:
     assert pushed.wait_share > 0.5
 
 
+def test_a_sender_that_retransmits_after_a_short_segment_need_not_lack_data() -> None:
+    # The send buffer ends in a short segment; its loss and those before it are sent again before new data.
+    bulk = [(50 * i, MSS) for i in range(20)]
+    sent = _sent([*bulk[:-1], (950, 400), *((5000 + at, octets) for at, octets in bulk)])
+    acks = np.where(sent.t_ns < 900 * MS, sent.ack_t_ns, np.maximum(sent.ack_t_ns, 5000 * MS))
+    recovering = replace(sent, ack_t_ns=acks, again_ns=np.arange(980, 4990, 30, dtype=np.int64) * MS)
+    assert captured_writes(recovering) is None
+    # Without a retransmission, or with all acknowledged before new data, it lacked them.
+    assert captured_writes(replace(recovering, again_ns=np.zeros(0, np.int64))) is not None
+    assert captured_writes(replace(recovering, ack_t_ns=np.minimum(acks, 1200 * MS))) is not None
+
+
 def test_push_at_the_end_of_a_burst_of_the_host_ends_no_write() -> None:
     packets = [(30 * i, MSS) for i in range(50) for _ in range(2)]
     assert captured_writes(_sent(packets, pushed=True)) is None

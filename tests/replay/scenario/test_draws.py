@@ -62,6 +62,53 @@ def test_losses_come_in_the_captured_bursts_and_number() -> None:
     assert np.std(counts) > 10  # of 25 bursts the rate is known to a fifth
 
 
+def _runs(open_: Open, seeds: int) -> list[list[int]]:
+    """The lengths of the drawn bursts, by seed."""
+    drawn = [_forward(open_, seed)["loss"]["positions"] for seed in range(seeds)]
+    return [[len(run) for run in _consecutive(positions)] if positions else [] for positions in drawn]
+
+
+def test_another_flight_may_meet_a_longer_burst_than_the_captured_one() -> None:
+    # Of ten bursts with a mean of 3, one in a hundred flights or more has one of 20; of single losses hardly any is 5.
+    longest = [max(lengths) for lengths in _runs(_open([1, 1, 1, 2, 2, 3, 3, 4, 5, 8]), 100)]
+    assert max(longest) > 20
+    assert np.median([np.mean(lengths) for lengths in _runs(_open([3] * 10), 100)]) == pytest.approx(3, rel=0.2)
+    assert np.mean([max(lengths, default=1) < 5 for lengths in _runs(_open([1] * 30), 100)]) > 0.95
+
+
+def test_losses_of_unknown_cause_are_the_channels_as_often_as_the_others() -> None:
+    unknown = np.array([True] * 40 + [False] * 2)
+    counts = {}
+    for causes in ((1, 400), (400, 1), (2, 2)):
+        open_ = _open([1] * 42, unknown=unknown, causes=causes)
+        counts[causes] = [len(positions) / REPEATS for positions in _losses_of(open_, 100)]
+    assert np.mean(counts[1, 400]) < 4
+    assert np.mean(counts[400, 1]) == pytest.approx(42, rel=0.1)
+    assert np.std(counts[2, 2]) > 7  # what the others leave open is open
+
+
+def _losses_of(open_: Open, seeds: int) -> list[list[int]]:
+    return [_forward(open_, seed)["loss"]["positions"] for seed in range(seeds)]
+
+
+@pytest.mark.parametrize(("causes", "kept"), [((1, 400), [300]), ((400, 1), [300, 500, 501])])
+def test_the_captured_flow_meets_losses_of_unknown_cause_where_the_channel_made_most(
+    causes: tuple[int, int], kept: list[int]
+) -> None:
+    positions = np.array([300, 500, 501])
+    open_ = _open([1, 2], positions=positions, unknown=np.array([False, True]), causes=causes)
+    config = _config()
+    config["path"]["links"][0]["forward"]["loss"] = {"kind": "trace", "positions": positions.tolist()}
+    assert as_captured(config, open_)["path"]["links"][0]["forward"]["loss"]["positions"] == kept
+
+
+def test_a_queue_limit_is_as_often_below_its_estimate_as_above_it() -> None:
+    open_ = _open([], queue=_estimate("queue_limit_pkts", 20.0, 18.0, 70.0))
+    limits = np.array([_forward(open_, seed)["queue"]["limit_pkts"] for seed in range(300)])
+    assert np.mean(limits <= 20) == pytest.approx(0.5, abs=0.1)
+    assert (limits.min(), limits.max() > 60) == (18, True)
+
+
 def test_a_flight_without_losses_leaves_some_possible() -> None:
     lost = [len(_forward(_open([]), seed)["loss"]["positions"]) > 0 for seed in range(300)]
     assert 0.02 < np.mean(lost) < 0.5
@@ -129,6 +176,17 @@ def test_a_burst_that_the_others_do_not_explain_is_a_break_at_its_time() -> None
     # Sent after 3 s, behind a queue of 7 ms, 25 ms before the break; the last of the 40, 39 ms later, had left too.
     assert _spans(open_) == [(3_032_000_000, 3_071_000_000)]
     assert open_.positions.tolist() == [500, 1500, 1501, 2500]
+
+
+def test_a_long_burst_that_few_others_make_rare_may_be_one_of_them() -> None:
+    sent = [i * 1_000_000 for i in range(3000)]
+    others = [1, 1, 1, 1, 2, 2, 3, 3, 5, 11]
+    lost = [100 * k + i for k, length in enumerate(others) for i in range(length)] + list(range(2000, 2022))
+    trips = [None if i in lost else 50_000_000 for i in range(3000)]
+    open_ = open_of(_trace(sent, trips), np.array(lost), 3000)
+    assert (sorted(open_.bursts.tolist()), [one.chance for one in open_.breaks]) == (others, [0.5])
+    alone = np.array([*range(0, 2000, 200), *range(2000, 2022)])
+    assert [one.chance for one in open_of(_trace(sent, trips), alone, 3000).breaks] == [1.0]
 
 
 def test_what_had_left_and_what_leaves_in_a_break_are_one_break() -> None:
