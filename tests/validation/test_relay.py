@@ -8,13 +8,14 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from hindflight.toolkit.errors import LogError
 from validation.__main__ import main
 from validation.relay.judge import RelayResult, compare, explain, summary_checks
 from validation.relay.links import draw
-from validation.relay.rebuild import rebuild_relay
+from validation.relay.rebuild import first_left_of_relay, first_left_of_sender, rebuild_relay
 from validation.relay.recorded import find_relay_runs, held_bytes, read_drawn, read_relay_run
 from validation.relay.spread import RECORDINGS, Spread, recorded_again, same_run
 
@@ -59,6 +60,48 @@ def test_a_buffer_of_a_given_size_does_not_grow() -> None:
     assert "receive_buffer_max_bytes" not in flow["stack"]
     onward = flow["proxies"][0]["stack"]["overrides"]
     assert (onward["send_buffer_bytes"], "send_buffer_max_bytes" in onward) == (80000, False)
+
+
+def test_what_had_left_when_the_relay_wrote_more_is_what_its_socket_took_beyond_whole_pieces() -> None:
+    onward = read_relay_run(RUN).flows[1]
+
+    def left(taken_pkts: float, acked: int = 1, snd_wnd: int = 65160) -> int | None:
+        taken = np.array([16, 28, taken_pkts, taken_pkts, taken_pkts]) * onward.smss_bytes
+        columns = {
+            "bytes_sent": taken,
+            "notsent_bytes": 0 * taken,
+            "bytes_retrans": 0 * taken,
+            "pipe": np.array([0, 1448, 1448, 1448, 1448]),
+            "bytes_acked": np.full(5, acked),
+            "snd_wnd": np.full(5, snd_wnd),
+        }
+        return first_left_of_relay(replace(onward, tcp_info=columns))
+
+    assert [left(pkts) for pkts in (69, 71, 76)] == [3, 5, 10], "three pieces of 22 segments"
+    assert left(50) == 6, "two"
+    assert left(50, snd_wnd=2 * 40 * 1448) == 10, "pieces of 40 segments"
+    assert left(50, acked=1449) is None, "an ACK has let more leave"
+    assert left(57) is None, "no ten segments of the initial window"
+    assert left(50.26) is None
+    assert first_left_of_relay(replace(onward, tcp_info=None)) is None
+
+
+def test_what_had_left_of_the_senders_first_write_is_what_its_socket_had_memory_for() -> None:
+    sender = read_relay_run(RUN).flows[0]
+    smss = sender.smss_bytes
+
+    def left(taken: int, snd_wnd: int = 65535, sndbuf: int = 46080) -> int | None:
+        polls = {"bytes_sent": [0, 10 * smss, 12 * smss], "bytes_acked": [1, 1, smss + 1], "bytes_retrans": [0] * 3}
+        rest = {"notsent_bytes": [0, taken - 10 * smss, 0], "snd_wnd": [snd_wnd] * 3, "sndbuf": [sndbuf] * 3}
+        columns = {name: np.array(values) for name, values in {**polls, **rest}.items()}
+        return first_left_of_sender(replace(sender, tcp_info=columns))
+
+    assert left(32 * smss) == 10, "ten, and a piece of 22 segments: no memory is left"
+    assert left(65536) == 6, "with three bursts of two and a piece there is some"
+    assert left(32 * smss, snd_wnd=2 * 11 * smss) == 10, "two pieces of 11"
+    assert left(39 * smss, snd_wnd=2 * 11 * smss) == 6, "three"
+    assert left(31 * smss) is None
+    assert first_left_of_sender(replace(sender, tcp_info=None)) is None
 
 
 def test_of_six_paths_two_lose_packets_two_change_their_rate_and_three_have_given_buffers() -> None:

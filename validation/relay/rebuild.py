@@ -2,17 +2,22 @@
 
 Buffers are those that the relay's and the sender's sockets reported when they were connected; where the relay set no
 size they grow as the kernel's settings allow. The relay's process reads nothing before the first segment that it passed
-on, as the sender's writes nothing before its first one.
+on, as the sender's writes nothing before its first one. How much of a first write had left when its process went on is
+as recorded, where the recording shows that.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from validation.cycle_phases import first_phases
 from validation.rebuild import (
     ACK_QUEUE_PKTS,
     NOTSENT_LOWAT_BYTES,
+    PIECE_MEMORY_BYTES,
     VARIANTS,
     WRITE_BYTES,
     drop_tail,
@@ -22,6 +27,20 @@ from validation.rebuild import (
 )
 from validation.recorded import KernelFlow, KernelRun
 from validation.relay.recorded import RelayRun
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Integers = npt.NDArray[np.int64]
+
+ACKED_BY_HANDSHAKE = 1
+"""`bytes_acked` before any data: the SYN's octet."""
+
+INITIAL_WINDOW_PKTS = 10
+"""Linux (`TCP_INIT_CWND`)."""
+
+BURST_PKTS = 2
+"""Linux (`tcp_min_tso_segs`): segments of the bursts that an initial window leaves in."""
 
 
 def rebuild_relay(run: RelayRun) -> dict[str, Any]:
@@ -34,6 +53,7 @@ def rebuild_relay(run: RelayRun) -> dict[str, Any]:
         "stack": {"profile": "linux", "overrides": _onward_stack(run)},
         "advertise": "sockets",
         "first_read_ns": int(onward.packets.t_ns[0]),
+        "first_left_pkts": first_left_of_relay(onward),
     }
     flow = {
         "name": "flow 1",
@@ -41,7 +61,12 @@ def rebuild_relay(run: RelayRun) -> dict[str, Any]:
         "variant": VARIANTS[sender.variant],
         "params": _params(sender),
         "profile": "linux",
-        "application": {"kind": "greedy", "write_bytes": WRITE_BYTES, "first_write_ns": sender.first_write_ns},
+        "application": {
+            "kind": "greedy",
+            "write_bytes": WRITE_BYTES,
+            "first_write_ns": sender.first_write_ns,
+            "first_left_pkts": first_left_of_sender(sender),
+        },
         "stack": _first_stack(run),
         "proxies": [proxy],
     }
@@ -54,6 +79,64 @@ def rebuild_relay(run: RelayRun) -> dict[str, Any]:
         "path": {"nodes": ["sender", "relay", "receiver"], "links": links},
         "flows": [flow],
     }
+
+
+def first_left_of_relay(onward: KernelFlow) -> int | None:
+    """Return how many segments of the relay's first write had left when it wrote more; None where that is not shown.
+
+    What the device has not confirmed holds back the rest (Linux, `tcp_small_queue_check`), and the device confirms
+    while the process goes on writing, so that it is not the same twice. What had left is no longer in the piece that
+    the second write fills up, and all pieces behind it are full ones: until an ACK comes the socket takes a number of
+    whole pieces more than these segments.
+    """
+    info = onward.tcp_info
+    if info is None:
+        return None
+    taken, pipe = _taken(info), info["pipe"]
+    refused = (pipe[:-1] > 0) & (pipe[1:] > 0) & (taken[:-1] == taken[1:]) & (taken[:-1] > 0)
+    at = int(np.argmax(refused))
+    if not refused.any() or info["bytes_acked"][at] > ACKED_BY_HANDSHAKE:
+        return None
+    left = int(taken[at]) % _piece_bytes(info, at, onward.smss_bytes)
+    return left // onward.smss_bytes if _is_of_initial_window(left, onward.smss_bytes) else None
+
+
+def first_left_of_sender(sender: KernelFlow) -> int | None:
+    """Return how many segments of the sender's first write had left when it went on; None where that is not shown.
+
+    As with the relay, but the write has an end: where the socket has taken all of it, the most segments with which it
+    has the memory for that.
+    """
+    info, smss = sender.tcp_info, sender.smss_bytes
+    if info is None:
+        return None
+    taken = _taken(info)
+    unacknowledged = np.flatnonzero((taken > 0) & (info["bytes_acked"] <= ACKED_BY_HANDSHAKE))
+    if len(unacknowledged) == 0:
+        return None
+    at = int(unacknowledged[-1])
+    piece, limit = _piece_bytes(info, at, smss), int(info["sndbuf"][at])
+    for left_pkts in range(INITIAL_WINDOW_PKTS, 0, -BURST_PKTS):
+        filled, pieces = left_pkts * smss + piece, left_pkts // BURST_PKTS + 1
+        while filled < WRITE_BYTES and filled + pieces * PIECE_MEMORY_BYTES < limit:
+            filled, pieces = filled + piece, pieces + 1
+        if min(filled, WRITE_BYTES) == taken[at]:
+            return left_pkts
+    return None
+
+
+def _taken(info: Mapping[str, Integers]) -> Integers:
+    """Octets that the socket had taken from its process by each poll."""
+    return info["bytes_sent"] - info["bytes_retrans"] + info["notsent_bytes"]
+
+
+def _piece_bytes(info: Mapping[str, Integers], at: int, smss_bytes: int) -> int:
+    """Size of a full piece of what is written: whole segments in half of the window (`tcp_bound_to_half_wnd`)."""
+    return int(info["snd_wnd"][at]) // 2 // smss_bytes * smss_bytes
+
+
+def _is_of_initial_window(octets: int, smss_bytes: int) -> bool:
+    return octets % smss_bytes == 0 and octets <= INITIAL_WINDOW_PKTS * smss_bytes
 
 
 def _params(flow: KernelFlow) -> dict[str, Any]:

@@ -486,13 +486,14 @@ fn the_pipe_is_full_while_the_sockets_wait_for_room() {
 
 /// Maximum stored until `end_ns` by sockets that read nothing before 1 s, when the receive buffer of `receive_bytes` is full. ACKs
 /// come from 1.6 s on, one in 120 ms; the send buffer may grow from 46,080.
-fn stored_by_late_sockets(receive_bytes: u64, end_ns: u64) -> u64 {
+fn stored_by_late_sockets(receive_bytes: u64, end_ns: u64, first_left_pkts: Option<u32>) -> u64 {
     let mut config = config(
         &format!(r#""profile": "linux", "stack": {{"receive_buffer_bytes": {receive_bytes}}}"#),
         r#""advertise": "sockets", "first_read_ns": 1000000000, "variant": "linux-reno",
             "stack": {"profile": "linux", "overrides":
                 {"send_buffer_bytes": 46080, "send_buffer_max_bytes": 4194304}}"#,
     );
+    config.flows[0].proxies[0].first_left_pkts = first_left_pkts;
     config.duration_ns = end_ns;
     config.path.links[0].forward.rate_bps = Some(100e6);
     let far = &mut config.path.links[1];
@@ -511,9 +512,21 @@ fn what_may_leave_leaves_before_the_process_writes_more() {
     let (receive, pipe) = (200_000, 16 * 1448);
     let (in_flight, piece) = (10 * 1448, 65_535 / 2 / 1448 * 1448);
     let stored = receive + pipe + in_flight + piece;
-    assert_eq!(stored_by_late_sockets(receive, 2_900_000_000), stored);
-    let later = stored_by_late_sockets(receive, 3_500_000_000);
+    assert_eq!(stored_by_late_sockets(receive, 2_900_000_000, None), stored);
+    let later = stored_by_late_sockets(receive, 3_500_000_000, None);
     assert!(later > stored + in_flight + piece, "{later}");
+}
+
+/// The second write comes when six segments of the first have left: it fills the piece whose other ten still wait, and the socket
+/// has memory for one more piece (three sent ones and one of 22 take less than 46,080 octets).
+#[test]
+fn a_process_that_goes_on_before_its_first_write_has_left_fills_another_piece() {
+    let (receive, pipe) = (200_000, 16 * 1448);
+    let (left, piece) = (6 * 1448, 65_535 / 2 / 1448 * 1448);
+    let stored = stored_by_late_sockets(receive, 1_590_000_000, Some(6));
+    assert_eq!(stored, receive + pipe + left + 2 * piece);
+    let unknown = stored_by_late_sockets(receive, 1_590_000_000, None);
+    assert_eq!(unknown, receive + pipe + 10 * 1448 + piece);
 }
 
 /// 1000 connections of `linux` through one gateway, 100 Mbit/s and 250 ms behind it.

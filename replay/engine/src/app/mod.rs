@@ -58,6 +58,8 @@ pub struct Application {
     write_bytes: Option<u64>,
     /// Octets of the current write that did not fit into the buffer yet.
     unwritten: u64,
+    /// Octets of the first write that leave before it goes on; none: as many as may, or it has.
+    first_left_bytes: Option<u64>,
     buffer: Option<SendBuffer>,
     /// Octets of a request, if it serves requests; next octet expected from the other end.
     request_bytes: u64,
@@ -75,10 +77,18 @@ impl Application {
             ApplicationConfig::Greedy {
                 write_bytes,
                 first_write_ns: 0,
+                ..
             } => (*write_bytes, last.unwrap_or(ENDLESS), 0),
             ApplicationConfig::Greedy { write_bytes, .. } => (*write_bytes, 1, 0),
             ApplicationConfig::Pages { request_bytes, .. } => (None, 1, *request_bytes),
             _ => (None, 1, 0),
+        };
+        let first_left_bytes = match &flow.application {
+            ApplicationConfig::Greedy {
+                first_left_pkts: Some(pkts),
+                ..
+            } => Some(u64::from(*pkts) * u64::from(params.smss_bytes)),
+            _ => None,
         };
         Self {
             source: DataSource::new(&flow.application, params.smss_bytes, source_rng(key)),
@@ -88,6 +98,7 @@ impl Application {
             last,
             write_bytes: write_bytes.map(u64::from),
             unwritten: 0,
+            first_left_bytes,
             buffer: send_buffer(params),
             request_bytes: u64::from(request_bytes),
             rcv_nxt: 1,
@@ -208,6 +219,23 @@ impl Application {
             NEVER
         };
         self.deadline = next.min(self.stop);
+    }
+
+    /// Finishes the first write before the rest of it leaves, where it did. Linux (`tcp_small_queue_check`): what the device
+    /// has not confirmed yet holds back the rest, while the application goes on.
+    #[inline]
+    pub fn write_ahead(&mut self, sender: &mut Sender, now: Nanos) {
+        if (self.first_left_bytes)
+            .is_some_and(|left| sender.snd_nxt() > left && sender.write_end() > 1)
+        {
+            self.finish_first_write(sender, now);
+        }
+    }
+
+    #[inline(never)]
+    fn finish_first_write(&mut self, sender: &mut Sender, now: Nanos) {
+        self.first_left_bytes = None;
+        while self.unwritten > 0 && self.feed(sender, now) {}
     }
 
     fn write(&mut self, written: u64, sender: &mut Sender, now: Nanos) -> bool {

@@ -129,6 +129,7 @@ impl Endpoint for Source {
     #[inline(always)]
     fn transmit(&mut self, now: Nanos, slot: &mut Segment) -> Sent {
         loop {
+            self.application.write_ahead(&mut self.sender, now);
             let sent = self.sender.transmit_next(now, slot);
             if sent != Sent::Nothing {
                 slot.ack = self.sender.ack_for(self.application.rcv_nxt());

@@ -77,6 +77,24 @@ fn a_full_buffer_ends_a_write_and_the_next_one_is_whole() {
     assert_eq!((seq - 1 + u64::from(octets) - 46_336) % 65_536, 0);
 }
 
+/// Real Linux senders with this buffer and this first window wrote 46,336 octets in some recorded runs and all 65,536 in others:
+/// when ten segments of the first write had left and when six had, so that a piece of 22 left memory for another one.
+#[test]
+fn a_first_write_that_goes_on_before_it_has_left_is_written_whole() {
+    let first_small = |left: &str| {
+        let greedy = r#""application": {"kind": "greedy", "write_bytes": 65536"#;
+        let stack =
+            r#""send_buffer_bytes": 46080, "smss_bytes": 1448, "receive_buffer_bytes": 1048576"#;
+        small(&run(&format!("{greedy}{left}}},"), stack).0)[0]
+    };
+    let end_after = |octets: u64| (1 + octets - 376, 376);
+    assert_eq!(first_small(r#", "first_left_pkts": 6"#), end_after(65_536));
+    // What the socket took of the first write, and all of the second one.
+    let later = end_after(46_336 + 65_536);
+    assert_eq!(first_small(r#", "first_left_pkts": 10"#), later);
+    assert_eq!(first_small(""), later);
+}
+
 #[test]
 fn nagle_delays_the_rest_of_a_write_and_without_it_writes_end_in_small_segments() {
     let flow = r#""size_bytes": 40000, "application": {"kind": "greedy", "write_bytes": 4000},"#;

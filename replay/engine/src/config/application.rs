@@ -20,6 +20,9 @@ pub enum ApplicationConfig {
         /// Time from the flow's start to the first write; 0: as soon as it is connected.
         #[serde(default)]
         first_write_ns: Nanos,
+        /// So many segments of the first write leave before the application goes on with it. None: as many as the window lets.
+        /// Needs `write_bytes`.
+        first_left_pkts: Option<u32>,
     },
     /// Alternates between periods on, in which it writes at a rate, and periods off.
     OnOff {
@@ -110,6 +113,7 @@ impl Default for ApplicationConfig {
         Self::Greedy {
             write_bytes: None,
             first_write_ns: 0,
+            first_left_pkts: None,
         }
     }
 }
@@ -148,9 +152,17 @@ impl ApplicationConfig {
             Self::Greedy {
                 write_bytes,
                 first_write_ns,
+                first_left_pkts,
             } => {
                 time("first_write_ns", *first_write_ns, 0);
                 write(write_bytes);
+                if first_left_pkts.is_some() && write_bytes.is_none() {
+                    let first_left = place.key("first_left_pkts");
+                    first_left.refuse(ConfigErrorKind::Requires {
+                        key: "write_bytes",
+                        value: None,
+                    });
+                }
             }
             Self::OnOff {
                 rate_bps,

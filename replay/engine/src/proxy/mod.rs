@@ -415,6 +415,7 @@ impl Proxy {
         } else if let Some(forwarding) = &mut self.forwarding {
             forwarding.pop(slot)
         } else {
+            self.splice_ahead(now);
             self.transmit_own(now, slot)
                 || self.sockets.is_some() && self.splice_and_transmit(now, slot)
         }

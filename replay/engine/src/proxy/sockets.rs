@@ -5,7 +5,7 @@
 
 use super::Proxy;
 use crate::app::{SendBuffer, send_buffer};
-use crate::config::StackParams;
+use crate::config::{ProxyConfig, StackParams};
 use crate::sim::time::Nanos;
 use crate::tcp::receiver::Receiver;
 use crate::tcp::segment::Segment;
@@ -29,6 +29,8 @@ pub struct Relay {
     buffer: Option<SendBuffer>,
     /// The process reads nothing before.
     first_read_at: Nanos,
+    /// Octets of the first write that leave before the process writes more; none: as many as may, or it has.
+    first_left_bytes: Option<u64>,
     /// The socket onward has refused octets, which wait in the pipe.
     awaits_room: bool,
     /// End of the write that is under way.
@@ -50,15 +52,17 @@ pub fn with_send_buffer(params: &StackParams) -> StackParams {
 }
 
 impl Relay {
-    /// A relay from a connection of the stack `upstream` to one of the stack `onward`, which reads nothing before
-    /// `first_read_at`.
-    pub fn new(upstream: &StackParams, onward: &StackParams, first_read_at: Nanos) -> Self {
+    /// A relay of `config` from a connection of the stack `upstream` to one of the stack `onward`.
+    pub fn new(upstream: &StackParams, onward: &StackParams, config: &ProxyConfig) -> Self {
         let receive = upstream.receive_buffer_max_bytes;
         let send = onward.send_buffer_max_bytes.or(onward.send_buffer_bytes);
         let pipe_bytes = PIPE_SLOTS * u64::from(upstream.smss_bytes).min(SLOT_BYTES);
         Self {
             buffer: send_buffer(onward),
-            first_read_at,
+            first_read_at: config.first_read_ns,
+            first_left_bytes: config
+                .first_left_pkts
+                .map(|pkts| u64::from(pkts) * u64::from(onward.smss_bytes)),
             awaits_room: false,
             write_to: 1,
             pipe_bytes,
@@ -90,7 +94,7 @@ impl Relay {
             return false;
         }
         self.awaits_room = false;
-        if to.write_end() >= self.write_to {
+        if !self.is_writing(to) {
             self.write_to = self.read(from, to);
             if to.write_end() == self.write_to {
                 return false;
@@ -105,6 +109,20 @@ impl Relay {
         let begin = to.write_end();
         to.write_to(self.write_to.min(begin + to.piece_room()), false);
         to.write_end() > begin
+    }
+
+    /// Whether it writes now although more of its first write may leave. Linux (`tcp_small_queue_check`): what the device has
+    /// not confirmed yet holds back the rest, so that the process may come first.
+    fn writes_ahead(&mut self, to: &Sender) -> bool {
+        (self
+            .first_left_bytes
+            .take_if(|left| to.snd_nxt() > *left && to.write_end() > 1))
+        .is_some()
+    }
+
+    /// Whether a write is under way.
+    fn is_writing(&self, to: &Sender) -> bool {
+        to.write_end() < self.write_to
     }
 
     /// Reads what the pipe takes; returns the end of that.
@@ -135,6 +153,18 @@ impl Proxy {
         let wrote = sockets.run(&mut self.upstream, &mut self.downstream, now);
         self.note_passed(now);
         wrote
+    }
+
+    /// Lets the process make its second write before the rest of the first one leaves, where it did.
+    pub(super) fn splice_ahead(&mut self, now: Nanos) {
+        if (self.sockets.as_mut()).is_some_and(|relay| relay.writes_ahead(&self.downstream)) {
+            while self.splice(now)
+                && self
+                    .sockets
+                    .as_ref()
+                    .is_some_and(|r| r.is_writing(&self.downstream))
+            {}
+        }
     }
 
     /// Writes the next segment between two sockets, once nothing more leaves of what has been written. Each turn writes an

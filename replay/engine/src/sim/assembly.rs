@@ -422,7 +422,7 @@ impl Plan<'_> {
             nodes.push(match (ends[i].receiver.take(), stop.proxy, sender) {
                 (Some(receiver), Some((config, cache)), Some(sender)) => {
                     let sockets = (config.advertise == AdvertisePolicy::Sockets)
-                        .then(|| Relay::new(&before.params, &stop.params, config.first_read_ns));
+                        .then(|| Relay::new(&before.params, &stop.params, config));
                     let (memory, opening) = ((cache, sockets), (window, self.flow.start_ns));
                     let proxy = Proxy::new(receiver, sender, config, memory, opening);
                     let share = self.net.share(config, cache, &before.params);

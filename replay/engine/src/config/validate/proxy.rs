@@ -135,12 +135,17 @@ impl FlowConfig {
                 place.key(name).refuse(ConfigErrorKind::Conflicts { with });
             }
         }
-        if !sockets && proxy.first_read_ns > 0 {
-            let first_read = place.key("first_read_ns");
-            first_read.refuse(ConfigErrorKind::Requires {
-                key: "advertise",
-                value: None,
-            });
+        let of_sockets = [
+            ("first_read_ns", proxy.first_read_ns > 0),
+            ("first_left_pkts", proxy.first_left_pkts.is_some()),
+        ];
+        for (name, given) in of_sockets {
+            if !sockets && given {
+                place.key(name).refuse(ConfigErrorKind::Requires {
+                    key: "advertise",
+                    value: None,
+                });
+            }
         }
         let buffers = [
             ("receive_buffer", proxy.receive_buffer, smss),
@@ -213,6 +218,7 @@ fn refuse_keys_of_split(place: &Place, proxy: &ProxyConfig) {
             proxy.forward_window != ForwardWindow::default(),
         ),
         ("first_read_ns", proxy.first_read_ns > 0),
+        ("first_left_pkts", proxy.first_left_pkts.is_some()),
         ("handshake", proxy.handshake != HandshakePolicy::default()),
         ("limit", proxy.limit.is_some()),
         ("idle_timeout_ns", proxy.idle_timeout_ns.is_some()),

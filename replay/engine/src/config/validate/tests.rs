@@ -127,6 +127,19 @@ fn every_mistake_names_its_key() {
     }
 }
 
+#[test]
+fn what_leaves_of_a_first_write_needs_writes() {
+    let greedy = "\"application\": {\"kind\": \"greedy\", \"first_left_pkts\": 6}";
+    assert_eq!(
+        problem("\"variant\"", &format!("{greedy}, \"variant\"")),
+        "flows[0].application.first_left_pkts: Requires { key: \"write_bytes\", value: None }"
+    );
+    assert_eq!(
+        problem("\"node\"", "\"first_left_pkts\": 6, \"node\""),
+        "flows[0].proxies[0].first_left_pkts: Requires { key: \"advertise\", value: None }"
+    );
+}
+
 /// An endless flow over a path without delay would send for ever at one instant.
 #[test]
 fn a_link_whose_schedule_takes_its_delay_away_needs_a_rate() {

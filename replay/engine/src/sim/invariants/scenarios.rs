@@ -217,6 +217,7 @@ fn application(endless: bool) -> BoxedStrategy<(Option<u64>, ApplicationConfig)>
             let greedy = ApplicationConfig::Greedy {
                 write_bytes,
                 first_write_ns,
+                first_left_pkts: None,
             };
             (Some(size), greedy)
         });
@@ -287,6 +288,7 @@ fn policies(node: String) -> impl Strategy<Value = ProxyConfig> {
                 advertise,
                 forward_window,
                 first_read_ns: 0,
+                first_left_pkts: None,
                 handshake: HandshakePolicy::Accept,
                 limit: None,
                 idle_timeout_ns: None,
@@ -313,6 +315,7 @@ fn agent(node: String) -> impl Strategy<Value = ProxyConfig> {
         advertise: AdvertisePolicy::default(),
         forward_window: ForwardWindow::default(),
         first_read_ns: 0,
+        first_left_pkts: None,
         handshake: HandshakePolicy::default(),
         limit: None,
         idle_timeout_ns: None,
