@@ -179,8 +179,8 @@ impl RetransmissionContext {
         match self.since_loss_evidence_ns {
             Some(_) if ack_clocked => false,
             // Fast retransmit follows the evidence at once or after the reordering window (RFC 8985 §6.2).
-            // Deviation: the window is a quarter of SRTT, not of the minimum RTT. Pacing delays a retransmission by more on
-            // a path with a queue, and no timer expires so soon.
+            // Deviation: the window is a quarter of SRTT, not of the minimum RTT. Pacing delays a retransmission by
+            // more on a path with a queue, and no timer expires so soon.
             Some(since_ns) if since_ns <= self.srtt_ns / REO_WND_DIVISOR => false,
             // Without SACK there is no timer for reordering: after a silence, only a timeout can be the trigger.
             Some(_) if !self.sack && self.since_send_ns >= self.silence_ns() => {
@@ -212,8 +212,8 @@ impl RetransmissionContext {
     /// been started then.
     ///
     /// Deviation: RFC 6298 §5.3 restarts the timer at each ACK of new data. Linux counts from the transmission of the
-    /// oldest segment if the timer for a tail loss probe or for reordering was pending; both need SACK. After a timeout,
-    /// ACKs trigger the retransmission of segments, whatever the time since they were sent.
+    /// oldest segment if the timer for a tail loss probe or for reordering was pending; both need SACK. After a
+    /// timeout, ACKs trigger the retransmission of segments, whatever the time since they were sent.
     fn timer_ns(&self) -> i64 {
         let after_timeout =
             matches!(self.ca_state, CaState::Loss { .. }) || self.spurious_rto_point.is_some();

@@ -53,8 +53,8 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Creates the connection whose first segment is `segment`; with `estimates_cwnd`, rows of `instruments` and events of
-    /// changes of phase come of it.
+    /// Creates the connection whose first segment is `segment`; with `estimates_cwnd`, rows of `instruments` and events
+    /// of changes of phase come of it.
     pub fn new(flow_id: u32, segment: &Segment, estimates_cwnd: bool) -> Self {
         let source = (segment.src, segment.src_port);
         let target = (segment.dst, segment.dst_port);
@@ -340,8 +340,8 @@ impl Connection {
         retransmission
     }
 
-    /// Reads the timestamps of a segment upstream of which there is a sender. Returns the time since the ACK that it is the
-    /// first to echo, if it carries data.
+    /// Reads the timestamps of a segment upstream of which there is a sender. Returns the time since the ACK that it is
+    /// the first to echo, if it carries data.
     fn read_echo(&mut self, note: &Note, segment: &Segment) -> Option<i64> {
         let (ts_val, ts_ecr) = segment.options.timestamps?;
         let [a, b] = &mut self.senders;

@@ -137,8 +137,8 @@ pub enum Reason {
     NoReport,
     /// Undecided: the capture ends first.
     CaptureEnds,
-    /// Proof that a retransmission was needed although the original transmission had arrived: the receiver discarded that
-    /// one, whose timestamp was too old (RFC 7323 §5, PAWS).
+    /// Proof that a retransmission was needed although the original transmission had arrived: the receiver discarded
+    /// that one, whose timestamp was too old (RFC 7323 §5, PAWS).
     Discarded {
         /// Record of the ACK that answered it.
         record: u64,

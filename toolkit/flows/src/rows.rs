@@ -306,8 +306,8 @@ pub struct DirectionRow {
     pub recoveries: u64,
     /// Segments with a wrong checksum, which no receiver accepts. They are analysed as if they had been lost.
     pub corrupted_segments: u64,
-    /// Sequence space that was acknowledged and that the capture does not show although it shows octets before it; `None`
-    /// if it shows no segment with payload of this direction.
+    /// Sequence space that was acknowledged and that the capture does not show although it shows octets before it;
+    /// `None` if it shows no segment with payload of this direction.
     pub not_captured_bytes: Option<u64>,
 }
 

@@ -399,8 +399,8 @@ impl Scoreboard {
     }
 
     /// Adds a segment that repeats octets or fills a gap. The original transmission of a gap was lost before the
-    /// capture point if the segment `is_retransmission`, and so were the retransmissions `lost`. Returns false if no range refers to the entry, because all
-    /// repeated octets have been acknowledged or discarded.
+    /// capture point if the segment `is_retransmission`, and so were the retransmissions `lost`. Returns false if no
+    /// range refers to the entry, because all repeated octets have been acknowledged or discarded.
     pub fn resend(
         &mut self,
         start: i64,

@@ -1,8 +1,8 @@
 //! The state of one direction of a connection as a data sender: scoreboard, RTT, recovery state and counters.
 //!
 //! [`ack`] is the ACK that it receives, [`delivery`] what that delivers, [`retransmission`] processes retransmissions,
-//! [`lost_before`], [`missing`], [`in_recovery`], [`silence`], [`go_back_n`] and [`empty_segment`] those lost before the capture
-//! point, and [`cwnd`] feeds the estimator of the congestion window.
+//! [`lost_before`], [`missing`], [`in_recovery`], [`silence`], [`go_back_n`] and [`empty_segment`] those lost before
+//! the capture point, and [`cwnd`] feeds the estimator of the congestion window.
 
 mod ack;
 mod ack_ids;
@@ -157,9 +157,9 @@ impl Sender {
 
     /// The time that a round trip of the whole path takes now at least: what an ACK triggers cannot come sooner.
     ///
-    /// Deviation: no standard says by how much a round trip may be shorter than SRTT. The reordering window is taken, as a
-    /// quarter of SRTT: where a round trip varies by more, RACK takes segments for lost that arrive (RFC 8985 §6.2). The minimum
-    /// RTT is no bound, as it may be that of another path, before a handover.
+    /// Deviation: no standard says by how much a round trip may be shorter than SRTT. The reordering window is taken,
+    /// as a quarter of SRTT: where a round trip varies by more, RACK takes segments for lost that arrive (RFC 8985
+    /// §6.2). The minimum RTT is no bound, as it may be that of another path, before a handover.
     fn shortest_round_trip_ns(&self) -> i64 {
         let srtt_ns = self.path_srtt_ns();
         srtt_ns - srtt_ns / REO_WND_DIVISOR
@@ -253,7 +253,8 @@ impl Sender {
         }
     }
 
-    /// Takes back the octet of zero-window probes that the receiver refused: the segment at `start` sends it as new data.
+    /// Takes back the octet of zero-window probes that the receiver refused: the segment at `start` sends it as new
+    /// data.
     fn end_window_probes(&mut self, start: i64, flow: FlowDirection, events: &mut Vec<Event>) {
         let Some(probe) = self.board.take_refused_probe(start) else {
             return;

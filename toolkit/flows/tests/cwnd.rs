@@ -395,8 +395,8 @@ fn timestamps_show_the_window_at_the_receiver() {
     );
 }
 
-/// A transfer captured at the receiver that is silent for ten round trips in the middle: its segments, the start and the
-/// length of the silence.
+/// A transfer captured at the receiver that is silent for ten round trips in the middle: its segments, the start and
+/// the length of the silence.
 fn with_silence() -> (Vec<Segment>, i64, i64) {
     let link = Link {
         service_ns: 2_000_000,

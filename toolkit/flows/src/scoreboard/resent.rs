@@ -1,4 +1,5 @@
-//! Outstanding ranges and their retransmissions: which were lost at a timeout, and which ranges were never retransmitted.
+//! Outstanding ranges and their retransmissions: which were lost at a timeout, and which ranges were never
+//! retransmitted.
 
 use super::{Range, Scoreboard, State, retransmission_out};
 use crate::retransmissions::Retransmission;

@@ -1,5 +1,5 @@
-//! Retransmissions: whether a segment is one, its cause, and the recovery that it starts. [`super::lost_before`] names those
-//! that were lost before it.
+//! Retransmissions: whether a segment is one, its cause, and the recovery that it starts. [`super::lost_before`] names
+//! those that were lost before it.
 
 use super::{Sender, Sent};
 use crate::cause::{CaState, F_RTO_ACKS, REO_WND_DIVISOR, RetransmissionContext, mechanism};
@@ -194,8 +194,8 @@ impl Sender {
         u32::try_from(segments_n).unwrap_or(u32::MAX)
     }
 
-    /// The time up to which what was sent is lost when the timer expires at `now_ns`: all before, or, with SACK, what was sent
-    /// more than a round trip and the reordering window ago (RFC 8985 §6.3).
+    /// The time up to which what was sent is lost when the timer expires at `now_ns`: all before, or, with SACK, what
+    /// was sent more than a round trip and the reordering window ago (RFC 8985 §6.3).
     fn lost_at_timeout_ns(&self, now_ns: i64) -> i64 {
         let window_ns = self.path_min_rtt_ns() / REO_WND_DIVISOR;
         let wait_ns = if self.sack_in_use {
@@ -246,7 +246,8 @@ impl Sender {
         self.undo.on_retransmission(segments_n as u32);
     }
 
-    /// Starts to count the retransmissions that DSACKs may report. `entry`, which the board has already, is counted later.
+    /// Starts to count the retransmissions that DSACKs may report. `entry`, which the board has already, is counted
+    /// later.
     fn begin_undo(&mut self, entry: &Retransmission) {
         let octets = entry.seq_end - entry.seq_start;
         let before = (self.board.retrans_out_bytes() - octets).max(0);
@@ -258,8 +259,8 @@ impl Sender {
     fn enter_loss(&mut self, entry: &Retransmission, flow: FlowDirection, events: &mut Vec<Event>) {
         let now = entry.transmission.t_ns;
         let recovery_point = self.board.snd_nxt();
-        // RFC 5682 §3.1 step 1: F-RTO is not used if fast recovery was in progress. As in Linux, a repeated timeout starts
-        // it again.
+        // RFC 5682 §3.1 step 1: F-RTO is not used if fast recovery was in progress. As in Linux, a repeated timeout
+        // starts it again.
         let in_recovery = matches!(self.ca_state, CaState::Recovery { .. });
         let f_rto_acks = if in_recovery { 0 } else { F_RTO_ACKS };
         let evidence = self.board.sacked().octets() > 0 || self.dup_acks > 0;
@@ -287,9 +288,9 @@ impl Sender {
         }
     }
 
-    /// Processes a segment after what appeared to be a timeout, before any ACK, or without SACK any ACK of new data. RFC
-    /// 5681 §3.1: after a timeout, the window is one segment. If the sender sends a second one, the reordering timer
-    /// started loss recovery (RFC 8985 §6.3), pacing delayed it, or more duplicate ACKs than usual did, after
+    /// Processes a segment after what appeared to be a timeout, before any ACK, or without SACK any ACK of new data.
+    /// RFC 5681 §3.1: after a timeout, the window is one segment. If the sender sends a second one, the reordering
+    /// timer started loss recovery (RFC 8985 §6.3), pacing delayed it, or more duplicate ACKs than usual did, after
     /// reordering.
     pub(super) fn revise_timeout(&mut self, sent: &Sent) {
         let second = |timeout: &mut Event| {

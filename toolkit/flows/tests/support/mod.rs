@@ -272,8 +272,8 @@ pub fn ten_segments() -> String {
     ladder
 }
 
-/// Twelve segments without SACK with increasing IDs, from the handshake at the receiver on, up to 121 ms. The second one,
-/// 1001:2001, was lost, and so were those with the numbers `also`, counted from 0.
+/// Twelve segments without SACK with increasing IDs, from the handshake at the receiver on, up to 121 ms. The second
+/// one, 1001:2001, was lost, and so were those with the numbers `also`, counted from 0.
 pub fn second_of_twelve_lost(also: &[u32]) -> String {
     let mut ladder = String::from(
         "  0.00 a>b S  0 mss 1000 id 1
