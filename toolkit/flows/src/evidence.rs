@@ -302,6 +302,33 @@ impl Reason {
         }
     }
 
+    /// Formats why the fate of a transmission is not known.
+    fn fmt_undecided(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::UnknownSegments { revealed_by } => write!(
+                f,
+                "record {revealed_by} shows that these octets were sent, in segments of unknown length"
+            ),
+            Self::NoSack => write!(f, "without SACK, no ACK shows whether it arrived"),
+            Self::MissingAck { record } => write!(
+                f,
+                "an ACK was lost before record {record}, and nothing shows what it acknowledged"
+            ),
+            Self::MaybeDiscarded { record } => write!(
+                f,
+                "it may have arrived late: record {record} reports nothing new, as if the receiver discarded segments for \
+                 their old timestamps (PAWS)"
+            ),
+            Self::NoReport => write!(
+                f,
+                "its octets had arrived, and no ACK reports a duplicate: it was lost, or the receiver reports none, or the \
+                 ACK was lost"
+            ),
+            Self::CaptureEnds => write!(f, "the capture ends before an ACK shows its fate"),
+            _ => Ok(()),
+        }
+    }
+
     /// Formats what shows a loss, reordering, the end of a recovery, or a change of phase.
     fn fmt_outcome(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
@@ -321,30 +348,10 @@ impl Reason {
                 f,
                 "lost before the capture point: gap below record {revealed_by}, open at the end of the capture"
             ),
-            Self::UnknownSegments { revealed_by } => write!(
-                f,
-                "record {revealed_by} shows that these octets were sent, in segments of unknown length"
-            ),
             Self::Passed { record } => write!(
                 f,
                 "lost before the capture point: record {record}, sent later, arrived before"
             ),
-            Self::NoSack => write!(f, "without SACK, no ACK shows whether it arrived"),
-            Self::MissingAck { record } => write!(
-                f,
-                "an ACK was lost before record {record}, and nothing shows what it acknowledged"
-            ),
-            Self::MaybeDiscarded { record } => write!(
-                f,
-                "it may have arrived late: record {record} reports nothing new, as if the receiver discarded segments for \
-                 their old timestamps (PAWS)"
-            ),
-            Self::NoReport => write!(
-                f,
-                "its octets had arrived, and no ACK reports a duplicate: it was lost, or the receiver reports none, or the \
-                 ACK was lost"
-            ),
-            Self::CaptureEnds => write!(f, "the capture ends before an ACK shows its fate"),
             Self::MissingId => write!(f, "lost before the capture point: its IPv4 ID is missing"),
             Self::RepairedLate { after_ns, rtt_ns } => write!(
                 f,
@@ -385,7 +392,7 @@ impl Reason {
                 )
             }
             Self::Phase { from, to } => write!(f, "{} to {}", from.name(), to.name()),
-            _ => Ok(()),
+            _ => self.fmt_undecided(f),
         }
     }
 }

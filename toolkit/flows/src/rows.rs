@@ -258,6 +258,32 @@ pub struct Note {
     pub flight_bytes: Option<i64>,
 }
 
+impl Note {
+    /// The note of a segment at `seq` that stands for `segments_n`, with this window, and nothing else so far.
+    #[inline]
+    pub(crate) fn new(
+        flow_id: u32,
+        direction: Direction,
+        (seq, segments_n): (i64, u16),
+        wnd_bytes: Option<i64>,
+    ) -> Self {
+        Self {
+            flow_id,
+            direction,
+            seq,
+            ack: None,
+            wnd_bytes,
+            sack: Edges::default(),
+            copy: false,
+            segments_n,
+            retransmission: false,
+            dup_ack: false,
+            rtt_ns: None,
+            flight_bytes: None,
+        }
+    }
+}
+
 /// Per-direction columns of `flows`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct DirectionRow {

@@ -104,6 +104,14 @@ pub struct Overlap {
     pub gap: Option<Range>,
 }
 
+impl Overlap {
+    /// Whether the segment neither repeats octets nor fills gaps.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.repeated_bytes == 0 && self.filled_bytes == 0
+    }
+}
+
 /// The result of processing an ACK.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Delivery {

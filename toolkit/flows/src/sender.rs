@@ -27,7 +27,7 @@ use crate::ordering::SendOrder;
 use crate::passes::Passes;
 use crate::rows::{DirectionRow, Event, Vantage};
 use crate::rtt::RttEstimator;
-use crate::scoreboard::{Delivery, Scoreboard, Transmission};
+use crate::scoreboard::{Delivery, Overlap, Scoreboard, Transmission};
 use crate::upstream_rtt::UpstreamRtt;
 
 pub use ack::{AckNote, ReceivedAck};
@@ -204,16 +204,8 @@ impl Sender {
         self.observe_id(sent);
         self.decide_skipped(now, (sent.start, sent.end), flow, events);
         self.lost_in_go_back_n(sent, flow, events);
-        let mut overlap = self.board.overlap(sent.start, sent.end);
-        if overlap.repeated_bytes == 0 && overlap.filled_bytes == 0 && self.was_sent_before(sent) {
-            let earlier = Transmission {
-                t_ns: self.last_send_ns,
-                ..sent.transmission
-            };
-            self.board.open_gap(sent.start, sent.end, earlier);
-            overlap = self.board.overlap(sent.start, sent.end);
-        }
-        let retransmission = if overlap.repeated_bytes == 0 && overlap.filled_bytes == 0 {
+        let overlap = self.overlap_of(sent);
+        let retransmission = if overlap.is_empty() {
             let gap_start = self.board.snd_nxt();
             self.board.send_new(sent.start, sent.end, sent.transmission);
             self.end_account(sent, gap_start, flow, events);
@@ -239,6 +231,21 @@ impl Sender {
         self.flight_max_bytes = self.flight_max_bytes.max(self.board.flight_bytes());
         self.observe_cwnd(now);
         retransmission
+    }
+
+    /// What of `sent` was sent before. If it seems new and was sent before nevertheless, a gap is opened for it.
+    #[inline]
+    fn overlap_of(&mut self, sent: &Sent) -> Overlap {
+        let overlap = self.board.overlap(sent.start, sent.end);
+        if !overlap.is_empty() || !self.was_sent_before(sent) {
+            return overlap;
+        }
+        let earlier = Transmission {
+            t_ns: self.last_send_ns,
+            ..sent.transmission
+        };
+        self.board.open_gap(sent.start, sent.end, earlier);
+        self.board.overlap(sent.start, sent.end)
     }
 
     /// Explains missing packets by octets that were acknowledged: the capture lost them, not the network.

@@ -130,16 +130,25 @@ impl Sender {
         }
         let (undo, f_rto) = (ranges.undo, ranges.f_rto);
         let (echoed_ns, repaired_ns) = (ranges.echoed_ns, ranges.repaired_ns);
-        // Fast recovery continues while other retransmissions are outstanding.
-        let after_timeout = matches!(self.ca_state, CaState::Loss { .. });
-        delivery.undo = (undo && (after_timeout || self.board.retrans_out_bytes() == 0)) || f_rto;
-        if let CaState::Loss { f_rto_acks, .. } = &mut self.ca_state
-            && delivery.acked_bytes + delivery.sacked_bytes > 0
-        {
-            *f_rto_acks = f_rto_acks.saturating_sub(1);
+        delivery.undo = f_rto || (undo && self.may_undo());
+        if delivery.acked_bytes + delivery.sacked_bytes > 0 {
+            self.count_f_rto_ack();
         }
         self.sample_retransmissions(ack, &delivery, echoed_ns, repaired_ns);
         delivery
+    }
+
+    /// Whether a timestamp that shows a retransmission to be spurious ends the recovery: fast recovery continues while
+    /// other retransmissions are outstanding.
+    fn may_undo(&self) -> bool {
+        matches!(self.ca_state, CaState::Loss { .. }) || self.board.retrans_out_bytes() == 0
+    }
+
+    /// Counts an ACK that delivers data, which F-RTO examines.
+    fn count_f_rto_ack(&mut self) {
+        if let CaState::Loss { f_rto_acks, .. } = &mut self.ca_state {
+            *f_rto_acks = f_rto_acks.saturating_sub(1);
+        }
     }
 
     /// Recovery point of a timeout that F-RTO still examines, with SACK (RFC 5682 §3.1); `i64::MIN` if there is none.

@@ -24,21 +24,7 @@ impl Sender {
         });
         self.count_payload(sent, overlap.repeated_bytes);
         let octets = overlap.repeated_bytes + if fills_loss { overlap.filled_bytes } else { 0 };
-        let (cause, reason) = if octets > 0 {
-            self.retransmission_context(sent, overlap).cause()
-        } else {
-            (EventCause::Unknown, Reason::None)
-        };
-        let entry = Retransmission {
-            transmission: sent.transmission,
-            seq_start: sent.start,
-            seq_end: sent.end,
-            cause,
-            reason,
-            mechanism: mechanism(cause, reason, self.sack_in_use),
-            primary: true,
-            not_captured: false,
-        };
+        let entry = self.entry(sent, overlap, octets > 0);
         let not_captured = if octets > 0 && self.vantage != Vantage::Sender {
             let gap = overlap.gap.filter(|_| fills_loss);
             self.lost_before_capture(&entry, gap, flow, events)
@@ -59,32 +45,9 @@ impl Sender {
             self.on_reordering(sent, overlap, flow, events);
             return false;
         }
-        if sent.payload_bytes > 0 {
-            let repeated = (octets as u64).min(u64::from(sent.payload_bytes));
-            let size = sent
-                .payload_bytes
-                .div_ceil(u32::from(sent.segments_n.max(1)));
-            self.row.retransmitted_segments += repeated.div_ceil(u64::from(size));
-            self.row.retransmitted_bytes += repeated;
-        }
+        self.count_retransmission(sent, octets);
         if !kept {
-            for lost in &not_captured {
-                let copy = self.repeated.add(sent.start);
-                events.push(loss::missing_event(lost, copy, flow));
-            }
-            self.repeated.add(sent.start);
-            let spurious = cause != EventCause::Probe;
-            let proof = if spurious {
-                Reason::AlreadyAcknowledged
-            } else {
-                Reason::None
-            };
-            events.push(loss::retransmission_event(
-                &entry,
-                Some(spurious),
-                proof,
-                flow,
-            ));
+            self.report_acknowledged(&entry, &not_captured, flow, events);
         }
         if acknowledged {
             return true;
@@ -96,6 +59,64 @@ impl Sender {
             self.loss_evidence_ns = None;
         }
         true
+    }
+
+    /// The entry of the log for `sent`, with its cause if it `repeats` octets.
+    fn entry(&self, sent: &Sent, overlap: &Overlap, repeats: bool) -> Retransmission {
+        let (cause, reason) = if repeats {
+            self.retransmission_context(sent, overlap).cause()
+        } else {
+            (EventCause::Unknown, Reason::None)
+        };
+        Retransmission {
+            transmission: sent.transmission,
+            seq_start: sent.start,
+            seq_end: sent.end,
+            cause,
+            reason,
+            mechanism: mechanism(cause, reason, self.sack_in_use),
+            primary: true,
+            not_captured: false,
+        }
+    }
+
+    /// Counts a retransmission of so many octets.
+    fn count_retransmission(&mut self, sent: &Sent, octets: i64) {
+        if sent.payload_bytes > 0 {
+            let repeated = (octets as u64).min(u64::from(sent.payload_bytes));
+            let size = sent
+                .payload_bytes
+                .div_ceil(u32::from(sent.segments_n.max(1)));
+            self.row.retransmitted_segments += repeated.div_ceil(u64::from(size));
+            self.row.retransmitted_bytes += repeated;
+        }
+    }
+
+    /// Reports the retransmission `entry` of octets that had all been acknowledged, and those `lost` before it.
+    fn report_acknowledged(
+        &mut self,
+        entry: &Retransmission,
+        lost: &[Retransmission],
+        flow: FlowDirection,
+        events: &mut Vec<Event>,
+    ) {
+        for earlier in lost {
+            let copy = self.repeated.add(entry.seq_start);
+            events.push(loss::missing_event(earlier, copy, flow));
+        }
+        self.repeated.add(entry.seq_start);
+        let spurious = entry.cause != EventCause::Probe;
+        let proof = if spurious {
+            Reason::AlreadyAcknowledged
+        } else {
+            Reason::None
+        };
+        events.push(loss::retransmission_event(
+            entry,
+            Some(spurious),
+            proof,
+            flow,
+        ));
     }
 
     /// Processes a segment that fills a gap and shows no sign of a retransmission.
