@@ -154,9 +154,8 @@ impl Connection {
             return self.note_of_unused(direction, segment, segments_n, true);
         }
         let known_events = events.len();
-        self.senders[index]
-            .missing
-            .observe(segment.ip_id, segment.t_ns);
+        let missing = &mut self.senders[index].missing;
+        missing.observe(segment.ip_id, segment.t_ns);
         let seq = self.position(index, segment);
         if has(flags::RST) && !std::mem::replace(&mut self.rst, true) {
             self.on_reset(direction, segment, seq, events);

@@ -329,8 +329,8 @@ impl Reason {
         }
     }
 
-    /// Formats what shows a loss, reordering, the end of a recovery, or a change of phase.
-    fn fmt_outcome(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    /// Formats what shows a loss.
+    fn fmt_loss(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::RetransmittedAs { record, after_ns } => write!(
                 f,
@@ -372,6 +372,13 @@ impl Reason {
                 f,
                 "never acknowledged; record {delivered} was sent later and delivered"
             ),
+            _ => self.fmt_undecided(f),
+        }
+    }
+
+    /// Formats what shows reordering, the end of a recovery, or a change of phase.
+    fn fmt_outcome(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
             Self::Reordered { revealed_by } => write!(
                 f,
                 "fills the gap below record {revealed_by}; no sign that it was sent later"
@@ -392,7 +399,7 @@ impl Reason {
                 )
             }
             Self::Phase { from, to } => write!(f, "{} to {}", from.name(), to.name()),
-            _ => self.fmt_undecided(f),
+            _ => self.fmt_loss(f),
         }
     }
 }
