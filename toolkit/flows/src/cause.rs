@@ -5,7 +5,7 @@ use crate::evidence::Reason;
 use crate::rows::{EventCause, Mechanism};
 
 /// Maximum time from an ACK to a transmission that it triggers, at a capture point at the sender.
-const ACK_CLOCK_NS: i64 = 250_000;
+pub const ACK_CLOCK_NS: i64 = 250_000;
 
 /// The reordering window as a fraction of the minimum RTT (RFC 8985 §6.2).
 pub const REO_WND_DIVISOR: i64 = 4;
@@ -83,6 +83,8 @@ pub struct RetransmissionContext {
     pub since_last_transmission_ns: i64,
     /// Time since a segment sent after the oldest outstanding one was delivered.
     pub since_loss_evidence_ns: Option<i64>,
+    /// The reordering timer may be running, as one of its segments was delivered.
+    pub waits_for_reordering: bool,
     /// Time since the sender sent a segment.
     pub since_send_ns: i64,
     /// Time since the sender received an ACK.
@@ -175,13 +177,15 @@ impl RetransmissionContext {
         if !self.head {
             return false;
         }
-        let ack_clocked = self.since_ack_ns <= ACK_CLOCK_NS;
+        let ack_clocked = self.ack_clocked();
         match self.since_loss_evidence_ns {
-            Some(_) if ack_clocked => false,
+            Some(_) if ack_clocked || self.waits_for_reordering => false,
             // Fast retransmit follows the evidence at once or after the reordering window (RFC 8985 §6.2).
             // Deviation: the window is a quarter of SRTT, not of the minimum RTT. Pacing delays a retransmission by
             // more on a path with a queue, and no timer expires so soon.
-            Some(since_ns) if since_ns <= self.srtt_ns / REO_WND_DIVISOR => false,
+            Some(since_ns) if since_ns <= self.srtt_ns / REO_WND_DIVISOR => {
+                self.sack && self.timer_ns() >= self.rto_ns
+            }
             // Without SACK there is no timer for reordering: after a silence, only a timeout can be the trigger.
             Some(_) if !self.sack && self.since_send_ns >= self.silence_ns() => {
                 self.timer_ns() >= self.silence_ns()
@@ -197,6 +201,10 @@ impl RetransmissionContext {
             }
             None => self.timer_ns() >= self.min_rto_ns / 20 * 19,
         }
+    }
+
+    fn ack_clocked(&self) -> bool {
+        self.since_ack_ns <= ACK_CLOCK_NS
     }
 
     /// Longer than the ACK clock and pacing let a sender with data wait.
@@ -215,8 +223,8 @@ impl RetransmissionContext {
     /// oldest segment if the timer for a tail loss probe or for reordering was pending; both need SACK. After a
     /// timeout, ACKs trigger the retransmission of segments, whatever the time since they were sent.
     fn timer_ns(&self) -> i64 {
-        let after_timeout =
-            matches!(self.ca_state, CaState::Loss { .. }) || self.spurious_rto_point.is_some();
+        let undone = self.spurious_rto_point.is_some() && self.ack_clocked();
+        let after_timeout = matches!(self.ca_state, CaState::Loss { .. }) || undone;
         let since_sent_ns = if after_timeout || !self.sack {
             0
         } else {

@@ -112,6 +112,11 @@ pub struct Sender {
     fin_seq: Option<i64>,
     /// The last sent transmission that was delivered (RFC 8985: RACK.xmit_ts).
     newest_delivered: Transmission,
+    /// RTT of what the last ACK delivered (RFC 8985: RACK.rtt).
+    ///
+    /// Deviation: as in Linux, it is that of what the ACK acknowledges cumulatively, if there is any, although a SACK
+    /// block may report what was sent later.
+    rack_rtt_ns: i64,
     /// Recovery point of the last timeout.
     timeout_point: i64,
     /// Time of the last restart of the retransmission timer.

@@ -205,9 +205,9 @@ fn a_timeout_that_f_rto_finds_spurious_ends_at_once() {
          450.00 b>a A 1 ack 2001                # acknowledges data never retransmitted
          450.01 a>b A 4001:5001 ack 1           # new data, not a retransmission
          455.00 b>a A 1 ack 2001 sack 3001-4001
+         480.10 a>b A 2001:3001 ack 1           # the reordering window is 25 ms
          550.01 b>a A 1 ack 2001 sack 3001-5001
-         575.10 a>b A 2001:3001 ack 1
-         675.10 b>a A 1 ack 5001");
+         580.10 b>a A 1 ack 5001");
     let rows = mechanisms(&outcome);
     assert_eq!(rows[0].1, Some(Mechanism::Rto));
     assert_eq!(rows[1].1, Some(Mechanism::Sack));

@@ -2,12 +2,17 @@
 //! those that were lost before it.
 
 use super::{Sender, Sent};
-use crate::cause::{CaState, F_RTO_ACKS, REO_WND_DIVISOR, RetransmissionContext, mechanism};
+use crate::cause::{
+    ACK_CLOCK_NS, CaState, F_RTO_ACKS, REO_WND_DIVISOR, RetransmissionContext, mechanism,
+};
 use crate::evidence::{End, Reason};
 use crate::loss::{self, FlowDirection};
 use crate::retransmissions::Retransmission;
 use crate::rows::{Event, EventCause, EventKind, Vantage};
 use crate::scoreboard::{Overlap, Range, Transmission};
+
+/// The coarsest tick of Linux (`HZ` = 100).
+const TICK_NS: i64 = 10_000_000;
 
 impl Sender {
     /// Processes a segment that repeats octets or fills a gap. Returns whether it is a retransmission.
@@ -170,10 +175,11 @@ impl Sender {
             });
         let newest = self.newest_delivered.record;
         let sacked = self.board.sacked();
+        let head = sent.start <= una && sent.end > una;
         RetransmissionContext {
             ca_state: self.ca_state,
             spurious_rto_point: self.spurious_rto_point,
-            head: sent.start <= una && sent.end > una,
+            head,
             tail: sent.end >= nxt,
             retransmitted_before: overlap
                 .range
@@ -194,16 +200,45 @@ impl Sender {
             since_timer_restart_ns: now - self.timer_restart_ns - upstream_ns,
             since_last_transmission_ns: now - previous.t_ns,
             since_loss_evidence_ns: self.loss_evidence_ns.map(|since| now - since - upstream_ns),
+            waits_for_reordering: head && self.waits_for_reordering(now),
             since_send_ns: now - self.last_send_ns,
-            since_ack_ns: if self.vantage == Vantage::Sender {
-                now - self.last_ack_ns
-            } else {
-                i64::MAX
-            },
+            since_ack_ns: self.since_ack_ns(now),
             srtt_ns: self.path_srtt_ns(),
             rto_ns: self.rtt.rto_ns().saturating_add(upstream_ns),
             min_rto_ns: self.rtt.min_rto_ns().saturating_add(upstream_ns),
         }
+    }
+
+    /// Time since the sender received an ACK, at `now_ns`; the largest one where that is not known.
+    fn since_ack_ns(&self, now_ns: i64) -> i64 {
+        if self.vantage == Vantage::Sender {
+            now_ns - self.last_ack_ns
+        } else {
+            i64::MAX
+        }
+    }
+
+    /// Whether the reordering timer may have sent at `now_ns` what no ACK triggered.
+    fn waits_for_reordering(&self, now_ns: i64) -> bool {
+        self.sack_in_use
+            && self.loss_evidence_ns.is_some()
+            && self.since_ack_ns(now_ns) > ACK_CLOCK_NS
+            && now_ns - self.upstream_rtt_ns() <= self.reordering_ends_ns()
+    }
+
+    /// When the reordering timer expires at the latest (RFC 8985 §6.2, step 5): the youngest segment that was sent
+    /// before a delivered one is as old then as RACK.rtt and the reordering window.
+    ///
+    /// Deviation: no standard limits how late a timer may be. That of Linux may be late by two ticks, of 10 ms at most,
+    /// and an eighth of its time.
+    fn reordering_ends_ns(&self) -> i64 {
+        let newest = self.newest_delivered.record;
+        let lost = self.board.sent_before(newest).map(|last| last.t_ns);
+        let window_ns = self.path_min_rtt_ns() / REO_WND_DIVISOR;
+        let age_ns = self.rack_rtt_ns.saturating_add(window_ns);
+        let due_ns = lost.max().unwrap_or(0).saturating_add(age_ns);
+        let late_ns = due_ns.saturating_sub(self.last_ack_ns).max(0) / 8 + 2 * TICK_NS;
+        due_ns.saturating_add(late_ns)
     }
 
     /// Without SACK, the segments that wait above the oldest hole after an undo, as duplicate ACKs have shown.
