@@ -87,7 +87,7 @@ pub struct RetransmissionContext {
     pub waits_for_reordering: bool,
     /// Time since the sender sent a segment.
     pub since_send_ns: i64,
-    /// Time since the sender received an ACK.
+    /// Time since the sender received an ACK; the largest one where that is not known.
     pub since_ack_ns: i64,
     /// SRTT.
     pub srtt_ns: i64,
@@ -184,7 +184,7 @@ impl RetransmissionContext {
             // Deviation: the window is a quarter of SRTT, not of the minimum RTT. Pacing delays a retransmission by
             // more on a path with a queue, and no timer expires so soon.
             Some(since_ns) if since_ns <= self.srtt_ns / REO_WND_DIVISOR => {
-                self.sack && self.timer_ns() >= self.rto_ns
+                self.sack && self.at_sender() && self.timer_ns() >= self.rto_ns
             }
             // Without SACK there is no timer for reordering: after a silence, only a timeout can be the trigger.
             Some(_) if !self.sack && self.since_send_ns >= self.silence_ns() => {
@@ -201,6 +201,11 @@ impl RetransmissionContext {
             }
             None => self.timer_ns() >= self.min_rto_ns / 20 * 19,
         }
+    }
+
+    /// Whether the capture shows when the sender received an ACK.
+    fn at_sender(&self) -> bool {
+        self.since_ack_ns < i64::MAX
     }
 
     fn ack_clocked(&self) -> bool {
@@ -223,7 +228,8 @@ impl RetransmissionContext {
     /// oldest segment if the timer for a tail loss probe or for reordering was pending; both need SACK. After a
     /// timeout, ACKs trigger the retransmission of segments, whatever the time since they were sent.
     fn timer_ns(&self) -> i64 {
-        let undone = self.spurious_rto_point.is_some() && self.ack_clocked();
+        let may_be_clocked = self.ack_clocked() || !self.at_sender();
+        let undone = self.spurious_rto_point.is_some() && may_be_clocked;
         let after_timeout = matches!(self.ca_state, CaState::Loss { .. }) || undone;
         let since_sent_ns = if after_timeout || !self.sack {
             0

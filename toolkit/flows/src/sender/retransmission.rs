@@ -202,28 +202,24 @@ impl Sender {
             since_loss_evidence_ns: self.loss_evidence_ns.map(|since| now - since - upstream_ns),
             waits_for_reordering: head && self.waits_for_reordering(now),
             since_send_ns: now - self.last_send_ns,
-            since_ack_ns: self.since_ack_ns(now),
+            since_ack_ns: if self.vantage == Vantage::Sender {
+                now - self.last_ack_ns
+            } else {
+                i64::MAX
+            },
             srtt_ns: self.path_srtt_ns(),
             rto_ns: self.rtt.rto_ns().saturating_add(upstream_ns),
             min_rto_ns: self.rtt.min_rto_ns().saturating_add(upstream_ns),
         }
     }
 
-    /// Time since the sender received an ACK, at `now_ns`; the largest one where that is not known.
-    fn since_ack_ns(&self, now_ns: i64) -> i64 {
-        if self.vantage == Vantage::Sender {
-            now_ns - self.last_ack_ns
-        } else {
-            i64::MAX
-        }
-    }
-
-    /// Whether the reordering timer may have sent at `now_ns` what no ACK triggered.
+    /// Whether the reordering timer may have sent at `now_ns` what no ACK triggered, as a capture at the sender shows.
     fn waits_for_reordering(&self, now_ns: i64) -> bool {
-        self.sack_in_use
+        self.vantage == Vantage::Sender
+            && self.sack_in_use
             && self.loss_evidence_ns.is_some()
-            && self.since_ack_ns(now_ns) > ACK_CLOCK_NS
-            && now_ns - self.upstream_rtt_ns() <= self.reordering_ends_ns()
+            && now_ns - self.last_ack_ns > ACK_CLOCK_NS
+            && now_ns <= self.reordering_ends_ns()
     }
 
     /// When the reordering timer expires at the latest (RFC 8985 §6.2, step 5): the youngest segment that was sent
@@ -234,7 +230,7 @@ impl Sender {
     fn reordering_ends_ns(&self) -> i64 {
         let newest = self.newest_delivered.record;
         let lost = self.board.sent_before(newest).map(|last| last.t_ns);
-        let window_ns = self.path_min_rtt_ns() / REO_WND_DIVISOR;
+        let window_ns = self.rtt.min_ns().unwrap_or(0) / REO_WND_DIVISOR;
         let age_ns = self.rack_rtt_ns.saturating_add(window_ns);
         let due_ns = lost.max().unwrap_or(0).saturating_add(age_ns);
         let late_ns = due_ns.saturating_sub(self.last_ack_ns).max(0) / 8 + 2 * TICK_NS;
