@@ -1,5 +1,5 @@
-//! What the capture itself did to the packets, counted for the table `issues`: offload, damaged packets, packets that it
-//! lost, two clocks.
+//! What the capture itself did to the packets, counted for the table `issues`: offload, damaged packets, packets that
+//! it lost, two clocks.
 
 pub mod clocks;
 pub mod copies;

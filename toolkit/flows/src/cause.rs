@@ -5,7 +5,7 @@ use crate::evidence::Reason;
 use crate::rows::{EventCause, Mechanism};
 
 /// Maximum time from an ACK to a transmission that it triggers, at a capture point at the sender.
-const ACK_CLOCK_NS: i64 = 250_000;
+pub const ACK_CLOCK_NS: i64 = 250_000;
 
 /// The reordering window as a fraction of the minimum RTT (RFC 8985 §6.2).
 pub const REO_WND_DIVISOR: i64 = 4;
@@ -83,9 +83,11 @@ pub struct RetransmissionContext {
     pub since_last_transmission_ns: i64,
     /// Time since a segment sent after the oldest outstanding one was delivered.
     pub since_loss_evidence_ns: Option<i64>,
+    /// The reordering timer may be running, as one of its segments was delivered.
+    pub waits_for_reordering: bool,
     /// Time since the sender sent a segment.
     pub since_send_ns: i64,
-    /// Time since the sender received an ACK.
+    /// Time since the sender received an ACK; the largest one where that is not known.
     pub since_ack_ns: i64,
     /// SRTT.
     pub srtt_ns: i64,
@@ -175,13 +177,15 @@ impl RetransmissionContext {
         if !self.head {
             return false;
         }
-        let ack_clocked = self.since_ack_ns <= ACK_CLOCK_NS;
+        let ack_clocked = self.ack_clocked();
         match self.since_loss_evidence_ns {
-            Some(_) if ack_clocked => false,
+            Some(_) if ack_clocked || self.waits_for_reordering => false,
             // Fast retransmit follows the evidence at once or after the reordering window (RFC 8985 §6.2).
-            // Deviation: the window is a quarter of SRTT, not of the minimum RTT. Pacing delays a retransmission by more on
-            // a path with a queue, and no timer expires so soon.
-            Some(since_ns) if since_ns <= self.srtt_ns / REO_WND_DIVISOR => false,
+            // Deviation: the window is a quarter of SRTT, not of the minimum RTT. Pacing delays a retransmission by
+            // more on a path with a queue, and no timer expires so soon.
+            Some(since_ns) if since_ns <= self.srtt_ns / REO_WND_DIVISOR => {
+                self.sack && self.at_sender() && self.timer_ns() >= self.rto_ns
+            }
             // Without SACK there is no timer for reordering: after a silence, only a timeout can be the trigger.
             Some(_) if !self.sack && self.since_send_ns >= self.silence_ns() => {
                 self.timer_ns() >= self.silence_ns()
@@ -199,6 +203,15 @@ impl RetransmissionContext {
         }
     }
 
+    /// Whether the capture shows when the sender received an ACK.
+    fn at_sender(&self) -> bool {
+        self.since_ack_ns < i64::MAX
+    }
+
+    fn ack_clocked(&self) -> bool {
+        self.since_ack_ns <= ACK_CLOCK_NS
+    }
+
     /// Longer than the ACK clock and pacing let a sender with data wait.
     fn silence_ns(&self) -> i64 {
         self.srtt_ns.max(self.rto_ns / 2)
@@ -212,11 +225,12 @@ impl RetransmissionContext {
     /// been started then.
     ///
     /// Deviation: RFC 6298 §5.3 restarts the timer at each ACK of new data. Linux counts from the transmission of the
-    /// oldest segment if the timer for a tail loss probe or for reordering was pending; both need SACK. After a timeout,
-    /// ACKs trigger the retransmission of segments, whatever the time since they were sent.
+    /// oldest segment if the timer for a tail loss probe or for reordering was pending; both need SACK. After a
+    /// timeout, ACKs trigger the retransmission of segments, whatever the time since they were sent.
     fn timer_ns(&self) -> i64 {
-        let after_timeout =
-            matches!(self.ca_state, CaState::Loss { .. }) || self.spurious_rto_point.is_some();
+        let may_be_clocked = self.ack_clocked() || !self.at_sender();
+        let undone = self.spurious_rto_point.is_some() && may_be_clocked;
+        let after_timeout = matches!(self.ca_state, CaState::Loss { .. }) || undone;
         let since_sent_ns = if after_timeout || !self.sack {
             0
         } else {

@@ -1,8 +1,8 @@
 //! Corrects the times of a capture whose clock was set, or that has two clocks: `--fix-clock`.
 //!
 //! [`ClockFix::survey`] reads the capture twice, [`Corrected`] gives its segments with the corrected times and in their
-//! order. Memory depends neither on the length of the capture nor on the difference of the clocks; with the number of hosts
-//! that show two clocks it grows to a limit, from which on nothing is corrected.
+//! order. Memory depends neither on the length of the capture nor on the difference of the clocks; with the number of
+//! hosts that show two clocks it grows to a limit, from which on nothing is corrected.
 
 mod exchange;
 mod flows;

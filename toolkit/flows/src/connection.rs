@@ -53,8 +53,8 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Creates the connection whose first segment is `segment`; with `estimates_cwnd`, rows of `instruments` and events of
-    /// changes of phase come of it.
+    /// Creates the connection whose first segment is `segment`; with `estimates_cwnd`, rows of `instruments` and events
+    /// of changes of phase come of it.
     pub fn new(flow_id: u32, segment: &Segment, estimates_cwnd: bool) -> Self {
         let source = (segment.src, segment.src_port);
         let target = (segment.dst, segment.dst_port);
@@ -154,33 +154,18 @@ impl Connection {
             return self.note_of_unused(direction, segment, segments_n, true);
         }
         let known_events = events.len();
-        self.senders[index]
-            .missing
-            .observe(segment.ip_id, segment.t_ns);
+        let missing = &mut self.senders[index].missing;
+        missing.observe(segment.ip_id, segment.t_ns);
         let seq = self.position(index, segment);
         if has(flags::RST) && !std::mem::replace(&mut self.rst, true) {
-            events.push(self.reset_event(direction, segment, seq));
-            self.on_empty_segment(direction, segment, seq, events);
+            self.on_reset(direction, segment, seq, events);
         }
         if has(flags::SYN) {
             self.on_syn(index, segment);
         }
         let wnd_bytes = self.scaled_window(index, segment);
         self.strays[reverse].window(wnd_bytes);
-        let mut note = Note {
-            flow_id: self.flow_id,
-            direction,
-            seq,
-            ack: None,
-            wnd_bytes,
-            sack: Edges::default(),
-            copy: false,
-            segments_n,
-            retransmission: false,
-            dup_ack: false,
-            rtt_ns: None,
-            flight_bytes: None,
-        };
+        let mut note = Note::new(self.flow_id, direction, (seq, segments_n), wnd_bytes);
         if has(flags::ACK) {
             let ack = self.sequences[reverse].position(segment.ack);
             note.ack = Some(ack);
@@ -205,13 +190,24 @@ impl Connection {
         }
         let sender = if seg_len > 0 { index } else { reverse };
         note.flight_bytes = self.senders[sender].flight_bytes();
+        self.release_full(direction, samples, events);
+        self.split_losses(events, known_events);
+        note
+    }
+
+    /// Releases rows of the estimators of cwnd that are full, first that of `direction`.
+    #[inline]
+    fn release_full(
+        &mut self,
+        direction: Direction,
+        samples: &mut Vec<Sample>,
+        events: &mut Vec<Event>,
+    ) {
         for direction in [direction, direction.reverse()] {
             if self.cwnd(direction).is_some_and(|cwnd| cwnd.is_full()) {
                 self.release_samples(direction, 1, samples, events);
             }
         }
-        self.split_losses(events, known_events);
-        note
     }
 
     /// Processes a segment of no length, at SND.NXT.
@@ -280,33 +276,33 @@ impl Connection {
         let acks = segment.flags & flags::ACK != 0;
         let ack = acks.then(|| self.sequences[reverse].near_newest(segment.ack));
         let sender = if seg_len(segment) > 0 { index } else { reverse };
-        let mut sack = Edges::default();
-        self.unwrap_sack(reverse, ack.unwrap_or(0), segment, &mut sack);
+        let wnd_bytes = self.scaled_window(index, segment);
+        let mut note = Note::new(self.flow_id, direction, (seq, segments_n), wnd_bytes);
+        self.unwrap_sack(reverse, ack.unwrap_or(0), segment, &mut note.sack);
         Note {
-            flow_id: self.flow_id,
-            direction,
-            seq,
             ack,
-            wnd_bytes: self.scaled_window(index, segment),
-            sack,
             copy,
-            segments_n,
-            retransmission: false,
-            dup_ack: false,
-            rtt_ns: None,
             flight_bytes: self.senders[sender].flight_bytes(),
+            ..note
         }
     }
 
-    /// The event of a RST (RFC 9293 §3.5.2).
-    fn reset_event(&self, direction: Direction, segment: &Segment, seq: i64) -> Event {
+    /// Processes the first RST (RFC 9293 §3.5.2).
+    fn on_reset(
+        &mut self,
+        direction: Direction,
+        segment: &Segment,
+        seq: i64,
+        events: &mut Vec<Event>,
+    ) {
         let (kind, cause) = (EventKind::Reset, EventCause::Unknown);
-        Event {
+        events.push(Event {
             record: Some(segment.record),
             seq_start: Some(seq),
             seq_end: Some(seq),
             ..Event::new(self.flow_id, segment.t_ns, direction, kind, cause)
-        }
+        });
+        self.on_empty_segment(direction, segment, seq, events);
     }
 
     /// Processes the sequence space `start..end` of a segment. Returns whether the segment is a retransmission.
@@ -340,8 +336,8 @@ impl Connection {
         retransmission
     }
 
-    /// Reads the timestamps of a segment upstream of which there is a sender. Returns the time since the ACK that it is the
-    /// first to echo, if it carries data.
+    /// Reads the timestamps of a segment upstream of which there is a sender. Returns the time since the ACK that it is
+    /// the first to echo, if it carries data.
     fn read_echo(&mut self, note: &Note, segment: &Segment) -> Option<i64> {
         let (ts_val, ts_ecr) = segment.options.timestamps?;
         let [a, b] = &mut self.senders;

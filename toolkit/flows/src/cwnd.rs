@@ -279,7 +279,8 @@ impl CwndEstimator {
         Some(unknown)
     }
 
-    /// After [`Self::end_sight`]: a timeout at `t_ns` has set the window to `loss_window_bytes` (RFC 5681 §3.1). Returns its row.
+    /// After [`Self::end_sight`]: a timeout at `t_ns` has set the window to `loss_window_bytes` (RFC 5681 §3.1).
+    /// Returns its row.
     pub fn time_out(&mut self, t_ns: i64, loss_window_bytes: i64) -> Option<Estimate> {
         if let Some((_, pipe_bytes)) = self.pipe.last {
             self.pipe.observe(t_ns, pipe_bytes);

@@ -137,8 +137,8 @@ pub enum Reason {
     NoReport,
     /// Undecided: the capture ends first.
     CaptureEnds,
-    /// Proof that a retransmission was needed although the original transmission had arrived: the receiver discarded that
-    /// one, whose timestamp was too old (RFC 7323 §5, PAWS).
+    /// Proof that a retransmission was needed although the original transmission had arrived: the receiver discarded
+    /// that one, whose timestamp was too old (RFC 7323 §5, PAWS).
     Discarded {
         /// Record of the ACK that answered it.
         record: u64,
@@ -302,32 +302,12 @@ impl Reason {
         }
     }
 
-    /// Formats what shows a loss, reordering, the end of a recovery, or a change of phase.
-    fn fmt_outcome(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    /// Formats why the fate of a transmission is not known.
+    fn fmt_undecided(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Self::RetransmittedAs { record, after_ns } => write!(
-                f,
-                "retransmitted as record {record}, acknowledged {} later",
-                Ms(after_ns)
-            ),
-            Self::LostBeforeCapture {
-                revealed_by,
-                filled_by,
-            } => write!(
-                f,
-                "lost before the capture point: gap below record {revealed_by}, filled by record {filled_by}"
-            ),
-            Self::GapOpen { revealed_by } => write!(
-                f,
-                "lost before the capture point: gap below record {revealed_by}, open at the end of the capture"
-            ),
             Self::UnknownSegments { revealed_by } => write!(
                 f,
                 "record {revealed_by} shows that these octets were sent, in segments of unknown length"
-            ),
-            Self::Passed { record } => write!(
-                f,
-                "lost before the capture point: record {record}, sent later, arrived before"
             ),
             Self::NoSack => write!(f, "without SACK, no ACK shows whether it arrived"),
             Self::MissingAck { record } => write!(
@@ -345,6 +325,33 @@ impl Reason {
                  ACK was lost"
             ),
             Self::CaptureEnds => write!(f, "the capture ends before an ACK shows its fate"),
+            _ => Ok(()),
+        }
+    }
+
+    /// Formats what shows a loss.
+    fn fmt_loss(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::RetransmittedAs { record, after_ns } => write!(
+                f,
+                "retransmitted as record {record}, acknowledged {} later",
+                Ms(after_ns)
+            ),
+            Self::LostBeforeCapture {
+                revealed_by,
+                filled_by,
+            } => write!(
+                f,
+                "lost before the capture point: gap below record {revealed_by}, filled by record {filled_by}"
+            ),
+            Self::GapOpen { revealed_by } => write!(
+                f,
+                "lost before the capture point: gap below record {revealed_by}, open at the end of the capture"
+            ),
+            Self::Passed { record } => write!(
+                f,
+                "lost before the capture point: record {record}, sent later, arrived before"
+            ),
             Self::MissingId => write!(f, "lost before the capture point: its IPv4 ID is missing"),
             Self::RepairedLate { after_ns, rtt_ns } => write!(
                 f,
@@ -365,6 +372,13 @@ impl Reason {
                 f,
                 "never acknowledged; record {delivered} was sent later and delivered"
             ),
+            _ => self.fmt_undecided(f),
+        }
+    }
+
+    /// Formats what shows reordering, the end of a recovery, or a change of phase.
+    fn fmt_outcome(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
             Self::Reordered { revealed_by } => write!(
                 f,
                 "fills the gap below record {revealed_by}; no sign that it was sent later"
@@ -385,7 +399,7 @@ impl Reason {
                 )
             }
             Self::Phase { from, to } => write!(f, "{} to {}", from.name(), to.name()),
-            _ => Ok(()),
+            _ => self.fmt_loss(f),
         }
     }
 }

@@ -1,4 +1,5 @@
-//! The three-way handshake: its times, its round-trip time, where on the path the capture was taken, and the window scale.
+//! The three-way handshake: its times, its round-trip time, where on the path the capture was taken, and the window
+//! scale.
 
 use hindflight_decoder::{Segment, flags};
 

@@ -2,23 +2,23 @@
 //!
 //! A receiver answers each segment that arrives out of order with a duplicate ACK (RFC 5681 §4.2). When the hole below
 //! is filled, the ACK jumps over these segments: they had arrived before, so what was sent of them after the segment
-//! that filled the hole is spurious. Where a retransmission of them could have arrived by then, too, as after a timeout,
-//! the ACK does not show which did.
+//! that filled the hole is spurious. Where a retransmission of them could have arrived by then, too, as after a
+//! timeout, the ACK does not show which did.
 //!
 //! Duplicate ACKs that no retransmission of older octets can have caused show that segments wait above the oldest
 //! outstanding one, so this one is missing. If the ACK of it covers fewer segments than wait, the next hole follows
 //! (RFC 6582 §3.2: a partial ACK), so the segment was lost, not reordered.
 //!
-//! With timestamps, the ACK also names what filled the hole (RFC 7323 §4.3). What fills a gap is acknowledged at once (RFC 5681
-//! §4.2), so what was sent later than that, with a later timestamp, was not what arrived.
+//! With timestamps, the ACK also names what filled the hole (RFC 7323 §4.3). What fills a gap is acknowledged at once
+//! (RFC 5681 §4.2), so what was sent later than that, with a later timestamp, was not what arrived.
 
 use crate::scoreboard::{Arrival, Transmission};
 
 /// Maximum number of segments that an ACK covers if none of them filled a gap: it is sent at least for every second
 /// segment (RFC 5681 §4.2).
 ///
-/// Deviation: a receiver that merges segments before TCP processes them (GRO, LRO) acknowledges all of them at once. Such an ACK
-/// counts as one that fills a gap if a duplicate ACK came before it that no segment above a gap caused.
+/// Deviation: a receiver that merges segments before TCP processes them (GRO, LRO) acknowledges all of them at once.
+/// Such an ACK counts as one that fills a gap if a duplicate ACK came before it that no segment above a gap caused.
 const MAX_DELAYED_SEGMENTS: i64 = 2;
 
 /// The segments that wait at the receiver for a hole to be filled, counted by duplicate ACKs.
@@ -49,8 +49,8 @@ impl QueuedSegments {
         }
     }
 
-    /// Starts to process an ACK of `segments_n` more segments that echoes `ts_ecr`, after `dup_acks` duplicates of the one
-    /// before. What was sent after `recent_ns` is not what it acknowledges.
+    /// Starts to process an ACK of `segments_n` more segments that echoes `ts_ecr`, after `dup_acks` duplicates of the
+    /// one before. What was sent after `recent_ns` is not what it acknowledges.
     pub fn jump(
         &mut self,
         ts_ecr: Option<u32>,
@@ -69,8 +69,8 @@ impl QueuedSegments {
         }
     }
 
-    /// Processes the end of a flight: nothing is outstanding, so that no segment waits. Spurious retransmissions may still be
-    /// on their way.
+    /// Processes the end of a flight: nothing is outstanding, so that no segment waits. Spurious retransmissions may
+    /// still be on their way.
     pub fn end_flight(&mut self) {
         (self.count, self.doubtful) = (0, 0);
     }
@@ -152,8 +152,8 @@ impl Jump<'_> {
         Arrived::Before(filled_by)
     }
 
-    /// Whether the ACK shows that a range had arrived before it was retransmitted: it echoes what filled the gap below, and that
-    /// was sent earlier.
+    /// Whether the ACK shows that a range had arrived before it was retransmitted: it echoes what filled the gap below,
+    /// and that was sent earlier.
     fn waited(&self, arrival: &Arrival<'_>, filled_by: &Transmission) -> bool {
         let sent_later = |first: Transmission| {
             first.record > filled_by.record && first.ts_val != filled_by.ts_val

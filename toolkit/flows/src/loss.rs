@@ -201,8 +201,8 @@ impl LossDetector {
         });
     }
 
-    /// Whether the last retransmission of a range that was delivered lately may have been a duplicate, because no ACK echoes
-    /// it.
+    /// Whether the last retransmission of a range that was delivered lately may have been a duplicate, because no ACK
+    /// echoes it.
     pub fn may_be_duplicates(&self, log: &Retransmissions) -> bool {
         let echoed = |pending: &PendingRange| {
             let newest = pending.range.retransmissions.map(|list| log.newest(list));

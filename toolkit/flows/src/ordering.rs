@@ -11,12 +11,12 @@ const MAX_ID_STEP: u16 = 64;
 /// Minimum number of such steps before the IDs are used.
 const MIN_ID_STEPS: u32 = 8;
 
-/// Minimum number of new segments, for each that follows IDs spent elsewhere, from which the IDs count the packets of the
-/// connection.
+/// Minimum number of new segments, for each that follows IDs spent elsewhere, from which the IDs count the packets of
+/// the connection.
 const MIN_OWN_STEPS: u32 = 8;
 
-/// Determines whether the IPv4 IDs of a direction increment, so that they give the order of sending, and whether the host
-/// increments them for this connection alone, so that they count its packets. RFC 6864 leaves both to the host.
+/// Determines whether the IPv4 IDs of a direction increment, so that they give the order of sending, and whether the
+/// host increments them for this connection alone, so that they count its packets. RFC 6864 leaves both to the host.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct SendOrder {
     last_id: Option<u16>,
@@ -59,8 +59,8 @@ impl SendOrder {
         begins || (self.small_steps >= MIN_ID_STEPS && self.small_steps / 4 >= self.other_steps)
     }
 
-    /// Processes whether the step before a new segment, before which nothing can be missing but what its sequence number shows,
-    /// is as that has it. If not, the host spent IDs on other connections.
+    /// Processes whether the step before a new segment, before which nothing can be missing but what its sequence
+    /// number shows, is as that has it. If not, the host spent IDs on other connections.
     pub fn observe_new(&mut self, own: bool) {
         let steps = if own {
             &mut self.own_steps

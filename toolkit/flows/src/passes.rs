@@ -66,8 +66,9 @@ impl Passes {
         }
     }
 
-    /// The retransmissions lost of a hole at `start`, revealed at `revealed_ns` and filled by `filling`. A retransmission that
-    /// was sent later than `filling`, as `order` shows, overtook it on the path and passed nothing that was lost.
+    /// The retransmissions lost of a hole at `start`, revealed at `revealed_ns` and filled by `filling`. A
+    /// retransmission that was sent later than `filling`, as `order` shows, overtook it on the path and passed nothing
+    /// that was lost.
     ///
     /// With SACK and the RTT `rtt_ns`, a lost retransmission is repeated after a round trip: the RTT, or the time that
     /// it took to fill the holes which passed. Without SACK, it is repeated after each timeout, with all that follow.

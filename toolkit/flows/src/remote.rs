@@ -1,8 +1,8 @@
 //! A data sender as a capture point downstream of it sees it: with timestamps, each segment shows which ACKs the sender
 //! had received when it sent it (RFC 7323 §4).
 //!
-//! Segments and ACKs are put into the order in which the sender sent and received them, and passed to a [`Sender`] whose
-//! capture point is at the sender. Times are those of the segments at the capture point.
+//! Segments and ACKs are put into the order in which the sender sent and received them, and passed to a [`Sender`]
+//! whose capture point is at the sender. Times are those of the segments at the capture point.
 
 use std::collections::VecDeque;
 
@@ -16,8 +16,8 @@ use crate::sender::{ReceivedAck, Sender, Sent};
 /// Maximum number of ACKs that wait for their echo.
 const MAX_ACKS: usize = 1 << 14;
 
-/// After this many round trips without a segment, a timer of a sender with data in flight has expired (RFC 8985 §7.2: a probe
-/// is sent after two), so that its state has changed, and nothing shows how.
+/// After this many round trips without a segment, a timer of a sender with data in flight has expired (RFC 8985 §7.2: a
+/// probe is sent after two), so that its state has changed, and nothing shows how.
 const SILENT_ROUND_TRIPS: i64 = 2;
 
 /// Maximum number of segments assumed lost between two captured ones.
@@ -140,8 +140,8 @@ impl RemoteSender {
         }
     }
 
-    /// Processes a segment that echoes `ts_ecr`. If its octets had been sent before, captured or not, they were repeated by as
-    /// many as `timeouts` in the silence before, if there is one; else these are 0.
+    /// Processes a segment that echoes `ts_ecr`. If its octets had been sent before, captured or not, they were
+    /// repeated by as many as `timeouts` in the silence before, if there is one; else these are 0.
     pub fn on_data(
         &mut self,
         ts_ecr: u32,
@@ -172,8 +172,8 @@ impl RemoteSender {
         self.send(sent, fin, flow);
     }
 
-    /// Whether the sender sent nothing between the last segment and one with `ip_id`, as it increments the IDs (RFC 6864 §3).
-    /// Then no timer has expired: the application paused, or the ACKs did.
+    /// Whether the sender sent nothing between the last segment and one with `ip_id`, as it increments the IDs (RFC
+    /// 6864 §3). Then no timer has expired: the application paused, or the ACKs did.
     fn sent_nothing(&mut self, ip_id: Option<u16>) -> bool {
         let last_id = std::mem::replace(&mut self.last_id, ip_id);
         let next_id = last_id.map(|last| last.wrapping_add(1));
@@ -198,8 +198,8 @@ impl RemoteSender {
         self.send(&unseen, false, flow);
     }
 
-    /// Nothing shows what the sender did since the last segment. Once a timer may have expired, the window is not known. If the
-    /// silence had `timeouts`, it is known again from the first one on.
+    /// Nothing shows what the sender did since the last segment. Once a timer may have expired, the window is not
+    /// known. If the silence had `timeouts`, it is known again from the first one on.
     pub fn end_silence(&mut self, now_ns: i64, timeouts: u32, flow_id: u32) {
         let Some((last_ns, srtt_ns)) = self.last_ns.zip(self.sender.rtt.srtt_ns()) else {
             return;
@@ -270,8 +270,8 @@ impl RemoteSender {
         self.sender.release_memory();
     }
 
-    /// Ends the connection at `end_ns`: adds the last rows of the estimator. Whether the application paused or what it sent
-    /// was lost, no segment shows.
+    /// Ends the connection at `end_ns`: adds the last rows of the estimator. Whether the application paused or what it
+    /// sent was lost, no segment shows.
     pub fn finish(&mut self, end_ns: i64, flow_id: u32) {
         self.sender.sample_cwnd(flow_id, CwndEstimator::take_due);
         self.end_silence(end_ns, 0, flow_id);

@@ -258,6 +258,32 @@ pub struct Note {
     pub flight_bytes: Option<i64>,
 }
 
+impl Note {
+    /// The note of a segment at `seq` that stands for `segments_n`, with this window, and nothing else so far.
+    #[inline]
+    pub(crate) fn new(
+        flow_id: u32,
+        direction: Direction,
+        (seq, segments_n): (i64, u16),
+        wnd_bytes: Option<i64>,
+    ) -> Self {
+        Self {
+            flow_id,
+            direction,
+            seq,
+            ack: None,
+            wnd_bytes,
+            sack: Edges::default(),
+            copy: false,
+            segments_n,
+            retransmission: false,
+            dup_ack: false,
+            rtt_ns: None,
+            flight_bytes: None,
+        }
+    }
+}
+
 /// Per-direction columns of `flows`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct DirectionRow {
@@ -306,8 +332,8 @@ pub struct DirectionRow {
     pub recoveries: u64,
     /// Segments with a wrong checksum, which no receiver accepts. They are analysed as if they had been lost.
     pub corrupted_segments: u64,
-    /// Sequence space that was acknowledged and that the capture does not show although it shows octets before it; `None`
-    /// if it shows no segment with payload of this direction.
+    /// Sequence space that was acknowledged and that the capture does not show although it shows octets before it;
+    /// `None` if it shows no segment with payload of this direction.
     pub not_captured_bytes: Option<u64>,
 }
 

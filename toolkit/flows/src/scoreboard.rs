@@ -104,6 +104,14 @@ pub struct Overlap {
     pub gap: Option<Range>,
 }
 
+impl Overlap {
+    /// Whether the segment neither repeats octets nor fills gaps.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.repeated_bytes == 0 && self.filled_bytes == 0
+    }
+}
+
 /// The result of processing an ACK.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Delivery {
@@ -399,8 +407,8 @@ impl Scoreboard {
     }
 
     /// Adds a segment that repeats octets or fills a gap. The original transmission of a gap was lost before the
-    /// capture point if the segment `is_retransmission`, and so were the retransmissions `lost`. Returns false if no range refers to the entry, because all
-    /// repeated octets have been acknowledged or discarded.
+    /// capture point if the segment `is_retransmission`, and so were the retransmissions `lost`. Returns false if no
+    /// range refers to the entry, because all repeated octets have been acknowledged or discarded.
     pub fn resend(
         &mut self,
         start: i64,

@@ -1,8 +1,8 @@
 //! The state of one direction of a connection as a data sender: scoreboard, RTT, recovery state and counters.
 //!
 //! [`ack`] is the ACK that it receives, [`delivery`] what that delivers, [`retransmission`] processes retransmissions,
-//! [`lost_before`], [`missing`], [`in_recovery`], [`silence`], [`go_back_n`] and [`empty_segment`] those lost before the capture
-//! point, and [`cwnd`] feeds the estimator of the congestion window.
+//! [`lost_before`], [`missing`], [`in_recovery`], [`silence`], [`go_back_n`] and [`empty_segment`] those lost before
+//! the capture point, and [`cwnd`] feeds the estimator of the congestion window.
 
 mod ack;
 mod ack_ids;
@@ -27,7 +27,7 @@ use crate::ordering::SendOrder;
 use crate::passes::Passes;
 use crate::rows::{DirectionRow, Event, Vantage};
 use crate::rtt::RttEstimator;
-use crate::scoreboard::{Delivery, Scoreboard, Transmission};
+use crate::scoreboard::{Delivery, Overlap, Scoreboard, Transmission};
 use crate::upstream_rtt::UpstreamRtt;
 
 pub use ack::{AckNote, ReceivedAck};
@@ -112,6 +112,11 @@ pub struct Sender {
     fin_seq: Option<i64>,
     /// The last sent transmission that was delivered (RFC 8985: RACK.xmit_ts).
     newest_delivered: Transmission,
+    /// RTT of what the last ACK delivered (RFC 8985: RACK.rtt).
+    ///
+    /// Deviation: as in Linux, it is that of what the ACK acknowledges cumulatively, if there is any, although a SACK
+    /// block may report what was sent later.
+    rack_rtt_ns: i64,
     /// Recovery point of the last timeout.
     timeout_point: i64,
     /// Time of the last restart of the retransmission timer.
@@ -157,9 +162,9 @@ impl Sender {
 
     /// The time that a round trip of the whole path takes now at least: what an ACK triggers cannot come sooner.
     ///
-    /// Deviation: no standard says by how much a round trip may be shorter than SRTT. The reordering window is taken, as a
-    /// quarter of SRTT: where a round trip varies by more, RACK takes segments for lost that arrive (RFC 8985 §6.2). The minimum
-    /// RTT is no bound, as it may be that of another path, before a handover.
+    /// Deviation: no standard says by how much a round trip may be shorter than SRTT. The reordering window is taken,
+    /// as a quarter of SRTT: where a round trip varies by more, RACK takes segments for lost that arrive (RFC 8985
+    /// §6.2). The minimum RTT is no bound, as it may be that of another path, before a handover.
     fn shortest_round_trip_ns(&self) -> i64 {
         let srtt_ns = self.path_srtt_ns();
         srtt_ns - srtt_ns / REO_WND_DIVISOR
@@ -204,16 +209,8 @@ impl Sender {
         self.observe_id(sent);
         self.decide_skipped(now, (sent.start, sent.end), flow, events);
         self.lost_in_go_back_n(sent, flow, events);
-        let mut overlap = self.board.overlap(sent.start, sent.end);
-        if overlap.repeated_bytes == 0 && overlap.filled_bytes == 0 && self.was_sent_before(sent) {
-            let earlier = Transmission {
-                t_ns: self.last_send_ns,
-                ..sent.transmission
-            };
-            self.board.open_gap(sent.start, sent.end, earlier);
-            overlap = self.board.overlap(sent.start, sent.end);
-        }
-        let retransmission = if overlap.repeated_bytes == 0 && overlap.filled_bytes == 0 {
+        let overlap = self.overlap_of(sent);
+        let retransmission = if overlap.is_empty() {
             let gap_start = self.board.snd_nxt();
             self.board.send_new(sent.start, sent.end, sent.transmission);
             self.end_account(sent, gap_start, flow, events);
@@ -241,6 +238,21 @@ impl Sender {
         retransmission
     }
 
+    /// What of `sent` was sent before. If it seems new and was sent before nevertheless, a gap is opened for it.
+    #[inline]
+    fn overlap_of(&mut self, sent: &Sent) -> Overlap {
+        let overlap = self.board.overlap(sent.start, sent.end);
+        if !overlap.is_empty() || !self.was_sent_before(sent) {
+            return overlap;
+        }
+        let earlier = Transmission {
+            t_ns: self.last_send_ns,
+            ..sent.transmission
+        };
+        self.board.open_gap(sent.start, sent.end, earlier);
+        self.board.overlap(sent.start, sent.end)
+    }
+
     /// Explains missing packets by octets that were acknowledged: the capture lost them, not the network.
     fn explain_unseen(&mut self) {
         let octets = std::mem::take(&mut self.acked_unseen_bytes);
@@ -253,7 +265,8 @@ impl Sender {
         }
     }
 
-    /// Takes back the octet of zero-window probes that the receiver refused: the segment at `start` sends it as new data.
+    /// Takes back the octet of zero-window probes that the receiver refused: the segment at `start` sends it as new
+    /// data.
     fn end_window_probes(&mut self, start: i64, flow: FlowDirection, events: &mut Vec<Event>) {
         let Some(probe) = self.board.take_refused_probe(start) else {
             return;

@@ -30,8 +30,8 @@ const OPENING_NS: i64 = 180_000_000_000;
 /// Maximum number of connections checked for expiry per segment.
 const CHECKS_PER_SEGMENT: usize = 4;
 
-/// Maximum number of open connections with their complete state in memory, several kilobytes each, and of closed ones, to
-/// which few segments come.
+/// Maximum number of open connections with their complete state in memory, several kilobytes each, and of closed ones,
+/// to which few segments come.
 const MAX_WHOLE: [usize; 2] = [1 << 14, 1 << 10];
 
 /// A pending check for the expiry of a connection.
@@ -123,8 +123,8 @@ pub struct Tracker {
     without_instruments: bool,
     slots: Vec<Slot>,
     vacant: Vec<u32>,
-    /// Slots and numbers of the connections with complete state, open ones and closed ones: what of them is silent is packed
-    /// from the front on.
+    /// Slots and numbers of the connections with complete state, open ones and closed ones: what of them is silent is
+    /// packed from the front on.
     whole: [VecDeque<(u32, u32)>; 2],
     /// Another maximum than [`MAX_WHOLE`].
     max_whole: Option<usize>,
@@ -151,7 +151,8 @@ impl Tracker {
         }
     }
 
-    /// Leaves out what only the rows of `instruments` and changes of phase need: there will be none. All else is the same.
+    /// Leaves out what only the rows of `instruments` and changes of phase need: there will be none. All else is the
+    /// same.
     #[must_use]
     pub fn without_instruments(mut self) -> Self {
         self.without_instruments = true;

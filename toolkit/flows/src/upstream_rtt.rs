@@ -71,8 +71,8 @@ impl UpstreamRtt {
         }
     }
 
-    /// Processes a data segment from the sender. Returns the time since the ACK that it is the first to echo. It is a sample
-    /// if the segment was sent in response: a timer may trigger a retransmission long after the ACK.
+    /// Processes a data segment from the sender. Returns the time since the ACK that it is the first to echo. It is a
+    /// sample if the segment was sent in response: a timer may trigger a retransmission long after the ACK.
     #[must_use]
     pub fn on_data(&mut self, ts_ecr: u32, t_ns: i64) -> Option<i64> {
         let same = self.informed.filter(|informed| informed.ts_ecr == ts_ecr);
@@ -106,15 +106,16 @@ impl UpstreamRtt {
         informed.map(|informed| informed.until_ns)
     }
 
-    /// SND.UNA of the sender when it sent the data segment captured at `t_ns`, at most; see [`Self::informed_until_ns`].
+    /// SND.UNA of the sender when it sent the data segment captured at `t_ns`, at most; see
+    /// [`Self::informed_until_ns`].
     pub fn una_when_sent(&self, t_ns: i64) -> Option<i64> {
         let informed = self.informed.filter(|informed| informed.segment_ns == t_ns);
         informed.map(|informed| informed.seg_ack)
     }
 
-    /// SND.UNA of the sender of a segment without octets that echoes `ts_ecr`, at most; `None` if no ACK that was captured and not
-    /// echoed before had this timestamp, nor the last one that was. Where the clock of the receiver is slow, there may be both: ACKs
-    /// of the same tick that came before the echo and after it.
+    /// SND.UNA of the sender of a segment without octets that echoes `ts_ecr`, at most; `None` if no ACK that was
+    /// captured and not echoed before had this timestamp, nor the last one that was. Where the clock of the receiver is
+    /// slow, there may be both: ACKs of the same tick that came before the echo and after it.
     pub fn una_at_echo(&self, ts_ecr: u32) -> Option<i64> {
         let echoed = self.informed.filter(|informed| informed.ts_ecr == ts_ecr);
         let waiting = self.pending.iter().find(|ack| ack.ts_val == ts_ecr);

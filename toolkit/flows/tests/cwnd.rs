@@ -7,18 +7,12 @@ use std::fmt::Write;
 
 use hindflight_decoder::{Segment, flags};
 use hindflight_flows::{EventKind, Phase, Sample};
-use support::{Outcome, blank, track};
+use support::{HANDSHAKE, Outcome, blank, track};
 
 const MSS: u32 = 1000;
 const RTT_NS: i64 = 100_000_000;
 const WSCALE: u8 = 4;
 const RESPONSE_NS: i64 = 20_000;
-
-const HANDSHAKE: &str = "
-      0.00 a>b S  0 mss 1000 ws 0 sackok
-    100.00 b>a SA 0 ack 1 mss 1000 ws 0 sackok
-    100.01 a>b A  1 ack 1
-";
 
 /// What limits the sender.
 #[derive(Clone, Copy)]
@@ -395,8 +389,8 @@ fn timestamps_show_the_window_at_the_receiver() {
     );
 }
 
-/// A transfer captured at the receiver that is silent for ten round trips in the middle: its segments, the start and the
-/// length of the silence.
+/// A transfer captured at the receiver that is silent for ten round trips in the middle: its segments, the start and
+/// the length of the silence.
 fn with_silence() -> (Vec<Segment>, i64, i64) {
     let link = Link {
         service_ns: 2_000_000,

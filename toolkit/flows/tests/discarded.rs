@@ -7,8 +7,8 @@ use support::{Outcome, run};
 
 #[test]
 fn what_the_receiver_discards_for_its_old_timestamp_was_not_lost() {
-    // From 215 on the round trip takes 20 ms, and not 100 ms. The retransmission of 1001:2001 overtakes the segments sent
-    // before, which the receiver discards: their timestamps are older (PAWS).
+    // From 215 on the round trip takes 20 ms, and not 100 ms. The retransmission of 1001:2001 overtakes the segments
+    // sent before, which the receiver discards: their timestamps are older (PAWS).
     let with = |duplicate: &str, answers: &str| {
         run(&format!(
             "  0.0 a>b S  0 mss 1000 sackok ts 0/0
@@ -64,7 +64,8 @@ fn what_the_receiver_discards_for_its_old_timestamp_was_not_lost() {
     );
 }
 
-/// The path of the test above becomes shorter twice, at 215 ms and at 2250 ms. `second` is what follows the second time.
+/// The path of the test above becomes shorter twice, at 215 ms and at 2250 ms. `second` is what follows the second
+/// time.
 fn shorter_twice(second: &str) -> Outcome {
     run(&format!(
         "  0.0 a>b S  0 mss 1000 sackok ts 0/0

@@ -1,5 +1,5 @@
-//! What IPv4 IDs of ACKs show: which ACKs were lost, and so what a silence or a missing DSACK says. `support/mod.rs` explains
-//! the notation.
+//! What IPv4 IDs of ACKs show: which ACKs were lost, and so what a silence or a missing DSACK says. `support/mod.rs`
+//! explains the notation.
 
 mod support;
 

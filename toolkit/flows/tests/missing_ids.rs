@@ -1,5 +1,5 @@
-//! Captures at the receiver of a sender that increments IPv4 IDs: what the packets were whose IDs are missing during loss
-//! recovery. `support/mod.rs` explains the notation.
+//! Captures at the receiver of a sender that increments IPv4 IDs: what the packets were whose IDs are missing during
+//! loss recovery. `support/mod.rs` explains the notation.
 
 mod support;
 
@@ -7,7 +7,8 @@ use std::fmt::Write;
 
 use support::{losses, run, second_of_twelve_lost, ten_segments};
 
-/// Losses of the first transmissions of the segments at `first`, and of the second ones at `second`, in the order of `losses`.
+/// Losses of the first transmissions of the segments at `first`, and of the second ones at `second`, in the order of
+/// `losses`.
 fn lost(first: &[i64], second: &[i64]) -> Vec<(Option<i64>, Option<u32>, Option<u64>)> {
     let copies = |starts: &[i64], copy| -> Vec<_> {
         let row = |&start: &i64| (Some(start), Some(copy), None);

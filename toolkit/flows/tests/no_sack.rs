@@ -3,13 +3,7 @@
 mod support;
 
 use hindflight_flows::{EventKind, Mechanism};
-use support::{Outcome, losses, run};
-
-const HANDSHAKE: &str = "
-      0.00 a>b S  0 mss 1000
-    100.00 b>a SA 0 ack 1 mss 1000
-    100.01 a>b A  1 ack 1
-";
+use support::{HANDSHAKE_WITHOUT_SACK, Outcome, losses, run};
 
 fn mechanisms(outcome: &Outcome) -> Vec<(Option<u64>, Option<Mechanism>, Option<bool>)> {
     let mut rows: Vec<_> = outcome
@@ -29,7 +23,7 @@ fn lost_records(outcome: &Outcome) -> Vec<Option<u64>> {
 /// Every second segment is lost, and the timeout repeats them all; the last one leaves at `last_ms`.
 fn every_second_lost(last_ms: &str, answered_ms: &str) -> Outcome {
     run(&format!(
-        "{HANDSHAKE}
+        "{HANDSHAKE_WITHOUT_SACK}
          110.00 a>b A 1:1001    ack 1           # lost
          110.01 a>b A 1001:2001 ack 1
          110.02 a>b A 2001:3001 ack 1           # lost
@@ -117,7 +111,7 @@ fn the_echo_of_what_filled_the_hole_shows_that_the_rest_had_arrived() {
 #[test]
 fn duplicates_on_their_way_at_the_end_of_a_flight_do_not_show_a_hole_in_the_next() {
     let outcome = run(&format!(
-        "{HANDSHAKE}
+        "{HANDSHAKE_WITHOUT_SACK}
          110.00 a>b A 1:1001    ack 1           # lost
          110.01 a>b A 1001:2001 ack 1
          110.02 a>b A 2001:3001 ack 1
@@ -146,7 +140,7 @@ fn duplicates_on_their_way_at_the_end_of_a_flight_do_not_show_a_hole_in_the_next
 #[test]
 fn a_delayed_ack_of_two_retransmissions_is_not_a_jump() {
     let outcome = run(&format!(
-        "{HANDSHAKE}
+        "{HANDSHAKE_WITHOUT_SACK}
          110.00 a>b A 1:1001    ack 1           # all lost: no duplicate ACK
          110.01 a>b A 1001:2001 ack 1
          110.02 a>b A 2001:3001 ack 1
@@ -163,7 +157,7 @@ fn a_delayed_ack_of_two_retransmissions_is_not_a_jump() {
 #[test]
 fn the_end_of_a_capture_shows_nothing_above_the_first_hole() {
     let outcome = run(&format!(
-        "{HANDSHAKE}
+        "{HANDSHAKE_WITHOUT_SACK}
          110.00 a>b A 1:1001    ack 1           # lost
          110.01 a>b A 1001:2001 ack 1           # lost
          110.02 a>b A 2001:3001 ack 1
@@ -181,7 +175,7 @@ fn the_end_of_a_capture_shows_nothing_above_the_first_hole() {
 #[test]
 fn a_timer_that_expires_with_the_arrival_of_a_late_duplicate_ack_is_a_timeout() {
     let outcome = run(&format!(
-        "{HANDSHAKE}
+        "{HANDSHAKE_WITHOUT_SACK}
          110.00 a>b A 1:1001    ack 1           # lost
          110.01 a>b A 1001:2001 ack 1
          155.00 a>b A 2001:3001 ack 1
@@ -211,9 +205,9 @@ fn a_timeout_that_f_rto_finds_spurious_ends_at_once() {
          450.00 b>a A 1 ack 2001                # acknowledges data never retransmitted
          450.01 a>b A 4001:5001 ack 1           # new data, not a retransmission
          455.00 b>a A 1 ack 2001 sack 3001-4001
+         480.10 a>b A 2001:3001 ack 1           # the reordering window is 25 ms
          550.01 b>a A 1 ack 2001 sack 3001-5001
-         575.10 a>b A 2001:3001 ack 1
-         675.10 b>a A 1 ack 5001");
+         580.10 b>a A 1 ack 5001");
     let rows = mechanisms(&outcome);
     assert_eq!(rows[0].1, Some(Mechanism::Rto));
     assert_eq!(rows[1].1, Some(Mechanism::Sack));
@@ -239,7 +233,7 @@ fn a_retransmission_over_a_shorter_path_is_not_spurious() {
 #[test]
 fn a_retransmission_long_before_the_timeout_is_none() {
     let outcome = run(&format!(
-        "{HANDSHAKE}
+        "{HANDSHAKE_WITHOUT_SACK}
          110.00 a>b A 1:1001    ack 1           # lost
          110.01 a>b A 1001:2001 ack 1
          110.02 a>b A 2001:3001 ack 1
@@ -286,7 +280,7 @@ const HOLES_OF_A_SHORTER_PATH: &str = "
 #[test]
 fn a_hole_that_duplicate_acks_show_was_lost_though_the_path_became_shorter() {
     let outcome = run(&format!(
-        "{HANDSHAKE} {HOLES_OF_A_SHORTER_PATH}
+        "{HANDSHAKE_WITHOUT_SACK} {HOLES_OF_A_SHORTER_PATH}
          170.05 b>a A 1 ack 1001                # RFC 6582: a partial ACK
          170.06 a>b A 1001:2001 ack 1
          200.06 b>a A 1 ack 5001"
@@ -303,7 +297,7 @@ fn a_hole_that_duplicate_acks_show_was_lost_though_the_path_became_shorter() {
 #[test]
 fn an_early_ack_of_all_that_waited_is_reordering() {
     let outcome = run(&format!(
-        "{HANDSHAKE} {HOLES_OF_A_SHORTER_PATH}
+        "{HANDSHAKE_WITHOUT_SACK} {HOLES_OF_A_SHORTER_PATH}
          140.06 b>a A 1 ack 5001"
     ));
     let spurious: Vec<_> = mechanisms(&outcome).iter().map(|row| row.2).collect();
@@ -313,7 +307,7 @@ fn an_early_ack_of_all_that_waited_is_reordering() {
 #[test]
 fn what_waits_above_the_next_hole_shows_it_too() {
     let outcome = run(&format!(
-        "{HANDSHAKE}
+        "{HANDSHAKE_WITHOUT_SACK}
          110.00 a>b A 1:1001    ack 1           # lost
          110.01 a>b A 1001:2001 ack 1           # lost
          110.02 a>b A 2001:3001 ack 1           # lost
@@ -356,7 +350,7 @@ fn mechanism_of(outcome: &Outcome, record: u64) -> Option<Mechanism> {
 #[test]
 fn duplicate_acks_that_remain_after_an_undo_start_another_recovery() {
     let outcome = run(&format!(
-        "{HANDSHAKE}
+        "{HANDSHAKE_WITHOUT_SACK}
          110.00 a>b A 1:1001    ack 1 ts 10/1
          110.01 a>b A 1001:2001 ack 1 ts 10/1
          110.02 a>b A 2001:3001 ack 1 ts 10/1
@@ -376,7 +370,7 @@ fn duplicate_acks_that_remain_after_an_undo_start_another_recovery() {
 fn a_sender_that_goes_on_with_new_data_had_no_timeout() {
     let late_duplicates = |then: &str| {
         run(&format!(
-            "{HANDSHAKE}
+            "{HANDSHAKE_WITHOUT_SACK}
              110.00 a>b A 1:1001    ack 1
              110.01 a>b A 1001:2001 ack 1           # lost
              110.02 a>b A 2001:3001 ack 1
@@ -405,7 +399,7 @@ fn a_sender_that_goes_on_with_new_data_had_no_timeout() {
 #[test]
 fn after_a_silence_without_sack_only_a_timeout_retransmits() {
     let outcome = run(&format!(
-        "{HANDSHAKE}
+        "{HANDSHAKE_WITHOUT_SACK}
           110.00 a>b A 1:1001    ack 1
           610.00 b>a A 1 ack 1001                # RTT 500 ms: the RTO is about 700 ms
           610.01 a>b A 1001:2001 ack 1           # lost
@@ -420,7 +414,7 @@ fn after_a_silence_without_sack_only_a_timeout_retransmits() {
 #[test]
 fn what_a_later_segment_overtook_is_lost_on_a_path_that_became_shorter() {
     let outcome = run(&format!(
-        "{HANDSHAKE}
+        "{HANDSHAKE_WITHOUT_SACK}
          110.00 a>b A 1:1001    ack 1           # all lost
          110.01 a>b A 1001:2001 ack 1
          110.02 a>b A 2001:3001 ack 1

@@ -3,19 +3,7 @@
 mod support;
 
 use hindflight_flows::{EventKind, Mechanism};
-use support::run;
-
-const HANDSHAKE: &str = "
-      0.00 a>b S  0 mss 1000 ws 0 sackok ts 1/0
-    100.00 b>a SA 0 ack 1 mss 1000 ws 0 sackok ts 501/1
-    100.01 a>b A  1 ack 1 ts 101/501
-";
-
-const HANDSHAKE_WITHOUT_SACK: &str = "
-      0.00 a>b S  0 mss 1000
-    100.00 b>a SA 0 ack 1 mss 1000
-    100.01 a>b A  1 ack 1
-";
+use support::{HANDSHAKE_WITHOUT_SACK, after_handshake, run};
 
 /// Four segments, of which the first is lost.
 const FIRST_OF_FOUR_LOST: &str = "
@@ -24,10 +12,6 @@ const FIRST_OF_FOUR_LOST: &str = "
     110.02 a>b A 2001:3001 ack 1
     110.03 a>b A 3001:4001 ack 1
 ";
-
-fn after_handshake(ladder: &str) -> String {
-    format!("{HANDSHAKE}{ladder}")
-}
 
 #[test]
 fn a_transfer_without_loss_has_no_events() {

@@ -1,4 +1,5 @@
-//! The seeds of the fuzz targets, whole, cut after every octet, and with an octet changed: a short form of `cargo fuzz`.
+//! The seeds of the fuzz targets, whole, cut after every octet, and with an octet changed: a short form of
+//! `cargo fuzz`.
 #![allow(missing_docs)]
 
 #[path = "../../decoder/fuzz/harness.rs"]

@@ -7,8 +7,8 @@ use std::fmt::Write;
 use hindflight_flows::EventKind;
 use support::{Outcome, losses, run, second_of_twelve_lost, ten_segments};
 
-/// A flow without SACK: of twelve segments the second and the seventh were lost, and a timeout repeats from the second on. The
-/// rest of what it repeats is lost with two new segments and a timeout, before the packet with `id`.
+/// A flow without SACK: of twelve segments the second and the seventh were lost, and a timeout repeats from the second
+/// on. The rest of what it repeats is lost with two new segments and a timeout, before the packet with `id`.
 fn rest_of_go_back_n_lost(id: u16) -> Outcome {
     let ladder = second_of_twelve_lost(&[6]);
     let ids = [id, id + 1, id + 2, id + 3];
@@ -58,9 +58,9 @@ fn the_rest_of_go_back_n_was_lost_in_a_silence_without_sack() {
     );
 }
 
-/// A flow without SACK: of twelve segments the second, the seventh and the ninth were lost, and a timeout repeats from the second
-/// on. Go-back-N has come to 10001 when a silence begins, which one timeout ends with the packet `id`. The receiver has
-/// `wnd_bytes` of window. The lines `then` follow.
+/// A flow without SACK: of twelve segments the second, the seventh and the ninth were lost, and a timeout repeats from
+/// the second on. Go-back-N has come to 10001 when a silence begins, which one timeout ends with the packet `id`. The
+/// receiver has `wnd_bytes` of window. The lines `then` follow.
 fn lost_before_one_timeout(id: u16, wnd_bytes: u32, then: &str) -> Outcome {
     run(&format!(
         "{}
@@ -139,8 +139,8 @@ fn what_was_repeated_as_new_data_is_not_counted_again() {
     assert_eq!(losses(&outcome), ends);
 }
 
-/// Ten segments, then more with timestamps: the round trip to the sender takes 100 ms, then 300 ms. Returns the next position,
-/// ID and time.
+/// Ten segments, then more with timestamps: the round trip to the sender takes 100 ms, then 300 ms. Returns the next
+/// position, ID and time.
 fn longer_round_trips() -> (String, i64, u16, u32) {
     let mut ladder = ten_segments().replace("b>a A 1 ack 1001\n", "b>a A 1 ack 1001 ts 7/0\n");
     let (mut t_ms, mut start, mut id, mut ecr) = (210, 10_001, 13, 7);

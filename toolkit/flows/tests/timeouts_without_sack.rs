@@ -1,5 +1,5 @@
-//! Captures at the receiver of a sender without SACK that increments IPv4 IDs: how many timeouts a silence had, and what else was
-//! lost in it. `support/mod.rs` explains the notation.
+//! Captures at the receiver of a sender without SACK that increments IPv4 IDs: how many timeouts a silence had, and
+//! what else was lost in it. `support/mod.rs` explains the notation.
 
 mod support;
 
@@ -138,9 +138,9 @@ fn recovery_repeats_a_hole_only_after_a_timeout() {
     assert_eq!(losses(&outcome), copies(&[(1001, 1), (14_001, 1)]));
 }
 
-/// A flow without SACK and IDs, of whose ten segments all but the second arrived. From the third on, those `captured` are in this
-/// order. A timeout retransmits the second, and the sender goes on before it learns that all have arrived. Returns the
-/// retransmissions that were lost, whose `lines` follow.
+/// A flow without SACK and IDs, of whose ten segments all but the second arrived. From the third on, those `captured`
+/// are in this order. A timeout retransmits the second, and the sender goes on before it learns that all have arrived.
+/// Returns the retransmissions that were lost, whose `lines` follow.
 fn lost_in_go_back_n(
     captured: &[u32],
     lines: &str,

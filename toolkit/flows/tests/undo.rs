@@ -3,17 +3,7 @@
 mod support;
 
 use hindflight_flows::{EventKind, Mechanism};
-use support::{Outcome, run};
-
-const HANDSHAKE: &str = "
-      0.00 a>b S  0 mss 1000 ws 0 sackok ts 1/0
-    100.00 b>a SA 0 ack 1 mss 1000 ws 0 sackok ts 501/1
-    100.01 a>b A  1 ack 1 ts 101/501
-";
-
-fn after_handshake(ladder: &str) -> String {
-    format!("{HANDSHAKE}{ladder}")
-}
+use support::{Outcome, after_handshake, run};
 
 /// The mechanism of each retransmission.
 fn mechanisms(outcome: &Outcome) -> Vec<Option<Mechanism>> {

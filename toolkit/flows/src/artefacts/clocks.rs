@@ -1,4 +1,5 @@
-//! Two clocks in one capture: a segment whose time is before that of the segment of the other direction that it answers.
+//! Two clocks in one capture: a segment whose time is before that of the segment of the other direction that it
+//! answers.
 //!
 //! With timestamps, every segment answers the one of which it echoes the timestamp (RFC 7323 §4); otherwise, an ACK
 //! answers the octets before it.

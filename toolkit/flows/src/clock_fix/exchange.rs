@@ -1,9 +1,9 @@
 //! Questions and answers of a connection, in whatever order the capture has them.
 //!
 //! With timestamps, a segment answers the one of which it echoes the timestamp (RFC 7323 §4); otherwise, an ACK answers
-//! the octets before it. An answer is never sent before its question arrives, so that a time before it shows two clocks.
-//! Where these differ by much, a file in the order of time has very much between a question and its answer: a part of
-//! them is kept, evenly spread.
+//! the octets before it. An answer is never sent before its question arrives, so that a time before it shows two
+//! clocks. Where these differ by much, a file in the order of time has very much between a question and its answer: a
+//! part of them is kept, evenly spread.
 
 use std::collections::VecDeque;
 

@@ -104,8 +104,8 @@ impl OpenStep {
     /// has the time `t_ns` after it; `None` if their rate is not known.
     ///
     /// Ahead, the clock may be right and nobody sent for so long. The timestamps contradict this if less than half of
-    /// that time passed by them: the rate is an estimate. An idle time in which they wrap, which is 24 days or more (RFC 7323
-    /// §5.4), is not assumed.
+    /// that time passed by them: the rate is an estimate. An idle time in which they wrap, which is 24 days or more
+    /// (RFC 7323 §5.4), is not assumed.
     fn set_by_ns(&self, ticks: &Ticks, val: u32, t_ns: i64) -> Option<i64> {
         let shown_ns = ticks.time_of(val)?;
         let [last_ns, first_ns] = self.around_ns;

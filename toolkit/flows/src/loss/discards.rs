@@ -1,12 +1,12 @@
-//! Segments that the receiver discarded because their timestamps were too old (RFC 7323 §5, PAWS), on a path that became
-//! shorter.
+//! Segments that the receiver discarded because their timestamps were too old (RFC 7323 §5, PAWS), on a path that
+//! became shorter.
 
 use std::collections::HashMap;
 
 use crate::scoreboard::Range;
 
-/// What was overtaken in a flight: segments that arrived after one with a later timestamp had moved the left edge of the
-/// window.
+/// What was overtaken in a flight: segments that arrived after one with a later timestamp had moved the left edge of
+/// the window.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 struct Overtaken {
     /// First octet of the oldest one.
@@ -38,9 +38,10 @@ impl Discards {
         self.answered.insert(start, record);
     }
 
-    /// Notes that the ACK in `record`, which no retransmission can have caused, answered the range at `start` and echoes
-    /// `recent`: the segments sent after this one with an older timestamp arrived late as well. When SND.UNA, the first of
-    /// `flight`, has passed what was in flight then, another flight is overtaken. The second of `flight` is SND.NXT.
+    /// Notes that the ACK in `record`, which no retransmission can have caused, answered the range at `start` and
+    /// echoes `recent`: the segments sent after this one with an older timestamp arrived late as well. When SND.UNA,
+    /// the first of `flight`, has passed what was in flight then, another flight is overtaken. The second of `flight`
+    /// is SND.NXT.
     pub fn overtake(&mut self, start: i64, record: u64, recent: u32, flight: (i64, i64)) {
         let (una, end) = flight;
         let first = self

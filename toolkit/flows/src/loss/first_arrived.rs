@@ -1,5 +1,5 @@
-//! The transmission of a retransmitted range that arrived first: timestamps (RFC 3522), the minimum RTT, DSACKs (RFC 3708),
-//! and without SACK jumps of the cumulative ACK show it.
+//! The transmission of a retransmitted range that arrived first: timestamps (RFC 3522), the minimum RTT, DSACKs (RFC
+//! 3708), and without SACK jumps of the cumulative ACK show it.
 
 use super::{Knowledge, Path, PendingRange, Transmissions};
 use crate::evidence::Reason;
@@ -118,9 +118,9 @@ fn first_arrived(pending: &PendingRange, all: &Transmissions<'_>, path: Path) ->
 
 /// The transmissions of a range, repeated in a silence, of which each may have arrived first, its ACK being lost.
 ///
-/// A retransmission that is lost and an ACK that is lost explain a silence with one retransmission before the last either
-/// way: the original arrived, or that retransmission did. With more than one, or with more in flight, one break of
-/// the path explains all if the original arrived. Without SACK, nothing reports a duplicate, so IPv4 IDs must show
+/// A retransmission that is lost and an ACK that is lost explain a silence with one retransmission before the last
+/// either way: the original arrived, or that retransmission did. With more than one, or with more in flight, one break
+/// of the path explains all if the original arrived. Without SACK, nothing reports a duplicate, so IPv4 IDs must show
 /// that an ACK is missing, which may also be one of a segment above.
 fn unclear(
     pending: &PendingRange,
@@ -157,11 +157,11 @@ fn unclear(
 
 /// The number of the last transmission that was sent before a silence that the delivering ACK ends.
 ///
-/// If that ACK reports a duplicate, it shows that a transmission had arrived before and that its ACK was lost. A receiver
-/// answers each retransmission at once (RFC 5681 §4.2), so that one which arrived in the silence would have needed a path
-/// that broke, worked and lost an ACK again. If the path broke once, what arrived was sent before. Later than a minimum
-/// RTT after the last ACK, a timer triggers what is sent. If that is true of the original transmission, the application
-/// paused, and nothing was in flight.
+/// If that ACK reports a duplicate, it shows that a transmission had arrived before and that its ACK was lost. A
+/// receiver answers each retransmission at once (RFC 5681 §4.2), so that one which arrived in the silence would have
+/// needed a path that broke, worked and lost an ACK again. If the path broke once, what arrived was sent before. Later
+/// than a minimum RTT after the last ACK, a timer triggers what is sent. If that is true of the original transmission,
+/// the application paused, and nothing was in flight.
 fn last_before_silence(pending: &PendingRange, all: &Transmissions<'_>, path: Path) -> usize {
     let ack = pending.delivered_by;
     let Some(min_rtt_ns) = path.min_rtt_ns else {
@@ -188,8 +188,8 @@ fn named_duplicate(
 }
 
 /// Whether the spurious transmission `number` was lost nevertheless: the receiver reported one duplicate, and another
-/// transmission caused it. A duplicate that ends at the left edge of the window has its timestamp echoed (RFC 7323 §4.3), so
-/// the echo may name it; else it was the last one that can have arrived.
+/// transmission caused it. A duplicate that ends at the left edge of the window has its timestamp echoed (RFC 7323
+/// §4.3), so the echo may name it; else it was the last one that can have arrived.
 pub(super) fn is_unreported(
     pending: &PendingRange,
     all: &Transmissions<'_>,
@@ -207,8 +207,8 @@ pub(super) fn is_unreported(
     (number + 1..=all.last()).any(|later| all.transmission(later).t_ns <= latest_ns)
 }
 
-/// Whether the capture has the answer to `sent`, a spurious retransmission, if it arrived: a transmission sent later was
-/// delivered, and the IDs of the ACKs skip none since the one before the octets were acknowledged.
+/// Whether the capture has the answer to `sent`, a spurious retransmission, if it arrived: a transmission sent later
+/// was delivered, and the IDs of the ACKs skip none since the one before the octets were acknowledged.
 pub(super) fn is_answer_captured(
     pending: &PendingRange,
     sent: &Transmission,

@@ -53,8 +53,8 @@ pub fn decide_unacknowledged(
 }
 
 /// Adds the losses of a gap that is open at the end of a capture at the receiver: the original transmissions of its
-/// octets, in segments of `smss_bytes`. Later ones may have been lost as well; nothing shows them. If the segments are not
-/// known, only the first one is named, and what else was sent of the octets is undecided.
+/// octets, in segments of `smss_bytes`. Later ones may have been lost as well; nothing shows them. If the segments are
+/// not known, only the first one is named, and what else was sent of the octets is undecided.
 pub fn decide_open_gap(
     range: &Range,
     smss_bytes: i64,

@@ -98,8 +98,8 @@ impl Scoreboard {
     }
 
     /// Adds a retransmission that was lost before the capture point to each segment of the gaps above `above`, in the
-    /// order of sequence numbers, at most to `max_segments` of them, and only to those that `may` have been retransmitted.
-    /// Returns their number and the end of the last one.
+    /// order of sequence numbers, at most to `max_segments` of them, and only to those that `may` have been
+    /// retransmitted. Returns their number and the end of the last one.
     pub fn add_lost_to_gaps(
         &mut self,
         above: i64,
@@ -145,8 +145,8 @@ impl Scoreboard {
         self.add_lost_to_hole(&entry);
     }
 
-    /// Adds the retransmission `entry` that was lost before the capture point to the octets that it repeats, if these are
-    /// all in one gap. Returns whether they are.
+    /// Adds the retransmission `entry` that was lost before the capture point to the octets that it repeats, if these
+    /// are all in one gap. Returns whether they are.
     pub fn add_lost_to_hole(&mut self, entry: &Retransmission) -> bool {
         let (start, end) = (entry.seq_start, entry.seq_end);
         let gap = self.ranges.get(self.index_of(start));

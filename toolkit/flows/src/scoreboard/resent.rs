@@ -1,6 +1,7 @@
-//! Outstanding ranges and their retransmissions: which were lost at a timeout, and which ranges were never retransmitted.
+//! Outstanding ranges and their retransmissions: which were lost at a timeout, and which ranges were never
+//! retransmitted.
 
-use super::{Range, Scoreboard, State, retransmission_out};
+use super::{Range, Scoreboard, State, Transmission, last_transmission, retransmission_out};
 use crate::retransmissions::Retransmission;
 
 impl Scoreboard {
@@ -27,6 +28,17 @@ impl Scoreboard {
         if let Some(entry) = newest.filter(|entry| entry.transmission.record == record) {
             change(entry);
         }
+    }
+
+    /// The last transmissions of the outstanding ranges, of those before `record`.
+    pub fn sent_before(&self, record: u64) -> impl Iterator<Item = Transmission> {
+        let outstanding = self
+            .ranges
+            .iter()
+            .filter(|range| range.state == State::Outstanding);
+        outstanding
+            .map(|range| last_transmission(&self.log, range))
+            .filter(move |last| last.record < record)
     }
 
     /// Whether the octet at `position` is outstanding and was never retransmitted.

@@ -43,8 +43,8 @@ pub struct AckNote {
 }
 
 impl ReceivedAck<'_> {
-    /// The DSACK block: the first block if it is below the cumulative acknowledgement or within the second block (RFC 2883
-    /// §4).
+    /// The DSACK block: the first block if it is below the cumulative acknowledgement or within the second block (RFC
+    /// 2883 §4).
     pub fn dsack_block(&self) -> Option<(i64, i64)> {
         let mut blocks = self.sack.blocks();
         let (left, right) = blocks.next()?;
@@ -115,15 +115,16 @@ impl Sender {
     }
 
     /// Processes an ACK that reports nothing new. With SACK, a segment that arrives changes the ACK, or the receiver
-    /// discards it because its timestamp is older than that of the segment which moved the left edge of the window last,
-    /// and answers (RFC 7323 §5.3, R1). So a retransmission overtook it, on a path that became shorter.
+    /// discards it because its timestamp is older than that of the segment which moved the left edge of the window
+    /// last, and answers (RFC 7323 §5.3, R1). So a retransmission overtook it, on a path that became shorter.
     ///
-    /// A receiver that does not report duplicates (RFC 2883) answers them with such ACKs, too, so a segment counts as discarded
-    /// only if the receiver has reported one by the time of the decision. Below RCV.NXT, it reports what was overtaken. Until
-    /// then, and where the ACK of another segment hides the answer, the fate of what was overtaken is undecided.
+    /// A receiver that does not report duplicates (RFC 2883) answers them with such ACKs, too, so a segment counts as
+    /// discarded only if the receiver has reported one by the time of the decision. Below RCV.NXT, it reports what was
+    /// overtaken. Until then, and where the ACK of another segment hides the answer, the fate of what was overtaken is
+    /// undecided.
     ///
-    /// Segments on one path arrive in order, so it is the oldest one that can have arrived now. No update of the window is
-    /// smaller than a segment (RFC 9293 §3.8.6.2.2).
+    /// Segments on one path arrive in order, so it is the oldest one that can have arrived now. No update of the window
+    /// is smaller than a segment (RFC 9293 §3.8.6.2.2).
     pub(super) fn on_empty_ack(&mut self, ack: &ReceivedAck<'_>) {
         let wider = ack
             .wnd_bytes

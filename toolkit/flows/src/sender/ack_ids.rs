@@ -1,11 +1,11 @@
-//! The ACKs that were lost before the capture point, counted by IPv4 IDs that the receiver increments (RFC 6864 §3: it may do
-//! so; Linux does, per connection).
+//! The ACKs that were lost before the capture point, counted by IPv4 IDs that the receiver increments (RFC 6864 §3: it
+//! may do so; Linux does, per connection).
 
 /// Minimum number of consecutive IDs, for each larger step, from which the IDs count the packets of the connection.
 ///
-/// Assumed: no RFC gives one. A host that picks its IDs at random uses the next one once in 65,536 packets, and one that
-/// spends them on other connections, too, rarely uses eight in a row for this one. A path that drops more than one ACK in
-/// nine, as ACK filters do, looks the same; then nothing is concluded from the IDs.
+/// Assumed: no RFC gives one. A host that picks its IDs at random uses the next one once in 65,536 packets, and one
+/// that spends them on other connections, too, rarely uses eight in a row for this one. A path that drops more than one
+/// ACK in nine, as ACK filters do, looks the same; then nothing is concluded from the IDs.
 const MIN_CONSECUTIVE: u32 = 8;
 
 /// Maximum number of packets missing between two captured ones. A larger step is another sequence of IDs, a step back
@@ -54,8 +54,8 @@ impl AckIds {
         if self.count() { self.missing } else { 0 }
     }
 
-    /// The IDs that were skipped up to the last ACK, if they count the packets of the receiver. It is a number to compare with
-    /// an earlier one: equal, if no gap was opened in between.
+    /// The IDs that were skipped up to the last ACK, if they count the packets of the receiver. It is a number to
+    /// compare with an earlier one: equal, if no gap was opened in between.
     pub(super) fn skipped(&self) -> Option<u32> {
         self.count().then_some(self.skipped)
     }

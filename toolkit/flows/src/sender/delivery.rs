@@ -23,12 +23,31 @@ struct Delivered<'a> {
     /// Time of the retransmission that the ACK echoes, and of one that repaired a hole.
     echoed_ns: Option<i64>,
     repaired_ns: Option<i64>,
+    /// Time of the transmission that was delivered last.
+    rack_sent_ns: Option<i64>,
     /// The recovery, or the timeout, is spurious.
     undo: bool,
     f_rto: bool,
 }
 
-impl Delivered<'_> {
+impl<'a> Delivered<'a> {
+    fn new(losses: &'a mut LossDetector, newest: &'a mut Transmission, by: DeliveringAck) -> Self {
+        Self {
+            losses,
+            newest,
+            by,
+            wait_ns: 0,
+            min_age_ns: 0,
+            retransmit_ts: None,
+            f_rto_point: i64::MIN,
+            echoed_ns: None,
+            repaired_ns: None,
+            rack_sent_ns: None,
+            undo: false,
+            f_rto: false,
+        }
+    }
+
     /// Processes a range, which `arrived` so. The ACK echoes `ts_ecr` of it.
     #[inline]
     fn push(&mut self, arrival: Arrival<'_>, ts_ecr: Option<u32>, arrived: &Arrived) {
@@ -50,12 +69,11 @@ impl Delivered<'_> {
         let repaired = matches!(arrived, Arrived::Repaired(_));
         let too_young =
             retransmitted && !echoed && !repaired && self.by.t_ns - last.t_ns < self.min_age_ns;
-        if !too_young
-            && !echo_precedes(last.ts_val)
-            && range.captured()
-            && last.record > self.newest.record
-        {
-            *self.newest = last;
+        if !too_young && !echo_precedes(last.ts_val) && range.captured() {
+            self.rack_sent_ns = Some(last.t_ns);
+            if last.record > self.newest.record {
+                *self.newest = last;
+            }
         }
         if echoed {
             self.echoed_ns = Some(last.t_ns);
@@ -90,17 +108,11 @@ impl Sender {
                 .jump(ack.ts_ecr, recent_ns, segments_n, dup_acks)
         });
         let mut ranges = Delivered {
-            losses: &mut self.losses,
-            newest: &mut self.newest_delivered,
-            by,
             wait_ns: rto_ns.saturating_mul(2),
             min_age_ns,
             retransmit_ts: self.retransmit_ts,
             f_rto_point,
-            echoed_ns: None,
-            repaired_ns: None,
-            undo: false,
-            f_rto: false,
+            ..Delivered::new(&mut self.losses, &mut self.newest_delivered, by)
         };
         let mut delivery = self.board.acknowledge(ack.seg_ack, |arrival| {
             // RFC 7323 §4.3: the ACK echoes the segment that advanced the left edge, so only the first range counts.
@@ -123,6 +135,7 @@ impl Sender {
             ranges.push(arrival, ack.ts_ecr.filter(|_| first), &arrived);
         });
         drop(jump);
+        let acknowledged_ns = ranges.rack_sent_ns;
         for (left, right) in ack.sack.blocks().skip(usize::from(dsack)) {
             self.board.sack(left, right, &mut delivery, |arrival| {
                 ranges.push(arrival, None, &Arrived::InOrder);
@@ -130,16 +143,28 @@ impl Sender {
         }
         let (undo, f_rto) = (ranges.undo, ranges.f_rto);
         let (echoed_ns, repaired_ns) = (ranges.echoed_ns, ranges.repaired_ns);
-        // Fast recovery continues while other retransmissions are outstanding.
-        let after_timeout = matches!(self.ca_state, CaState::Loss { .. });
-        delivery.undo = (undo && (after_timeout || self.board.retrans_out_bytes() == 0)) || f_rto;
-        if let CaState::Loss { f_rto_acks, .. } = &mut self.ca_state
-            && delivery.acked_bytes + delivery.sacked_bytes > 0
-        {
-            *f_rto_acks = f_rto_acks.saturating_sub(1);
+        if let Some(sent_ns) = acknowledged_ns.or(ranges.rack_sent_ns) {
+            self.rack_rtt_ns = ack.t_ns - sent_ns;
+        }
+        delivery.undo = f_rto || (undo && self.may_undo());
+        if delivery.acked_bytes + delivery.sacked_bytes > 0 {
+            self.count_f_rto_ack();
         }
         self.sample_retransmissions(ack, &delivery, echoed_ns, repaired_ns);
         delivery
+    }
+
+    /// Whether a timestamp that shows a retransmission to be spurious ends the recovery: fast recovery continues while
+    /// other retransmissions are outstanding.
+    fn may_undo(&self) -> bool {
+        matches!(self.ca_state, CaState::Loss { .. }) || self.board.retrans_out_bytes() == 0
+    }
+
+    /// Counts an ACK that delivers data, which F-RTO examines.
+    fn count_f_rto_ack(&mut self) {
+        if let CaState::Loss { f_rto_acks, .. } = &mut self.ca_state {
+            *f_rto_acks = f_rto_acks.saturating_sub(1);
+        }
     }
 
     /// Recovery point of a timeout that F-RTO still examines, with SACK (RFC 5682 §3.1); `i64::MIN` if there is none.

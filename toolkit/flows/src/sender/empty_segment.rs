@@ -35,9 +35,9 @@ struct Missing {
 }
 
 impl Sender {
-    /// Processes a segment of no length. A sender that aborts the connection gives the RST SND.NXT (RFC 9293 §3.10.5), and so it
-    /// does with an ACK (§3.10.7.4), so that the packets which its ID shows to be missing were the octets below, and
-    /// retransmissions by timers. Returns the number of timeouts that are among what is missing, at least.
+    /// Processes a segment of no length. A sender that aborts the connection gives the RST SND.NXT (RFC 9293 §3.10.5),
+    /// and so it does with an ACK (§3.10.7.4), so that the packets which its ID shows to be missing were the octets
+    /// below, and retransmissions by timers. Returns the number of timeouts that are among what is missing, at least.
     pub fn on_empty_segment(
         &mut self,
         empty: &EmptySegment,
@@ -81,8 +81,9 @@ impl Sender {
         u32::try_from(expired.min(missing.timeouts)).unwrap_or(0)
     }
 
-    /// Counts what is missing just before `empty`. If the packets are not as many, the ID is of another counter. A single octet above
-    /// whole segments may be the FIN, in a packet of its own or not; it is no data. `None` if nothing shows what they were.
+    /// Counts what is missing just before `empty`. If the packets are not as many, the ID is of another counter. A
+    /// single octet above whole segments may be the FIN, in a packet of its own or not; it is no data. `None` if
+    /// nothing shows what they were.
     fn missing_before_empty(&self, empty: &EmptySegment) -> Option<Missing> {
         let (una, nxt) = (self.board.snd_una(), self.board.snd_nxt());
         let new_bytes = empty.seq - nxt;
@@ -107,7 +108,8 @@ impl Sender {
         })
     }
 
-    /// Names the retransmissions, by timeouts, of the segment at `start`: it had arrived, but the sender had received no ACK of it.
+    /// Names the retransmissions, by timeouts, of the segment at `start`: it had arrived, but the sender had received
+    /// no ACK of it.
     fn lose_acknowledged(
         &mut self,
         start: i64,
@@ -139,9 +141,10 @@ impl Sender {
         }
     }
 
-    /// Names the retransmissions of holes that the sender knew of. With SACK, all are retransmitted before new data (RFC 6675 §5),
-    /// and each of the timeouts at most retransmits the oldest one (RFC 6298 §5.4). If there are not enough for all, nothing shows which
-    /// they were. Without SACK, recovery retransmits the oldest one. Returns the number of timeouts among them.
+    /// Names the retransmissions of holes that the sender knew of. With SACK, all are retransmitted before new data
+    /// (RFC 6675 §5), and each of the timeouts at most retransmits the oldest one (RFC 6298 §5.4). If there are not
+    /// enough for all, nothing shows which they were. Without SACK, recovery retransmits the oldest one. Returns the
+    /// number of timeouts among them.
     fn lose_holes_again(&mut self, missing: &Missing, revealed: &Transmission) -> i64 {
         let una = self.board.snd_una();
         let Some(oldest) = self.board.overlap(una, una + 1).gap else {
@@ -167,8 +170,9 @@ impl Sender {
         by_timeouts
     }
 
-    /// Whether a segment that is shorter than the SMSS is to be expected among `segments_n`, by those captured. The segments
-    /// of a sender whose application writes less at a time end where the writes do (RFC 9293 §3.7.4), which nothing shows.
+    /// Whether a segment that is shorter than the SMSS is to be expected among `segments_n`, by those captured. The
+    /// segments of a sender whose application writes less at a time end where the writes do (RFC 9293 §3.7.4), which
+    /// nothing shows.
     fn may_be_short(&self, segments_n: i64) -> bool {
         let captured = self.row.data_segments;
         u64::try_from(segments_n)
@@ -177,8 +181,8 @@ impl Sender {
             > captured
     }
 
-    /// Opens a gap at SND.NXT of octets whose segments are not known, but for the first one: the timeouts that must have
-    /// expired repeated it, if nothing older was outstanding. Returns their number.
+    /// Opens a gap at SND.NXT of octets whose segments are not known, but for the first one: the timeouts that must
+    /// have expired repeated it, if nothing older was outstanding. Returns their number.
     fn lose_unknown_segments(&mut self, seq: i64, transmission: Transmission) -> u32 {
         let (nxt, missing) = (self.board.snd_nxt(), self.missing.recent());
         if i64::from(missing) < self.board.segments_in(seq - nxt) {
@@ -201,9 +205,9 @@ impl Sender {
         expired
     }
 
-    /// The smallest number of timeouts since the last segment, at `now_ns`, if data were in flight: its ACK restarted the timer
-    /// after a round trip (RFC 6298 §5.3), a probe again after two (RFC 8985 §7.2 and §7.3). No RTO is longer than those of both
-    /// parts of the path together.
+    /// The smallest number of timeouts since the last segment, at `now_ns`, if data were in flight: its ACK restarted
+    /// the timer after a round trip (RFC 6298 §5.3), a probe again after two (RFC 8985 §7.2 and §7.3). No RTO is longer
+    /// than those of both parts of the path together.
     fn min_timeouts(&self, now_ns: i64) -> u32 {
         let rto_ns = self.rtt.rto_ns().saturating_add(self.upstream.rtt.rto_ns());
         let restart_ns = self.path_srtt_ns().saturating_mul(3);
@@ -213,8 +217,8 @@ impl Sender {
         timeouts(waited_ns.max(0), rto_ns)
     }
 
-    /// Adds `count` retransmissions of the octets `start..end` of a gap, by a timer for the most part (RFC 6298 §5.4), that were
-    /// lost before the segment without octets, `empty`.
+    /// Adds `count` retransmissions of the octets `start..end` of a gap, by a timer for the most part (RFC 6298 §5.4),
+    /// that were lost before the segment without octets, `empty`.
     fn lose_again(&mut self, (start, end): (i64, i64), count: i64, empty: &Transmission) {
         let entry = lost_entry(empty, (start, end), self.sack_in_use);
         for _ in 0..count {

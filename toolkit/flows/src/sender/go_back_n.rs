@@ -1,5 +1,6 @@
-//! Go-back-N: without SACK, a sender repeats segment after segment from the first hole on, also those that have arrived (RFC 5681
-//! §3.1, RFC 6582 §3.2). Downstream of a loss, missing IPv4 IDs show which of these retransmissions were lost.
+//! Go-back-N: without SACK, a sender repeats segment after segment from the first hole on, also those that have arrived
+//! (RFC 5681 §3.1, RFC 6582 §3.2). Downstream of a loss, missing IPv4 IDs show which of these retransmissions were
+//! lost.
 
 use std::collections::BTreeMap;
 
@@ -63,8 +64,8 @@ pub(super) struct Skipped {
 }
 
 impl Sender {
-    /// Adds the retransmissions that were lost between the last one captured and `sent`, which may be new data: the sender
-    /// repeats segments in order, and as many packets are missing as there are segments between the two.
+    /// Adds the retransmissions that were lost between the last one captured and `sent`, which may be new data: the
+    /// sender repeats segments in order, and as many packets are missing as there are segments between the two.
     pub(super) fn lost_in_go_back_n(
         &mut self,
         sent: &Sent,
@@ -112,9 +113,9 @@ impl Sender {
         self.last_resent = None;
     }
 
-    /// Without SACK and IDs that count: notes which octets the retransmissions jumped over from the `previous` one to `entry`, of
-    /// those that have been acknowledged since. The ACK that `entry` echoes shows where SND.UNA was, and from there on the sender
-    /// retransmits segment after segment. New data come last.
+    /// Without SACK and IDs that count: notes which octets the retransmissions jumped over from the `previous` one to
+    /// `entry`, of those that have been acknowledged since. The ACK that `entry` echoes shows where SND.UNA was, and
+    /// from there on the sender retransmits segment after segment. New data come last.
     pub(super) fn note_skipped(&mut self, entry: &Retransmission, previous: Option<(i64, i64)>) {
         let sent = &entry.transmission;
         let went_back = self.order.sent_later(sent, &self.skipped.last_sent) == Some(true);
@@ -141,8 +142,9 @@ impl Sender {
         }
     }
 
-    /// Decides at `now_ns` on what retransmissions jumped over: it was lost if it has not arrived within the reordering window of a
-    /// quarter of the minimum RTT, nor before DupThresh segments (RFC 8985 §6.2). A segment `start..end` is captured now.
+    /// Decides at `now_ns` on what retransmissions jumped over: it was lost if it has not arrived within the reordering
+    /// window of a quarter of the minimum RTT, nor before DupThresh segments (RFC 8985 §6.2). A segment `start..end` is
+    /// captured now.
     pub(super) fn decide_skipped(
         &mut self,
         now_ns: i64,
@@ -166,8 +168,8 @@ impl Sender {
         }
     }
 
-    /// What a sender retransmitted before `sent`, in `segments_n` segments: it stopped above `resent_to` because an ACK jumped over the
-    /// rest, and continued from SND.UNA.
+    /// What a sender retransmitted before `sent`, in `segments_n` segments: it stopped above `resent_to` because an ACK
+    /// jumped over the rest, and continued from SND.UNA.
     fn parts_of_jump(
         &self,
         sent: &Sent,
@@ -185,8 +187,8 @@ impl Sender {
         (jumped && possible).then_some([(resent_to, stopped_at), (una, continued_to)])
     }
 
-    /// The end of what a sender that has come to `resent_to` repeats: what was sent after the timeout is not repeated (RFC 5682
-    /// §3.1 step 2: two segments). If another timeout followed that the capture does not show, it is SND.NXT.
+    /// The end of what a sender that has come to `resent_to` repeats: what was sent after the timeout is not repeated
+    /// (RFC 5682 §3.1 step 2: two segments). If another timeout followed that the capture does not show, it is SND.NXT.
     pub(super) fn go_back_n_end(&self, resent_to: i64) -> i64 {
         if resent_to < self.timeout_point {
             self.timeout_point
@@ -223,9 +225,9 @@ impl Sender {
 }
 
 impl Sender {
-    /// Whether a gap that is open at the end, at `now_ns`, of a capture at the receiver was lost. Reordering fills it within
-    /// the reordering window: at most a round trip, and a quarter of the minimum, or the arrival of DupThresh segments, if there
-    /// has been none (RFC 8985 §6.2 steps 4 and 5).
+    /// Whether a gap that is open at the end, at `now_ns`, of a capture at the receiver was lost. Reordering fills it
+    /// within the reordering window: at most a round trip, and a quarter of the minimum, or the arrival of DupThresh
+    /// segments, if there has been none (RFC 8985 §6.2 steps 4 and 5).
     pub(super) fn is_lost_gap(&self, gap: &Range, now_ns: i64) -> bool {
         let above_bytes = self.board.snd_nxt() - gap.end;
         let reordered = self.row.out_of_order_segments > 0;

@@ -1,8 +1,8 @@
 //! Downstream of a loss, with IPv4 IDs that the sender increments: what the packets were that are missing just before a
 //! retransmission in recovery, without a silence in which a timer could have expired.
 //!
-//! With SACK, a sender repeats the holes in order, then sends new data (RFC 6675 §5); what it repeated is repeated again after a
-//! round trip (RFC 8985 §6.2). Without SACK, it repeats one hole in each round trip (RFC 6582 §3.2).
+//! With SACK, a sender repeats the holes in order, then sends new data (RFC 6675 §5); what it repeated is repeated
+//! again after a round trip (RFC 8985 §6.2). Without SACK, it repeats one hole in each round trip (RFC 6582 §3.2).
 
 use super::go_back_n::lost_entry;
 use super::{Sender, Sent};
@@ -12,8 +12,8 @@ use crate::rows::Vantage;
 use crate::scoreboard::{Range, Transmission};
 
 impl Sender {
-    /// Names the packets that are missing just before `entry`, which fills the hole `gap`, with SACK. The last retransmission
-    /// was captured at `previous_ns`.
+    /// Names the packets that are missing just before `entry`, which fills the hole `gap`, with SACK. The last
+    /// retransmission was captured at `previous_ns`.
     pub(super) fn lost_in_recovery(
         &mut self,
         entry: &Retransmission,
@@ -33,9 +33,10 @@ impl Sender {
         }
     }
 
-    /// The same for the first retransmission after new data. If it is that of the oldest hole, and came before a second one can,
-    /// no other was sent, so that the packets are new data: they open a gap at the end of the flight. The first one takes a
-    /// round trip, and the sender learns of its loss by an ACK of what it sent later (RFC 8985 §6.2), a round trip after that.
+    /// The same for the first retransmission after new data. If it is that of the oldest hole, and came before a second
+    /// one can, no other was sent, so that the packets are new data: they open a gap at the end of the flight. The
+    /// first one takes a round trip, and the sender learns of its loss by an ACK of what it sent later (RFC 8985 §6.2),
+    /// a round trip after that.
     fn lost_before_recovery(&mut self, entry: &Retransmission, gap: &Range, lost: u32) {
         let now_ns = entry.transmission.t_ns;
         let oldest = entry.seq_start <= self.board.snd_una();
@@ -46,8 +47,8 @@ impl Sender {
         }
     }
 
-    /// Opens a gap of `lost` segments at SND.NXT that were sent before `later`, unless they exceed the window. Returns whether
-    /// they do not.
+    /// Opens a gap of `lost` segments at SND.NXT that were sent before `later`, unless they exceed the window. Returns
+    /// whether they do not.
     pub(super) fn open_end_of_flight(&mut self, lost: u32, later: Transmission) -> bool {
         if lost == 0 {
             return true;
@@ -65,8 +66,9 @@ impl Sender {
         fits
     }
 
-    /// Removes the last end of a flight that was opened, if `sent` begins there with the next ID, and left before the sender can
-    /// have received an ACK of the segment that showed it: it is new data, so that something else was missing.
+    /// Removes the last end of a flight that was opened, if `sent` begins there with the next ID, and left before the
+    /// sender can have received an ACK of the segment that showed it: it is new data, so that something else was
+    /// missing.
     pub(super) fn retract_end_of_flight(&mut self, sent: &Sent) {
         let Some((start, opened_ns)) = self.progress.end_opened else {
             return;
@@ -86,9 +88,9 @@ impl Sender {
         }
     }
 
-    /// Shortens the gap at the end of the flight, of which only the number of segments is known, by what `sent` lacks of a full
-    /// one if it was one of them: it filled octets of `gap`, which was the end. A probe of one octet is a part of a segment
-    /// (RFC 9293 §3.8.6.1). Above a FIN there is none.
+    /// Shortens the gap at the end of the flight, of which only the number of segments is known, by what `sent` lacks
+    /// of a full one if it was one of them: it filled octets of `gap`, which was the end. A probe of one octet is a
+    /// part of a segment (RFC 9293 §3.8.6.1). Above a FIN there is none.
     pub(super) fn correct_end_of_flight(&mut self, sent: &Sent, fin: bool, gap: Option<Range>) {
         let nxt = self.board.snd_nxt();
         if sent.end >= nxt {
@@ -103,7 +105,8 @@ impl Sender {
     }
 
     /// The same for a retransmission below HighRxt: a repeated one, so that what was sent just before it were the next
-    /// holes above HighRxt which the sender knew of. Holes that a retransmission above HighRxt passed count when they are filled.
+    /// holes above HighRxt which the sender knew of. Holes that a retransmission above HighRxt passed count when they
+    /// are filled.
     fn lost_above_high_rxt(&mut self, entry: &Retransmission, lost: u32) {
         let high_rxt = self.progress.high_rxt;
         let from = self.progress.last_rxt.max(self.board.snd_una());
@@ -112,8 +115,8 @@ impl Sender {
         }
         let passed = self.board.gap_segments(from, entry.seq_start);
         let now_ns = entry.transmission.t_ns;
-        // They may have been sent just after the last packet that was captured, and the sender waited for reordering before
-        // (RFC 8985 §6.2).
+        // They may have been sent just after the last packet that was captured, and the sender waited for reordering
+        // before (RFC 8985 §6.2).
         let wait_ns = now_ns - self.last_send_ns + self.path_min_rtt_ns() / REO_WND_DIVISOR;
         let latest_ns = now_ns - self.shortest_round_trip_ns();
         let informed_ns = self.upstream.informed_until_ns(now_ns).unwrap_or(latest_ns);
@@ -129,8 +132,9 @@ impl Sender {
         }
     }
 
-    /// Without SACK, what is missing between new data and `entry`, a retransmission of the oldest hole that came in time, where there
-    /// are others: nothing below was sent after the new data, so that the packets are the end of the flight.
+    /// Without SACK, what is missing between new data and `entry`, a retransmission of the oldest hole that came in
+    /// time, where there are others: nothing below was sent after the new data, so that the packets are the end of the
+    /// flight.
     pub(super) fn lost_before_oldest_hole(&mut self, entry: &Retransmission) {
         let oldest = entry.seq_start <= self.board.snd_una();
         if oldest && self.board.has_other_gap(entry.seq_start, entry.seq_end) {
@@ -138,8 +142,8 @@ impl Sender {
         }
     }
 
-    /// Adds the retransmission of the oldest hole that is missing just before `sent`, new data, without SACK. It comes no earlier
-    /// than a round trip after the hole became the oldest, or after its last one.
+    /// Adds the retransmission of the oldest hole that is missing just before `sent`, new data, without SACK. It comes
+    /// no earlier than a round trip after the hole became the oldest, or after its last one.
     pub(super) fn lost_before_new_data_without_sack(&mut self, sent: &Sent) {
         let go_back_n = matches!(self.ca_state, CaState::Loss { .. }) && self.last_resent.is_some();
         let silent = self.max_timeouts(sent.transmission.t_ns) > 0;

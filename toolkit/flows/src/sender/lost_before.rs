@@ -1,4 +1,5 @@
-//! Downstream of a loss: the retransmissions that were lost before the capture point, as a captured one of the same octets shows.
+//! Downstream of a loss: the retransmissions that were lost before the capture point, as a captured one of the same
+//! octets shows.
 //!
 //! The number of those missing comes first, of a hole or of octets that had arrived; then each of them is named.
 
@@ -42,8 +43,8 @@ fn lost_at(entry: &Retransmission, t_ns: i64, reason: Reason) -> Retransmission 
 }
 
 impl Sender {
-    /// Retransmissions that were lost before the capture point, as the retransmission `entry` shows. If it fills a hole, that is
-    /// `gap`.
+    /// Retransmissions that were lost before the capture point, as the retransmission `entry` shows. If it fills a
+    /// hole, that is `gap`.
     pub(super) fn lost_before_capture(
         &mut self,
         entry: &Retransmission,
@@ -85,7 +86,8 @@ impl Sender {
         in_rounds.chain(in_silence).collect()
     }
 
-    /// Without SACK, a sender retransmits all segments after a timeout: adds those lost between the `previous` one and `entry`.
+    /// Without SACK, a sender retransmits all segments after a timeout: adds those lost between the `previous` one and
+    /// `entry`.
     fn lost_between(&mut self, entry: &Retransmission, previous: Option<(i64, i64)>) {
         if self.sack_in_use {
             return;
@@ -99,8 +101,8 @@ impl Sender {
         }
     }
 
-    /// What is missing before a retransmission of octets captured before, and how many of the packets missing in the silence
-    /// that it ends this explains. It comes after a timeout, of which the ACK was lost.
+    /// What is missing before a retransmission of octets captured before, and how many of the packets missing in the
+    /// silence that it ends this explains. It comes after a timeout, of which the ACK was lost.
     fn missing_of_duplicate(&mut self, entry: &Retransmission) -> (Missing, u32) {
         let now_ns = entry.transmission.t_ns;
         if !self.sack_in_use {
@@ -123,8 +125,8 @@ impl Sender {
         (missing, count)
     }
 
-    /// The same before a retransmission that fills the hole `gap`. The last one before was captured at `previous_ns`, and
-    /// `after_new` data came since.
+    /// The same before a retransmission that fills the hole `gap`. The last one before was captured at `previous_ns`,
+    /// and `after_new` data came since.
     fn missing_of_hole(
         &mut self,
         entry: &Retransmission,
@@ -154,8 +156,8 @@ impl Sender {
         (missing, explained)
     }
 
-    /// Retransmissions of the hole `gap` that were lost before the one in `entry`. The last retransmission before was captured
-    /// at `previous_ns`.
+    /// Retransmissions of the hole `gap` that were lost before the one in `entry`. The last retransmission before was
+    /// captured at `previous_ns`.
     fn lost_of_hole(&mut self, entry: &Retransmission, gap: &Range, previous_ns: i64) -> Missing {
         let (start, sent) = (entry.seq_start, &entry.transmission);
         // A retransmission that is known to be lost was sent after the hole was revealed.
@@ -197,8 +199,8 @@ impl Sender {
         self.lost_of_late_hole(entry, revealed_ns, previous_ns)
     }
 
-    /// Retransmissions, at most `max_count`, that were lost before `sent`, of a hole that the sender did not know of, as the last
-    /// ACK that it may have received came at `until_ns`: only timeouts can have retransmitted it.
+    /// Retransmissions, at most `max_count`, that were lost before `sent`, of a hole that the sender did not know of,
+    /// as the last ACK that it may have received came at `until_ns`: only timeouts can have retransmitted it.
     fn lost_of_unknown_hole(&self, sent: &Transmission, until_ns: i64, max_count: u32) -> Missing {
         let srtt_ns = self.path_srtt_ns();
         let rto_ns = self.rtt.rto_ns().saturating_add(self.upstream_rtt_ns());
@@ -221,9 +223,9 @@ impl Sender {
 
     /// Retransmissions that were lost before `entry`, of a hole that the sender knew of, as the hole was filled late.
     ///
-    /// The oldest hole is filled first, within a round trip, unless the retransmission was lost. Then it is repeated after
-    /// another round trip (RFC 8985 §6.2), or after a timeout if no ACK came back. Without SACK, it is the oldest one only when
-    /// all below are acknowledged (RFC 6582 §3.2: a partial ACK).
+    /// The oldest hole is filled first, within a round trip, unless the retransmission was lost. Then it is repeated
+    /// after another round trip (RFC 8985 §6.2), or after a timeout if no ACK came back. Without SACK, it is the oldest
+    /// one only when all below are acknowledged (RFC 6582 §3.2: a partial ACK).
     fn lost_of_late_hole(
         &mut self,
         entry: &Retransmission,
@@ -273,8 +275,8 @@ impl Sender {
         }
     }
 
-    /// Without SACK, what is missing just before `entry`, a retransmission of the oldest hole that came in time, is new data, if
-    /// no other hole shows them.
+    /// Without SACK, what is missing just before `entry`, a retransmission of the oldest hole that came in time, is new
+    /// data, if no other hole shows them.
     fn expect_end_of_flight(&mut self, entry: &Retransmission) {
         let other = self.board.has_other_gap(entry.seq_start, entry.seq_end);
         if !other && self.missing.recent() > 0 {
@@ -282,8 +284,9 @@ impl Sender {
         }
     }
 
-    /// Maximum number of missing retransmissions of a hole that was revealed at `revealed_ns`. None could come before, nor, with
-    /// SACK, before the first one of a hole below (RFC 6675 §5: the oldest first), the last of which came at `previous_ns`.
+    /// Maximum number of missing retransmissions of a hole that was revealed at `revealed_ns`. None could come before,
+    /// nor, with SACK, before the first one of a hole below (RFC 6675 §5: the oldest first), the last of which came at
+    /// `previous_ns`.
     fn max_missing_since(&self, revealed_ns: i64, previous_ns: i64) -> u32 {
         if !self.counts_missing() {
             return u32::MAX;

@@ -1,8 +1,8 @@
 //! Downstream of a loss, with IPv4 IDs that the sender increments: what the packets were that are missing.
 //!
 //! A packet that is missing was new data, or a retransmission. New data that are missing leave a gap once newer data
-//! arrive; at the end of a flight they do not, and are repeated as data that seem new. All others were retransmissions of
-//! holes, the oldest first (RFC 6675 §5).
+//! arrive; at the end of a flight they do not, and are repeated as data that seem new. All others were retransmissions
+//! of holes, the oldest first (RFC 6675 §5).
 
 use super::go_back_n::lost_entry;
 use super::silence::{Before, Silence};
@@ -35,7 +35,8 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    /// Notes the retransmission of a hole up to `end`. After a silence, a sender repeats all holes again (RFC 6298 §5.4).
+    /// Notes the retransmission of a hole up to `end`. After a silence, a sender repeats all holes again (RFC 6298
+    /// §5.4).
     pub(super) fn resend_hole(&mut self, end: i64, silent: bool) {
         self.last_rxt = end;
         self.high_rxt = if silent { end } else { self.high_rxt.max(end) };
@@ -48,8 +49,8 @@ impl Sender {
         self.one_way && self.order.ids_count()
     }
 
-    /// Processes whether the ID of `sent` steps as its sequence number has it, if `sent` is new, and nothing else can be missing
-    /// just before it: outside recovery, without a silence after which a timer may have repeated segments.
+    /// Processes whether the ID of `sent` steps as its sequence number has it, if `sent` is new, and nothing else can
+    /// be missing just before it: outside recovery, without a silence after which a timer may have repeated segments.
     pub(super) fn observe_id(&mut self, sent: &Sent) {
         let nxt = self.board.snd_nxt();
         if self.vantage != Vantage::Receiver || !self.one_way || sent.start < nxt {
@@ -63,7 +64,8 @@ impl Sender {
         }
     }
 
-    /// Whether no retransmission, nor a segment before one, can have been sent just before `sent`, as far as the capture shows.
+    /// Whether no retransmission, nor a segment before one, can have been sent just before `sent`, as far as the
+    /// capture shows.
     fn is_undisturbed(&self, sent: &Sent) -> bool {
         // Before the first data, the last packet was the ACK of the handshake.
         let handshake_ns = match self.row.data_segments {
@@ -120,8 +122,8 @@ impl Sender {
         sent_before
     }
 
-    /// Whether the segments below `sent` were at the end of a flight that was lost, and their retransmissions were lost just before
-    /// `sent`: as many packets are missing there. Opens a gap of them.
+    /// Whether the segments below `sent` were at the end of a flight that was lost, and their retransmissions were lost
+    /// just before `sent`: as many packets are missing there. Opens a gap of them.
     fn lost_at_end_again(&mut self, sent: &Sent) -> bool {
         let nxt = self.board.snd_nxt();
         let segments_n = self.board.segments_in(sent.start - nxt);
@@ -151,8 +153,8 @@ impl Sender {
         true
     }
 
-    /// The number of segments at the end of a flight that were lost and not repeated yet. With SACK, they are what is missing since
-    /// the last new data, once the sender repeats them.
+    /// The number of segments at the end of a flight that were lost and not repeated yet. With SACK, they are what is
+    /// missing since the last new data, once the sender repeats them.
     fn left_at_end(&self) -> u32 {
         if !self.sack_in_use {
             return self.progress.lost_at_end;
@@ -165,8 +167,8 @@ impl Sender {
         missing.saturating_sub(self.missing.recent())
     }
 
-    /// What is missing just before `sent`, new data that reveal a gap, besides it: retransmissions of holes below. Short segments
-    /// would make more packets of the gap.
+    /// What is missing just before `sent`, new data that reveal a gap, besides it: retransmissions of holes below.
+    /// Short segments would make more packets of the gap.
     fn lost_besides_gap(&mut self, sent: &Sent) {
         let counted = self.vantage == Vantage::Receiver && self.counts_missing();
         let nxt = self.board.snd_nxt();
@@ -185,8 +187,8 @@ impl Sender {
         }
     }
 
-    /// The same with SACK. A retransmission that is missing leaves its hole open, and counts when the hole is filled. If
-    /// there is none, what is missing since the last new data was new, too, and is repeated now.
+    /// The same with SACK. A retransmission that is missing leaves its hole open, and counts when the hole is filled.
+    /// If there is none, what is missing since the last new data was new, too, and is repeated now.
     fn was_at_end(&mut self, sent: &Sent, holes: bool) -> bool {
         if holes {
             self.lost_before_new_data(sent);
@@ -223,9 +225,9 @@ impl Sender {
         lost
     }
 
-    /// Adds the retransmissions that are missing just before `sent`, new data that continue the sequence: with SACK, those
-    /// of the holes above the last retransmission, then again of the lowest ones. None comes earlier than a round trip
-    /// after the hole was seen, or after its last one.
+    /// Adds the retransmissions that are missing just before `sent`, new data that continue the sequence: with SACK,
+    /// those of the holes above the last retransmission, then again of the lowest ones. None comes earlier than a round
+    /// trip after the hole was seen, or after its last one.
     fn lost_before_new_data(&mut self, sent: &Sent) {
         let latest_ns = sent.transmission.t_ns - self.shortest_round_trip_ns();
         let entry = lost_entry(&sent.transmission, (sent.start, sent.end), self.sack_in_use);
@@ -242,15 +244,16 @@ impl Sender {
     }
 
     /// Time of the last ACK that the sender of the retransmission captured at `now_ns` may have received, if its
-    /// timestamps show that no segment had arrived before which was sent after the hole `gap` (RFC 7323 §4, RFC 8985 §6.2).
+    /// timestamps show that no segment had arrived before which was sent after the hole `gap` (RFC 7323 §4, RFC 8985
+    /// §6.2).
     pub(super) fn uninformed_until_ns(&self, now_ns: i64, gap: &Range) -> Option<i64> {
         let until_ns = self.upstream.informed_until_ns(now_ns);
         until_ns.filter(|&until_ns| until_ns < gap.passed_ns)
     }
 
-    /// After a silence, the missing packets that no timeout explains were, with SACK, a retransmission of each hole that
-    /// the sender knew of (RFC 6675 §5: the oldest first, and before new data), and the end of the flight. The latter
-    /// follow as new data.
+    /// After a silence, the missing packets that no timeout explains were, with SACK, a retransmission of each hole
+    /// that the sender knew of (RFC 6675 §5: the oldest first, and before new data), and the end of the flight. The
+    /// latter follow as new data.
     ///
     /// `explained` retransmissions of the segment are known to be lost. If it was a `hole`, the sender was in recovery.
     pub(super) fn expect_lost_flight(

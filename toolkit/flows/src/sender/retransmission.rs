@@ -1,13 +1,18 @@
-//! Retransmissions: whether a segment is one, its cause, and the recovery that it starts. [`super::lost_before`] names those
-//! that were lost before it.
+//! Retransmissions: whether a segment is one, its cause, and the recovery that it starts. [`super::lost_before`] names
+//! those that were lost before it.
 
 use super::{Sender, Sent};
-use crate::cause::{CaState, F_RTO_ACKS, REO_WND_DIVISOR, RetransmissionContext, mechanism};
+use crate::cause::{
+    ACK_CLOCK_NS, CaState, F_RTO_ACKS, REO_WND_DIVISOR, RetransmissionContext, mechanism,
+};
 use crate::evidence::{End, Reason};
 use crate::loss::{self, FlowDirection};
 use crate::retransmissions::Retransmission;
 use crate::rows::{Event, EventCause, EventKind, Vantage};
 use crate::scoreboard::{Overlap, Range, Transmission};
+
+/// The coarsest tick of Linux (`HZ` = 100).
+const TICK_NS: i64 = 10_000_000;
 
 impl Sender {
     /// Processes a segment that repeats octets or fills a gap. Returns whether it is a retransmission.
@@ -24,21 +29,7 @@ impl Sender {
         });
         self.count_payload(sent, overlap.repeated_bytes);
         let octets = overlap.repeated_bytes + if fills_loss { overlap.filled_bytes } else { 0 };
-        let (cause, reason) = if octets > 0 {
-            self.retransmission_context(sent, overlap).cause()
-        } else {
-            (EventCause::Unknown, Reason::None)
-        };
-        let entry = Retransmission {
-            transmission: sent.transmission,
-            seq_start: sent.start,
-            seq_end: sent.end,
-            cause,
-            reason,
-            mechanism: mechanism(cause, reason, self.sack_in_use),
-            primary: true,
-            not_captured: false,
-        };
+        let entry = self.entry(sent, overlap, octets > 0);
         let not_captured = if octets > 0 && self.vantage != Vantage::Sender {
             let gap = overlap.gap.filter(|_| fills_loss);
             self.lost_before_capture(&entry, gap, flow, events)
@@ -59,32 +50,9 @@ impl Sender {
             self.on_reordering(sent, overlap, flow, events);
             return false;
         }
-        if sent.payload_bytes > 0 {
-            let repeated = (octets as u64).min(u64::from(sent.payload_bytes));
-            let size = sent
-                .payload_bytes
-                .div_ceil(u32::from(sent.segments_n.max(1)));
-            self.row.retransmitted_segments += repeated.div_ceil(u64::from(size));
-            self.row.retransmitted_bytes += repeated;
-        }
+        self.count_retransmission(sent, octets);
         if !kept {
-            for lost in &not_captured {
-                let copy = self.repeated.add(sent.start);
-                events.push(loss::missing_event(lost, copy, flow));
-            }
-            self.repeated.add(sent.start);
-            let spurious = cause != EventCause::Probe;
-            let proof = if spurious {
-                Reason::AlreadyAcknowledged
-            } else {
-                Reason::None
-            };
-            events.push(loss::retransmission_event(
-                &entry,
-                Some(spurious),
-                proof,
-                flow,
-            ));
+            self.report_acknowledged(&entry, &not_captured, flow, events);
         }
         if acknowledged {
             return true;
@@ -96,6 +64,64 @@ impl Sender {
             self.loss_evidence_ns = None;
         }
         true
+    }
+
+    /// The entry of the log for `sent`, with its cause if it `repeats` octets.
+    fn entry(&self, sent: &Sent, overlap: &Overlap, repeats: bool) -> Retransmission {
+        let (cause, reason) = if repeats {
+            self.retransmission_context(sent, overlap).cause()
+        } else {
+            (EventCause::Unknown, Reason::None)
+        };
+        Retransmission {
+            transmission: sent.transmission,
+            seq_start: sent.start,
+            seq_end: sent.end,
+            cause,
+            reason,
+            mechanism: mechanism(cause, reason, self.sack_in_use),
+            primary: true,
+            not_captured: false,
+        }
+    }
+
+    /// Counts a retransmission of so many octets.
+    fn count_retransmission(&mut self, sent: &Sent, octets: i64) {
+        if sent.payload_bytes > 0 {
+            let repeated = (octets as u64).min(u64::from(sent.payload_bytes));
+            let size = sent
+                .payload_bytes
+                .div_ceil(u32::from(sent.segments_n.max(1)));
+            self.row.retransmitted_segments += repeated.div_ceil(u64::from(size));
+            self.row.retransmitted_bytes += repeated;
+        }
+    }
+
+    /// Reports the retransmission `entry` of octets that had all been acknowledged, and those `lost` before it.
+    fn report_acknowledged(
+        &mut self,
+        entry: &Retransmission,
+        lost: &[Retransmission],
+        flow: FlowDirection,
+        events: &mut Vec<Event>,
+    ) {
+        for earlier in lost {
+            let copy = self.repeated.add(entry.seq_start);
+            events.push(loss::missing_event(earlier, copy, flow));
+        }
+        self.repeated.add(entry.seq_start);
+        let spurious = entry.cause != EventCause::Probe;
+        let proof = if spurious {
+            Reason::AlreadyAcknowledged
+        } else {
+            Reason::None
+        };
+        events.push(loss::retransmission_event(
+            entry,
+            Some(spurious),
+            proof,
+            flow,
+        ));
     }
 
     /// Processes a segment that fills a gap and shows no sign of a retransmission.
@@ -149,10 +175,11 @@ impl Sender {
             });
         let newest = self.newest_delivered.record;
         let sacked = self.board.sacked();
+        let head = sent.start <= una && sent.end > una;
         RetransmissionContext {
             ca_state: self.ca_state,
             spurious_rto_point: self.spurious_rto_point,
-            head: sent.start <= una && sent.end > una,
+            head,
             tail: sent.end >= nxt,
             retransmitted_before: overlap
                 .range
@@ -173,6 +200,7 @@ impl Sender {
             since_timer_restart_ns: now - self.timer_restart_ns - upstream_ns,
             since_last_transmission_ns: now - previous.t_ns,
             since_loss_evidence_ns: self.loss_evidence_ns.map(|since| now - since - upstream_ns),
+            waits_for_reordering: head && self.waits_for_reordering(now),
             since_send_ns: now - self.last_send_ns,
             since_ack_ns: if self.vantage == Vantage::Sender {
                 now - self.last_ack_ns
@@ -185,6 +213,30 @@ impl Sender {
         }
     }
 
+    /// Whether the reordering timer may have sent at `now_ns` what no ACK triggered, as a capture at the sender shows.
+    fn waits_for_reordering(&self, now_ns: i64) -> bool {
+        self.vantage == Vantage::Sender
+            && self.sack_in_use
+            && self.loss_evidence_ns.is_some()
+            && now_ns - self.last_ack_ns > ACK_CLOCK_NS
+            && now_ns <= self.reordering_ends_ns()
+    }
+
+    /// When the reordering timer expires at the latest (RFC 8985 §6.2, step 5): the youngest segment that was sent
+    /// before a delivered one is as old then as RACK.rtt and the reordering window.
+    ///
+    /// Deviation: no standard limits how late a timer may be. That of Linux may be late by two ticks, of 10 ms at most,
+    /// and an eighth of its time.
+    fn reordering_ends_ns(&self) -> i64 {
+        let newest = self.newest_delivered.record;
+        let lost = self.board.sent_before(newest).map(|last| last.t_ns);
+        let window_ns = self.rtt.min_ns().unwrap_or(0) / REO_WND_DIVISOR;
+        let age_ns = self.rack_rtt_ns.saturating_add(window_ns);
+        let due_ns = lost.max().unwrap_or(0).saturating_add(age_ns);
+        let late_ns = due_ns.saturating_sub(self.last_ack_ns).max(0) / 8 + 2 * TICK_NS;
+        due_ns.saturating_add(late_ns)
+    }
+
     /// Without SACK, the segments that wait above the oldest hole after an undo, as duplicate ACKs have shown.
     fn waiting_segments(&self) -> u32 {
         if self.sack_in_use || self.ca_state != CaState::Open {
@@ -194,8 +246,8 @@ impl Sender {
         u32::try_from(segments_n).unwrap_or(u32::MAX)
     }
 
-    /// The time up to which what was sent is lost when the timer expires at `now_ns`: all before, or, with SACK, what was sent
-    /// more than a round trip and the reordering window ago (RFC 8985 §6.3).
+    /// The time up to which what was sent is lost when the timer expires at `now_ns`: all before, or, with SACK, what
+    /// was sent more than a round trip and the reordering window ago (RFC 8985 §6.3).
     fn lost_at_timeout_ns(&self, now_ns: i64) -> i64 {
         let window_ns = self.path_min_rtt_ns() / REO_WND_DIVISOR;
         let wait_ns = if self.sack_in_use {
@@ -246,7 +298,8 @@ impl Sender {
         self.undo.on_retransmission(segments_n as u32);
     }
 
-    /// Starts to count the retransmissions that DSACKs may report. `entry`, which the board has already, is counted later.
+    /// Starts to count the retransmissions that DSACKs may report. `entry`, which the board has already, is counted
+    /// later.
     fn begin_undo(&mut self, entry: &Retransmission) {
         let octets = entry.seq_end - entry.seq_start;
         let before = (self.board.retrans_out_bytes() - octets).max(0);
@@ -258,8 +311,8 @@ impl Sender {
     fn enter_loss(&mut self, entry: &Retransmission, flow: FlowDirection, events: &mut Vec<Event>) {
         let now = entry.transmission.t_ns;
         let recovery_point = self.board.snd_nxt();
-        // RFC 5682 §3.1 step 1: F-RTO is not used if fast recovery was in progress. As in Linux, a repeated timeout starts
-        // it again.
+        // RFC 5682 §3.1 step 1: F-RTO is not used if fast recovery was in progress. As in Linux, a repeated timeout
+        // starts it again.
         let in_recovery = matches!(self.ca_state, CaState::Recovery { .. });
         let f_rto_acks = if in_recovery { 0 } else { F_RTO_ACKS };
         let evidence = self.board.sacked().octets() > 0 || self.dup_acks > 0;
@@ -287,9 +340,9 @@ impl Sender {
         }
     }
 
-    /// Processes a segment after what appeared to be a timeout, before any ACK, or without SACK any ACK of new data. RFC
-    /// 5681 §3.1: after a timeout, the window is one segment. If the sender sends a second one, the reordering timer
-    /// started loss recovery (RFC 8985 §6.3), pacing delayed it, or more duplicate ACKs than usual did, after
+    /// Processes a segment after what appeared to be a timeout, before any ACK, or without SACK any ACK of new data.
+    /// RFC 5681 §3.1: after a timeout, the window is one segment. If the sender sends a second one, the reordering
+    /// timer started loss recovery (RFC 8985 §6.3), pacing delayed it, or more duplicate ACKs than usual did, after
     /// reordering.
     pub(super) fn revise_timeout(&mut self, sent: &Sent) {
         let second = |timeout: &mut Event| {

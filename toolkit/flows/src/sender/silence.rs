@@ -1,8 +1,8 @@
 //! Downstream of a loss, with IPv4 IDs that the sender increments: the retransmissions that were lost in a silence.
 //!
-//! What is missing in a silence was the end of the flight, a tail loss probe, the retransmissions that timeouts sent of the
-//! oldest segment, and without SACK the rest of what was being repeated. When new data arrive, the gap below them is the end
-//! of the flight, and the rest was sent again.
+//! What is missing in a silence was the end of the flight, a tail loss probe, the retransmissions that timeouts sent of
+//! the oldest segment, and without SACK the rest of what was being repeated. When new data arrive, the gap below them
+//! is the end of the flight, and the rest was sent again.
 
 use super::go_back_n::lost_entry;
 use super::{Sender, Sent};
@@ -31,8 +31,8 @@ pub(super) struct Silence {
     before: Before,
     /// Packets missing that nothing explains so far.
     lost: u32,
-    /// Retransmissions of that segment that there may have been before, less those explained: one for each timeout, and in
-    /// recovery one before.
+    /// Retransmissions of that segment that there may have been before, less those explained: one for each timeout, and
+    /// in recovery one before.
     max_repeats: u32,
     /// Packets missing since the silence that nothing explained when it ended.
     unexplained: u32,
@@ -59,13 +59,13 @@ impl Sender {
         timeouts(now_ns.saturating_sub(self.last_send_ns), min_rto_ns)
     }
 
-    /// Without SACK, the number of timeouts in a silence that a retransmission captured at `now_ns` ends: as many as fit, and at
-    /// least one, which sent it. The last ACK of new data restarted the timer (RFC 6298 §5.3). It reached the sender half of the
-    /// minimum round trip between capture point and sender after it was captured, and what the last timeout sent took the other
-    /// half.
+    /// Without SACK, the number of timeouts in a silence that a retransmission captured at `now_ns` ends: as many as
+    /// fit, and at least one, which sent it. The last ACK of new data restarted the timer (RFC 6298 §5.3). It reached
+    /// the sender half of the minimum round trip between capture point and sender after it was captured, and what the
+    /// last timeout sent took the other half.
     ///
-    /// Deviation: a stack may have a longer RTO (RFC 6298 §2.4: at least 1 s). It is assumed to be the shortest one: SRTT and
-    /// the minimum that is added to it. With a longer one, fewer timeouts fit.
+    /// Deviation: a stack may have a longer RTO (RFC 6298 §2.4: at least 1 s). It is assumed to be the shortest one:
+    /// SRTT and the minimum that is added to it. With a longer one, fewer timeouts fit.
     fn likely_timeouts(&self, now_ns: i64) -> u32 {
         let since_ns = self.timer_restart_ns.min(self.last_send_ns);
         let waited_ns = now_ns
@@ -81,7 +81,8 @@ impl Sender {
     }
 
     /// Begins to account for a silence that `entry` ended, in which `lost` packets are missing besides `explained`
-    /// retransmissions. A timer repeats the oldest segment (RFC 6298 §5.4), so what is above it was not repeated in the silence.
+    /// retransmissions. A timer repeats the oldest segment (RFC 6298 §5.4), so what is above it was not repeated in the
+    /// silence.
     pub(super) fn begin_account(
         &mut self,
         entry: &Retransmission,
@@ -108,9 +109,10 @@ impl Sender {
         });
     }
 
-    /// Names the packets that are missing in a silence without SACK, as far as the silence itself shows what they were: first the
-    /// rest of what the sender was retransmitting, then the end of the flight, then a retransmission of the same segment by each
-    /// timeout but the last one. What it does not show, new data may show later. Returns the number of the latter retransmissions.
+    /// Names the packets that are missing in a silence without SACK, as far as the silence itself shows what they were:
+    /// first the rest of what the sender was retransmitting, then the end of the flight, then a retransmission of the
+    /// same segment by each timeout but the last one. What it does not show, new data may show later. Returns the
+    /// number of the latter retransmissions.
     pub(super) fn lost_in_silence_without_sack(
         &mut self,
         silence: &SilenceEnd<'_>,
@@ -140,7 +142,8 @@ impl Sender {
         0
     }
 
-    /// The same if the silence shows what all of them were, where the sender had still to retransmit the octets `rest`; else `None`.
+    /// The same if the silence shows what all of them were, where the sender had still to retransmit the octets `rest`;
+    /// else `None`.
     fn lost_as_silence_shows(
         &mut self,
         silence: &SilenceEnd<'_>,
@@ -193,9 +196,10 @@ impl Sender {
         }
     }
 
-    /// Ends the account with `sent`, the first new data, which reveal a gap from `gap_start` on: what is missing besides it were
-    /// retransmissions of the segment that ended the silence, one for each timeout, and then a probe, which repeats the last
-    /// segment (RFC 8985 §7.3), or the rest of what was being repeated. If more is missing, nothing shows what it was.
+    /// Ends the account with `sent`, the first new data, which reveal a gap from `gap_start` on: what is missing
+    /// besides it were retransmissions of the segment that ended the silence, one for each timeout, and then a probe,
+    /// which repeats the last segment (RFC 8985 §7.3), or the rest of what was being repeated. If more is missing,
+    /// nothing shows what it was.
     pub(super) fn end_account(
         &mut self,
         sent: &Sent,

@@ -1,7 +1,7 @@
 //! Undo of a timeout after which DSACKs report all retransmissions as duplicates (RFC 3708 §3; Linux: `undo_retrans`).
 
-/// The segments retransmitted since fast recovery or, from the open state, a timeout began that no DSACK has reported. They
-/// are counted in octets, in segments of SMSS, as a record may have several (Linux: `tcp_skb_pcount`).
+/// The segments retransmitted since fast recovery or, from the open state, a timeout began that no DSACK has reported.
+/// They are counted in octets, in segments of SMSS, as a record may have several (Linux: `tcp_skb_pcount`).
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct Undo {
     /// SND.UNA at the beginning.
@@ -12,9 +12,9 @@ pub(super) struct Undo {
 impl Undo {
     /// Starts with `unacked` as SND.UNA and so many segments retransmitted and outstanding.
     ///
-    /// A timeout in fast recovery continues the count: what that retransmitted belongs to the same window decrease (Linux:
-    /// `undo_marker` remains while `high_seq` is above SND.UNA). Deviation: so does a timeout after another one. Linux starts
-    /// anew if SND.UNA has advanced in between.
+    /// A timeout in fast recovery continues the count: what that retransmitted belongs to the same window decrease
+    /// (Linux: `undo_marker` remains while `high_seq` is above SND.UNA). Deviation: so does a timeout after another
+    /// one. Linux starts anew if SND.UNA has advanced in between.
     pub(super) fn begin(&mut self, unacked: i64, outstanding: u32) {
         (self.marker, self.unreported) = (unacked, outstanding);
     }

@@ -1,5 +1,5 @@
-//! A connection that has been silent, in a few hundred octets, until its next segment: its state is several kilobytes, most of
-//! them as in any other connection.
+//! A connection that has been silent, in a few hundred octets, until its next segment: its state is several kilobytes,
+//! most of them as in any other connection.
 
 use lz4_flex::block::{compress_into_with_dict, decompress_with_dict, get_maximum_output_size};
 
@@ -22,8 +22,8 @@ pub struct Packed {
 /// Packs connections and unpacks those that it packed.
 #[derive(Debug, Default)]
 pub struct Packer {
-    /// The first small connection packed. What later ones have in common with it is left out; those before it do not refer
-    /// to it.
+    /// The first small connection packed. What later ones have in common with it is left out; those before it do not
+    /// refer to it.
     template: Vec<u8>,
     out: Vec<u8>,
 }

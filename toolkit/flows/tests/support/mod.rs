@@ -22,6 +22,25 @@ use hindflight_flows::{Event, EventKind, FlowRow, Note, Sample, Tracker};
 /// Initial sequence numbers of both ends.
 pub const ISN: [u32; 2] = [1_000, 2_000_000];
 
+/// A handshake with SACK and timestamps, captured at `a`: the round trip takes 100 ms.
+pub const HANDSHAKE: &str = "
+      0.00 a>b S  0 mss 1000 ws 0 sackok ts 1/0
+    100.00 b>a SA 0 ack 1 mss 1000 ws 0 sackok ts 501/1
+    100.01 a>b A  1 ack 1 ts 101/501
+";
+
+/// The same without SACK and timestamps.
+pub const HANDSHAKE_WITHOUT_SACK: &str = "
+      0.00 a>b S  0 mss 1000
+    100.00 b>a SA 0 ack 1 mss 1000
+    100.01 a>b A  1 ack 1
+";
+
+/// A ladder after [`HANDSHAKE`].
+pub fn after_handshake(ladder: &str) -> String {
+    format!("{HANDSHAKE}{ladder}")
+}
+
 /// The output of the tracker.
 pub struct Outcome {
     pub notes: Vec<Note>,
@@ -272,8 +291,8 @@ pub fn ten_segments() -> String {
     ladder
 }
 
-/// Twelve segments without SACK with increasing IDs, from the handshake at the receiver on, up to 121 ms. The second one,
-/// 1001:2001, was lost, and so were those with the numbers `also`, counted from 0.
+/// Twelve segments without SACK with increasing IDs, from the handshake at the receiver on, up to 121 ms. The second
+/// one, 1001:2001, was lost, and so were those with the numbers `also`, counted from 0.
 pub fn second_of_twelve_lost(also: &[u32]) -> String {
     let mut ladder = String::from(
         "  0.00 a>b S  0 mss 1000 id 1

@@ -1,0 +1,93 @@
+//! Which timer a sender with SACK retransmits by: that of reordering, or the retransmission timer. `support/mod.rs`
+//! explains the notation.
+
+mod support;
+
+use std::fmt::Write;
+
+use hindflight_flows::{EventKind, Mechanism};
+use support::{Outcome, after_handshake, run};
+
+/// The mechanism of the last retransmission.
+fn last_mechanism(outcome: &Outcome) -> Option<Mechanism> {
+    let events = outcome.events.iter();
+    let repeated = events.filter(|event| event.kind == EventKind::Retransmission);
+    repeated
+        .max_by_key(|event| event.record)
+        .and_then(|event| event.mechanism)
+}
+
+#[test]
+fn the_reordering_timer_counts_from_the_rtt_of_what_is_acknowledged() {
+    // The path holds 1:1001 back. The ACK of it reports 2001:3001, too, which a probe sent later, in a shorter time.
+    let repeated = |t_ms: &str| {
+        last_mechanism(&run(&after_handshake(&format!(
+            "110.00 a>b A 1:1001    ack 1
+             112.00 a>b A 1001:2001 ack 1    # lost
+             300.00 a>b A 2001:3001 ack 1
+             420.00 b>a A 1 ack 1001 sack 2001-3001
+             {t_ms} a>b A 1001:2001 ack 1
+             900.00 b>a A 1 ack 3001"
+        ))))
+    };
+    assert_eq!(repeated("460.00"), Some(Mechanism::Sack));
+    assert_eq!(repeated("730.00"), Some(Mechanism::Rto));
+}
+
+#[test]
+fn a_full_window_leaves_the_retransmission_to_its_timer() {
+    // The first round trip takes 500 ms, all others 1 s. Three SACKs begin the recovery, and the window has no room.
+    let mut ladder = String::from(
+        "  0.00 a>b S  0 mss 1000 sackok
+         500.00 b>a SA 0 ack 1 mss 1000 sackok
+         500.01 a>b A  1 ack 1
+        ",
+    );
+    let (mut t_ms, mut start) = (600, 1);
+    for _ in 0..24 {
+        let end = start + 1000;
+        writeln!(ladder, "{t_ms} a>b A {start}:{end} ack 1").expect("text");
+        t_ms += 1000;
+        writeln!(ladder, "{t_ms} b>a A 1 ack {end}").expect("text");
+        start = end;
+    }
+    let edge = |number: i64| start + number * 1000;
+    for number in 0..4 {
+        let (left, right) = (edge(number), edge(number + 1));
+        writeln!(ladder, "{t_ms}.{number} a>b A {left}:{right} ack 1").expect("text");
+    }
+    let sacked_ms = t_ms + 1000;
+    for number in 1..4 {
+        let (left, right) = (edge(1), edge(number + 1));
+        writeln!(
+            ladder,
+            "{sacked_ms}.{number} b>a A 1 ack {start} sack {left}-{right}"
+        )
+        .expect("text");
+    }
+    let repeated = |waited_ms: i64| {
+        let repeated_ms = sacked_ms + waited_ms;
+        last_mechanism(&run(&format!(
+            "{ladder}{repeated_ms} a>b A {start}:{} ack 1",
+            edge(1)
+        )))
+    };
+    assert_eq!(repeated(130), Some(Mechanism::Sack), "a quarter of 500 ms");
+    assert_eq!(repeated(210), Some(Mechanism::Rto));
+}
+
+#[test]
+fn after_an_undone_timeout_the_timer_counts_from_the_transmission() {
+    let repeated = |t_ms: &str| {
+        last_mechanism(&run(&after_handshake(&format!(
+            "110.00 a>b A 1:1001    ack 1 ts 110/501
+             110.01 a>b A 1001:2001 ack 1 ts 110/501    # lost
+             110.02 a>b A 2001:3001 ack 1 ts 110/501
+             420.00 a>b A 1:1001    ack 1 ts 420/501
+             900.00 b>a A 1 ack 1001 sack 2001-3001 ts 1301/110
+             {t_ms} a>b A 1001:2001 ack 1 ts {t_ms}/1301"
+        ))))
+    };
+    assert_eq!(repeated("930"), Some(Mechanism::Sack));
+    assert_eq!(repeated("1200"), Some(Mechanism::Rto));
+}
