@@ -384,3 +384,20 @@ fn a_gap_is_open_for_a_quarter_of_the_minimum_rtt_until_it_was_lost() {
     assert_eq!(open_for(24), 0);
     assert_eq!(open_for(27), 1, "the minimum is 100 ms");
 }
+
+#[test]
+fn a_short_segment_among_several_need_not_be_the_last() {
+    let ended = |end: i64, id: u16| {
+        losses(&run(&format!(
+            "{}
+             120.0 a>b A 10001:{end} ack 1 id 13
+             120.1 b>a A 1 ack {end}
+             121.0 a>b A {end}:11501 ack 1 id 14
+             121.1 b>a A 1 ack 11501
+             900.0 a>b RA 14001 ack 1 id {id}",
+            ten_segments()
+        )))
+    };
+    // 15 to 17 are missing.
+    assert_eq!(ended(10_501, 18), []);
+}
