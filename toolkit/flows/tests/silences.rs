@@ -386,6 +386,37 @@ fn a_gap_is_open_for_a_quarter_of_the_minimum_rtt_until_it_was_lost() {
 }
 
 #[test]
+fn a_probe_precedes_the_first_timeout() {
+    // The end of the flight is lost with a probe, and a timeout repeats 9001:10001, of which the ACK was lost. Two timeouts
+    // take 900 ms.
+    let after = |wait_ms: u32| {
+        let t_ms = 119 + wait_ms;
+        losses(&run(&format!(
+            "{}
+             {t_ms}.0 a>b A 9001:10001 ack 1 id 16    # 13 to 15
+             {t_ms}.1 b>a A 1 ack 10001 sack 9001-10001
+             {}.0 a>b A 12001:13001 ack 1 id 17
+             {}.1 b>a A 1 ack 10001 sack 12001-13001
+             {}.0 a>b A 10001:11001 ack 1 id 18
+             {}.1 b>a A 1 ack 11001 sack 12001-13001
+             {}.0 a>b A 11001:12001 ack 1 id 19
+             {}.1 b>a A 1 ack 13001",
+            ten_segments(),
+            t_ms + 101,
+            t_ms + 101,
+            t_ms + 202,
+            t_ms + 202,
+            t_ms + 203,
+            t_ms + 203
+        )))
+    };
+    let lost = |at: i64, copy: u32| (Some(at), Some(copy), None);
+    let first = [lost(10_001, 1), lost(11_001, 1)];
+    assert_eq!(after(950), [&first[..], &[lost(11_001, 2)]].concat());
+    assert_eq!(after(1150), [&[lost(9001, 2)], &first[..]].concat());
+}
+
+#[test]
 fn a_short_segment_among_several_need_not_be_the_last() {
     let ended = |end: i64, id: u16| {
         losses(&run(&format!(
