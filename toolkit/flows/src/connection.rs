@@ -428,8 +428,9 @@ impl Connection {
             && self.handshake.syn_ack_ns.is_some()
         {
             self.handshake.ack_ns = Some(segment.t_ns);
-            if seg_len(segment) == 0 {
-                self.senders[index].order.observe_handshake(segment.ip_id);
+            self.handshake.is_late = seg_len(segment) > 0 && note.seq > 1;
+            if let Some(packets) = packets_after_syn(segment, note.seq) {
+                self.senders[index].complete_handshake(segment.ip_id, packets);
             }
             let rtt = self.handshake.rtt();
             self.set_vantage(rtt.map_or(Vantage::Unknown, SplitRtt::vantage));
@@ -558,6 +559,17 @@ impl Connection {
             directions,
         }
     }
+}
+
+/// The number of packets from the SYN to `segment`, which completes the handshake: if it has data, the ACK is missing, and the
+/// segments below it are.
+fn packets_after_syn(segment: &Segment, seq: i64) -> Option<u16> {
+    if seg_len(segment) == 0 {
+        return Some(1);
+    }
+    let (below_bytes, size) = (seq - 1, i64::from(segment.payload_bytes).max(1));
+    let whole = below_bytes >= 0 && below_bytes % size == 0;
+    u16::try_from(below_bytes / size + 2).ok().filter(|_| whole)
 }
 
 fn transmission(segment: &Segment) -> Transmission {

@@ -75,6 +75,8 @@ pub struct Handshake {
     pub syn_ack_ns: Option<i64>,
     /// Of the ACK of the SYN/ACK.
     pub ack_ns: Option<i64>,
+    /// That ACK is missing, and data after it: the RTT is an upper bound.
+    pub is_late: bool,
     /// Timestamp of the SYN.
     syn_ts_val: Option<u32>,
     /// A SYN or SYN/ACK was repeated, so that the answer may be to the first (Karn, RFC 6298 §3).

@@ -22,23 +22,25 @@ pub struct SendOrder {
     last_id: Option<u16>,
     small_steps: u32,
     other_steps: u32,
-    /// From the SYN to the ACK of the handshake, the step was 1, so that the IDs are random in one of 2^16 cases only.
-    begins_with_one: bool,
+    /// From the SYN to the packet that completes the handshake, the step was as many packets as the sender sent, so that the
+    /// IDs are random in one of 2^16 cases only.
+    begins_in_step: bool,
     /// Steps as the sequence numbers have them, from the handshake on, and larger ones where no packet can be missing.
     own_steps: u32,
     foreign_steps: u32,
 }
 
 impl SendOrder {
-    /// Processes the ID of the ACK that completes the handshake, after the SYN.
-    pub fn observe_handshake(&mut self, ip_id: Option<u16>) {
+    /// Processes the ID of the packet that completes the handshake, the number `packets` after the SYN, before [`Self::observe`].
+    /// Returns whether the IDs count.
+    pub fn observe_handshake(&mut self, ip_id: Option<u16>, packets: u16) -> bool {
         let step = self
             .last_id
             .zip(ip_id)
             .map(|(last, id)| id.wrapping_sub(last));
-        self.begins_with_one = step == Some(1);
-        self.own_steps = u32::from(self.begins_with_one);
-        self.observe(ip_id);
+        self.begins_in_step = step == Some(packets);
+        self.own_steps = u32::from(self.begins_in_step);
+        self.begins_in_step
     }
 
     /// Processes the ID of the next segment.
@@ -55,7 +57,7 @@ impl SendOrder {
 
     /// Whether the sender increments the IDs.
     pub fn ids_increment(&self) -> bool {
-        let begins = self.begins_with_one && self.other_steps == 0;
+        let begins = self.begins_in_step && self.other_steps == 0;
         begins || (self.small_steps >= MIN_ID_STEPS && self.small_steps / 4 >= self.other_steps)
     }
 

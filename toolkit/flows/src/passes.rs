@@ -35,6 +35,8 @@ pub struct Lost {
 #[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Passes {
     recent: VecDeque<Captured>,
+    /// Begin and end of the last silence.
+    silence: Option<(i64, i64)>,
 }
 
 impl Passes {
@@ -55,6 +57,12 @@ impl Passes {
         });
     }
 
+    /// A timer may have expired after `begin_ns`, and a retransmission was captured at `end_ns`. In between, what is lost was sent
+    /// by timeouts, and no hole but the oldest one was repeated (RFC 6298 §5.4).
+    pub fn end_silence(&mut self, begin_ns: i64, end_ns: i64) {
+        self.silence = Some((begin_ns, end_ns));
+    }
+
     /// Forgets the retransmissions below `snd_una`, if all are: no hole is open below the others.
     pub fn acknowledge(&mut self, snd_una: i64) {
         while self
@@ -71,7 +79,8 @@ impl Passes {
     /// that was lost.
     ///
     /// With SACK and the RTT `rtt_ns`, a lost retransmission is repeated after a round trip: the RTT, or the time that
-    /// it took to fill the holes which passed. Without SACK, it is repeated after each timeout, with all that follow.
+    /// it took to fill the holes which passed; not in a silence. Without SACK, it is repeated after each timeout, with all that
+    /// follow.
     pub fn lost_before(
         &self,
         start: i64,
@@ -92,7 +101,21 @@ impl Passes {
         let (rounds, round_ns) = if let Some(rtt_ns) = rtt_ns {
             let repair_ns = passed().filter_map(|other| other.repair_ns).min();
             let round_ns = repair_ns.unwrap_or(0).max(rtt_ns).max(1);
-            ((since_ns + round_ns / 2) / round_ns, round_ns)
+            let rounds = |from_ns: i64, to_ns: i64| (to_ns - from_ns + round_ns / 2) / round_ns;
+            let from_ns = first.transmission.t_ns;
+            let silence = self
+                .silence
+                .filter(|&(begin_ns, end_ns)| from_ns <= begin_ns && end_ns <= filling.t_ns);
+            let count = silence.map_or_else(
+                || rounds(from_ns, filling.t_ns),
+                |(begin_ns, end_ns)| {
+                    let times = passed().map(|other| other.transmission.t_ns);
+                    let again = times.filter(|&t_ns| t_ns >= end_ns).min();
+                    let before = rounds(from_ns, begin_ns.saturating_add(round_ns));
+                    before + again.map_or(0, |again_ns| rounds(again_ns, filling.t_ns).max(1))
+                },
+            );
+            (count, round_ns)
         } else {
             let starts = passed().map(|other| other.start);
             let restarts = starts.clone().zip(starts.skip(1));
@@ -150,5 +173,22 @@ mod tests {
         );
         passes.acknowledge(2500);
         assert_eq!(passes.recent.len(), 2);
+    }
+
+    #[test]
+    fn in_a_silence_no_round_trip_is_counted() {
+        let order = SendOrder::default();
+        let mut passes = Passes::default();
+        passes.push(2000, sent(1100, 7), Some(100));
+        passes.push(3000, sent(1900, 8), Some(900));
+        let count = |passes: &Passes| {
+            let lost = passes.lost_before(1000, 50, &sent(9000, 0), (Some(1000), &order));
+            lost.map(|lost| lost.count)
+        };
+        assert_eq!(count(&passes), Some(8));
+        passes.end_silence(2000, 8000);
+        assert_eq!(count(&passes), Some(2), "at 1100 and at 2100");
+        passes.push(4000, sent(8000, 9), None);
+        assert_eq!(count(&passes), Some(3), "the timeout passed it, too");
     }
 }

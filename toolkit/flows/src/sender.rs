@@ -13,6 +13,7 @@ mod go_back_n;
 mod in_recovery;
 mod lost_before;
 mod missing;
+mod repairs;
 mod retransmission;
 mod silence;
 mod undo;
@@ -59,6 +60,8 @@ pub struct Sender {
     pub upstream: UpstreamRtt,
     /// RTT of the handshake.
     pub handshake_rtt_ns: Option<i64>,
+    /// RTT of the whole path as the holes show that were filled.
+    repairs: repairs::Repairs,
     /// Capture point, relative to this direction.
     pub vantage: Vantage,
     /// Estimator of the congestion window, if the capture point is at the sender.
@@ -151,8 +154,24 @@ impl Sender {
         if self.vantage == Vantage::Sender {
             return 0;
         }
-        let handshake = self.handshake_rtt_ns.unwrap_or(0) - self.rtt.min_ns().unwrap_or(0);
-        self.upstream.rtt.srtt_ns().unwrap_or(handshake.max(0))
+        let repaired = || Some(self.repairs.srtt_ns()? - self.rtt.srtt_ns().unwrap_or(0));
+        let measured = self.upstream.rtt.srtt_ns().or_else(repaired);
+        measured
+            .unwrap_or_else(|| self.handshake_upstream_ns())
+            .max(0)
+    }
+
+    /// The RTT from the capture point to the sender, as the handshake shows.
+    fn handshake_upstream_ns(&self) -> i64 {
+        let mut path_ns = self.handshake_rtt_ns.unwrap_or(0);
+        if let Some(bound_ns) = self
+            .repairs
+            .bound_ns()
+            .filter(|_| self.repairs.handshake_is_late())
+        {
+            path_ns = path_ns.min(bound_ns);
+        }
+        (path_ns - self.rtt.min_ns().unwrap_or(0)).max(0)
     }
 
     /// SRTT of the whole path.
@@ -178,7 +197,7 @@ impl Sender {
     /// Minimum RTT from the capture point to the sender.
     fn upstream_min_rtt_ns(&self) -> i64 {
         let measured = self.upstream.rtt.min_ns();
-        measured.unwrap_or_else(|| self.upstream_rtt_ns())
+        measured.unwrap_or_else(|| self.handshake_upstream_ns())
     }
 
     /// Processes a segment that occupies sequence space. Returns whether it is a retransmission.

@@ -384,3 +384,51 @@ fn a_gap_is_open_for_a_quarter_of_the_minimum_rtt_until_it_was_lost() {
     assert_eq!(open_for(24), 0);
     assert_eq!(open_for(27), 1, "the minimum is 100 ms");
 }
+
+#[test]
+fn a_probe_precedes_the_first_timeout() {
+    // The end of the flight is lost with a probe, and a timeout repeats 9001:10001, of which the ACK was lost. Two timeouts
+    // take 900 ms.
+    let after = |wait_ms: u32| {
+        let t_ms = 119 + wait_ms;
+        losses(&run(&format!(
+            "{}
+             {t_ms}.0 a>b A 9001:10001 ack 1 id 16    # 13 to 15
+             {t_ms}.1 b>a A 1 ack 10001 sack 9001-10001
+             {}.0 a>b A 12001:13001 ack 1 id 17
+             {}.1 b>a A 1 ack 10001 sack 12001-13001
+             {}.0 a>b A 10001:11001 ack 1 id 18
+             {}.1 b>a A 1 ack 11001 sack 12001-13001
+             {}.0 a>b A 11001:12001 ack 1 id 19
+             {}.1 b>a A 1 ack 13001",
+            ten_segments(),
+            t_ms + 101,
+            t_ms + 101,
+            t_ms + 202,
+            t_ms + 202,
+            t_ms + 203,
+            t_ms + 203
+        )))
+    };
+    let lost = |at: i64, copy: u32| (Some(at), Some(copy), None);
+    let first = [lost(10_001, 1), lost(11_001, 1)];
+    assert_eq!(after(950), [&first[..], &[lost(11_001, 2)]].concat());
+    assert_eq!(after(1150), [&[lost(9001, 2)], &first[..]].concat());
+}
+
+#[test]
+fn a_short_segment_among_several_need_not_be_the_last() {
+    let ended = |end: i64, id: u16| {
+        losses(&run(&format!(
+            "{}
+             120.0 a>b A 10001:{end} ack 1 id 13
+             120.1 b>a A 1 ack {end}
+             121.0 a>b A {end}:11501 ack 1 id 14
+             121.1 b>a A 1 ack 11501
+             900.0 a>b RA 14001 ack 1 id {id}",
+            ten_segments()
+        )))
+    };
+    // 15 to 17 are missing.
+    assert_eq!(ended(10_501, 18), []);
+}

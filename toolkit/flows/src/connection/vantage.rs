@@ -47,7 +47,7 @@ impl Connection {
         };
         let senders = self.senders.iter_mut().zip(&mut self.remotes);
         for ((sender, remote), vantage) in senders.zip(vantages) {
-            sender.handshake_rtt_ns = handshake_rtt_ns;
+            sender.set_handshake_rtt(handshake_rtt_ns, self.handshake.is_late);
             sender.vantage = vantage;
             match vantage {
                 _ if !self.estimates_cwnd => {}

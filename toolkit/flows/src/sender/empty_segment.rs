@@ -48,7 +48,7 @@ impl Sender {
         if self.vantage != Vantage::Receiver || !self.counts_missing() || seq < nxt {
             return 0;
         }
-        if self.may_be_short(self.board.segments_in(seq - nxt)) {
+        if self.may_be_short(self.board.segments_in(seq - nxt)) || self.has_short(seq - nxt) {
             return self.lose_unknown_segments(seq, empty.transmission);
         }
         let Some(missing) = self.missing_before_empty(empty) else {
@@ -179,6 +179,13 @@ impl Sender {
             .unwrap_or(0)
             .saturating_mul(self.short_segments)
             > captured
+    }
+
+    /// Whether one of several segments that hold `octets` is a short one, of a sender that has sent short segments in
+    /// between: it need not be the last one. A single octet may be the FIN.
+    fn has_short(&self, octets: i64) -> bool {
+        let smss = self.board.smss_bytes().max(1);
+        octets > smss && octets % smss > 1 && self.short_segments > 0
     }
 
     /// Opens a gap at SND.NXT of octets whose segments are not known, but for the first one: the timeouts that must

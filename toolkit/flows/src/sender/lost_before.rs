@@ -56,6 +56,9 @@ impl Sender {
         let previous = self.last_resent.replace((entry.seq_start, entry.seq_end));
         let previous_ns = std::mem::replace(&mut self.last_resent_ns, now_ns);
         let in_silence = self.missing.recent();
+        if self.max_timeouts(now_ns) > 0 {
+            self.passes.end_silence(self.last_send_ns, now_ns);
+        }
         self.lost_between(entry, previous);
         if self.vantage == Vantage::Receiver && !self.sack_in_use && !self.counts_missing() {
             self.note_skipped(entry, previous);
@@ -110,7 +113,8 @@ impl Sender {
         }
         let rto_ns = self.rtt.rto_ns().saturating_add(self.upstream_rtt_ns());
         let count = if self.counts_missing() && self.vantage == Vantage::Receiver {
-            let expired = timeouts(now_ns - self.last_send_ns, rto_ns).saturating_sub(1);
+            let waited_ns = now_ns - self.last_send_ns - self.probe_timeout_ns();
+            let expired = timeouts(waited_ns.max(0), rto_ns).saturating_sub(1);
             expired.min(self.missing.recent())
         } else {
             0
@@ -140,6 +144,9 @@ impl Sender {
             self.lost_in_recovery(entry, gap, previous_ns);
         }
         let missing = self.lost_of_hole(entry, gap, previous_ns);
+        if missing.count == 0 && previous_ns < gap.first.t_ns {
+            self.sample_repair(&entry.transmission, gap);
+        }
         self.progress.was_repeated = missing.count > 0 || gap.retransmissions.is_some();
         self.progress.resend_hole(entry.seq_end, silent);
         self.missing.explain(missing.count);
@@ -188,8 +195,16 @@ impl Sender {
         }
         if let Some(passed) = passed {
             let known = self.board.log().iter(gap.retransmissions).count() as u32;
+            let head = start <= self.board.snd_una();
+            let in_silence = if head && !counted {
+                timeouts(sent.t_ns - self.last_send_ns, rto_ns).saturating_sub(1)
+            } else {
+                0
+            };
             return Missing {
-                count: passed.count.saturating_sub(known).min(max_count),
+                count: (passed.count + in_silence)
+                    .saturating_sub(known)
+                    .min(max_count),
                 round_ns: passed.round_ns,
                 reason: Reason::Passed {
                     record: passed.passed_by,
@@ -252,8 +267,9 @@ impl Sender {
         let known = self.sack_in_use || (counted && self.dup_acks >= DUP_THRESH);
         let oldest = entry.seq_start <= self.board.snd_una() && known && srtt_ns > 0;
         // Without timestamps, nothing shows how long a queue before the capture point makes the round trip.
-        let measured =
-            self.upstream.rtt.srtt_ns().is_some() || now_ns - self.last_send_ns >= rto_ns;
+        let measured = self.upstream.rtt.srtt_ns().is_some()
+            || self.repairs.srtt_ns().is_some()
+            || now_ns - self.last_send_ns >= rto_ns;
         // Without SACK, only a timeout repeats what recovery repeated (RFC 6582 §3.2).
         let expired = timeouts(waited_ns, rto_ns);
         let in_time = waited_ns < self.shortest_round_trip_ns()

@@ -49,6 +49,17 @@ impl Sender {
         self.one_way && self.order.ids_count()
     }
 
+    /// Processes the ID of the packet that completes the handshake, the number `packets` after the SYN. Of more than
+    /// one, the first is the ACK, no data.
+    pub fn complete_handshake(&mut self, ip_id: Option<u16>, packets: u16) {
+        let in_step = self.order.observe_handshake(ip_id, packets);
+        if packets == 1 {
+            self.order.observe(ip_id);
+        } else if in_step {
+            self.missing.explain(1);
+        }
+    }
+
     /// Processes whether the ID of `sent` steps as its sequence number has it, if `sent` is new, and nothing else can
     /// be missing just before it: outside recovery, without a silence after which a timer may have repeated segments.
     pub(super) fn observe_id(&mut self, sent: &Sent) {

@@ -59,6 +59,16 @@ impl Sender {
         timeouts(now_ns.saturating_sub(self.last_send_ns), min_rto_ns)
     }
 
+    /// The time from the last packet to a probe, which restarts the timer (RFC 8985 §7.2: two round trips), at least.
+    /// Outside of recovery with SACK, it precedes the first timeout.
+    pub(super) fn probe_timeout_ns(&self) -> i64 {
+        if self.sack_in_use && self.ca_state == CaState::Open {
+            self.shortest_round_trip_ns().saturating_mul(2)
+        } else {
+            0
+        }
+    }
+
     /// Without SACK, the number of timeouts in a silence that a retransmission captured at `now_ns` ends: as many as
     /// fit, and at least one, which sent it. The last ACK of new data restarted the timer (RFC 6298 §5.3). It reached
     /// the sender half of the minimum round trip between capture point and sender after it was captured, and what the
@@ -92,7 +102,12 @@ impl Sender {
     ) {
         let now_ns = entry.transmission.t_ns;
         let timeouts = if self.sack_in_use {
-            self.max_timeouts(now_ns)
+            let probe_ns = if before == Before::Open {
+                self.probe_timeout_ns()
+            } else {
+                0
+            };
+            self.max_timeouts(now_ns.saturating_sub(probe_ns))
         } else {
             self.likely_timeouts(now_ns)
         };

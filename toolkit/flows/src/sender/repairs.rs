@@ -1,0 +1,75 @@
+//! At the receiver, without timestamps: the RTT of the path with its queues, from the holes and what filled them.
+//!
+//! With SACK, the sender learns of a hole at once, and fills it before it sends new data (RFC 6675 §5): a round trip later, unless
+//! the retransmission was lost. The handshake shows the RTT of an empty queue only.
+
+use super::Sender;
+use crate::cause::CaState;
+use crate::rows::Vantage;
+use crate::rtt::RttEstimator;
+use crate::scoreboard::{Range, Transmission};
+
+/// The times that it took to fill holes.
+#[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
+pub(super) struct Repairs {
+    /// Of holes whose first retransmission arrived.
+    first: RttEstimator,
+    /// The shortest one of any hole.
+    bound_ns: Option<i64>,
+    /// IPv4 IDs count what is missing.
+    counted: bool,
+    /// The RTT of the handshake is an upper bound: its ACK is missing, and data after it.
+    handshake_is_late: bool,
+}
+
+impl Repairs {
+    /// SRTT of the path. Before the first sample, a bound. `None` where nothing shows which retransmission of a hole came.
+    pub(super) fn srtt_ns(&self) -> Option<i64> {
+        let bound_ns = self.bound_ns.filter(|_| self.counted);
+        self.first.srtt_ns().or(bound_ns)
+    }
+
+    /// Whether the RTT of the handshake is an upper bound.
+    pub(super) fn handshake_is_late(&self) -> bool {
+        self.handshake_is_late
+    }
+
+    /// The RTT of the path is this at most.
+    pub(super) fn bound_ns(&self) -> Option<i64> {
+        self.bound_ns
+    }
+}
+
+impl Sender {
+    /// Sets the RTT of the handshake; an upper bound if it `is_late`, because its ACK is missing, and data after it.
+    pub fn set_handshake_rtt(&mut self, rtt_ns: Option<i64>, is_late: bool) {
+        self.handshake_rtt_ns = rtt_ns;
+        self.repairs.handshake_is_late = is_late;
+    }
+
+    /// Samples the RTT from the hole `gap` and `sent`, the first retransmission since it was revealed. It was the first one of the
+    /// hole if no packet is missing since. A timer does not wait for what reveals a hole.
+    pub(super) fn sample_repair(&mut self, sent: &Transmission, gap: &Range) {
+        let first = gap.retransmissions.is_none() && gap.first.record != sent.record;
+        let by_timer = matches!(self.ca_state, CaState::Loss { .. });
+        if !first || by_timer || !self.sack_in_use || self.vantage != Vantage::Receiver {
+            return;
+        }
+        let repair_ns = sent.t_ns - gap.passed_ns;
+        let bound_ns = self.repairs.bound_ns.unwrap_or(repair_ns);
+        self.repairs.bound_ns = Some(bound_ns.min(repair_ns));
+        self.repairs.counted = self.counts_missing();
+        // A retransmission that was captured before the segment above the hole may have been sent before the hole.
+        let certain = gap.passed_ns == gap.first.t_ns;
+        let missing = self.missing.unexplained_since(gap.passed_ns + 1);
+        if self.repairs.counted && certain && missing == 0 {
+            self.repairs.first.sample(repair_ns);
+        }
+    }
+
+    /// Whether only a bound of the RTT of the path is known.
+    pub(super) fn is_rtt_bounded(&self) -> bool {
+        let measured = self.upstream.rtt.srtt_ns().or(self.repairs.srtt_ns());
+        self.repairs.handshake_is_late && measured.is_none() && self.repairs.bound_ns.is_none()
+    }
+}
