@@ -58,13 +58,14 @@ impl Receiver {
 
     /// What may be promised where all has been read and nothing is out of order; 0 where more than that decides.
     pub(super) fn find_full_window(&self) -> u64 {
-        let window = match (&self.growing, self.space) {
+        match (&self.growing, self.space) {
             _ if !self.reads_at_once => 0,
             (Some(growing), _) if self.wscale > 0 => self.linux_window(growing, growing.limit()),
-            (None, Space::Application { buffer_bytes, .. }) => self.scale_down(buffer_bytes),
+            (None, Space::Application { buffer_bytes, .. }) => {
+                self.scale_down(buffer_bytes).min(self.max_window())
+            }
             _ => 0,
-        };
-        window.min(self.max_window())
+        }
     }
 
     /// Octets that may be promised beyond `rcv_nxt`.
@@ -142,8 +143,8 @@ impl Receiver {
         })
     }
 
-    /// What the window field can say.
-    fn max_window(&self) -> u64 {
+    /// What the window field can say. Linux (`tcp_select_window`) keeps a promise beyond it and tells as much as fits.
+    pub(super) fn max_window(&self) -> u64 {
         0xFFFF << self.wscale
     }
 
@@ -158,7 +159,6 @@ impl Receiver {
     }
 
     fn move_edge_by_space(&mut self) {
-        let max = self.max_window();
         let promised = self.edge.saturating_sub(self.rcv_nxt);
         let window = if let Some(growing) = &self.growing {
             let free = self.free_octets(growing, self.unread());
@@ -167,9 +167,10 @@ impl Receiver {
             }
             let window = self.linux_window(growing, free);
             // Linux (`tcp_select_window`): an advertised right edge does not move back, to the unit.
-            self.scale_up(window.max(promised)).min(max)
+            self.scale_up(window.max(promised))
         } else {
-            self.scale_down(self.free_window().min(max)).max(promised)
+            self.scale_down(self.free_window().min(self.max_window()))
+                .max(promised)
         };
         self.edge = self.edge.max(self.rcv_nxt + window);
     }
@@ -350,6 +351,22 @@ mod tests {
         // Less than half is free, but a sixteenth and a segment; then less.
         assert_eq!(window(23_900), 1_000);
         assert_eq!(window(24_000), 0);
+    }
+
+    #[test]
+    fn linux_keeps_a_promise_that_the_window_field_cannot_say() {
+        let mut receiver = small(600_000);
+        let most = 0xFFFF << receiver.wscale();
+        let told: Vec<_> = (0..400)
+            .map(|n| take(&mut receiver, n, n * MILLISECOND))
+            .collect();
+        assert_eq!((told[399], most < 600_000), (most, true));
+        // Segments 400 and 402 are missing. What is held leaves less room than the field can say.
+        let held = (401..=550).filter(|&n| n != 402);
+        held.for_each(|n| assert_eq!(take(&mut receiver, n, SECOND), most));
+        let edge = receiver.edge;
+        assert_eq!(take(&mut receiver, 400, SECOND), most);
+        assert_eq!(receiver.edge, edge);
     }
 
     #[test]

@@ -541,7 +541,7 @@ impl Receiver {
         slot.write(Segment {
             seq: self.own_nxt,
             ack: self.rcv_nxt,
-            wnd_bytes: (self.edge - self.rcv_nxt) as u32,
+            wnd_bytes: (self.edge - self.rcv_nxt).min(self.max_window()) as u32,
             ts_val: timestamp(now),
             ts_ecr: self.ts_recent,
             ip_bytes: self.params.header_bytes as u16,
