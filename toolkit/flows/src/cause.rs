@@ -180,9 +180,10 @@ impl RetransmissionContext {
         let ack_clocked = self.ack_clocked();
         match self.since_loss_evidence_ns {
             Some(_) if ack_clocked || self.waits_for_reordering => false,
-            // Fast retransmit follows the evidence at once or after the reordering window (RFC 8985 §6.2).
-            // Deviation: the window is a quarter of SRTT, not of the minimum RTT. Pacing delays a retransmission by
-            // more on a path with a queue, and no timer expires so soon.
+            // Fast retransmit follows the evidence at once or after the reordering window (RFC 8985 §6.2). If the RTO
+            // has passed all the same, a full window held the retransmission until the timer expired.
+            // Deviation: the reordering window is a quarter of SRTT, not of the minimum RTT, because pacing delays a
+            // retransmission by more on a path with a queue.
             Some(since_ns) if since_ns <= self.srtt_ns / REO_WND_DIVISOR => {
                 self.sack && self.at_sender() && self.timer_ns() >= self.rto_ns
             }
