@@ -22,8 +22,8 @@ pub struct SendOrder {
     last_id: Option<u16>,
     small_steps: u32,
     other_steps: u32,
-    /// From the SYN to the packet that completes the handshake, the step was as many packets as the sender sent, so that the
-    /// IDs are random in one of 2^16 cases only.
+    /// From the SYN to the packet that completes the handshake, the step was as many packets as the sender sent, so
+    /// that the IDs are random in one of 2^16 cases only.
     begins_in_step: bool,
     /// Steps as the sequence numbers have them, from the handshake on, and larger ones where no packet can be missing.
     own_steps: u32,
@@ -31,8 +31,8 @@ pub struct SendOrder {
 }
 
 impl SendOrder {
-    /// Processes the ID of the packet that completes the handshake, the number `packets` after the SYN, before [`Self::observe`].
-    /// Returns whether the IDs count.
+    /// Processes the ID of the packet that completes the handshake, the number `packets` after the SYN, before
+    /// [`Self::observe`]. Returns whether the IDs count.
     pub fn observe_handshake(&mut self, ip_id: Option<u16>, packets: u16) -> bool {
         let step = self
             .last_id

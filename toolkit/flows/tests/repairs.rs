@@ -1,5 +1,5 @@
-//! Captures at the receiver of a flow without timestamps, with a queue before the capture point: how long a round trip takes
-//! shows in how long holes stay open. `support/mod.rs` explains the notation.
+//! Captures at the receiver of a flow without timestamps, with a queue before the capture point: how long a round trip
+//! takes shows in how long holes stay open. `support/mod.rs` explains the notation.
 
 mod support;
 
@@ -44,8 +44,8 @@ fn the_end_of_a_flight_is_no_retransmission_where_a_queue_makes_round_trips_long
     assert_eq!(losses(&run(&ladder)), once);
 }
 
-/// The ACK of the handshake and the first three segments were lost. The fourth one comes 160 ms after the SYN; what fills the
-/// hole, `wait_ms` later. The sender counts its packets with IPv4 IDs, or not.
+/// The ACK of the handshake and the first three segments were lost. The fourth one comes 160 ms after the SYN; what
+/// fills the hole, `wait_ms` later. The sender counts its packets with IPv4 IDs, or not.
 fn without_first_packets(wait_ms: u32, ids: bool) -> (Vec<Row>, usize) {
     let id = |id: u32| {
         if ids {

@@ -387,8 +387,8 @@ fn a_gap_is_open_for_a_quarter_of_the_minimum_rtt_until_it_was_lost() {
 
 #[test]
 fn a_probe_precedes_the_first_timeout() {
-    // The end of the flight is lost with a probe, and a timeout repeats 9001:10001, of which the ACK was lost. Two timeouts
-    // take 900 ms.
+    // The end of the flight is lost with a probe, and a timeout repeats 9001:10001, of which the ACK was lost. Two
+    // timeouts take 900 ms.
     let after = |wait_ms: u32| {
         let t_ms = 119 + wait_ms;
         losses(&run(&format!(

@@ -155,8 +155,8 @@ impl Sender {
             .sent_later(transmission, &gap.first)
             .unwrap_or_else(|| {
                 // Without timestamps and IDs: a retransmission comes at least an RTT later, a reordered segment
-                // earlier. Where only a bound of the RTT is known, what is delayed by more than the largest reordering window
-                // is lost to the sender, so that it retransmits it (RFC 8985 §6.2).
+                // earlier. Where only a bound of the RTT is known, what is delayed by more than the largest reordering
+                // window is lost to the sender, so that it retransmits it (RFC 8985 §6.2).
                 let rtt_ns = self.path_srtt_ns();
                 let least_ns = if self.is_rtt_bounded() {
                     rtt_ns / REO_WND_DIVISOR
