@@ -324,7 +324,7 @@ impl Scoreboard {
                     digest.oldest_acked_sent_at.get_or_insert(slot.sent_at);
                     digest.newest_acked_sent_at = Some(slot.sent_at);
                 }
-                // Deviation: RFC 8985 §6.2 step 2 asks this of what is sacked too, Linux (`tcp_skb_spurious_retrans`) not.
+                // Deviation: RFC 8985 §6.2 step 2 tests sacked data too; Linux (`tcp_skb_spurious_retrans`) does not.
                 let late = repeated && digest.echoes_before(slot.sent_at);
                 self.note_latest(number, &slot, !late, digest);
                 if self.keeps_order && !late {

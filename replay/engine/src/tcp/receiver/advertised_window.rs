@@ -143,7 +143,7 @@ impl Receiver {
         })
     }
 
-    /// What the window field can say. Linux (`tcp_select_window`) keeps a promise beyond it and tells as much as fits.
+    /// Maximum of the window field. Linux (`tcp_select_window`) keeps a promise beyond it and advertises what fits.
     pub(super) fn max_window(&self) -> u64 {
         0xFFFF << self.wscale
     }
@@ -356,16 +356,16 @@ mod tests {
     #[test]
     fn linux_keeps_a_promise_that_the_window_field_cannot_say() {
         let mut receiver = small(600_000);
-        let most = 0xFFFF << receiver.wscale();
-        let told: Vec<_> = (0..400)
+        let max = 0xFFFF << receiver.wscale();
+        let advertised: Vec<_> = (0..400)
             .map(|n| take(&mut receiver, n, n * MILLISECOND))
             .collect();
-        assert_eq!((told[399], most < 600_000), (most, true));
+        assert_eq!((advertised[399], max < 600_000), (max, true));
         // Segments 400 and 402 are missing. What is held leaves less room than the field can say.
         let held = (401..=550).filter(|&n| n != 402);
-        held.for_each(|n| assert_eq!(take(&mut receiver, n, SECOND), most));
+        held.for_each(|n| assert_eq!(take(&mut receiver, n, SECOND), max));
         let edge = receiver.edge;
-        assert_eq!(take(&mut receiver, 400, SECOND), most);
+        assert_eq!(take(&mut receiver, 400, SECOND), max);
         assert_eq!(receiver.edge, edge);
     }
 

@@ -7,7 +7,7 @@ use crate::sim::time::{Nanos, timestamp};
 /// What an ACK taught: added up over its cumulative part and its SACK blocks.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Digest {
-    /// Timestamp that the ACK echoes; 0 is none too.
+    /// Timestamp that the ACK echoes; 0 means none.
     pub echo: Option<u32>,
     /// Segments that the cumulative ACK covers for the first time.
     pub acked: u32,
@@ -37,7 +37,7 @@ pub struct Digest {
     pub sacked_retransmission: bool,
     /// Latest transmission among the delivered, for a rate sample.
     pub latest: Option<Latest>,
-    /// The same for RACK, to which the ACK of an earlier transmission shows nothing.
+    /// The same for RACK, which ignores an ACK of an earlier transmission.
     pub latest_for_rack: Option<Latest>,
     /// When the last of those covered for the first time was sent last, and whether it had been sent before, again for
     /// RACK; the same of those newly sacked.
@@ -60,7 +60,7 @@ pub struct Latest {
 }
 
 impl Latest {
-    /// What it is later by: its time, then its place in the stream.
+    /// Order of transmission: time, then sequence number.
     pub fn order(&self) -> (Nanos, u64) {
         (self.sent_at, self.end)
     }
