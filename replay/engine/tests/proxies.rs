@@ -401,8 +401,8 @@ fn a_flow_that_stops_delivers_what_it_has_written_and_ends() {
     }
 }
 
-/// Goodput in Mbit/s of a greedy flow of `linux` over 10 ms at 100 Mbit/s and 250 ms at `rate_bps`, split by PEPsal's sockets
-/// with `onward` in the stack of the second connection; and the maximum in the proxy's memory.
+/// Goodput in Mbit/s of a greedy flow of `linux` over 10 ms at 100 Mbit/s and 250 ms at `rate_bps`, split by PEPsal's
+/// sockets with `onward` in the stack of the second connection; and the maximum in the proxy's memory.
 fn by_sockets(rate_bps: f64, onward: &str) -> (f64, u64) {
     let mut config = config(
         r#""profile": "linux""#,
@@ -425,17 +425,18 @@ fn sockets_fill_a_long_link_as_far_as_the_send_buffer_reaches() {
     let (full, stored) = by_sockets(5e6, r#""dsack": true"#);
     // Less the first seconds: 5 Mbit/s are 4.83 of payload.
     assert!((3.8..4.83).contains(&full), "{full}");
-    // Grown to two windows of the link and a receive buffer that grows with what is read, as Linux's does: the backlog that
-    // is read at once when the socket onward has room counts as one round trip, so that it grows to all it may.
+    // Grown to two windows of the link and a receive buffer that grows with what is read, as Linux's does: the backlog
+    // that is read at once when the socket onward has room counts as one round trip, so that it grows to all it may.
     assert!((300_000..40_000_000).contains(&stored), "{stored}");
-    // 64 KiB of memory are 28 full segments of 2304 octets; in flight is what a write leaves: 28 and 832 octets for each piece.
+    // 64 KiB of memory are 28 full segments of 2304 octets; in flight is what a write leaves: 28 and 832 octets for
+    // each piece.
     let (bounded, small) = by_sockets(5e6, r#""send_buffer_bytes": 65536"#);
     assert!(bounded < 65_536.0 * 8.0 / 0.5 / 1e6, "{bounded}");
     assert!(bounded > 0.5 && small < stored, "{bounded} {small}");
 }
 
-/// Maximum stored by sockets with a receive buffer of `receive_bytes` and a send buffer of 46,080, neither of which grows,
-/// before a link of 100 kbit/s that is away until `back_ns`, after 8 s.
+/// Maximum stored by sockets with a receive buffer of `receive_bytes` and a send buffer of 46,080, neither of which
+/// grows, before a link of 100 kbit/s that is away until `back_ns`, after 8 s.
 fn stored_by_small_sockets(receive_bytes: u64, back_ns: u64) -> u64 {
     let stack = format!(r#""stack": {{"receive_buffer_bytes": {receive_bytes}}}"#);
     let mut config = config(
@@ -462,8 +463,9 @@ fn sockets_hold_a_pipe_of_16_segments_and_read_nothing_before_they_are_connected
         "{unconnected}"
     );
     let stored = stored_by_small_sockets(receive, 1);
-    // What has been written leaves before more is: ten segments. The socket onward then takes octets as long as its last piece
-    // has room, which is full with 45. Then a segment waits in the pipe, and all that comes after it in the receive buffer.
+    // What has been written leaves before more is: ten segments. The socket onward then takes octets as long as its
+    // last piece has room, which is full with 45. Then a segment waits in the pipe, and all that comes after it in the
+    // receive buffer.
     let taken = (10 + 45) * 1448;
     assert!(
         (receive + pipe..=receive + pipe + taken).contains(&stored),
@@ -471,9 +473,9 @@ fn sockets_hold_a_pipe_of_16_segments_and_read_nothing_before_they_are_connected
     );
 }
 
-/// The socket onward has no memory left once it has filled a piece of 45 segments, and takes a part of the pipe: the process
-/// fills the pipe again before it waits. Of the ten segments that left before the piece was full, three are acknowledged when
-/// the receive buffer is full, too.
+/// The socket onward has no memory left once it has filled a piece of 45 segments, and takes a part of the pipe: the
+/// process fills the pipe again before it waits. Of the ten segments that left before the piece was full, three are
+/// acknowledged when the receive buffer is full, too.
 #[test]
 fn the_pipe_is_full_while_the_sockets_wait_for_room() {
     let (receive, pipe, piece) = (200_000, 16 * 1448, 45 * 1448);
