@@ -287,13 +287,15 @@ def test_what_a_queue_refuses_at_the_rate_behind_a_break_only_is_not_known(monke
     slow = np.where(delivery.lost, 30e6, 1e6)
     behind = replace(link.arrivals, service=slow, full=slow)
     unclear = [216, 217, 226, 227]
-    for arrivals, expected in ((link.arrivals, 2), (behind, 2)):
+    refused = []
+    for arrivals in (link.arrivals, behind):
         monkeypatch.setattr(attribution, "served_behind_breaks", lambda *_, served=arrivals: served)
         refusals = attribution._refused(delivery, link, np.zeros(600), 0.2)
-        assert (refusals[unclear] == expected).all()
+        assert (refusals[unclear] == 2).all()
         assert refusals[200] == 0
-        # At 30 ms each the second burst finds what is left of the first one.
-        assert refusals[214] == (0 if arrivals is link.arrivals else 1)
+        refused.append(refusals)
+    # At 30 ms each the second burst finds what is left of the first one.
+    assert [refusals[214] for refusals in refused] == [0, 1]
 
 
 def test_what_the_queue_dropped_does_not_time_an_outage() -> None:
