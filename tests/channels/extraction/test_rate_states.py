@@ -1,29 +1,39 @@
-"""When the rate of a link changed: states of single spans, and where a slower one begins."""
+"""When the rate of a link changed: where a slower state begins by the ACKs, and which states joined spans show."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from hindflight.channels.extraction import bottleneck
-from hindflight.channels.extraction.busy_spans import RATE_TOLERANCE, BusySpans, joined_until_exact
-from hindflight.channels.extraction.change_points import fit
-from hindflight.channels.extraction.delivery import Delivery
+from hindflight.channels.extraction import attribution, bottleneck
+from hindflight.channels.extraction import change_points as _change_points
+from hindflight.channels.extraction import delivery as _delivery
+from hindflight.channels.extraction.attribution import QUEUE
+from hindflight.channels.extraction.busy_spans import RATE_TOLERANCE, STEADY_SHARE, BusySpans, joined_until_exact
+from hindflight.channels.extraction.change_points import Floats
+from hindflight.channels.extraction.delivery import Delivery, Ints
+from hindflight.channels.extraction.link import of_delivery
 
 MS = 1_000_000
+BASE_NS = 40 * MS
+FAST_MS, SLOW_MS = 2.0, 8.0
+
+
+def _packets(t_ns: Ints, acked_ns: Ints) -> Delivery:
+    """Full-sized packets that were sent and acknowledged at these times; -1: lost."""
+    n, lost = len(t_ns), acked_ns < 0
+    none = np.zeros(n, dtype=np.bool_)
+    return Delivery(
+        direction="a2b", record=np.arange(1, n + 1), t_ns=t_ns, size_bytes=np.full(n, 1500), seq=np.arange(n),
+        seq_end=np.arange(n) + 1, lost=lost, acked_ns=acked_ns, prompt=~lost, undecided=none, covered_ns=acked_ns,
+        from_flow=~none, observed=~none, ack_t_ns=np.unique(acked_ns[~lost]), ack_bytes=40, handshake=None,
+    )  # fmt: skip
 
 
 def _acked(acked_ms: list[float]) -> Delivery:
-    """Full-sized packets that were acknowledged at these times; negative: lost."""
-    n = len(acked_ms)
+    """Packets that left 1 ms apart and were acknowledged at these times; negative: lost."""
     acked = (MS * np.array(acked_ms)).astype(np.int64)
-    acked[acked < 0] = -1
-    none = np.zeros(n, dtype=np.bool_)
-    return Delivery(
-        direction="a2b", record=np.arange(1, n + 1), t_ns=np.arange(n) * MS, size_bytes=np.full(n, 1500),
-        seq=np.arange(n), seq_end=np.arange(n) + 1, lost=acked < 0, acked_ns=acked, prompt=acked >= 0, undecided=none,
-        covered_ns=acked, from_flow=~none, observed=~none, ack_t_ns=acked[acked >= 0], ack_bytes=40, handshake=None,
-    )  # fmt: skip
+    return _packets(np.arange(len(acked)) * MS, np.maximum(acked, -1))
 
 
 @pytest.mark.parametrize("dropped", [False, True])
@@ -40,18 +50,73 @@ def test_a_slower_rate_begins_where_acks_come_at_it(dropped: bool) -> None:
 
 
 def test_where_acks_do_not_show_the_slower_rate_it_begins_with_its_first_measurement() -> None:
-    # The application pauses in between: what came later than at the faster rate shows no other one.
+    # A pause in between: what came later than at the faster rate shows no other one.
     acked = [*np.arange(1.0, 51), *(100 + np.arange(1.0, 11)), *(130 + 4.0 * np.arange(1, 31))]
     assert bottleneck._slower_since(_acked(acked), (40 * MS, 130 * MS), (12e6, 3e6)) == 130 * MS
     assert bottleneck._slower_since(_acked(acked), (300 * MS, 310 * MS), (12e6, 3e6)) == 310 * MS
 
 
-def test_a_state_of_the_rate_is_not_lost_where_many_single_spans_agree_with_none() -> None:
-    # 2 Mbit/s, for a while with ACKs that come late by up to 4 ms, then 0.5 Mbit/s: the states explain 59 % of spans.
-    late = np.diff(np.random.default_rng(1).uniform(0, 4, 301))
-    span = np.concatenate((np.full(245, 6.0), 6 + late, np.full(190, 24.0)))
-    span_ns = (MS * span).astype(np.int64)
-    pairs = BusySpans(np.cumsum(span_ns), span_ns, np.full(len(span), 1500))
-    joined = joined_until_exact(pairs, np.ones(len(span), dtype=np.bool_))
-    levels = fit(np.log(joined.served_bytes * 8e3 / joined.span_ns), RATE_TOLERANCE)
-    assert [round(float(np.exp(level)), 2) for _, _, level in levels.spans] == [2.0, 0.5]
+def _falling(steps: int) -> tuple[Delivery, int]:
+    """A full queue of 20 packets at 2 ms each, then at 8 ms, when it first refuses every second packet. Return the
+    flow, and when the first packet was acknowledged that took 8 ms."""
+    sent = [0.0] * 20 + [FAST_MS * k for k in range(400)]
+    services = [FAST_MS] * len(sent)
+    for _ in range(steps):
+        sent += [sent[-1] + SLOW_MS / 2, sent[-1] + SLOW_MS]
+        services += [0.0, SLOW_MS]
+    sent += [sent[-1] + SLOW_MS * k for k in range(1, 301)]
+    services += [SLOW_MS] * 300
+    t, busy = (np.array(sent) * MS).astype(np.int64), 0.0
+    acked = np.full(len(sent), -1, dtype=np.int64)
+    for k, service in enumerate(services):
+        if service:
+            busy = max(busy, float(t[k])) + service * MS
+            acked[k] = busy + BASE_NS
+    delivery = _packets(t, acked)
+    assert _delivery._prompt(acked[~delivery.lost], acked[~delivery.lost]).all()
+    return delivery, int(acked[np.flatnonzero(np.array(services) == SLOW_MS)[0]])
+
+
+@pytest.mark.parametrize("steps", [8, 40])
+def test_a_rate_that_falls_while_the_queue_drops_packets_makes_no_longer_path(steps: int) -> None:
+    delivery, slower_ns = _falling(steps)
+    link = of_delivery(delivery)
+    (_, _, fast), (since_ns, _, slow) = link.rate.states
+    assert fast == pytest.approx(6e6, rel=0.01)
+    assert slow == pytest.approx(1.5e6, rel=0.01)
+    assert since_ns == pytest.approx(slower_ns, abs=2 * SLOW_MS * MS)
+    # The wait behind the slow packets is one of the queue, so the path is one, and the queue made all losses.
+    assert len(link.base.spans) == 1
+    assert (attribution.verdicts(delivery, link).cause[delivery.lost] == QUEUE).all()
+
+
+def _spans(acked_ns: Floats) -> BusySpans:
+    """What a busy link served between these ACKs: one full-sized packet each."""
+    span = np.diff(acked_ns).astype(np.int64)
+    return BusySpans(acked_ns[1:].astype(np.int64), span, np.full(len(span), 1500))
+
+
+def _states(spans: BusySpans) -> _change_points.PiecewiseConstant:
+    """The states of the rate in Mbit/s, as the logarithm."""
+    return _change_points.fit(np.log(spans.served_bytes * 8e3 / spans.span_ns), RATE_TOLERANCE)
+
+
+def _joined_states(pairs: BusySpans) -> _change_points.PiecewiseConstant:
+    return _states(joined_until_exact(pairs, np.ones(len(pairs.at_ns), dtype=np.bool_)))
+
+
+def test_a_state_with_few_spans_that_agree_is_found_next_to_many_that_do_not() -> None:
+    # A fast link whose ACKs come late by up to a half of the time between them, but for the first and the last of them.
+    late = np.concatenate((np.zeros(60), np.random.default_rng(5).uniform(0, 3e6, 380), np.zeros(60)))
+    pairs = _spans(np.concatenate((6e6 * np.arange(500) + late, 499 * 6e6 + 40e6 * np.arange(1, 150))))
+    assert _states(pairs).coverage < STEADY_SHARE
+    assert [round(float(np.exp(level)), 1) for _, _, level in _joined_states(pairs).spans] == [2.0, 0.3]
+
+
+def test_spans_joined_by_state_must_explain_more_than_those_joined_as_one() -> None:
+    # One rate, but for the last spans; too few apart to be joined until the lateness of their ACKs does not matter.
+    late = np.concatenate((np.zeros(50), np.random.default_rng(5).uniform(0, 1.2e6, 300), np.zeros(51)))
+    pairs = _spans(np.cumsum(np.concatenate(([0.0], np.full(350, 3e6), np.full(50, 3.3e6)))) + late)
+    single = _states(pairs)
+    assert (len(single.spans), single.coverage < STEADY_SHARE) == (2, True)
+    assert _joined_states(pairs).coverage > 0.8
