@@ -111,8 +111,8 @@ def replay_scenario(
         happened = _captured_outcome(captured, scenario)
         checked, ranked = _self_check(scenario, dict(enumerate(checks, 1)), traces, happened, execution, counter)
         parts.append(checked)
-        together = _together(scenario, read, checked["runs"], ranked[0].variant)
-        rows += describe_self_check(happened, ranked, suspects_of(scenario, ranked[0], together))
+        difference = _carried_difference(scenario, read, checked["runs"], ranked[0].variant)
+        rows += describe_self_check(happened, ranked, suspects_of(scenario, ranked[0], difference))
     variants = _with_reference(scenario, ranked[0].variant if ranked else None)
     jobs = plan_comparison(scenario, variants)
     counter.total = len(checks) + bool(checks) + len(jobs)
@@ -184,7 +184,7 @@ def _self_check(
     return {**recorded, "runs": pa.concat_tables(runs)}, ranked
 
 
-def _together(scenario: Scenario, read: Mapping[str, Trace], runs: pa.Table, variant: str) -> float | None:
+def _carried_difference(scenario: Scenario, read: Mapping[str, Trace], runs: pa.Table, variant: str) -> float | None:
     """Return by how much the packets that all flows of a self-check sent behind the queue differ from those captured in
     the same time, as a share of these; None for a flow that shares its path with none, or without a captured trace."""
     import pyarrow.compute as pc

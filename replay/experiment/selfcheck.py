@@ -66,19 +66,19 @@ def rank_candidates(captured: Outcome, replays: Iterable[tuple[str, Outcome]]) -
     return sorted(candidates, key=lambda candidate: candidate.distance)
 
 
-def suspects_of(scenario: Scenario, best: Candidate, together: float | None = None) -> str:
+def suspects_of(scenario: Scenario, best: Candidate, carried_difference: float | None = None) -> str:
     """Say which assumption of the replay most likely fails, by how it differs from the capture, goodput apart.
 
-    `together` is the relative difference of the packets that all flows of the path sent over the link, None for one
-    flow. Whose packets a full queue drops is part of how flows divide a link, so their number says nothing about the
-    link where it carries as much.
+    `carried_difference` is the relative difference of the packets that all flows of the path sent over the link, None
+    for one flow. How the drops of a full queue spread over the flows is part of how these divide the link. If the link
+    carries as many packets as in the capture, the losses of one flow say nothing about the link.
     """
     if scenario.captured is not None and scenario.captured.variant == "auto" and best.distance > GOODPUT_BOUND:
         return "the congestion control is not known, and none of the likely ones matches"
-    if scenario.flows and together is not None and abs(together) <= GOODPUT_BOUND:
+    if scenario.flows and carried_difference is not None and abs(carried_difference) <= GOODPUT_BOUND:
         return (
             "the flows that share the path divide it in another way, for together they sent as many packets over the "
-            f"link ({100 * together:+.1f} %)"
+            f"link ({100 * carried_difference:+.1f} %)"
         )
     losses = _suspect_losses(best)
     if losses is not None:

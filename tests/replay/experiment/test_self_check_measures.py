@@ -13,7 +13,7 @@ import pytest
 from hindflight.channels.trace import Trace
 from hindflight.replay.catalogue import engine_variant_names
 from hindflight.replay.experiment.engine_inputs import Job
-from hindflight.replay.experiment.experiment import CapturedFlow, Execution, _together, replay_scenario
+from hindflight.replay.experiment.experiment import CapturedFlow, Execution, _carried_difference, replay_scenario
 from hindflight.replay.experiment.run import measure_jobs, run_jobs
 from hindflight.replay.experiment.selfcheck import Candidate, suspects_of
 from hindflight.replay.outcome import Outcome, measure
@@ -102,19 +102,19 @@ def test_rows_of_every_flow_name_the_compared_variant() -> None:
 
 
 @pytest.mark.parametrize(
-    ("shared", "together", "said"),
+    ("shared", "carried_difference", "said"),
     [
         (True, 0.02, "divide it in another way, for together they sent as many packets over the link (+2.0 %)"),
         (True, 0.2, "the replay has more timeouts"),
         (False, None, "the replay has more timeouts"),
     ],
 )
-def test_timeouts_accuse_the_channel_only_where_all_flows_did_not_send_as_much(
-    shared: bool, together: float | None, said: str
+def test_timeouts_blame_the_channel_only_where_all_flows_did_not_send_as_much(
+    shared: bool, carried_difference: float | None, said: str
 ) -> None:
     flows = [{"name": "other", "variant": "newreno", "start": "3 s"}] if shared else []
     best = Candidate("cubic", -0.2, 900, 600, 12, None)
-    assert said in suspects_of(_scenario(flows=flows), best, together)
+    assert said in suspects_of(_scenario(flows=flows), best, carried_difference)
 
 
 def test_packets_of_all_flows_behind_the_queue_are_compared_with_those_captured_in_the_same_time() -> None:
@@ -134,5 +134,5 @@ def test_packets_of_all_flows_behind_the_queue_are_compared_with_those_captured_
             )
         ]
     )  # fmt: skip
-    assert _together(scenario, {"t.parquet": trace}, runs, "cubic") == pytest.approx(0.1)
-    assert _together(_scenario(), {}, runs, "cubic") is None
+    assert _carried_difference(scenario, {"t.parquet": trace}, runs, "cubic") == pytest.approx(0.1)
+    assert _carried_difference(_scenario(), {}, runs, "cubic") is None
