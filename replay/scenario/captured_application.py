@@ -82,7 +82,7 @@ class SentData:
     ack: Ints
     mss_bytes: int
     fin_ns: int | None = None
-    again_ns: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    retransmitted_ns: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
 
 
 def sent_data(segments: pa.Table, direction: str, mss_bytes: int) -> SentData:
@@ -106,7 +106,7 @@ def sent_data(segments: pa.Table, direction: str, mss_bytes: int) -> SentData:
         ack=np.maximum.accumulate(acks["ack"].to_numpy().astype(np.int64)) if acks.num_rows else np.zeros(0, np.int64),
         mss_bytes=mss_bytes,
         fin_ns=pc.min(segments.filter(pc.and_(ours, closing))["t_ns"]).as_py(),
-        again_ns=np.sort(again["t_ns"].to_numpy().astype(np.int64)),
+        retransmitted_ns=np.sort(again["t_ns"].to_numpy().astype(np.int64)),
     )
 
 
@@ -180,7 +180,7 @@ def waits_of(sent: SentData) -> list[tuple[int, int, int]]:
     emptied_ns = np.where(emptied < len(sent.ack), sent.ack_t_ns[np.minimum(emptied, len(sent.ack) - 1)], following)
     idle = (last_ack >= sent.seq_end[:-1]) & (following - emptied_ns > RESPONSE_NS)
     begin = np.where(short, t, np.maximum(t, emptied_ns))
-    again = np.append(sent.again_ns, NEVER)[np.searchsorted(sent.again_ns, begin, side="right")]
+    again = np.append(sent.retransmitted_ns, NEVER)[np.searchsorted(sent.retransmitted_ns, begin, side="right")]
     end = np.where(idle, following, np.minimum(following, again))
     waiting = ((short & ~released) | idle) & (end - begin > RESPONSE_NS)
     return [(int(begin[i]), int(end[i]), int(sent.seq_end[i])) for i in np.flatnonzero(waiting).tolist()]

@@ -57,10 +57,10 @@ def test_a_sender_that_retransmits_after_a_short_segment_need_not_lack_data() ->
     bulk = [(50 * i, MSS) for i in range(20)]
     sent = _sent([*bulk[:-1], (950, 400), *((5000 + at, octets) for at, octets in bulk)])
     acks = np.where(sent.t_ns < 900 * MS, sent.ack_t_ns, np.maximum(sent.ack_t_ns, 5000 * MS))
-    recovering = replace(sent, ack_t_ns=acks, again_ns=np.arange(980, 4990, 30, dtype=np.int64) * MS)
+    recovering = replace(sent, ack_t_ns=acks, retransmitted_ns=np.arange(980, 4990, 30, dtype=np.int64) * MS)
     assert captured_writes(recovering) is None
     # Without a retransmission, or with all acknowledged before new data, it lacked them.
-    assert captured_writes(replace(recovering, again_ns=np.zeros(0, np.int64))) is not None
+    assert captured_writes(replace(recovering, retransmitted_ns=np.zeros(0, np.int64))) is not None
     assert captured_writes(replace(recovering, ack_t_ns=np.minimum(acks, 1200 * MS))) is not None
 
 
