@@ -462,9 +462,9 @@ fn sockets_hold_a_pipe_of_16_segments_and_read_nothing_before_they_are_connected
         "{unconnected}"
     );
     let stored = stored_by_small_sockets(receive, 1);
-    // What has been written leaves before more is: ten segments. The socket onward then takes octets as long as its last
-    // piece has room, which is full with 45. Then a segment waits in the pipe, and all that comes after it in the receive
-    // buffer.
+    // What has been written leaves before more is: ten segments. The socket onward then takes octets as long as its
+    // last piece has room, which is full with 45. Then a segment waits in the pipe, and all that comes after it in the
+    // receive buffer.
     let taken = (10 + 45) * 1448;
     assert!(
         (receive + pipe..=receive + pipe + taken).contains(&stored),
@@ -504,10 +504,11 @@ fn stored_by_late_sockets(receive_bytes: u64, end_ns: u64, first_left_pkts: Opti
     flow.proxy_stored_max_bytes.expect("there is a proxy")
 }
 
-/// The first write of 16 segments, what the pipe holds, leaves as far as the initial window of ten allows. The second one
-/// fills what is left of it to a piece, half of the largest window: 22 segments in 32,767 octets. The socket then has no
-/// memory left: ten segments in flight and a piece. Each ACK lets two leave, so that the socket finds room in the window,
-/// and grows, only when all has left: eleven ACKs let 22 leave, and the twelfth finds 20 in flight where 22 are allowed.
+/// The first write of 16 segments, what the pipe holds, leaves as far as the initial window of ten allows. The second
+/// one fills what is left of it to a piece, half of the largest window: 22 segments in 32,767 octets. The socket then
+/// has no memory left: ten segments in flight and a piece. Each ACK lets two leave, so that the socket finds room in
+/// the window, and grows, only when all has left: eleven ACKs let 22 leave, and the twelfth finds 20 in flight where 22
+/// are allowed.
 #[test]
 fn what_may_leave_leaves_before_the_process_writes_more() {
     let (receive, pipe) = (200_000, 16 * 1448);
@@ -518,8 +519,8 @@ fn what_may_leave_leaves_before_the_process_writes_more() {
     assert!(later > stored + in_flight + piece, "{later}");
 }
 
-/// The second write comes when six segments of the first have left: it fills the piece whose other ten still wait, and the
-/// socket has memory for one more piece (three sent ones and one of 22 take less than 46,080 octets).
+/// The second write comes when six segments of the first have left: it fills the piece whose other ten still wait, and
+/// the socket has memory for one more piece (three sent ones and one of 22 take less than 46,080 octets).
 #[test]
 fn a_process_that_goes_on_before_its_first_write_has_left_fills_another_piece() {
     let (receive, pipe) = (200_000, 16 * 1448);

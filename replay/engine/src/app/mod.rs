@@ -223,7 +223,8 @@ impl Application {
     }
 
     /// Finishes the first write before the rest of it leaves, if `first_left_pkts` is set. Linux
-    /// (`tcp_small_queue_check`): what the device has not confirmed yet holds back the rest, while the application goes on.
+    /// (`tcp_small_queue_check`): what the device has not confirmed yet holds back the rest, while the application goes
+    /// on.
     #[inline]
     pub fn write_ahead(&mut self, sender: &mut Sender, now: Nanos) {
         if (self.first_left_bytes)

@@ -77,9 +77,9 @@ fn a_full_buffer_ends_a_write_and_the_next_one_is_whole() {
     assert_eq!((seq - 1 + u64::from(octets) - 46_336) % 65_536, 0);
 }
 
-/// Real Linux senders with this buffer and this first window wrote 46,336 octets in some recorded runs and all 65,536 in
-/// others: when ten segments of the first write had left and when six had, so that a piece of 22 left memory for another
-/// one.
+/// Real Linux senders with this buffer and this first window wrote 46,336 octets in some recorded runs and all 65,536
+/// in others: when ten segments of the first write had left and when six had, so that a piece of 22 left memory for
+/// another one.
 #[test]
 fn a_first_write_that_goes_on_before_it_has_left_is_written_whole() {
     let first_small = |left: &str| {

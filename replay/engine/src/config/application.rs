@@ -20,8 +20,8 @@ pub enum ApplicationConfig {
         /// Time from the flow's start to the first write; 0: as soon as it is connected.
         #[serde(default)]
         first_write_ns: Nanos,
-        /// Number of segments of the first write that leave before the application goes on with it, at least 1 and fewer
-        /// than the write has. `None`: the window alone decides. Needs `write_bytes`.
+        /// Number of segments of the first write that leave before the application goes on with it, at least 1 and
+        /// fewer than the write has. `None`: the window alone decides. Needs `write_bytes`.
         first_left_pkts: Option<u32>,
     },
     /// Alternates between periods on, in which it writes at a rate, and periods off.

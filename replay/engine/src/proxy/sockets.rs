@@ -29,8 +29,8 @@ pub struct Relay {
     buffer: Option<SendBuffer>,
     /// The process reads nothing before.
     first_read_at: Nanos,
-    /// Octets of the first write that leave before the process writes more; none: the window alone decides, or the process
-    /// has written more or waits for room.
+    /// Octets of the first write that leave before the process writes more; none: the window alone decides, or the
+    /// process has written more or waits for room.
     first_left_bytes: Option<u64>,
     /// The socket onward has refused octets, which wait in the pipe.
     awaits_room: bool,
@@ -84,11 +84,13 @@ impl Relay {
     }
 
     /// Reads into the pipe what has arrived, and writes to the socket onward what it takes; returns whether it wrote an
-    /// octet. It reads nothing before that socket is connected. Once the socket has refused some, it fills the pipe, waits
-    /// for room there, and reads nothing either (`workers.c`): what comes meanwhile stays in the receiving socket.
+    /// octet. It reads nothing before that socket is connected. Once the socket has refused some, it fills the pipe,
+    /// waits for room there, and reads nothing either (`workers.c`): what comes meanwhile stays in the receiving
+    /// socket.
     ///
-    /// It writes what the pipe holds, and reads again after that. To be called again when what has been written has left,
-    /// as far as it may: Linux sends each full piece before the write goes on, and the last one before it returns.
+    /// It writes what the pipe holds, and reads again after that. To be called again when what has been written has
+    /// left, as far as it may: Linux sends each full piece before the write goes on, and the last one before it
+    /// returns.
     pub fn run(&mut self, from: &mut Receiver, to: &mut Sender, now: Nanos) -> bool {
         let waits = now < self.first_read_at || to.established_at().is_none();
         if waits || self.awaits_room && !self.has_room(to, now) {
@@ -118,8 +120,8 @@ impl Relay {
         to.write_end() > begin
     }
 
-    /// Whether it writes now although more of its first write may leave. Linux (`tcp_small_queue_check`): what the device
-    /// has not confirmed yet holds back the rest, so that the process may come first.
+    /// Whether it writes now although more of its first write may leave. Linux (`tcp_small_queue_check`): what the
+    /// device has not confirmed yet holds back the rest, so that the process may come first.
     fn writes_ahead(&mut self, to: &Sender) -> bool {
         (self
             .first_left_bytes
