@@ -37,7 +37,8 @@ class Input:
 
     `options` are those of the command on which the rows depend, as in "--outer"; "" without any. `rebuilt` is the name
     of the first of the files merged with this one, itself included, that says that it was rebuilt from a capture at the
-    receiver; "" if none does, and in a workspace of an earlier format version.
+    receiver; "" if none does, for a pipe, which is read only once and never merged, and in a workspace of an earlier
+    format version.
     """
 
     input_id: int

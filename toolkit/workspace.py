@@ -299,7 +299,8 @@ class Transaction:
     def mark_rebuilt(self, files: dict[int, Path]) -> list[int]:
         """Record of `files`, read as one capture, whether one says that it was rebuilt; return the inputs that do.
 
-        OSError: a file cannot be read.
+        These are all files of the capture, or none: a pipe cannot be read again to find out, and is never merged
+        (`check_mergeable`). OSError: a file cannot be read.
         """
         rebuilt = [input_id for input_id, path in files.items() if is_rebuilt(path)]
         for input_id in files if rebuilt else ():

@@ -83,6 +83,10 @@ def test_what_had_left_when_the_relay_wrote_more_is_what_its_socket_took_beyond_
     assert left(50, acked=1449) is None, "an ACK has let more leave"
     assert left(57) is None, "no ten segments of the initial window"
     assert left(50.26) is None
+    assert left(66) is None, "something always leaves"
+    assert left(50, snd_wnd=2 * 11 * 1448) == 6, "four pieces of 11 segments"
+    assert left(56, snd_wnd=2 * 10 * 1448) is None, "6 of pieces of 10, but 10 would not differ from none"
+    assert left(50, snd_wnd=1448) is None, "half of the window has no segment"
     assert first_left_of_relay(replace(onward, tcp_info=None)) is None
 
 

@@ -87,7 +87,7 @@ def first_left_of_relay(onward: KernelFlow) -> int | None:
     What the device has not confirmed holds back the rest (Linux, `tcp_small_queue_check`), and the device confirms
     while the process goes on writing, so that it is not the same twice. What had left is no longer in the piece that
     the second write fills up, and all pieces behind it are full ones: until an ACK comes the socket takes a number of
-    whole pieces more than these segments.
+    whole pieces more than these segments. That is not shown where a piece may be as small as what leaves.
     """
     info = onward.tcp_info
     if info is None:
@@ -97,7 +97,10 @@ def first_left_of_relay(onward: KernelFlow) -> int | None:
     at = int(np.argmax(refused))
     if not refused.any() or info["bytes_acked"][at] > ACKED_BY_HANDSHAKE:
         return None
-    left = int(taken[at]) % _piece_bytes(info, at, onward.smss_bytes)
+    piece = _piece_bytes(info, at, onward.smss_bytes)
+    if piece <= INITIAL_WINDOW_PKTS * onward.smss_bytes:
+        return None
+    left = int(taken[at]) % piece
     return left // onward.smss_bytes if _is_of_initial_window(left, onward.smss_bytes) else None
 
 
@@ -136,7 +139,11 @@ def _piece_bytes(info: Mapping[str, Integers], at: int, smss_bytes: int) -> int:
 
 
 def _is_of_initial_window(octets: int, smss_bytes: int) -> bool:
-    return octets % smss_bytes == 0 and octets <= INITIAL_WINDOW_PKTS * smss_bytes
+    """Whether so much can have left, in whole segments.
+
+    Not nothing: the device holds back no packet while all that was sent is acknowledged (`tcp_small_queue_check`).
+    """
+    return octets % smss_bytes == 0 and 0 < octets <= INITIAL_WINDOW_PKTS * smss_bytes
 
 
 def _params(flow: KernelFlow) -> dict[str, Any]:

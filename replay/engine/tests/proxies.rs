@@ -486,8 +486,8 @@ fn the_pipe_is_full_while_the_sockets_wait_for_room() {
     );
 }
 
-/// Maximum stored until `end_ns` by sockets that read nothing before 1 s, when the receive buffer of `receive_bytes` is full. ACKs
-/// come from 1.6 s on, one in 120 ms; the send buffer may grow from 46,080.
+/// Maximum stored until `end_ns` by sockets that read nothing before 1 s, when the receive buffer of `receive_bytes` is
+/// full. ACKs come from 1.6 s on, one in 120 ms; the send buffer may grow from 46,080.
 fn stored_by_late_sockets(receive_bytes: u64, end_ns: u64, first_left_pkts: Option<u32>) -> u64 {
     let mut config = config(
         &format!(r#""profile": "linux", "stack": {{"receive_buffer_bytes": {receive_bytes}}}"#),
@@ -505,10 +505,11 @@ fn stored_by_late_sockets(receive_bytes: u64, end_ns: u64, first_left_pkts: Opti
     flow.proxy_stored_max_bytes.expect("there is a proxy")
 }
 
-/// The first write of 16 segments, what the pipe holds, leaves as far as the initial window of ten allows. The second one fills
-/// what is left of it to a piece, half of the largest window: 22 segments in 32,767 octets. The socket then has no memory left:
-/// ten segments in flight and a piece. Each ACK lets two leave, so that the socket finds room in the window, and grows, only when
-/// all has left: eleven ACKs let 22 leave, and the twelfth finds 20 in flight where 22 are allowed.
+/// The first write of 16 segments, what the pipe holds, leaves as far as the initial window of ten allows. The second
+/// one fills what is left of it to a piece, half of the largest window: 22 segments in 32,767 octets. The socket then
+/// has no memory left: ten segments in flight and a piece. Each ACK lets two leave, so that the socket finds room in
+/// the window, and grows, only when all has left: eleven ACKs let 22 leave, and the twelfth finds 20 in flight where 22
+/// are allowed.
 #[test]
 fn what_may_leave_leaves_before_the_process_writes_more() {
     let (receive, pipe) = (200_000, 16 * 1448);
@@ -519,8 +520,8 @@ fn what_may_leave_leaves_before_the_process_writes_more() {
     assert!(later > stored + in_flight + piece, "{later}");
 }
 
-/// The second write comes when six segments of the first have left: it fills the piece whose other ten still wait, and the socket
-/// has memory for one more piece (three sent ones and one of 22 take less than 46,080 octets).
+/// The second write comes when six segments of the first have left: it fills the piece whose other ten still wait, and
+/// the socket has memory for one more piece (three sent ones and one of 22 take less than 46,080 octets).
 #[test]
 fn a_process_that_goes_on_before_its_first_write_has_left_fills_another_piece() {
     let (receive, pipe) = (200_000, 16 * 1448);
@@ -529,6 +530,13 @@ fn a_process_that_goes_on_before_its_first_write_has_left_fills_another_piece() 
     assert_eq!(stored, receive + pipe + left + 2 * piece);
     let unknown = stored_by_late_sockets(receive, 1_590_000_000, None);
     assert_eq!(unknown, receive + pipe + 10 * 1448 + piece);
+}
+
+/// The first write has 16 segments: 25 leave in the second one, while the process waits for room.
+#[test]
+fn what_leaves_of_a_first_write_decides_nothing_about_the_next_one() {
+    let stored = |left| stored_by_late_sockets(200_000, 2_900_000_000, left);
+    assert_eq!(stored(Some(25)), stored(None));
 }
 
 /// 1000 connections of `linux` through one gateway, 100 Mbit/s and 250 ms behind it.

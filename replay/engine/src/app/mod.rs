@@ -58,7 +58,8 @@ pub struct Application {
     write_bytes: Option<u64>,
     /// Octets of the current write that did not fit into the buffer yet.
     unwritten: u64,
-    /// Octets of the first write that leave before it goes on; none: as many as may, or it has.
+    /// Octets of the first write that leave before the write goes on; none: the window alone decides, or that write has
+    /// ended.
     first_left_bytes: Option<u64>,
     buffer: Option<SendBuffer>,
     /// Octets of a request, if it serves requests; next octet expected from the other end.
@@ -221,8 +222,9 @@ impl Application {
         self.deadline = next.min(self.stop);
     }
 
-    /// Finishes the first write before the rest of it leaves, where it did. Linux (`tcp_small_queue_check`): what the device
-    /// has not confirmed yet holds back the rest, while the application goes on.
+    /// Finishes the first write before the rest of it leaves, if `first_left_pkts` is set. Linux
+    /// (`tcp_small_queue_check`): what the device has not confirmed yet holds back the rest, while the application goes
+    /// on.
     #[inline]
     pub fn write_ahead(&mut self, sender: &mut Sender, now: Nanos) {
         if (self.first_left_bytes)
@@ -256,7 +258,7 @@ impl Application {
         if !writable {
             // The socket does not block: it has taken a part of the write, and the next one is a new one.
             // Deviation: a blocking writer sleeps in `send` and goes on with the rest (docs/scenario.md).
-            self.unwritten = 0;
+            (self.unwritten, self.first_left_bytes) = (0, None);
             return false;
         }
         if self.unwritten == 0 {
@@ -265,6 +267,9 @@ impl Application {
         }
         let octets = sender.piece_room().min(self.unwritten);
         self.unwritten -= octets;
+        if self.unwritten == 0 {
+            self.first_left_bytes = None;
+        }
         let end = written + octets;
         self.write_to(end, sender);
         // A bulk application writes now. The octets of the others have been waiting since they were due.

@@ -77,8 +77,9 @@ fn a_full_buffer_ends_a_write_and_the_next_one_is_whole() {
     assert_eq!((seq - 1 + u64::from(octets) - 46_336) % 65_536, 0);
 }
 
-/// Real Linux senders with this buffer and this first window wrote 46,336 octets in some recorded runs and all 65,536 in others:
-/// when ten segments of the first write had left and when six had, so that a piece of 22 left memory for another one.
+/// Real Linux senders with this buffer and this first window wrote 46,336 octets in some recorded runs and all 65,536
+/// in others: when ten segments of the first write had left and when six had, so that a piece of 22 left memory for
+/// another one.
 #[test]
 fn a_first_write_that_goes_on_before_it_has_left_is_written_whole() {
     let first_small = |left: &str| {
@@ -93,6 +94,24 @@ fn a_first_write_that_goes_on_before_it_has_left_is_written_whole() {
     let later = end_after(46_336 + 65_536);
     assert_eq!(first_small(r#", "first_left_pkts": 10"#), later);
     assert_eq!(first_small(""), later);
+}
+
+/// The buffer refuses the rest of the first write after 32 segments: a piece of 22 beyond the ten that have left.
+#[test]
+fn what_leaves_of_a_first_write_decides_nothing_once_that_write_has_ended() {
+    let departures = |left: &str| {
+        let greedy = r#""application": {"kind": "greedy", "write_bytes": 131072"#;
+        let stack =
+            r#""send_buffer_bytes": 20000, "smss_bytes": 1448, "receive_buffer_bytes": 1048576"#;
+        run(&format!("{greedy}{left}}},"), stack).0
+    };
+    let unset = departures("");
+    for pkts in [38, 44, 50] {
+        let got = departures(&format!(r#", "first_left_pkts": {pkts}"#));
+        assert!(got == unset, "{pkts}");
+    }
+    let in_time = departures(r#", "first_left_pkts": 2"#);
+    assert!(in_time != unset, "the first write was under way");
 }
 
 #[test]

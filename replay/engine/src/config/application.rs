@@ -4,9 +4,9 @@
 
 use serde::Deserialize;
 
-use super::FlowConfig;
 use super::error::ConfigErrorKind;
 use super::validate::{MAX_NS, Place};
+use super::{FlowConfig, StackParams};
 use crate::sim::time::Nanos;
 
 /// The sending application of a flow.
@@ -20,8 +20,8 @@ pub enum ApplicationConfig {
         /// Time from the flow's start to the first write; 0: as soon as it is connected.
         #[serde(default)]
         first_write_ns: Nanos,
-        /// So many segments of the first write leave before the application goes on with it. None: as many as the window lets.
-        /// Needs `write_bytes`.
+        /// Number of segments of the first write that leave before the application goes on with it, at least 1 and
+        /// fewer than the write has. `None`: the window alone decides. Needs `write_bytes`.
         first_left_pkts: Option<u32>,
     },
     /// Alternates between periods on, in which it writes at a rate, and periods off.
@@ -144,26 +144,8 @@ impl ApplicationConfig {
         self.agrees_with(flow_place, flow);
         let place = flow_place.key("application");
         let time = |name: &str, value, min| place.key(name).within(value, min, MAX_NS);
-        let write = |octets: &Option<u32>| {
-            let write_bytes = place.key("write_bytes");
-            write_bytes.within_if_given(*octets, 1, MAX_WRITE_BYTES);
-        };
         match self {
-            Self::Greedy {
-                write_bytes,
-                first_write_ns,
-                first_left_pkts,
-            } => {
-                time("first_write_ns", *first_write_ns, 0);
-                write(write_bytes);
-                if first_left_pkts.is_some() && write_bytes.is_none() {
-                    let first_left = place.key("first_left_pkts");
-                    first_left.refuse(ConfigErrorKind::Requires {
-                        key: "write_bytes",
-                        value: None,
-                    });
-                }
-            }
+            Self::Greedy { .. } => self.validate_greedy(&place, flow),
             Self::OnOff {
                 rate_bps,
                 on_ns,
@@ -174,7 +156,7 @@ impl ApplicationConfig {
                 place.key("rate_bps").rate(*rate_bps);
                 time("on_ns", *on_ns, MIN_ON_NS);
                 time("off_ns", *off_ns, 0);
-                write(write_bytes);
+                validate_write_bytes(&place, *write_bytes);
             }
             Self::Pages {
                 page_bytes,
@@ -207,6 +189,25 @@ impl ApplicationConfig {
         }
     }
 
+    /// Checks a bulk application of `flow`, which stands at `place`.
+    fn validate_greedy(&self, place: &Place, flow: &FlowConfig) {
+        let Self::Greedy {
+            write_bytes,
+            first_write_ns,
+            first_left_pkts,
+        } = self
+        else {
+            return;
+        };
+        let first_write = place.key("first_write_ns");
+        first_write.within(*first_write_ns, 0, MAX_NS);
+        validate_write_bytes(place, *write_bytes);
+        if let Some(pkts) = *first_left_pkts {
+            let smss_bytes = StackParams::resolve(flow.profile, &flow.stack).smss_bytes;
+            validate_first_left(place, pkts, *write_bytes, smss_bytes);
+        }
+    }
+
     /// Refuses keys of `flow` that contradict this application.
     fn agrees_with(&self, place: &Place, flow: &FlowConfig) {
         if let Self::Greedy { write_bytes, .. } = self {
@@ -229,6 +230,26 @@ impl ApplicationConfig {
                 .key("read_rate_bps")
                 .refuse(ConfigErrorKind::Conflicts { with });
         }
+    }
+}
+
+fn validate_write_bytes(place: &Place, write_bytes: Option<u32>) {
+    let octets = place.key("write_bytes");
+    octets.within_if_given(write_bytes, 1, MAX_WRITE_BYTES);
+}
+
+/// A part of the first write leaves, and a part of it does not.
+fn validate_first_left(place: &Place, pkts: u32, write_bytes: Option<u32>, smss_bytes: u32) {
+    let first_left = place.key("first_left_pkts");
+    let Some(write_bytes) = write_bytes else {
+        return first_left.requires("write_bytes", None);
+    };
+    let max = write_bytes.saturating_sub(1) / smss_bytes.max(1);
+    if max > 0 {
+        first_left.within(pkts, 1, max);
+    } else {
+        let with = "write_bytes";
+        first_left.refuse(ConfigErrorKind::Conflicts { with });
     }
 }
 

@@ -48,7 +48,8 @@ pub struct ProxyConfig {
     /// Sockets: the process reads nothing before this time.
     #[serde(default)]
     pub first_read_ns: Nanos,
-    /// Sockets: so many segments of the first write leave before the process writes more. None: as many as the window lets.
+    /// Sockets: number of segments of the first write that leave before the process writes more, at least 1. `None`:
+    /// the window alone decides.
     pub first_left_pkts: Option<u32>,
     /// When it answers a SYN.
     #[serde(default)]

@@ -29,7 +29,8 @@ pub struct Relay {
     buffer: Option<SendBuffer>,
     /// The process reads nothing before.
     first_read_at: Nanos,
-    /// Octets of the first write that leave before the process writes more; none: as many as may, or it has.
+    /// Octets of the first write that leave before the process writes more; none: the window alone decides, or the
+    /// process has written more or waits for room.
     first_left_bytes: Option<u64>,
     /// The socket onward has refused octets, which wait in the pipe.
     awaits_room: bool,
@@ -82,12 +83,14 @@ impl Relay {
         self.capacity_bytes
     }
 
-    /// Reads into the pipe what has arrived, and writes to the socket onward what it takes; returns whether it wrote an octet. It
-    /// reads nothing before that socket is connected. Once the socket has refused some, it fills the pipe, waits for room there,
-    /// and reads nothing either (`workers.c`): what comes meanwhile stays in the receiving socket.
+    /// Reads into the pipe what has arrived, and writes to the socket onward what it takes; returns whether it wrote an
+    /// octet. It reads nothing before that socket is connected. Once the socket has refused some, it fills the pipe,
+    /// waits for room there, and reads nothing either (`workers.c`): what comes meanwhile stays in the receiving
+    /// socket.
     ///
-    /// It writes what the pipe holds, and reads again after that. To be called again when what has been written has left, as
-    /// far as it may: Linux sends each full piece before the write goes on, and the last one before it returns.
+    /// It writes what the pipe holds, and reads again after that. To be called again when what has been written has
+    /// left, as far as it may: Linux sends each full piece before the write goes on, and the last one before it
+    /// returns.
     pub fn run(&mut self, from: &mut Receiver, to: &mut Sender, now: Nanos) -> bool {
         let waits = now < self.first_read_at || to.established_at().is_none();
         if waits || self.awaits_room && !self.has_room(to, now) {
@@ -99,8 +102,14 @@ impl Relay {
             if to.write_end() == self.write_to {
                 return false;
             }
+            if to.write_end() > 1 {
+                // The second write begins.
+                self.first_left_bytes = None;
+            }
         }
         if !self.has_room(to, now) {
+            // The process sleeps: nothing is written ahead of what leaves.
+            self.first_left_bytes = None;
             self.awaits_room = true;
             self.write_to = to.write_end();
             self.read(from, to);
@@ -111,8 +120,8 @@ impl Relay {
         to.write_end() > begin
     }
 
-    /// Whether it writes now although more of its first write may leave. Linux (`tcp_small_queue_check`): what the device has
-    /// not confirmed yet holds back the rest, so that the process may come first.
+    /// Whether it writes now although more of its first write may leave. Linux (`tcp_small_queue_check`): what the
+    /// device has not confirmed yet holds back the rest, so that the process may come first.
     fn writes_ahead(&mut self, to: &Sender) -> bool {
         (self
             .first_left_bytes
@@ -144,8 +153,8 @@ impl Relay {
 }
 
 impl Proxy {
-    /// Lets the process between two sockets run, once what has been written has left as far as it may: Linux sends what an
-    /// ACK lets leave before it wakes a writer. Returns whether it wrote something.
+    /// Lets the process between two sockets run, once what has been written has left as far as it may: Linux sends what
+    /// an ACK lets leave before it wakes a writer. Returns whether it wrote something.
     fn splice(&mut self, now: Nanos) -> bool {
         let Some(sockets) = self.sockets.as_mut().filter(|_| self.crash.is_none()) else {
             return false;
@@ -155,7 +164,7 @@ impl Proxy {
         wrote
     }
 
-    /// Lets the process make its second write before the rest of the first one leaves, where it did.
+    /// Lets the process write more before the rest of its first write leaves, if `first_left_pkts` is set.
     pub(super) fn splice_ahead(&mut self, now: Nanos) {
         if (self.sockets.as_mut()).is_some_and(|relay| relay.writes_ahead(&self.downstream)) {
             while self.splice(now)
@@ -167,8 +176,8 @@ impl Proxy {
         }
     }
 
-    /// Writes the next segment between two sockets, once nothing more leaves of what has been written. Each turn writes an
-    /// octet at least, of those that have arrived by now.
+    /// Writes the next segment between two sockets, once nothing more leaves of what has been written. Each turn writes
+    /// an octet at least, of those that have arrived by now.
     pub(super) fn splice_and_transmit(&mut self, now: Nanos, slot: &mut Segment) -> bool {
         while self.splice(now) {
             if self.transmit_own(now, slot) {

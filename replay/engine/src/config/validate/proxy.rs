@@ -147,6 +147,8 @@ impl FlowConfig {
                 });
             }
         }
+        let first_left = place.key("first_left_pkts");
+        first_left.within_if_given(proxy.first_left_pkts, 1, u32::MAX);
         let buffers = [
             ("receive_buffer", proxy.receive_buffer, smss),
             ("send_buffer", proxy.send_buffer, smss.max(onward)),

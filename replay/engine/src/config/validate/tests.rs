@@ -140,6 +140,37 @@ fn what_leaves_of_a_first_write_needs_writes() {
     );
 }
 
+#[test]
+fn of_a_first_write_a_part_leaves_and_a_part_does_not() {
+    let greedy = |write_bytes: u32, pkts: u32| {
+        let to = format!(
+            "\"application\": {{\"kind\": \"greedy\", \"write_bytes\": {write_bytes}, \"first_left_pkts\": {pkts}}},
+             \"stack\": {{\"send_buffer_bytes\": 100000, \"smss_bytes\": 1000}}, \"variant\""
+        );
+        problem("\"variant\"", &to)
+    };
+    let refused = |pkts: u32, max: u32| {
+        format!(
+            "flows[0].application.first_left_pkts: OutOfRange {{ value: Integer({pkts}), min: Integer(1), max: Integer({max}) }}"
+        )
+    };
+    assert_eq!(greedy(4000, 0), refused(0, 3));
+    assert_eq!(greedy(4000, 1), "");
+    assert_eq!(greedy(4000, 3), "");
+    assert_eq!(greedy(4000, 4), refused(4, 3));
+    assert_eq!(greedy(4001, 4), "");
+    assert_eq!(
+        greedy(1000, 1),
+        "flows[0].application.first_left_pkts: Conflicts { with: \"write_bytes\" }"
+    );
+    let relay = |pkts: u32| {
+        let to = format!("\"advertise\": \"sockets\", \"first_left_pkts\": {pkts}, \"node\"");
+        problem("\"node\"", &to)
+    };
+    assert_eq!(relay(1), "");
+    assert!(relay(0).starts_with("flows[0].proxies[0].first_left_pkts: OutOfRange"));
+}
+
 /// An endless flow over a path without delay would send for ever at one instant.
 #[test]
 fn a_link_whose_schedule_takes_its_delay_away_needs_a_rate() {
