@@ -561,15 +561,15 @@ impl Connection {
     }
 }
 
-/// The number of packets from the SYN to `segment`, which completes the handshake: if it has data, the ACK is missing, and the
-/// segments below it are.
+/// The number of packets from the SYN to `segment`, which completes the handshake: if it has data, the ACK is missing,
+/// and the segments below it are. `None` where it does not show their size.
 fn packets_after_syn(segment: &Segment, seq: i64) -> Option<u16> {
     if seg_len(segment) == 0 {
         return Some(1);
     }
-    let (below_bytes, size) = (seq - 1, i64::from(segment.payload_bytes).max(1));
-    let whole = below_bytes >= 0 && below_bytes % size == 0;
-    u16::try_from(below_bytes / size + 2).ok().filter(|_| whole)
+    let (below_bytes, size) = (seq - 1, i64::from(segment.payload_bytes));
+    let whole = size > 0 && below_bytes >= 0 && below_bytes % size == 0;
+    whole.then(|| u16::try_from(below_bytes / size + 2).ok())?
 }
 
 fn transmission(segment: &Segment) -> Transmission {

@@ -35,8 +35,8 @@ pub struct Lost {
 #[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Passes {
     recent: VecDeque<Captured>,
-    /// Begin and end of the last silence.
-    silence: Option<(i64, i64)>,
+    /// Begin and end of the last silences.
+    silences: VecDeque<(i64, i64)>,
 }
 
 impl Passes {
@@ -57,10 +57,13 @@ impl Passes {
         });
     }
 
-    /// A timer may have expired after `begin_ns`, and a retransmission was captured at `end_ns`. In between, what is lost was sent
-    /// by timeouts, and no hole but the oldest one was repeated (RFC 6298 §5.4).
+    /// A timer may have expired after `begin_ns`, and a retransmission was captured at `end_ns`. In between, what is
+    /// lost was sent by timeouts, and no hole but the oldest one was repeated (RFC 6298 §5.4).
     pub fn end_silence(&mut self, begin_ns: i64, end_ns: i64) {
-        self.silence = Some((begin_ns, end_ns));
+        if self.silences.len() == MAX_ROUNDS as usize {
+            self.silences.pop_front();
+        }
+        self.silences.push_back((begin_ns, end_ns));
     }
 
     /// Forgets the retransmissions below `snd_una`, if all are: no hole is open below the others.
@@ -79,8 +82,8 @@ impl Passes {
     /// that was lost.
     ///
     /// With SACK and the RTT `rtt_ns`, a lost retransmission is repeated after a round trip: the RTT, or the time that
-    /// it took to fill the holes which passed; not in a silence. Without SACK, it is repeated after each timeout, with all that
-    /// follow.
+    /// it took to fill the holes which passed; not in a silence. Without SACK, it is repeated after each timeout, with
+    /// all that follow.
     pub fn lost_before(
         &self,
         start: i64,
@@ -102,19 +105,17 @@ impl Passes {
             let repair_ns = passed().filter_map(|other| other.repair_ns).min();
             let round_ns = repair_ns.unwrap_or(0).max(rtt_ns).max(1);
             let rounds = |from_ns: i64, to_ns: i64| (to_ns - from_ns + round_ns / 2) / round_ns;
-            let from_ns = first.transmission.t_ns;
-            let silence = self
-                .silence
-                .filter(|&(begin_ns, end_ns)| from_ns <= begin_ns && end_ns <= filling.t_ns);
-            let count = silence.map_or_else(
-                || rounds(from_ns, filling.t_ns),
-                |(begin_ns, end_ns)| {
-                    let times = passed().map(|other| other.transmission.t_ns);
-                    let again = times.filter(|&t_ns| t_ns >= end_ns).min();
-                    let before = rounds(from_ns, begin_ns.saturating_add(round_ns));
-                    before + again.map_or(0, |again_ns| rounds(again_ns, filling.t_ns).max(1))
-                },
-            );
+            let (mut count, mut from_ns) = (0, Some(first.transmission.t_ns));
+            for &(begin_ns, end_ns) in &self.silences {
+                if begin_ns < first.transmission.t_ns || filling.t_ns < end_ns {
+                    continue;
+                }
+                let before = from_ns.filter(|&from_ns| from_ns <= begin_ns);
+                count += before.map_or(0, |at| rounds(at, begin_ns.saturating_add(round_ns)));
+                let times = passed().map(|other| other.transmission.t_ns);
+                from_ns = times.filter(|&t_ns| t_ns >= end_ns).min();
+            }
+            count += from_ns.map_or(0, |at| rounds(at, filling.t_ns).max(1));
             (count, round_ns)
         } else {
             let starts = passed().map(|other| other.start);
@@ -190,5 +191,7 @@ mod tests {
         assert_eq!(count(&passes), Some(2), "at 1100 and at 2100");
         passes.push(4000, sent(8000, 9), None);
         assert_eq!(count(&passes), Some(3), "the timeout passed it, too");
+        passes.end_silence(8100, 8900);
+        assert_eq!(count(&passes), Some(3), "no round trip in either");
     }
 }

@@ -1,7 +1,7 @@
 //! At the receiver, without timestamps: the RTT of the path with its queues, from the holes and what filled them.
 //!
-//! With SACK, the sender learns of a hole at once, and fills it before it sends new data (RFC 6675 §5): a round trip later, unless
-//! the retransmission was lost. The handshake shows the RTT of an empty queue only.
+//! With SACK, the sender learns of a hole at once, and fills it before it sends new data (RFC 6675 §5): a round trip
+//! later, unless the retransmission was lost. The handshake shows the RTT of an empty queue only.
 
 use super::Sender;
 use crate::cause::CaState;
@@ -23,7 +23,8 @@ pub(super) struct Repairs {
 }
 
 impl Repairs {
-    /// SRTT of the path. Before the first sample, a bound. `None` where nothing shows which retransmission of a hole came.
+    /// SRTT of the path. Before the first sample, a bound. `None` where nothing shows which retransmission of a hole
+    /// came.
     pub(super) fn srtt_ns(&self) -> Option<i64> {
         let bound_ns = self.bound_ns.filter(|_| self.counted);
         self.first.srtt_ns().or(bound_ns)
@@ -47,15 +48,18 @@ impl Sender {
         self.repairs.handshake_is_late = is_late;
     }
 
-    /// Samples the RTT from the hole `gap` and `sent`, the first retransmission since it was revealed. It was the first one of the
-    /// hole if no packet is missing since. A timer does not wait for what reveals a hole.
+    /// Samples the RTT from the hole `gap` and `sent`, the first retransmission since it was revealed. It was the
+    /// first one of the hole if no packet is missing since. A timer does not wait for what reveals a hole: after a
+    /// timeout, nothing is sampled. Whether a timer sent this one depends on the RTT. A step of the capture clock gives
+    /// a negative time.
     pub(super) fn sample_repair(&mut self, sent: &Transmission, gap: &Range) {
         let first = gap.retransmissions.is_none() && gap.first.record != sent.record;
         let by_timer = matches!(self.ca_state, CaState::Loss { .. });
-        if !first || by_timer || !self.sack_in_use || self.vantage != Vantage::Receiver {
+        let repair_ns = sent.t_ns - gap.passed_ns;
+        let sacks = self.sack_in_use && self.vantage == Vantage::Receiver;
+        if !first || by_timer || !sacks || repair_ns < 0 {
             return;
         }
-        let repair_ns = sent.t_ns - gap.passed_ns;
         let bound_ns = self.repairs.bound_ns.unwrap_or(repair_ns);
         self.repairs.bound_ns = Some(bound_ns.min(repair_ns));
         self.repairs.counted = self.counts_missing();

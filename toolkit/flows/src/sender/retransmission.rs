@@ -231,8 +231,11 @@ impl Sender {
     /// When the reordering timer expires at the latest (RFC 8985 §6.2, step 5): the youngest segment that was sent
     /// before a delivered one is as old then as RACK.rtt and the reordering window.
     ///
-    /// Deviation: no standard limits how late a timer may be. That of Linux may be late by two ticks, of 10 ms at most,
-    /// and an eighth of its time.
+    /// Deviation: the window that grows with DSACKs, up to SRTT (step 4), is not modelled. A retransmission timer that
+    /// the same ACK restarted expires later than that.
+    ///
+    /// Deviation: no standard limits how late a timer may be. That of Linux starts with two ticks, of 10 ms at most,
+    /// and its timer wheel rounds up by an eighth of the time at most (kernel/time/timer.c).
     fn reordering_ends_ns(&self) -> i64 {
         let newest = self.newest_delivered.record;
         let lost = self.board.sent_before(newest).map(|last| last.t_ns);
