@@ -33,7 +33,11 @@ deviation by the deciles of 20 draws does not depend on one flight that broke do
 
 TAIL = 20
 """One of so many draws lies beyond either end of an interval, where their tail is longer than that of a normal
-distribution: a burst of losses stops a flow in a few of its flights, and a decile does not show by how much."""
+distribution: a burst of losses stops a flow in a few of its flights, and a decile does not show by how much.
+
+The 2.5 % at either end of a 95 % interval would be half a draw of the default of 20 seeds, so one is left out at each
+end. That alone is no 97.5 % limit: of 20 draws another one lies beyond it with a probability of 2 in 21. Fewer than 20
+draws have no tail: it would end with the outermost one, which may be the one flight that broke down."""
 
 FACTOR = 2.3
 """Half width of the 95 % interval in units of the deviation of a prediction.

@@ -74,6 +74,13 @@ def test_flights_that_broke_down_are_in_the_interval_but_for_one_of_twenty() -> 
     assert fast.high == pytest.approx(1.6e6)
 
 
+def test_fewer_than_twenty_draws_have_no_tail() -> None:
+    broken, even = predict([1e6] * 18 + [0.1e6]), predict([1e6] * 19)
+    assert broken is not None
+    assert broken == even
+    assert broken.tails == (0.0, 0.0)
+
+
 def test_an_interval_is_made_of_its_deviations_and_tails() -> None:
     found = predict([1e6] * 18 + [0.6e6, 0.1e6], 0.1)
     assert found is not None
