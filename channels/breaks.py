@@ -58,7 +58,7 @@ class Break:
 class Runs:
     """The losses of a trace: `positions` and `bursts`, their lengths, of those that belong to packets only, and
     breaks. `unknown` marks the bursts of which the extraction does not know whether the channel or the queue made
-    them."""
+    them; one that was a burst or an outage is not among them."""
 
     positions: Ints
     bursts: Ints
@@ -82,17 +82,19 @@ def runs_of(trace: Trace, lost: Ints) -> Runs:
     packets = _Packets.of(trace)
     if packets is None:
         return Runs(lost, lengths[~rare], (), np.zeros(int((~rare).sum()), bool))
-    long, unknown = packets.outlasting(lost[ends - lengths + 1], lengths)
+    firsts = lost[ends - lengths + 1]
+    long, unknown = packets.outlasting(firsts, lengths), packets.all_of(~packets.known, firsts, lengths)
     broken = rare | long
     found: list[Break] = []
     for i in np.flatnonzero(broken):
-        first = int(lost[ends[i] - lengths[i] + 1])
+        first = int(firsts[i])
         chance = DOUBTFUL if (doubtful if rare[i] else unknown)[i] else float(rare[i])
         if found and packets.left_ns(first) <= found[-1].end_ns:
             found[-1] = packets.prolonged(found[-1], first, int(lengths[i]), chance)
             continue
         found.append(packets.break_at(first, int(lengths[i]), chance))
-    return Runs(lost[~np.repeat(broken, lengths)], lengths[~broken], tuple(found), unknown[~broken])
+    by_queue = packets.all_of(~packets.known & ~packets.burst_or_outage, firsts, lengths)
+    return Runs(lost[~np.repeat(broken, lengths)], lengths[~broken], tuple(found), by_queue[~broken])
 
 
 def _rare(lengths: Ints) -> Bools:
@@ -132,13 +134,14 @@ def _log_beta(a: float, b: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _Packets:
-    """The packets of a trace by position: send times since the start of the run, round trips (NaN: none), and whether
-    the extraction knows their fate."""
+    """The packets of a trace by position: send times since the start of the run, round trips (NaN: none), whether
+    the extraction knows their fate, and whether it knows no more of it than that a burst or an outage lost them."""
 
     position: Ints
     sent_ns: Ints
     trip_ns: npt.NDArray[np.float64]
     known: Bools
+    burst_or_outage: Bools
 
     @classmethod
     def of(cls, trace: Trace) -> _Packets | None:
@@ -150,22 +153,35 @@ class _Packets:
             return None
         packets = trace.packets()
         packets = packets.filter(pc.is_valid(packets["position"])).sort_by("position")
+        position = packets["position"].to_numpy()
+        burst_or_outage = np.zeros(len(position), bool)
+        for first, last in trace.bursts_or_outages:
+            burst_or_outage[(position >= first) & (position <= last)] = True
         return cls(
-            packets["position"].to_numpy(),
+            position,
             packets["t_ns"].to_numpy() - pc.min(intervals["t_ns"]).as_py(),
             packets["delay_ns"].cast("float64").to_numpy(zero_copy_only=False),
             packets["known"].to_numpy(zero_copy_only=False).astype(bool),
+            burst_or_outage,
         )
 
-    def outlasting(self, firsts: Ints, lengths: Ints) -> tuple[Bools, Bools]:
-        """Mark the runs that outlast a round trip, and those of which the cause is not known."""
-        at = np.searchsorted(self.position, firsts)
-        last = np.minimum(at + lengths, len(self.position)) - 1
-        unknown = np.concatenate(([0], np.cumsum(~self.known)))
+    def outlasting(self, firsts: Ints, lengths: Ints) -> Bools:
+        """Mark the runs that outlast a round trip."""
+        at, last = self._ends(firsts, lengths)
         trips_ns = np.array([self._near(int(first))[1] for first in at])
         long = (trips_ns > 0) & (self.sent_ns[last] - self.sent_ns[at] > trips_ns)
-        whole = unknown[last + 1] - unknown[at] == last + 1 - at
-        return np.asarray((lengths >= MIN_OUTAGE_PKTS) & long), np.asarray(whole)
+        return np.asarray((lengths >= MIN_OUTAGE_PKTS) & long)
+
+    def all_of(self, marked: Bools, firsts: Ints, lengths: Ints) -> Bools:
+        """Mark the runs of which all packets are `marked`."""
+        at, last = self._ends(firsts, lengths)
+        before = np.concatenate(([0], np.cumsum(marked)))
+        return np.asarray(before[last + 1] - before[at] == last + 1 - at)
+
+    def _ends(self, firsts: Ints, lengths: Ints) -> tuple[Ints, Ints]:
+        """Return the indices of the first and the last packet of runs; the trace may end within one."""
+        at = np.searchsorted(self.position, firsts)
+        return at, np.minimum(at + lengths, len(self.position)) - 1
 
     def _near(self, at: int) -> tuple[int, int]:
         """Return the wait in the queue just before a packet, and the round trip without it; zeros where none shows."""

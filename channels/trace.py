@@ -41,6 +41,9 @@ class Trace:
     `rebuilt`: how a capture at the sender was made from one at the receiver).
 
     `stretches` are the link between two of its steps, as a capture shows them; none where it was not captured.
+    `bursts_or_outages` are the first and the last position of each run of losses that the queue did not make, but of
+    which the capture does not show whether they were a burst or an outage. Other losses whose cause is not known may be
+    the queue's.
     """
 
     channel: pa.Table
@@ -49,6 +52,7 @@ class Trace:
     counts: dict[str, int] = field(default_factory=dict)
     source: dict[str, str] = field(default_factory=dict)
     stretches: Sequence[LinkStretch] = ()
+    bursts_or_outages: Sequence[tuple[int, int]] = ()
 
     def estimate(self, name: str) -> Estimate | None:
         """Return the estimate called `name`; None if there is none."""
@@ -98,6 +102,7 @@ def write_trace(trace: Trace, path: Path | str, *, force: bool = True) -> None:
         "counts": trace.counts,
         "source": trace.source,
         "stretches": [dataclasses.asdict(stretch) for stretch in trace.stretches],
+        "bursts_or_outages": [list(run) for run in trace.bursts_or_outages],
     }
     metadata = {**(channel.schema.metadata or {}), METADATA_KEY: json.dumps(note, allow_nan=False).encode()}
     metadata[PARQUET_KEY] = EMPTY_SEAL.encode()
@@ -133,8 +138,17 @@ def _note(text: bytes) -> dict[str, Any]:
         raise ValueError("a count is not a whole number")
     return {
         "estimates": estimates, "unknowns": unknowns, "counts": dict(counts), "source": dict(source),
-        "stretches": stretches,
+        "stretches": stretches, "bursts_or_outages": tuple(_run(one) for one in note.get("bursts_or_outages", ())),
     }  # fmt: skip
+
+
+def _run(ends: Sequence[int]) -> tuple[int, int]:
+    """Return the first and the last position of a run of losses of the metadata. Raises ValueError or TypeError if they
+    are damaged."""
+    first, last = ends
+    if type(first) is not int or type(last) is not int or not 0 <= first <= last < 2**63:
+        raise ValueError("a run of losses has no positions")
+    return first, last
 
 
 def _stretch(row: dict[str, Any]) -> LinkStretch:

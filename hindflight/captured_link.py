@@ -71,6 +71,7 @@ def trace_of(extraction: Extraction, workspace: Workspace, flow: Flow) -> Trace:
         counts=extraction.counts,
         source=source | ({"rebuilt": flow.rebuilt} if flow.rebuilt else {}),
         stretches=extraction.stretches,
+        bursts_or_outages=extraction.bursts_or_outages,
     )
 
 

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from hindflight.replay.experiment.prediction import FACTOR, LINK_MARGIN
+from hindflight.replay.experiment.prediction import LINK_MARGIN
 from hindflight.toolkit.errors import HindflightError
 from validation.captures.whatif import Pair, ask_all
 
@@ -53,16 +53,16 @@ def calibrate(pairs: Sequence[Pair]) -> Calibration:
 def deviations(pair: Pair) -> float | None:
     """Return the distance of what was recorded, in units of the deviation of the prediction; None without one.
 
-    Where the capacity of the link ended the interval, the distance is an upper bound, and infinite beyond that end: no
-    factor moves it.
+    It is 0 where the tail of the draws holds what was recorded, whatever the factor, and infinite beyond the capacity
+    of the link, where the interval ends: no factor moves that.
     """
-    if pair.mean is None or pair.low is None or pair.high is None:
+    if pair.mean is None or pair.deviations is None or pair.tails is None:
         return None
     distance = math.log(pair.recorded / pair.mean)
+    above = distance > 0
     if pair.capacity is not None and pair.recorded > max(pair.capacity, pair.mean) * math.exp(LINK_MARGIN):
         return math.inf
-    half_width = abs(math.log((pair.high if distance > 0 else pair.low) / pair.mean))
-    return abs(distance) * FACTOR / half_width
+    return 0.0 if abs(distance) <= pair.tails[above] else abs(distance) / pair.deviations[above]
 
 
 def _quantile(values: Sequence[float]) -> float:

@@ -82,6 +82,7 @@ class Attribution:
     `outages` are the first and the last packet that each outage lost, and the packet that ended it (None at the end of
     the trace). `refusals`: how many of two queues, a little shorter and a little longer than the limit, refuse each
     loss of these runs; 0 for all other packets. `gap_odds` is the part of `odds` that the gaps contribute.
+    `burst_or_outage` marks losses that the queue did not make, but whose cause is not known: a burst or an outage.
     """
 
     cause: npt.NDArray[np.int8]
@@ -91,6 +92,7 @@ class Attribution:
     from_flow: npt.NDArray[np.bool_]
     refusals: npt.NDArray[np.int8]
     gap_odds: Floats
+    burst_or_outage: npt.NDArray[np.bool_]
 
     def positions(self, counted: npt.NDArray[np.bool_]) -> Ints:
         """Return the index of each packet of `counted` among those that reached the loss stage; -1 for all others and
@@ -126,9 +128,14 @@ def verdicts(delivery: Delivery, link: Link) -> Attribution:
         left = within[cause[within] == OUTAGE]
         if len(left):
             by_link.append((int(left[0]), int(left[-1]), following))
+    burst_or_outage = np.zeros_like(known)
     for run in doubtful:
-        known[run.first : run.last + 1] &= ~lost[run.first : run.last + 1]
-    return Attribution(cause, known, odds, tuple(by_link), delivery.from_flow, refusals, gaps)
+        within = np.arange(run.first, run.last + 1)
+        within = within[lost[within]]
+        # The odds of queue against channel hold, whether the channel's loss was that of a burst or of an outage.
+        burst_or_outage[within] = known[within] & (cause[within] == CHANNEL)
+        known[within] = False
+    return Attribution(cause, known, odds, tuple(by_link), delivery.from_flow, refusals, gaps, burst_or_outage)
 
 
 def _level_odds(delivery: Delivery, link: Link, noise: float) -> Floats:

@@ -55,7 +55,8 @@ class Extraction:
     """The link as one flow shows it.
 
     `channel` and `findings` are tables of hindflight.toolkit.schema; `counts` numbers data packets by cause; `unknowns`
-    has one sentence per property that the capture does not show. `stretches` are the link between its steps.
+    has one sentence per property that the capture does not show. `stretches` are the link between its steps,
+    `bursts_or_outages` the runs of losses whose cause is one of these two, as in a Trace.
     """
 
     channel: pa.Table
@@ -64,6 +65,7 @@ class Extraction:
     findings: pa.Table
     counts: dict[str, int]
     stretches: tuple[LinkStretch, ...] = ()
+    bursts_or_outages: tuple[tuple[int, int], ...] = ()
 
     def estimate(self, name: str) -> Estimate:
         """Return the estimate called `name`. Raises KeyError if there is none."""
@@ -127,7 +129,15 @@ def extract(
         findings=_findings(flow_id, estimates, counts),
         counts=counts,
         stretches=link_stretches(delivery, link, verdicts, origin_ns),
+        bursts_or_outages=_bursts_or_outages(verdicts, shown),
     )
+
+
+def _bursts_or_outages(verdicts: Attribution, shown: npt.NDArray[np.bool_]) -> tuple[tuple[int, int], ...]:
+    """Return the first and the last position of each run of losses that are a burst or an outage."""
+    at = verdicts.positions(shown)[verdicts.burst_or_outage & shown]
+    runs = np.split(at, np.flatnonzero(np.diff(at) != 1) + 1) if len(at) else []
+    return tuple((int(run[0]), int(run[-1])) for run in runs)
 
 
 def _origin_ns(flow: dict[str, object], delivery: Delivery, link: Link) -> int:
@@ -192,6 +202,8 @@ def _evidence(delivery: Delivery, link: Link, verdicts: Attribution) -> list[str
                 words.append("the full queue may have dropped it before")
         else:
             words.append(f"log odds of queue against channel {verdicts.odds[k]:+.1f}")
+            if verdicts.burst_or_outage[k]:
+                words.append("a burst of the channel or an outage")
         text[k] = "; ".join(words)
     return text
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from hindflight.replay.experiment.prediction import CORRECTED, FACTOR, FLOOR, common_misfit, predict
 from hindflight.replay.scenario.proxies import NO_PROXY
-from hindflight.toolkit.schema import DAMAGE_METRICS, run_subject
+from hindflight.toolkit.schema import DAMAGE_METRICS, INTERVAL_METRICS, run_subject
 from hindflight.toolkit.units import counted, format_rate
 
 MIN_SEEDS = 5
@@ -82,10 +82,10 @@ def compare_runs(runs: list[Run], reference: Key, forecast: Forecast | None = No
     """Return `findings` rows of section `what_if` for rows of `runs`; `forecast` for runs of a captured flow.
 
     Per variant and proxy: goodput on the captured trace as it was (`goodput_as_captured`, bit/s), its mean over the
-    seeds, or with `forecast` the median and the interval of one flight (`goodput`, bit/s), and the paired difference
-    from `reference`, as `goodput_difference` (bit/s) and
-    `goodput_gain` (%). The gain's verdict is `unknown` if its interval holds zero or there are too few seeds; where a
-    connection was reset, neither has a number. `resets` counts the runs of that end, where there are any;
+    seeds, or with `forecast` the median and the interval of one flight (`goodput`, bit/s) with what it is made of
+    (`interval_deviation`, `interval_tail`), and the paired difference from `reference`, as `goodput_difference` (bit/s)
+    and `goodput_gain` (%). The gain's verdict is `unknown` if its interval holds zero or there are too few seeds; where
+    a connection was reset, neither has a number. `resets` counts the runs of that end, where there are any;
     `acknowledged_lost` and `damaged` (octets) are the most that a fault of a proxy took from one run.
     """
     replayed: dict[Key, Run] = {}
@@ -160,7 +160,11 @@ def _forecast(key: Key, goodputs: list[float], forecast: Forecast | None) -> lis
             " The captured flow never filled the link, so its rate is a lower bound: read it as at least the low end."
         )
     verdict = "unknown" if forecast.bounded else "info"
-    return [finding(key, "goodput", "bit/s", interval, verdict, text)]
+    rows = [finding(key, "goodput", "bit/s", interval, verdict, text)]
+    # What validation/calibration.py needs for another factor.
+    for metric, (below, above) in zip(INTERVAL_METRICS, (predicted.deviations, predicted.tails), strict=True):
+        rows.append(finding(key, metric, "", Interval(max(below, above), below, above)))
+    return rows
 
 
 def _resets(key: Key, runs: list[Run]) -> list[dict[str, Any]]:

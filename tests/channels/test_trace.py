@@ -81,6 +81,12 @@ def test_stretches_round_trip_and_damaged_ones_are_refused(tmp_path: Path) -> No
         read_trace(path)
 
 
+def test_runs_that_are_a_burst_or_an_outage_round_trip(tmp_path: Path) -> None:
+    path = tmp_path / "trace.parquet"
+    write_trace(replace(_trace(list(SOUND)), bursts_or_outages=((0, 0), (1, 2))), path)
+    assert read_trace(path).bursts_or_outages == ((0, 0), (1, 2))
+
+
 @pytest.mark.parametrize(
     ("rows", "says"),
     [

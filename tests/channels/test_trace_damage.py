@@ -149,6 +149,10 @@ STRETCH = b'{"stretches": [{"start_ns": %s, "end_ns": %s, "packets": 1, "estimat
         STRETCH % (b"4", b"3", b"[]"),
         STRETCH % (b"4", b"9.5", b"[]"),
         STRETCH % (b"4", b"9", b"[]"),
+        b'{"bursts_or_outages": [[3, 2]]}',
+        b'{"bursts_or_outages": [[-1, 2]]}',
+        b'{"bursts_or_outages": [[1, 2.5]]}',
+        b'{"bursts_or_outages": [3]}',
         b"\xff\xfe",
     ],
 )

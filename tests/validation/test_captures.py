@@ -11,11 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from hindflight.replay.experiment.compare import Forecast, compare_runs
 from hindflight.replay.experiment.prediction import FACTOR
 from hindflight.toolkit.capture import load_capture
 from hindflight.toolkit.errors import HindflightError
 from validation.__main__ import main
 from validation.calibration import calibrate, deviations, held_out
+from validation.captures import whatif
 from validation.captures.claims import CauseClaim, LossClaim, WindowClaim, claims_of, when_sent
 from validation.captures.identifiable import is_identifiable, limited_ns, reductions
 from validation.captures.lines import loss_lines, whatif_lines, window_lines
@@ -273,10 +275,23 @@ def test_verdicts_are_counted_at_the_sender(run: RunTruth) -> None:
 
 
 def test_the_factor_is_the_conformal_quantile() -> None:
-    # Predictions of 100 with an interval of one factor's width; what was recorded lies 1 % to 20 % of it away.
+    # Predictions of 100 with a deviation of 0.1; what was recorded lies 0.01 to 0.2 away.
     wide = math.exp(FACTOR * 0.1)
     pairs = [
-        Pair("l", "reno", "bbr", "steps", 100.0, 100 / wide, 100 * wide, 100 * math.exp(k / 100)) for k in range(1, 21)
+        Pair(
+            "l",
+            "reno",
+            "bbr",
+            "steps",
+            100.0,
+            100 / wide,
+            100 * wide,
+            100 * math.exp(k / 100),
+            None,
+            (0.2, 0.1),
+            (0, 0),
+        )
+        for k in range(1, 21)
     ]
     # Of 20 distances of 0.1 to 2 deviations the 20th smallest, of 43 the 42nd.
     found = calibrate(pairs)
@@ -291,6 +306,41 @@ def test_the_factor_is_the_conformal_quantile() -> None:
     assert shares == {"near": 1.0, "same": 1.0, "far": 0.25}
     with pytest.raises(HindflightError):
         calibrate(pairs[:18])
+
+
+def test_a_pair_has_what_its_interval_is_made_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = FIXTURES / "S9-reno"
+    scenario = json.loads((folder / "scenario.json").read_text())
+    predicted = compare_runs(
+        [
+            {
+                "purpose": "what_if", "role": "under_test", "variant": "cubic", "proxy": "none",
+                "channel_mode": "resampled", "seed": seed, "goodput_bps": 1e6 / (1 + seed // 18),
+                "duration_ns": 10**9, "reset_ns": None,
+            }
+            for seed in range(20)
+        ],
+        ("linux-reno", "none"),
+        Forecast(10**9, 1e6, 0.0),
+    )  # fmt: skip
+    monkeypatch.setattr(whatif, "_what_if", lambda *_, **__: ({"findings": predicted}, None))
+    recorded = {"reno": scenario, "cubic": scenario}
+    _, (pair,) = whatif._ask("S9", "reno", folder / "snd.pcap.xz", recorded)
+    assert pair.mean == pytest.approx(1e6)
+    assert pair.tails == pytest.approx((math.log(2), 0.0))
+    assert pair.deviations == pytest.approx((math.hypot(0.1 * math.log(2) / 1.2816, 0.015), 0.015), rel=1e-3)
+    _, (none,) = whatif._ask("S9", "cubic", folder / "snd.pcap.xz", recorded)
+    assert (none.mean, none.deviations, none.tails) == (None, None, None)
+
+
+def test_a_tail_is_no_deviation() -> None:
+    ends = 100 * math.exp(-0.9), 100 * math.exp(FACTOR * 0.1)
+    pair = Pair("l", "reno", "bbr", "loss", 100.0, *ends, 100 * math.exp(-0.8), None, (0.2, 0.1), (0.9, 0.0))
+    # The tail below holds it whatever the factor; beyond it only the deviations count, on either side.
+    assert deviations(pair) == 0.0
+    assert deviations(replace(pair, recorded=100 * math.exp(-1.0))) == pytest.approx(5.0)
+    assert deviations(replace(pair, recorded=100 * math.exp(0.05))) == pytest.approx(0.5)
+    assert deviations(replace(pair, tails=None)) is None
 
 
 def test_a_flow_shows_its_congestion_control_by_reductions_or_by_its_time_limited_by_the_network() -> None:

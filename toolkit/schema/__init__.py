@@ -17,12 +17,20 @@ from hindflight.toolkit.schema.arrow import (
 )
 from hindflight.toolkit.schema.captured import PHASES, SOURCES
 from hindflight.toolkit.schema.model import SCHEMA_VERSION, Column, Table
-from hindflight.toolkit.schema.results import DAMAGE_METRICS, FINDING_SECTIONS, FINGERPRINT, leg_metric, run_subject
+from hindflight.toolkit.schema.results import (
+    DAMAGE_METRICS,
+    FINDING_SECTIONS,
+    FINGERPRINT,
+    INTERVAL_METRICS,
+    leg_metric,
+    run_subject,
+)
 
 __all__ = [
     "DAMAGE_METRICS",
     "FINDING_SECTIONS",
     "FINGERPRINT",
+    "INTERVAL_METRICS",
     "PHASES",
     "SCHEMA_VERSION",
     "SOURCES",

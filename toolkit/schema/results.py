@@ -417,6 +417,11 @@ def leg_metric(leg: int) -> str:
     return f"leg_{leg}_begins_at"
 
 
+INTERVAL_METRICS = ("interval_deviation", "interval_tail")
+"""Metrics of the rows with what the interval of a predicted goodput is made of: `low` is for below its middle, `high`
+for above, both logarithms of ratios. They are no intervals, so a report leaves them out."""
+
+
 DAMAGE_METRICS = ("acknowledged_lost", "damaged")
 """Metrics of the rows that say what a fault of a proxy did to the data: it was lost, or read damaged."""
 

@@ -13,7 +13,7 @@ from hindflight.channels.extraction.attribution import OUTAGE, QUEUE, verdicts
 from hindflight.channels.extraction.bottleneck import Rate
 from hindflight.channels.extraction.busy_spans import BusySpans
 from hindflight.channels.extraction.delivery import Delivery, of_flow
-from hindflight.channels.extraction.extract import extract
+from hindflight.channels.extraction.extract import _bursts_or_outages, extract
 from hindflight.channels.extraction.link import Link, left_queue_ns, of_delivery, served_behind_breaks
 from hindflight.channels.extraction.queue import Ceiling
 from hindflight.channels.extraction.states import interval_rows
@@ -214,6 +214,35 @@ def test_a_link_that_passes_acks_is_not_broken() -> None:
     passing = np.sort(np.concatenate((delivery.ack_t_ns, delivery.t_ns[[210, 220]])))
     few = replace(_delivery(lost[:15], trip_ms=20.0), ack_t_ns=passing)
     assert _outages(few) == []
+
+
+def _silent_runs(starts: tuple[int, ...]) -> Delivery:
+    """A round trip of 500 ms, and runs of 40 losses over 400 ms during which no ACK came."""
+    delivery = _delivery([k for start in starts for k in range(start, start + 40)], trip_ms=500.0)
+    acks = delivery.ack_t_ns
+    for start in starts:
+        sent = delivery.t_ns[start], delivery.t_ns[start + 39]
+        acks = acks[(acks < sent[0] + 250 * MS) | (acks > sent[1])]
+    return replace(delivery, ack_t_ns=acks)
+
+
+def test_a_run_that_is_a_burst_or_an_outage_is_not_the_queues(monkeypatch: pytest.MonkeyPatch) -> None:
+    delivery = _silent_runs((100, 250, 400))
+    found = verdicts(delivery, of_delivery(delivery))
+    assert found.outages == ()
+    assert not found.known[delivery.lost].any()
+    assert (found.burst_or_outage == delivery.lost).all()
+    # Of one loss the gap speaks against the level, so it may be the queue's as well; the packet before it is.
+    odds = np.zeros(len(delivery))
+    odds[109:111] = 15.0, 7.0
+    monkeypatch.setattr(attribution, "_gap_odds", lambda *_: odds)
+    found = verdicts(delivery, of_delivery(delivery))
+    assert np.flatnonzero(found.burst_or_outage != delivery.lost).tolist() == [109, 110]
+    assert found.cause[109] == QUEUE
+    assert not found.known[109:111].any()
+    # Positions count what reached the channel.
+    runs = _bursts_or_outages(found, delivery.observed)
+    assert runs == ((100, 108), (110, 138), (249, 288), (399, 438))
 
 
 def test_uncertain_losses_of_an_outage_are_not_replayed_by_position(monkeypatch: pytest.MonkeyPatch) -> None:

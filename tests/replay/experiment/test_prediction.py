@@ -12,7 +12,14 @@ import pytest
 
 from hindflight.channels.estimate import Estimate
 from hindflight.replay.experiment.capacity import capacity_of
-from hindflight.replay.experiment.prediction import FACTOR, FLOOR, LINK_MARGIN, common_misfit, predict
+from hindflight.replay.experiment.prediction import (
+    DECILE_DEVIATIONS,
+    FACTOR,
+    FLOOR,
+    LINK_MARGIN,
+    common_misfit,
+    predict,
+)
 from hindflight.replay.scenario.draws import Open
 from hindflight.replay.scenario.loss_trace import LossTrace
 from hindflight.replay.scenario.model import parse_scenario
@@ -65,6 +72,25 @@ def test_flights_that_broke_down_are_in_the_interval_but_for_one_of_twenty() -> 
     assert fast is not None
     assert found.low == pytest.approx(0.6e6)
     assert fast.high == pytest.approx(1.6e6)
+
+
+def test_fewer_than_twenty_draws_have_no_tail() -> None:
+    broken, even = predict([1e6] * 18 + [0.1e6]), predict([1e6] * 19)
+    assert broken is not None
+    assert broken == even
+    assert broken.tails == (0.0, 0.0)
+
+
+def test_an_interval_is_made_of_its_deviations_and_tails() -> None:
+    found = predict([1e6] * 18 + [0.6e6, 0.1e6], 0.1)
+    assert found is not None
+    rest = math.hypot(math.log(1.1) / 2, FLOOR)
+    # The first decile is a tenth of the way from the third draw to the second.
+    drawn = -0.1 * math.log(0.6) / DECILE_DEVIATIONS
+    assert found.deviations == pytest.approx((math.hypot(drawn, rest), rest))
+    assert found.tails == pytest.approx((-math.log(0.6), 0.0))
+    assert found.low / found.value == pytest.approx(0.6)
+    assert found.high / found.value == pytest.approx(math.exp(FACTOR * rest))
 
 
 def test_draws_that_are_normal_have_their_standard_deviation() -> None:

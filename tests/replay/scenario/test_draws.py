@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 from hindflight.channels.breaks import Break
 from hindflight.channels.estimate import Estimate
 from hindflight.channels.trace import Trace
-from hindflight.replay.scenario.draws import REPEATS, Open, as_captured, draw, open_of
+from hindflight.replay.scenario.draws import REPEATS, Open, _breaks, as_captured, draw, open_of
 
 SECOND = 1_000_000_000
 
@@ -149,7 +150,12 @@ def _spans(open_: Open) -> list[tuple[int, int]]:
     return [(one.begin_ns, one.end_ns) for one in open_.breaks if one.chance == 1]
 
 
-def _trace(sent_ns: list[int], trips_ns: list[int | None], doubtful: tuple[int, ...] = ()) -> Trace:
+def _trace(
+    sent_ns: list[int],
+    trips_ns: list[int | None],
+    doubtful: tuple[int, ...] = (),
+    bursts_or_outages: tuple[tuple[int, int], ...] = (),
+) -> Trace:
     """A link whose state is known from one second before the first of these packets on."""
     n = len(sent_ns)
     nothing = {"end_ns": None, "position": None, "delay_ns": None, "cause": "none", "known": True}
@@ -164,7 +170,7 @@ def _trace(sent_ns: list[int], trips_ns: list[int | None], doubtful: tuple[int, 
         }
         for i in range(n)
     ]
-    return Trace(pa.Table.from_pylist(rows))
+    return Trace(pa.Table.from_pylist(rows), bursts_or_outages=bursts_or_outages)
 
 
 def test_a_burst_that_the_others_do_not_explain_is_a_break_at_its_time() -> None:
@@ -303,6 +309,32 @@ def test_a_run_that_is_known_to_be_a_burst_has_a_time_in_the_captured_flow_only(
     link = _captured_link(open_, ())
     assert [change["outage"] for change in link["forward"]["schedule"]] == [True, False]
     assert link["reverse"]["schedule"] == []
+
+
+def _shorter_than_a_round_trip(bursts_or_outages: tuple[tuple[int, int], ...]) -> Open:
+    """A GEO path that lost three runs of 40 packets over 400 ms, of which nothing else is known."""
+    lost = [k for first in (500, 1000, 1500) for k in range(first, first + 40)]
+    trips = [None if k in lost else 550_000_000 for k in range(2000)]
+    trace = _trace([k * 10_000_000 for k in range(2000)], trips, tuple(lost), bursts_or_outages)
+    return replace(open_of(trace, np.array(lost), 2000), causes=(20, 180))
+
+
+def test_a_run_that_is_a_burst_or_an_outage_is_not_the_queues() -> None:
+    runs = ((500, 539), (1000, 1039))
+    open_ = _shorter_than_a_round_trip(runs)
+    assert (open_.bursts.tolist(), open_.breaks) == ([40, 40, 40], ())
+    assert open_.unknown.tolist() == [False, False, True]
+    # The queue made most of the other losses, so it made the third run; those that it did not make are replayed.
+    kept = _captured_link(open_, ())["forward"]["loss"]["positions"]
+    assert kept == [*range(500, 540), *range(1000, 1040)]
+    bursts = [len(_breaks(open_, np.random.default_rng(seed))[1]) for seed in range(200)]
+    assert min(bursts) == 2
+    assert np.mean(bursts) == pytest.approx(2.1, abs=0.07)
+
+
+def test_a_run_in_part_the_queues_is_not_taken_from_the_channel() -> None:
+    assert _shorter_than_a_round_trip(((500, 500), (1039, 1039))).unknown.tolist() == [False, False, True]
+    assert _shorter_than_a_round_trip(()).unknown.tolist() == [True, True, True]
 
 
 def _consecutive(positions: list[int]) -> list[Any]:
