@@ -6,7 +6,6 @@ Depends on traces, not on configurations of the engine. Read docs/channels/extra
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -124,12 +123,9 @@ def _doubtful(lengths: Ints, rare: Bools) -> Bools:
     if not went_on:
         return np.zeros(len(lengths), bool)
     ends, on = n + PRIOR_SHARE, went_on + PRIOR_SHARE
-    longer = [math.exp(_log_beta(on + int(length) - 1, ends) - _log_beta(on, ends)) for length in lengths]
-    return np.asarray(rare & (1 - (1 - np.array(longer)) ** (n + 1) >= RARE_BURST))
-
-
-def _log_beta(a: float, b: float) -> float:
-    return math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
+    goes_on = (on + np.arange(int(lengths.max()))) / (on + ends + np.arange(int(lengths.max())))
+    longer = np.concatenate(([1.0], np.cumprod(goes_on)))[lengths - 1]
+    return np.asarray(rare & (1 - (1 - longer) ** (n + 1) >= RARE_BURST))
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,28 @@ fn the_reordering_timer_counts_from_the_rtt_of_what_is_acknowledged() {
 }
 
 #[test]
+fn what_the_last_ack_would_have_triggered_waits_for_no_reordering_timer() {
+    // The retransmission of 1:1001 is lost, too: its time was up at 337 ms, before the ACK of 481 ms. That of 4001:5001
+    // was not.
+    let outcome = run(&after_handshake(
+        "110.00 a>b A 1:1001    ack 1    # lost
+         110.01 a>b A 1001:2001 ack 1
+         210.01 b>a A 1 ack 1 sack 1001-2001
+         212.00 a>b A 1:1001    ack 1    # lost
+         212.01 a>b A 2001:3001 ack 1
+         312.01 b>a A 1 ack 1 sack 1001-3001
+         330.00 a>b A 3001:4001 ack 1
+         380.00 a>b A 4001:5001 ack 1    # lost
+         380.01 a>b A 5001:6001 ack 1
+         430.00 b>a A 1 ack 1 sack 1001-4001
+         481.00 b>a A 1 ack 1 sack 5001-6001 1001-4001
+         520.00 a>b A 1:1001    ack 1
+         620.00 b>a A 1 ack 4001 sack 5001-6001",
+    ));
+    assert_eq!(last_mechanism(&outcome), Some(Mechanism::Rto));
+}
+
+#[test]
 fn a_full_window_leaves_the_retransmission_to_its_timer() {
     // The first round trip takes 500 ms, all others 1 s. Three SACKs begin the recovery, and the window has no room.
     let mut ladder = String::from(

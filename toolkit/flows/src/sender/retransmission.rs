@@ -206,7 +206,7 @@ impl Sender {
             since_timer_restart_ns: now - self.timer_restart_ns - upstream_ns,
             since_last_transmission_ns: now - previous.t_ns,
             since_loss_evidence_ns: self.loss_evidence_ns.map(|since| now - since - upstream_ns),
-            waits_for_reordering: head && self.waits_for_reordering(now),
+            waits_for_reordering: head && self.waits_for_reordering(now, previous.t_ns),
             since_send_ns: now - self.last_send_ns,
             since_ack_ns: if self.vantage == Vantage::Sender {
                 now - self.last_ack_ns
@@ -220,11 +220,13 @@ impl Sender {
     }
 
     /// Whether the reordering timer may have sent at `now_ns` what no ACK triggered, as a capture at the sender shows.
-    fn waits_for_reordering(&self, now_ns: i64) -> bool {
+    /// It was last sent at `sent_ns`; the last ACK would have triggered it if its time had been up by then.
+    fn waits_for_reordering(&self, now_ns: i64, sent_ns: i64) -> bool {
         self.vantage == Vantage::Sender
             && self.sack_in_use
             && self.loss_evidence_ns.is_some()
             && now_ns - self.last_ack_ns > ACK_CLOCK_NS
+            && sent_ns.saturating_add(self.reordering_age_ns()) >= self.last_ack_ns
             && now_ns <= self.reordering_ends_ns()
     }
 
@@ -239,11 +241,19 @@ impl Sender {
     fn reordering_ends_ns(&self) -> i64 {
         let newest = self.newest_delivered.record;
         let lost = self.board.sent_before(newest).map(|last| last.t_ns);
-        let window_ns = self.rtt.min_ns().unwrap_or(0) / REO_WND_DIVISOR;
-        let age_ns = self.rack_rtt_ns.saturating_add(window_ns);
-        let due_ns = lost.max().unwrap_or(0).saturating_add(age_ns);
+        let due_ns = lost
+            .max()
+            .unwrap_or(0)
+            .saturating_add(self.reordering_age_ns());
         let late_ns = due_ns.saturating_sub(self.last_ack_ns).max(0) / 8 + 2 * TICK_NS;
         due_ns.saturating_add(late_ns)
+    }
+
+    /// How old a segment is when it is lost, if one that was sent later is delivered: RACK.rtt and the reordering
+    /// window.
+    fn reordering_age_ns(&self) -> i64 {
+        let window_ns = self.rtt.min_ns().unwrap_or(0) / REO_WND_DIVISOR;
+        self.rack_rtt_ns.saturating_add(window_ns)
     }
 
     /// Without SACK, the segments that wait above the oldest hole after an undo, as duplicate ACKs have shown.
