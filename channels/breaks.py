@@ -123,7 +123,8 @@ def _doubtful(lengths: Ints, rare: Bools) -> Bools:
     if not went_on:
         return np.zeros(len(lengths), bool)
     ends, on = n + PRIOR_SHARE, went_on + PRIOR_SHARE
-    goes_on = (on + np.arange(int(lengths.max()))) / (on + ends + np.arange(int(lengths.max())))
+    packets = np.arange(int(lengths.max()))
+    goes_on = (on + packets) / (on + ends + packets)
     longer = np.concatenate(([1.0], np.cumprod(goes_on)))[lengths - 1]
     return np.asarray(rare & (1 - (1 - longer) ** (n + 1) >= RARE_BURST))
 

@@ -124,10 +124,16 @@ def _flow(run: KernelRun, number: int, flow: KernelFlow) -> dict[str, Any]:
         "application": _application(run, flow),
         "stack": stack,
     }
-    if flow.variant == "bbr" and flow.tcp_info is not None:
-        # What the kernel drew by chance, as the schedule is what the link did.
-        described["params"] = {"first_phases": first_phases(flow.tcp_info, flow.acks_ns)}
+    if params := chance_params(flow):
+        described["params"] = params
     return described
+
+
+def chance_params(flow: KernelFlow) -> dict[str, Any]:
+    """Return what the kernel drew by chance in `flow`, as parameters of its variant."""
+    if flow.variant != "bbr" or flow.tcp_info is None:
+        return {}
+    return {"first_phases": first_phases(flow.tcp_info, flow.acks_ns)}
 
 
 def _application(run: KernelRun, flow: KernelFlow) -> dict[str, Any]:

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from validation.cycle_phases import first_phases
 from validation.rebuild import (
     ACK_QUEUE_PKTS,
     NOTSENT_LOWAT_BYTES,
     PIECE_MEMORY_BYTES,
     VARIANTS,
     WRITE_BYTES,
+    chance_params,
     drop_tail,
     losses,
     schedule,
@@ -49,7 +49,7 @@ def rebuild_relay(run: RelayRun) -> dict[str, Any]:
     proxy = {
         "node": "relay",
         "variant": VARIANTS[onward.variant],
-        "params": _params(onward),
+        "params": chance_params(onward),
         "stack": {"profile": "linux", "overrides": _onward_stack(run)},
         "advertise": "sockets",
         "first_read_ns": int(onward.packets.t_ns[0]),
@@ -59,7 +59,7 @@ def rebuild_relay(run: RelayRun) -> dict[str, Any]:
         "name": "flow 1",
         "start_ns": 0,
         "variant": VARIANTS[sender.variant],
-        "params": _params(sender),
+        "params": chance_params(sender),
         "profile": "linux",
         "application": {
             "kind": "greedy",
@@ -144,13 +144,6 @@ def _is_of_initial_window(octets: int, smss_bytes: int) -> bool:
     Not nothing: the device holds back no packet while all that was sent is acknowledged (`tcp_small_queue_check`).
     """
     return octets % smss_bytes == 0 and 0 < octets <= INITIAL_WINDOW_PKTS * smss_bytes
-
-
-def _params(flow: KernelFlow) -> dict[str, Any]:
-    """What the kernel drew by chance."""
-    if flow.variant != "bbr" or flow.tcp_info is None:
-        return {}
-    return {"first_phases": first_phases(flow.tcp_info, flow.acks_ns)}
 
 
 def _link(name: str, leg: KernelRun, start_ns: int) -> dict[str, Any]:
