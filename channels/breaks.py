@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hindflight.channels.extraction.attribution import MIN_OUTAGE_PKTS
+from hindflight.channels.extraction.outage_runs import MIN_OUTAGE_PKTS
 
 if TYPE_CHECKING:
     import numpy.typing as npt

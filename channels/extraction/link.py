@@ -1,6 +1,6 @@
 """The link as one capture shows it: rate, base round-trip time, queue limit, and losses by the queue.
 
-Combines `bottleneck` and `queue`. See docs/channels/extract.md.
+Combines `bottleneck`, `base_rtt` and `queue`. See docs/channels/extract.md.
 """
 
 from __future__ import annotations
@@ -10,9 +10,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from hindflight.channels.extraction import base_rtt as _base_rtt
 from hindflight.channels.extraction import bottleneck as _bottleneck
 from hindflight.channels.extraction import queue as _queue
-from hindflight.channels.extraction.bottleneck import Base, Rate, Served
+from hindflight.channels.extraction.base_rtt import Base
+from hindflight.channels.extraction.bottleneck import Rate, Served
 from hindflight.channels.extraction.change_points import Floats
 from hindflight.channels.extraction.delivery import Bools, Delivery, Ints
 from hindflight.channels.extraction.idle_steps import split_where_idle
@@ -98,7 +100,7 @@ def of_delivery(delivery: Delivery) -> Link:
         paths = idle
         rate, served = _served(delivery, paths)
     service, full = served.ns, served.full_ns
-    base = _bottleneck.constant_base(delivery, served)
+    base = _base_rtt.constant_base(delivery, served)
     arrivals = _arrivals(delivery, base, service, full)
     unshared = _late_share(arrivals) <= LATE_SHARE
     # A link that is always busy explains a shorter path by a longer queue, too; a jump of the round trip does not.
@@ -198,7 +200,7 @@ def _with_one_limit(delivery: Delivery, base: Base, dropped: AllDropped, full: F
                 level, may_be_off = spans[-1][2], errors[-1]
         elif not empty and carried[len(spans)]:
             # A path that changes does not empty the queue.
-            may_be_off = _bottleneck.WAIT_ERROR * packet_ns
+            may_be_off = _base_rtt.WAIT_ERROR * packet_ns
         per_packet[first:after] = level
         spans.append((first, after, level))
         errors.append(may_be_off)
@@ -292,7 +294,7 @@ def _arrivals(delivery: Delivery, base: Base, service: Floats, full: Floats) -> 
     seen = delivery.prompt & base.trusted
     departed = np.where(seen, delivery.acked_ns - start - base.per_packet_ns, np.nan)
     departed = _queue.bound_by_followers(departed, service, delivery.lost | delivery.undecided)
-    slack = _bottleneck.rtt_tolerance_ns(service, float(base.per_packet_ns.min()))
+    slack = _base_rtt.rtt_tolerance_ns(service, float(base.per_packet_ns.min()))
     distrusted = np.cumsum(~base.trusted)
     index = np.flatnonzero(seen)
     anchor = np.zeros(len(delivery), dtype=np.bool_)
@@ -306,11 +308,11 @@ def _stepped_fit(delivery: Delivery, paths: Sequence[Stretch], served: Served) -
 
     Steps that no queue makes are sure; others explain the round trips or are none.
     """
-    fine = _bottleneck.piecewise_base(delivery, served)
+    fine = _base_rtt.piecewise_base(delivery, served)
     found = []
     if len(fine.spans) <= 1 + (delivery.t_ns[-1] - delivery.t_ns[0]) / CHANGE_EVERY_NS:
         found.append(fine)
-    coarse = _bottleneck.stretch_base(delivery, paths, served)
+    coarse = _base_rtt.stretch_base(delivery, paths, served)
     if len(coarse.spans) > 1:
         found.append(coarse)
     if not found:

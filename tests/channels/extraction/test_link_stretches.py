@@ -10,6 +10,7 @@ import pytest
 from hindflight.channels.estimate import LinkStretch
 from hindflight.channels.extraction import attribution, bottleneck
 from hindflight.channels.extraction import delivery as _delivery
+from hindflight.channels.extraction.base_rtt import constant_base
 from hindflight.channels.extraction.delivery import Delivery, Handshake
 from hindflight.channels.extraction.link import of_delivery
 from hindflight.channels.extraction.link_stretches import link_stretches
@@ -96,7 +97,7 @@ def test_the_handshake_was_served_at_the_rate_of_the_first_packet() -> None:
     service = np.where(np.arange(1000) < 100, 2.0, 4.0) * MS
     served = bottleneck.Served(service, service, np.ones(1000, bool), np.zeros(1000, bool))
     first = delivery.t_ns + np.where(delivery.prompt, 50 * MS, -1)
-    base = bottleneck.constant_base(replace(delivery, acked_ns=first), served)
+    base = constant_base(replace(delivery, acked_ns=first), served)
     assert base.spans[0][2] == pytest.approx(BASE_NS, abs=1000)
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hindflight.channels.extraction import attribution, queue, states
+from hindflight.channels.extraction import attribution, outage_runs, queue, states
 from hindflight.channels.extraction import link as link_module
 from hindflight.channels.extraction.attribution import OUTAGE, QUEUE, verdicts
 from hindflight.channels.extraction.bottleneck import Rate
@@ -90,11 +90,11 @@ def test_while_other_traffic_passes_there_is_no_outage() -> None:
 
 @pytest.mark.parametrize(("others", "least"), [(0, 10), (20, 13)])
 def test_the_length_that_no_burst_has_depends_on_the_bursts(others: int, least: int) -> None:
-    assert attribution._least_run([2] * others) == least
+    assert outage_runs._least_run([2] * others) == least
 
 
 def test_the_length_that_no_burst_has_grows_with_theirs() -> None:
-    assert attribution._least_run([6] * 20) > 2 * attribution._least_run([2] * 20)
+    assert outage_runs._least_run([6] * 20) > 2 * outage_runs._least_run([2] * 20)
 
 
 def test_a_short_break_takes_the_acks_of_what_arrived_before_it() -> None:
@@ -123,7 +123,7 @@ def test_one_ack_missing_before_a_run_shows_a_break_where_few_are_missing_elsewh
     link = of_delivery(broken)
     judged = [(1, np.arange(run.start - 1, run.stop + 1)) for run in runs]
     assert _outages(broken) == [(200, 221), (400, 429)]
-    assert attribution._minimum_silent(broken, link, left_queue_ns(broken, link), judged) == 1
+    assert outage_runs._minimum_silent(broken, link, left_queue_ns(broken, link), judged) == 1
     # Where ACKs are missing at other times, too, one says nothing.
     often = broken.covered_ns.copy()
     for first in (*range(0, 190, 10), *range(440, 590, 10)):
@@ -131,7 +131,7 @@ def test_one_ack_missing_before_a_run_shows_a_break_where_few_are_missing_elsewh
     acked = np.where(often != broken.covered_ns, -1, broken.acked_ns)
     seldom = replace(broken, covered_ns=often, acked_ns=acked, prompt=acked >= 0, ack_t_ns=acked[acked >= 0])
     link = of_delivery(seldom)
-    assert attribution._minimum_silent(seldom, link, left_queue_ns(seldom, link), judged) > 1
+    assert outage_runs._minimum_silent(seldom, link, left_queue_ns(seldom, link), judged) > 1
 
 
 def test_the_acks_that_a_break_takes_are_not_missing_elsewhere() -> None:
@@ -147,7 +147,7 @@ def test_the_acks_that_a_break_takes_are_not_missing_elsewhere() -> None:
     broken = replace(broken, covered_ns=covered, acked_ns=acked, prompt=answered, ack_t_ns=acked[answered])
     link = of_delivery(broken)
     judged = [(2, np.arange(run.start - 1, run.stop + 1)) for run in runs]
-    assert attribution._minimum_silent(broken, link, left_queue_ns(broken, link), judged) == 1
+    assert outage_runs._minimum_silent(broken, link, left_queue_ns(broken, link), judged) == 1
 
 
 def test_a_break_of_what_was_under_way_takes_its_acks_too() -> None:
@@ -568,12 +568,10 @@ def test_an_ack_that_came_before_the_first_loss_could_have_arrived_does_not_show
     acks = late.acked_ns[late.acked_ns >= 0]
     late = replace(late, covered_ns=late.acked_ns, ack_t_ns=acks)
     shown = replace(link, departed_ns=link.departed_ns + 30 * MS)
-    cause = verdicts(late, link).cause
+    by_channel = verdicts(late, link).cause == attribution.CHANNEL
     left_ns = left_queue_ns(late, link)
-    counts = [
-        next(run.answers for run in attribution._runs(late, one, left_ns, (cause, late.undecided)) if run.count == 14)
-        for one in (link, shown)
-    ]
+    runs = [outage_runs._runs(late, one, left_ns, (by_channel, late.undecided)) for one in (link, shown)]
+    counts = [next(run.answers for run in found if run.count == 14) for found in runs]
     assert counts == [1, 0]
 
 

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from hindflight.channels.extraction.bottleneck import Served, stretch_base
+from hindflight.channels.extraction.base_rtt import stretch_base
+from hindflight.channels.extraction.bottleneck import Served
 from hindflight.channels.extraction.delivery import Delivery
 from hindflight.channels.extraction.path_steps import stretches
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hindflight.channels.extraction import bottleneck
+from hindflight.channels.extraction import base_rtt
 from hindflight.channels.extraction import link as link_module
-from hindflight.channels.extraction.bottleneck import Base
+from hindflight.channels.extraction.base_rtt import Base
 from hindflight.channels.extraction.delivery import Delivery
 from hindflight.channels.extraction.link import AllDropped, Link, of_delivery
 from hindflight.channels.extraction.path_steps import Stretch
@@ -64,24 +64,24 @@ def test_or_by_a_queue_that_filled_to_the_same_limit(fills_at: float, shown: boo
 def test_the_modelled_wait_is_part_of_the_error_of_a_minimum() -> None:
     bare = np.array([100.0, 101.0, 120.0]) * MS
     service = np.full(3, SERVICE_MS * MS, dtype=np.float64)
-    assert bottleneck._error_ns(np.array([4.0, 0.0, 0.0]) * MS, bare, service) == 1 * MS
-    assert bottleneck._error_ns(np.array([4.0, 4.5, 4.9]) * MS, bare, service) == 4 * MS
-    assert bottleneck._error_ns(np.array([6.0, 7.0, 0.0]) * MS, bare, service) == np.inf
+    assert base_rtt._error_ns(np.array([4.0, 0.0, 0.0]) * MS, bare, service) == 1 * MS
+    assert base_rtt._error_ns(np.array([4.0, 4.5, 4.9]) * MS, bare, service) == 4 * MS
+    assert base_rtt._error_ns(np.array([6.0, 7.0, 0.0]) * MS, bare, service) == np.inf
 
 
 def test_a_packet_that_agrees_with_those_on_one_path_met_it_too() -> None:
     rest, service = np.array([50.1, 70.0, 50.0, 50.2]) * MS, np.full(4, 6.0 * MS)
     late = np.array([False, False, True, True])
-    assert bottleneck._settled(late, rest, service).tolist() == [True, False, True, True]
-    assert not bottleneck._settled(np.zeros(4, dtype=bool), rest, service).any()
+    assert base_rtt._settled(late, rest, service).tolist() == [True, False, True, True]
+    assert not base_rtt._settled(np.zeros(4, dtype=bool), rest, service).any()
 
 
 def test_a_path_is_settled_once_its_first_packet_is_acknowledged() -> None:
     delivery = _delivery([])
     # Sent at 3 s and acknowledged 100 ms later, where the path before took 40 ms or 500 ms.
-    assert bottleneck._settled_ns(delivery, Stretch(300, 600, 1e8), 500.0 * MS) == 3100 * MS
-    assert bottleneck._settled_ns(delivery, Stretch(300, 600, 1e8), 40.0 * MS) == 3040 * MS
-    assert bottleneck._settled_ns(delivery, Stretch(0, 600, 1e8), 500.0 * MS) == 0
+    assert base_rtt._settled_ns(delivery, Stretch(300, 600, 1e8), 500.0 * MS) == 3100 * MS
+    assert base_rtt._settled_ns(delivery, Stretch(300, 600, 1e8), 40.0 * MS) == 3040 * MS
+    assert base_rtt._settled_ns(delivery, Stretch(0, 600, 1e8), 500.0 * MS) == 0
 
 
 def test_a_queue_that_goes_on_over_a_change_of_path_shows_the_delay_to_its_error() -> None:
@@ -94,7 +94,7 @@ def test_a_queue_that_goes_on_over_a_change_of_path_shows_the_delay_to_its_error
         carried=(False, True),
     )  # fmt: skip
     found = link_module._with_one_limit(whole, base, link.all_dropped, full)
-    assert found.error_ns == (0.0, bottleneck.WAIT_ERROR * SERVICE_MS * MS)
+    assert found.error_ns == (0.0, base_rtt.WAIT_ERROR * SERVICE_MS * MS)
     lost = link_module._with_one_limit(whole, replace(base, carried=(False, False)), link.all_dropped, full)
     assert lost.error_ns == (0.0, np.inf)
 
