@@ -79,15 +79,22 @@ def rebuild(run: KernelRun, duration_ns: int) -> dict[str, Any]:
 
 
 def as_it_was_timed(configuration: dict[str, Any], *runs: KernelRun) -> dict[str, Any]:
-    """Return `configuration` with packets as late as the emulator delivered them; one of `runs` for each link."""
+    """Return `configuration` with packets as late as the emulator delivered them; one of `runs` for each link.
+
+    Late, it delivered all packets that were due, in their order: none overtook another unless the delay changed.
+    """
     timed = []
     for link, run in zip(configuration["path"]["links"], runs, strict=True):
         late = zip(("forward", "reverse"), run.late_ns, strict=True)
-        sides = {
-            side: {**link[side], "jitter": {"kind": "recorded", "delays_ns": delays_ns}} for side, delays_ns in late
-        }
+        sides = {side: _as_late(link[side], delays_ns) for side, delays_ns in late}
         timed.append({**link, **sides})
     return {**configuration, "path": {**configuration["path"], "links": timed}}
+
+
+def _as_late(direction: Mapping[str, Any], delays_ns: Sequence[int]) -> dict[str, Any]:
+    changes = any("delay_ns" in change for change in direction["schedule"])
+    jitter = {"kind": "recorded", "delays_ns": delays_ns}
+    return {**direction, "jitter": jitter, "in_order": direction["in_order"] or not changes}
 
 
 def losses(positions: Sequence[int]) -> dict[str, Any]:
