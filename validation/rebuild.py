@@ -56,20 +56,20 @@ def missing_variants(run: KernelRun, built: tuple[str, ...]) -> list[str]:
 def rebuild(run: KernelRun, duration_ns: int) -> dict[str, Any]:
     """Return the engine's configuration of `run`, which ends `duration_ns` after the first SYN.
 
-    The engine's clock begins with that SYN, at a tick and at a step of the timer wheel; when the recorded hosts' clocks
-    began theirs is not known.
+    The engine's clock begins with a step of its timer wheel, of every length. It is the hosts' last one before that SYN
+    of the longest kind that the recording shows; where it shows not even a tick, it is at the SYN.
     """
     params = run.params
     shared = {
         "rate_bps": float(params["rate"]),
         "delay_ns": _one_way_ns(params["rtt_ms"]),
         "in_order": bool(params.get("fifo", 0)),
-        "schedule": schedule(params.get("events", [])),
+        "schedule": schedule(params.get("events", []), run.since_step_ns),
     }
     forward = {**shared, "queue": drop_tail(params["queue"]), "loss": losses(run.lost)}
     reverse = {**shared, "queue": drop_tail(ACK_QUEUE_PKTS), **_ack_losses(run)}
     return {
-        "duration_ns": duration_ns,
+        "duration_ns": duration_ns + run.since_step_ns,
         "path": {
             "nodes": ["sender", "receiver"],
             "links": [{"name": "link", "forward": forward, "reverse": reverse}],
@@ -125,7 +125,7 @@ def _flow(run: KernelRun, number: int, flow: KernelFlow) -> dict[str, Any]:
         stack.pop("receive_buffer_max_bytes", None)
     described: dict[str, Any] = {
         "name": f"flow {number}",
-        "start_ns": max(0, flow.syn_ns),
+        "start_ns": max(0, flow.syn_ns) + run.since_step_ns,
         "variant": VARIANTS[flow.variant],
         "profile": "linux",
         "application": _application(run, flow),
@@ -246,11 +246,11 @@ def buffers(sysctl: Mapping[str, str], smss_bytes: int) -> dict[str, int]:
     }
 
 
-def schedule(events: list[list[Any]]) -> list[dict[str, Any]]:
-    """Return changes by time; those of one time become one."""
+def schedule(events: list[list[Any]], start_ns: int = 0) -> list[dict[str, Any]]:
+    """Return changes by time, which counts from `start_ns`; those of one time become one."""
     changes: dict[int, dict[str, Any]] = {}
     for at_s, what, value in events:
-        change = changes.setdefault(round(at_s * 1e9), {})
+        change = changes.setdefault(start_ns + round(at_s * 1e9), {})
         match what:
             case "rate":
                 change["rate_bps"] = float(value)
