@@ -125,7 +125,7 @@ def _flow(run: KernelRun, number: int, flow: KernelFlow) -> dict[str, Any]:
         stack.pop("receive_buffer_max_bytes", None)
     described: dict[str, Any] = {
         "name": f"flow {number}",
-        "start_ns": max(0, flow.syn_ns) + run.since_step_ns,
+        "start_ns": flow.syn_ns + run.since_step_ns,
         "variant": VARIANTS[flow.variant],
         "profile": "linux",
         "application": _application(run, flow),
@@ -146,7 +146,7 @@ def chance_params(flow: KernelFlow) -> dict[str, Any]:
 def _application(run: KernelRun, flow: KernelFlow) -> dict[str, Any]:
     """One that always has data, or the recorded writes where the recorded one paused or wrote by the clock."""
     kind, _, rate_bps = run.params.get("write", "greedy").partition(":")
-    start_ns = max(0, flow.syn_ns)
+    start_ns = flow.syn_ns
     if kind == "rate":
         octets = max(1, int(float(rate_bps) * WRITE_EVERY_NS / 8e9))
         at_ns = clocked_writes(run, flow, octets)
@@ -164,7 +164,7 @@ def clocked_writes(run: KernelRun, flow: KernelFlow, octets: int) -> list[int]:
     poll before: the host had not woken the application. One without room was called when it was due. Room is a third of
     the buffer as it was at first: it only grows, so that none is seen where there was none.
     """
-    start_ns = max(0, flow.syn_ns)
+    start_ns = flow.syn_ns
     due_ns = np.arange(flow.first_write_ns, flow.end_ns - start_ns, WRITE_EVERY_NS)
     buffer_bytes = buffers(run.sysctl, flow.smss_bytes).get("send_buffer_bytes")
     info = flow.tcp_info

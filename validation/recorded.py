@@ -49,7 +49,9 @@ class Packets:
 
 @dataclass(frozen=True, slots=True)
 class KernelFlow:
-    """One flow: `goodput_bps` is what the application had by `end_ns`, over `start_ns` to `end_ns`.
+    """One flow: its SYN came to the link at `syn_ns`.
+
+    `goodput_bps` is what the application had by `end_ns`, over `start_ns` to `end_ns`.
 
     `first_write_ns` went by between the SYN and the first data, but for what the hosts and the emulator took for the
     handshake beyond the link's own time: no model of the link has that. `acks_ns` is when each ACK came. `tcp_info`
@@ -134,8 +136,7 @@ def read_csv(path: Path) -> pa.Table:
 
 def _flow(folder: Path, described: Mapping[str, Any], link: pa.Table, t0_ns: int) -> KernelFlow:
     info = folder / described["tcpinfo"]
-    packets = _packets(link, described["sport"], t0_ns)
-    syn_ns = described["t_syn_ns"] - t0_ns
+    syn_ns, packets = _packets(link, described["sport"], t0_ns)
     return KernelFlow(
         variant=described["cc"],
         syn_ns=syn_ns,
@@ -144,14 +145,15 @@ def _flow(folder: Path, described: Mapping[str, Any], link: pa.Table, t0_ns: int
         goodput_bps=described["goodput_kbps"] * 1e3,
         rtos=described["rto_count"],
         smss_bytes=described["snd_mss"],
-        first_write_ns=int(packets.t_ns[0]) - max(0, syn_ns) - _handshake_late_ns(link, described["sport"]),
+        first_write_ns=int(packets.t_ns[0]) - syn_ns - _handshake_late_ns(link, described["sport"]),
         packets=packets,
         acks_ns=_acks_ns(link, described["sport"], t0_ns),
         tcp_info=_tcp_info(info, t0_ns) if info.is_file() else None,
     )
 
 
-def _packets(link: pa.Table, sport: int, t0_ns: int) -> Packets:
+def _packets(link: pa.Table, sport: int, t0_ns: int) -> tuple[int, Packets]:
+    """Return when the SYN of the flow from port `sport` came, and its data packets."""
     import pyarrow.compute as pc
 
     sent = link.filter(pc.and_(pc.equal(link["dir"], "data"), pc.equal(link["sport"], sport)))
@@ -161,7 +163,7 @@ def _packets(link: pa.Table, sport: int, t0_ns: int) -> Packets:
     data = sent.filter(pc.greater(sent["plen"], 0))
     # Runs of a minute stay far below 2^32 octets: relative to the SYN no number wraps twice.
     seq = (data["seq"].to_numpy() - syns["seq"][0].as_py()) % (1 << 32)
-    return Packets(
+    return syns["t_arr_ns"][0].as_py() - t0_ns, Packets(
         t_ns=data["t_arr_ns"].to_numpy() - t0_ns,
         seq=seq,
         end=seq + data["plen"].to_numpy(),

@@ -46,6 +46,7 @@ def test_reading_agrees_with_the_recorders_own_counts(s2: KernelRun) -> None:
     assert len(s2.lost) == 16
     assert flow.packets.fate.count("queue") == 1
     assert flow.packets.seq[0] == 1
+    assert flow.syn_ns == 0, "times count from its arrival"
     assert flow.end_ns - flow.start_ns == 60_000_000_000
     measured = measure_kernel(flow)
     assert measured.retransmissions == 17
