@@ -61,5 +61,6 @@ def test_a_timeout_is_the_first_retransmission_between_the_polls_that_show_it() 
     assert (list(at_ns), list(rtos)) == ([7 * MS], [300 * MS])
 
 
-def test_a_recording_without_timers_shows_no_step() -> None:
-    assert 0 <= read_run(RUNS / "S2-reno").since_step_ns < 64 * TICK_NS
+def test_the_delayed_acks_of_a_recording_show_its_tick() -> None:
+    """Of 68 that no arrival explains, 66 come within 0.1 ms of one another in a tick."""
+    assert abs(read_run(RUNS / "S2-reno").since_step_ns - 2_680_000) < 50_000
