@@ -5,17 +5,16 @@ Rebuilds, runs, measures and judges; the bounds are here. A run that cannot be c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from hindflight.replay.controllers.base import variant_names
 from hindflight.replay.experiment.run import Configuration, run_configurations
 from validation.divergence import Divergence, divergences
-from validation.judge import Check, failures, not_made, within_share
+from validation.judge import Check, not_made, within_share
 from validation.measured import QUANTILES, Measured, measure_engine, measure_kernel
 from validation.rebuild import as_it_was_timed, missing_variants, rebuild
 from validation.recorded import KernelRun, find_runs, read_run
@@ -33,18 +32,6 @@ NO_TCP_INFO = "no TCP_INFO next to this run, so the kernel's window is not known
 
 
 @dataclass(frozen=True, slots=True)
-class Timed:
-    """The result of a flow of a failed run with the delay error of the emulator for each packet.
-
-    No model of the link has that. `moved` is where each number goes, `followed` up to which packet that run sends and
-    loses what the kernel did. Empty where a run does not miss.
-    """
-
-    moved: Mapping[str, float] = field(default_factory=dict)
-    followed: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class FlowResult:
     """One flow of one run: its checks, where it parts from the kernel first, by kind, and what was measured.
 
@@ -56,7 +43,6 @@ class FlowResult:
     checks: tuple[Check, ...]
     divergences: tuple[Divergence, ...]
     measured: tuple[Measured, Measured] | None
-    timed: Timed = field(default_factory=Timed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,53 +89,22 @@ def validate_run(run: KernelRun, *, threads: int | None = None) -> RunResult:
         _checks(subject, flow.variant, *pair) for subject, flow, pair in zip(subjects, run.flows, pairs, strict=True)
     ]
     shared = _shared_checks(run.name, pairs)
-    failed = bool(failures([check for part in (*checks, shared) for check in part]))
-    timed = _as_it_was_timed(run, kernel, threads) if failed else [Timed() for _ in run.flows]
     results = [
-        FlowResult(subject, flow.variant, tuple(own), tuple(divergences(*pair)), pair, repeated)
-        for subject, flow, own, pair, repeated in zip(subjects, run.flows, checks, pairs, timed, strict=True)
+        FlowResult(subject, flow.variant, tuple(own), tuple(divergences(*pair)), pair)
+        for subject, flow, own, pair in zip(subjects, run.flows, checks, pairs, strict=True)
     ]
     return RunResult(run.name, tuple(results), tuple(shared))
 
 
 def measure_runs(run: KernelRun, *, threads: int | None = None) -> list[Measured]:
-    """Return what the engine makes of `run`, flow by flow."""
-    return _engine(run, _rebuilt(run), threads)
+    """Return what the engine makes of `run`, flow by flow, each in a configuration that ends with it.
 
-
-def _rebuilt(run: KernelRun) -> list[dict[str, Any]]:
-    """One configuration per flow, equal but for its end: equal configurations give equal runs up to there."""
-    return [rebuild(run, flow.end_ns) for flow in run.flows]
-
-
-def _engine(run: KernelRun, configurations: Sequence[dict[str, Any]], threads: int | None) -> list[Measured]:
-    """Measure each flow in the configuration that ends with it."""
+    Equal but for their ends, these give equal runs up to there.
+    """
+    configurations = [as_it_was_timed(rebuild(run, flow.end_ns), run) for flow in run.flows]
     jobs = [Configuration(configuration, seed=1, recorded=True) for configuration in configurations]
     tables = run_configurations(jobs, threads=threads)
-    return [measure_engine(flow, tables, number) for number, flow in enumerate(run.flows, 1)]
-
-
-def _as_it_was_timed(run: KernelRun, kernel: Sequence[Measured], threads: int | None) -> list[Timed]:
-    timed = [as_it_was_timed(configuration, run) for configuration in _rebuilt(run)]
-    pairs = list(zip(kernel, _engine(run, timed, threads), strict=True))
-    shared = _shared_checks(run.name, pairs)
-    return [
-        Timed(
-            {
-                check.metric: check.value
-                for check in (*_checks(run.name, flow.variant, *pair), *shared)
-                if check.value is not None
-            },
-            _same_until(*pair),
-        )
-        for flow, pair in zip(run.flows, pairs, strict=True)
-    ]
-
-
-def _same_until(kernel: Measured, engine: Measured) -> int:
-    """Return the first packet that carries another segment or that the link treats otherwise; all, if none does."""
-    parted = [found.index for found in divergences(kernel, engine) if found.reason in ("fate", "segment")]
-    return min(parted, default=len(kernel.segment))
+    return [measure_engine(flow, tables, number, run.since_step_ns) for number, flow in enumerate(run.flows, 1)]
 
 
 def _checks(subject: str, variant: str, kernel: Measured, engine: Measured) -> list[Check]:

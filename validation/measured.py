@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from validation.recorded import KernelFlow
+from validation.recorded import KernelFlow, is_new
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -73,8 +73,9 @@ def measure_kernel(flow: KernelFlow) -> Measured:
     )
 
 
-def measure_engine(flow: KernelFlow, tables: Mapping[str, pa.Table], number: int) -> Measured:
-    """Measure flow `number` of the engine run of that number, which began with the SYN and ended with the flow."""
+def measure_engine(flow: KernelFlow, tables: Mapping[str, pa.Table], number: int, syn_ns: int) -> Measured:
+    """Measure flow `number` of the engine run of that number, which ended with the flow; the first SYN left at
+    `syn_ns` of its clock."""
     import pyarrow.compute as pc
 
     own = {
@@ -90,26 +91,21 @@ def measure_engine(flow: KernelFlow, tables: Mapping[str, pa.Table], number: int
     states = states.filter(pc.equal(states["source"].cast("string"), "replay"))
     seq = data["seq"].to_numpy()
     window = states["cwnd_bytes"].to_numpy() / flow.smss_bytes
+    t_ns, states_ns = data["t_ns"].to_numpy() - syn_ns, states["t_ns"].to_numpy() - syn_ns
     # A row holds until the next one; states without a change have no row.
-    at = np.searchsorted(states["t_ns"].to_numpy(), data["t_ns"].to_numpy(), side="right") - 1
+    at = np.searchsorted(states_ns, t_ns, side="right") - 1
     phases = states["phase"].cast("string").to_pylist()
     return Measured(
         goodput_bps=run["delivered_bytes"] * 8e9 / (flow.end_ns - flow.start_ns),
         retransmissions=run["retransmissions"],
         rtos=run["rtos"],
-        t_ns=data["t_ns"].to_numpy(),
+        t_ns=t_ns,
         segment=segment_numbers(seq, seq + data["payload_bytes"].to_numpy()),
         fate=_fates(data, own["events"]),
         cwnd_pkts=window[at],
         state=[phases[i] for i in at],
-        cwnd_quantiles=held_quantiles(states["t_ns"].to_numpy(), window, flow.start_ns, flow.end_ns),
+        cwnd_quantiles=held_quantiles(states_ns, window, flow.start_ns, flow.end_ns),
     )
-
-
-def is_new(seq: Integers, end: Integers) -> npt.NDArray[np.bool_]:
-    """Mark packets that carry no octet sent before, where nothing overtakes between the sender and the record."""
-    highest = np.maximum.accumulate(np.concatenate([[0], end]))[:-1]
-    return np.asarray(seq >= highest, bool)
 
 
 def segment_numbers(seq: Integers, end: Integers) -> Integers:

@@ -30,14 +30,16 @@ How closely the engine agrees with the Linux stack, with ns-2 and with closed fo
 LINUX = """
 Each run of the real stack was recorded over an emulated link. The engine's link is built from the run's
 `scenario.json`: rate, delay, queue, scheduled changes and outages. Random losses are replayed by position, which is
-the number of the data packet at the output of the serialiser, retransmissions included. Queue drops are those of the
-engine's queue. The application behaves as in the recording: it writes 64 KiB whenever the socket is writable, with a
-limit of 128 KiB of unsent data, and first writes at the recorded time, counted from the end of the handshake less
-what the hosts and the emulator delayed that. The random phases of BBR's gain cycle are taken from TCP_INFO, the
-writes of an application that paused or wrote at a rate too, and the largest window that a receive buffer of a given
-size let the receiver advertise. Lost ACKs are replayed by position. A run begins at a tick of the kernel's clock and
-at a step of its timer wheel; where in them the recording began is not known. One seed; nothing else is taken from
-the recording. `python -m validation captures DIR` judges any such folder, and the analysis of its captures too.
+the number of the data packet at the output of the serialiser, retransmissions included, and so is how late the
+emulator delivered each packet. Queue drops are those of the engine's queue. The application behaves as in the
+recording: it writes 64 KiB whenever the socket is writable, with a limit of 128 KiB of unsent data, and first writes
+at the recorded time, counted from the end of the handshake less what the hosts and the emulator delayed that. The
+random phases of BBR's gain cycle are taken from TCP_INFO, the writes of an application that paused or wrote at a rate
+too, and the largest window that a receive buffer of a given size let the receiver advertise. Lost ACKs are replayed
+by position. Where in a tick of the kernel's clock, and in a step of its timer wheel, the recording began is what its
+delayed ACKs and timeouts show; where they are too few, the run begins with a tick or a step. One seed; nothing else
+is taken from the recording. `python -m validation captures DIR` judges any such folder, and the analysis of its
+captures too.
 
 * Goodput: octets that the receiving application had in order at the end of the flow, from its start to its end.
 * Retransmissions and timeouts: up to the end of the flow, without the drain after it. Retransmissions are counted in
@@ -46,9 +48,6 @@ the recording. `python -m validation captures DIR` judges any such folder, and t
   row of TCP_INFO at or after this packet by its packet counter; the median over all packets of |engine - kernel| /
   kernel.
 * cwnd p25, p50, p75: quantiles of the window over time.
-
-A run that fails is repeated with the delay errors of the emulator, which no model of the link has but the recording
-shows for each packet.
 """
 
 REPEATED = """

@@ -56,20 +56,20 @@ def missing_variants(run: KernelRun, built: tuple[str, ...]) -> list[str]:
 def rebuild(run: KernelRun, duration_ns: int) -> dict[str, Any]:
     """Return the engine's configuration of `run`, which ends `duration_ns` after the first SYN.
 
-    The engine's clock begins with that SYN, at a tick and at a step of the timer wheel; when the recorded hosts' clocks
-    began theirs is not known.
+    The engine's clock begins with a step of its timer wheel, of every length. It is the hosts' last one before that SYN
+    of the longest kind that the recording shows; where it shows not even a tick, it is at the SYN.
     """
     params = run.params
     shared = {
         "rate_bps": float(params["rate"]),
         "delay_ns": _one_way_ns(params["rtt_ms"]),
         "in_order": bool(params.get("fifo", 0)),
-        "schedule": schedule(params.get("events", [])),
+        "schedule": schedule(params.get("events", []), run.since_step_ns),
     }
     forward = {**shared, "queue": drop_tail(params["queue"]), "loss": losses(run.lost)}
     reverse = {**shared, "queue": drop_tail(ACK_QUEUE_PKTS), **_ack_losses(run)}
     return {
-        "duration_ns": duration_ns,
+        "duration_ns": duration_ns + run.since_step_ns,
         "path": {
             "nodes": ["sender", "receiver"],
             "links": [{"name": "link", "forward": forward, "reverse": reverse}],
@@ -79,15 +79,22 @@ def rebuild(run: KernelRun, duration_ns: int) -> dict[str, Any]:
 
 
 def as_it_was_timed(configuration: dict[str, Any], *runs: KernelRun) -> dict[str, Any]:
-    """Return `configuration` with packets as late as the emulator delivered them; one of `runs` for each link."""
+    """Return `configuration` with packets as late as the emulator delivered them; one of `runs` for each link.
+
+    Late, it delivered all packets that were due, in their order: none overtook another unless the delay changed.
+    """
     timed = []
     for link, run in zip(configuration["path"]["links"], runs, strict=True):
         late = zip(("forward", "reverse"), run.late_ns, strict=True)
-        sides = {
-            side: {**link[side], "jitter": {"kind": "recorded", "delays_ns": delays_ns}} for side, delays_ns in late
-        }
+        sides = {side: _as_late(link[side], delays_ns) for side, delays_ns in late}
         timed.append({**link, **sides})
     return {**configuration, "path": {**configuration["path"], "links": timed}}
+
+
+def _as_late(direction: Mapping[str, Any], delays_ns: Sequence[int]) -> dict[str, Any]:
+    changes = any("delay_ns" in change for change in direction["schedule"])
+    jitter = {"kind": "recorded", "delays_ns": delays_ns}
+    return {**direction, "jitter": jitter, "in_order": direction["in_order"] or not changes}
 
 
 def losses(positions: Sequence[int]) -> dict[str, Any]:
@@ -118,7 +125,7 @@ def _flow(run: KernelRun, number: int, flow: KernelFlow) -> dict[str, Any]:
         stack.pop("receive_buffer_max_bytes", None)
     described: dict[str, Any] = {
         "name": f"flow {number}",
-        "start_ns": max(0, flow.syn_ns),
+        "start_ns": flow.syn_ns + run.since_step_ns,
         "variant": VARIANTS[flow.variant],
         "profile": "linux",
         "application": _application(run, flow),
@@ -139,7 +146,7 @@ def chance_params(flow: KernelFlow) -> dict[str, Any]:
 def _application(run: KernelRun, flow: KernelFlow) -> dict[str, Any]:
     """One that always has data, or the recorded writes where the recorded one paused or wrote by the clock."""
     kind, _, rate_bps = run.params.get("write", "greedy").partition(":")
-    start_ns = max(0, flow.syn_ns)
+    start_ns = flow.syn_ns
     if kind == "rate":
         octets = max(1, int(float(rate_bps) * WRITE_EVERY_NS / 8e9))
         at_ns = clocked_writes(run, flow, octets)
@@ -157,7 +164,7 @@ def clocked_writes(run: KernelRun, flow: KernelFlow, octets: int) -> list[int]:
     poll before: the host had not woken the application. One without room was called when it was due. Room is a third of
     the buffer as it was at first: it only grows, so that none is seen where there was none.
     """
-    start_ns = max(0, flow.syn_ns)
+    start_ns = flow.syn_ns
     due_ns = np.arange(flow.first_write_ns, flow.end_ns - start_ns, WRITE_EVERY_NS)
     buffer_bytes = buffers(run.sysctl, flow.smss_bytes).get("send_buffer_bytes")
     info = flow.tcp_info
@@ -239,11 +246,11 @@ def buffers(sysctl: Mapping[str, str], smss_bytes: int) -> dict[str, int]:
     }
 
 
-def schedule(events: list[list[Any]]) -> list[dict[str, Any]]:
-    """Return changes by time; those of one time become one."""
+def schedule(events: list[list[Any]], start_ns: int = 0) -> list[dict[str, Any]]:
+    """Return changes by time, which counts from `start_ns`; those of one time become one."""
     changes: dict[int, dict[str, Any]] = {}
     for at_s, what, value in events:
-        change = changes.setdefault(round(at_s * 1e9), {})
+        change = changes.setdefault(start_ns + round(at_s * 1e9), {})
         match what:
             case "rate":
                 change["rate_bps"] = float(value)

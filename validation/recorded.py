@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hindflight.toolkit.errors import LogError
+from validation.ticks import since_step_ns, timeouts, unexplained
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -35,9 +36,6 @@ FATES = {
 }
 """The link log's word, and the engine's; what had not arrived when the log ended was not dropped either."""
 
-TICK_NS = 4_000_000
-"""The recorded kernels' (HZ = 250)."""
-
 
 @dataclass(frozen=True, slots=True)
 class Packets:
@@ -51,7 +49,9 @@ class Packets:
 
 @dataclass(frozen=True, slots=True)
 class KernelFlow:
-    """One flow: `goodput_bps` is what the application had by `end_ns`, over `start_ns` to `end_ns`.
+    """One flow: its SYN came to the link at `syn_ns`.
+
+    `goodput_bps` is what the application had by `end_ns`, over `start_ns` to `end_ns`.
 
     `first_write_ns` went by between the SYN and the first data, but for what the hosts and the emulator took for the
     handshake beyond the link's own time: no model of the link has that. `acks_ns` is when each ACK came. `tcp_info`
@@ -76,7 +76,8 @@ class KernelRun:
     """One run. `lost` are the positions, from 0, at which the loss stage took a data packet: packets that the queue
     dropped never reached it, all flows count together. `acks_lost` are those of the ACK direction, where every packet
     counts. `late_ns` is by how much the emulator failed the link model's time, for the data and for the ACK direction,
-    packet by packet as they passed its loss stage. `sysctl` are both hosts' settings by name."""
+    packet by packet as they passed its loss stage. `since_step_ns` is how long before the first SYN the hosts' clock
+    made a step (see `ticks`). `sysctl` are both hosts' settings by name."""
 
     name: str
     params: Mapping[str, Any]
@@ -85,6 +86,7 @@ class KernelRun:
     lost: tuple[int, ...]
     acks_lost: tuple[int, ...]
     late_ns: tuple[list[int], list[int]]
+    since_step_ns: int
 
 
 def find_runs(folder: Path) -> list[Path]:
@@ -108,6 +110,7 @@ def read_run(folder: Path) -> KernelRun:
         link = read_csv(folder / "link.csv.xz")
         t0_ns = scenario["t0_ns"]
         flows = tuple(_flow(folder, described, link, t0_ns) for described in scenario["flows"])
+        described = zip(scenario["flows"], flows, strict=True)
         late = _late_ns(link, "data"), _late_ns(link, "ack")
         return KernelRun(
             name=folder.name,
@@ -117,6 +120,7 @@ def read_run(folder: Path) -> KernelRun:
             lost=_lost_positions(_data(link)),
             acks_lost=_lost_positions(link.filter(_is(link, "ack"))),
             late_ns=late,
+            since_step_ns=_since_step_ns(link, t0_ns, {flow["sport"]: own for flow, own in described}),
         )
     except (KeyError, ValueError, lzma.LZMAError, EOFError) as error:
         raise LogError(f"{folder}: not a whole recorded run ({error})") from error
@@ -132,8 +136,7 @@ def read_csv(path: Path) -> pa.Table:
 
 def _flow(folder: Path, described: Mapping[str, Any], link: pa.Table, t0_ns: int) -> KernelFlow:
     info = folder / described["tcpinfo"]
-    packets = _packets(link, described["sport"], t0_ns)
-    syn_ns = described["t_syn_ns"] - t0_ns
+    syn_ns, packets = _packets(link, described["sport"], t0_ns)
     return KernelFlow(
         variant=described["cc"],
         syn_ns=syn_ns,
@@ -142,14 +145,15 @@ def _flow(folder: Path, described: Mapping[str, Any], link: pa.Table, t0_ns: int
         goodput_bps=described["goodput_kbps"] * 1e3,
         rtos=described["rto_count"],
         smss_bytes=described["snd_mss"],
-        first_write_ns=int(packets.t_ns[0]) - max(0, syn_ns) - _handshake_late_ns(link, described["sport"]),
+        first_write_ns=int(packets.t_ns[0]) - syn_ns - _handshake_late_ns(link, described["sport"]),
         packets=packets,
         acks_ns=_acks_ns(link, described["sport"], t0_ns),
         tcp_info=_tcp_info(info, t0_ns) if info.is_file() else None,
     )
 
 
-def _packets(link: pa.Table, sport: int, t0_ns: int) -> Packets:
+def _packets(link: pa.Table, sport: int, t0_ns: int) -> tuple[int, Packets]:
+    """Return when the SYN of the flow from port `sport` came, and its data packets."""
     import pyarrow.compute as pc
 
     sent = link.filter(pc.and_(pc.equal(link["dir"], "data"), pc.equal(link["sport"], sport)))
@@ -159,7 +163,7 @@ def _packets(link: pa.Table, sport: int, t0_ns: int) -> Packets:
     data = sent.filter(pc.greater(sent["plen"], 0))
     # Runs of a minute stay far below 2^32 octets: relative to the SYN no number wraps twice.
     seq = (data["seq"].to_numpy() - syns["seq"][0].as_py()) % (1 << 32)
-    return Packets(
+    return syns["t_arr_ns"][0].as_py() - t0_ns, Packets(
         t_ns=data["t_arr_ns"].to_numpy() - t0_ns,
         seq=seq,
         end=seq + data["plen"].to_numpy(),
@@ -197,6 +201,30 @@ def _late_ns(link: pa.Table, direction: str) -> list[int]:
     reached = pc.and_(pc.not_equal(own["fate"], "dropped_queue"), pc.not_equal(own["fate"], "dropped_loss"))
     passed = own.filter(reached)
     return [max(0, late) for late in passed["dep_err_ns"].to_pylist()]
+
+
+def _since_step_ns(link: pa.Table, t0_ns: int, flows: Mapping[int, KernelFlow]) -> int:
+    """How long before the first SYN the hosts' clock made a step, by the timers of `flows`; the keys are the ports."""
+    import pyarrow.compute as pc
+
+    came = link.filter(pc.and_(_is(link, "data"), pc.equal(link["fate"], "delivered")))["t_dep_ns"].to_numpy()
+    pure = link.filter(pc.and_(_is(link, "ack"), pc.equal(link["plen"], 0)))
+    acks, fired = [], [(np.empty(0, np.int64), np.empty(0, np.int64))]
+    for sport, flow in flows.items():
+        own = pure.filter(pc.equal(pure["dport"], sport))
+        acked = (own["ack"].to_numpy() - own["ack"].to_numpy()[:1]) % (1 << 32)
+        acks.append(unexplained(own["t_arr_ns"].to_numpy()[is_new(acked, acked + 1)] - t0_ns, np.sort(came) - t0_ns))
+        if flow.tcp_info is not None:
+            packets = flow.packets
+            fired.append(timeouts(flow.tcp_info, packets.t_ns[~is_new(packets.seq, packets.end)]))
+    at_ns, rtos_ns = (np.concatenate(columns) for columns in zip(*fired, strict=True))
+    return since_step_ns(at_ns, rtos_ns, np.concatenate(acks))
+
+
+def is_new(seq: Integers, end: Integers) -> npt.NDArray[np.bool_]:
+    """Mark packets that carry no octet sent before, where nothing overtakes between the sender and the record."""
+    highest = np.maximum.accumulate(np.concatenate([[0], end]))[:-1]
+    return np.asarray(seq >= highest, bool)
 
 
 def _is(link: pa.Table, direction: str) -> pa.Array:

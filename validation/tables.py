@@ -295,27 +295,11 @@ def failure_lines(results: Results) -> list[str]:
             if failed:
                 words = "; ".join(_off(check) for check in failed)
                 first = differences(flow.divergences)
-                lines.append(f"{flow.subject}: {words}.{_moved(flow, failed)} First differences: {first}.")
+                lines.append(f"{flow.subject}: {words}. First differences: {first}.")
     lines += [
         f"{check.subject}: {_off(check)}.{_in_rounds(check, results.closed)}" for check in failures(results.others)
     ]
     return lines
-
-
-def _moved(flow: FlowResult, failed: Sequence[Check]) -> str:
-    """The values of failed checks with the delay errors of the emulator; empty if that was not tried."""
-    if not flow.timed.moved:
-        return ""
-    moved = [
-        f"{check.metric} {flow.timed.moved[check.metric]:.4g}{f' {check.unit}' if check.unit else ''}"
-        for check in failed
-        if check.metric in flow.timed.moved
-    ]
-    sent = 0 if flow.measured is None else len(flow.measured[0].segment)
-    return (
-        f" With the delay errors of the emulator: {'; '.join(moved)}, and the engine agrees with the kernel up to "
-        f"packet {flow.timed.followed} of {sent}."
-    )
 
 
 def _in_rounds(failed: Check, closed: Sequence[Check]) -> str:

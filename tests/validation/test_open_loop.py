@@ -14,7 +14,8 @@ from hindflight.toolkit.capture import load_capture
 from hindflight.toolkit.errors import LogError
 from validation.open_loop import CAPTURE, LEAD_NS, OpenLoopResult, Record, _Clock, compare, follow_run, read_record
 from validation.rebuild import rebuild
-from validation.recorded import TICK_NS, KernelRun, read_run
+from validation.recorded import KernelRun, read_run
+from validation.ticks import TICK_NS
 
 ROOT = Path(__file__).resolve().parents[2]
 RUNS = ROOT / "fixtures" / "kernel"
