@@ -16,7 +16,7 @@ The report computes nothing. Sentences, statistics and verdicts are rows of the 
     what_if        one subject per variant and proxy, as `run_subject` spells it; metrics become columns. `goodput`
                    [bit/s] (mean and 95 % interval over the seeds) and `goodput_difference` [bit/s] (paired with the
                    reference, which has none) are also drawn; `goodput_gain` [%] is marked `more`, `less` or
-                   `undecided` by its interval; INTERVAL_METRICS are left out
+                   `undecided` by its interval; INTERVAL_METRIC is left out
     sensitivity    goodput by the method that replays the captured losses
     sharing        one subject per flow that shared the path of each what-if subject; metrics become columns
     setup          one row per flow and stack parameter that differs from its profile; shown under "Provenance"

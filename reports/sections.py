@@ -43,7 +43,7 @@ from hindflight.reports.texts import (
     STRETCHES,
 )
 from hindflight.toolkit.errors import ReportError
-from hindflight.toolkit.schema import DAMAGE_METRICS, INTERVAL_METRICS
+from hindflight.toolkit.schema import DAMAGE_METRICS, INTERVAL_METRIC
 from hindflight.toolkit.text import shell_line
 
 FLOWS_SHOWN = 4
@@ -466,7 +466,7 @@ def _what_if(source: Source, views: list[View]) -> Section:
     mean = "Mean over the seeds" if modelled else "Mean over the resampled channel"
     mean = "Goodput of one flight, and the mean of the rest over the seeds" if predicts_flights(tables) else mean
     runs = "Each run, over the channel of its seed" if modelled else "The captured channel, replayed unchanged"
-    shown = [row for row in rows if row["metric"] not in INTERVAL_METRICS]
+    shown = [row for row in rows if row["metric"] != INTERVAL_METRIC]
     grids = (
         findings.by_subject(shown, f"{mean}, with its 95 % interval", "Variant", folded=True),
         findings.by_subject(findings.findings_of(tables, "sharing"), _SHARING, "Flow", folded=True),

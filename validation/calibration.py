@@ -53,16 +53,15 @@ def calibrate(pairs: Sequence[Pair]) -> Calibration:
 def deviations(pair: Pair) -> float | None:
     """Return the distance of what was recorded, in units of the deviation of the prediction; None without one.
 
-    It is 0 where the tail of the draws holds what was recorded, whatever the factor, and infinite beyond the capacity
-    of the link, where the interval ends: no factor moves that.
+    It is infinite beyond the capacity of the link, where the interval ends: no factor moves that.
     """
-    if pair.mean is None or pair.deviations is None or pair.tails is None:
+    if pair.mean is None or pair.deviations is None:
         return None
     distance = math.log(pair.recorded / pair.mean)
     above = distance > 0
     if pair.capacity is not None and pair.recorded > max(pair.capacity, pair.mean) * math.exp(LINK_MARGIN):
         return math.inf
-    return 0.0 if abs(distance) <= pair.tails[above] else abs(distance) / pair.deviations[above]
+    return abs(distance) / pair.deviations[above]
 
 
 def _quantile(values: Sequence[float]) -> float:

@@ -14,7 +14,7 @@ from typing import Any
 
 from hindflight.replay.experiment.prediction import CORRECTED, FACTOR, FLOOR, common_misfit, predict
 from hindflight.replay.scenario.proxies import NO_PROXY
-from hindflight.toolkit.schema import DAMAGE_METRICS, INTERVAL_METRICS, run_subject
+from hindflight.toolkit.schema import DAMAGE_METRICS, INTERVAL_METRIC, run_subject
 from hindflight.toolkit.units import counted, format_rate
 
 MIN_SEEDS = 5
@@ -83,8 +83,8 @@ def compare_runs(runs: list[Run], reference: Key, forecast: Forecast | None = No
 
     Per variant and proxy: goodput on the captured trace as it was (`goodput_as_captured`, bit/s), its mean over the
     seeds, or with `forecast` the median and the interval of one flight (`goodput`, bit/s) with what it is made of
-    (`interval_deviation`, `interval_tail`), and the paired difference from `reference`, as `goodput_difference` (bit/s)
-    and `goodput_gain` (%). The gain's verdict is `unknown` if its interval holds zero or there are too few seeds; where
+    (`interval_deviation`), and the paired difference from `reference`, as `goodput_difference` (bit/s) and
+    `goodput_gain` (%). The gain's verdict is `unknown` if its interval holds zero or there are too few seeds; where
     a connection was reset, neither has a number. `resets` counts the runs of that end, where there are any;
     `acknowledged_lost` and `damaged` (octets) are the most that a fault of a proxy took from one run.
     """
@@ -150,8 +150,8 @@ def _forecast(key: Key, goodputs: list[float], forecast: Forecast | None) -> lis
         f"deviations: {100 * predicted.drawn:.1f} % for what the capture leaves open of the channel; "
         f"{100 * FLOOR:.1f} % for the engine and for another flight; and the misfit of the self-check, "
         f"{100 * predicted.misfit:+.1f} %, of which {100 * CORRECTED:.0f} % is corrected and the rest counts here. "
-        f"Half the interval is {FACTOR:.1f} times the three together (root of the sum of squares), a factor from "
-        "recorded flights."
+        f"Half the interval is {FACTOR:.1f} times the three together (root of the sum of squares): with this factor, "
+        "95 % of recorded flights lay in their intervals."
     )
     if forecast.capacity_bps is not None:
         text += f" The link carries at most {format_rate(forecast.capacity_bps)} of payload."
@@ -160,11 +160,10 @@ def _forecast(key: Key, goodputs: list[float], forecast: Forecast | None) -> lis
             " The captured flow never filled the link, so its rate is a lower bound: read it as at least the low end."
         )
     verdict = "unknown" if forecast.bounded else "info"
-    rows = [finding(key, "goodput", "bit/s", interval, verdict, text)]
+    row = finding(key, "goodput", "bit/s", interval, verdict, text)
     # What validation/calibration.py needs for another factor.
-    for metric, (below, above) in zip(INTERVAL_METRICS, (predicted.deviations, predicted.tails), strict=True):
-        rows.append(finding(key, metric, "", Interval(max(below, above), below, above)))
-    return rows
+    below, above = predicted.deviations
+    return [row, finding(key, INTERVAL_METRIC, "", Interval(max(below, above), below, above))]
 
 
 def _resets(key: Key, runs: list[Run]) -> list[dict[str, Any]]:

@@ -87,7 +87,7 @@ class Draft:
     variant: str
     variants: Sequence[str]
     proxies: Sequence[str] = ("none", "relay")
-    seeds: int = 20
+    seeds: int = 100
     changes: Sequence[LinkChange] = field(default_factory=tuple)
     unknowns: Sequence[str] = field(default_factory=tuple)
     application: CapturedWrites | None = None

@@ -141,7 +141,7 @@ def draw(
     trip_ns = open_.base_rtt.value if open_.base_rtt and open_.base_rtt.value else 0.0
     duration_ns = config["duration_ns"]
     links = list(config["path"]["links"])
-    bottleneck = links[traced]
+    bottleneck = _bounded(links[traced], open_)
     shifts: dict[int, int] = {}
     drawn = {
         way: _broken(
@@ -298,6 +298,14 @@ def _rate(open_: Open, rng: np.random.Generator) -> float:
     """Draw a factor for the rates; one that is a lower bound only may be larger."""
     bounded = open_.rate is not None and open_.rate.value is None
     return float(UNKNOWN_RATE_FACTOR ** rng.random()) if bounded else _within(open_.rate, rng)
+
+
+def _bounded(link: Mapping[str, Any], open_: Open) -> Mapping[str, Any]:
+    """Return `link` with the lower bound of its rate where a draft has no rate, because it is known as no more."""
+    if open_.rate is None or open_.rate.value is not None or not open_.rate.low:
+        return link
+    ways = {way: link[way] for way in ("forward", "reverse") if link[way]["rate_bps"] is None}
+    return {**link, **{way: {**found, "rate_bps": float(open_.rate.low)} for way, found in ways.items()}}
 
 
 def _delay(open_: Open, rng: np.random.Generator) -> float:

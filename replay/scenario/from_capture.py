@@ -57,7 +57,7 @@ class Choice:
 
     variants: tuple[str, ...] = ("newreno", "cubic")
     proxies: tuple[str, ...] = (AUTO,)
-    seeds: int = 20
+    seeds: int = 100
     captured_variant: str = "auto"
 
 

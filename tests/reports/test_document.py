@@ -155,11 +155,11 @@ def test_only_judged_findings_show_a_verdict(tmp_path: Path) -> None:
         for name, value, verdict in (("cubic", 94.8, "info"), ("sack", 0.2, "unknown"))
     ]
     said.append(finding("what_if", "reno", "goodput", value=8e3, low=7e3, high=9e3, unit="bit/s"))
-    said.append(finding("what_if", "reno", "interval_tail", value=0.3, low=0.3, high=0.1))
+    said.append(finding("what_if", "reno", "interval_deviation", value=0.3, low=0.3, high=0.1))
     text = Outline(written({"findings": table_from_rows("findings", said)}, tmp_path)).text
     assert "cubic 94.8 % more 93.8 to 95.8 %" in text
     assert "sack 0.20 % undecided −0.80 to 1.20 %" in text
-    assert "nterval tail" not in text
+    assert "nterval deviation" not in text
     assert not re.search(r"kbit/s (info|more|less|undecided|unknown)", text)
 
 

@@ -21,7 +21,7 @@ from hindflight.toolkit.schema.results import (
     DAMAGE_METRICS,
     FINDING_SECTIONS,
     FINGERPRINT,
-    INTERVAL_METRICS,
+    INTERVAL_METRIC,
     leg_metric,
     run_subject,
 )
@@ -30,7 +30,7 @@ __all__ = [
     "DAMAGE_METRICS",
     "FINDING_SECTIONS",
     "FINGERPRINT",
-    "INTERVAL_METRICS",
+    "INTERVAL_METRIC",
     "PHASES",
     "SCHEMA_VERSION",
     "SOURCES",

@@ -417,9 +417,9 @@ def leg_metric(leg: int) -> str:
     return f"leg_{leg}_begins_at"
 
 
-INTERVAL_METRICS = ("interval_deviation", "interval_tail")
-"""Metrics of the rows with what the interval of a predicted goodput is made of: `low` is for below its middle, `high`
-for above, both logarithms of ratios. They are no intervals, so a report leaves them out."""
+INTERVAL_METRIC = "interval_deviation"
+"""Metric of the row with what the interval of a predicted goodput is made of: `low` is for below its middle, `high` for
+above, both logarithms of ratios. They are no interval, so a report leaves the row out."""
 
 
 DAMAGE_METRICS = ("acknowledged_lost", "damaged")

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hindflight.toolkit.schema import INTERVAL_METRICS
+from hindflight.toolkit.schema import INTERVAL_METRIC
 from validation.captures.identifiable import is_identifiable
 from validation.captures.report import disturbed
 from validation.captures.scores import quantile
@@ -51,8 +51,8 @@ class Asked:
 class Pair:
     """A prediction of one variant from the capture of another, in bit/s; `mean` is None where none was given.
 
-    `group` is the class of the link as it was drawn, `capacity` what its link can carry of payload. `deviations` and
-    `tails` are what the interval is made of below and above its middle, as `Prediction` has them.
+    `group` is the class of the link as it was drawn, `capacity` what its link can carry of payload. `deviations` are
+    what the interval is made of below and above its middle, as `Prediction` has them.
     """
 
     link: str
@@ -65,7 +65,6 @@ class Pair:
     recorded: float
     capacity: float | None = None
     deviations: tuple[float, float] | None = None
-    tails: tuple[float, float] | None = None
 
     @property
     def error(self) -> float:
@@ -193,11 +192,9 @@ def _ask(link: str, control: str, capture: Path, recorded: Mapping[str, Any]) ->
         row = found.get(("what_if", VARIANTS[other], "goodput"), {})
         goodput = recorded[other]["flows"][0]["goodput_kbps"] * 1e3
         said = (row.get("value"), row.get("low"), row.get("high"))
-        parts = [
-            (part["low"], part["high"]) if (part := found.get(("what_if", VARIANTS[other], metric))) else None
-            for metric in INTERVAL_METRICS
-        ]
-        pairs.append(Pair(link, control, other, group, *said, goodput, capacity, *parts))
+        part = found.get(("what_if", VARIANTS[other], INTERVAL_METRIC))
+        deviations = (part["low"], part["high"]) if part else None
+        pairs.append(Pair(link, control, other, group, *said, goodput, capacity, deviations))
     named = (document.get("captured_variant") or {}).get("name", replayed)
     check = found.get(("self_check", replayed, "goodput_difference"), {})
     info = _tcp_info(capture.parent / recorded[control]["flows"][0]["tcpinfo"])

@@ -154,7 +154,6 @@ def test_the_misfit_of_a_forecast_is_what_the_replays_of_the_captured_variant_sh
     assert (row["value"], row["low"], row["high"]) == pytest.approx((expected.value, expected.low, expected.high))
     ends = {row["metric"]: (row["low"], row["high"]) for row in rows if row["subject"] == "bbr"}
     assert ends["interval_deviation"] == pytest.approx(expected.deviations)
-    assert ends["interval_tail"] == pytest.approx(expected.tails)
 
 
 def test_what_a_fault_of_a_proxy_took_is_said_in_octets() -> None:

@@ -13,7 +13,6 @@ import pytest
 from hindflight.channels.estimate import Estimate
 from hindflight.replay.experiment.capacity import capacity_of
 from hindflight.replay.experiment.prediction import (
-    DECILE_DEVIATIONS,
     FACTOR,
     FLOOR,
     LINK_MARGIN,
@@ -66,38 +65,31 @@ def test_one_flight_that_broke_down_does_not_widen_the_interval() -> None:
     assert found == even
 
 
-def test_flights_that_broke_down_are_in_the_interval_but_for_one_of_twenty() -> None:
+def test_a_few_flights_that_broke_down_count_as_much_as_they_reach() -> None:
     found, fast = predict([1e6] * 18 + [0.6e6, 0.1e6]), predict([1e6] * 18 + [1.6e6, 5e6])
     assert found is not None
     assert fast is not None
-    assert found.low == pytest.approx(0.6e6)
-    assert fast.high == pytest.approx(1.6e6)
+    # The next flight is slower than the second of 20 with a probability of 2 in 21.
+    away = NormalDist().inv_cdf(19 / 21)
+    assert found.deviations == pytest.approx((math.hypot(math.log(1 / 0.6) / away, FLOOR), FLOOR))
+    assert fast.deviations == pytest.approx((FLOOR, math.hypot(math.log(1.6) / away, FLOOR)))
 
 
-def test_fewer_than_twenty_draws_have_no_tail() -> None:
-    broken, even = predict([1e6] * 18 + [0.1e6]), predict([1e6] * 19)
-    assert broken is not None
-    assert broken == even
-    assert broken.tails == (0.0, 0.0)
-
-
-def test_an_interval_is_made_of_its_deviations_and_tails() -> None:
+def test_an_interval_is_made_of_its_deviations() -> None:
     found = predict([1e6] * 18 + [0.6e6, 0.1e6], 0.1)
     assert found is not None
     rest = math.hypot(math.log(1.1) / 2, FLOOR)
-    # The first decile is a tenth of the way from the third draw to the second.
-    drawn = -0.1 * math.log(0.6) / DECILE_DEVIATIONS
-    assert found.deviations == pytest.approx((math.hypot(drawn, rest), rest))
-    assert found.tails == pytest.approx((-math.log(0.6), 0.0))
-    assert found.low / found.value == pytest.approx(0.6)
+    assert found.deviations[1] == pytest.approx(rest)
+    assert found.low / found.value == pytest.approx(math.exp(-FACTOR * found.deviations[0]))
     assert found.high / found.value == pytest.approx(math.exp(FACTOR * rest))
 
 
-def test_draws_that_are_normal_have_their_standard_deviation() -> None:
+@pytest.mark.parametrize("count", [5, 20, 100, 1001])
+def test_the_deviation_does_not_depend_on_the_number_of_draws(count: int) -> None:
     normal = NormalDist(0.0, 0.1)
-    found = predict([1e6 * math.exp(normal.inv_cdf((k + 0.5) / 1001)) for k in range(1001)])
+    found = predict([1e6 * math.exp(normal.inv_cdf(k / (count + 1))) for k in range(1, count + 1)])
     assert found is not None
-    assert found.drawn == pytest.approx(0.1, rel=0.01)
+    assert found.drawn == pytest.approx(0.1)
 
 
 def test_no_flight_exceeds_what_the_link_carries() -> None:

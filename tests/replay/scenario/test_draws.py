@@ -130,6 +130,20 @@ def test_a_rate_that_is_a_lower_bound_is_drawn_above_it() -> None:
     assert max(rates) > 2e6
 
 
+def test_a_link_without_a_rate_has_at_least_the_lower_bound_of_its_rate() -> None:
+    config = _config()
+    for way in config["path"]["links"][0].values():
+        if isinstance(way, dict):
+            way["rate_bps"] = None
+    bounded, unknown = _open([], rate=_estimate("rate_bps", None, 1e6, None)), _open([], rate=None)
+    links = [draw(config, bounded, seed)["path"]["links"][0] for seed in range(50)]
+    rates = [link["forward"]["rate_bps"] for link in links]
+    assert rates == [link["reverse"]["rate_bps"] for link in links]
+    assert 1e6 <= min(rates) < 1.5e6
+    assert 3e6 < max(rates) <= 4e6
+    assert draw(config, unknown, 1)["path"]["links"][0]["forward"]["rate_bps"] is None
+
+
 def test_a_queue_that_the_user_chose_stays() -> None:
     chosen = _open([], queue=_estimate("queue_limit_pkts", 50.0, 40.0, 60.0))
     assert {_forward(chosen, seed)["queue"]["limit_pkts"] for seed in range(20)} == {20}
