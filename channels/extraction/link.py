@@ -255,11 +255,13 @@ def _level_of_neighbours(arrivals: Arrivals, modelled: Floats) -> Floats:
 def _served_at_ns(delivery: Delivery) -> Ints:
     """Return when the ACK of each packet came, or would have come: the time whose rate it is served at.
 
-    Packets that wait when a link breaks leave it at the rate of the last ACK: behind the break it may be another one.
+    What a break loses leaves the queue at the rate of the last ACK, and so does all before it: behind the break it may
+    be another one. What is delivered behind the break left the queue behind it.
     """
     at = _answered_at_ns(delivery)
-    for last_ns, next_ns in silences(delivery):
-        at[(delivery.t_ns <= last_ns) & (at >= next_ns)] = last_ns
+    for (last_ns, next_ns), (_, following) in zip(silences(delivery), interruptions(delivery), strict=True):
+        waited = at[:following]
+        waited[(delivery.t_ns[:following] <= last_ns) & (waited >= next_ns)] = last_ns
     return at
 
 
