@@ -400,25 +400,6 @@ def test_packets_that_wait_when_the_link_breaks_leave_it_at_the_rate_before() ->
     assert (behind[204:] == MS).all()
 
 
-def test_what_is_delivered_behind_a_break_left_the_queue_at_the_rate_behind_it() -> None:
-    # Of what waits when the link breaks at packet 190, it loses ten; the link then serves the others a tenth as fast.
-    n, behind = 400, np.arange(400) >= 200
-    t = (10 * MS * np.arange(n)).astype(np.int64)
-    lost = np.isin(np.arange(n), range(190, 200))
-    acked = np.where(behind, t[200] + 600 * MS + 100 * MS * (np.arange(n) - 200), t + 150 * MS)
-    acked = np.where(lost, -1, acked)
-    delivery = replace(
-        _delivery([]), record=np.arange(1, n + 1), t_ns=t, size_bytes=np.full(n, 1500), seq=np.arange(n),
-        seq_end=np.arange(n) + 1, lost=lost, acked_ns=acked, prompt=acked >= 0, undecided=np.zeros(n, dtype=np.bool_),
-        covered_ns=acked, from_flow=np.ones(n, dtype=np.bool_), observed=np.ones(n, dtype=np.bool_),
-        ack_t_ns=acked[acked >= 0],
-    )  # fmt: skip
-    at_ns = link_module._served_at_ns(delivery)
-    assert t[200] < acked[189] < acked[200]
-    assert (at_ns[190:200] == acked[189]).all()
-    assert (at_ns[200:] == acked[200:]).all()
-
-
 def test_a_link_that_passes_acks_while_the_losses_would_arrive_is_not_broken() -> None:
     # Fifteen losses that were under way together: too long for a burst of this link, not for one in one direction.
     assert _outages(_then_pause(range(300, 315))) == []
