@@ -103,6 +103,11 @@ def suspects_of(scenario: Scenario, best: Candidate, evidence: Evidence = Eviden
             "a small difference grew: the same replay, its timers ticking up to 4 ms later, differs from the captured "
             f"flow by {100 * min(differences):+.1f} to {100 * max(differences):+.1f} %"
         )
+    if evidence.shared_difference is not None and abs(evidence.shared_difference) <= GOODPUT_BOUND:
+        return (
+            "the queue drops other packets of the flows that share the path than in the capture, and these packets do "
+            "not react, for with all flows replayed as TCP the difference is within the bound"
+        )
     losses = _suspect_losses(best)
     if losses is not None:
         return losses

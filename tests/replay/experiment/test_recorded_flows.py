@@ -109,3 +109,5 @@ def test_next_to_recorded_packets_no_division_of_the_link_is_blamed() -> None:
     best = Candidate("cubic", -0.2, 900, 600, 0, None)
     assert "divide" in suspects_of(_scenario(), best, Evidence(0.01))
     assert "divide" not in suspects_of(_scenario(), best, Evidence(shared_difference=-0.3))
+    # With all flows replayed as TCP it is right, so the channel is.
+    assert "do not react" in suspects_of(_scenario(), best, Evidence(shared_difference=0.01))
