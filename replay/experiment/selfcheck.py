@@ -108,12 +108,8 @@ def suspects_of(scenario: Scenario, best: Candidate, evidence: Evidence = Eviden
             "the queue drops other packets of the flows that share the path than in the capture, and these packets do "
             "not react, for with all flows replayed as TCP the difference is within the bound"
         )
-    losses = _suspect_losses(best)
-    if losses is not None:
-        return losses
-    if sharing:
-        return "the flows that share the path divide it in another way"
-    return "losses and timeouts agree, so rate or delay over time are not right, or the application is not"
+    agreed = "losses and timeouts agree, so rate or delay over time are not right, or the application is not"
+    return _suspect_losses(best) or ("the flows that share the path divide it in another way" if sharing else agreed)
 
 
 def _suspect_losses(best: Candidate) -> str | None:
