@@ -7,14 +7,14 @@ the same seed see the same channel, whatever the variant and the proxy.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from hindflight.channels.intervals import Direction as Way
 from hindflight.channels.models.losses import NoLoss
 from hindflight.replay.scenario.applications import Writes
 from hindflight.replay.scenario.channel import OWNERS_PER_LINK, channel_config
-from hindflight.replay.scenario.draws import Open, as_captured, draw
+from hindflight.replay.scenario.draws import Open, as_captured, draw, in_other_phases
 from hindflight.replay.scenario.flows import SharingFlow
 from hindflight.replay.scenario.gateways import protect
 from hindflight.replay.scenario.loss_trace import LossTrace, default_block_pkts
@@ -24,6 +24,11 @@ from hindflight.toolkit.errors import ChannelError, ScenarioError
 
 Purpose = Literal["self_check", "what_if"]
 Mode = Literal["model", "replayed", "resampled"]
+
+
+REPEATS = 18
+"""Repeats of a self-check that show by how much replays of one channel as captured differ: a flow of that channel lies
+outside the range of the check and its repeats with a probability of 10 %."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +47,12 @@ def plan_self_check(scenario: Scenario, candidates: tuple[str, ...]) -> list[Job
     """Return the jobs of the self-check: every candidate over the trace as captured, without a proxy."""
     mode: Mode = "replayed" if _has_trace(scenario) else "model"
     return [Job(variant, "none", "self_check", mode, scenario.compare.first_seed, True) for variant in candidates]
+
+
+def plan_repeats(scenario: Scenario, variant: str) -> list[Job]:
+    """Return the jobs of the self-check of one variant over again, as other seeds have it: see `engine_config`."""
+    (job,) = plan_self_check(scenario, (variant,))
+    return [replace(job, seed=job.seed + more, recorded=False) for more in range(1, 1 + REPEATS)]
 
 
 def plan_comparison(scenario: Scenario, variants: tuple[str, ...]) -> list[Job]:
@@ -83,7 +94,9 @@ def engine_config(
 ) -> dict[str, Any]:
     """Return the engine's configuration for one job; `traces` holds the contents of each trace file by name.
 
-    With `timed_breaks`, a captured channel as captured has the breaks of its link at their times.
+    With `timed_breaks`, a captured channel as captured has the breaks of its link at their times. A self-check replays
+    other flows as the packets that `traces` has of them, if it has any; with another seed than the first, in another
+    phase of the host's timer tick, and with other random numbers of the congestion control.
     """
     chain = scenario.proxies_of().chain(job.proxy)
     protected = protect(scenario.tree, scenario.links, [proxy for proxy in chain if proxy.protects])
@@ -118,12 +131,27 @@ def engine_config(
     }
     for (number, way), share in protected.rate_shares.items():
         _share_rate(config["path"]["links"][number], "forward" if way == "a2b" else "reverse", share)
+    if job.purpose == "self_check":
+        config |= _others_as_recorded(scenario, config, traces)
+        config = config if job.seed == scenario.compare.first_seed else in_other_phases(config, job.seed)
     open_ = _open_of(scenario, traces)
     if open_ is None:
         return config
     if job.mode == "resampled":
         return draw(config, open_, job.seed, _for_a_time(scenario), scenario.traced_link)
     return as_captured(config, open_, scenario.traced_link) if timed_breaks else config
+
+
+def _others_as_recorded(
+    scenario: Scenario, config: Mapping[str, Any], traces: Mapping[str, LossTrace]
+) -> dict[str, Any]:
+    """Return the flow under test with the packets of other flows as captured, instead of these flows; their ACKs, which
+    are small, are left out. Nothing where the traced link has no such packets."""
+    loss = scenario.links[scenario.traced_link].forward.loss
+    others = traces[loss.file].others if isinstance(loss, Trace) else None
+    if others is None:
+        return {}
+    return {"flows": config["flows"][:1], "datagrams": [others.engine(scenario.duration)]}
 
 
 def _share_rate(link: dict[str, Any], way: str, share: float) -> None:

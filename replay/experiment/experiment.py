@@ -6,7 +6,7 @@ Depends on scenarios, jobs and tables, not on workspaces, captures or reports. R
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,13 +16,26 @@ from hindflight.replay.catalogue import catalogue
 from hindflight.replay.experiment.capacity import capacity_of
 from hindflight.replay.experiment.captures import capture_folder, place_captures
 from hindflight.replay.experiment.compare import Forecast, Interval, compare_runs
-from hindflight.replay.experiment.engine_inputs import Job, plan_comparison, plan_self_check, trace_files
+from hindflight.replay.experiment.engine_inputs import (
+    Job,
+    plan_comparison,
+    plan_repeats,
+    plan_self_check,
+    trace_files,
+)
 from hindflight.replay.experiment.run import Recording, check_jobs, measure_jobs, run_jobs
-from hindflight.replay.experiment.selfcheck import Candidate, describe_self_check, rank_candidates, suspects_of
+from hindflight.replay.experiment.selfcheck import (
+    GOODPUT_BOUND,
+    Candidate,
+    Evidence,
+    describe_self_check,
+    rank_candidates,
+    suspects_of,
+)
 from hindflight.replay.experiment.spread import spread_findings
 from hindflight.replay.experiment.traffic import setup_findings, traffic_findings
 from hindflight.replay.outcome import Outcome, measure, transfer_span
-from hindflight.replay.scenario.loss_trace import LossTrace, loss_trace
+from hindflight.replay.scenario.loss_trace import LossTrace, loss_trace, recorded_others
 from hindflight.replay.scenario.model import Scenario
 from hindflight.replay.scenario.model import Trace as TraceLoss
 from hindflight.replay.scenario.profiles import parameters_of
@@ -105,14 +118,22 @@ def replay_scenario(
     counter = _Counter(len(checks) + bool(checks) + len(planned), execution.on_progress)
     ranked: list[Candidate] = []
     happened: Outcome | None = None
+    difference = shared = None
     rows: list[dict[str, Any]] = []
     parts: list[dict[str, pa.Table]] = []
     if captured is not None:
         happened = _captured_outcome(captured, scenario)
-        checked, ranked = _self_check(scenario, dict(enumerate(checks, 1)), traces, happened, execution, counter)
+        as_captured = _with_others(scenario, read, traces, captured)
+        checked, ranked = _self_check(scenario, dict(enumerate(checks, 1)), as_captured, happened, execution, counter)
         parts.append(checked)
-        difference = _carried_difference(scenario, read, checked["runs"], ranked[0].variant)
-        rows += describe_self_check(happened, ranked, suspects_of(scenario, ranked[0], difference))
+        if as_captured is traces:
+            difference = _carried_difference(scenario, read, checked["runs"], ranked[0].variant)
+        else:
+            jobs = plan_self_check(scenario, (ranked[0].variant,))
+            (shared,) = _differences(scenario, jobs, traces, happened, execution)
+        evidence = Evidence(difference, shared, _repeats(scenario, ranked[0], as_captured, happened, execution))
+        suspects = suspects_of(scenario, ranked[0], evidence)
+        rows += describe_self_check(happened, ranked, suspects, shared)
     variants = _with_reference(scenario, ranked[0].variant if ranked else None)
     jobs = plan_comparison(scenario, variants)
     counter.total = len(checks) + bool(checks) + len(jobs)
@@ -121,7 +142,7 @@ def replay_scenario(
     tables = {name: pa.concat_tables([part[name] for part in parts]) for name in parts[0]}
     reference = (variants[0], "none" if "none" in scenario.compare.proxies else scenario.compare.proxies[0])
     runs = tables["runs"].to_pylist()
-    forecast = _forecast(scenario, traces, ranked, happened)
+    forecast = _forecast(scenario, traces, ranked, happened, shared)
     rows += compare_runs(runs, reference, forecast)
     rows += spread_findings(runs)
     rows += traffic_findings(runs)
@@ -143,9 +164,16 @@ def _captured_variant(scenario: Scenario) -> tuple[str, float | None] | None:
 
 
 def _forecast(
-    scenario: Scenario, traces: Mapping[str, LossTrace], ranked: list[Candidate], happened: Outcome | None
+    scenario: Scenario,
+    traces: Mapping[str, LossTrace],
+    ranked: list[Candidate],
+    happened: Outcome | None,
+    shared: float | None,
 ) -> Forecast | None:
-    """Return what turns runs into predictions; None for a scenario that was not drafted from a captured transfer."""
+    """Return what turns runs into predictions; None for a scenario that was not drafted from a captured transfer.
+
+    A prediction replays other flows as TCP, so its misfit is that of such a replay, `shared`, where there are any.
+    """
     if scenario.captured is None or scenario.captured.transfer is None:
         return None
     transfer_ns = scenario.captured.transfer
@@ -153,7 +181,7 @@ def _forecast(
     return Forecast(
         transfer_ns,
         happened.goodput_bps if happened is not None else None,
-        ranked[0].goodput_difference if ranked else None,
+        shared if shared is not None else ranked[0].goodput_difference if ranked else None,
         capacity_of(scenario, traces, transfer_ns),
         bounded,
     )
@@ -182,6 +210,36 @@ def _self_check(
     best = {run_id: job for run_id, job in jobs.items() if job.variant == ranked[0].variant}
     recorded = run_jobs(scenario, best, traces, threads=execution.threads, on_done=counter.add)
     return {**recorded, "runs": pa.concat_tables(runs)}, ranked
+
+
+def _with_others(
+    scenario: Scenario, read: Mapping[str, Trace], traces: Mapping[str, LossTrace], captured: CapturedFlow
+) -> Mapping[str, LossTrace]:
+    """Return `traces` with the packets of other flows in the trace of a flow that shares its path; `traces` itself
+    without such packets."""
+    loss = scenario.links[scenario.traced_link].forward.loss
+    if not scenario.flows or not isinstance(loss, TraceLoss):
+        return traces
+    others = recorded_others(read[loss.file], captured.segments["record"], scenario.duration)
+    return traces if others is None else {**traces, loss.file: replace(traces[loss.file], others=others)}
+
+
+def _repeats(
+    scenario: Scenario, best: Candidate, traces: Mapping[str, LossTrace], happened: Outcome, execution: Execution
+) -> tuple[float, ...]:
+    """Return the differences of repeats of a self-check that did not pass."""
+    if abs(best.goodput_difference) <= GOODPUT_BOUND:
+        return ()
+    return tuple(_differences(scenario, plan_repeats(scenario, best.variant), traces, happened, execution))
+
+
+def _differences(
+    scenario: Scenario, jobs: Sequence[Job], traces: Mapping[str, LossTrace], happened: Outcome, execution: Execution
+) -> list[float]:
+    """Return the difference in goodput of each of `jobs`, as a share of what was captured."""
+    numbered = dict(enumerate(jobs, 1))
+    measured = measure_jobs(scenario, numbered, traces, happened.duration_ns, execution.threads)
+    return [outcome.goodput_bps / happened.goodput_bps - 1 for _, batch in measured for _, outcome in batch]
 
 
 def _carried_difference(scenario: Scenario, read: Mapping[str, Trace], runs: pa.Table, variant: str) -> float | None:

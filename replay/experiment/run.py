@@ -16,6 +16,7 @@ from hindflight.replay.controllers.base import registered_controllers
 from hindflight.replay.experiment.engine_documents import EngineDocuments
 from hindflight.replay.experiment.engine_errors import EngineError, in_scenario_terms
 from hindflight.replay.experiment.engine_inputs import Job, engine_config
+from hindflight.replay.experiment.traffic import DATAGRAMS
 from hindflight.replay.outcome import Outcome
 from hindflight.replay.scenario.loss_trace import LossTrace
 from hindflight.replay.scenario.model import Scenario, refusal
@@ -297,7 +298,7 @@ def _label(runs: pa.Table, scenario: Scenario, jobs: Mapping[int, Job]) -> pa.Ta
     flow_ids = runs["flow_id"].to_pylist()
     shared = {number: flow.variant for number, flow in enumerate(scenario.flows, FLOW_UNDER_TEST + 1)}
     named = [
-        job.variant if flow_id == FLOW_UNDER_TEST else shared.get(flow_id, variant)
+        job.variant if flow_id == FLOW_UNDER_TEST else variant if variant == DATAGRAMS else shared.get(flow_id, variant)
         for job, flow_id, variant in zip(order, flow_ids, runs["variant"].to_pylist(), strict=True)
     ]
     runs = runs.drop_columns("variant")

@@ -7,7 +7,7 @@ Changes an engine configuration; depends on traces, not on runs. All variants of
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -159,14 +159,19 @@ def draw(
     # Whether large writes last a time or an amount does not show: each reading has half of the draws.
     timed = bool(rng.random() < 0.5)
     flows = [
-        {
-            **flow,
-            "start_ns": flow["start_ns"] + int(rng.integers(0, HOST_NS)),
-            **({"application": for_a_time[number]} if timed and number in for_a_time else {}),
-        }
-        for number, flow in enumerate(config["flows"])
+        {**flow, **({"application": for_a_time[number]} if timed and number in for_a_time else {})}
+        for number, flow in enumerate(_in_other_phases(config["flows"], rng))
     ]
     return {**config, "path": {**config["path"], "links": links}, "flows": flows}
+
+
+def in_other_phases(config: Mapping[str, Any], seed: int) -> dict[str, Any]:
+    """Return `config` with another phase of the host's timer tick for each flow, all else as it is."""
+    return {**config, "flows": _in_other_phases(config["flows"], np.random.default_rng((STREAM, seed)))}
+
+
+def _in_other_phases(flows: Sequence[Mapping[str, Any]], rng: np.random.Generator) -> list[dict[str, Any]]:
+    return [{**flow, "start_ns": flow["start_ns"] + int(rng.integers(0, HOST_NS))} for flow in flows]
 
 
 def as_captured(config: Mapping[str, Any], open_: Open, traced: int = 0) -> dict[str, Any]:

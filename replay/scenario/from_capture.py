@@ -22,6 +22,7 @@ from hindflight.replay.scenario.proposals import AUTO, CHOICES, PathFacts, propo
 from hindflight.replay.scenario.proxies import JOIN
 from hindflight.replay.scenario.validation_errors import suggestion
 from hindflight.toolkit.errors import HindflightError, ScenarioError
+from hindflight.toolkit.units import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -107,6 +108,7 @@ def draft_from_capture(
         first = "what held at first; it changed later, see changes"
         round_trip = Value(schedule.round_trip_ns, None, None, first)
         rate = None if schedule.rate_bps is None else Value(schedule.rate_bps, None, None, first)
+    rate = rate or least_rate(trace)
     facts = _facts(flow, trace, rate, round_trip, schedule)
     proxies = _chosen_proxies(choice, facts)
     return draft_scenario(
@@ -246,6 +248,16 @@ def known_value(trace: Trace, name: str) -> Value | None:
     if estimate is None or estimate.value is None:
         return None
     return Value(estimate.value, estimate.low, estimate.high, estimate.how)
+
+
+def least_rate(trace: Trace) -> Value | None:
+    """Return the lower bound of a rate that is not known, where the queue dropped packets: a link without a rate would
+    drop none. None where it dropped none, or where the rate has no bound."""
+    estimate, dropped = trace.estimate("rate_bps"), trace.counts.get("queue", 0)
+    if estimate is None or estimate.value is not None or not estimate.low or not dropped:
+        return None
+    how = f"a lower bound, as the rate is not known, but the queue dropped {counted(dropped, 'packet')}; {estimate.how}"
+    return Value(estimate.low, None, None, how)
 
 
 def stack_of(segments: pa.Table, direction: str, row: Mapping[str, Any]) -> Stack:

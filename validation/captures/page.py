@@ -34,8 +34,9 @@ this page.
   were recorded again, so that for percentiles of cwnd it is the least that Linux varies.
 * **What-if**: each variant predicted from the captures of the other two, compared with its recording on the same
   link, whose random losses were others. The network limits a flow if it reduced its window five times or, for bbr,
-  if nothing else limited it for 10 s. Captures at the receiver are rebuilt first ([how](sender-view.md)); those
-  without timestamps are refused, and the other lines are of the rest.
+  if nothing else limited it for 10 s. The self-check replays other flows of a capture as the packets that they sent.
+  Captures at the receiver are rebuilt first ([how](sender-view.md)); those without timestamps are refused, and the
+  other lines are of the rest.
 
 The bounds are goals. A value that misses its bound is marked `fail`.
 """

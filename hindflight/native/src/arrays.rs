@@ -99,6 +99,21 @@ fn fill(config: &mut Config, path: &str, array: &ArrayRef) -> Filled {
                 _ => Err(unknown()),
             }
         }
+        ["datagrams", stream, "recorded", name] => {
+            let stream = stream
+                .parse()
+                .ok()
+                .and_then(|i: usize| config.datagrams.get_mut(i));
+            match (stream.and_then(|stream| stream.recorded.as_mut()), *name) {
+                (Some(recorded), "at_ns") => {
+                    numbers::<UInt64Type>(array).map(|values| recorded.at_ns = values)
+                }
+                (Some(recorded), "bytes") => {
+                    numbers::<UInt32Type>(array).map(|values| recorded.bytes = values)
+                }
+                _ => Err(unknown()),
+            }
+        }
         _ => Err(unknown()),
     }
 }

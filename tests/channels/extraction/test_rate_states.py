@@ -12,7 +12,7 @@ from hindflight.channels.extraction.attribution import QUEUE
 from hindflight.channels.extraction.busy_spans import RATE_TOLERANCE, STEADY_SHARE, BusySpans, joined_until_exact
 from hindflight.channels.extraction.change_points import Floats
 from hindflight.channels.extraction.delivery import Delivery, Ints
-from hindflight.channels.extraction.link import of_delivery
+from hindflight.channels.extraction.link import _served_at_ns, of_delivery
 
 MS = 1_000_000
 BASE_NS = 40 * MS
@@ -120,3 +120,15 @@ def test_spans_joined_by_state_must_explain_more_than_those_joined_as_one() -> N
     single = _states(pairs)
     assert (len(single.spans), single.coverage < STEADY_SHARE) == (2, True)
     assert _joined_states(pairs).coverage > 0.8
+
+
+def test_what_is_delivered_behind_a_break_left_the_queue_at_the_rate_behind_it() -> None:
+    # Of what waits when the link breaks at packet 190, it loses ten; the link then serves the others a tenth as fast.
+    k = np.arange(400)
+    t = (10 * MS * k).astype(np.int64)
+    acked = np.where(k < 200, t + 150 * MS, t[200] + 600 * MS + 100 * MS * (k - 200))
+    acked[190:200] = -1
+    at_ns = _served_at_ns(_packets(t, acked))
+    assert t[200] < acked[189] < acked[200]
+    assert (at_ns[190:200] == acked[189]).all()
+    assert (at_ns[200:] == acked[200:]).all()

@@ -108,6 +108,31 @@ def test_an_interval_may_be_wider_than_a_delay_that_counts_as_known() -> None:
     assert shown_delays(delivery, never, [(0, 0)], share=None) == frozenset()
 
 
+@pytest.mark.parametrize(
+    ("taken", "second", "held_ms"), [(9.0, 7.0, 130.0), (9.0, 8.0, 150.0), (5.0, 7.0, 150.0), (20.0, 2.0, 0.0)]
+)
+def test_a_queue_that_took_more_elsewhere_is_as_much_longer_where_it_never_ran_empty(
+    taken: float, second: float, held_ms: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Where the first level saw the queue empty, it was never full: it took a packet on top of `taken` of 10 ms.
+    limits = {0: None, 300: Ceiling(second, second - 0.2, second, 9.0, 5, 5, 9.0)}
+    monkeypatch.setattr(
+        link_module, "limit_within", lambda _delivery, _modelled, within: limits[int(np.argmax(within))]
+    )
+    whole = _delivery([])
+    dropped = of_delivery(whole).all_dropped
+    # A single level above may be wrong.
+    levels = np.where(np.arange(600) < 300, taken, 0.0)
+    levels[:5], levels[300:] = 50.0, 40.0
+    spans, least = ((0, 300, 100.0 * MS), (300, 600, 150.0 * MS)), (100.0 * MS, 200.0 * MS)
+    base = Base(np.full(600, 1e8), np.ones(600, dtype=bool), spans, (0.0, np.inf), least, sure=True)
+    full = np.full(600, SERVICE_MS * MS, dtype=np.float64)
+    found = link_module._with_one_limit(whole, base, replace(dropped, level=levels), full)
+    assert found.spans[1] == (300, 600, held_ms * MS)
+    # That is a bound, so the delay stays unknown.
+    assert found.error_ns == (0.0, np.inf)
+
+
 @pytest.mark.parametrize(("second", "error_ms"), [(7.0, 10.0), (8.0, 3.0), (20.0, 175.0)])
 def test_a_delay_from_the_limit_is_as_exact_as_the_limits(
     second: float, error_ms: float, monkeypatch: pytest.MonkeyPatch

@@ -12,11 +12,12 @@ import pytest
 
 from hindflight.channels.trace import Trace
 from hindflight.replay.catalogue import engine_variant_names
-from hindflight.replay.experiment.engine_inputs import Job
+from hindflight.replay.experiment.engine_inputs import Job, engine_config, plan_repeats, plan_self_check
 from hindflight.replay.experiment.experiment import CapturedFlow, Execution, _carried_difference, replay_scenario
 from hindflight.replay.experiment.run import measure_jobs, run_jobs
-from hindflight.replay.experiment.selfcheck import Candidate, suspects_of
+from hindflight.replay.experiment.selfcheck import Candidate, Evidence, suspects_of
 from hindflight.replay.outcome import Outcome, measure
+from hindflight.replay.scenario.draws import HOST_NS
 from hindflight.replay.scenario.model import Scenario, parse_scenario
 
 _HERE = Path()
@@ -114,7 +115,7 @@ def test_timeouts_blame_the_channel_only_where_all_flows_did_not_send_as_much(
 ) -> None:
     flows = [{"name": "other", "variant": "newreno", "start": "3 s"}] if shared else []
     best = Candidate("cubic", -0.2, 900, 600, 12, None)
-    assert said in suspects_of(_scenario(flows=flows), best, carried_difference)
+    assert said in suspects_of(_scenario(flows=flows), best, Evidence(carried_difference))
 
 
 def test_packets_of_all_flows_behind_the_queue_are_compared_with_those_captured_in_the_same_time() -> None:
@@ -136,3 +137,24 @@ def test_packets_of_all_flows_behind_the_queue_are_compared_with_those_captured_
     )  # fmt: skip
     assert _carried_difference(scenario, {"t.parquet": trace}, runs, "cubic") == pytest.approx(0.1)
     assert _carried_difference(_scenario(), {}, runs, "cubic") is None
+
+
+@pytest.mark.parametrize(("repeats", "chance"), [((-0.22, -0.1), False), ((-0.22, 0.01), True), ((), False)])
+def test_a_captured_flow_among_repeats_of_its_replay_blames_no_channel(
+    repeats: tuple[float, ...], chance: bool
+) -> None:
+    best = Candidate("cubic", -0.2, 900, 600, 12, None)
+    said = suspects_of(_scenario(), best, Evidence(repeats=repeats))
+    assert said.startswith("a small difference grew" if chance else "the replay has more timeouts")
+    assert ("-22.0 to +1.0 %" in said) == chance
+
+
+def test_repeats_of_a_self_check_differ_in_the_phase_of_the_timer_alone() -> None:
+    scenario = _scenario()
+    (check,) = plan_self_check(scenario, ("cubic",))
+    repeats = plan_repeats(scenario, "cubic")
+    configs = [engine_config(scenario, job, {}) for job in (check, *repeats)]
+    starts = [config["flows"][0].pop("start_ns") for config in configs]
+    assert len(set(starts)) == len(starts)
+    assert all(starts[0] <= start < starts[0] + HOST_NS for start in starts)
+    assert all(config == configs[0] for config in configs)

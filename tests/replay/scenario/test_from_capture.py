@@ -7,7 +7,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from hindflight.replay.scenario.from_capture import stack_of
+from hindflight.channels.estimate import Estimate
+from hindflight.channels.trace import Trace
+from hindflight.replay.scenario.from_capture import least_rate, stack_of
 
 MS = 1_000_000
 SYN, ACK = 2, 16
@@ -76,3 +78,16 @@ def test_in_mid_flow_the_flight_reaches_to_the_first_ack_of_captured_data() -> N
     rows = [*FLIGHT[:4], _segment(25, "b2a", ack=1), *FLIGHT[4:], _segment(45, "b2a", ack=2897)]
     stack = stack_of(pa.Table.from_pylist(rows), "a2b", {**ROW, "syn": False, "syn_ack": False})
     assert (stack.initial_window_pkts, stack.flight_pkts) == (None, 10)
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "dropped", "drafted"),
+    [(None, 8e5, 3, 8e5), (None, 8e5, 0, None), (None, None, 3, None), (1e6, 8e5, 3, None)],
+)
+def test_a_link_whose_queue_dropped_packets_has_at_least_the_lower_bound_of_its_rate(
+    value: float | None, low: float | None, dropped: int, drafted: float | None
+) -> None:
+    rate = Estimate("rate_bps", value, low, None, "bit/s", known=value is not None, how="the most that passed")
+    found = least_rate(Trace(pa.table({}), (rate,), counts={"queue": dropped}))
+    assert (found and found.value) == drafted
+    assert found is None or "a lower bound, as the rate is not known, but the queue dropped 3 packets" in found.how

@@ -336,6 +336,19 @@ fn a_greedy_flow_delays_and_drops_the_datagrams_of_its_path() {
 }
 
 #[test]
+fn recorded_datagrams_leave_at_their_times_with_their_sizes() {
+    let datagrams = r#"{"name": "other", "packet_bytes": 1500, "rate_bps": 1e6, "stop_ns": 1000000001,
+        "recorded": {"at_ns": [0, 0, 1000000000], "bytes": [100, 1500, 100]}}"#;
+    let summary = run_shared(datagrams, IDLE);
+    let other = &summary.datagrams[0];
+    assert_eq!((other.sent, other.received), (3, 3));
+    assert_eq!(other.delivered_bytes, 2 * 72 + 1472);
+    // The large one waits for the small one, and takes 12 ms on each link.
+    assert_eq!(other.delay_max_ns, Some(64_800_000));
+    assert_eq!(other.duration_ns, 1_041_600_000);
+}
+
+#[test]
 fn datagrams_take_their_rate_from_a_flow() {
     let alone = run_shared("", r#"{"name": "f", "variant": "reno"}"#);
     let datagrams = r#"{"name": "video", "packet_bytes": 1000, "rate_bps": 500000}"#;

@@ -1,4 +1,4 @@
-//! Cross traffic of datagrams: sources of constant rate or on/off sources, without congestion control.
+//! Cross traffic of datagrams: sources of constant rate, on/off sources and recorded packets, without congestion control.
 //!
 //! Does not depend on how they run: see `crate::net::cross_traffic`.
 
@@ -29,12 +29,24 @@ pub struct DatagramConfig {
     /// Differentiated services code point of its packets (RFC 2474).
     #[serde(default)]
     pub dscp: u8,
-    /// Octets of the IP packet of a datagram.
+    /// Octets of the IP packet of a datagram; of recorded ones the maximum.
     pub packet_bytes: u16,
-    /// Rate of IP octets in a period on.
+    /// Rate of IP octets in a period on; of recorded ones no less than their mean rate.
     pub rate_bps: f64,
     /// Periods on and off; none: always on.
     pub bursts: Option<BurstConfig>,
+    /// Packets of a capture, which leave as they did; none: at a rate.
+    pub recorded: Option<RecordedConfig>,
+}
+
+/// Packets of a capture, whatever sent them.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RecordedConfig {
+    /// Times since the start of the run, ascending.
+    pub at_ns: Vec<Nanos>,
+    /// Octets of each IP packet.
+    pub bytes: Vec<u32>,
 }
 
 /// Periods on and off.
@@ -77,6 +89,13 @@ impl DatagramConfig {
             place.key("on_ns").within(bursts.on_ns, MIN_ON_NS, MAX_NS);
             place.key("off_ns").within(bursts.off_ns, 0, MAX_NS);
         }
+        if let Some(recorded) = &self.recorded {
+            let place = place.key("recorded");
+            if self.bursts.is_some() {
+                place.refuse(ConfigErrorKind::Conflicts { with: "bursts" });
+            }
+            recorded.validate(&place, self.packet_bytes);
+        }
     }
 
     /// Refuses a rate that puts more datagrams on the way over `directions` than memory may be spent on.
@@ -98,6 +117,31 @@ impl DatagramConfig {
                 packets: packets as u64,
                 max: MAX_IN_FLIGHT_PKTS,
             });
+        }
+    }
+}
+
+impl RecordedConfig {
+    fn validate(&self, place: &Place, max_bytes: u16) {
+        if self.at_ns.len() != self.bytes.len() {
+            place.refuse(ConfigErrorKind::UnequalLengths {
+                keys: ["at_ns", "bytes"],
+                lengths: [self.at_ns.len(), self.bytes.len()],
+            });
+        }
+        let (times, sizes) = (place.key("at_ns"), place.key("bytes"));
+        let mut last = 0;
+        for (i, &at) in self.at_ns.iter().enumerate() {
+            if !times.index(i).within(at, last, MAX_NS) {
+                break;
+            }
+            last = at;
+        }
+        let (min, max) = (u32::from(DATAGRAM_HEADER_BYTES) + 1, u32::from(max_bytes));
+        for (i, &octets) in self.bytes.iter().enumerate() {
+            if !sizes.index(i).within(octets, min, max) {
+                break;
+            }
         }
     }
 }
@@ -173,6 +217,49 @@ mod tests {
             return None;
         };
         Some(format!("{key}: {:?}", errors[0].kind))
+    }
+
+    #[test]
+    fn recorded_packets_ascend_in_time_and_have_a_size_each() {
+        let key = |recorded: &str| {
+            let config = format!(
+                r#"{{"duration_ns": 1000, "path": {{"nodes": ["a", "b"], "links": [{{"name": "ab",
+                    "forward": {{"delay_ns": 1}}, "reverse": {{"delay_ns": 1}}}}]}},
+                    "flows": [{{"name": "f", "variant": "sack"}}],
+                    "datagrams": [{{"name": "d", "packet_bytes": 500, "rate_bps": 1e6, {recorded}}}]}}"#
+            );
+            let config: Config = serde_json::from_str(&config).expect("well-formed");
+            config.validate().err().map(|errors| {
+                let error = errors.into_vec().swap_remove(0);
+                error.path.to_string()
+            })
+        };
+        let bursts =
+            r#""bursts": {"on_ns": 5000, "off_ns": 5}, "recorded": {"at_ns": [1], "bytes": [500]}"#;
+        for (recorded, refused) in [
+            (
+                r#""recorded": {"at_ns": [1, 1, 7], "bytes": [29, 500, 60]}"#,
+                None,
+            ),
+            (r#""recorded": {"at_ns": [], "bytes": []}"#, None),
+            (r#""recorded": {"at_ns": [1], "bytes": []}"#, Some("")),
+            (
+                r#""recorded": {"at_ns": [2, 1], "bytes": [60, 60]}"#,
+                Some(".at_ns[1]"),
+            ),
+            (
+                r#""recorded": {"at_ns": [2, 3], "bytes": [60, 501]}"#,
+                Some(".bytes[1]"),
+            ),
+            (
+                r#""recorded": {"at_ns": [2], "bytes": [28]}"#,
+                Some(".bytes[0]"),
+            ),
+            (bursts, Some("")),
+        ] {
+            let expected = refused.map(|rest| format!("datagrams[0].recorded{rest}"));
+            assert_eq!(key(recorded), expected, "{recorded}");
+        }
     }
 
     /// 1 Gbit/s are a million datagrams a second.

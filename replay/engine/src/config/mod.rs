@@ -19,7 +19,7 @@ use std::ops::Range;
 use serde::Deserialize;
 
 pub use application::{ApplicationConfig, Spread};
-pub use datagram::{BurstConfig, DATAGRAM_HEADER_BYTES, DatagramConfig};
+pub use datagram::{BurstConfig, DATAGRAM_HEADER_BYTES, DatagramConfig, RecordedConfig};
 pub use error::{
     ConfigError, ConfigErrorKind, ConfigErrors, KeyPath, NoEffectReason, Number, ParameterProblem,
     PathStep, Relation,

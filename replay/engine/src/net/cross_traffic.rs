@@ -5,17 +5,19 @@
 use hindflight_kernels::StreamRng;
 
 use crate::app::{Clocked, Periods};
-use crate::config::{DATAGRAM_HEADER_BYTES, DatagramConfig};
+use crate::config::{DATAGRAM_HEADER_BYTES, DatagramConfig, RecordedConfig};
 use crate::sim::histogram::Histogram;
 use crate::sim::time::{NEVER, Nanos};
 use crate::tcp::segment::{Direction, Purpose, Segment};
 
-/// Sends datagrams at a fixed rate, in periods on and off if it has any.
+/// Sends datagrams at a fixed rate, in periods on and off if it has any, or as they were recorded.
 pub struct DatagramSource {
     leg: u16,
     direction: Direction,
     packet_bytes: u16,
     clocked: Clocked,
+    /// Those that were recorded, which then leave instead of those of a rate.
+    recorded: Option<RecordedConfig>,
     next: Nanos,
     /// When it stops; `NEVER` if it does not.
     pub stop: Nanos,
@@ -40,7 +42,11 @@ impl DatagramSource {
             direction,
             packet_bytes: config.packet_bytes,
             clocked,
-            next: config.start_ns,
+            next: match &config.recorded {
+                None => config.start_ns,
+                Some(recorded) => recorded.at_ns.first().copied().unwrap_or(NEVER),
+            },
+            recorded: config.recorded.clone(),
             stop: config.stop_ns.unwrap_or(NEVER),
             due: 0,
             sent: 0,
@@ -58,7 +64,10 @@ impl DatagramSource {
         if self.next > now {
             return;
         }
-        let (due, next) = self.clocked.take_due(now);
+        let (due, next) = match &self.recorded {
+            None => self.clocked.take_due(now),
+            Some(recorded) => recorded.take_due(self.sent + self.due, now),
+        };
         self.due += due;
         self.next = if next < self.stop { next } else { NEVER };
     }
@@ -69,17 +78,30 @@ impl DatagramSource {
         if self.due == 0 {
             return false;
         }
+        let ip_bytes = match &self.recorded {
+            None => self.packet_bytes,
+            Some(recorded) => recorded.bytes[self.sent as usize] as u16,
+        };
         self.due -= 1;
         self.sent += 1;
         slot.write(Segment {
             seq: self.sent,
             ack: now,
-            payload_bytes: self.packet_bytes - DATAGRAM_HEADER_BYTES,
-            ip_bytes: self.packet_bytes,
+            payload_bytes: ip_bytes - DATAGRAM_HEADER_BYTES,
+            ip_bytes,
             purpose: Purpose::Datagram,
             ..Segment::new(self.leg, self.direction)
         });
         true
+    }
+}
+
+impl RecordedConfig {
+    /// How many of those from number `first` on are due, and when the next one is.
+    fn take_due(&self, first: u64, now: Nanos) -> (u64, Nanos) {
+        let later = &self.at_ns[first as usize..];
+        let due = later.partition_point(|&at| at <= now);
+        (due as u64, later.get(due).copied().unwrap_or(NEVER))
     }
 }
 

@@ -477,6 +477,7 @@ fn datagrams(nodes: Vec<String>, endless: bool) -> impl Strategy<Value = Datagra
                 packet_bytes,
                 rate_bps,
                 bursts,
+                recorded: None,
             },
         )
 }
