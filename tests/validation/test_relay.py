@@ -54,6 +54,8 @@ def test_a_buffer_of_a_given_size_does_not_grow() -> None:
     flow = rebuild_relay(run)["flows"][0]
     assert flow["stack"]["receive_buffer_max_bytes"] > flow["stack"]["receive_buffer_bytes"]
     assert "send_buffer_max_bytes" in flow["proxies"][0]["stack"]["overrides"]
+    grown = rebuild_relay(replace(run, first={**run.first, "rcvbuf": 150000}))["flows"][0]
+    assert grown["stack"]["receive_buffer_bytes"] == 131072 * 5 // 8, "not as it was once both were connected"
     fixed = replace(run, given={"rcvbuf": 32768, "sndbuf": 40000}, first={"rcvbuf": 65536, "sndbuf": 80000})
     flow = rebuild_relay(fixed)["flows"][0]
     assert flow["stack"]["receive_buffer_bytes"] == 65536 * 5 // 8

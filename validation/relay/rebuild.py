@@ -168,27 +168,34 @@ def _first_stack(run: RelayRun) -> dict[str, Any]:
         "notsent_lowat_bytes": NOTSENT_LOWAT_BYTES,
         "send_buffer_bytes": send_bytes,
         "send_buffer_max_bytes": _most(run, "tcp_wmem"),
-        **_receive_buffer(run, run.first["rcvbuf"], run.flows[0].smss_bytes, "rcvbuf" in run.given),
+        **_receive_buffer(run, 0, run.first["rcvbuf"] if "rcvbuf" in run.given else None),
     }
 
 
 def _onward_stack(run: RelayRun) -> dict[str, Any]:
     """Of the connection onward: the relay's sending buffer and that of a receiver which sets none."""
     grows = {} if "sndbuf" in run.given else {"send_buffer_max_bytes": _most(run, "tcp_wmem")}
-    default = int(run.legs[1].sysctl["tcp_rmem"].split()[1])
     return {
         "smss_bytes": run.flows[1].smss_bytes,
         "send_buffer_bytes": run.first["sndbuf"],
         **grows,
-        **_receive_buffer(run, default, run.flows[1].smss_bytes, fixed=False),
+        **_receive_buffer(run, 1, None),
     }
 
 
-def _receive_buffer(run: RelayRun, memory_bytes: int, smss_bytes: int, fixed: bool) -> dict[str, int]:
-    share = {"receive_buffer_bytes": window_bytes(memory_bytes, smss_bytes)}
-    if not fixed:
-        share["receive_buffer_max_bytes"] = window_bytes(_most(run, "tcp_rmem"), smss_bytes)
-    return share
+def _receive_buffer(run: RelayRun, leg: int, given_bytes: int | None) -> dict[str, int]:
+    """Of the size that the receiver of `leg` was given; without one it begins with the default and grows.
+
+    Not with what a socket of the relay reports: that may have grown by then (Linux, `tcp_clamp_window`).
+    """
+    smss_bytes = run.flows[leg].smss_bytes
+    if given_bytes is not None:
+        return {"receive_buffer_bytes": window_bytes(given_bytes, smss_bytes)}
+    default = int(run.legs[leg].sysctl["tcp_rmem"].split()[1])
+    return {
+        "receive_buffer_bytes": window_bytes(default, smss_bytes),
+        "receive_buffer_max_bytes": window_bytes(_most(run, "tcp_rmem"), smss_bytes),
+    }
 
 
 def _most(run: RelayRun, setting: str) -> int:
