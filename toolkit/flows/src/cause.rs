@@ -91,6 +91,8 @@ pub struct RetransmissionContext {
     pub since_ack_ns: i64,
     /// SRTT.
     pub srtt_ns: i64,
+    /// Time that the pacer held that one back; 0 if it did not.
+    pub paced_ns: i64,
     /// Estimate of the RTO.
     pub rto_ns: i64,
     /// Minimum RTO.
@@ -179,7 +181,7 @@ impl RetransmissionContext {
         }
         let ack_clocked = self.ack_clocked();
         match self.since_loss_evidence_ns {
-            Some(_) if ack_clocked || self.waits_for_reordering => false,
+            Some(_) if ack_clocked || self.waits_for_reordering || self.paced() => false,
             // Fast retransmit follows the evidence at once or after the reordering window (RFC 8985 §6.2). If the RTO
             // has passed all the same, a full window held the retransmission until the timer expired.
             // Deviation: the reordering window is a quarter of SRTT, not of the minimum RTT, because pacing delays a
@@ -217,6 +219,15 @@ impl RetransmissionContext {
     fn silence_ns(&self) -> i64 {
         self.srtt_ns.max(self.rto_ns / 2)
     }
+    /// Whether the pacer held the segment back, as it did the one before it.
+    ///
+    /// Deviation: no standard says how slowly a sender paces. Half the rate is taken, as a loss halves the window. The
+    /// timer waits for longer than a round trip.
+    fn paced(&self) -> bool {
+        let held_ns = (2 * self.paced_ns + ACK_CLOCK_NS).min(self.srtt_ns);
+        self.at_sender() && self.paced_ns > 0 && self.since_send_ns <= held_ns
+    }
+
 
     fn timer_due(&self) -> bool {
         self.timer_ns() >= self.rto_ns / 20 * 19
@@ -226,13 +237,14 @@ impl RetransmissionContext {
     /// been started then.
     ///
     /// Deviation: RFC 6298 §5.3 restarts the timer at each ACK of new data. Linux counts from the transmission of the
-    /// oldest segment if the timer for a tail loss probe or for reordering was pending; both need SACK. After a
-    /// timeout, ACKs trigger the retransmission of segments, whatever the time since they were sent.
+    /// oldest segment if the timer for a tail loss probe or for reordering was pending; both need SACK. In recovery,
+    /// the first retransmission has started the retransmission timer instead, and ACKs trigger further ones, whatever
+    /// the time since the segments were sent.
     fn timer_ns(&self) -> i64 {
         let may_be_clocked = self.ack_clocked() || !self.at_sender();
         let undone = self.spurious_rto_point.is_some() && may_be_clocked;
-        let after_timeout = matches!(self.ca_state, CaState::Loss { .. }) || undone;
-        let since_sent_ns = if after_timeout || !self.sack {
+        let in_recovery = self.ca_state != CaState::Open || undone;
+        let since_sent_ns = if in_recovery || !self.sack {
             0
         } else {
             self.since_last_transmission_ns

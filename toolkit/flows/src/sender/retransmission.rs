@@ -212,6 +212,7 @@ impl Sender {
                 now - self.last_ack_ns
             } else {
                 i64::MAX
+            paced_ns: self.paced_ns,
             },
             srtt_ns: self.path_srtt_ns(),
             rto_ns: self.rtt.rto_ns().saturating_add(upstream_ns),
