@@ -417,6 +417,8 @@ impl Sender {
         }
         if delivery.acked_bytes > 0 {
             self.on_new_ack(ack, before, &delivery, flow, events);
+        } else if delivery.undo {
+            self.undo_timeout(ack.t_ns, flow, events);
         }
         self.update_loss_evidence(ack.t_ns, delivery.acked_bytes > 0);
         self.last_window = Some(ack.window);
@@ -484,10 +486,8 @@ impl Sender {
                 una >= recovery_point
             }
         };
-        if delivery.undo
-            && let CaState::Loss { recovery_point, .. } = self.ca_state
-        {
-            self.spurious_rto_point = Some(recovery_point);
+        if delivery.undo {
+            self.note_spurious_timeout();
         }
         self.spurious_rto_point = self.spurious_rto_point.filter(|&point| una < point);
         if ends || delivery.undo {

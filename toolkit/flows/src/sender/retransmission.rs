@@ -331,9 +331,13 @@ impl Sender {
     fn enter_loss(&mut self, entry: &Retransmission, flow: FlowDirection, events: &mut Vec<Event>) {
         let now = entry.transmission.t_ns;
         let recovery_point = self.board.snd_nxt();
-        // RFC 5682 §3.1 step 1: F-RTO is not used if fast recovery was in progress. As in Linux, a repeated timeout
-        // starts it again.
-        let in_recovery = matches!(self.ca_state, CaState::Recovery { .. });
+        // RFC 5682 §3.1 step 1: F-RTO is not used if fast recovery was in progress, which begins with the evidence of a
+        // loss, even if a full window holds the retransmission. As in Linux, a repeated timeout starts it again.
+        let in_recovery = match self.ca_state {
+            CaState::Recovery { .. } => true,
+            CaState::Open => self.sack_in_use && self.loss_evidence_ns.is_some(),
+            CaState::Loss { .. } => false,
+        };
         let f_rto_acks = if in_recovery { 0 } else { F_RTO_ACKS };
         let evidence = self.board.sacked().octets() > 0 || self.dup_acks > 0;
         let may_be_recovery = self.ca_state == CaState::Open && evidence;
