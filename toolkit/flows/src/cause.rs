@@ -38,6 +38,8 @@ pub enum CaState {
         recovery_point: i64,
         /// Number of ACKs that may still show the timeout to be spurious (RFC 5682 §3.1).
         f_rto_acks: u8,
+        /// Record of the segment that the timer sent.
+        record: u64,
     },
 }
 
@@ -75,6 +77,8 @@ pub struct RetransmissionContext {
     pub sacked_bytes: i64,
     /// Record of the last sent segment that was delivered, if it was sent after the last transmission of this one.
     pub later_delivered: Option<u64>,
+    /// It was retransmitted since the timeout from which the sender recovers, and a segment sent later was delivered.
+    pub lost_after_timeout: bool,
     /// SACK is in use.
     pub sack: bool,
     /// Time since the retransmission timer was restarted.
@@ -87,12 +91,12 @@ pub struct RetransmissionContext {
     pub waits_for_reordering: bool,
     /// Time since the sender sent a segment.
     pub since_send_ns: i64,
+    /// Time that the pacer held that one back; 0 if it did not.
+    pub paced_ns: i64,
     /// Time since the sender received an ACK; the largest one where that is not known.
     pub since_ack_ns: i64,
     /// SRTT.
     pub srtt_ns: i64,
-    /// Time that the pacer held that one back; 0 if it did not.
-    pub paced_ns: i64,
     /// Estimate of the RTO.
     pub rto_ns: i64,
     /// Minimum RTO.
@@ -126,7 +130,11 @@ impl RetransmissionContext {
         if self.timer_expired() {
             return self.timer_cause();
         }
-        if let CaState::Loss { recovery_point, .. } = self.ca_state {
+        // A retransmission that is lost again starts fast recovery, also after a timeout (RFC 8985 §6.2; Linux:
+        // `FLAG_LOST_RETRANS`).
+        if let CaState::Loss { recovery_point, .. } = self.ca_state
+            && !(self.sack && self.lost_after_timeout)
+        {
             return (EventCause::Rto, Reason::AfterTimeout { recovery_point });
         }
         if let Some(reason) = self.fast_retransmit_evidence() {
@@ -211,14 +219,6 @@ impl RetransmissionContext {
         self.since_ack_ns < i64::MAX
     }
 
-    fn ack_clocked(&self) -> bool {
-        self.since_ack_ns <= ACK_CLOCK_NS
-    }
-
-    /// Longer than the ACK clock and pacing let a sender with data wait.
-    fn silence_ns(&self) -> i64 {
-        self.srtt_ns.max(self.rto_ns / 2)
-    }
     /// Whether the pacer held the segment back, as it did the one before it.
     ///
     /// Deviation: no standard says how slowly a sender paces. Half the rate is taken, as a loss halves the window. The
@@ -228,6 +228,14 @@ impl RetransmissionContext {
         self.at_sender() && self.paced_ns > 0 && self.since_send_ns <= held_ns
     }
 
+    fn ack_clocked(&self) -> bool {
+        self.since_ack_ns <= ACK_CLOCK_NS
+    }
+
+    /// Longer than the ACK clock and pacing let a sender with data wait.
+    fn silence_ns(&self) -> i64 {
+        self.srtt_ns.max(self.rto_ns / 2)
+    }
 
     fn timer_due(&self) -> bool {
         self.timer_ns() >= self.rto_ns / 20 * 19

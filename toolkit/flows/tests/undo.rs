@@ -1,5 +1,5 @@
-//! Timeouts and recoveries that DSACKs, or SACKs of what was never retransmitted, undo.
-//! `support/mod.rs` explains the notation.
+//! Timeouts and recoveries that DSACKs, or SACKs of what was never retransmitted, undo, and timeouts after which fast
+//! recovery begins. `support/mod.rs` explains the notation.
 
 mod support;
 
@@ -108,4 +108,35 @@ fn no_sack_undoes_a_timeout_in_a_recovery_whose_retransmission_a_full_window_hel
     ));
     let [rto, after] = [Mechanism::Rto, Mechanism::AfterRto].map(Some);
     assert_eq!(mechanisms(&outcome), [rto, after]);
+}
+
+#[test]
+fn a_retransmission_that_is_lost_after_a_timeout_starts_fast_recovery() {
+    let mechanisms = |after_timeout: &str| {
+        mechanisms(&run(&after_handshake(&format!(
+            "110.00 a>b A 1:1001    ack 1    # lost
+             110.01 a>b A 1001:2001 ack 1    # lost
+             110.02 a>b A 2001:3001 ack 1    # lost
+             420.00 a>b A 1:1001    ack 1
+             520.00 b>a A 1 ack 1001
+             {after_timeout}"
+        ))))
+    };
+    let [rto, after, sack] = [Mechanism::Rto, Mechanism::AfterRto, Mechanism::Sack].map(Some);
+    let retransmission = "
+         520.01 a>b A 1001:2001 ack 1    # lost
+         520.02 a>b A 2001:3001 ack 1
+         620.02 b>a A 1 ack 1001 sack 2001-3001
+         620.03 a>b A 1001:2001 ack 1
+         720.03 b>a A 1 ack 3001";
+    assert_eq!(mechanisms(retransmission), [rto, after, after, sack]);
+    let new_data = "
+         520.01 a>b A 3001:4001 ack 1    # lost
+         520.02 a>b A 4001:5001 ack 1
+         620.02 b>a A 1 ack 1001 sack 4001-5001
+         620.03 a>b A 1001:2001 ack 1
+         620.04 a>b A 2001:3001 ack 1
+         620.05 a>b A 3001:4001 ack 1
+         720.05 b>a A 1 ack 5001";
+    assert_eq!(mechanisms(new_data), [rto, after, after, after]);
 }

@@ -182,14 +182,15 @@ impl Sender {
         let newest = self.newest_delivered.record;
         let sacked = self.board.sacked();
         let head = sent.start <= una && sent.end > una;
+        let retransmitted_before = overlap
+            .range
+            .is_some_and(|range| range.retransmissions.is_some());
         RetransmissionContext {
             ca_state: self.ca_state,
             spurious_rto_point: self.spurious_rto_point,
             head,
             tail: sent.end >= nxt,
-            retransmitted_before: overlap
-                .range
-                .is_some_and(|range| range.retransmissions.is_some()),
+            retransmitted_before,
             skips: sent.start > una && self.board.is_sent_once(sent.start - 1),
             // Neither a SYN nor a FIN.
             tiny: sent.payload_bytes <= 1 && sent.end - sent.start == i64::from(sent.payload_bytes),
@@ -202,22 +203,30 @@ impl Sender {
                 0
             },
             later_delivered: (newest > previous.record).then_some(newest),
+            lost_after_timeout: retransmitted_before
+                && newest > previous.record
+                && self.sent_since_timeout(&previous),
             sack: self.sack_in_use,
             since_timer_restart_ns: now - self.timer_restart_ns - upstream_ns,
             since_last_transmission_ns: now - previous.t_ns,
             since_loss_evidence_ns: self.loss_evidence_ns.map(|since| now - since - upstream_ns),
             waits_for_reordering: head && self.waits_for_reordering(now, previous.t_ns),
             since_send_ns: now - self.last_send_ns,
+            paced_ns: self.paced_ns,
             since_ack_ns: if self.vantage == Vantage::Sender {
                 now - self.last_ack_ns
             } else {
                 i64::MAX
-            paced_ns: self.paced_ns,
             },
             srtt_ns: self.path_srtt_ns(),
             rto_ns: self.rtt.rto_ns().saturating_add(upstream_ns),
             min_rto_ns: self.rtt.min_rto_ns().saturating_add(upstream_ns),
         }
+    }
+
+    /// Whether the sender recovers from a timeout and sent this transmission since.
+    fn sent_since_timeout(&self, transmission: &Transmission) -> bool {
+        matches!(self.ca_state, CaState::Loss { record, .. } if record <= transmission.record)
     }
 
     /// Whether the reordering timer may have sent at `now_ns` what no ACK triggered, as a capture at the sender shows.
@@ -295,7 +304,7 @@ impl Sender {
                 }
                 self.enter_loss(entry, flow, events);
             }
-            EventCause::Fast if open => {
+            EventCause::Fast if !matches!(self.ca_state, CaState::Recovery { .. }) => {
                 self.begin_undo(entry);
                 self.row.recoveries += 1;
                 self.retransmit_ts = entry.transmission.ts_val;
@@ -349,6 +358,7 @@ impl Sender {
         self.ca_state = CaState::Loss {
             recovery_point,
             f_rto_acks,
+            record: entry.transmission.record,
         };
         self.retransmit_ts = entry.transmission.ts_val;
         let timeout = Event {
