@@ -191,11 +191,13 @@ impl RetransmissionContext {
         match self.since_loss_evidence_ns {
             Some(_) if ack_clocked || self.waits_for_reordering || self.paced() => false,
             // Fast retransmit follows the evidence at once or after the reordering window (RFC 8985 §6.2). If the RTO
-            // has passed all the same, a full window held the retransmission until the timer expired.
+            // has passed since the evidence, a full window held the retransmission until the timer expired. Had it
+            // passed before, the timer would have expired before.
             // Deviation: the reordering window is a quarter of SRTT, not of the minimum RTT, because pacing delays a
             // retransmission by more on a path with a queue.
             Some(since_ns) if since_ns <= self.srtt_ns / REO_WND_DIVISOR => {
-                self.sack && self.at_sender() && self.timer_ns() >= self.rto_ns
+                let overdue_ns = self.timer_ns() - self.rto_ns;
+                self.sack && self.at_sender() && (0..=since_ns).contains(&overdue_ns)
             }
             // Without SACK there is no timer for reordering: after a silence, only a timeout can be the trigger.
             Some(_) if !self.sack && self.since_send_ns >= self.silence_ns() => {

@@ -115,6 +115,21 @@ fn after_an_undone_timeout_the_timer_counts_from_the_transmission() {
 }
 
 #[test]
+fn a_timer_that_was_due_before_the_evidence_of_a_loss_did_not_expire_after_it() {
+    // The sender answers the report late.
+    let repeated = |sent_ms: i64, reported_ms: i64, t_ms: i64| {
+        last_mechanism(&run(&after_handshake(&format!(
+            "110.00 a>b A 1:1001    ack 1    # lost
+             {sent_ms} a>b A 1001:2001 ack 1
+             {reported_ms} b>a A 1 ack 1 sack 1001-2001
+             {t_ms} a>b A 1:1001    ack 1"
+        ))))
+    };
+    assert_eq!(repeated(350, 450, 452), Some(Mechanism::Sack));
+    assert_eq!(repeated(290, 390, 412), Some(Mechanism::Rto));
+}
+
+#[test]
 fn what_the_pacer_held_back_is_no_timeout() {
     // A segment each 40 ms. Those of the first 240 ms are lost. The report comes when the RTO has passed.
     let repeated = |t_ms: &str| {
