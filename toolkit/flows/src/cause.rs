@@ -38,6 +38,8 @@ pub enum CaState {
         recovery_point: i64,
         /// Number of ACKs that may still show the timeout to be spurious (RFC 5682 §3.1).
         f_rto_acks: u8,
+        /// Record of the segment that the timer sent.
+        record: u64,
     },
 }
 
@@ -75,6 +77,8 @@ pub struct RetransmissionContext {
     pub sacked_bytes: i64,
     /// Record of the last sent segment that was delivered, if it was sent after the last transmission of this one.
     pub later_delivered: Option<u64>,
+    /// It was retransmitted since the timeout from which the sender recovers, and a segment sent later was delivered.
+    pub lost_after_timeout: bool,
     /// SACK is in use.
     pub sack: bool,
     /// Time since the retransmission timer was restarted.
@@ -87,6 +91,8 @@ pub struct RetransmissionContext {
     pub waits_for_reordering: bool,
     /// Time since the sender sent a segment.
     pub since_send_ns: i64,
+    /// Time that the pacer held that one back; 0 if it did not.
+    pub paced_ns: i64,
     /// Time since the sender received an ACK; the largest one where that is not known.
     pub since_ack_ns: i64,
     /// SRTT.
@@ -124,7 +130,11 @@ impl RetransmissionContext {
         if self.timer_expired() {
             return self.timer_cause();
         }
-        if let CaState::Loss { recovery_point, .. } = self.ca_state {
+        // A retransmission that is lost again starts fast recovery, also after a timeout (RFC 8985 §6.2; Linux:
+        // `FLAG_LOST_RETRANS`).
+        if let CaState::Loss { recovery_point, .. } = self.ca_state
+            && !(self.sack && self.lost_after_timeout)
+        {
             return (EventCause::Rto, Reason::AfterTimeout { recovery_point });
         }
         if let Some(reason) = self.fast_retransmit_evidence() {
@@ -179,13 +189,15 @@ impl RetransmissionContext {
         }
         let ack_clocked = self.ack_clocked();
         match self.since_loss_evidence_ns {
-            Some(_) if ack_clocked || self.waits_for_reordering => false,
+            Some(_) if ack_clocked || self.waits_for_reordering || self.paced() => false,
             // Fast retransmit follows the evidence at once or after the reordering window (RFC 8985 §6.2). If the RTO
-            // has passed all the same, a full window held the retransmission until the timer expired.
+            // has passed since the evidence, a full window held the retransmission until the timer expired. Had it
+            // passed before, the timer would have expired before.
             // Deviation: the reordering window is a quarter of SRTT, not of the minimum RTT, because pacing delays a
             // retransmission by more on a path with a queue.
             Some(since_ns) if since_ns <= self.srtt_ns / REO_WND_DIVISOR => {
-                self.sack && self.at_sender() && self.timer_ns() >= self.rto_ns
+                let overdue_ns = self.timer_ns() - self.rto_ns;
+                self.sack && self.at_sender() && (0..=since_ns).contains(&overdue_ns)
             }
             // Without SACK there is no timer for reordering: after a silence, only a timeout can be the trigger.
             Some(_) if !self.sack && self.since_send_ns >= self.silence_ns() => {
@@ -209,6 +221,15 @@ impl RetransmissionContext {
         self.since_ack_ns < i64::MAX
     }
 
+    /// Whether the pacer held the segment back, as it did the one before it.
+    ///
+    /// Deviation: no standard says how slowly a sender paces. Half the rate is taken, as a loss halves the window. The
+    /// timer waits for longer than a round trip.
+    fn paced(&self) -> bool {
+        let held_ns = (2 * self.paced_ns + ACK_CLOCK_NS).min(self.srtt_ns);
+        self.at_sender() && self.paced_ns > 0 && self.since_send_ns <= held_ns
+    }
+
     fn ack_clocked(&self) -> bool {
         self.since_ack_ns <= ACK_CLOCK_NS
     }
@@ -226,13 +247,14 @@ impl RetransmissionContext {
     /// been started then.
     ///
     /// Deviation: RFC 6298 §5.3 restarts the timer at each ACK of new data. Linux counts from the transmission of the
-    /// oldest segment if the timer for a tail loss probe or for reordering was pending; both need SACK. After a
-    /// timeout, ACKs trigger the retransmission of segments, whatever the time since they were sent.
+    /// oldest segment if the timer for a tail loss probe or for reordering was pending; both need SACK. In recovery,
+    /// the first retransmission has started the retransmission timer instead, and ACKs trigger further ones, whatever
+    /// the time since the segments were sent.
     fn timer_ns(&self) -> i64 {
         let may_be_clocked = self.ack_clocked() || !self.at_sender();
         let undone = self.spurious_rto_point.is_some() && may_be_clocked;
-        let after_timeout = matches!(self.ca_state, CaState::Loss { .. }) || undone;
-        let since_sent_ns = if after_timeout || !self.sack {
+        let in_recovery = self.ca_state != CaState::Open || undone;
+        let since_sent_ns = if in_recovery || !self.sack {
             0
         } else {
             self.since_last_transmission_ns

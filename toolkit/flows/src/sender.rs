@@ -18,7 +18,7 @@ mod retransmission;
 mod silence;
 mod undo;
 
-use crate::cause::{CaState, REO_WND_DIVISOR};
+use crate::cause::{ACK_CLOCK_NS, CaState, REO_WND_DIVISOR};
 use crate::cwnd::CwndEstimator;
 use crate::evidence::{End, Reason};
 use crate::jump::QueuedSegments;
@@ -130,6 +130,8 @@ pub struct Sender {
     last_ack_id: Option<u16>,
     ack_ids: ack_ids::AckIds,
     last_send_ns: i64,
+    /// Time that the pacer held the last segment back; 0 if it did not.
+    paced_ns: i64,
 }
 
 impl Sender {
@@ -251,10 +253,28 @@ impl Sender {
         };
         self.discard_excess(flow, events);
         self.order.observe(sent.transmission.ip_id);
+        self.observe_pacing(now);
         self.last_send_ns = now;
         self.flight_max_bytes = self.flight_max_bytes.max(self.board.flight_bytes());
         self.observe_cwnd(now);
         retransmission
+    }
+
+    /// Notes how long the sender waited before a segment that it sends at `now_ns`, if the pacer may have held it back:
+    /// no ACK triggered it, and a timer would have waited for longer than a round trip. Segments of one burst count as
+    /// one.
+    #[inline]
+    fn observe_pacing(&mut self, now_ns: i64) {
+        let waited_ns = now_ns - self.last_send_ns;
+        if now_ns - self.last_ack_ns <= ACK_CLOCK_NS {
+            self.paced_ns = 0;
+        } else if waited_ns > ACK_CLOCK_NS {
+            let may_be_paced = self
+                .rtt
+                .srtt_ns()
+                .is_some_and(|srtt_ns| waited_ns < srtt_ns);
+            self.paced_ns = if may_be_paced { waited_ns } else { 0 };
+        }
     }
 
     /// What of `sent` was sent before. If it seems new and was sent before nevertheless, a gap is opened for it.
@@ -397,6 +417,8 @@ impl Sender {
         }
         if delivery.acked_bytes > 0 {
             self.on_new_ack(ack, before, &delivery, flow, events);
+        } else if delivery.undo {
+            self.undo_timeout(ack.t_ns, flow, events);
         }
         self.update_loss_evidence(ack.t_ns, delivery.acked_bytes > 0);
         self.last_window = Some(ack.window);
@@ -464,10 +486,8 @@ impl Sender {
                 una >= recovery_point
             }
         };
-        if delivery.undo
-            && let CaState::Loss { recovery_point, .. } = self.ca_state
-        {
-            self.spurious_rto_point = Some(recovery_point);
+        if delivery.undo {
+            self.note_spurious_timeout();
         }
         self.spurious_rto_point = self.spurious_rto_point.filter(|&point| una < point);
         if ends || delivery.undo {

@@ -113,3 +113,83 @@ fn after_an_undone_timeout_the_timer_counts_from_the_transmission() {
     assert_eq!(repeated("930"), Some(Mechanism::Sack));
     assert_eq!(repeated("1200"), Some(Mechanism::Rto));
 }
+
+#[test]
+fn a_timer_that_was_due_before_the_evidence_of_a_loss_did_not_expire_after_it() {
+    // The sender answers the report late.
+    let repeated = |sent_ms: i64, reported_ms: i64, t_ms: i64| {
+        last_mechanism(&run(&after_handshake(&format!(
+            "110.00 a>b A 1:1001    ack 1    # lost
+             {sent_ms} a>b A 1001:2001 ack 1
+             {reported_ms} b>a A 1 ack 1 sack 1001-2001
+             {t_ms} a>b A 1:1001    ack 1"
+        ))))
+    };
+    assert_eq!(repeated(350, 450, 452), Some(Mechanism::Sack));
+    assert_eq!(repeated(290, 390, 412), Some(Mechanism::Rto));
+}
+
+#[test]
+fn what_the_pacer_held_back_is_no_timeout() {
+    // A segment each 40 ms. Those of the first 240 ms are lost. The report comes when the RTO has passed.
+    let repeated = |t_ms: &str| {
+        last_mechanism(&run(&after_handshake(&format!(
+            "110.00 a>b A 1:1001    ack 1    # lost
+             150.00 a>b A 1001:2001 ack 1    # lost
+             190.00 a>b A 2001:3001 ack 1    # lost
+             230.00 a>b A 3001:4001 ack 1    # lost
+             270.00 a>b A 4001:5001 ack 1    # lost
+             310.00 a>b A 5001:6001 ack 1    # lost
+             350.00 a>b A 6001:7001 ack 1
+             390.00 a>b A 7001:8001 ack 1
+             430.00 a>b A 8001:9001 ack 1
+             450.00 b>a A 1 ack 1 sack 6001-7001
+             {t_ms} a>b A 1:1001    ack 1"
+        ))))
+    };
+    assert_eq!(repeated("470.00"), Some(Mechanism::Sack));
+    assert_eq!(repeated("620.00"), Some(Mechanism::Rto), "a silence");
+}
+
+#[test]
+fn the_wait_for_a_timer_is_not_pacing() {
+    // The second timeout came 600 ms after the first. The ACK that undoes it shows a round trip of 930 ms.
+    let (mut ladder, mut start) = (after_handshake(""), 1);
+    for round in 1..16 {
+        let (sent_ms, end) = (round * 100 + 10, start + 1000);
+        writeln!(ladder, "{sent_ms} a>b A {start}:{end} ack 1").expect("text");
+        writeln!(ladder, "{}.9 b>a A 1 ack {end}", sent_ms + 99).expect("text");
+        start = end;
+    }
+    let edge = |number: i64| start + number * 1000;
+    let (first, second, third) = (edge(1), edge(2), edge(3));
+    let outcome = run(&format!(
+        "{ladder}
+         2000.00 a>b A {start}:{first}  ack 1
+         2000.01 a>b A {first}:{second} ack 1    # lost
+         2000.02 a>b A {second}:{third} ack 1
+         2310.00 a>b A {start}:{first}  ack 1
+         2910.00 a>b A {start}:{first}  ack 1
+         2930.00 b>a A 1 ack {first} sack {second}-{third}
+         3010.00 a>b A {first}:{second} ack 1"
+    ));
+    assert_eq!(last_mechanism(&outcome), Some(Mechanism::Rto));
+}
+
+#[test]
+fn in_fast_recovery_the_timer_counts_from_the_last_ack_of_new_data() {
+    // The sender answers the ACK of 600.01 ms late.
+    let repeated = |t_ms: &str| {
+        last_mechanism(&run(&after_handshake(&format!(
+            "110.00 a>b A 1:1001    ack 1    # lost
+             110.01 a>b A 1001:2001 ack 1    # lost
+             400.00 a>b A 2001:3001 ack 1
+             500.00 b>a A 1 ack 1 sack 2001-3001
+             500.01 a>b A 1:1001    ack 1
+             600.01 b>a A 1 ack 1001 sack 2001-3001
+             {t_ms} a>b A 1001:2001 ack 1"
+        ))))
+    };
+    assert_eq!(repeated("600.40"), Some(Mechanism::Sack));
+    assert_eq!(repeated("1000.00"), Some(Mechanism::Rto));
+}

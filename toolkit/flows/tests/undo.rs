@@ -1,4 +1,5 @@
-//! Timeouts and recoveries that DSACKs undo. `support/mod.rs` explains the notation.
+//! Timeouts and recoveries that DSACKs, or SACKs of what was never retransmitted, undo, and timeouts after which fast
+//! recovery begins. `support/mod.rs` explains the notation.
 
 mod support;
 
@@ -74,4 +75,68 @@ fn a_timeout_in_fast_recovery_counts_the_retransmissions_before_it() {
     ));
     let [rto, after, sack] = [Mechanism::Rto, Mechanism::AfterRto, Mechanism::Sack].map(Some);
     assert_eq!(mechanisms(&outcome), [sack, rto, after]);
+}
+
+#[test]
+fn a_timeout_is_undone_when_a_sack_reports_what_was_sent_before_it() {
+    // The ACK acknowledges nothing new: the first two segments are lost.
+    let outcome = run(&after_handshake(
+        "110.00 a>b A 1:1001    ack 1    # lost
+         110.01 a>b A 1001:2001 ack 1    # lost
+         110.02 a>b A 2001:3001 ack 1
+         420.00 a>b A 1:1001    ack 1
+         430.00 b>a A 1 ack 1 sack 2001-3001
+         430.01 a>b A 1001:2001 ack 1
+         530.01 b>a A 1 ack 3001",
+    ));
+    let [rto, sack] = [Mechanism::Rto, Mechanism::Sack].map(Some);
+    assert_eq!(mechanisms(&outcome), [rto, sack]);
+}
+
+#[test]
+fn no_sack_undoes_a_timeout_in_a_recovery_whose_retransmission_a_full_window_held() {
+    let outcome = run(&after_handshake(
+        "110.00 a>b A 1:1001    ack 1    # lost
+         110.01 a>b A 1001:2001 ack 1    # lost
+         110.02 a>b A 2001:3001 ack 1
+         110.03 a>b A 3001:4001 ack 1
+         210.02 b>a A 1 ack 1 sack 2001-3001
+         420.00 a>b A 1:1001    ack 1
+         430.00 b>a A 1 ack 1 sack 2001-4001
+         430.01 a>b A 1001:2001 ack 1
+         530.01 b>a A 1 ack 4001",
+    ));
+    let [rto, after] = [Mechanism::Rto, Mechanism::AfterRto].map(Some);
+    assert_eq!(mechanisms(&outcome), [rto, after]);
+}
+
+#[test]
+fn a_retransmission_that_is_lost_after_a_timeout_starts_fast_recovery() {
+    let mechanisms = |after_timeout: &str| {
+        mechanisms(&run(&after_handshake(&format!(
+            "110.00 a>b A 1:1001    ack 1    # lost
+             110.01 a>b A 1001:2001 ack 1    # lost
+             110.02 a>b A 2001:3001 ack 1    # lost
+             420.00 a>b A 1:1001    ack 1
+             520.00 b>a A 1 ack 1001
+             {after_timeout}"
+        ))))
+    };
+    let [rto, after, sack] = [Mechanism::Rto, Mechanism::AfterRto, Mechanism::Sack].map(Some);
+    let retransmission = "
+         520.01 a>b A 1001:2001 ack 1    # lost
+         520.02 a>b A 2001:3001 ack 1
+         620.02 b>a A 1 ack 1001 sack 2001-3001
+         620.03 a>b A 1001:2001 ack 1
+         720.03 b>a A 1 ack 3001";
+    assert_eq!(mechanisms(retransmission), [rto, after, after, sack]);
+    let new_data = "
+         520.01 a>b A 3001:4001 ack 1    # lost
+         520.02 a>b A 4001:5001 ack 1
+         620.02 b>a A 1 ack 1001 sack 4001-5001
+         620.03 a>b A 1001:2001 ack 1
+         620.04 a>b A 2001:3001 ack 1
+         620.05 a>b A 3001:4001 ack 1
+         720.05 b>a A 1 ack 5001";
+    assert_eq!(mechanisms(new_data), [rto, after, after, after]);
 }

@@ -173,6 +173,7 @@ impl Sender {
             CaState::Loss {
                 recovery_point,
                 f_rto_acks: 1..,
+                ..
             } if sack => recovery_point,
             _ => i64::MIN,
         }

@@ -182,14 +182,15 @@ impl Sender {
         let newest = self.newest_delivered.record;
         let sacked = self.board.sacked();
         let head = sent.start <= una && sent.end > una;
+        let retransmitted_before = overlap
+            .range
+            .is_some_and(|range| range.retransmissions.is_some());
         RetransmissionContext {
             ca_state: self.ca_state,
             spurious_rto_point: self.spurious_rto_point,
             head,
             tail: sent.end >= nxt,
-            retransmitted_before: overlap
-                .range
-                .is_some_and(|range| range.retransmissions.is_some()),
+            retransmitted_before,
             skips: sent.start > una && self.board.is_sent_once(sent.start - 1),
             // Neither a SYN nor a FIN.
             tiny: sent.payload_bytes <= 1 && sent.end - sent.start == i64::from(sent.payload_bytes),
@@ -202,12 +203,16 @@ impl Sender {
                 0
             },
             later_delivered: (newest > previous.record).then_some(newest),
+            lost_after_timeout: retransmitted_before
+                && newest > previous.record
+                && self.sent_since_timeout(&previous),
             sack: self.sack_in_use,
             since_timer_restart_ns: now - self.timer_restart_ns - upstream_ns,
             since_last_transmission_ns: now - previous.t_ns,
             since_loss_evidence_ns: self.loss_evidence_ns.map(|since| now - since - upstream_ns),
             waits_for_reordering: head && self.waits_for_reordering(now, previous.t_ns),
             since_send_ns: now - self.last_send_ns,
+            paced_ns: self.paced_ns,
             since_ack_ns: if self.vantage == Vantage::Sender {
                 now - self.last_ack_ns
             } else {
@@ -217,6 +222,11 @@ impl Sender {
             rto_ns: self.rtt.rto_ns().saturating_add(upstream_ns),
             min_rto_ns: self.rtt.min_rto_ns().saturating_add(upstream_ns),
         }
+    }
+
+    /// Whether the sender recovers from a timeout and sent this transmission since.
+    fn sent_since_timeout(&self, transmission: &Transmission) -> bool {
+        matches!(self.ca_state, CaState::Loss { record, .. } if record <= transmission.record)
     }
 
     /// Whether the reordering timer may have sent at `now_ns` what no ACK triggered, as a capture at the sender shows.
@@ -294,7 +304,7 @@ impl Sender {
                 }
                 self.enter_loss(entry, flow, events);
             }
-            EventCause::Fast if open => {
+            EventCause::Fast if !matches!(self.ca_state, CaState::Recovery { .. }) => {
                 self.begin_undo(entry);
                 self.row.recoveries += 1;
                 self.retransmit_ts = entry.transmission.ts_val;
@@ -330,9 +340,13 @@ impl Sender {
     fn enter_loss(&mut self, entry: &Retransmission, flow: FlowDirection, events: &mut Vec<Event>) {
         let now = entry.transmission.t_ns;
         let recovery_point = self.board.snd_nxt();
-        // RFC 5682 §3.1 step 1: F-RTO is not used if fast recovery was in progress. As in Linux, a repeated timeout
-        // starts it again.
-        let in_recovery = matches!(self.ca_state, CaState::Recovery { .. });
+        // RFC 5682 §3.1 step 1: F-RTO is not used if fast recovery was in progress, which begins with the evidence of a
+        // loss, even if a full window holds the retransmission. As in Linux, a repeated timeout starts it again.
+        let in_recovery = match self.ca_state {
+            CaState::Recovery { .. } => true,
+            CaState::Open => self.sack_in_use && self.loss_evidence_ns.is_some(),
+            CaState::Loss { .. } => false,
+        };
         let f_rto_acks = if in_recovery { 0 } else { F_RTO_ACKS };
         let evidence = self.board.sacked().octets() > 0 || self.dup_acks > 0;
         let may_be_recovery = self.ca_state == CaState::Open && evidence;
@@ -344,6 +358,7 @@ impl Sender {
         self.ca_state = CaState::Loss {
             recovery_point,
             f_rto_acks,
+            record: entry.transmission.record,
         };
         self.retransmit_ts = entry.transmission.ts_val;
         let timeout = Event {

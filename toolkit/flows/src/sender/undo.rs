@@ -1,4 +1,11 @@
-//! Undo of a timeout after which DSACKs report all retransmissions as duplicates (RFC 3708 §3; Linux: `undo_retrans`).
+//! Undo of a timeout after which DSACKs report all retransmissions as duplicates (RFC 3708 §3; Linux: `undo_retrans`),
+//! or a SACK block reports data that were sent before and never retransmitted (RFC 5682 §3.1 step 3.b).
+
+use super::Sender;
+use crate::cause::CaState;
+use crate::evidence::End;
+use crate::loss::FlowDirection;
+use crate::rows::Event;
 
 /// The segments retransmitted since fast recovery or, from the open state, a timeout began that no DSACK has reported.
 /// They are counted in octets, in segments of SMSS, as a record may have several (Linux: `tcp_skb_pcount`).
@@ -34,5 +41,26 @@ impl Undo {
     /// Whether all are reported, so that an ACK of new data undoes the timeout.
     pub(super) fn is_shown(&self) -> bool {
         self.unreported == 0
+    }
+}
+
+impl Sender {
+    /// Remembers up to where a timeout was spurious.
+    pub(super) fn note_spurious_timeout(&mut self) {
+        if let CaState::Loss { recovery_point, .. } = self.ca_state {
+            self.spurious_rto_point = Some(recovery_point);
+        }
+    }
+
+    /// Ends the recovery from a timeout that an ACK of no new data shows to be spurious, at `now_ns`. What is missing
+    /// below the SACK block is then lost by the rules of fast recovery.
+    pub(super) fn undo_timeout(
+        &mut self,
+        now_ns: i64,
+        flow: FlowDirection,
+        events: &mut Vec<Event>,
+    ) {
+        self.note_spurious_timeout();
+        self.exit_recovery(now_ns, End::Undone, flow, events);
     }
 }
