@@ -27,8 +27,9 @@ pub struct Lost {
     pub count: u32,
     /// Time between them.
     pub round_ns: i64,
-    /// Record of the first retransmission that passed the hole.
+    /// Record and time of the first retransmission that passed the hole.
     pub passed_by: u64,
+    pub passed_ns: i64,
 }
 
 /// The recent retransmissions above the cumulative acknowledgement.
@@ -111,7 +112,8 @@ impl Passes {
                     continue;
                 }
                 let before = from_ns.filter(|&from_ns| from_ns <= begin_ns);
-                count += before.map_or(0, |at| rounds(at, begin_ns.saturating_add(round_ns)));
+                let until_ns = begin_ns.saturating_add(round_ns).min(end_ns - round_ns / 2);
+                count += before.map_or(0, |at| 1 + (until_ns - at).max(0) / round_ns);
                 let times = passed().map(|other| other.transmission.t_ns);
                 from_ns = times.filter(|&t_ns| t_ns >= end_ns).min();
             }
@@ -127,6 +129,7 @@ impl Passes {
             count: u32::try_from(rounds.max(1)).unwrap_or(1).min(MAX_ROUNDS),
             round_ns,
             passed_by: first.transmission.record,
+            passed_ns: first.transmission.t_ns,
         })
     }
 }
@@ -161,6 +164,7 @@ mod tests {
                 count,
                 round_ns: 1000,
                 passed_by: 7,
+                passed_ns: 1100,
             })
         };
         assert_eq!(lost_before(&passes, 1000, 2080, Some(1000)), lost(1));

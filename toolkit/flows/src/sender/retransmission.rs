@@ -40,7 +40,8 @@ impl Sender {
         let known = overlap
             .gap
             .is_some_and(|gap| gap.first.record != sent.transmission.record);
-        self.timeouts_before = (not_captured.len() as u32).saturating_sub(u32::from(known));
+        let timeouts_before = (not_captured.len() as u32).saturating_sub(u32::from(known));
+        self.timeouts_before = timeouts_before.saturating_sub(self.progress.take_lost_again());
         let acknowledged = sent.end <= self.board.snd_una();
         let head = sent.start <= self.board.snd_una() && !acknowledged;
         let kept = self
