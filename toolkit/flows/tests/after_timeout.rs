@@ -81,18 +81,23 @@ fn a_hole_of_two_segments_is_repeated_whole_before_a_timeout() {
 }
 
 /// A hole that the capture shows filled after `waited_ms`, with two packets missing before.
-fn filled_after(waited_ms: u32) -> Vec<(Option<i64>, Option<u32>, Option<u64>)> {
-    let (at, next) = (122 + waited_ms, 222 + waited_ms);
-    losses(&run(&format!(
+fn filled_after(waited_ms: u32, stamped: bool) -> Vec<(Option<i64>, Option<u32>, Option<u64>)> {
+    let (at, next) = (210 + waited_ms, 310 + waited_ms);
+    let mut ladder = format!(
         "{}
-          122.0 a>b A 12001:13001 ack 1 id 15    # 13 and 14: a hole
-          122.1 b>a A 1 ack 10001 sack 12001-13001
-         {at}.0 a>b A 10001:11001 ack 1 id 18    # 16 and 17
-         {at}.1 b>a A 1 ack 11001 sack 12001-13001
-         {next}.0 a>b A 11001:12001 ack 1 id 19
-         {next}.1 b>a A 1 ack 13001",
-        ten_segments()
-    )))
+          210.0 a>b A 12001:13001 ack 1 id 15 ts 1000/7    # 13 and 14: a hole
+          210.1 b>a A 1 ack 10001 sack 12001-13001 ts 8/1000
+         {at}.0 a>b A 10001:11001 ack 1 id 18 ts 1500/8    # 16 and 17
+         {at}.1 b>a A 1 ack 11001 sack 12001-13001 ts 9/1500
+         {next}.0 a>b A 11001:12001 ack 1 id 19 ts 1600/9
+         {next}.1 b>a A 1 ack 13001 ts 10/1600",
+        ten_segments().replace("b>a A 1 ack 1001\n", "b>a A 1 ack 1001 ts 7/0\n")
+    );
+    if !stamped {
+        let lines = ladder.lines().map(|line| line.split(" ts ").next());
+        ladder = lines.flatten().collect::<Vec<_>>().join("\n");
+    }
+    losses(&run(&ladder))
 }
 
 #[test]
@@ -100,30 +105,45 @@ fn the_length_of_a_silence_shows_what_was_repeated_in_it() {
     let holes: &[i64] = &[10_001, 11_001];
     // The RTO is 0.3 s, or less where the round trip is shorter than on the mean.
     let one = lost(&[(1, holes), (2, holes)]);
-    assert_eq!(filled_after(500), one, "one timeout");
+    assert_eq!(filled_after(500, true), one, "one timeout");
     let two = lost(&[(1, holes), (2, &[10_001]), (3, &[10_001])]);
-    assert_eq!(filled_after(900), two, "two timeouts");
+    assert_eq!(filled_after(850, true), two, "two timeouts");
+    assert_eq!(filled_after(850, false), one, "the RTO may be longer");
+}
+
+/// A flow of which two segments are lost twice, as a retransmission shows that passes them. A silence follows, which a
+/// retransmission that echoes `ts_ecr` ends.
+fn passed_before_a_silence(
+    ts_ecr: u32,
+    missing: u32,
+) -> Vec<(Option<i64>, Option<u32>, Option<u64>)> {
+    let id = |number: u32| 20 + missing + number;
+    losses(&run(&format!(
+        "{}
+          210.0 a>b A 13001:14001 ack 1 id 16 ts 1000/7    # 13 to 15: a hole
+          210.1 b>a A 1 ack 10001 sack 13001-14001 ts 8/1000
+          312.0 a>b A 12001:13001 ack 1 id 19 ts 1102/8    # 17 and 18: the first two
+          312.1 b>a A 1 ack 10001 sack 12001-14001 ts 9/1102
+          912.0 a>b A 10001:11001 ack 1 id {} ts 1702/{ts_ecr}
+          912.1 b>a A 1 ack 11001 sack 12001-14001 ts 10/1702
+         1012.0 a>b A 11001:12001 ack 1 id {} ts 1802/10
+         1012.1 b>a A 1 ack 14001 ts 11/1802
+         1112.0 a>b A 14001:15001 ack 1 id {} ts 1902/11   # new data
+         1112.1 b>a A 1 ack 15001 ts 12/1902",
+        ten_segments().replace("b>a A 1 ack 1001\n", "b>a A 1 ack 1001 ts 7/0\n"),
+        id(0),
+        id(1),
+        id(2)
+    )))
 }
 
 #[test]
 fn what_a_retransmission_passed_before_a_silence_was_repeated_in_it() {
-    let outcome = run(&format!(
-        "{}
-          123.0 a>b A 13001:14001 ack 1 id 16    # 13 to 15: a hole
-          123.1 b>a A 1 ack 10001 sack 13001-14001
-          225.0 a>b A 12001:13001 ack 1 id 19    # 17 and 18: the first two
-          225.1 b>a A 1 ack 10001 sack 12001-14001
-          825.0 a>b A 10001:11001 ack 1 id 22    # 20 and 21: both again
-          825.1 b>a A 1 ack 11001 sack 12001-14001
-          925.0 a>b A 11001:12001 ack 1 id 23
-          925.1 b>a A 1 ack 14001
-          926.0 a>b A 14001:15001 ack 1 id 24    # new data
-          926.1 b>a A 1 ack 15001",
-        ten_segments()
-    ));
     let two: &[i64] = &[10_001, 11_001];
+    let twice = lost(&[(1, two), (1, &[12_001]), (2, two)]);
     let expected = lost(&[(1, two), (1, &[12_001]), (2, two), (3, two)]);
-    assert_eq!(losses(&outcome), expected);
+    assert_eq!(passed_before_a_silence(9, 2), expected);
+    assert_eq!(passed_before_a_silence(8, 0), twice, "an ACK was lost");
 }
 
 #[test]

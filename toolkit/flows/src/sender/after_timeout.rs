@@ -31,6 +31,8 @@ pub(super) struct AfterTimeout {
     next: Next,
     /// The repetitions that were lost of each segment from SND.NXT on.
     lost_again: VecDeque<u32>,
+    /// Repetitions of that at SND.NXT which timeouts sent in the silence before the last one.
+    by_timer: u32,
 }
 
 impl AfterTimeout {
@@ -61,28 +63,38 @@ impl AfterTimeout {
         self.lost_again.pop_front().unwrap_or(0)
     }
 
+    /// The repetitions of the same segment that timeouts sent in the silence before.
+    pub(super) fn take_by_timer(&mut self) -> u32 {
+        std::mem::take(&mut self.by_timer)
+    }
+
     /// New data follow: nothing of the flight is left.
     pub(super) fn clear(&mut self) {
         self.next = Next::Unknown;
         self.lost_again.clear();
+        self.by_timer = 0;
     }
 }
 
 impl Sender {
     /// The number of timeouts since the last packet, at `now_ns`; 0 if no RTO has passed. The first one comes after the
-    /// ACK of that packet, and outside of recovery after a probe.
+    /// ACK of that packet, and outside of recovery after a probe. Without timestamps, the RTO is a lower bound.
     pub(super) fn timeouts_in_silence(&self, now_ns: i64) -> u32 {
         let rto_ns = self.rtt.rto_ns().saturating_add(self.upstream_rtt_ns());
         let waited_ns = now_ns.saturating_sub(self.last_send_ns);
-        if timeouts(waited_ns, rto_ns) == 0 {
-            return 0;
+        let at_most = timeouts(waited_ns, rto_ns);
+        if at_most == 0 || self.upstream.rtt.srtt_ns().is_none() {
+            return at_most;
         }
         let probe_ns = if self.progress.after_timeout.next == Next::Unknown {
             self.probe_timeout_ns()
         } else {
             0
         };
-        nearest_timeouts(waited_ns - self.path_srtt_ns() - probe_ns, rto_ns)
+        let waited_ns = waited_ns
+            .saturating_sub(self.path_srtt_ns())
+            .saturating_sub(probe_ns);
+        nearest_timeouts(waited_ns, rto_ns)
     }
 
     /// Notes that the oldest hole was filled at `now_ns`, if a timeout did that. If it had been `repeated` before, the
@@ -97,8 +109,8 @@ impl Sender {
 
     /// Names what is missing just before `sent`, which repeats the first segment at the end of a flight, if a timeout
     /// sent it: one packet for each timeout before, then what the sender sent when the repetition before was
-    /// acknowledged.
-    pub(super) fn lost_again_at_end(&mut self, sent: &Sent) {
+    /// acknowledged. If there are `holes`, that was not the end of the flight.
+    pub(super) fn lost_again_at_end(&mut self, sent: &Sent, holes: bool) {
         let timeouts = self.timeouts_in_silence(sent.transmission.t_ns);
         if timeouts == 0 {
             return;
@@ -107,13 +119,15 @@ impl Sender {
         let recent = self.missing.recent();
         let left = self.missing.unexplained_since(since_ns);
         let in_flight = left.saturating_sub(recent);
-        let again = if self.progress.after_timeout.next == Next::Flight {
-            recent.saturating_sub(timeouts - 1).min(in_flight)
+        let by_timer = recent.min(timeouts - 1);
+        let again = if self.progress.after_timeout.next == Next::Flight && !holes {
+            (recent - by_timer).min(in_flight)
         } else {
             0
         };
         self.missing.explain(again);
         let after = &mut self.progress.after_timeout;
+        after.by_timer = by_timer;
         after.lose(again);
         let in_loss = after.next != Next::Unknown && in_flight > 0;
         after.time_out(in_loss || self.ca_state != CaState::Open, timeouts);

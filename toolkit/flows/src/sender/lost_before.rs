@@ -60,7 +60,9 @@ impl Sender {
         let previous_ns = std::mem::replace(&mut self.last_resent_ns, now_ns);
         let in_silence = self.missing.recent();
         if self.max_timeouts(now_ns) > 0 {
-            self.passes.end_silence(self.last_send_ns, now_ns);
+            let informed_ns = self.upstream.informed_until_ns(now_ns);
+            self.passes
+                .end_silence(self.last_send_ns, now_ns, informed_ns);
         }
         self.lost_between(entry, previous);
         if self.vantage == Vantage::Receiver && !self.sack_in_use && !self.counts_missing() {
@@ -85,9 +87,13 @@ impl Sender {
             Some(_) => (missing.count, again),
             None => (missing.count + again, 0),
         };
-        let in_rounds = (1..=i64::from(rounds))
-            .rev()
-            .map(|round| lost_at(entry, now_ns - round * missing.round_ns, missing.reason));
+        let in_rounds = (1..=i64::from(rounds)).rev().map(|round| {
+            lost_at(
+                entry,
+                now_ns.saturating_sub(round.saturating_mul(missing.round_ns)),
+                missing.reason,
+            )
+        });
         let in_silence = (0..at_once).map(|_| lost_at(entry, now_ns, Reason::MissingId));
         in_rounds.chain(in_silence).collect()
     }
@@ -195,14 +201,13 @@ impl Sender {
         };
         if gap.first.record == sent.record {
             // In order, but the ID shows that the octets had been sent: they were at the end of a flight.
-            let expired = if self.sack_in_use {
-                self.timeouts_in_silence(sent.t_ns)
+            let before = if self.sack_in_use {
+                self.progress.after_timeout.take_by_timer()
             } else {
-                timeouts(sent.t_ns - revealed_ns, rto_ns)
+                timeouts(sent.t_ns - revealed_ns, rto_ns).saturating_sub(1)
             };
-            let expired = expired.saturating_sub(1);
             return Missing {
-                count: expired.min(max_count),
+                count: before.min(max_count),
                 round_ns: rto_ns,
                 reason: Reason::MissingId,
                 shown_ns: None,

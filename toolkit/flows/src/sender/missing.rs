@@ -55,7 +55,7 @@ impl Progress {
 
 impl Sender {
     /// Whether missing IDs count the lost packets of this sender.
-    pub(super) fn counts_missing(&self) -> bool {
+    pub fn counts_missing(&self) -> bool {
         self.one_way && self.order.ids_count()
     }
 
@@ -221,9 +221,7 @@ impl Sender {
             self.missing.unexplained_since(since_ns) > 0
         };
         if lost {
-            if !holes {
-                self.lost_again_at_end(sent);
-            }
+            self.lost_again_at_end(sent, holes);
             self.missing.explain(1);
         } else {
             self.progress.after_timeout.clear();
@@ -313,7 +311,11 @@ impl Sender {
         // The holes that `entry` passed count when they are filled.
         let una = self.board.snd_una();
         let passed = self.board.gap_segments(una, entry.seq_start);
-        let above = lost.saturating_sub(passed);
+        let above = if self.max_timeouts(now_ns) > 0 {
+            lost.saturating_sub(passed)
+        } else {
+            0
+        };
         let (of_holes, _) = self
             .board
             .add_lost_to_gaps(entry.seq_end, above, &entry, known);
