@@ -331,6 +331,7 @@ impl Connection {
             (&mut self.remotes[index], segment.options.timestamps)
         {
             let timeouts = u32::from(retransmission) * (self.senders[index].timeouts_before + 1);
+            remote.ids_count = self.senders[index].counts_missing();
             remote.on_data(ts_ecr, &sent, fin, timeouts, flow);
         }
         retransmission

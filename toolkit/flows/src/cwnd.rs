@@ -185,6 +185,8 @@ pub struct CwndEstimator {
     pending: Option<Estimate>,
     last_row: Option<Estimate>,
     pipe: PipeIntegral,
+    /// Octets of a probe in the pipe, which the window did not limit (RFC 8985 §7.3), until an ACK arrives.
+    probe_bytes: i64,
     held: Vec<Sample>,
     /// Integral of the pipe at the last held row.
     last_pipe_integral: i128,
@@ -208,6 +210,7 @@ impl CwndEstimator {
             pending: None,
             last_row: None,
             pipe: PipeIntegral::default(),
+            probe_bytes: 0,
             held: Vec::new(),
             last_pipe_integral: 0,
             released_phase: Phase::Unknown,
@@ -231,10 +234,16 @@ impl CwndEstimator {
                 ..estimate
             });
         }
+        self.probe_bytes = 0;
         if advances {
             self.ack_clock.on_ack(now_ns);
         }
         self.take_due()
+    }
+
+    /// The next segment is a probe of so many octets.
+    pub fn exceed(&mut self, probe_bytes: i64) {
+        self.probe_bytes = probe_bytes;
     }
 
     /// Called before a segment is processed; `short` if it is shorter than the SMSS. Returns the last estimate if the
@@ -364,6 +373,7 @@ impl CwndEstimator {
     pub fn observe(&mut self, state: &SenderState) {
         let (now, pipe) = (state.t_ns, state.pipe_bytes);
         let pipe_integral = self.pipe.observe(now, pipe);
+        let pipe = pipe - self.probe_bytes;
         self.update_phase(state);
         while self.maxima.back().is_some_and(|last| last.1 <= pipe) {
             self.maxima.pop_back();

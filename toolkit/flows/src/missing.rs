@@ -83,6 +83,23 @@ impl MissingPackets {
         self.recent = self.recent.saturating_sub(count);
     }
 
+    /// Explains one of them that a packet captured at `t_ns` or before showed, the last of these. Returns whether there
+    /// is one.
+    pub fn explain_shown_until(&mut self, t_ns: i64) -> bool {
+        let Some(index) = self.places.iter().rposition(|place| place.shown_ns <= t_ns) else {
+            return false;
+        };
+        let is_last = index + 1 == self.places.len();
+        self.places[index].count -= 1;
+        if self.places[index].count == 0 {
+            self.places.remove(index);
+        }
+        if is_last {
+            self.recent = self.recent.saturating_sub(1);
+        }
+        true
+    }
+
     /// Removes `count` of them, the last ones first.
     fn remove(&mut self, mut count: u32) {
         while let Some(last) = self.places.back_mut().filter(|_| count > 0) {
@@ -112,9 +129,29 @@ pub fn timeouts(waited_ns: i64, rto_ns: i64) -> u32 {
     (waited_ns / rto_ns.max(1) + 1).max(1).ilog2()
 }
 
+/// The same where the RTO is an estimate: of the numbers from one on, that whose RTO is nearest to it by ratio.
+pub fn nearest_timeouts(waited_ns: i64, rto_ns: i64) -> u32 {
+    let ratio = waited_ns.max(0) as f64 / rto_ns.max(1) as f64;
+    let more = |count: &u32| {
+        let rtos = |count: u32| f64::from((1_u32 << count) - 1);
+        ratio * ratio >= rtos(*count) * rtos(*count + 1)
+    };
+    1 + (1..MAX_TIMEOUTS).take_while(more).count() as u32
+}
+
+/// Maximum number of timeouts in a silence: Linux gives up after 15 (`tcp_retries2`).
+const MAX_TIMEOUTS: u32 = 15;
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_number_of_timeouts_is_that_whose_rto_is_nearest() {
+        let counts = [0, 10, 17, 18, 30, 45, 46, 70, i64::MAX];
+        let counts = counts.map(|ns| nearest_timeouts(ns, 10));
+        assert_eq!(counts, [1, 1, 1, 2, 2, 2, 3, 3, 15]);
+    }
 
     #[test]
     fn steps_of_the_id_count_missing_packets() {
@@ -135,6 +172,12 @@ mod tests {
         assert_eq!(missing.unexplained_since(3), 2, "not those before");
         missing.explain(2);
         assert_eq!(missing.unexplained_since(3), 0, "the last ones first");
+        missing.observe(Some(30_008), 5);
+        assert!(missing.explain_shown_until(4), "not the last ones");
+        assert_eq!((missing.unexplained(), missing.recent()), (2, 2));
+        assert!(!missing.explain_shown_until(4), "none is left");
+        assert!(missing.explain_shown_until(5));
+        assert_eq!((missing.unexplained(), missing.recent()), (1, 1));
     }
 
     #[test]

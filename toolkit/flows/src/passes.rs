@@ -20,6 +20,16 @@ struct Captured {
     repair_ns: Option<i64>,
 }
 
+/// A time without a packet.
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
+#[allow(clippy::struct_field_names, reason = "all are times")]
+struct Silence {
+    begin_ns: i64,
+    end_ns: i64,
+    /// When the last ACK came that the sender had received by its end, as its timestamps show.
+    informed_ns: Option<i64>,
+}
+
 /// Retransmissions of a hole that were lost before the capture point.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Lost {
@@ -27,16 +37,17 @@ pub struct Lost {
     pub count: u32,
     /// Time between them.
     pub round_ns: i64,
-    /// Record of the first retransmission that passed the hole.
+    /// Record and time of the first retransmission that passed the hole.
     pub passed_by: u64,
+    pub passed_ns: i64,
 }
 
 /// The recent retransmissions above the cumulative acknowledgement.
 #[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Passes {
     recent: VecDeque<Captured>,
-    /// Begin and end of the last silences.
-    silences: VecDeque<(i64, i64)>,
+    /// The last silences.
+    silences: VecDeque<Silence>,
 }
 
 impl Passes {
@@ -58,12 +69,17 @@ impl Passes {
     }
 
     /// A timer may have expired after `begin_ns`, and a retransmission was captured at `end_ns`. In between, what is
-    /// lost was sent by timeouts, and no hole but the oldest one was repeated (RFC 6298 §5.4).
-    pub fn end_silence(&mut self, begin_ns: i64, end_ns: i64) {
+    /// lost was sent by timeouts, and no hole but the oldest one was repeated (RFC 6298 §5.4). The sender had received
+    /// the ACKs up to `informed_ns`, if its timestamps show that.
+    pub fn end_silence(&mut self, begin_ns: i64, end_ns: i64, informed_ns: Option<i64>) {
         if self.silences.len() == MAX_ROUNDS as usize {
             self.silences.pop_front();
         }
-        self.silences.push_back((begin_ns, end_ns));
+        self.silences.push_back(Silence {
+            begin_ns,
+            end_ns,
+            informed_ns,
+        });
     }
 
     /// Forgets the retransmissions below `snd_una`, if all are: no hole is open below the others.
@@ -106,12 +122,24 @@ impl Passes {
             let round_ns = repair_ns.unwrap_or(0).max(rtt_ns).max(1);
             let rounds = |from_ns: i64, to_ns: i64| (to_ns - from_ns + round_ns / 2) / round_ns;
             let (mut count, mut from_ns) = (0, Some(first.transmission.t_ns));
-            for &(begin_ns, end_ns) in &self.silences {
+            for silence in &self.silences {
+                let &Silence {
+                    begin_ns, end_ns, ..
+                } = silence;
                 if begin_ns < first.transmission.t_ns || filling.t_ns < end_ns {
                     continue;
                 }
                 let before = from_ns.filter(|&from_ns| from_ns <= begin_ns);
-                count += before.map_or(0, |at| rounds(at, begin_ns.saturating_add(round_ns)));
+                let until_ns = begin_ns.saturating_add(round_ns);
+                count += before.map_or(0, |at| {
+                    if silence.informed_ns.is_some_and(|informed| informed >= at) {
+                        // The sender knew that the hole was passed, and repeated it a round trip later.
+                        let until_ns = until_ns.min(end_ns.saturating_sub(round_ns / 2));
+                        1 + until_ns.saturating_sub(at).max(0) / round_ns
+                    } else {
+                        rounds(at, until_ns)
+                    }
+                });
                 let times = passed().map(|other| other.transmission.t_ns);
                 from_ns = times.filter(|&t_ns| t_ns >= end_ns).min();
             }
@@ -127,6 +155,7 @@ impl Passes {
             count: u32::try_from(rounds.max(1)).unwrap_or(1).min(MAX_ROUNDS),
             round_ns,
             passed_by: first.transmission.record,
+            passed_ns: first.transmission.t_ns,
         })
     }
 }
@@ -161,6 +190,7 @@ mod tests {
                 count,
                 round_ns: 1000,
                 passed_by: 7,
+                passed_ns: 1100,
             })
         };
         assert_eq!(lost_before(&passes, 1000, 2080, Some(1000)), lost(1));
@@ -187,11 +217,26 @@ mod tests {
             lost.map(|lost| lost.count)
         };
         assert_eq!(count(&passes), Some(8));
-        passes.end_silence(2000, 8000);
+        passes.end_silence(2000, 8000, None);
         assert_eq!(count(&passes), Some(2), "at 1100 and at 2100");
         passes.push(4000, sent(8000, 9), None);
         assert_eq!(count(&passes), Some(3), "the timeout passed it, too");
-        passes.end_silence(8100, 8900);
+        passes.end_silence(8100, 8900, None);
         assert_eq!(count(&passes), Some(3), "no round trip in either");
+    }
+
+    #[test]
+    fn a_sender_that_knew_of_a_pass_repeated_the_hole_in_a_silence() {
+        let order = SendOrder::default();
+        let count = |informed_ns| {
+            let mut passes = Passes::default();
+            passes.push(2000, sent(1100, 7), Some(100));
+            passes.end_silence(1100, 8000, informed_ns);
+            let lost = passes.lost_before(1000, 50, &sent(8000, 0), (Some(1000), &order));
+            lost.map(|lost| lost.count)
+        };
+        assert_eq!(count(Some(1100)), Some(2));
+        assert_eq!(count(Some(1099)), Some(1), "the ACK was lost");
+        assert_eq!(count(None), Some(1));
     }
 }

@@ -36,6 +36,8 @@ pub struct RemoteSender {
     /// Time of the last segment, and its IPv4 ID.
     last_ns: Option<i64>,
     last_id: Option<u16>,
+    /// The IDs count the packets of this connection alone.
+    pub ids_count: bool,
     /// Transmissions so far, those lost before the capture point included.
     transmissions: u64,
 }
@@ -104,6 +106,7 @@ impl RemoteSender {
             sacks: VecDeque::new(),
             last_ns: None,
             last_id: None,
+            ids_count: false,
             transmissions: 0,
         }
     }
@@ -151,14 +154,34 @@ impl RemoteSender {
         flow: FlowDirection,
     ) {
         let now = sent.transmission.t_ns;
-        let idle = self.sent_nothing(sent.transmission.ip_id);
-        if !idle {
+        let missing = self.missing_ids(sent.transmission.ip_id);
+        let idle = missing == Some(0);
+        let probe = !idle && timeouts == 0 && self.is_probe(sent);
+        let received_ns = self.received_before_silence_ns(now);
+        if let Some(received_ns) = received_ns {
+            self.receive_acks(ts_ecr, received_ns, flow);
+        }
+        if probe {
+            self.send_lost(&at(sent, received_ns.unwrap_or(now)), flow);
+        } else if !idle {
             if timeouts > 0 && sent.start >= self.sender.board.snd_nxt() {
-                self.send_unseen(sent, flow);
+                let counted = missing.filter(|_| self.ids_count).unwrap_or(0);
+                let count = counted.saturating_sub(timeouts - 1).max(1);
+                self.send_unseen(sent, count, received_ns, flow);
             }
             self.end_silence(now, timeouts, flow.flow_id);
         }
         self.last_ns = Some(now);
+        self.receive_acks(ts_ecr, now, flow);
+        self.send_lost(sent, flow);
+        if probe && let Some(cwnd) = self.cwnd() {
+            cwnd.exceed(i64::from(sent.payload_bytes));
+        }
+        self.send(sent, fin, flow);
+    }
+
+    /// The sender receives at `t_ns` the ACKs up to the one that it echoes as `ts_ecr`.
+    fn receive_acks(&mut self, ts_ecr: u32, t_ns: i64, flow: FlowDirection) {
         let mut ignored = Vec::new();
         let has_arrived = |ack: &Waiting| ack.ts_val.wrapping_sub(ts_ecr) as i32 <= 0;
         while self.acks.front().is_some_and(has_arrived)
@@ -166,36 +189,63 @@ impl RemoteSender {
         {
             let sack = self.pop_sack();
             self.sender
-                .acknowledge(&ack.received(now, &sack), flow, &mut ignored);
+                .acknowledge(&ack.received(t_ns, &sack), flow, &mut ignored);
         }
-        self.send_lost(sent, flow);
-        self.send(sent, fin, flow);
+        self.sender.begin_recovery_unseen(t_ns);
     }
 
-    /// Whether the sender sent nothing between the last segment and one with `ip_id`, as it increments the IDs (RFC
-    /// 6864 §3). Then no timer has expired: the application paused, or the ACKs did.
-    fn sent_nothing(&mut self, ip_id: Option<u16>) -> bool {
-        let last_id = std::mem::replace(&mut self.last_id, ip_id);
-        let next_id = last_id.map(|last| last.wrapping_add(1));
-        self.sender.order.ids_increment() && next_id.is_some() && next_id == ip_id
+    /// Whether `sent` is a tail loss probe of new data (RFC 8985 §7.3): it reveals a gap, and comes too late for an ACK
+    /// to have triggered it. A probe comes two round trips after the last segment at most, which itself comes a round
+    /// trip after the last one captured.
+    fn is_probe(&self, sent: &Sent) -> bool {
+        let board = &self.sender.board;
+        let silence = self.last_ns.zip(self.sender.rtt.srtt_ns());
+        let is_timely = |(last_ns, srtt_ns): (i64, i64)| {
+            let waited_ns = sent.transmission.t_ns.saturating_sub(last_ns);
+            let silent_ns = srtt_ns.saturating_mul(SILENT_ROUND_TRIPS);
+            let timeout_ns = silent_ns.saturating_add(self.sender.rtt.min_rto_ns());
+            waited_ns > silent_ns && waited_ns < timeout_ns
+        };
+        board.started() && sent.start > board.snd_nxt() && silence.is_some_and(is_timely)
     }
 
-    /// The octets of `sent`, which repeats them, left unseen, with or after the last segment captured.
-    fn send_unseen(&mut self, sent: &Sent, flow: FlowDirection) {
-        let Some(last_ns) = self.last_ns else {
+    /// When the sender received the ACKs that it had before it sent a segment captured at `now_ns`, if that ends a
+    /// silence: a round trip after the last segment, which caused the last of them.
+    fn received_before_silence_ns(&self, now_ns: i64) -> Option<i64> {
+        let (last_ns, srtt_ns) = self.last_ns.zip(self.sender.rtt.srtt_ns())?;
+        let silent_ns = srtt_ns.saturating_mul(SILENT_ROUND_TRIPS);
+        (now_ns.saturating_sub(last_ns) > silent_ns).then(|| last_ns.saturating_add(srtt_ns))
+    }
+
+    /// The number of packets that the sender sent between the last segment and one with `ip_id`, if it increments the IDs
+    /// (RFC 6864 §3). If it sent none, no timer has expired: the application paused, or the ACKs did.
+    fn missing_ids(&mut self, ip_id: Option<u16>) -> Option<u32> {
+        let (last, id) = std::mem::replace(&mut self.last_id, ip_id).zip(ip_id)?;
+        let step = id.wrapping_sub(last);
+        let counts = self.sender.order.ids_increment() && (1..=MAX_LOST as u16).contains(&step);
+        counts.then(|| u32::from(step - 1))
+    }
+
+    /// The octets of `sent`, which repeats them, left unseen, with as many segments after them as make `count`: when the
+    /// sender received the last ACK, or with the last segment captured.
+    fn send_unseen(
+        &mut self,
+        sent: &Sent,
+        count: u32,
+        received_ns: Option<i64>,
+        flow: FlowDirection,
+    ) {
+        let Some(t_ns) = received_ns.or(self.last_ns) else {
             return;
         };
-        let transmission = Transmission {
-            t_ns: last_ns,
-            ts_val: None,
-            ip_id: None,
-            ..sent.transmission
-        };
-        let unseen = Sent {
-            transmission,
-            ..*sent
-        };
-        self.send(&unseen, false, flow);
+        let mut unseen = at(sent, t_ns);
+        unseen.transmission.ts_val = None;
+        unseen.transmission.ip_id = None;
+        let length = sent.end - sent.start;
+        for _ in 0..count {
+            self.send(&unseen, false, flow);
+            (unseen.start, unseen.end) = (unseen.end, unseen.end + length);
+        }
     }
 
     /// Nothing shows what the sender did since the last segment. Once a timer may have expired, the window is not
@@ -275,6 +325,18 @@ impl RemoteSender {
     pub fn finish(&mut self, end_ns: i64, flow_id: u32) {
         self.sender.sample_cwnd(flow_id, CwndEstimator::take_due);
         self.end_silence(end_ns, 0, flow_id);
+    }
+}
+
+/// The segment `sent` at another time.
+fn at(sent: &Sent, t_ns: i64) -> Sent {
+    let transmission = Transmission {
+        t_ns,
+        ..sent.transmission
+    };
+    Sent {
+        transmission,
+        ..*sent
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod ack;
 mod ack_ids;
+mod after_timeout;
 mod cwnd;
 mod delivery;
 mod empty_segment;

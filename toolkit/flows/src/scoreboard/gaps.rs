@@ -69,11 +69,10 @@ impl Scoreboard {
 
     /// The number of segments in gaps that lie within `start..end`.
     pub fn gap_segments(&self, start: i64, end: i64) -> u32 {
-        let (from, to) = (self.index_of(start), self.index_of(end));
-        let gaps = self.ranges.iter().take(to).skip(from);
-        let segments = gaps.filter(|range| !range.captured());
-        segments
-            .map(|gap| self.segments_in(gap.end.min(end) - gap.start.max(start)))
+        let from = self.ranges.iter().skip(self.index_of(start));
+        let within = from.take_while(|range| range.start < end);
+        let gaps = within.filter(|range| !range.captured());
+        gaps.map(|gap| self.segments_in(gap.end.min(end) - gap.start.max(start)))
             .sum::<i64>() as u32
     }
 
@@ -107,6 +106,11 @@ impl Scoreboard {
         entry: &Retransmission,
         may: impl Fn(&Range, &Transmission) -> bool,
     ) -> (u32, i64) {
+        let below = self.ranges.get(self.index_of(above));
+        if below.is_some_and(|range| !range.captured()) {
+            // What was lost of it above counts.
+            self.split(above);
+        }
         let (mut index, mut count, mut last_end) = (self.index_of(above), 0, above);
         while count < max_segments && index < self.ranges.len() {
             let range = self.ranges[index];

@@ -19,7 +19,17 @@ impl Sender {
                 let left = self.dup_acked_bytes + self.board.smss_bytes();
                 (nxt - una - left + retrans_out).max(0)
             }
-            CaState::Recovery { .. } => nxt - highest_sacked + retrans_out,
+            CaState::Recovery {
+                retransmissions, ..
+            } => {
+                // Of a remote sender, the retransmission that begins recovery may be lost unseen.
+                let unseen = if self.remote && retransmissions == 0 {
+                    self.board.smss_bytes()
+                } else {
+                    0
+                };
+                nxt - highest_sacked + retrans_out + unseen
+            }
             CaState::Loss { recovery_point, .. } => {
                 let lost = highest_sacked.max(recovery_point);
                 (nxt - lost).max(0) + retrans_out

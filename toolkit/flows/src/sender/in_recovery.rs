@@ -23,12 +23,15 @@ impl Sender {
         let lost = self.missing.recent();
         let now_ns = entry.transmission.t_ns;
         let silent = now_ns - self.last_send_ns >= self.path_srtt_ns();
-        if lost == 0 || silent || gap.first.record == entry.transmission.record {
+        if lost == 0 || gap.first.record == entry.transmission.record {
             return;
         }
         if previous_ns < gap.first.t_ns {
-            self.lost_before_recovery(entry, gap, lost);
-        } else {
+            // In a silence, only the echo shows that the first ACK that told of the hole triggered it, and no timer.
+            if !silent || self.upstream.informed_until_ns(now_ns).is_some() {
+                self.lost_before_recovery(entry, gap, lost);
+            }
+        } else if !silent {
             self.lost_above_high_rxt(entry, lost);
         }
     }

@@ -19,6 +19,8 @@ struct Missing {
     /// Time between them.
     round_ns: i64,
     reason: Reason,
+    /// When a retransmission was captured that shows the first of them.
+    shown_ns: Option<i64>,
 }
 
 impl Missing {
@@ -26,6 +28,7 @@ impl Missing {
         count: 0,
         round_ns: 0,
         reason: Reason::None,
+        shown_ns: None,
     };
 }
 
@@ -57,7 +60,9 @@ impl Sender {
         let previous_ns = std::mem::replace(&mut self.last_resent_ns, now_ns);
         let in_silence = self.missing.recent();
         if self.max_timeouts(now_ns) > 0 {
-            self.passes.end_silence(self.last_send_ns, now_ns);
+            let informed_ns = self.upstream.informed_until_ns(now_ns);
+            self.passes
+                .end_silence(self.last_send_ns, now_ns, informed_ns);
         }
         self.lost_between(entry, previous);
         if self.vantage == Vantage::Receiver && !self.sack_in_use && !self.counts_missing() {
@@ -82,9 +87,13 @@ impl Sender {
             Some(_) => (missing.count, again),
             None => (missing.count + again, 0),
         };
-        let in_rounds = (1..=i64::from(rounds))
-            .rev()
-            .map(|round| lost_at(entry, now_ns - round * missing.round_ns, missing.reason));
+        let in_rounds = (1..=i64::from(rounds)).rev().map(|round| {
+            lost_at(
+                entry,
+                now_ns.saturating_sub(round.saturating_mul(missing.round_ns)),
+                missing.reason,
+            )
+        });
         let in_silence = (0..at_once).map(|_| lost_at(entry, now_ns, Reason::MissingId));
         in_rounds.chain(in_silence).collect()
     }
@@ -125,6 +134,7 @@ impl Sender {
             count,
             round_ns: rto_ns,
             reason: Reason::MissingId,
+            shown_ns: None,
         };
         (missing, count)
     }
@@ -143,13 +153,26 @@ impl Sender {
         if counted && self.sack_in_use {
             self.lost_in_recovery(entry, gap, previous_ns);
         }
-        let missing = self.lost_of_hole(entry, gap, previous_ns);
+        let mut missing = self.lost_of_hole(entry, gap, previous_ns);
         if missing.count == 0 && previous_ns < gap.first.t_ns {
             self.sample_repair(&entry.transmission, gap);
         }
         self.progress.was_repeated = missing.count > 0 || gap.retransmissions.is_some();
         self.progress.resend_hole(entry.seq_end, silent);
-        self.missing.explain(missing.count);
+        let first_shown = missing.count > 0
+            && missing
+                .shown_ns
+                .is_some_and(|shown_ns| self.missing.explain_shown_until(shown_ns));
+        self.missing.explain(missing.count - u32::from(first_shown));
+        let at_end = gap.first.record == entry.transmission.record;
+        if counted && self.sack_in_use {
+            if at_end {
+                self.progress.lost_again = self.progress.after_timeout.take_lost();
+                missing.count += self.progress.lost_again;
+            } else if entry.seq_start <= self.board.snd_una() {
+                self.time_out_at_hole(entry.transmission.t_ns, self.progress.was_repeated);
+            }
+        }
         if counted && self.sack_in_use {
             let hole = gap.first.record != entry.transmission.record;
             self.expect_lost_flight(entry, missing.count, hole);
@@ -178,11 +201,16 @@ impl Sender {
         };
         if gap.first.record == sent.record {
             // In order, but the ID shows that the octets had been sent: they were at the end of a flight.
-            let expired = timeouts(sent.t_ns - revealed_ns, rto_ns).saturating_sub(1);
+            let before = if self.sack_in_use {
+                self.progress.after_timeout.take_by_timer()
+            } else {
+                timeouts(sent.t_ns - revealed_ns, rto_ns).saturating_sub(1)
+            };
             return Missing {
-                count: expired.min(max_count.saturating_sub(1)),
+                count: before.min(max_count),
                 round_ns: rto_ns,
                 reason: Reason::MissingId,
+                shown_ns: None,
             };
         }
         let rtt_ns = self.sack_in_use.then_some(self.path_srtt_ns());
@@ -209,6 +237,7 @@ impl Sender {
                 reason: Reason::Passed {
                     record: passed.passed_by,
                 },
+                shown_ns: (known == 0).then_some(passed.passed_ns),
             };
         }
         self.lost_of_late_hole(entry, revealed_ns, previous_ns)
@@ -233,6 +262,7 @@ impl Sender {
             count: expired.min(max_count),
             round_ns: rto_ns,
             reason,
+            shown_ns: None,
         }
     }
 
@@ -271,7 +301,11 @@ impl Sender {
             || self.repairs.srtt_ns().is_some()
             || now_ns - self.last_send_ns >= rto_ns;
         // Without SACK, only a timeout repeats what recovery repeated (RFC 6582 §3.2).
-        let expired = timeouts(waited_ns, rto_ns);
+        let expired = if silent && self.sack_in_use {
+            self.timeouts_in_silence(now_ns)
+        } else {
+            timeouts(waited_ns, rto_ns)
+        };
         let in_time = waited_ns < self.shortest_round_trip_ns()
             || (!self.sack_in_use && !silent && expired == 0);
         if !oldest || !alone || !measured || in_time {
@@ -288,6 +322,7 @@ impl Sender {
                 after_ns: now_ns - revealed_ns,
                 rtt_ns: srtt_ns,
             },
+            shown_ns: None,
         }
     }
 

@@ -4,6 +4,7 @@
 //! arrive; at the end of a flight they do not, and are repeated as data that seem new. All others were retransmissions
 //! of holes, the oldest first (RFC 6675 §5).
 
+use super::after_timeout::AfterTimeout;
 use super::go_back_n::lost_entry;
 use super::silence::{Before, Silence};
 use super::{Sender, Sent};
@@ -30,11 +31,20 @@ pub(super) struct Progress {
     pub(super) repeats_end: bool,
     /// Start of the last end of a flight that was opened, and when.
     pub(super) end_opened: Option<(i64, i64)>,
+    /// With SACK, what the sender repeats after a timeout.
+    pub(super) after_timeout: AfterTimeout,
+    /// Repetitions of the last segment that were lost, which no timeout sent.
+    pub(super) lost_again: u32,
     /// The last silence, until new data show what the packets were that are missing in it.
     pub(super) silence: Option<Silence>,
 }
 
 impl Progress {
+    /// Takes the number of repetitions of the last segment that were lost, which no timeout sent.
+    pub(super) fn take_lost_again(&mut self) -> u32 {
+        std::mem::take(&mut self.lost_again)
+    }
+
     /// Notes the retransmission of a hole up to `end`. After a silence, a sender repeats all holes again (RFC 6298
     /// §5.4).
     pub(super) fn resend_hole(&mut self, end: i64, silent: bool) {
@@ -45,7 +55,7 @@ impl Progress {
 
 impl Sender {
     /// Whether missing IDs count the lost packets of this sender.
-    pub(super) fn counts_missing(&self) -> bool {
+    pub fn counts_missing(&self) -> bool {
         self.one_way && self.order.ids_count()
     }
 
@@ -211,9 +221,13 @@ impl Sender {
             self.missing.unexplained_since(since_ns) > 0
         };
         if lost {
+            self.lost_again_at_end(sent, holes);
             self.missing.explain(1);
-        } else if !holes {
-            self.missing.clear();
+        } else {
+            self.progress.after_timeout.clear();
+            if !holes {
+                self.missing.clear();
+            }
         }
         self.progress.repeats_end = lost;
         lost
@@ -294,9 +308,17 @@ impl Sender {
         let known = |hole: &Range, _: &Transmission| {
             informed_ns.is_none_or(|until_ns| hole.passed_ns <= until_ns)
         };
+        // The holes that `entry` passed count when they are filled.
+        let una = self.board.snd_una();
+        let passed = self.board.gap_segments(una, entry.seq_start);
+        let above = if self.max_timeouts(now_ns) > 0 {
+            lost.saturating_sub(passed)
+        } else {
+            0
+        };
         let (of_holes, _) = self
             .board
-            .add_lost_to_gaps(entry.seq_end, lost, &entry, known);
+            .add_lost_to_gaps(entry.seq_end, above, &entry, known);
         self.missing.explain(of_holes);
         let recovery = hole || self.board.has_other_gap(entry.seq_start, entry.seq_end);
         let before = if recovery {

@@ -3,7 +3,8 @@
 
 use super::{Sender, Sent};
 use crate::cause::{
-    ACK_CLOCK_NS, CaState, F_RTO_ACKS, REO_WND_DIVISOR, RetransmissionContext, mechanism,
+    ACK_CLOCK_NS, CaState, DUP_THRESH, F_RTO_ACKS, REO_WND_DIVISOR, RetransmissionContext,
+    mechanism,
 };
 use crate::evidence::{End, Reason};
 use crate::loss::{self, FlowDirection};
@@ -40,7 +41,8 @@ impl Sender {
         let known = overlap
             .gap
             .is_some_and(|gap| gap.first.record != sent.transmission.record);
-        self.timeouts_before = (not_captured.len() as u32).saturating_sub(u32::from(known));
+        let timeouts_before = (not_captured.len() as u32).saturating_sub(u32::from(known));
+        self.timeouts_before = timeouts_before.saturating_sub(self.progress.take_lost_again());
         let acknowledged = sent.end <= self.board.snd_una();
         let head = sent.start <= self.board.snd_una() && !acknowledged;
         let kept = self
@@ -325,6 +327,22 @@ impl Sender {
             *retransmissions += 1;
         }
         self.undo.on_retransmission(segments_n as u32);
+    }
+
+    /// Upstream of the capture point: begins recovery at `now_ns` if as many segments as DupThresh are SACKed above the
+    /// oldest hole (RFC 6675 §5). Its first retransmission may have been lost.
+    pub fn begin_recovery_unseen(&mut self, now_ns: i64) {
+        let dup_thresh_bytes = i64::from(DUP_THRESH) * self.board.smss_bytes();
+        let sacked_bytes = self.board.sacked().octets();
+        if self.ca_state == CaState::Open && sacked_bytes > 0 && sacked_bytes >= dup_thresh_bytes {
+            self.ca_state = CaState::Recovery {
+                start_ns: now_ns,
+                record: 0,
+                seq_start: self.board.snd_una(),
+                recovery_point: self.board.snd_nxt(),
+                retransmissions: 0,
+            };
+        }
     }
 
     /// Starts to count the retransmissions that DSACKs may report. `entry`, which the board has already, is counted

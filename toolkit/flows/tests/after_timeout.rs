@@ -1,0 +1,167 @@
+//! Captures at the receiver, with SACK, of a sender that increments IPv4 IDs: what was lost again after a timeout.
+//! `support/mod.rs` explains the notation.
+
+mod support;
+
+use support::{losses, run, ten_segments};
+
+/// Losses of copy `copy`, from 1, of the segments at `starts`, for each item, in the order of `losses`.
+fn lost(copies: &[(u32, &[i64])]) -> Vec<(Option<i64>, Option<u32>, Option<u64>)> {
+    let rows = copies.iter().flat_map(|&(copy, starts)| {
+        let row = move |&start: &i64| (Some(start), Some(copy), None);
+        starts.iter().map(row)
+    });
+    let mut rows: Vec<_> = rows.collect();
+    rows.sort_unstable();
+    rows
+}
+
+#[test]
+fn after_a_timeout_in_recovery_the_end_of_the_flight_is_repeated_before_new_data() {
+    let outcome = run(&format!(
+        "{}
+          121.0 a>b A 11001:12001 ack 1 id 14    # 13: a hole
+          121.1 b>a A 1 ack 10001 sack 11001-12001
+          621.0 a>b A 10001:11001 ack 1 id 17    # 15: the hole, 16: new data
+          621.1 b>a A 1 ack 12001
+         1021.0 a>b A 12001:13001 ack 1 id 20    # 18: the same, 19: new data
+         1021.1 b>a A 1 ack 13001
+         1421.0 a>b A 13001:14001 ack 1 id 23    # 21: the same, 22: new data
+         1421.1 b>a A 1 ack 14001
+         1521.0 a>b A 14001:15001 ack 1 id 24
+         1521.1 b>a A 1 ack 15001
+         1522.0 a>b A 15001:16001 ack 1 id 25    # new data
+         1522.1 b>a A 1 ack 16001",
+        ten_segments()
+    ));
+    let first: &[i64] = &[10_001, 12_001, 13_001, 14_001];
+    let expected = lost(&[(1, first), (2, &[10_001, 12_001, 13_001])]);
+    assert_eq!(losses(&outcome), expected);
+}
+
+#[test]
+fn after_a_timeout_outside_of_recovery_new_data_come_first() {
+    let outcome = run(&format!(
+        "{}
+          619.0 a>b A 10001:11001 ack 1 id 15    # 13: the end of the flight, 14: a probe of new data
+          619.1 b>a A 1 ack 11001
+         1019.0 a>b A 11001:12001 ack 1 id 18    # F-RTO, 16 and 17: new data
+         1019.1 b>a A 1 ack 12001
+         1119.0 a>b A 12001:13001 ack 1 id 19
+         1119.1 b>a A 1 ack 13001
+         1120.0 a>b A 13001:14001 ack 1 id 20
+         1120.1 b>a A 1 ack 14001
+         1220.0 a>b A 14001:15001 ack 1 id 21    # new data
+         1220.1 b>a A 1 ack 15001",
+        ten_segments()
+    ));
+    let first: &[i64] = &[10_001, 11_001, 12_001, 13_001];
+    assert_eq!(losses(&outcome), lost(&[(1, first)]));
+}
+
+#[test]
+fn a_hole_of_two_segments_is_repeated_whole_before_a_timeout() {
+    let outcome = run(&format!(
+        "{}
+          122.0 a>b A 12001:13001 ack 1 id 15    # 13 and 14: a hole
+          122.1 b>a A 1 ack 10001 sack 12001-13001
+          622.0 a>b A 10001:11001 ack 1 id 18    # 16 and 17: both again
+          622.1 b>a A 1 ack 11001 sack 12001-13001
+         1022.0 a>b A 11001:12001 ack 1 id 21    # 19: the same, 20: new data
+         1022.1 b>a A 1 ack 13001
+         1122.0 a>b A 13001:14001 ack 1 id 22
+         1122.1 b>a A 1 ack 14001
+         1123.0 a>b A 14001:15001 ack 1 id 23    # new data
+         1123.1 b>a A 1 ack 15001",
+        ten_segments()
+    ));
+    let holes: &[i64] = &[10_001, 11_001];
+    let expected = lost(&[(1, holes), (1, &[13_001]), (2, holes), (3, &[11_001])]);
+    assert_eq!(losses(&outcome), expected);
+}
+
+/// A hole that the capture shows filled after `waited_ms`, with two packets missing before.
+fn filled_after(waited_ms: u32, stamped: bool) -> Vec<(Option<i64>, Option<u32>, Option<u64>)> {
+    let (at, next) = (210 + waited_ms, 310 + waited_ms);
+    let mut ladder = format!(
+        "{}
+          210.0 a>b A 12001:13001 ack 1 id 15 ts 1000/7    # 13 and 14: a hole
+          210.1 b>a A 1 ack 10001 sack 12001-13001 ts 8/1000
+         {at}.0 a>b A 10001:11001 ack 1 id 18 ts 1500/8    # 16 and 17
+         {at}.1 b>a A 1 ack 11001 sack 12001-13001 ts 9/1500
+         {next}.0 a>b A 11001:12001 ack 1 id 19 ts 1600/9
+         {next}.1 b>a A 1 ack 13001 ts 10/1600",
+        ten_segments().replace("b>a A 1 ack 1001\n", "b>a A 1 ack 1001 ts 7/0\n")
+    );
+    if !stamped {
+        let lines = ladder.lines().map(|line| line.split(" ts ").next());
+        ladder = lines.flatten().collect::<Vec<_>>().join("\n");
+    }
+    losses(&run(&ladder))
+}
+
+#[test]
+fn the_length_of_a_silence_shows_what_was_repeated_in_it() {
+    let holes: &[i64] = &[10_001, 11_001];
+    // The RTO is 0.3 s, or less where the round trip is shorter than on the mean.
+    let one = lost(&[(1, holes), (2, holes)]);
+    assert_eq!(filled_after(500, true), one, "one timeout");
+    let two = lost(&[(1, holes), (2, &[10_001]), (3, &[10_001])]);
+    assert_eq!(filled_after(850, true), two, "two timeouts");
+    assert_eq!(filled_after(850, false), one, "the RTO may be longer");
+}
+
+/// A flow of which two segments are lost twice, as a retransmission shows that passes them. A silence follows, which a
+/// retransmission that echoes `ts_ecr` ends.
+fn passed_before_a_silence(
+    ts_ecr: u32,
+    missing: u32,
+) -> Vec<(Option<i64>, Option<u32>, Option<u64>)> {
+    let id = |number: u32| 20 + missing + number;
+    losses(&run(&format!(
+        "{}
+          210.0 a>b A 13001:14001 ack 1 id 16 ts 1000/7    # 13 to 15: a hole
+          210.1 b>a A 1 ack 10001 sack 13001-14001 ts 8/1000
+          312.0 a>b A 12001:13001 ack 1 id 19 ts 1102/8    # 17 and 18: the first two
+          312.1 b>a A 1 ack 10001 sack 12001-14001 ts 9/1102
+          912.0 a>b A 10001:11001 ack 1 id {} ts 1702/{ts_ecr}
+          912.1 b>a A 1 ack 11001 sack 12001-14001 ts 10/1702
+         1012.0 a>b A 11001:12001 ack 1 id {} ts 1802/10
+         1012.1 b>a A 1 ack 14001 ts 11/1802
+         1112.0 a>b A 14001:15001 ack 1 id {} ts 1902/11   # new data
+         1112.1 b>a A 1 ack 15001 ts 12/1902",
+        ten_segments().replace("b>a A 1 ack 1001\n", "b>a A 1 ack 1001 ts 7/0\n"),
+        id(0),
+        id(1),
+        id(2)
+    )))
+}
+
+#[test]
+fn what_a_retransmission_passed_before_a_silence_was_repeated_in_it() {
+    let two: &[i64] = &[10_001, 11_001];
+    let twice = lost(&[(1, two), (1, &[12_001]), (2, two)]);
+    let expected = lost(&[(1, two), (1, &[12_001]), (2, two), (3, two)]);
+    assert_eq!(passed_before_a_silence(9, 2), expected);
+    assert_eq!(passed_before_a_silence(8, 0), twice, "an ACK was lost");
+}
+
+#[test]
+fn a_silence_that_the_first_ack_of_a_hole_ends_had_no_timeout() {
+    let outcome = run(&format!(
+        "{}
+          210.0 a>b A 12001:13001 ack 1 id 15 ts 1000/7    # 13 and 14: a hole
+          210.1 b>a A 1 ack 10001 sack 12001-13001 ts 8/1000
+          360.0 a>b A 10001:11001 ack 1 id 18 ts 1150/8    # 16 and 17: the end of the flight
+          360.1 b>a A 1 ack 11001 sack 12001-13001 ts 9/1150
+          510.0 a>b A 11001:12001 ack 1 id 19 ts 1300/9
+          510.1 b>a A 1 ack 13001 ts 10/1300
+          511.0 a>b A 13001:14001 ack 1 id 20 ts 1301/9
+          511.1 b>a A 1 ack 14001 ts 11/1301
+          660.0 a>b A 14001:15001 ack 1 id 21 ts 1450/11
+          660.1 b>a A 1 ack 15001 ts 12/1450",
+        ten_segments().replace("b>a A 1 ack 1001\n", "b>a A 1 ack 1001 ts 7/0\n")
+    ));
+    let first: &[i64] = &[10_001, 11_001, 13_001, 14_001];
+    assert_eq!(losses(&outcome), lost(&[(1, first)]));
+}

@@ -1,0 +1,124 @@
+//! The congestion window at the receiver, from timestamps, where packets are lost. `support/mod.rs` explains the notation.
+
+mod support;
+
+use std::fmt::Write;
+
+use hindflight_flows::{Phase, Sample};
+use support::run;
+
+const MS: i64 = 1_000_000;
+
+/// Ten round trips of 100 ms in each of which `window` segments arrive, each acknowledged at once. The IDs are those of
+/// the segments plus 3, and each ACK has the time as its timestamp. The last segments arrive from 1010 ms on.
+fn round_trips(window: u32) -> String {
+    let mut ladder = String::from(
+        "  0.00 a>b S  0 mss 1000 sackok id 1 ts 100/0
+           0.05 b>a SA 0 ack 1 mss 1000 sackok ts 1/100
+         100.00 a>b A  1 ack 1 id 2 ts 200/1
+        ",
+    );
+    for number in 0..10 * window {
+        let t_ms = 110 + number / window * 100 + number % window;
+        let (start, id, echo) = (1 + number * 1000, 3 + number, t_ms - 100);
+        let (end, ts_val) = (start + 1000, t_ms + 100);
+        let echo = if number < window { 1 } else { echo };
+        writeln!(
+            ladder,
+            "{t_ms}.0 a>b A {start}:{end} ack 1 id {id} ts {ts_val}/{echo}"
+        )
+        .expect("text");
+        writeln!(ladder, "{t_ms}.1 b>a A 1 ack {end} ts {t_ms}/{ts_val}").expect("text");
+    }
+    ladder
+}
+
+fn row_at(samples: &[Sample], t_ms: i64) -> &Sample {
+    let count = samples.partition_point(|sample| sample.t_ns <= t_ms * MS);
+    samples[..count].last().expect("a row")
+}
+
+#[test]
+fn a_probe_exceeds_the_window() {
+    let ladder = format!(
+        "{}
+         1310.0 a>b A 22001:23001 ack 1 id 25 ts 1410/1011    # a probe; 23 and 24: the window
+         1310.1 b>a A 1 ack 20001 sack 22001-23001 ts 1310/1410
+         1410.0 a>b A 20001:21001 ack 1 id 26 ts 1510/1310
+         1410.1 b>a A 1 ack 21001 sack 22001-23001 ts 1410/1510",
+        round_trips(2)
+    );
+    let samples = run(&ladder).samples;
+    for t_ms in [1050, 1150, 1200, 1320] {
+        assert_eq!(row_at(&samples, t_ms).cwnd_bytes, Some(2000), "{t_ms}");
+    }
+}
+
+#[test]
+fn recovery_begins_though_its_first_retransmission_was_lost() {
+    let mut ladder = round_trips(10);
+    // The first segment of the next window is lost, and so is its retransmission.
+    for number in 1..10 {
+        let (t_ms, start) = (1110 + number, 100_001 + number * 1000);
+        let (end, id, echo, ts_val) = (start + 1000, 103 + number, t_ms - 100, t_ms + 100);
+        writeln!(
+            ladder,
+            "{t_ms}.0 a>b A {start}:{end} ack 1 id {id} ts {ts_val}/{echo}"
+        )
+        .expect("text");
+        writeln!(
+            ladder,
+            "{t_ms}.1 b>a A 1 ack 100001 sack 101001-{end} ts {t_ms}/{ts_val}"
+        )
+        .expect("text");
+    }
+    write!(
+        ladder,
+        "1216.0 a>b A 110001:111001 ack 1 id 114 ts 1316/1116
+         1216.1 b>a A 1 ack 100001 sack 101001-111001 ts 1216/1316
+         1218.0 a>b A 111001:112001 ack 1 id 115 ts 1318/1118
+         1218.1 b>a A 1 ack 100001 sack 101001-112001 ts 1218/1318
+         1330.0 a>b A 100001:101001 ack 1 id 116 ts 1430/1218
+         1330.1 b>a A 1 ack 112001 ts 1330/1430"
+    )
+    .expect("text");
+    let samples = run(&ladder).samples;
+    let before = row_at(&samples, 1119);
+    assert_eq!(before.cwnd_bytes, Some(10_000));
+    let row = row_at(&samples, 1219);
+    assert_eq!(row.phase, Phase::Recovery);
+    // Above the highest SACKed octet, and the retransmission.
+    assert_eq!(row.cwnd_bytes, Some(4000));
+}
+
+#[test]
+fn all_that_was_lost_before_a_timeout_was_in_the_window() {
+    let ladder = |id: u32| {
+        format!(
+            "{}
+             1510.0 a>b A 20001:21001 ack 1 id 24 ts 1610/1011    # a timeout; 23: the same
+             1510.1 b>a A 1 ack 21001 ts 1510/1610
+             2010.0 a>b A 21001:22001 ack 1 id {id} ts 2110/1510    # a timeout
+             2010.1 b>a A 1 ack 22001 ts 2010/2110",
+            round_trips(2)
+        )
+    };
+    let window = |id| row_at(&run(&ladder(id)).samples, 1650).cwnd_bytes;
+    assert_eq!(window(26), Some(1000), "25: the same");
+    assert_eq!(window(27), Some(2000), "26: new data");
+}
+
+#[test]
+fn a_silence_is_no_round_trip_at_the_receiver() {
+    let ladder = format!(
+        "{}
+         5010.0 a>b A 20001:21001 ack 1 id 24 ts 5110/1011    # a timeout; 23: the same
+         5010.1 b>a A 1 ack 21001 ts 5010/5110
+         5110.0 a>b A 21001:22001 ack 1 id 25 ts 5210/5010
+         5110.1 b>a A 1 ack 22001 ts 5110/5210",
+        round_trips(2)
+    );
+    let samples = run(&ladder).samples;
+    let srtt_ns = row_at(&samples, 5111).srtt_ns.expect("an SRTT");
+    assert!(srtt_ns < 110 * MS, "{srtt_ns}");
+}
