@@ -102,6 +102,23 @@ fn linux_room_for_one_waits_for_the_next_ack_if_that_is_due() {
 }
 
 #[test]
+fn linux_room_for_one_in_the_receivers_window_waits_as_well() {
+    // The congestion window has room for more. At 0.101 the receiver's has room for segment 15 alone, which leaves with 16 at
+    // 0.102; at 0.150 no ACK is due soon, and room for one is used.
+    check(
+        sender(Variant::LinuxReno, Profile::Linux, window(12)),
+        "0.000 > 1 2 3 4 5 6 7 8 9 10 11 12 (cwnd 12 slow start)
+         0.100 < ack 3 wnd 12
+         0.100 > 13 14 (cwnd 14 limited)
+         0.101 < ack 4 wnd 12
+         0.102 < ack 5 wnd 12
+         0.102 > 15 16 (cwnd 16 limited)
+         0.150 < ack 6 wnd 12
+         0.150 > 17 (cwnd 17 limited)",
+    );
+}
+
+#[test]
 fn linux_room_for_one_waits_up_to_a_millisecond_after_pacing_lets_it_leave() {
     // As above, but what left at 0.100 is paced: the next may leave at 0.104.
     let mut sender = sender(Variant::LinuxReno, Profile::Linux, avoiding(12));

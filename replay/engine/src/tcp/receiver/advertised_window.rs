@@ -11,9 +11,9 @@ impl Receiver {
     /// Lets the window grow for `segment`, of which `charged` octets count against the buffer.
     #[inline]
     pub(super) fn grow_window(&mut self, segment: &Segment, charged: u64) {
-        let used = self.unread() + self.reassembly.octets() + charged;
+        let held = self.unread() + self.reassembly.octets();
         if let Some(growing) = &mut self.growing
-            && growing.on_segment(segment.payload_bytes.into(), used)
+            && growing.on_segment(segment.payload_bytes.into(), held, charged)
         {
             self.policy.note_window_update();
             self.full_window = self.find_full_window();
@@ -111,7 +111,7 @@ impl Receiver {
     /// Octets of the buffer that hold nothing.
     #[inline]
     fn free_octets(&self, growing: &GrowingWindow, unread: u64) -> u64 {
-        (growing.limit()).saturating_sub(unread + self.reassembly.octets())
+        (growing.buffer).saturating_sub(unread + self.reassembly.octets())
     }
 
     /// The same where little of the `free` room is left, or there is no scale.

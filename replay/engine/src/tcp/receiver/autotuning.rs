@@ -27,7 +27,9 @@ fn share(smss_bytes: u64) -> u64 {
 #[derive(Clone, Debug)]
 pub struct GrowingWindow {
     smss_bytes: u64,
-    /// What the buffer holds, and up to where autotuning may raise it.
+    /// What the buffer holds, what of that may be promised (Linux: `window_clamp`), and up to where autotuning may raise
+    /// both.
+    pub(super) buffer: u64,
     limit: u64,
     max: Option<u64>,
     /// What is promised at most by now.
@@ -56,6 +58,7 @@ impl GrowingWindow {
         let first = limit * FIRST_SHARE / share(smss_bytes);
         Self {
             smss_bytes,
+            buffer: limit,
             limit,
             max,
             // Linux offers a multiple of the segment at first.
@@ -86,17 +89,19 @@ impl GrowingWindow {
         self.threshold
     }
 
-    /// What the buffer holds.
+    /// What of the buffer may be promised.
     pub fn limit(&self) -> u64 {
         self.limit
     }
 
-    /// A segment of `len` octets arrived; with it the buffer holds `used` octets; returns whether the
-    /// window grew.
-    pub fn on_segment(&mut self, len: u64, used: u64) -> bool {
-        let room = self
-            .limit
-            .saturating_sub(used)
+    /// A segment of `len` octets arrived, of which `charged` count beside what is `held`; returns whether the window grew.
+    ///
+    /// The scale lets a window promise more than the buffer holds. One without a given size then grows to all that is held,
+    /// but promises no more for it (Linux, `tcp_clamp_window`).
+    pub fn on_segment(&mut self, len: u64, held: u64, charged: u64) -> bool {
+        self.buffer = self.buffer.max(held.min(self.max.unwrap_or(0)));
+        let room = (self.limit)
+            .min(self.buffer.saturating_sub(held + charged))
             .saturating_sub(self.threshold);
         if room == 0 || len < MIN_GROWING_BYTES {
             return false;
@@ -162,14 +167,20 @@ impl GrowingWindow {
         self.round.best = octets;
         // Twice what was read, as it was read a round trip ago; in slow start twice the increase on top.
         let wanted = 2 * octets + 2 * (2 * octets * (octets - before) / before) + beyond;
-        self.limit = self.limit.max(wanted.min(max));
+        self.grow_to(wanted.min(max));
+    }
+
+    fn grow_to(&mut self, octets: u64) {
+        if octets > self.buffer {
+            (self.buffer, self.limit) = (octets, octets);
+        }
     }
 
     /// A segment came out of order, and `beyond` octets lie between the next one expected and its end or that of what came
     /// before: room for them (Linux, `tcp_data_queue_ofo`).
     pub fn on_gap(&mut self, beyond: u64) {
         if let Some(max) = self.max {
-            self.limit = self.limit.max((2 * self.round.best + beyond).min(max));
+            self.grow_to((2 * self.round.best + beyond).min(max));
         }
     }
 }
@@ -190,20 +201,42 @@ mod tests {
         // Four fifths of 100 segments, twenty to go less the one that fills the buffer: nine by two and one by one.
         let mut window = GrowingWindow::new(100_000, None, 1000);
         assert_eq!(window.threshold(), 80_000);
-        assert!(!window.on_segment(127, 127));
+        assert!(!window.on_segment(127, 0, 127));
         for n in 1..=10 {
-            assert!(window.on_segment(1000, 1000), "segment {n}");
+            assert!(window.on_segment(1000, 0, 1000), "segment {n}");
         }
         assert_eq!(window.threshold(), 99_000);
-        assert!(!window.on_segment(1000, 1000));
+        assert!(!window.on_segment(1000, 0, 1000));
     }
 
     #[test]
     fn what_is_held_leaves_less_room() {
         let mut window = GrowingWindow::new(100_000, None, 1000);
-        assert!(!window.on_segment(1000, 20_000));
-        assert!(window.on_segment(1000, 19_500));
+        assert!(!window.on_segment(1000, 19_000, 1000));
+        assert!(window.on_segment(1000, 18_500, 1000));
         assert_eq!(window.threshold(), 80_500);
+    }
+
+    #[test]
+    fn a_buffer_without_a_given_size_holds_what_was_promised_beyond_it_and_promises_no_more() {
+        let held = |max| {
+            let mut window = GrowingWindow::new(100_000, max, 1000);
+            assert!(!window.on_segment(1000, 104_000, 1000));
+            (
+                window.buffer,
+                window.limit(),
+                window.on_segment(1000, 0, 1000),
+            )
+        };
+        assert_eq!(held(Some(1_000_000)), (104_000, 100_000, true));
+        assert_eq!(held(Some(103_000)), (103_000, 100_000, true));
+        assert_eq!(held(None), (100_000, 100_000, true));
+        let mut window = GrowingWindow::new(100_000, Some(1_000_000), 1000);
+        window.on_segment(1000, 104_000, 1000);
+        while window.on_segment(1000, 0, 1000) {}
+        assert_eq!(window.threshold(), 100_000);
+        window.on_gap(2 * 80_000);
+        assert_eq!((window.buffer, window.limit()), (180_000, 180_000));
     }
 
     #[test]
@@ -212,7 +245,7 @@ mod tests {
         let mut window = GrowingWindow::new((4 << 20) * 5 / 8, None, 1448);
         assert_eq!(window.threshold(), 2_096_704);
         let mut steps = 0;
-        while window.on_segment(1448, 1448) {
+        while window.on_segment(1448, 0, 1448) {
             steps += 1;
         }
         assert_eq!((steps, window.threshold()), (181, 2_619_992));
@@ -224,7 +257,7 @@ mod tests {
             GrowingWindow::new((4 << 20) * 162 / 256, Some((32 << 20) * 162 / 256), 1460);
         assert_eq!((window.threshold(), window.scale()), (2_096_560, 10));
         let mut steps = 0;
-        while window.on_segment(1460, 1460) {
+        while window.on_segment(1460, 0, 1460) {
             steps += 1;
         }
         assert_eq!((steps, window.threshold()), (191, 2_652_748));

@@ -70,7 +70,7 @@ impl Sender {
         let size = self.max_of_burst(room);
         if waits || !pushed && self.waits_for_a_burst(room, size, now) {
             self.deferred = true;
-            self.note_usage(true, now);
+            self.note_usage(room.left < f64::from(size), now);
             return None;
         }
         Some(self.limit_burst(size, room))
@@ -142,16 +142,18 @@ impl Sender {
     /// leave (`tcp_wstamp_ns`).
     #[inline]
     fn waits_for_a_burst(&self, room: Room, max: u32, now: Nanos) -> bool {
-        let ample = room.left >= f64::from(max);
+        let smss_bytes = f64::from(self.params.smss_bytes);
+        let offered_bytes = self.edge.saturating_sub(self.snd_nxt) as f64;
+        let left = room.left.min(offered_bytes / smss_bytes);
+        let ample = left >= f64::from(max);
         if ample || !self.rules.sends_bursts || self.is_in_burst(now) || self.in_loss_recovery() {
             return false;
         }
         let released = self.pacer.as_ref().map_or(0, Pacer::release);
-        let wanted = room.left * BURST_SHARE;
-        let offered_bytes = f64::from(self.last_wnd_bytes);
+        let wanted = left * BURST_SHARE;
         let is_small = now <= self.last_sent_at.max(released) + MILLISECOND
             && wanted < room.window
-            && wanted * f64::from(self.params.smss_bytes) < offered_bytes;
+            && wanted * smss_bytes < f64::from(self.last_wnd_bytes);
         if !is_small {
             return false;
         }
