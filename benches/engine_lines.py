@@ -28,6 +28,7 @@ APART = {
     "applications and their delays": ("app/", "config/application.rs"),
     "controllers written in Python": ("cc/external.rs",),
     "trees of paths, flows that stop, filters of ACKs": ("config/tree.rs", "sim/stops.rs", "net/queue/ack_filter.rs"),
+    "packets of a capture as cross traffic": ("config/recorded.rs", "net/recorded.rs"),
 }
 """Parts that are features of their own, by the beginnings of their paths."""
 TEST_MODULE = re.compile(

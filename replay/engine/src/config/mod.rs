@@ -10,6 +10,7 @@ mod jitter;
 mod loss;
 mod proxy;
 mod queue;
+mod recorded;
 mod stack;
 mod tree;
 mod validate;
@@ -19,7 +20,7 @@ use std::ops::Range;
 use serde::Deserialize;
 
 pub use application::{ApplicationConfig, Spread};
-pub use datagram::{BurstConfig, DATAGRAM_HEADER_BYTES, DatagramConfig, RecordedConfig};
+pub use datagram::{BurstConfig, DATAGRAM_HEADER_BYTES, DatagramConfig};
 pub use error::{
     ConfigError, ConfigErrorKind, ConfigErrors, KeyPath, NoEffectReason, Number, ParameterProblem,
     PathStep, Relation,
@@ -34,6 +35,7 @@ pub use queue::{
     AckFilterConfig, CodelConfig, DropTailConfig, DrrConfig, PieConfig, PriorityConfig,
     QueueConfig, RedConfig,
 };
+pub use recorded::RecordedConfig;
 pub use stack::{
     HandoverRule, NagleRule, ProbeSegments, Profile, RecoveryKind, RtoRule, SlowStartKind,
     StackOverrides, StackParams,

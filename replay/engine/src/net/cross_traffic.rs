@@ -44,7 +44,7 @@ impl DatagramSource {
             clocked,
             next: match &config.recorded {
                 None => config.start_ns,
-                Some(recorded) => recorded.at_ns.first().copied().unwrap_or(NEVER),
+                Some(recorded) => recorded.first_ns(),
             },
             recorded: config.recorded.clone(),
             stop: config.stop_ns.unwrap_or(NEVER),
@@ -80,7 +80,7 @@ impl DatagramSource {
         }
         let ip_bytes = match &self.recorded {
             None => self.packet_bytes,
-            Some(recorded) => recorded.bytes[self.sent as usize] as u16,
+            Some(recorded) => recorded.ip_bytes(self.sent),
         };
         self.due -= 1;
         self.sent += 1;
@@ -93,15 +93,6 @@ impl DatagramSource {
             ..Segment::new(self.leg, self.direction)
         });
         true
-    }
-}
-
-impl RecordedConfig {
-    /// How many of those from number `first` on are due, and when the next one is.
-    fn take_due(&self, first: u64, now: Nanos) -> (u64, Nanos) {
-        let later = &self.at_ns[first as usize..];
-        let due = later.partition_point(|&at| at <= now);
-        (due as u64, later.get(due).copied().unwrap_or(NEVER))
     }
 }
 

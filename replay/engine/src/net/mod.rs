@@ -8,4 +8,5 @@ pub(crate) mod link;
 pub(crate) mod network;
 pub(crate) mod queue;
 pub(crate) mod rate_trace;
+mod recorded;
 pub(crate) mod serialiser;
