@@ -349,13 +349,15 @@ def test_a_flow_shows_its_congestion_control_by_reductions_or_by_its_time_limite
     assert limited_ns({**info, "rwnd_limited": [0] * 6 + [1_500_000] * 6}) == 10 * second  # at most the whole interval
 
 
-def test_the_share_of_right_names_counts_captures_that_can_show_one() -> None:
-    one = Asked("l", "reno", "steady", None, "linux-reno", 1.0, identifiable=True)
+def test_what_if_lines_count_names_where_they_can_show_and_both_self_checks() -> None:
+    one = Asked("l", "reno", "steady", None, "linux-reno", 1.0, 6.0, identifiable=True)
     asked = [one, replace(one, named="unknown", identifiable=False), replace(one, named="bbr", identifiable=False)]
     found = {line.metric: (line.value, line.of) for line in whatif_lines(asked, [])}
     assert found["variant named rightly, where the network limits"] == (1.0, 1)
     assert found["variant named rightly, all captures"] == (1 / 3, 3)
     assert found["variant named wrongly"] == (1 / 3, 3)
+    assert found["self-check within 5 %"] == (1.0, 3)
+    assert found["self-check within 5 %, other flows as TCP"] == (0.0, 3)
 
 
 def test_the_coverage_at_the_receiver_counts_flows_without_timestamps_and_says_so() -> None:

@@ -229,7 +229,9 @@ def whatif_lines(asked: Sequence[Asked], pairs: Sequence[Pair]) -> Iterator[Line
     yield from _named_lines("what-if", asked, 0.85)
     named = [one.named in FAMILIES[one.congestion_control] for one in asked]
     yield _at_least("what-if", "variant named rightly, all captures", _share(named), None, n)
-    yield _self_check_line("what-if", asked, 0.85)
+    yield _self_check_line("what-if", [one.self_check_percent for one in asked], 0.85)
+    name = f"self-check within {SELF_CHECK_PERCENT:g} %, other flows as TCP"
+    yield _at_least("what-if", name, _share(_checked([one.as_tcp_percent for one in asked])), None, n)
     groups = sorted({pair.group for pair in pairs})
     for group in (None, *groups):
         own = [pair for pair in pairs if group in (None, pair.group)]
@@ -241,7 +243,7 @@ def receiver_lines(asked: Sequence[Asked], pairs: Sequence[Pair]) -> Iterator[Li
     subject, rest = "what-if at the receiver", [one for one in asked if one.error is None]
     yield _at_least(subject, "captures answered", _share([one.error is None for one in asked]), None, len(asked))
     yield from _named_lines(subject, rest, 0.60)
-    yield _self_check_line(subject, rest, None)
+    yield _self_check_line(subject, [one.self_check_percent for one in rest], None)
     subject, summary = "predictions at the receiver", summarise(pairs)
     for name, value in (("median error", summary.median), ("90th percentile of the error", summary.p90)):
         yield _at_most(subject, name, value, None, summary.answered)
@@ -257,9 +259,13 @@ def _named_lines(subject: str, asked: Sequence[Asked], bound: float) -> Iterator
     yield _at_least(subject, "variant named rightly, where the network limits", _share(shown), bound, len(shown))
 
 
-def _self_check_line(subject: str, asked: Sequence[Asked], bound: float | None) -> Line:
-    good = [one.self_check_percent is not None and abs(one.self_check_percent) <= SELF_CHECK_PERCENT for one in asked]
-    return _at_least(subject, f"self-check within {SELF_CHECK_PERCENT:g} %", _share(good), bound, len(asked))
+def _self_check_line(subject: str, percents: Sequence[float | None], bound: float | None) -> Line:
+    name = f"self-check within {SELF_CHECK_PERCENT:g} %"
+    return _at_least(subject, name, _share(_checked(percents)), bound, len(percents))
+
+
+def _checked(percents: Sequence[float | None]) -> list[bool]:
+    return [percent is not None and abs(percent) <= SELF_CHECK_PERCENT for percent in percents]
 
 
 def engine_lines(runs: Sequence[RunResult], spreads: Mapping[tuple[str, int], Spread]) -> Iterator[Line]:

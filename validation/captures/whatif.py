@@ -36,7 +36,8 @@ TIMEOUT_S = 600
 @dataclass(frozen=True, slots=True)
 class Asked:
     """What `whatif` said of one capture. `error` is its last line where it failed; `identifiable`: the network limited
-    the flow enough for its congestion control to show."""
+    the flow enough for its congestion control to show. `as_tcp_percent` is the difference of the self-check where other
+    flows on the link react as TCP does; without others it is that of the self-check."""
 
     link: str
     congestion_control: str
@@ -44,6 +45,7 @@ class Asked:
     error: str | None
     named: str | None
     self_check_percent: float | None
+    as_tcp_percent: float | None
     identifiable: bool
 
 
@@ -197,8 +199,10 @@ def _ask(link: str, control: str, capture: Path, recorded: Mapping[str, Any]) ->
         pairs.append(Pair(link, control, other, group, *said, goodput, capacity, deviations))
     named = (document.get("captured_variant") or {}).get("name", replayed)
     check = found.get(("self_check", replayed, "goodput_difference"), {})
+    as_tcp = found.get(("self_check", replayed, "goodput_difference_others_as_tcp"), check)
     info = _tcp_info(capture.parent / recorded[control]["flows"][0]["tcpinfo"])
-    return Asked(link, control, group, error, named, check.get("value"), is_identifiable(info, control)), pairs
+    differences = check.get("value"), as_tcp.get("value")
+    return Asked(link, control, group, error, named, *differences, is_identifiable(info, control)), pairs
 
 
 def _tcp_info(polls: Path) -> dict[str, list[int]]:
