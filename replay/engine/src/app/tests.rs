@@ -336,6 +336,18 @@ fn a_greedy_flow_delays_and_drops_the_datagrams_of_its_path() {
 }
 
 #[test]
+fn recorded_datagrams_that_come_after_the_stop_are_not_sent() {
+    let stops = |stop_ns: u64| {
+        let datagrams = format!(
+            r#"{{"name": "other", "packet_bytes": 1500, "rate_bps": 1e6, "stop_ns": {stop_ns},
+            "recorded": {{"at_ns": [20, 1000], "bytes": [100, 100]}}}}"#
+        );
+        run_shared(&datagrams, IDLE).datagrams[0].sent
+    };
+    assert_eq!([20, 21, 1000, 1001].map(stops), [0, 1, 1, 2]);
+}
+
+#[test]
 fn recorded_datagrams_leave_at_their_times_with_their_sizes() {
     let datagrams = r#"{"name": "other", "packet_bytes": 1500, "rate_bps": 1e6, "stop_ns": 1000000001,
         "recorded": {"at_ns": [0, 0, 1000000000], "bytes": [100, 1500, 100]}}"#;

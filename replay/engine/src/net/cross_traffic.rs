@@ -37,17 +37,19 @@ impl DatagramSource {
         let packet_bytes = u64::from(config.packet_bytes);
         let mut clocked = Clocked::new(packet_bytes, config.rate_bps, periods, rng);
         clocked.begin(config.start_ns);
+        let stop = config.stop_ns.unwrap_or(NEVER);
+        let first = match &config.recorded {
+            None => config.start_ns,
+            Some(recorded) => recorded.first_ns(),
+        };
         Self {
             leg,
             direction,
             packet_bytes: config.packet_bytes,
             clocked,
-            next: match &config.recorded {
-                None => config.start_ns,
-                Some(recorded) => recorded.first_ns(),
-            },
+            next: if first < stop { first } else { NEVER },
             recorded: config.recorded.clone(),
-            stop: config.stop_ns.unwrap_or(NEVER),
+            stop,
             due: 0,
             sent: 0,
         }

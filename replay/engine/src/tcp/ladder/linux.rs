@@ -119,6 +119,23 @@ fn linux_room_for_one_in_the_receivers_window_waits_as_well() {
 }
 
 #[test]
+fn linux_the_smaller_window_is_what_a_deferred_burst_waits_for() {
+    // At 0.101 the congestion window has room for one; the receiver's for one, too, or for two.
+    let waits_for_cwnd = |wnd: u32| {
+        let mut sender = sender(Variant::LinuxReno, Profile::Linux, avoiding(12));
+        for (at, acked) in [(0, None), (100, Some(3)), (101, Some(4))] {
+            let now = at * MILLISECOND;
+            if let Some(acked) = acked {
+                sender.receive(&parse(&format!("ack {acked} wnd {wnd}"), now), now);
+            }
+            while sender.poll_transmit(now).is_some() {}
+        }
+        sender.awaits_room(101 * MILLISECOND)
+    };
+    assert_eq!([12, 13].map(waits_for_cwnd), [false, true]);
+}
+
+#[test]
 fn linux_room_for_one_waits_up_to_a_millisecond_after_pacing_lets_it_leave() {
     // As above, but what left at 0.100 is paced: the next may leave at 0.104.
     let mut sender = sender(Variant::LinuxReno, Profile::Linux, avoiding(12));

@@ -94,10 +94,13 @@ impl GrowingWindow {
         self.limit
     }
 
-    /// A segment of `len` octets arrived, of which `charged` count beside what is `held`; returns whether the window grew.
+    /// A segment of `len` octets arrived, of which `charged` count in addition to what is `held`; returns whether the window
+    /// grew.
     ///
     /// The scale lets a window promise more than the buffer holds. One without a given size then grows to all that is held,
     /// but promises no more for it (Linux, `tcp_clamp_window`).
+    ///
+    /// Deviation: Linux reduces `rcv_ssthresh` to two segments where even the maximum does not hold it.
     pub fn on_segment(&mut self, len: u64, held: u64, charged: u64) -> bool {
         self.buffer = self.buffer.max(held.min(self.max.unwrap_or(0)));
         let room = (self.limit)

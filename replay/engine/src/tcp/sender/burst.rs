@@ -48,8 +48,8 @@ impl Room {
 }
 
 impl Sender {
-    /// The size of a burst that begins now; none where it waits for the next ACK, to leave with more. The window then counts
-    /// as what stops it.
+    /// The size of a burst that begins now; none where it waits for the next ACK, to leave with more. The smaller of the two
+    /// windows then counts as what stops it.
     #[inline(always)]
     pub(super) fn plan_burst(&mut self, room: Room, now: Nanos) -> Option<u32> {
         let pushed = std::mem::take(&mut self.send_queue.pushed);
@@ -70,7 +70,7 @@ impl Sender {
         let size = self.max_of_burst(room);
         if waits || !pushed && self.waits_for_a_burst(room, size, now) {
             self.deferred = true;
-            self.note_usage(room.left < f64::from(size), now);
+            self.note_usage(self.is_smaller(room, size), now);
             return None;
         }
         Some(self.limit_burst(size, room))
@@ -91,10 +91,21 @@ impl Sender {
         self.limit_burst(self.max_of_burst(room), room)
     }
 
-    /// Whether a segment waits for more room now.
+    /// Whether a segment waits for more room in the congestion window now.
     pub(in crate::tcp) fn awaits_room(&self, now: Nanos) -> bool {
         let room = self.room();
-        self.waits_for_a_burst(room, self.max_of_burst(room), now)
+        let size = self.max_of_burst(room);
+        self.is_smaller(room, size) && self.waits_for_a_burst(room, size, now)
+    }
+
+    /// Whether the congestion window has less `room` than a burst of `size` needs, and less than the receiver's.
+    fn is_smaller(&self, room: Room, size: u32) -> bool {
+        room.left < self.offered_pkts().min(f64::from(size))
+    }
+
+    /// What the receiver's window has room for, in segments.
+    fn offered_pkts(&self) -> f64 {
+        self.edge.saturating_sub(self.snd_nxt) as f64 / f64::from(self.params.smss_bytes)
     }
 
     /// Whether a burst is under way, of which more segments follow.
@@ -142,9 +153,7 @@ impl Sender {
     /// leave (`tcp_wstamp_ns`).
     #[inline]
     fn waits_for_a_burst(&self, room: Room, max: u32, now: Nanos) -> bool {
-        let smss_bytes = f64::from(self.params.smss_bytes);
-        let offered_bytes = self.edge.saturating_sub(self.snd_nxt) as f64;
-        let left = room.left.min(offered_bytes / smss_bytes);
+        let left = room.left.min(self.offered_pkts());
         let ample = left >= f64::from(max);
         if ample || !self.rules.sends_bursts || self.is_in_burst(now) || self.in_loss_recovery() {
             return false;
@@ -153,7 +162,7 @@ impl Sender {
         let wanted = left * BURST_SHARE;
         let is_small = now <= self.last_sent_at.max(released) + MILLISECOND
             && wanted < room.window
-            && wanted * smss_bytes < f64::from(self.last_wnd_bytes);
+            && wanted * f64::from(self.params.smss_bytes) < f64::from(self.last_wnd_bytes);
         if !is_small {
             return false;
         }
