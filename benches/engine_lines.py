@@ -30,7 +30,7 @@ APART = {
     "trees of paths, flows that stop, filters of ACKs": ("config/tree.rs", "sim/stops.rs", "net/queue/ack_filter.rs"),
     "packets of a capture as cross traffic": ("config/recorded.rs", "net/recorded.rs"),
 }
-"""Parts that are features of their own, by the beginnings of their paths."""
+"""Parts that are separate features, by the beginnings of their paths."""
 TEST_MODULE = re.compile(
     r"^\s*#\[cfg\(test\)\]\s*\n((?:\s*#\[.*\]\n)*)\s*(?:pub(?:\(\w+\))? )?mod (\w+)\s*([;{])", re.MULTILINE
 )

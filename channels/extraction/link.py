@@ -40,6 +40,10 @@ MIN_FULL, LIMIT_ERROR = 3, 1.5
 LEVEL_ERROR = 0.5
 """Error of a limit in packets, where the queue was seen empty: levels count whole packets."""
 
+TAKEN_ABOVE, MIN_TAKEN = 0.025, 40
+"""Share of the levels at which the queue accepted packets that may be too high, and the number of levels of which this
+share is one: of fewer, a single wrong level would decide."""
+
 GAP_EVIDENCE = float(np.log(_queue.GAP_ODDS))
 """Log likelihood ratio of one clear gap, or of its clear absence."""
 
@@ -195,7 +199,8 @@ def _with_one_limit(delivery: Delivery, base: Base, dropped: AllDropped, full: F
             # Nothing shows another path than that before.
             level, may_be_off = spans[-1][2], errors[-1]
         elif not empty and limit is not None and taken - limit > LIMIT_ERROR:
-            # A queue that took more elsewhere is longer here, too, by at least that.
+            # The queue has one limit, and elsewhere it accepted packets at a level above the one that is modelled here.
+            # So it is longer here than modelled, by the difference at least: that much of the base is queueing delay.
             level = float(np.clip(held - (taken - limit) * packet_ns, 0.0, least))
         elif empty and limit is not None and max(known) - limit > LEVEL_ERROR:
             # The queue held more elsewhere: here some of it never left.
@@ -213,13 +218,13 @@ def _with_one_limit(delivery: Delivery, base: Base, dropped: AllDropped, full: F
 
 
 def _taken(delivery: Delivery, base: Base, dropped: AllDropped) -> float:
-    """Return the level at which the queue took a packet where it was seen empty, so that its levels are exact; 0 if
-    nowhere. As many as a 95 % interval leaves out above it are."""
+    """Return a level at which the queue still accepted packets, where it was seen empty, so that its levels are exact.
+    The 97.5th percentile of these levels; 0 if there are fewer than MIN_TAKEN."""
     seen = np.zeros(len(delivery), dtype=np.bool_)
     for (first, after, _), empty in zip(base.spans, base.emptied, strict=True):
         seen[first:after] = empty
     level = np.sort(dropped.level[seen & dropped.exact & delivery.observed & (delivery.acked_ns >= 0)])
-    return float(level[-1 - int(0.025 * len(level))]) if len(level) else 0.0
+    return float(level[-1 - int(TAKEN_ABOVE * len(level))]) if len(level) >= MIN_TAKEN else 0.0
 
 
 def limit_within(delivery: Delivery, dropped: AllDropped, within: Bools) -> Ceiling | None:

@@ -150,8 +150,9 @@ def _forecast(key: Key, goodputs: list[float], forecast: Forecast | None) -> lis
         f"deviations: {100 * predicted.drawn:.1f} % for what the capture leaves open of the channel; "
         f"{100 * FLOOR:.1f} % for the engine and for another flight; and the misfit of the self-check, "
         f"{100 * predicted.misfit:+.1f} %, of which {100 * CORRECTED:.0f} % is corrected and the rest counts here. "
-        f"Half the interval is {FACTOR:.1f} times the three together (root of the sum of squares): with this factor, "
-        "95 % of recorded flights lay in their intervals."
+        f"Half the interval is {FACTOR:.1f} times the three together (root of the sum of squares). The factor was "
+        "fitted so that 95 % of recorded flights lie in their intervals; "
+        "docs/accuracy.md has the result on other links."
     )
     if forecast.capacity_bps is not None:
         text += f" The link carries at most {format_rate(forecast.capacity_bps)} of payload."

@@ -37,13 +37,12 @@ how many standard deviations of a normal distribution it is away."""
 FACTOR = 2.4
 """Half width of the 95 % interval in units of the deviation of a prediction.
 
-Split conformal prediction on recorded links, of 28 November 2026: 140 pairs, the first three links of each of the seeds
-5701 to 5703, 5801 to 5803 and 5901 to 5903 of the testbed, as `python -m validation.calibration --links 3 DIR...` takes
-them. Rules were learnt from these links as well. One factor serves all: the pairs of a link are much alike, so that the
+Split conformal prediction on the recorded links that docs/whatif.md names, as `python -m validation.calibration` finds
+it. Rules were learnt from these links as well. One factor serves all: the pairs of a link are much alike, so that the
 quantile of the pairs of one kind of link would be that of its worst link.
 
-It is more than the 1.96 of a normal distribution, which held 91 %: where a link changes, a capture may be misread, and
-no part of the interval shows it."""
+It is more than the 1.96 of a normal distribution: where a link changes, a capture may be misread, and no part of the
+interval shows it."""
 
 
 @dataclass(frozen=True, slots=True)

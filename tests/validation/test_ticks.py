@@ -29,6 +29,15 @@ def test_times_that_may_gather_by_chance_show_nothing() -> None:
     assert since_step_ns(NONE, NONE, NONE) == 0
 
 
+def test_a_recording_of_many_acks_shows_the_tick() -> None:
+    # 2,000 of them can be chosen in more ways than a float holds.
+    anywhere = 1_900_000 * np.arange(2000)
+    assert place_in_step(anywhere, TICK_NS) is None
+    timer = 2 * MS + 40_000 + TICK_NS * np.arange(1000)
+    assert place_in_step(np.append(anywhere[:1000], timer), TICK_NS) == 2 * MS + 40_000
+    assert place_in_step(np.append(timer, timer), TICK_NS) == 2 * MS + 40_000
+
+
 def test_timeouts_show_the_steps_of_the_wheel() -> None:
     at_ns = np.array([32 * MS * n + 7 * MS for n in (9, 40, 81)])
     rtos = np.full(3, 300 * MS)

@@ -133,6 +133,26 @@ def test_a_queue_that_took_more_elsewhere_is_as_much_longer_where_it_never_ran_e
     assert found.error_ns == (0.0, np.inf)
 
 
+@pytest.mark.parametrize(("packets", "held_ms"), [(39, 150.0), (40, 130.0)])
+def test_fewer_levels_than_one_wrong_one_among_them_may_be_left_out_of_show_nothing(
+    packets: int, held_ms: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As above: the queue took packets at a level of 9, and its limit in the second level is 7.
+    limits = {0: None, packets: Ceiling(7.0, 6.8, 7.0, 9.0, 5, 5, 9.0)}
+    monkeypatch.setattr(
+        link_module, "limit_within", lambda _delivery, _modelled, within: limits[int(np.argmax(within))]
+    )
+    whole = _delivery([])
+    levels = np.full(600, 9.0)
+    levels[0] = 50.0
+    spans, least = ((0, packets, 100.0 * MS), (packets, 600, 150.0 * MS)), (100.0 * MS, 200.0 * MS)
+    base = Base(np.full(600, 1e8), np.ones(600, dtype=bool), spans, (0.0, np.inf), least, sure=True)
+    full = np.full(600, SERVICE_MS * MS, dtype=np.float64)
+    dropped = replace(of_delivery(whole).all_dropped, level=levels)
+    found = link_module._with_one_limit(whole, base, dropped, full)
+    assert found.spans[1] == (packets, 600, held_ms * MS)
+
+
 @pytest.mark.parametrize(("second", "error_ms"), [(7.0, 10.0), (8.0, 3.0), (20.0, 175.0)])
 def test_a_delay_from_the_limit_is_as_exact_as_the_limits(
     second: float, error_ms: float, monkeypatch: pytest.MonkeyPatch
