@@ -100,8 +100,9 @@ def suspects_of(scenario: Scenario, best: Candidate, evidence: Evidence = Eviden
     differences = (best.goodput_difference, *evidence.repeats)
     if min(differences) <= 0 <= max(differences):
         return (
-            "a small difference grew: the same replay, its timers ticking up to 4 ms later, differs from the captured "
-            f"flow by {100 * min(differences):+.1f} to {100 * max(differences):+.1f} %"
+            "a small difference grew: the same replay over the same channel, with its timers ticking up to 4 ms later "
+            "and with other random numbers of the congestion control, differs from the captured flow by "
+            f"{100 * min(differences):+.1f} to {100 * max(differences):+.1f} %"
         )
     if evidence.shared_difference is not None and abs(evidence.shared_difference) <= GOODPUT_BOUND:
         return (
