@@ -161,12 +161,12 @@ def _others_as_recorded(
     scenario: Scenario, config: Mapping[str, Any], traces: Mapping[str, LossTrace]
 ) -> dict[str, Any]:
     """Return the flow under test with the packets of other flows as captured, instead of these flows; their ACKs, which
-    are small, are left out. Nothing where the traced link has no such packets."""
+    are small, are left out. Datagrams of the scenario stay. Nothing where the traced link has no such packets."""
     loss = scenario.links[scenario.traced_link].forward.loss
     others = traces[loss.file].others if isinstance(loss, Trace) else None
     if others is None:
         return {}
-    return {"flows": config["flows"][:1], "datagrams": [others.engine(scenario.duration)]}
+    return {"flows": config["flows"][:1], "datagrams": [*config["datagrams"], others.engine(scenario.duration)]}
 
 
 def _share_rate(link: dict[str, Any], way: str, share: float) -> None:

@@ -217,9 +217,15 @@ def _with_others(
     scenario: Scenario, read: Mapping[str, Trace], traces: Mapping[str, LossTrace], captured: CapturedFlow
 ) -> Mapping[str, LossTrace]:
     """Return `traces` with the packets of other flows in the trace of a flow that shares its path; `traces` itself
-    without such packets."""
+    without such packets.
+
+    Also where `[[flows]]` are not those of the capture, by name: the packets of the capture are neither those of a flow
+    that the user added nor without those of a flow that the user took out.
+    """
     loss = scenario.links[scenario.traced_link].forward.loss
-    if not scenario.flows or not isinstance(loss, TraceLoss):
+    of_capture = () if scenario.captured is None else scenario.captured.others
+    drafted = sorted(of_capture) == sorted(flow.name for flow in scenario.flows)
+    if not scenario.flows or not drafted or not isinstance(loss, TraceLoss):
         return traces
     others = recorded_others(read[loss.file], captured.segments["record"], scenario.duration)
     return traces if others is None else {**traces, loss.file: replace(traces[loss.file], others=others)}

@@ -150,6 +150,7 @@ def draft_scenario(draft: Draft) -> str:
         f'variant = {_toml(draft.variant)}  # "auto": not known; the self-check tries the candidates',
         *_variant_lines(draft),
         *_transfer_lines(draft.transfer_ns),
+        *_others_lines(draft.others),
         "",
     ]
     return "\n".join(lines)
@@ -168,6 +169,13 @@ def _transfer_lines(transfer_ns: int | None) -> list[str]:
         return []
     comment = "from the first data packet to the last new one, or to the FIN after a pause like those before"
     return [f"transfer = {_toml(format_time(transfer_ns))}  # {comment}"]
+
+
+def _others_lines(others: Sequence[OtherFlow]) -> list[str]:
+    """Which of the flows are of the capture, where there are any."""
+    names = [other.name for other in others]
+    comment = "as long as [[flows]] are these, the self-check replays their packets as captured"
+    return [f"others = {_toml(names)}  # {comment}"] if names else []
 
 
 def _link_lines(draft: Draft) -> list[str]:
