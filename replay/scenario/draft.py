@@ -307,7 +307,7 @@ def _interval(value: Value, scale: float, unit: str) -> str:
 
 def _rate_lines(rate: Value | None) -> list[str]:
     if rate is None:
-        return ["# rate: the capture never filled the link, so its rate is not known; without a rate nothing queues"]
+        return ["# rate: not known; without a rate nothing queues. Draws have its lower bound, if that is known"]
     return [f'rate = "{format_rate(rate.value)}"  # {_interval(rate, 1e6, "Mbit/s")}']
 
 
@@ -321,7 +321,7 @@ def _delay_line(delay_ns: int, round_trip: Value, share: float) -> str:
 
 def _queue_line(queue: Value | None) -> str:
     if queue is None:
-        return f'queue = "{UNKNOWN_QUEUE_PKTS} pkts"  # not known: the captured flow never filled it'
+        return f'queue = "{UNKNOWN_QUEUE_PKTS} pkts"  # not known: the capture does not show its limit'
     return f'queue = "{round(queue.value)} pkts"  # {_interval(queue, 1, "pkts")}'
 
 
