@@ -219,8 +219,8 @@ def _with_others(
     """Return `traces` with the packets of other flows in the trace of a flow that shares its path; `traces` itself
     without such packets.
 
-    Also where `[[flows]]` are not those of the capture, by name: the packets of the capture are neither those of a flow
-    that the user added nor without those of a flow that the user took out.
+    `traces` itself also where the names of `[[flows]]` are not those of the drafted flows: those packets cannot
+    replace a flow that the user added, and still have those of a flow that the user removed.
     """
     loss = scenario.links[scenario.traced_link].forward.loss
     of_capture = () if scenario.captured is None else scenario.captured.others
