@@ -15,6 +15,7 @@ import polars as pl
 from hindflight.reports.frames import TIME, Flow, Tables, read, runs_with_subject
 from hindflight.reports.link import events_of
 from hindflight.reports.numbers import interval, quantity, with_minus_signs
+from hindflight.reports.texts import NOT_TO_BE_RELIED_ON, SHARED_DIFFERENTLY
 from hindflight.toolkit.schema import FINGERPRINT
 
 COLUMNS = ("section", "subject", "metric", "value", "low", "high", "unit", "verdict", "text")
@@ -115,9 +116,17 @@ def by_subject(rows: Sequence[Row], caption: str, subject: str, *, folded: bool 
     return grid if grid.rows else None
 
 
-def self_check_failed(tables: Tables) -> bool:
-    """Return whether the best candidate for the captured variant misses the captured goodput."""
-    rows = [row for row in findings_of(tables, "self_check") if row["metric"] == "goodput_difference"]
+def self_check_warning(tables: Tables) -> str | None:
+    """Return the warning of a self-check whose best candidate for the captured variant misses the captured goodput, or
+    does so with the other flows replayed as TCP, as the predictions replay them; None if it misses neither."""
+    if _missed(tables, "goodput_difference"):
+        return NOT_TO_BE_RELIED_ON
+    return SHARED_DIFFERENTLY if _missed(tables, "goodput_difference_others_as_tcp") else None
+
+
+def _missed(tables: Tables, metric: str) -> bool:
+    """Return whether the best candidate, whose row is the first one, fails in `metric`."""
+    rows = [row for row in findings_of(tables, "self_check") if row["metric"] == metric]
     return bool(rows) and rows[0]["verdict"] == "fail"
 
 

@@ -37,7 +37,6 @@ from hindflight.reports.texts import (
     INTERRUPTIONS,
     NO_LINK,
     NO_PLACES,
-    NOT_TO_BE_RELIED_ON,
     NOTHING_REPLAYED,
     PROXY_FAULTS,
     STRETCHES,
@@ -391,8 +390,8 @@ def _trust(source: Source, views: list[View]) -> Section:
     tables = source.tables
     rows, sensitivity = findings.findings_of(tables, "self_check"), findings.findings_of(tables, "sensitivity")
     section = Section("self_check", "How far to trust a replay")
-    if findings.self_check_failed(tables):
-        section.parts.append(Notice(NOT_TO_BE_RELIED_ON))
+    warning = findings.self_check_warning(tables)
+    section.parts += [Notice(warning)] if warning else []
     section.parts += findings.sentences(rows)
     if not rows and _is_model_only(tables, views):
         section.parts.append("No flow was captured, so there is nothing to compare a replay with.")
@@ -458,8 +457,8 @@ def _what_if(source: Source, views: list[View]) -> Section:
     rows = findings.findings_of(tables, "what_if")
     said = [row for row in rows if row["metric"] in _SENTENCES_SHOWN]
     section = Section("what_if", "What if", findings.sentences(said))
-    if findings.self_check_failed(tables):
-        section.parts.append(Notice(NOT_TO_BE_RELIED_ON))
+    warning = findings.self_check_warning(tables)
+    section.parts += [Notice(warning)] if warning else []
     modelled = uses_channel_model(tables, "what_if")
     recipes = (*_what_if_charts(tables, modelled=modelled), *_where_they_apply(tables))
     _add_figures(section, source, views[0] if views else View(), (recipes, ""), "")

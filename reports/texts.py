@@ -208,6 +208,13 @@ NOT_TO_BE_RELIED_ON = (
 )
 """The notice of a report whose self-check failed."""
 
+SHARED_DIFFERENTLY = (
+    "With the other flows replayed as TCP, as the predictions replay them, the captured flow is not reproduced within "
+    "the bound of the self-check: the flows share the link differently than in the capture. The predictions of a "
+    "single flow are uncertain by that much; their intervals include what the draws have in common with this replay."
+)
+"""The notice of a report whose self-check failed only with the other flows replayed as TCP."""
+
 NOTHING_REPLAYED = (
     "This report says what happened. What another variant or a proxy would have achieved over this link, and how far "
     "to trust that, `hindflight whatif` on the capture shows."

@@ -158,7 +158,7 @@ def _forecast(key: Key, goodputs: list[float], forecast: Forecast | None) -> lis
         text += f" The link carries at most {format_rate(forecast.capacity_bps)} of payload."
     if forecast.bounded:
         text += (
-            " The captured flow never filled the link, so its rate is a lower bound: read it as at least the low end."
+            " The rate of the link is not known, only a lower bound of it: read the prediction as at least the low end."
         )
     verdict = "unknown" if forecast.bounded else "info"
     row = finding(key, "goodput", "bit/s", interval, verdict, text)

@@ -20,13 +20,14 @@ from hindflight.replay.scenario.gateways import protect
 from hindflight.replay.scenario.loss_trace import LossTrace, default_block_pkts
 from hindflight.replay.scenario.model import Direction, Link, Loss, Scenario, Trace
 from hindflight.replay.scenario.proxies import flow_config, proxy_config
+from hindflight.replay.scenario.queues import RANDOM_QUEUES
 from hindflight.toolkit.errors import ChannelError, ScenarioError
 
 Purpose = Literal["self_check", "what_if"]
 Mode = Literal["model", "replayed", "resampled"]
 
 
-REPEATS = 18
+SELF_CHECK_REPEATS = 18
 """Repeats of a self-check that show by how much replays of one channel as captured differ: a flow of that channel lies
 outside the range of the check and its repeats with a probability of 10 %."""
 
@@ -50,9 +51,23 @@ def plan_self_check(scenario: Scenario, candidates: tuple[str, ...]) -> list[Job
 
 
 def plan_repeats(scenario: Scenario, variant: str) -> list[Job]:
-    """Return the jobs of the self-check of one variant over again, as other seeds have it: see `engine_config`."""
+    """Return the jobs of the self-check of one variant over again, as other seeds have it: see `engine_config`. None
+    where another seed has another channel, too: its repeats would not show by how much replays of one channel differ.
+    They are recorded, since only recorded jobs are measured.
+    """
+    if not all(_same_with_every_seed(link) for link in scenario.links):
+        return []
     (job,) = plan_self_check(scenario, (variant,))
-    return [replace(job, seed=job.seed + more, recorded=False) for more in range(1, 1 + REPEATS)]
+    return [replace(job, seed=job.seed + more) for more in range(1, 1 + SELF_CHECK_REPEATS)]
+
+
+def _same_with_every_seed(link: Link) -> bool:
+    """Return whether neither losses nor delays of a link are random: all losses are replayed, or its queue's."""
+    ways = (link.forward, link.backward)
+    return link.channel is None and all(
+        isinstance(way.loss, Trace | NoLoss) and way.jitter is None and way.queue.kind not in RANDOM_QUEUES
+        for way in ways
+    )
 
 
 def plan_comparison(scenario: Scenario, variants: tuple[str, ...]) -> list[Job]:
@@ -146,12 +161,12 @@ def _others_as_recorded(
     scenario: Scenario, config: Mapping[str, Any], traces: Mapping[str, LossTrace]
 ) -> dict[str, Any]:
     """Return the flow under test with the packets of other flows as captured, instead of these flows; their ACKs, which
-    are small, are left out. Nothing where the traced link has no such packets."""
+    are small, are left out. Datagrams of the scenario stay. Nothing where the traced link has no such packets."""
     loss = scenario.links[scenario.traced_link].forward.loss
     others = traces[loss.file].others if isinstance(loss, Trace) else None
     if others is None:
         return {}
-    return {"flows": config["flows"][:1], "datagrams": [others.engine(scenario.duration)]}
+    return {"flows": config["flows"][:1], "datagrams": [*config["datagrams"], others.engine(scenario.duration)]}
 
 
 def _share_rate(link: dict[str, Any], way: str, share: float) -> None:

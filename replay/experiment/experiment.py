@@ -130,13 +130,14 @@ def replay_scenario(
             difference = _carried_difference(scenario, read, checked["runs"], ranked[0].variant)
         else:
             jobs = plan_self_check(scenario, (ranked[0].variant,))
-            (shared,) = _differences(scenario, jobs, traces, happened, execution)
-        evidence = Evidence(difference, shared, _repeats(scenario, ranked[0], as_captured, happened, execution))
+            (shared,) = _differences(scenario, jobs, traces, happened, execution, counter)
+        repeats = _repeats(scenario, ranked[0], as_captured, happened, execution, counter)
+        evidence = Evidence(difference, shared, repeats)
         suspects = suspects_of(scenario, ranked[0], evidence)
         rows += describe_self_check(happened, ranked, suspects, shared)
     variants = _with_reference(scenario, ranked[0].variant if ranked else None)
     jobs = plan_comparison(scenario, variants)
-    counter.total = len(checks) + bool(checks) + len(jobs)
+    counter.total += len(jobs) - len(planned)
     compared, captures = _compare(scenario, dict(enumerate(jobs, 1 + len(checks))), traces, execution, counter)
     parts.append(compared)
     tables = {name: pa.concat_tables([part[name] for part in parts]) for name in parts[0]}
@@ -216,30 +217,51 @@ def _with_others(
     scenario: Scenario, read: Mapping[str, Trace], traces: Mapping[str, LossTrace], captured: CapturedFlow
 ) -> Mapping[str, LossTrace]:
     """Return `traces` with the packets of other flows in the trace of a flow that shares its path; `traces` itself
-    without such packets."""
+    without such packets.
+
+    `traces` itself also where the names of `[[flows]]` are not those of the drafted flows: those packets cannot
+    replace a flow that the user added, and still have those of a flow that the user removed.
+    """
     loss = scenario.links[scenario.traced_link].forward.loss
-    if not scenario.flows or not isinstance(loss, TraceLoss):
+    of_capture = () if scenario.captured is None else scenario.captured.others
+    drafted = sorted(of_capture) == sorted(flow.name for flow in scenario.flows)
+    if not scenario.flows or not drafted or not isinstance(loss, TraceLoss):
         return traces
     others = recorded_others(read[loss.file], captured.segments["record"], scenario.duration)
     return traces if others is None else {**traces, loss.file: replace(traces[loss.file], others=others)}
 
 
 def _repeats(
-    scenario: Scenario, best: Candidate, traces: Mapping[str, LossTrace], happened: Outcome, execution: Execution
+    scenario: Scenario,
+    best: Candidate,
+    traces: Mapping[str, LossTrace],
+    happened: Outcome,
+    execution: Execution,
+    counter: _Counter,
 ) -> tuple[float, ...]:
     """Return the differences of repeats of a self-check that did not pass."""
     if abs(best.goodput_difference) <= GOODPUT_BOUND:
         return ()
-    return tuple(_differences(scenario, plan_repeats(scenario, best.variant), traces, happened, execution))
+    return tuple(_differences(scenario, plan_repeats(scenario, best.variant), traces, happened, execution, counter))
 
 
 def _differences(
-    scenario: Scenario, jobs: Sequence[Job], traces: Mapping[str, LossTrace], happened: Outcome, execution: Execution
+    scenario: Scenario,
+    jobs: Sequence[Job],
+    traces: Mapping[str, LossTrace],
+    happened: Outcome,
+    execution: Execution,
+    counter: _Counter,
 ) -> list[float]:
-    """Return the difference in goodput of each of `jobs`, as a share of what was captured."""
+    """Return the difference in goodput of each of `jobs`, as a share of what was captured. They come in addition to
+    those that `counter` has in its total."""
+    counter.total += len(jobs)
     numbered = dict(enumerate(jobs, 1))
-    measured = measure_jobs(scenario, numbered, traces, happened.duration_ns, execution.threads)
-    return [outcome.goodput_bps / happened.goodput_bps - 1 for _, batch in measured for _, outcome in batch]
+    differences = []
+    for _, batch in measure_jobs(scenario, numbered, traces, happened.duration_ns, execution.threads):
+        counter.add(len(batch))
+        differences += [outcome.goodput_bps / happened.goodput_bps - 1 for _, outcome in batch]
+    return differences
 
 
 def _carried_difference(scenario: Scenario, read: Mapping[str, Trace], runs: pa.Table, variant: str) -> float | None:

@@ -298,7 +298,7 @@ def _label(runs: pa.Table, scenario: Scenario, jobs: Mapping[int, Job]) -> pa.Ta
     flow_ids = runs["flow_id"].to_pylist()
     shared = {number: flow.variant for number, flow in enumerate(scenario.flows, FLOW_UNDER_TEST + 1)}
     named = [
-        job.variant if flow_id == FLOW_UNDER_TEST else variant if variant == DATAGRAMS else shared.get(flow_id, variant)
+        job.variant if flow_id == FLOW_UNDER_TEST else _variant_of_other(flow_id, variant, shared)
         for job, flow_id, variant in zip(order, flow_ids, runs["variant"].to_pylist(), strict=True)
     ]
     runs = runs.drop_columns("variant")
@@ -314,6 +314,12 @@ def _label(runs: pa.Table, scenario: Scenario, jobs: Mapping[int, Job]) -> pa.Ta
     for name, values in labels.items():
         runs = runs.append_column(name, pa.array(values, pa.string()))
     return conform("runs", runs)
+
+
+def _variant_of_other(flow_id: int, variant: str, shared: Mapping[int, str]) -> str:
+    """Return the variant of a flow other than the one under test: of a flow of the scenario as the scenario names it,
+    by `shared`, of datagrams as the engine does. In a self-check datagrams may have the number of such a flow."""
+    return variant if variant == DATAGRAMS else shared.get(flow_id, variant)
 
 
 def _concatenate(name: str, tables: list[pa.Table]) -> pa.Table:

@@ -72,7 +72,7 @@ class Evidence:
 
     `carried_difference` is the relative difference of the packets that all flows of the path sent over the link, None
     for one flow. `shared_difference` is the difference in goodput with the other flows replayed as TCP; where it is
-    given, the self-check replayed their packets as captured, which divide the link as in the capture. `repeats` are the
+    given, the self-check replayed their packets as captured, which share the link as in the capture. `repeats` are the
     differences of the same replay in other phases of the host's timer tick and with other random numbers of the
     congestion control.
     """
@@ -85,7 +85,7 @@ class Evidence:
 def suspects_of(scenario: Scenario, best: Candidate, evidence: Evidence = Evidence()) -> str:
     """Say which assumption of the replay most likely fails, by how it differs from the capture, goodput apart.
 
-    How the drops of a full queue spread over the flows is part of how these divide the link. If the link carries as
+    How the drops of a full queue spread over the flows is part of how these share the link. If the link carries as
     many packets as in the capture, the losses of one flow say nothing about the link. If the captured flow lies among
     replays of one channel that differ in what no capture shows, none of the assumptions about the channel need fail.
     """
@@ -94,14 +94,15 @@ def suspects_of(scenario: Scenario, best: Candidate, evidence: Evidence = Eviden
     sharing, carried = bool(scenario.flows) and evidence.shared_difference is None, evidence.carried_difference
     if sharing and carried is not None and abs(carried) <= GOODPUT_BOUND:
         return (
-            "the flows that share the path divide it in another way, for together they sent as many packets over the "
-            f"link ({100 * carried:+.1f} %)"
+            "the flows share the link differently, for together they sent as many packets over it "
+            f"({100 * carried:+.1f} %)"
         )
     differences = (best.goodput_difference, *evidence.repeats)
     if min(differences) <= 0 <= max(differences):
         return (
-            "a small difference grew: the same replay, its timers ticking up to 4 ms later, differs from the captured "
-            f"flow by {100 * min(differences):+.1f} to {100 * max(differences):+.1f} %"
+            "a small difference grew: the same replay over the same channel, with its timers ticking up to 4 ms later "
+            "and with other random numbers of the congestion control, differs from the captured flow by "
+            f"{100 * min(differences):+.1f} to {100 * max(differences):+.1f} %"
         )
     if evidence.shared_difference is not None and abs(evidence.shared_difference) <= GOODPUT_BOUND:
         return (
@@ -109,7 +110,7 @@ def suspects_of(scenario: Scenario, best: Candidate, evidence: Evidence = Eviden
             "not react, for with all flows replayed as TCP the difference is within the bound"
         )
     agreed = "losses and timeouts agree, so rate or delay over time are not right, or the application is not"
-    return _suspect_losses(best) or ("the flows that share the path divide it in another way" if sharing else agreed)
+    return _suspect_losses(best) or ("the flows share the link differently" if sharing else agreed)
 
 
 def _suspect_losses(best: Candidate) -> str | None:
@@ -168,9 +169,9 @@ def describe_self_check(
         if candidate.cwnd_error is not None:
             rows.append(_row(candidate.variant, "cwnd_error", 100 * candidate.cwnd_error, "%"))
         if candidate is best and shared_difference is not None:
-            divided = _verdict(abs(shared_difference) <= GOODPUT_BOUND)
+            verdict = _verdict(abs(shared_difference) <= GOODPUT_BOUND)
             metric = "goodput_difference_others_as_tcp"
-            rows.append(_row(candidate.variant, metric, 100 * shared_difference, "%", divided))
+            rows.append(_row(candidate.variant, metric, 100 * shared_difference, "%", verdict))
     return rows
 
 
@@ -193,12 +194,12 @@ def _sentence(
     return (
         f"Replayed over the extracted channel{others}, {best.variant} ({how}) differs from the captured flow by "
         f"{100 * best.goodput_difference:+.1f} % in goodput; the bound is {100 * GOODPUT_BOUND:.0f} %, {judged}.{cwnd}"
-        f"{_division(shared_difference)}"
+        f"{_with_others_as_tcp(shared_difference)}"
     )
 
 
-def _division(shared_difference: float | None) -> str:
-    """Say how the flows divide the link where all of them react; "" for a flow that shares its path with none."""
+def _with_others_as_tcp(shared_difference: float | None) -> str:
+    """Say how the flows share the link where all of them react; "" for a flow that shares its path with none."""
     if shared_difference is None:
         return ""
     said = (
@@ -206,7 +207,7 @@ def _division(shared_difference: float | None) -> str:
     )
     if abs(shared_difference) <= GOODPUT_BOUND:
         return f"{said}."
-    return f"{said}: the flows divide the link in another way, which small differences of their timing decide."
+    return f"{said}: the flows share the link differently, which small differences of their timing decide."
 
 
 def _verdict(holds: bool) -> str:

@@ -150,6 +150,7 @@ def draft_scenario(draft: Draft) -> str:
         f'variant = {_toml(draft.variant)}  # "auto": not known; the self-check tries the candidates',
         *_variant_lines(draft),
         *_transfer_lines(draft.transfer_ns),
+        *_others_lines(draft.others),
         "",
     ]
     return "\n".join(lines)
@@ -168,6 +169,13 @@ def _transfer_lines(transfer_ns: int | None) -> list[str]:
         return []
     comment = "from the first data packet to the last new one, or to the FIN after a pause like those before"
     return [f"transfer = {_toml(format_time(transfer_ns))}  # {comment}"]
+
+
+def _others_lines(others: Sequence[OtherFlow]) -> list[str]:
+    """Which of the flows are of the capture, where there are any."""
+    names = [other.name for other in others]
+    comment = "as long as [[flows]] are these, the self-check replays their packets as captured"
+    return [f"others = {_toml(names)}  # {comment}"] if names else []
 
 
 def _link_lines(draft: Draft) -> list[str]:
@@ -299,7 +307,7 @@ def _interval(value: Value, scale: float, unit: str) -> str:
 
 def _rate_lines(rate: Value | None) -> list[str]:
     if rate is None:
-        return ["# rate: the capture never filled the link, so its rate is not known; without a rate nothing queues"]
+        return ["# rate: not known; without a rate nothing queues. Draws have its lower bound, if that is known"]
     return [f'rate = "{format_rate(rate.value)}"  # {_interval(rate, 1e6, "Mbit/s")}']
 
 
@@ -313,7 +321,7 @@ def _delay_line(delay_ns: int, round_trip: Value, share: float) -> str:
 
 def _queue_line(queue: Value | None) -> str:
     if queue is None:
-        return f'queue = "{UNKNOWN_QUEUE_PKTS} pkts"  # not known: the captured flow never filled it'
+        return f'queue = "{UNKNOWN_QUEUE_PKTS} pkts"  # not known: the capture does not show its limit'
     return f'queue = "{round(queue.value)} pkts"  # {_interval(queue, 1, "pkts")}'
 
 

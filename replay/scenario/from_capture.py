@@ -90,59 +90,80 @@ def draft_from_capture(
     `others` are flows of the same capture that share the path, which are replayed too.
     """
 
-    span = _span(flow)
-    writes = captured_writes(flow.sent)
-    round_trip = known_value(trace, "base_rtt_ns") or known_value(trace, "min_rtt_ns")
-    if round_trip is None:
-        raise HindflightError(f"flow {flow.flow_id} has no round-trip time, so its path cannot be drafted")
-    rate, queue = known_value(trace, "rate_bps"), known_value(trace, "queue_limit_pkts")
+    if choice.captured_variant != "auto":
+        flow = replace(flow, variant=choice.captured_variant, probability=None, candidates={})
+    span, end_ns = _span(flow), transfer_end_ns(flow.sent)
+    base = _base_round_trip(flow, trace)
     # A run begins with the SYN; goodput counts from the first data packet, as in the capture.
     # Without the SYN a run begins a round trip before the first data packet, as the channel does.
-    start_ns = _start_ns(flow, span) if flow.row["syn"] else span[0] - round(round_trip.value)
-    end_ns = transfer_end_ns(flow.sent)
-    duration_ns = end_ns - start_ns
+    start_ns = _start_ns(flow, span) if flow.row["syn"] else span[0] - round(base.value)
     proxied = any(proxy != "none" for proxy in choice.proxies)
-    direction: Direction = "a2b" if flow.direction == "a2b" else "b2a"
-    schedule = link_schedule_of(trace, direction, duration_ns, RELAY_SHARE if proxied else 1.0)
-    if schedule.states > 1:
-        first = "what held at first; it changed later, see changes"
-        round_trip = Value(schedule.round_trip_ns, None, None, first)
-        rate = None if schedule.rate_bps is None else Value(schedule.rate_bps, None, None, first)
-    rate = rate or least_rate(trace)
-    facts = _facts(flow, trace, rate, round_trip, schedule)
-    proxies = _chosen_proxies(choice, facts)
+    path = _path(flow, trace, base, end_ns - start_ns, RELAY_SHARE if proxied else 1.0)
+    writes = captured_writes(flow.sent)
+    facts = _facts(flow, trace, path)
     return draft_scenario(
         Draft(
             name=f"{flow.input_name}, flow {flow.number}",
-            duration_ns=duration_ns,
+            duration_ns=end_ns - start_ns,
             transfer_ns=end_ns - span[0],
             application=writes,
             trace_file=trace_file,
             block_pkts=default_block_pkts(loss_trace(trace, trace_file)),
-            rate=rate,
-            round_trip=round_trip,
-            queue=queue,
-            stack=_within_queue(flow.stack, queue),
+            rate=path.rate,
+            round_trip=path.round_trip,
+            queue=path.queue,
+            stack=_within_queue(flow.stack, path.queue),
             input_name=flow.input_name,
             input_sha256=flow.input_sha256,
             flow_id=flow.place,
-            variant=flow.variant if choice.captured_variant == "auto" else choice.captured_variant,
-            probability=flow.probability if choice.captured_variant == "auto" else None,
-            candidates=flow.candidates if choice.captured_variant == "auto" else {},
+            variant=flow.variant,
+            probability=flow.probability,
+            candidates=flow.candidates,
             others=[_other(other, start_ns, end_ns) for other in others],
             variants=choice.variants,
-            proxies=proxies,
+            proxies=_chosen_proxies(choice, facts),
             facts=facts,
             seeds=choice.seeds,
-            changes=schedule.changes,
+            changes=path.schedule.changes,
             unknowns=(
                 *trace.unknowns,
                 *_assumptions(writes, proxied=proxied),
-                *_proxied_already(flow.proxy_signs, changed=schedule.states > 1),
-                *schedule.unknowns,
+                *_proxied_already(flow.proxy_signs, changed=path.schedule.states > 1),
+                *path.schedule.unknowns,
             ),
         )
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Path:
+    """The path as the draft has it: what held at first, and what changed later. `rate` and `queue` are None where the
+    capture does not show them."""
+
+    rate: Value | None
+    round_trip: Value
+    queue: Value | None
+    schedule: LinkSchedule
+
+
+def _base_round_trip(flow: CapturedSender, trace: Trace) -> Value:
+    """Return the round trip of the path without a queue."""
+    round_trip = known_value(trace, "base_rtt_ns") or known_value(trace, "min_rtt_ns")
+    if round_trip is None:
+        raise HindflightError(f"flow {flow.flow_id} has no round-trip time, so its path cannot be drafted")
+    return round_trip
+
+
+def _path(flow: CapturedSender, trace: Trace, round_trip: Value, duration_ns: int, share: float) -> _Path:
+    """Return the path of a run of `duration_ns`, whose relay is at `share` of its delay."""
+    rate = known_value(trace, "rate_bps")
+    direction: Direction = "a2b" if flow.direction == "a2b" else "b2a"
+    schedule = link_schedule_of(trace, direction, duration_ns, share)
+    if schedule.states > 1:
+        first = "what held at first; it changed later, see changes"
+        round_trip = Value(schedule.round_trip_ns, None, None, first)
+        rate = None if schedule.rate_bps is None else Value(schedule.rate_bps, None, None, first)
+    return _Path(rate or rate_lower_bound(trace), round_trip, known_value(trace, "queue_limit_pkts"), schedule)
 
 
 PROXY_MIDWAY = (
@@ -163,16 +184,14 @@ SYN = 2
 """TCP flag."""
 
 
-def _facts(
-    flow: CapturedSender, trace: Trace, rate: Value | None, round_trip: Value, schedule: LinkSchedule
-) -> PathFacts:
+def _facts(flow: CapturedSender, trace: Trace, path: _Path) -> PathFacts:
     """Return what decides where a proxy may help: the maximum of what held over time, and what limited the flow."""
-    rates = [change.rate_bps for change in schedule.changes if change.rate_bps is not None]
-    trips = [change.round_trip_ns for change in schedule.changes if change.round_trip_ns is not None]
+    rates = [change.rate_bps for change in path.schedule.changes if change.rate_bps is not None]
+    trips = [change.round_trip_ns for change in path.schedule.changes if change.round_trip_ns is not None]
     losses = known_value(trace, "channel_loss_share")
     return PathFacts(
-        rate_bps=None if rate is None else max([rate.value, *rates]),
-        round_trip_ns=max([round_trip.value, *trips]),
+        rate_bps=None if path.rate is None else max([path.rate.value, *rates]),
+        round_trip_ns=max([path.round_trip.value, *trips]),
         packet_bytes=flow.stack.mss_bytes + flow.stack.header_bytes,
         loss_share=0.0 if losses is None else losses.value,
         receiver_share=flow.receiver_share,
@@ -250,7 +269,7 @@ def known_value(trace: Trace, name: str) -> Value | None:
     return Value(estimate.value, estimate.low, estimate.high, estimate.how)
 
 
-def least_rate(trace: Trace) -> Value | None:
+def rate_lower_bound(trace: Trace) -> Value | None:
     """Return the lower bound of a rate that is not known, where the queue dropped packets: a link without a rate would
     drop none. None where it dropped none, or where the rate has no bound."""
     estimate, dropped = trace.estimate("rate_bps"), trace.counts.get("queue", 0)

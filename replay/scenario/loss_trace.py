@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+MIN_RATE_BPS = 1000.0
+"""Rate of recorded packets for the engine, which refuses a rate of next to nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class RecordedPackets:
     """Data packets of a capture by time: `at_ns` since the start of the run (uint64, ascending), octets (uint32)."""
@@ -34,10 +38,6 @@ class RecordedPackets:
             "rate_bps": max(MIN_RATE_BPS, pc.sum(self.bytes).as_py() * 8e9 / duration_ns),
             "recorded": {"at_ns": self.at_ns, "bytes": self.bytes},
         }
-
-
-MIN_RATE_BPS = 1000.0
-"""Rate of recorded packets for the engine, which refuses a rate of next to nothing."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -256,7 +256,8 @@ class Captured(Part):
     """The captured flow that this scenario was made from: the self-check replays it first.
 
     `variant` is its congestion control, with its `probability`; where it is "auto", the self-check tries `candidates`,
-    or all there are. Goodput counts over the last `transfer` of the run.
+    or all there are. Goodput counts over the last `transfer` of the run. `others` names those of `[[flows]]` that are
+    flows of the capture, too.
     """
 
     input: str
@@ -266,6 +267,7 @@ class Captured(Part):
     probability: Annotated[float, Field(ge=0, le=1)] | None = None
     candidates: dict[Name, Annotated[float, Field(ge=0, le=1)]] = Field(default_factory=dict)
     transfer: Duration | None = None
+    others: tuple[Name, ...] = ()
 
 
 class Scenario(Part):

@@ -157,6 +157,10 @@ QUEUES: dict[str, type[Part]] = {
 }
 
 
+RANDOM_QUEUES = frozenset({"red", "pie"})
+"""Kinds that drop or mark packets at random (Floyd and Jacobson 1993; RFC 8033 §4.1)."""
+
+
 def _table(value: object) -> object:
     """Read a bare limit, `"200 pkts"` or `"64 kB"`, as drop-tail."""
     return value if isinstance(value, dict | Part) else DropTail(limit=_limit(value))

@@ -20,7 +20,8 @@ from hindflight.reports import bundle
 from hindflight.reports.document import ReportMeta, write_report
 from hindflight.reports.findings import heading, replayed_runs
 from hindflight.reports.frames import captured_flows
-from hindflight.reports.sections import FLOWS_SHOWN, Figure, Part, Section, Source, sections
+from hindflight.reports.sections import FLOWS_SHOWN, Figure, Notice, Part, Section, Source, sections
+from hindflight.reports.texts import NOT_TO_BE_RELIED_ON, SHARED_DIFFERENTLY
 from hindflight.toolkit.errors import HindflightError, MachineError
 from hindflight.toolkit.schema import table_from_rows
 from tests.reports.conftest import (
@@ -143,6 +144,33 @@ def test_self_check_lists_each_candidate_with_its_verdict(report: str) -> None:
     assert any(re.match(r"capture\s+147\.7 kbit/s$", row) for row in plain)
     assert any(re.match(r"reno\s+150\.0 kbit/s\s+pass$", row) for row in plain)
     assert any(re.match(r"cubic\s+190\.0 kbit/s\s+fail$", row) for row in plain)
+
+
+@pytest.mark.parametrize(
+    ("alone", "with_others", "warning"),
+    [
+        ("pass", None, None),
+        ("pass", "pass", None),
+        ("pass", "fail", SHARED_DIFFERENTLY),
+        ("fail", "pass", NOT_TO_BE_RELIED_ON),
+        ("fail", "fail", NOT_TO_BE_RELIED_ON),
+    ],
+)
+def test_a_self_check_that_failed_warns_before_the_what_if_results(
+    tables: Tables, alone: str, with_others: str | None, warning: str | None
+) -> None:
+    said = [finding("self_check", "reno", "goodput_difference", value=1.0, unit="%", verdict=alone)]
+    if with_others is not None:
+        metric = "goodput_difference_others_as_tcp"
+        said.append(finding("self_check", "reno", metric, value=9.0, unit="%", verdict=with_others))
+    # A candidate that matches less says nothing about the best one.
+    said.append(finding("self_check", "cubic", "goodput_difference", value=40.0, unit="%", verdict="fail"))
+    rows = [*said, *(row for row in tables["findings"].to_pylist() if row["section"] == "what_if")]
+    shown = sections(Source({**tables, "findings": table_from_rows("findings", rows)}), {})
+    for key in ("self_check", "what_if"):
+        (section,) = [section for section in shown if section.key == key]
+        notices = [part.warning for part in section.parts if isinstance(part, Notice)]
+        assert notices == ([] if warning is None else [warning])
 
 
 def test_page_without_scripts_has_a_notice(report: str) -> None:

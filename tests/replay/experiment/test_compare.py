@@ -156,6 +156,17 @@ def test_the_misfit_of_a_forecast_is_what_the_replays_of_the_captured_variant_sh
     assert ends["interval_deviation"] == pytest.approx(expected.deviations)
 
 
+@pytest.mark.parametrize("bounded", [True, False])
+def test_a_prediction_over_a_rate_of_which_only_a_lower_bound_is_known_is_one(bounded: bool) -> None:
+    runs = [_run("cubic", seed, 1e6, duration_ns=10**9) for seed in range(5)]
+    rows = compare_runs(runs, ("cubic", "none"), Forecast(10**9, 1e6, 0.0, bounded=bounded))
+    (row,) = [row for row in rows if row["metric"] == "goodput"]
+    assert row["verdict"] == ("unknown" if bounded else "info")
+    assert ("is not known, only a lower bound of it" in row["text"]) == bounded
+    # A link whose queue dropped packets has a lower bound, too, and was full.
+    assert "never filled" not in row["text"]
+
+
 def test_what_a_fault_of_a_proxy_took_is_said_in_octets() -> None:
     lost = enumerate((0, 1448, 221_544))
     runs = [_run("newreno", seed, 1e6, proxy="p", proxy_lost_bytes=octets) for seed, octets in lost]

@@ -13,7 +13,7 @@ import pytest
 from hindflight.channels.trace import Trace, write_trace
 from hindflight.replay.catalogue import engine_variant_names
 from hindflight.replay.experiment.engine_inputs import Job, engine_config
-from hindflight.replay.experiment.experiment import CapturedFlow, Execution, replay_scenario
+from hindflight.replay.experiment.experiment import CapturedFlow, Execution, _with_others, replay_scenario
 from hindflight.replay.experiment.run import run_jobs
 from hindflight.replay.experiment.selfcheck import Candidate, Evidence, suspects_of
 from hindflight.replay.scenario.loss_trace import RecordedPackets, recorded_others
@@ -59,7 +59,26 @@ def test_packets_of_others_are_those_of_the_run_without_its_own_records() -> Non
     assert recorded_others(Trace(pa.Table.from_pylist(rows[:2])), own, 20) is None
 
 
-def test_the_channel_passes_where_flows_that_react_divide_it_in_another_way(tmp_path: Path) -> None:
+def test_datagrams_of_the_scenario_stay_next_to_the_packets_of_other_flows() -> None:
+    scenario = _scenario(datagrams=[{"name": "u", "packet": "200 B", "rate": "64 kbit/s"}])
+    traces = {FILE: replace(lost((3,), 100), others=OTHERS)}
+    config = engine_config(scenario, Job("cubic", "none", "self_check", "replayed", 1, recorded=True), traces)
+    assert [stream["name"] for stream in config["datagrams"]] == ["u", "recorded"]
+
+
+@pytest.mark.parametrize(("of_capture", "replayed"), [(["other"], True), (["other", "third"], False), ([], False)])
+def test_packets_of_the_capture_replace_the_flows_of_the_capture_only(of_capture: list[str], replayed: bool) -> None:
+    packets = [{"kind": "packet", "t_ns": 5, "record": record, "size_bytes": 1500} for record in (0, 1)]
+    begin = {"kind": "interval", "t_ns": 0, "record": None, "size_bytes": None}
+    read = {FILE: Trace(pa.Table.from_pylist([begin, *packets]))}
+    traces = {FILE: lost((), 2)}
+    captured = CapturedFlow(pa.table({"record": pa.array([0], pa.uint64())}), pa.table({}), pa.table({}), "a2b")
+    scenario = _scenario(captured={"input": "x", "sha256": "0" * 64, "flow_id": 1, "others": of_capture})
+    found = _with_others(scenario, read, traces, captured)[FILE].others
+    assert (found is not None) == replayed
+
+
+def test_the_channel_passes_where_flows_that_react_share_it_differently(tmp_path: Path) -> None:
     job = Job("cubic", "none", "what_if", "replayed", 1, recorded=True)
     flown = run_jobs(_scenario("bbr"), {1: job}, {FILE: lost((), 20_000)})
     segments = flown["segments"]
@@ -75,7 +94,12 @@ def test_the_channel_passes_where_flows_that_react_divide_it_in_another_way(tmp_
     captured = CapturedFlow(of_flow("segments"), of_flow("events"), of_flow("instruments"), "a2b")
     # The capture does not name the congestion control of the other flow, which is taken for another one.
     origin = {"input": "x", "sha256": "0" * 64, "flow_id": 1, "variant": "cubic", "transfer": "19.93 s"}
-    result = replay_scenario(_scenario("newreno", captured=origin), tmp_path, captured, Execution())
+    scenario = _scenario("newreno", captured={**origin, "others": ["other"]})
+    done: list[tuple[int, int]] = []
+    execution = Execution(on_progress=lambda *count: done.append(count))
+    result = replay_scenario(scenario, tmp_path, captured, execution)
+    # The check, its best match once more with its series, with the other flow as TCP, and the comparison.
+    assert done[-1] == (4, 4)
     found = {row["metric"]: row for row in result.tables["findings"].to_pylist() if row["section"] == "self_check"}
     assert found["goodput_difference"]["verdict"] == "pass"
     assert found["goodput_difference_others_as_tcp"]["verdict"] == "fail"
@@ -105,9 +129,9 @@ def _write_trace(segments: pa.Table, path: Path) -> None:
     write_trace(Trace(conform("channel", table_from_rows("channel", rows))), path)
 
 
-def test_next_to_recorded_packets_no_division_of_the_link_is_blamed() -> None:
+def test_next_to_recorded_packets_the_shares_of_the_link_are_not_blamed() -> None:
     best = Candidate("cubic", -0.2, 900, 600, 0, None)
-    assert "divide" in suspects_of(_scenario(), best, Evidence(0.01))
-    assert "divide" not in suspects_of(_scenario(), best, Evidence(shared_difference=-0.3))
+    assert "share the link differently" in suspects_of(_scenario(), best, Evidence(0.01))
+    assert "share the link differently" not in suspects_of(_scenario(), best, Evidence(shared_difference=-0.3))
     # With all flows replayed as TCP it is right, so the channel is.
     assert "do not react" in suspects_of(_scenario(), best, Evidence(shared_difference=0.01))

@@ -12,13 +12,27 @@ import pytest
 
 from hindflight.channels.trace import Trace
 from hindflight.replay.catalogue import engine_variant_names
-from hindflight.replay.experiment.engine_inputs import Job, engine_config, plan_repeats, plan_self_check
-from hindflight.replay.experiment.experiment import CapturedFlow, Execution, _carried_difference, replay_scenario
+from hindflight.replay.experiment.engine_inputs import (
+    SELF_CHECK_REPEATS,
+    Job,
+    engine_config,
+    plan_repeats,
+    plan_self_check,
+)
+from hindflight.replay.experiment.experiment import (
+    CapturedFlow,
+    Execution,
+    _carried_difference,
+    _Counter,
+    _repeats,
+    replay_scenario,
+)
 from hindflight.replay.experiment.run import measure_jobs, run_jobs
 from hindflight.replay.experiment.selfcheck import Candidate, Evidence, suspects_of
 from hindflight.replay.outcome import Outcome, measure
 from hindflight.replay.scenario.draws import HOST_NS
 from hindflight.replay.scenario.model import Scenario, parse_scenario
+from tests.replay.losses import lost
 
 _HERE = Path()
 VARIANTS = engine_variant_names()
@@ -105,7 +119,7 @@ def test_rows_of_every_flow_name_the_compared_variant() -> None:
 @pytest.mark.parametrize(
     ("shared", "carried_difference", "said"),
     [
-        (True, 0.02, "divide it in another way, for together they sent as many packets over the link (+2.0 %)"),
+        (True, 0.02, "share the link differently, for together they sent as many packets over it (+2.0 %)"),
         (True, 0.2, "the replay has more timeouts"),
         (False, None, "the replay has more timeouts"),
     ],
@@ -147,14 +161,53 @@ def test_a_captured_flow_among_repeats_of_its_replay_blames_no_channel(
     said = suspects_of(_scenario(), best, Evidence(repeats=repeats))
     assert said.startswith("a small difference grew" if chance else "the replay has more timeouts")
     assert ("-22.0 to +1.0 %" in said) == chance
+    assert ("its timers ticking up to 4 ms later and with other random numbers" in said) == chance
+
+
+TRACED = {"model": "trace", "file": "t.parquet", "block": "50 pkts"}
+TRACES = {"t.parquet": lost((3, 4, 90), 1000)}
 
 
 def test_repeats_of_a_self_check_differ_in_the_phase_of_the_timer_alone() -> None:
-    scenario = _scenario()
+    scenario = _scenario(links=[{**LINK, "loss": TRACED}])
     (check,) = plan_self_check(scenario, ("cubic",))
     repeats = plan_repeats(scenario, "cubic")
-    configs = [engine_config(scenario, job, {}) for job in (check, *repeats)]
+    configs = [engine_config(scenario, job, TRACES) for job in (check, *repeats)]
+    assert len(repeats) == SELF_CHECK_REPEATS
     starts = [config["flows"][0].pop("start_ns") for config in configs]
     assert len(set(starts)) == len(starts)
     assert all(starts[0] <= start < starts[0] + HOST_NS for start in starts)
     assert all(config == configs[0] for config in configs)
+
+
+BERNOULLI = {"model": "bernoulli", "per": 0.01}
+JITTER = {"kind": "uniform", "spread": "1 ms"}
+RED = {"kind": "red", "limit": "25 pkts"}
+
+
+@pytest.mark.parametrize(
+    ("links", "repeated"),
+    [
+        ([{**LINK, "loss": TRACED}], True),
+        ([{**LINK, "loss": BERNOULLI}], False),
+        ([{**LINK, "loss": TRACED}, {"name": "next", "delay": "5 ms"}], True),
+        ([{**LINK, "loss": TRACED}, {"name": "next", "delay": "5 ms", "loss": BERNOULLI}], False),
+        ([{**LINK, "loss": TRACED, "reverse": {"delay": "60 ms", "loss": BERNOULLI}}], False),
+        ([{**LINK, "loss": TRACED, "jitter": JITTER}], False),
+        ([{**LINK, "loss": TRACED, "queue": RED}], False),
+    ],
+)
+def test_a_self_check_is_repeated_only_over_the_same_channel(links: list[dict[str, Any]], repeated: bool) -> None:
+    scenario = _scenario(links=links, path=["a", "b", "c"][: len(links) + 1])
+    assert len(plan_repeats(scenario, "cubic")) == (SELF_CHECK_REPEATS if repeated else 0)
+
+
+def test_repeats_count_as_progress() -> None:
+    scenario = _scenario(links=[{**LINK, "loss": TRACED}])
+    happened = Outcome(0, SPAN_NS, 1_500_000, 1000, 0, 0, np.zeros(0), "inferred")
+    done: list[tuple[int, int]] = []
+    counter = _Counter(5, lambda *count: done.append(count))
+    best = Candidate("cubic", -0.2, 0, 0, 0, None)
+    repeats = _repeats(scenario, best, TRACES, happened, Execution(), counter)
+    assert len(repeats) == SELF_CHECK_REPEATS
+    assert done[-1] == (SELF_CHECK_REPEATS, 5 + SELF_CHECK_REPEATS)

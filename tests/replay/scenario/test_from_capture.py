@@ -9,7 +9,7 @@ import pytest
 
 from hindflight.channels.estimate import Estimate
 from hindflight.channels.trace import Trace
-from hindflight.replay.scenario.from_capture import least_rate, stack_of
+from hindflight.replay.scenario.from_capture import rate_lower_bound, stack_of
 
 MS = 1_000_000
 SYN, ACK = 2, 16
@@ -88,6 +88,6 @@ def test_a_link_whose_queue_dropped_packets_has_at_least_the_lower_bound_of_its_
     value: float | None, low: float | None, dropped: int, drafted: float | None
 ) -> None:
     rate = Estimate("rate_bps", value, low, None, "bit/s", known=value is not None, how="the most that passed")
-    found = least_rate(Trace(pa.table({}), (rate,), counts={"queue": dropped}))
+    found = rate_lower_bound(Trace(pa.table({}), (rate,), counts={"queue": dropped}))
     assert (found and found.value) == drafted
     assert found is None or "a lower bound, as the rate is not known, but the queue dropped 3 packets" in found.how
