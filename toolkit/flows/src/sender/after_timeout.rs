@@ -68,11 +68,21 @@ impl AfterTimeout {
         std::mem::take(&mut self.by_timer)
     }
 
+    /// Whether a timeout is known after which no new data have shown that all has arrived.
+    pub(super) fn is_known(&self) -> bool {
+        self.next != Next::Unknown
+    }
+
+    /// New data follow, but what was in flight has not all arrived: SND.NXT has passed it.
+    pub(super) fn pass_flight(&mut self) {
+        self.lost_again.clear();
+        self.by_timer = 0;
+    }
+
     /// New data follow: nothing of the flight is left.
     pub(super) fn clear(&mut self) {
         self.next = Next::Unknown;
-        self.lost_again.clear();
-        self.by_timer = 0;
+        self.pass_flight();
     }
 }
 

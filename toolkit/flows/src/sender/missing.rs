@@ -111,21 +111,19 @@ impl Sender {
             // Part of the gap was lost after the silence.
             self.progress.silence = None;
         }
+        let in_gap = self.board.segments_in(gap_bytes);
+        let earlier = in_gap > i64::from(self.missing.recent());
         self.missing
-            .explain(u32::try_from(self.board.segments_in(gap_bytes)).unwrap_or(u32::MAX));
+            .explain(u32::try_from(in_gap).unwrap_or(u32::MAX));
         if self.vantage != Vantage::Receiver || gap_bytes > 0 || !self.counts_missing() {
             if gap_bytes > 0 {
                 self.lost_besides_gap(sent);
             }
-            self.progress.lost_at_end = 0;
-            self.progress.repeats_end = false;
-            self.progress.last_new_ns = sent.transmission.t_ns;
+            self.end_repeats(sent, earlier);
             return false;
         }
         if self.missing.unexplained() == 0 {
-            self.progress.lost_at_end = 0;
-            self.progress.repeats_end = false;
-            self.progress.last_new_ns = sent.transmission.t_ns;
+            self.end_repeats(sent, false);
             return false;
         }
         let holes = self.board.has_other_gap(sent.start, sent.end);
@@ -141,6 +139,22 @@ impl Sender {
             self.progress.last_new_ns = sent.transmission.t_ns;
         }
         sent_before
+    }
+
+    /// Ends the retransmission of the end of a flight with `sent`, new data. If there is a hole, or what is missing just
+    /// below `sent` was lost `earlier` than just before it, the recovery from a timeout goes on: F-RTO sends new data
+    /// first (RFC 5682 §3.1 step 2).
+    fn end_repeats(&mut self, sent: &Sent, earlier: bool) {
+        self.progress.lost_at_end = 0;
+        self.progress.repeats_end = false;
+        self.progress.last_new_ns = sent.transmission.t_ns;
+        if self.progress.after_timeout.is_known() {
+            if earlier || self.board.has_other_gap(sent.start, sent.end) {
+                self.progress.after_timeout.pass_flight();
+            } else {
+                self.progress.after_timeout.clear();
+            }
+        }
     }
 
     /// Whether the segments below `sent` were at the end of a flight that was lost, and their retransmissions were lost
