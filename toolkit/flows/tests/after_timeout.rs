@@ -218,3 +218,27 @@ fn new_data_by_f_rto_do_not_end_the_recovery_from_a_timeout() {
     let expected = lost(&[(1, first), (2, &[12_001]), (3, &[12_001])]);
     assert_eq!(losses(&outcome), expected);
 }
+
+#[test]
+fn what_is_lost_a_third_time_at_the_end_of_the_flight_was_lost_twice_before() {
+    let outcome = run(&format!(
+        "{}
+          121.0 a>b A 11001:12001 ack 1 id 14    # 13: a hole
+          121.1 b>a A 1 ack 10001 sack 11001-12001
+          621.0 a>b A 10001:11001 ack 1 id 20    # 15: the hole, 16 to 19: new data
+          621.1 b>a A 1 ack 12001
+         1021.0 a>b A 12001:13001 ack 1 id 24    # 21 to 23: the first three
+         1021.1 b>a A 1 ack 13001
+         1121.0 a>b A 15001:16001 ack 1 id 27    # 25 and 26: the second and the third
+         1121.1 b>a A 1 ack 13001 sack 15001-16001
+         1221.0 a>b A 13001:14001 ack 1 id 28
+         1221.1 b>a A 1 ack 14001 sack 15001-16001
+         1222.0 a>b A 14001:15001 ack 1 id 29
+         1222.1 b>a A 1 ack 16001",
+        ten_segments()
+    ));
+    let first: &[i64] = &[10_001, 12_001, 13_001, 14_001, 15_001];
+    let twice: &[i64] = &[10_001, 12_001, 13_001, 14_001];
+    let expected = lost(&[(1, first), (2, twice), (3, &[13_001, 14_001])]);
+    assert_eq!(losses(&outcome), expected);
+}

@@ -172,11 +172,15 @@ impl Sender {
         };
         self.board.open_gap(nxt, sent.start, earlier);
         let smss = self.board.smss_bytes().max(1);
-        for number in 0..again {
+        for number in 0..segments_n {
             let start = nxt + number * smss;
             let octets = (start, sent.start.min(start + smss));
             let entry = lost_entry(&sent.transmission, octets, self.sack_in_use);
-            self.board.add_lost_to_hole(&entry);
+            // Those lost before are explained already.
+            let before = self.progress.after_timeout.take_lost();
+            for _ in 0..before + u32::from(number < again) {
+                self.board.add_lost_to_hole(&entry);
+            }
         }
         let count = u32::try_from(segments_n + again).unwrap_or(u32::MAX);
         self.missing.explain(count);
