@@ -10,8 +10,9 @@ use super::{Sender, Sent};
 use crate::cause::CaState;
 use crate::missing::{nearest_timeouts, timeouts};
 
-/// Maximum number of segments at the end of a flight of which lost repetitions are kept.
-const MAX_KEPT: usize = 1 << 8;
+/// Maximum number of segments at the end of a flight of which lost repetitions are kept: as many as can be missing
+/// between two packets.
+const MAX_KEPT: usize = 1 << 12;
 
 /// What a sender sends first when what a timeout repeated is acknowledged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -46,8 +47,8 @@ impl AfterTimeout {
         };
     }
 
-    /// Adds a lost repetition of each of the first `count` segments from SND.NXT on.
-    fn lose(&mut self, count: u32) {
+    /// Adds a lost repetition of each of the first `count` segments from SND.NXT on. Returns how many were added.
+    fn lose(&mut self, count: u32) -> u32 {
         let count = (count as usize).min(MAX_KEPT);
         if self.lost_again.len() < count {
             self.lost_again.resize(count, 0);
@@ -56,6 +57,7 @@ impl AfterTimeout {
             .iter_mut()
             .take(count)
             .for_each(|one| *one += 1);
+        count as u32
     }
 
     /// The lost repetitions of the segment at SND.NXT, which is repeated now.
@@ -135,10 +137,9 @@ impl Sender {
         } else {
             0
         };
-        self.missing.explain(again);
         let after = &mut self.progress.after_timeout;
         after.by_timer = by_timer;
-        after.lose(again);
+        self.missing.explain(after.lose(again));
         let in_loss = after.next != Next::Unknown && in_flight > 0;
         after.time_out(in_loss || self.ca_state != CaState::Open, timeouts);
     }
@@ -151,10 +152,10 @@ mod tests {
     #[test]
     fn repetitions_are_counted_from_the_oldest_segment_on() {
         let mut after = AfterTimeout::default();
-        after.lose(2);
-        after.lose(1);
+        assert_eq!((after.lose(2), after.lose(1)), (2, 1));
         assert_eq!([(); 3].map(|()| after.take_lost()), [2, 1, 0]);
-        after.lose(u32::MAX);
+        assert_eq!(after.lose(4095), 4095, "missing between two packets");
+        assert_eq!(after.lose(u32::MAX), MAX_KEPT as u32);
         assert_eq!(after.lost_again.len(), MAX_KEPT);
     }
 
