@@ -202,12 +202,14 @@ impl Sender {
         if gap.first.record == sent.record {
             // In order, but the ID shows that the octets had been sent: they were at the end of a flight.
             let before = if self.sack_in_use {
-                self.progress.after_timeout.take_by_timer()
+                self.progress.after_timeout.take_by_timer().min(max_count)
             } else {
-                timeouts(sent.t_ns - revealed_ns, rto_ns).saturating_sub(1)
+                // The RTO may be longer: one that is missing was the rest of the flight.
+                let expired = timeouts(sent.t_ns - revealed_ns, rto_ns).saturating_sub(1);
+                expired.min(max_count.saturating_sub(1))
             };
             return Missing {
-                count: before.min(max_count),
+                count: before,
                 round_ns: rto_ns,
                 reason: Reason::MissingId,
                 shown_ns: None,
