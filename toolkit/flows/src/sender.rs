@@ -402,7 +402,7 @@ impl Sender {
         if let Some(octets) = dsack.filter(|_| !duplicated) {
             self.on_dsack(ack, octets);
         }
-        if advances && matches!(self.ca_state, CaState::Loss { .. }) {
+        if delivery.acked_bytes > 0 && matches!(self.ca_state, CaState::Loss { .. }) {
             delivery.undo |= self.undo.is_shown();
         }
         if !duplicated && dsack.is_none() && ack.seg_ack == before && delivery.is_empty() {
