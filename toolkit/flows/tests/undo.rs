@@ -135,6 +135,24 @@ fn no_sack_undoes_a_timeout_in_a_recovery_whose_retransmission_a_full_window_hel
 }
 
 #[test]
+fn recovery_begins_with_one_sack_if_the_oldest_segment_is_older_than_the_reordering_window() {
+    // RACK.rtt is 100 ms: 1:1001 is lost as soon as the ACK of 400 ms arrives, 10 ms before its timer expires.
+    let outcome = run(&after_handshake(
+        "110.00 a>b A 1:1001    ack 1    # lost
+         110.01 a>b A 1001:2001 ack 1    # lost
+         110.02 a>b A 2001:3001 ack 1
+         300.00 a>b A 3001:4001 ack 1
+         400.00 b>a A 1 ack 1 sack 3001-4001
+         420.00 a>b A 1:1001    ack 1
+         430.00 b>a A 1 ack 1 sack 2001-4001
+         430.01 a>b A 1001:2001 ack 1
+         530.01 b>a A 1 ack 4001",
+    ));
+    let [rto, after] = [Mechanism::Rto, Mechanism::AfterRto].map(Some);
+    assert_eq!(mechanisms(&outcome), [rto, after]);
+}
+
+#[test]
 fn a_retransmission_that_is_lost_after_a_timeout_starts_fast_recovery() {
     let mechanisms = |after_timeout: &str| {
         mechanisms(&run(&after_handshake(&format!(
