@@ -242,3 +242,22 @@ fn what_is_lost_a_third_time_at_the_end_of_the_flight_was_lost_twice_before() {
     let expected = lost(&[(1, first), (2, twice), (3, &[13_001, 14_001])]);
     assert_eq!(losses(&outcome), expected);
 }
+
+#[test]
+fn a_silence_without_a_timeout_that_a_second_retransmission_ends_lost_those_of_the_holes_above() {
+    let outcome = run(&format!(
+        "{}
+          310.0 a>b A 12001:13001 ack 1 id 15 ts 1100/8     # 14: a hole
+          310.1 b>a A 1 ack 11001 sack 12001-13001 ts 9/1100
+          311.0 a>b A 14001:15001 ack 1 id 17 ts 1101/8     # 16: a hole
+          311.1 b>a A 1 ack 11001 sack 12001-13001 14001-15001 ts 10/1101
+          412.0 a>b A 15001:16001 ack 1 id 20 ts 1202/10    # 18 and 19: both
+          412.1 b>a A 1 ack 11001 sack 12001-13001 14001-16001 ts 11/1202
+          632.0 a>b A 11001:12001 ack 1 id 23 ts 1422/11    # 21 and 22: both again
+          632.1 b>a A 1 ack 13001 sack 14001-16001 ts 12/1422",
+        stamped()
+    ));
+    let holes: &[i64] = &[11_001, 13_001];
+    let expected = lost(&[(1, holes), (2, holes), (3, holes)]);
+    assert_eq!(losses(&outcome), expected);
+}

@@ -326,13 +326,15 @@ impl Sender {
         let known = |hole: &Range, _: &Transmission| {
             informed_ns.is_none_or(|until_ns| hole.passed_ns <= until_ns)
         };
-        // The holes that `entry` passed count when they are filled.
+        // The holes that `entry` passed count when they are filled. If an ACK triggered `entry`, the first
+        // retransmission of its hole, those of the holes above come later (RFC 6675 §5: the oldest first).
         let una = self.board.snd_una();
         let passed = self.board.gap_segments(una, entry.seq_start);
-        let above = if self.max_timeouts(now_ns) > 0 {
-            lost.saturating_sub(passed)
-        } else {
+        let first = hole && !self.progress.was_repeated;
+        let above = if first && self.max_timeouts(now_ns) == 0 {
             0
+        } else {
+            lost.saturating_sub(passed)
         };
         let (of_holes, _) = self
             .board
