@@ -91,7 +91,7 @@ pub struct RetransmissionContext {
     pub waits_for_reordering: bool,
     /// Time since the sender sent a segment.
     pub since_send_ns: i64,
-    /// Time that the pacer held that one back; 0 if it did not.
+    /// Time for which that one waited without an ACK, as where the pacer holds it back; 0 if it did not.
     pub paced_ns: i64,
     /// Time since the sender received an ACK; the largest one where that is not known.
     pub since_ack_ns: i64,
@@ -222,12 +222,13 @@ impl RetransmissionContext {
         self.since_ack_ns < i64::MAX
     }
 
-    /// Whether the pacer held the segment back, as it did the one before it.
+    /// Whether the pacer may have held the segment back, as the one before it.
     ///
     /// Deviation: no standard says how slowly a sender paces. Half the rate is taken, as a loss halves the window. The
     /// timer waits for longer than a round trip.
     fn paced(&self) -> bool {
-        let held_ns = (2 * self.paced_ns + ACK_CLOCK_NS).min(self.srtt_ns);
+        let twice_ns = self.paced_ns.saturating_mul(2);
+        let held_ns = twice_ns.saturating_add(ACK_CLOCK_NS).min(self.srtt_ns);
         self.at_sender() && self.paced_ns > 0 && self.since_send_ns <= held_ns
     }
 
