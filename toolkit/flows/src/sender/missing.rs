@@ -31,16 +31,16 @@ pub(super) struct Progress {
     pub(super) repeats_end: bool,
     /// Start of the last end of a flight that was opened, and when.
     pub(super) end_opened: Option<(i64, i64)>,
-    /// With SACK, what the sender repeats after a timeout.
+    /// With SACK, what the sender retransmits after a timeout.
     pub(super) after_timeout: AfterTimeout,
-    /// Repetitions of the last segment that were lost, which no timeout sent.
+    /// Lost retransmissions of the last segment that no timeout sent.
     pub(super) lost_again: u32,
     /// The last silence, until new data show what the packets were that are missing in it.
     pub(super) silence: Option<Silence>,
 }
 
 impl Progress {
-    /// Takes the number of repetitions of the last segment that were lost, which no timeout sent.
+    /// Takes the number of lost retransmissions of the last segment that no timeout sent.
     pub(super) fn take_lost_again(&mut self) -> u32 {
         std::mem::take(&mut self.lost_again)
     }
@@ -141,9 +141,9 @@ impl Sender {
         sent_before
     }
 
-    /// Ends the retransmission of the end of a flight with `sent`, new data. If there is a hole, or what is missing just
-    /// below `sent` was lost `earlier` than just before it, the recovery from a timeout goes on: F-RTO sends new data
-    /// first (RFC 5682 §3.1 step 2).
+    /// Ends the retransmission of the end of a flight with `sent`, new data. The recovery from a timeout goes on if
+    /// there is a hole, or some of the gap that `sent` reveals was lost `earlier` than just before it: F-RTO sends new
+    /// data first (RFC 5682 §3.1 step 2).
     fn end_repeats(&mut self, sent: &Sent, earlier: bool) {
         self.progress.lost_at_end = 0;
         self.progress.repeats_end = false;
