@@ -91,7 +91,7 @@ pub struct RetransmissionContext {
     pub waits_for_reordering: bool,
     /// Time since the sender sent a segment.
     pub since_send_ns: i64,
-    /// Time that the pacer held that one back; 0 if it did not.
+    /// Time for which that one waited without an ACK, as where the pacer holds it back; 0 if it did not.
     pub paced_ns: i64,
     /// Time since the sender received an ACK; the largest one where that is not known.
     pub since_ack_ns: i64,
@@ -192,12 +192,13 @@ impl RetransmissionContext {
             Some(_) if ack_clocked || self.waits_for_reordering || self.paced() => false,
             // Fast retransmit follows the evidence at once or after the reordering window (RFC 8985 §6.2). If the RTO
             // has passed since the evidence, a full window held the retransmission until the timer expired. Had it
-            // passed before, the timer would have expired before.
+            // passed before, the timer would have expired before. It was started at one of two times.
             // Deviation: the reordering window is a quarter of SRTT, not of the minimum RTT, because pacing delays a
             // retransmission by more on a path with a queue.
             Some(since_ns) if since_ns <= self.srtt_ns / REO_WND_DIVISOR => {
-                let overdue_ns = self.timer_ns() - self.rto_ns;
-                self.sack && self.at_sender() && (0..=since_ns).contains(&overdue_ns)
+                let expired_since =
+                    |waited_ns: i64| (0..=since_ns).contains(&(waited_ns - self.rto_ns));
+                self.sack && self.at_sender() && self.timers_ns().into_iter().any(expired_since)
             }
             // Without SACK there is no timer for reordering: after a silence, only a timeout can be the trigger.
             Some(_) if !self.sack && self.since_send_ns >= self.silence_ns() => {
@@ -221,12 +222,13 @@ impl RetransmissionContext {
         self.since_ack_ns < i64::MAX
     }
 
-    /// Whether the pacer held the segment back, as it did the one before it.
+    /// Whether the pacer may have held the segment back, as the one before it.
     ///
     /// Deviation: no standard says how slowly a sender paces. Half the rate is taken, as a loss halves the window. The
     /// timer waits for longer than a round trip.
     fn paced(&self) -> bool {
-        let held_ns = (2 * self.paced_ns + ACK_CLOCK_NS).min(self.srtt_ns);
+        let twice_ns = self.paced_ns.saturating_mul(2);
+        let held_ns = twice_ns.saturating_add(ACK_CLOCK_NS).min(self.srtt_ns);
         self.at_sender() && self.paced_ns > 0 && self.since_send_ns <= held_ns
     }
 
@@ -243,14 +245,20 @@ impl RetransmissionContext {
         self.timer_ns() >= self.rto_ns / 20 * 19
     }
 
-    /// Time since the retransmission timer was restarted, or since the oldest segment was sent if the timer may have
-    /// been started then.
+    /// The longer one of [`Self::timers_ns`].
+    fn timer_ns(&self) -> i64 {
+        let [since_restart_ns, since_sent_ns] = self.timers_ns();
+        since_restart_ns.max(since_sent_ns)
+    }
+
+    /// Time since the retransmission timer was restarted, and since the oldest segment was sent if the timer may have
+    /// been started then, else 0.
     ///
     /// Deviation: RFC 6298 §5.3 restarts the timer at each ACK of new data. Linux counts from the transmission of the
     /// oldest segment if the timer for a tail loss probe or for reordering was pending; both need SACK. In recovery,
     /// the first retransmission has started the retransmission timer instead, and ACKs trigger further ones, whatever
     /// the time since the segments were sent.
-    fn timer_ns(&self) -> i64 {
+    fn timers_ns(&self) -> [i64; 2] {
         let may_be_clocked = self.ack_clocked() || !self.at_sender();
         let undone = self.spurious_rto_point.is_some() && may_be_clocked;
         let in_recovery = self.ca_state != CaState::Open || undone;
@@ -259,7 +267,7 @@ impl RetransmissionContext {
         } else {
             self.since_last_transmission_ns
         };
-        self.since_timer_restart_ns.max(since_sent_ns)
+        [self.since_timer_restart_ns, since_sent_ns]
     }
 
     fn fast_retransmit_evidence(&self) -> Option<Reason> {

@@ -83,10 +83,11 @@ impl MissingPackets {
         self.recent = self.recent.saturating_sub(count);
     }
 
-    /// Explains one of them that a packet captured at `t_ns` or before showed, the last of these. Returns whether there
-    /// is one.
-    pub fn explain_shown_until(&mut self, t_ns: i64) -> bool {
-        let Some(index) = self.places.iter().rposition(|place| place.shown_ns <= t_ns) else {
+    /// Explains one of them that a packet captured from `earliest_ns` to `latest_ns` showed, the last of these.
+    /// Returns whether there is one.
+    pub fn explain_shown_in(&mut self, earliest_ns: i64, latest_ns: i64) -> bool {
+        let shown = |place: &Place| (earliest_ns..=latest_ns).contains(&place.shown_ns);
+        let Some(index) = self.places.iter().rposition(shown) else {
             return false;
         };
         let is_last = index + 1 == self.places.len();
@@ -173,10 +174,11 @@ mod tests {
         missing.explain(2);
         assert_eq!(missing.unexplained_since(3), 0, "the last ones first");
         missing.observe(Some(30_008), 5);
-        assert!(missing.explain_shown_until(4), "not the last ones");
+        assert!(!missing.explain_shown_in(3, 4), "too early");
+        assert!(missing.explain_shown_in(2, 4), "not the last ones");
         assert_eq!((missing.unexplained(), missing.recent()), (2, 2));
-        assert!(!missing.explain_shown_until(4), "none is left");
-        assert!(missing.explain_shown_until(5));
+        assert!(!missing.explain_shown_in(2, 4), "none is left");
+        assert!(missing.explain_shown_in(5, 5));
         assert_eq!((missing.unexplained(), missing.recent()), (1, 1));
     }
 

@@ -131,7 +131,8 @@ pub struct Sender {
     last_ack_id: Option<u16>,
     ack_ids: ack_ids::AckIds,
     last_send_ns: i64,
-    /// Time that the pacer held the last segment back; 0 if it did not.
+    /// Time for which the last segment waited without an ACK, as where the pacer holds it back; 0 if it did not, or for
+    /// as long as for a timer.
     paced_ns: i64,
 }
 
@@ -263,7 +264,7 @@ impl Sender {
 
     /// Notes how long the sender waited before a segment that it sends at `now_ns`, if the pacer may have held it back:
     /// no ACK triggered it, and a timer would have waited for longer than a round trip. Segments of one burst count as
-    /// one.
+    /// one. Writes of the application look the same, and so does a reordering timer.
     #[inline]
     fn observe_pacing(&mut self, now_ns: i64) {
         let waited_ns = now_ns - self.last_send_ns;
@@ -402,7 +403,7 @@ impl Sender {
         if let Some(octets) = dsack.filter(|_| !duplicated) {
             self.on_dsack(ack, octets);
         }
-        if advances && matches!(self.ca_state, CaState::Loss { .. }) {
+        if delivery.acked_bytes > 0 && matches!(self.ca_state, CaState::Loss { .. }) {
             delivery.undo |= self.undo.is_shown();
         }
         if !duplicated && dsack.is_none() && ack.seg_ack == before && delivery.is_empty() {

@@ -165,3 +165,99 @@ fn a_silence_that_the_first_ack_of_a_hole_ends_had_no_timeout() {
     let first: &[i64] = &[10_001, 11_001, 13_001, 14_001];
     assert_eq!(losses(&outcome), lost(&[(1, first)]));
 }
+
+/// Ten segments with increasing IDs and one more, with timestamps.
+fn stamped() -> String {
+    format!(
+        "{}
+          210.0 a>b A 10001:11001 ack 1 id 13 ts 1000/7
+          210.1 b>a A 1 ack 11001 ts 8/1000",
+        ten_segments().replace("b>a A 1 ack 1001\n", "b>a A 1 ack 1001 ts 7/0\n")
+    )
+}
+
+#[test]
+fn after_new_data_a_probe_precedes_the_next_timeout_again() {
+    let outcome = run(&format!(
+        "{}
+          710.0 a>b A 11001:12001 ack 1 id 16 ts 1500/8     # 14 and 15: the end of the flight
+          710.1 b>a A 1 ack 12001 ts 9/1500
+          810.0 a>b A 12001:13001 ack 1 id 17 ts 1600/9
+          810.1 b>a A 1 ack 13001 ts 10/1600
+          811.0 a>b A 13001:14001 ack 1 id 18 ts 1601/9     # new data
+          811.1 b>a A 1 ack 14001 ts 11/1601
+          910.0 a>b A 14001:15001 ack 1 id 19 ts 1700/11
+          910.1 b>a A 1 ack 15001 ts 12/1700
+         1610.0 a>b A 15001:16001 ack 1 id 22 ts 2400/12    # 20: the end of the flight, 21: a probe of new data
+         1610.1 b>a A 1 ack 16001 ts 13/2400
+         1710.0 a>b A 16001:17001 ack 1 id 23 ts 2500/13
+         1710.1 b>a A 1 ack 17001 ts 14/2500",
+        stamped()
+    ));
+    let first: &[i64] = &[11_001, 12_001, 15_001, 16_001];
+    assert_eq!(losses(&outcome), lost(&[(1, first)]));
+}
+
+#[test]
+fn new_data_by_f_rto_do_not_end_the_recovery_from_a_timeout() {
+    let outcome = run(&format!(
+        "{}
+          710.0 a>b A 11001:12001 ack 1 id 17 ts 1500/8     # 14 and 15: the end of the flight, 16: a probe
+          710.1 b>a A 1 ack 12001 ts 9/1500
+          810.0 a>b A 14001:15001 ack 1 id 18 ts 1600/9     # F-RTO
+          810.1 b>a A 1 ack 12001 sack 14001-15001 ts 10/1600
+          811.0 a>b A 15001:16001 ack 1 id 19 ts 1601/9
+          811.1 b>a A 1 ack 12001 sack 14001-16001 ts 11/1601
+         1511.0 a>b A 12001:13001 ack 1 id 22 ts 2301/11    # 20: the same by recovery, 21: by a timeout
+         1511.1 b>a A 1 ack 13001 sack 14001-16001 ts 12/2301
+         1611.0 a>b A 13001:14001 ack 1 id 23 ts 2401/12
+         1611.1 b>a A 1 ack 16001 ts 13/2401",
+        stamped()
+    ));
+    let first: &[i64] = &[11_001, 12_001, 13_001];
+    let expected = lost(&[(1, first), (2, &[12_001]), (3, &[12_001])]);
+    assert_eq!(losses(&outcome), expected);
+}
+
+#[test]
+fn what_is_lost_a_third_time_at_the_end_of_the_flight_was_lost_twice_before() {
+    let outcome = run(&format!(
+        "{}
+          121.0 a>b A 11001:12001 ack 1 id 14    # 13: a hole
+          121.1 b>a A 1 ack 10001 sack 11001-12001
+          621.0 a>b A 10001:11001 ack 1 id 20    # 15: the hole, 16 to 19: new data
+          621.1 b>a A 1 ack 12001
+         1021.0 a>b A 12001:13001 ack 1 id 24    # 21 to 23: the first three
+         1021.1 b>a A 1 ack 13001
+         1121.0 a>b A 15001:16001 ack 1 id 27    # 25 and 26: the second and the third
+         1121.1 b>a A 1 ack 13001 sack 15001-16001
+         1221.0 a>b A 13001:14001 ack 1 id 28
+         1221.1 b>a A 1 ack 14001 sack 15001-16001
+         1222.0 a>b A 14001:15001 ack 1 id 29
+         1222.1 b>a A 1 ack 16001",
+        ten_segments()
+    ));
+    let first: &[i64] = &[10_001, 12_001, 13_001, 14_001, 15_001];
+    let twice: &[i64] = &[10_001, 12_001, 13_001, 14_001];
+    let expected = lost(&[(1, first), (2, twice), (3, &[13_001, 14_001])]);
+    assert_eq!(losses(&outcome), expected);
+}
+
+#[test]
+fn a_silence_without_a_timeout_that_a_second_retransmission_ends_lost_those_of_the_holes_above() {
+    let outcome = run(&format!(
+        "{}
+          310.0 a>b A 12001:13001 ack 1 id 15 ts 1100/8     # 14: a hole
+          310.1 b>a A 1 ack 11001 sack 12001-13001 ts 9/1100
+          311.0 a>b A 14001:15001 ack 1 id 17 ts 1101/8     # 16: a hole
+          311.1 b>a A 1 ack 11001 sack 12001-13001 14001-15001 ts 10/1101
+          412.0 a>b A 15001:16001 ack 1 id 20 ts 1202/10    # 18 and 19: both
+          412.1 b>a A 1 ack 11001 sack 12001-13001 14001-16001 ts 11/1202
+          632.0 a>b A 11001:12001 ack 1 id 23 ts 1422/11    # 21 and 22: both again
+          632.1 b>a A 1 ack 13001 sack 14001-16001 ts 12/1422",
+        stamped()
+    ));
+    let holes: &[i64] = &[11_001, 13_001];
+    let expected = lost(&[(1, holes), (2, holes), (3, holes)]);
+    assert_eq!(losses(&outcome), expected);
+}

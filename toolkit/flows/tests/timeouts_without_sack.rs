@@ -3,7 +3,7 @@
 
 mod support;
 
-use support::{losses, run, second_of_twelve_lost};
+use support::{losses, run, second_of_twelve_lost, ten_segments};
 
 /// Rows of `losses`: starts and copies.
 fn copies(rows: &[(i64, u32)]) -> Vec<(Option<i64>, Option<u32>, Option<u64>)> {
@@ -256,4 +256,19 @@ fn without_ids_a_sender_that_goes_back_again_loses_the_same_octets_again() {
          990.0 a>b A 10001:11001 ack 1 ts 990/51",
     );
     assert_eq!(rows, copies(&[(2001, 3), (3001, 2), (4001, 3)]));
+}
+
+#[test]
+fn of_two_packets_missing_in_a_silence_of_three_rtos_one_was_the_rest_of_the_flight() {
+    let outcome = run(&format!(
+        "{}
+         1029.0 a>b A 10001:11001 ack 1 id 15    # 13 and 14: the end of the flight
+         1029.1 b>a A 1 ack 11001
+         1129.0 a>b A 11001:12001 ack 1 id 16
+         1129.1 b>a A 1 ack 12001
+         1130.0 a>b A 12001:13001 ack 1 id 17
+         1130.1 b>a A 1 ack 13001",
+        ten_segments().replace(" sackok", "")
+    ));
+    assert_eq!(losses(&outcome), copies(&[(10_001, 1), (11_001, 1)]));
 }

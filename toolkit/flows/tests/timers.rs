@@ -130,6 +130,23 @@ fn a_timer_that_was_due_before_the_evidence_of_a_loss_did_not_expire_after_it() 
 }
 
 #[test]
+fn a_timer_that_an_ack_restarted_may_expire_after_the_evidence_of_a_loss() {
+    // The RTO of 300 ms has passed since 1001:2001 was sent at 412 ms, and since the ACK of 1:1001 at 510 ms.
+    let repeated = |t_ms: &str| {
+        last_mechanism(&run(&after_handshake(&format!(
+            "110.00 a>b A 1:1001    ack 1
+             112.00 a>b A 1001:2001 ack 1    # lost
+             210.00 b>a A 1 ack 1001
+             395.00 a>b A 2001:3001 ack 1
+             495.00 b>a A 1 ack 1001 sack 2001-3001
+             {t_ms} a>b A 1001:2001 ack 1"
+        ))))
+    };
+    assert_eq!(repeated("500.00"), Some(Mechanism::Sack));
+    assert_eq!(repeated("512.00"), Some(Mechanism::Rto));
+}
+
+#[test]
 fn what_the_pacer_held_back_is_no_timeout() {
     // A segment each 40 ms. Those of the first 240 ms are lost. The report comes when the RTO has passed.
     let repeated = |t_ms: &str| {

@@ -34,6 +34,30 @@ fn a_timeout_of_which_dsacks_report_all_retransmissions_is_undone() {
 }
 
 #[test]
+fn an_ack_far_above_all_that_was_sent_undoes_no_timeout() {
+    // The ACK of the first segment was late. The DSACK of its retransmission acknowledges nothing new.
+    let last = |acks: &str| {
+        let outcome = run(&after_handshake(&format!(
+            "110.00 a>b A 1:1001    ack 1
+             110.01 a>b A 1001:2001 ack 1    # lost
+             110.02 a>b A 2001:3001 ack 1    # lost
+             420.00 a>b A 1:1001    ack 1
+             425.00 b>a A 1 ack 1001
+             425.01 a>b A 3001:4001 ack 1
+             520.00 b>a A 1 ack 1001 sack 1-1001
+             525.01 b>a A 1 ack 1001 sack 3001-4001
+             {acks}
+             526.01 a>b A 1001:2001 ack 1
+             626.01 b>a A 1 ack 2001 sack 3001-4001"
+        )));
+        mechanisms(&outcome).last().copied().flatten()
+    };
+    assert_eq!(last(""), Some(Mechanism::AfterRto));
+    let far = "526.00 b>a A 1 ack 1200000000";
+    assert_eq!(last(far), Some(Mechanism::AfterRto));
+}
+
+#[test]
 fn a_timeout_is_undone_when_dsacks_report_all_segments_of_offloaded_records() {
     // Each record has two segments. The first and second arrived, and their ACKs were lost. The third is lost.
     let last = |dsack: &str| {
@@ -101,6 +125,24 @@ fn no_sack_undoes_a_timeout_in_a_recovery_whose_retransmission_a_full_window_hel
          110.02 a>b A 2001:3001 ack 1
          110.03 a>b A 3001:4001 ack 1
          210.02 b>a A 1 ack 1 sack 2001-3001
+         420.00 a>b A 1:1001    ack 1
+         430.00 b>a A 1 ack 1 sack 2001-4001
+         430.01 a>b A 1001:2001 ack 1
+         530.01 b>a A 1 ack 4001",
+    ));
+    let [rto, after] = [Mechanism::Rto, Mechanism::AfterRto].map(Some);
+    assert_eq!(mechanisms(&outcome), [rto, after]);
+}
+
+#[test]
+fn recovery_begins_with_one_sack_if_the_oldest_segment_is_older_than_the_reordering_window() {
+    // RACK.rtt is 100 ms: 1:1001 is lost as soon as the ACK of 400 ms arrives, 10 ms before its timer expires.
+    let outcome = run(&after_handshake(
+        "110.00 a>b A 1:1001    ack 1    # lost
+         110.01 a>b A 1001:2001 ack 1    # lost
+         110.02 a>b A 2001:3001 ack 1
+         300.00 a>b A 3001:4001 ack 1
+         400.00 b>a A 1 ack 1 sack 3001-4001
          420.00 a>b A 1:1001    ack 1
          430.00 b>a A 1 ack 1 sack 2001-4001
          430.01 a>b A 1001:2001 ack 1

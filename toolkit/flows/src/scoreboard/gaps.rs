@@ -106,6 +106,9 @@ impl Scoreboard {
         entry: &Retransmission,
         may: impl Fn(&Range, &Transmission) -> bool,
     ) -> (u32, i64) {
+        if max_segments == 0 {
+            return (0, above);
+        }
         let below = self.ranges.get(self.index_of(above));
         if below.is_some_and(|range| !range.captured()) {
             // What was lost of it above counts.
@@ -187,5 +190,37 @@ impl Scoreboard {
                 range.retransmissions = Some(longer);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rows::{EventCause, Mechanism};
+
+    #[test]
+    fn a_gap_that_nothing_is_added_to_is_not_split() {
+        let mut board = Scoreboard::default();
+        let sent = Transmission::default();
+        board.set_mss(1000);
+        board.observe_payload(1000);
+        board.send_new(0, 1000, sent);
+        board.open_gap(1000, 3000, sent);
+        let entry = Retransmission {
+            transmission: sent,
+            seq_start: 0,
+            seq_end: 0,
+            cause: EventCause::Unknown,
+            reason: Reason::None,
+            mechanism: Mechanism::Unknown,
+            primary: true,
+            not_captured: true,
+        };
+        let mut add = |max_segments| {
+            let added = board.add_lost_to_gaps(2000, max_segments, &entry, |_, _| true);
+            (added.0, board.outstanding().count())
+        };
+        assert_eq!(add(0), (0, 2));
+        assert_eq!(add(1), (1, 3));
     }
 }

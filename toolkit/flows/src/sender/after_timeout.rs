@@ -1,8 +1,8 @@
-//! Downstream of a loss, with SACK and IPv4 IDs that the sender increments: the end of a flight that was lost and that a
-//! sender repeats after a timeout, where the repetitions are lost again.
+//! Downstream of a loss, with SACK and IPv4 IDs that the sender increments: the end of a flight that was lost and that
+//! a sender retransmits after a timeout, where these retransmissions are lost, too.
 //!
-//! The timeout repeats the oldest segment. When that is acknowledged, the sender goes on with the next ones, the oldest
-//! first, and then sends new data (RFC 5681 §3.1); F-RTO sends new data first (RFC 5682 §3.1 step 2).
+//! The timeout retransmits the oldest segment. When that is acknowledged, the sender goes on with the next ones, the
+//! oldest first, and then sends new data (RFC 5681 §3.1); F-RTO sends new data first (RFC 5682 §3.1 step 2).
 
 use std::collections::VecDeque;
 
@@ -10,12 +10,13 @@ use super::{Sender, Sent};
 use crate::cause::CaState;
 use crate::missing::{nearest_timeouts, timeouts};
 
-/// Maximum number of segments at the end of a flight of which lost repetitions are kept.
-const MAX_KEPT: usize = 1 << 8;
+/// Maximum number of segments at the end of a flight of which lost retransmissions are kept: as many as can be
+/// missing between two packets.
+const MAX_KEPT: usize = 1 << 12;
 
-/// What a sender sends first when what a timeout repeated is acknowledged.
+/// What a sender sends first when what a timeout retransmitted is acknowledged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
-enum Next {
+enum NextAfterTimeout {
     /// There was no timeout.
     #[default]
     Unknown,
@@ -25,13 +26,13 @@ enum Next {
     NewData,
 }
 
-/// What is repeated after a timeout.
+/// What is retransmitted after a timeout.
 #[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct AfterTimeout {
-    next: Next,
-    /// The repetitions that were lost of each segment from SND.NXT on.
+    next: NextAfterTimeout,
+    /// The lost retransmissions of each segment from SND.NXT on.
     lost_again: VecDeque<u32>,
-    /// Repetitions of that at SND.NXT which timeouts sent in the silence before the last one.
+    /// Lost retransmissions of that at SND.NXT: timeouts sent them in the silence that its captured one ended.
     by_timer: u32,
 }
 
@@ -40,14 +41,14 @@ impl AfterTimeout {
     /// sender was `recovering`. As in Linux, a repeated timeout starts it again.
     fn time_out(&mut self, recovering: bool, silence_timeouts: u32) {
         self.next = if recovering && silence_timeouts < 2 {
-            Next::Flight
+            NextAfterTimeout::Flight
         } else {
-            Next::NewData
+            NextAfterTimeout::NewData
         };
     }
 
-    /// Adds a lost repetition of each of the first `count` segments from SND.NXT on.
-    fn lose(&mut self, count: u32) {
+    /// Adds a lost retransmission of each of the first `count` segments from SND.NXT on. Returns how many were added.
+    fn lose(&mut self, count: u32) -> u32 {
         let count = (count as usize).min(MAX_KEPT);
         if self.lost_again.len() < count {
             self.lost_again.resize(count, 0);
@@ -56,23 +57,34 @@ impl AfterTimeout {
             .iter_mut()
             .take(count)
             .for_each(|one| *one += 1);
+        count as u32
     }
 
-    /// The lost repetitions of the segment at SND.NXT, which is repeated now.
+    /// Takes the lost retransmissions of the segment at SND.NXT, which is retransmitted now.
     pub(super) fn take_lost(&mut self) -> u32 {
         self.lost_again.pop_front().unwrap_or(0)
     }
 
-    /// The repetitions of the same segment that timeouts sent in the silence before.
+    /// Takes those that timeouts sent in the silence which the present retransmission of the segment ends.
     pub(super) fn take_by_timer(&mut self) -> u32 {
         std::mem::take(&mut self.by_timer)
     }
 
-    /// New data follow: nothing of the flight is left.
-    pub(super) fn clear(&mut self) {
-        self.next = Next::Unknown;
+    /// Whether a timeout is known after which no new data have shown that all has arrived.
+    pub(super) fn is_known(&self) -> bool {
+        self.next != NextAfterTimeout::Unknown
+    }
+
+    /// New data follow, but what was in flight has not all arrived: SND.NXT has passed it.
+    pub(super) fn pass_flight(&mut self) {
         self.lost_again.clear();
         self.by_timer = 0;
+    }
+
+    /// New data follow: nothing of the flight is left.
+    pub(super) fn clear(&mut self) {
+        self.next = NextAfterTimeout::Unknown;
+        self.pass_flight();
     }
 }
 
@@ -82,11 +94,11 @@ impl Sender {
     pub(super) fn timeouts_in_silence(&self, now_ns: i64) -> u32 {
         let rto_ns = self.rtt.rto_ns().saturating_add(self.upstream_rtt_ns());
         let waited_ns = now_ns.saturating_sub(self.last_send_ns);
-        let at_most = timeouts(waited_ns, rto_ns);
-        if at_most == 0 || self.upstream.rtt.srtt_ns().is_none() {
-            return at_most;
+        let max_timeouts = timeouts(waited_ns, rto_ns);
+        if max_timeouts == 0 || self.upstream.rtt.srtt_ns().is_none() {
+            return max_timeouts;
         }
-        let probe_ns = if self.progress.after_timeout.next == Next::Unknown {
+        let probe_ns = if self.progress.after_timeout.next == NextAfterTimeout::Unknown {
             self.probe_timeout_ns()
         } else {
             0
@@ -97,19 +109,19 @@ impl Sender {
         nearest_timeouts(waited_ns, rto_ns)
     }
 
-    /// Notes that the oldest hole was filled at `now_ns`, if a timeout did that. If it had been `repeated` before, the
-    /// sender was in recovery.
-    pub(super) fn time_out_at_hole(&mut self, now_ns: i64, repeated: bool) {
+    /// Notes that the oldest hole was filled at `now_ns`, if a timeout did that. If it had been `retransmitted` before,
+    /// the sender was in recovery.
+    pub(super) fn time_out_at_hole(&mut self, now_ns: i64, retransmitted: bool) {
         let timeouts = self.timeouts_in_silence(now_ns);
         if timeouts > 0 {
-            let recovering = repeated || self.ca_state != CaState::Open;
+            let recovering = retransmitted || self.ca_state != CaState::Open;
             self.progress.after_timeout.time_out(recovering, timeouts);
         }
     }
 
-    /// Names what is missing just before `sent`, which repeats the first segment at the end of a flight, if a timeout
-    /// sent it: one packet for each timeout before, then what the sender sent when the repetition before was
-    /// acknowledged. If there are `holes`, that was not the end of the flight.
+    /// Attributes to segments the packets missing just before `sent`, which retransmits the first segment at the end of
+    /// a flight, if a timeout sent it: one packet for each timeout before, then what the sender sent when the
+    /// retransmission before was acknowledged. If there are `holes`, that was not the end of the flight.
     pub(super) fn lost_again_at_end(&mut self, sent: &Sent, holes: bool) {
         let timeouts = self.timeouts_in_silence(sent.transmission.t_ns);
         if timeouts == 0 {
@@ -120,16 +132,15 @@ impl Sender {
         let left = self.missing.unexplained_since(since_ns);
         let in_flight = left.saturating_sub(recent);
         let by_timer = recent.min(timeouts - 1);
-        let again = if self.progress.after_timeout.next == Next::Flight && !holes {
+        let again = if self.progress.after_timeout.next == NextAfterTimeout::Flight && !holes {
             (recent - by_timer).min(in_flight)
         } else {
             0
         };
-        self.missing.explain(again);
         let after = &mut self.progress.after_timeout;
         after.by_timer = by_timer;
-        after.lose(again);
-        let in_loss = after.next != Next::Unknown && in_flight > 0;
+        self.missing.explain(after.lose(again));
+        let in_loss = after.next != NextAfterTimeout::Unknown && in_flight > 0;
         after.time_out(in_loss || self.ca_state != CaState::Open, timeouts);
     }
 }
@@ -139,12 +150,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn repetitions_are_counted_from_the_oldest_segment_on() {
+    fn lost_retransmissions_are_counted_from_the_oldest_segment_on() {
         let mut after = AfterTimeout::default();
-        after.lose(2);
-        after.lose(1);
+        assert_eq!((after.lose(2), after.lose(1)), (2, 1));
         assert_eq!([(); 3].map(|()| after.take_lost()), [2, 1, 0]);
-        after.lose(u32::MAX);
+        assert_eq!(after.lose(4095), 4095, "missing between two packets");
+        assert_eq!(after.lose(u32::MAX), MAX_KEPT as u32);
         assert_eq!(after.lost_again.len(), MAX_KEPT);
     }
 
@@ -155,8 +166,8 @@ mod tests {
             after.time_out(recovering, timeouts);
             after.next
         };
-        assert_eq!(next(true, 1), Next::Flight);
-        assert_eq!(next(false, 1), Next::NewData);
-        assert_eq!(next(true, 2), Next::NewData);
+        assert_eq!(next(true, 1), NextAfterTimeout::Flight);
+        assert_eq!(next(false, 1), NextAfterTimeout::NewData);
+        assert_eq!(next(true, 2), NextAfterTimeout::NewData);
     }
 }

@@ -12,7 +12,7 @@ use crate::rows::Vantage;
 use crate::scoreboard::{Range, Transmission};
 
 impl Sender {
-    /// Names the packets that are missing just before `entry`, which fills the hole `gap`, with SACK. The last
+    /// Attributes to segments the packets missing just before `entry`, which fills the hole `gap`, with SACK. The last
     /// retransmission was captured at `previous_ns`.
     pub(super) fn lost_in_recovery(
         &mut self,
@@ -27,7 +27,7 @@ impl Sender {
             return;
         }
         if previous_ns < gap.first.t_ns {
-            // In a silence, only the echo shows that the first ACK that told of the hole triggered it, and no timer.
+            // In a silence, only the echo shows that the first ACK that reported the hole triggered it, and no timer.
             if !silent || self.upstream.informed_until_ns(now_ns).is_some() {
                 self.lost_before_recovery(entry, gap, lost);
             }

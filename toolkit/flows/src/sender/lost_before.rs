@@ -159,10 +159,13 @@ impl Sender {
         }
         self.progress.was_repeated = missing.count > 0 || gap.retransmissions.is_some();
         self.progress.resend_hole(entry.seq_end, silent);
+        // None could come within a round trip after the hole was revealed.
+        let round_ns = self.shortest_round_trip_ns();
+        let earliest_ns = gap.first.t_ns.saturating_add(round_ns);
         let first_shown = missing.count > 0
             && missing
                 .shown_ns
-                .is_some_and(|shown_ns| self.missing.explain_shown_until(shown_ns));
+                .is_some_and(|shown_ns| self.missing.explain_shown_in(earliest_ns, shown_ns));
         self.missing.explain(missing.count - u32::from(first_shown));
         let at_end = gap.first.record == entry.transmission.record;
         if counted && self.sack_in_use {
@@ -202,12 +205,14 @@ impl Sender {
         if gap.first.record == sent.record {
             // In order, but the ID shows that the octets had been sent: they were at the end of a flight.
             let before = if self.sack_in_use {
-                self.progress.after_timeout.take_by_timer()
+                self.progress.after_timeout.take_by_timer().min(max_count)
             } else {
-                timeouts(sent.t_ns - revealed_ns, rto_ns).saturating_sub(1)
+                // The RTO may be longer: one that is missing was the rest of the flight.
+                let expired = timeouts(sent.t_ns - revealed_ns, rto_ns).saturating_sub(1);
+                expired.min(max_count.saturating_sub(1))
             };
             return Missing {
-                count: before.min(max_count),
+                count: before,
                 round_ns: rto_ns,
                 reason: Reason::MissingId,
                 shown_ns: None,

@@ -31,16 +31,16 @@ pub(super) struct Progress {
     pub(super) repeats_end: bool,
     /// Start of the last end of a flight that was opened, and when.
     pub(super) end_opened: Option<(i64, i64)>,
-    /// With SACK, what the sender repeats after a timeout.
+    /// With SACK, what the sender retransmits after a timeout.
     pub(super) after_timeout: AfterTimeout,
-    /// Repetitions of the last segment that were lost, which no timeout sent.
+    /// Lost retransmissions of the last segment that no timeout sent.
     pub(super) lost_again: u32,
     /// The last silence, until new data show what the packets were that are missing in it.
     pub(super) silence: Option<Silence>,
 }
 
 impl Progress {
-    /// Takes the number of repetitions of the last segment that were lost, which no timeout sent.
+    /// Takes the number of lost retransmissions of the last segment that no timeout sent.
     pub(super) fn take_lost_again(&mut self) -> u32 {
         std::mem::take(&mut self.lost_again)
     }
@@ -111,21 +111,19 @@ impl Sender {
             // Part of the gap was lost after the silence.
             self.progress.silence = None;
         }
+        let in_gap = self.board.segments_in(gap_bytes);
+        let earlier = in_gap > i64::from(self.missing.recent());
         self.missing
-            .explain(u32::try_from(self.board.segments_in(gap_bytes)).unwrap_or(u32::MAX));
+            .explain(u32::try_from(in_gap).unwrap_or(u32::MAX));
         if self.vantage != Vantage::Receiver || gap_bytes > 0 || !self.counts_missing() {
             if gap_bytes > 0 {
                 self.lost_besides_gap(sent);
             }
-            self.progress.lost_at_end = 0;
-            self.progress.repeats_end = false;
-            self.progress.last_new_ns = sent.transmission.t_ns;
+            self.end_repeats(sent, earlier);
             return false;
         }
         if self.missing.unexplained() == 0 {
-            self.progress.lost_at_end = 0;
-            self.progress.repeats_end = false;
-            self.progress.last_new_ns = sent.transmission.t_ns;
+            self.end_repeats(sent, false);
             return false;
         }
         let holes = self.board.has_other_gap(sent.start, sent.end);
@@ -143,6 +141,22 @@ impl Sender {
         sent_before
     }
 
+    /// Ends the retransmission of the end of a flight with `sent`, new data. The recovery from a timeout goes on if
+    /// there is a hole, or some of the gap that `sent` reveals was lost `earlier` than just before it: F-RTO sends new
+    /// data first (RFC 5682 §3.1 step 2).
+    fn end_repeats(&mut self, sent: &Sent, earlier: bool) {
+        self.progress.lost_at_end = 0;
+        self.progress.repeats_end = false;
+        self.progress.last_new_ns = sent.transmission.t_ns;
+        if self.progress.after_timeout.is_known() {
+            if earlier || self.board.has_other_gap(sent.start, sent.end) {
+                self.progress.after_timeout.pass_flight();
+            } else {
+                self.progress.after_timeout.clear();
+            }
+        }
+    }
+
     /// Whether the segments below `sent` were at the end of a flight that was lost, and their retransmissions were lost
     /// just before `sent`: as many packets are missing there. Opens a gap of them.
     fn lost_at_end_again(&mut self, sent: &Sent) -> bool {
@@ -158,11 +172,15 @@ impl Sender {
         };
         self.board.open_gap(nxt, sent.start, earlier);
         let smss = self.board.smss_bytes().max(1);
-        for number in 0..again {
+        for number in 0..segments_n {
             let start = nxt + number * smss;
             let octets = (start, sent.start.min(start + smss));
             let entry = lost_entry(&sent.transmission, octets, self.sack_in_use);
-            self.board.add_lost_to_hole(&entry);
+            // Those lost before are explained already.
+            let before = self.progress.after_timeout.take_lost();
+            for _ in 0..before + u32::from(number < again) {
+                self.board.add_lost_to_hole(&entry);
+            }
         }
         let count = u32::try_from(segments_n + again).unwrap_or(u32::MAX);
         self.missing.explain(count);
@@ -308,13 +326,15 @@ impl Sender {
         let known = |hole: &Range, _: &Transmission| {
             informed_ns.is_none_or(|until_ns| hole.passed_ns <= until_ns)
         };
-        // The holes that `entry` passed count when they are filled.
+        // The holes that `entry` passed count when they are filled. If an ACK triggered `entry`, the first
+        // retransmission of its hole, those of the holes above come later (RFC 6675 §5: the oldest first).
         let una = self.board.snd_una();
         let passed = self.board.gap_segments(una, entry.seq_start);
-        let above = if self.max_timeouts(now_ns) > 0 {
-            lost.saturating_sub(passed)
-        } else {
+        let first = hole && !self.progress.was_repeated;
+        let above = if first && self.max_timeouts(now_ns) == 0 {
             0
+        } else {
+            lost.saturating_sub(passed)
         };
         let (of_holes, _) = self
             .board

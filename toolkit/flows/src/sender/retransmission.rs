@@ -359,7 +359,8 @@ impl Sender {
         let now = entry.transmission.t_ns;
         let recovery_point = self.board.snd_nxt();
         // RFC 5682 §3.1 step 1: F-RTO is not used if fast recovery was in progress, which begins with the evidence of a
-        // loss, even if a full window holds the retransmission. As in Linux, a repeated timeout starts it again.
+        // loss, even if a full window holds the retransmission. Evidence that may be reordering leaves the segment to
+        // another timer: see `waits_for_reordering`. As in Linux, a repeated timeout starts F-RTO again.
         let in_recovery = match self.ca_state {
             CaState::Recovery { .. } => true,
             CaState::Open => self.sack_in_use && self.loss_evidence_ns.is_some(),
