@@ -172,6 +172,8 @@ pub struct CwndEstimator {
     ssthresh_bytes: Option<i64>,
     /// Fast recovery has just ended: the sender fills a window of ssthresh (RFC 6675 §5, RFC 6582 §3.2).
     exited_recovery: bool,
+    /// Phase and slow start threshold before the recovery.
+    before_recovery: (Phase, Option<i64>),
     /// Time and window from which growth is measured.
     growth_start: (i64, i64),
     ack_clock: AckClock,
@@ -202,6 +204,7 @@ impl CwndEstimator {
             phase,
             ssthresh_bytes: None,
             exited_recovery: false,
+            before_recovery: (phase, None),
             growth_start: (i64::MIN, 0),
             ack_clock: AckClock::new(),
             phase_start_ns: i64::MIN,
@@ -438,6 +441,9 @@ impl CwndEstimator {
         if next == self.phase {
             return;
         }
+        if next == Phase::Recovery {
+            self.before_recovery = (self.phase, self.ssthresh_bytes);
+        }
         if matches!(next, Phase::Recovery | Phase::Loss) {
             // It changes now (RFC 5681 §3.1, equation 4) but cannot be observed before the end of the recovery.
             self.ssthresh_bytes = None;
@@ -449,6 +455,16 @@ impl CwndEstimator {
         self.recovery_max_bytes = 0;
         self.drained = false;
         self.growth_start = (state.t_ns, 0);
+    }
+
+    /// The recovery ends, and nothing was retransmitted in it: the window was not reduced.
+    pub fn cancel_recovery(&mut self) {
+        if self.phase == Phase::Recovery {
+            (self.phase, self.ssthresh_bytes) = self.before_recovery;
+            self.maxima.clear();
+            self.drained = false;
+            self.growth_start = (i64::MIN, 0);
+        }
     }
 
     /// Detects slow start and its end from the growth of the window per RTT.

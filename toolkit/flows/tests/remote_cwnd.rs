@@ -89,6 +89,84 @@ fn recovery_begins_though_its_first_retransmission_was_lost() {
     assert_eq!(row.phase, Phase::Recovery);
     // Above the highest SACKed octet, and the retransmission.
     assert_eq!(row.cwnd_bytes, Some(4000));
+    assert_eq!(row.recoveries, 1);
+    let last = samples.last().expect("a row");
+    assert_eq!(last.recoveries, 1, "the next retransmission is part of it");
+}
+
+#[test]
+fn segments_that_overtake_another_begin_no_recovery() {
+    let mut ladder = round_trips(10);
+    // The first segment of the next window comes last.
+    for number in 1..10 {
+        let (t_ms, start) = (1110 + number, 100_001 + number * 1000);
+        let (end, id, echo, ts_val) = (start + 1000, 103 + number, t_ms - 100, t_ms + 100);
+        writeln!(
+            ladder,
+            "{t_ms}.0 a>b A {start}:{end} ack 1 id {id} ts {ts_val}/{echo}"
+        )
+        .expect("text");
+        writeln!(
+            ladder,
+            "{t_ms}.1 b>a A 1 ack 100001 sack 101001-{end} ts {t_ms}/1110"
+        )
+        .expect("text");
+    }
+    write!(
+        ladder,
+        "1119.5 a>b A 100001:101001 ack 1 id 103 ts 1210/1010
+         1119.6 b>a A 1 ack 110001 ts 1119/1210
+        "
+    )
+    .expect("text");
+    for number in 0..50 {
+        let t_ms = 1211 + number / 10 * 100 + number % 10;
+        let (start, id, echo) = (110_001 + number * 1000, 113 + number, t_ms - 100);
+        let (end, ts_val) = (start + 1000, t_ms + 100);
+        let echo = echo.min(if number < 10 { 1119 } else { echo });
+        writeln!(
+            ladder,
+            "{t_ms}.0 a>b A {start}:{end} ack 1 id {id} ts {ts_val}/{echo}"
+        )
+        .expect("text");
+        writeln!(ladder, "{t_ms}.1 b>a A 1 ack {end} ts {t_ms}/{ts_val}").expect("text");
+    }
+    let samples = run(&ladder).samples;
+    let (before, after) = (row_at(&samples, 1200), row_at(&samples, 1600));
+    assert_eq!(row_at(&samples, 1215).phase, Phase::Recovery);
+    assert_eq!(after.phase, before.phase);
+    assert_eq!(after.ssthresh_bytes, before.ssthresh_bytes);
+    assert_eq!(after.recoveries, 0);
+}
+
+#[test]
+fn an_echo_undoes_a_recovery_that_began_before_its_first_retransmission() {
+    // Captured in the middle. The first segment arrives after the fifth one.
+    let mut ladder = String::from(
+        "  0.00 a>b S  0 mss 1000 sackok ts 1000/0
+          50.00 b>a SA 0 ack 1 mss 1000 sackok ts 25/1000
+         100.00 a>b A  1 ack 1 ts 1100/25
+        ",
+    );
+    for number in 0..10 {
+        let start = 1 + number * 1000;
+        let end = start + 1000;
+        writeln!(ladder, "110.{number} a>b A {start}:{end} ack 1 ts 1110/25").expect("text");
+    }
+    let samples = run(&format!(
+        "{ladder}
+         160.1 b>a A 1 ack 1 sack 1001-2001 ts 135/1100
+         160.2 b>a A 1 ack 1 sack 1001-3001 ts 135/1100
+         160.3 b>a A 1 ack 1 sack 1001-4001 ts 135/1100
+         160.4 b>a A 1 ack 1 sack 1001-5001 ts 135/1100
+         160.9 b>a A 1 ack 5001 ts 136/1110
+         210.5 a>b A 1:1001 ack 1 ts 1210/135
+         211.0 a>b A 10001:11001 ack 1 ts 1211/136
+         212.0 a>b A 11001:12001 ack 1 ts 1212/136"
+    ))
+    .samples;
+    let row = row_at(&samples, 212);
+    assert_eq!((row.phase, row.recoveries), (Phase::CongestionAvoidance, 1));
 }
 
 #[test]
