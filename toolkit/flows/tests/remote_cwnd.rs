@@ -200,3 +200,46 @@ fn a_silence_is_no_round_trip_at_the_receiver() {
     let srtt_ns = row_at(&samples, 5111).srtt_ns.expect("an SRTT");
     assert!(srtt_ns < 110 * MS, "{srtt_ns}");
 }
+
+#[test]
+fn the_rtt_of_a_window_of_one_segment_can_triple() {
+    let mut ladder = round_trips(1);
+    for number in 0..12 {
+        let (t_ms, start, id) = (1310 + number * 300, 10_001 + number * 1000, 13 + number);
+        let (end, ts_val) = (start + 1000, t_ms + 100);
+        let echo = if number == 0 { 1010 } else { t_ms - 300 };
+        writeln!(
+            ladder,
+            "{t_ms}.0 a>b A {start}:{end} ack 1 id {id} ts {ts_val}/{echo}"
+        )
+        .expect("text");
+        writeln!(ladder, "{t_ms}.1 b>a A 1 ack {end} ts {t_ms}/{ts_val}").expect("text");
+    }
+    let samples = run(&ladder).samples;
+    let srtt_ns = row_at(&samples, 9000).srtt_ns.expect("an SRTT");
+    assert!((200 * MS..300 * MS).contains(&srtt_ns), "{srtt_ns}");
+}
+
+#[test]
+fn the_end_of_a_zero_window_arrives_after_it_was_sent() {
+    let ladder = format!(
+        "{}
+         1110.0 a>b A 20001:21001 ack 1 id 23 ts 1210/1011
+         1110.1 b>a A 1 ack 21001 win 0 ts 1110/1210
+         3110.0 b>a A 1 ack 21001 ts 3110/1210
+         3210.0 a>b A 21001:22001 ack 1 id 24 ts 3310/3110
+         3210.1 b>a A 1 ack 22001 ts 3210/3310
+         3310.0 a>b A 22001:23001 ack 1 id 25 ts 3410/3210
+         3310.1 b>a A 1 ack 23001 ts 3310/3410
+         3410.0 a>b A 23001:24001 ack 1 id 26 ts 3510/3310",
+        round_trips(2)
+    );
+    let samples = run(&ladder).samples;
+    assert_eq!(row_at(&samples, 3000).snd_wnd_bytes, Some(0));
+    assert_eq!(row_at(&samples, 3410).snd_wnd_bytes, Some(60_000));
+    let srtt_ns = row_at(&samples, 3410).srtt_ns.expect("an SRTT");
+    assert!(
+        srtt_ns < 110 * MS,
+        "no round trip of two seconds: {srtt_ns}"
+    );
+}
