@@ -258,7 +258,11 @@ impl RemoteSender {
         } else if !idle {
             if timeouts > 0 && sent.start >= self.sender.board.snd_nxt() {
                 let counted = missing.filter(|_| self.ids_count).unwrap_or(0);
-                let count = counted.saturating_sub(timeouts - 1).max(1);
+                let count = if fin {
+                    1
+                } else {
+                    counted.saturating_sub(timeouts - 1)
+                };
                 self.send_unseen(sent, count, received_ns, flow);
             }
             if let Some(silence) = silence {
@@ -347,8 +351,8 @@ impl RemoteSender {
         counts.then(|| u32::from(step - 1))
     }
 
-    /// The octets of `sent`, which repeats them, left unseen, with as many segments after them as make `count`: when the
-    /// sender received the last ACK, or with the last segment captured.
+    /// The octets of `sent`, which repeats them, left unseen, with as many segments after them as make `count`, as far
+    /// as the window of the receiver allows: when the sender received the last ACK, or with the last segment captured.
     fn send_unseen(
         &mut self,
         sent: &Sent,
@@ -362,10 +366,17 @@ impl RemoteSender {
         let mut unseen = at(sent, t_ns);
         unseen.transmission.ts_val = None;
         unseen.transmission.ip_id = None;
-        let length = sent.end - sent.start;
-        for _ in 0..count {
+        self.send(&unseen, false, flow);
+        let smss_bytes = self.sender.board.smss_bytes().max(1);
+        let window_end = self.sender.window_end().unwrap_or(i64::MAX);
+        unseen.payload_bytes = u32::try_from(smss_bytes).unwrap_or(u32::MAX);
+        unseen.segments_n = 1;
+        for _ in 1..count {
+            (unseen.start, unseen.end) = (unseen.end, unseen.end + smss_bytes);
+            if unseen.end > window_end {
+                return;
+            }
             self.send(&unseen, false, flow);
-            (unseen.start, unseen.end) = (unseen.end, unseen.end + length);
         }
     }
 

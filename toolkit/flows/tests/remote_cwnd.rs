@@ -184,6 +184,27 @@ fn all_that_was_lost_before_a_timeout_was_in_the_window() {
     let window = |id| row_at(&run(&ladder(id)).samples, 1650).cwnd_bytes;
     assert_eq!(window(26), Some(1000), "25: the same");
     assert_eq!(window(27), Some(2000), "26: new data");
+    let snd_nxt = |ladder: &str| row_at(&run(ladder).samples, 1650).snd_nxt;
+    assert_eq!(
+        snd_nxt(&ladder(97)),
+        81_001,
+        "no more than the window allows"
+    );
+    let fin = ladder(27).replace("a>b A 21001:22001", "a>b FA 21001:22001");
+    assert_eq!(snd_nxt(&fin), 22_002, "nothing after the FIN");
+}
+
+#[test]
+fn what_was_lost_after_a_short_segment_had_the_full_size() {
+    let ladder = format!(
+        "{}
+         1510.0 a>b A 20001:21001 ack 1 id 24 ts 1610/1011    # a timeout; 23: the same
+         1510.1 b>a A 1 ack 21001 ts 1510/1610
+         2010.0 a>b A 21001:21501 ack 1 id 27 ts 2110/1510    # a timeout; 25: the same; 26: new data
+         2010.1 b>a A 1 ack 21501 ts 2010/2110",
+        round_trips(2)
+    );
+    assert_eq!(row_at(&run(&ladder).samples, 1650).snd_nxt, 22_501);
 }
 
 #[test]
