@@ -245,7 +245,7 @@ impl CwndEstimator {
     }
 
     /// The next segment is a probe of so many octets.
-    pub fn exceed(&mut self, probe_bytes: i64) {
+    pub fn exclude_probe(&mut self, probe_bytes: i64) {
         self.probe_bytes = probe_bytes;
     }
 
@@ -376,7 +376,8 @@ impl CwndEstimator {
     pub fn observe(&mut self, state: &SenderState) {
         let (now, pipe) = (state.t_ns, state.pipe_bytes);
         let pipe_integral = self.pipe.observe(now, pipe);
-        let pipe = pipe - self.probe_bytes;
+        // The scoreboard may have ignored the probe.
+        let pipe = (pipe - self.probe_bytes).max(0);
         self.update_phase(state);
         while self.maxima.back().is_some_and(|last| last.1 <= pipe) {
             self.maxima.pop_back();
@@ -481,5 +482,27 @@ impl CwndEstimator {
             };
             self.growth_start = (now_ns, cwnd);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_probe_that_the_scoreboard_ignored_leaves_no_negative_window() {
+        let mut cwnd = CwndEstimator::new(Phase::SlowStart);
+        cwnd.exclude_probe(1000);
+        cwnd.observe(&SenderState {
+            t_ns: 0,
+            ca_state: CaState::Open,
+            pipe_bytes: 0,
+            outstanding_bytes: 0,
+            smss_bytes: 1000,
+            srtt_ns: 1,
+            snd_wnd_bytes: None,
+        });
+        let estimate = cwnd.take_due().expect("an estimate");
+        assert_eq!(estimate.cwnd_bytes, Some(0));
     }
 }

@@ -273,7 +273,7 @@ impl RemoteSender {
         self.receive_acks(ts_ecr, receipt, now, flow);
         self.send_lost(sent, flow);
         if probe && let Some(cwnd) = self.cwnd() {
-            cwnd.exceed(i64::from(sent.payload_bytes));
+            cwnd.exclude_probe(i64::from(sent.payload_bytes));
         }
         self.send(sent, fin, flow);
     }
