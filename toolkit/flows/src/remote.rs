@@ -317,8 +317,12 @@ impl RemoteSender {
     }
 
     /// Whether `sent` is a tail loss probe of new data (RFC 8985 §7.3): it reveals a gap, and comes too late for an ACK
-    /// to have triggered it. A probe comes two round trips after the last segment at most, which itself comes a round
-    /// trip after the last one captured.
+    /// to have triggered it. A probe comes two round trips after the last segment (RFC 8985 §7.2), which itself comes a
+    /// round trip after the last one captured. With one packet out, RFC 8985 adds the longest time that the receiver
+    /// delays an ACK, and Linux the minimum RTO (`TCP_RTO_MIN`, in `tcp_schedule_loss_probe`): that is the latest time.
+    ///
+    /// Deviation: an application that pauses for as long, and then sends segments of which the first ones are lost,
+    /// looks the same, also by IPv4 IDs.
     fn is_probe(&self, sent: &Sent) -> bool {
         let board = &self.sender.board;
         let silence = self.last_ns.zip(self.sender.rtt.srtt_ns());
