@@ -36,10 +36,17 @@ pub struct RemoteSender {
     /// Time of the last segment, and its IPv4 ID.
     last_ns: Option<i64>,
     last_id: Option<u16>,
-    /// The IDs count the packets of this connection alone.
-    pub ids_count: bool,
     /// Transmissions so far, those lost before the capture point included.
     transmissions: u64,
+}
+
+/// What the sender did between the last segment captured and one that repeats octets, captured or not.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Unseen {
+    /// The timeouts that repeated them, if that segment ends a silence; 0 if it repeats nothing.
+    pub timeouts: u32,
+    /// The IPv4 IDs count the packets of this connection alone.
+    pub ids_count: bool,
 }
 
 /// An ACK on its way to the sender, without its SACK blocks, which few have.
@@ -187,7 +194,6 @@ impl RemoteSender {
             sacks: VecDeque::new(),
             last_ns: None,
             last_id: None,
-            ids_count: false,
             transmissions: 0,
         }
     }
@@ -224,16 +230,16 @@ impl RemoteSender {
         }
     }
 
-    /// Processes a segment that echoes `ts_ecr`. If its octets had been sent before, captured or not, they were
-    /// repeated by as many as `timeouts` in the silence before, if there is one; else these are 0.
+    /// Processes a segment that echoes `ts_ecr`, before which the sender did `before`.
     pub fn on_data(
         &mut self,
         ts_ecr: u32,
         sent: &Sent,
         fin: bool,
-        timeouts: u32,
+        before: Unseen,
         flow: FlowDirection,
     ) {
+        let timeouts = before.timeouts;
         let now = sent.transmission.t_ns;
         let missing = self.missing_ids(sent.transmission.ip_id);
         let idle = missing == Some(0);
@@ -257,7 +263,7 @@ impl RemoteSender {
             self.send_lost(&at(sent, received_ns.unwrap_or(now)), flow);
         } else if !idle {
             if timeouts > 0 && sent.start >= self.sender.board.snd_nxt() {
-                let counted = missing.filter(|_| self.ids_count).unwrap_or(0);
+                let counted = missing.filter(|_| before.ids_count).unwrap_or(0);
                 let count = if fin {
                     1
                 } else {
@@ -500,7 +506,7 @@ mod tests {
                     ..Transmission::default()
                 },
             };
-            remote.on_data(0, &sent, false, 0, flow);
+            remote.on_data(0, &sent, false, Unseen::default(), flow);
         }
         remote.finish(i64::MAX, 1);
         assert_eq!(remote.last_ns, Some(i64::MAX / 2));
