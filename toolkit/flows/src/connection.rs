@@ -13,7 +13,7 @@ use crate::artefacts::stray::Stray;
 use crate::cwnd::CwndEstimator;
 use crate::handshake::{Handshake, SplitRtt, WindowScale};
 use crate::loss::FlowDirection;
-use crate::remote::RemoteSender;
+use crate::remote::{RemoteSender, Unseen};
 use crate::rows::{Direction, Edges, Event, EventCause, EventKind, FlowRow, Note, Sample, Vantage};
 use crate::scoreboard::Transmission;
 use crate::sender::{EmptySegment, ReceivedAck, Sender, Sent};
@@ -330,9 +330,12 @@ impl Connection {
         if let (Some(remote), Some((_, ts_ecr))) =
             (&mut self.remotes[index], segment.options.timestamps)
         {
-            let timeouts = u32::from(retransmission) * (self.senders[index].timeouts_before + 1);
-            remote.ids_count = self.senders[index].counts_missing();
-            remote.on_data(ts_ecr, &sent, fin, timeouts, flow);
+            let sender = &self.senders[index];
+            let before = Unseen {
+                timeouts: u32::from(retransmission) * (sender.timeouts_before + 1),
+                ids_count: sender.counts_missing(),
+            };
+            remote.on_data(ts_ecr, &sent, fin, before, flow);
         }
         retransmission
     }

@@ -172,6 +172,8 @@ pub struct CwndEstimator {
     ssthresh_bytes: Option<i64>,
     /// Fast recovery has just ended: the sender fills a window of ssthresh (RFC 6675 §5, RFC 6582 §3.2).
     exited_recovery: bool,
+    /// Phase and slow start threshold before the recovery.
+    before_recovery: (Phase, Option<i64>),
     /// Time and window from which growth is measured.
     growth_start: (i64, i64),
     ack_clock: AckClock,
@@ -202,6 +204,7 @@ impl CwndEstimator {
             phase,
             ssthresh_bytes: None,
             exited_recovery: false,
+            before_recovery: (phase, None),
             growth_start: (i64::MIN, 0),
             ack_clock: AckClock::new(),
             phase_start_ns: i64::MIN,
@@ -242,7 +245,7 @@ impl CwndEstimator {
     }
 
     /// The next segment is a probe of so many octets.
-    pub fn exceed(&mut self, probe_bytes: i64) {
+    pub fn exclude_probe(&mut self, probe_bytes: i64) {
         self.probe_bytes = probe_bytes;
     }
 
@@ -373,7 +376,8 @@ impl CwndEstimator {
     pub fn observe(&mut self, state: &SenderState) {
         let (now, pipe) = (state.t_ns, state.pipe_bytes);
         let pipe_integral = self.pipe.observe(now, pipe);
-        let pipe = pipe - self.probe_bytes;
+        // The scoreboard may have ignored the probe.
+        let pipe = (pipe - self.probe_bytes).max(0);
         self.update_phase(state);
         while self.maxima.back().is_some_and(|last| last.1 <= pipe) {
             self.maxima.pop_back();
@@ -438,6 +442,9 @@ impl CwndEstimator {
         if next == self.phase {
             return;
         }
+        if next == Phase::Recovery {
+            self.before_recovery = (self.phase, self.ssthresh_bytes);
+        }
         if matches!(next, Phase::Recovery | Phase::Loss) {
             // It changes now (RFC 5681 §3.1, equation 4) but cannot be observed before the end of the recovery.
             self.ssthresh_bytes = None;
@@ -449,6 +456,16 @@ impl CwndEstimator {
         self.recovery_max_bytes = 0;
         self.drained = false;
         self.growth_start = (state.t_ns, 0);
+    }
+
+    /// The recovery ends, and nothing was retransmitted in it: the window was not reduced.
+    pub fn cancel_recovery(&mut self) {
+        if self.phase == Phase::Recovery {
+            (self.phase, self.ssthresh_bytes) = self.before_recovery;
+            self.maxima.clear();
+            self.drained = false;
+            self.growth_start = (i64::MIN, 0);
+        }
     }
 
     /// Detects slow start and its end from the growth of the window per RTT.
@@ -465,5 +482,27 @@ impl CwndEstimator {
             };
             self.growth_start = (now_ns, cwnd);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_probe_that_the_scoreboard_ignored_leaves_no_negative_window() {
+        let mut cwnd = CwndEstimator::new(Phase::SlowStart);
+        cwnd.exclude_probe(1000);
+        cwnd.observe(&SenderState {
+            t_ns: 0,
+            ca_state: CaState::Open,
+            pipe_bytes: 0,
+            outstanding_bytes: 0,
+            smss_bytes: 1000,
+            srtt_ns: 1,
+            snd_wnd_bytes: None,
+        });
+        let estimate = cwnd.take_due().expect("an estimate");
+        assert_eq!(estimate.cwnd_bytes, Some(0));
     }
 }

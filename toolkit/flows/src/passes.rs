@@ -133,7 +133,8 @@ impl Passes {
                 let until_ns = begin_ns.saturating_add(round_ns);
                 count += before.map_or(0, |at| {
                     if silence.informed_ns.is_some_and(|informed| informed >= at) {
-                        // The sender knew that the hole was passed, and repeated it a round trip later.
+                        // The sender had received the ACK of the retransmission above the hole, and repeated the
+                        // hole a round trip later.
                         let until_ns = until_ns.min(end_ns.saturating_sub(round_ns / 2));
                         1 + until_ns.saturating_sub(at).max(0) / round_ns
                     } else {

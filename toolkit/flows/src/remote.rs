@@ -36,15 +36,24 @@ pub struct RemoteSender {
     /// Time of the last segment, and its IPv4 ID.
     last_ns: Option<i64>,
     last_id: Option<u16>,
-    /// The IDs count the packets of this connection alone.
-    pub ids_count: bool,
     /// Transmissions so far, those lost before the capture point included.
     transmissions: u64,
+}
+
+/// What the sender did between the last segment captured and one that repeats octets, captured or not.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Unseen {
+    /// The timeouts that repeated them, if that segment ends a silence; 0 if it repeats nothing.
+    pub timeouts: u32,
+    /// The IPv4 IDs count the packets of this connection alone.
+    pub ids_count: bool,
 }
 
 /// An ACK on its way to the sender, without its SACK blocks, which few have.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 struct Waiting {
+    /// When it was captured.
+    t_ns: i64,
     record: u64,
     seg_ack: i64,
     wnd_bytes: Option<i64>,
@@ -59,6 +68,7 @@ struct Waiting {
 impl Waiting {
     fn new(ts_val: u32, ack: &ReceivedAck<'_>) -> Self {
         Self {
+            t_ns: ack.t_ns,
             record: ack.record,
             seg_ack: ack.seg_ack,
             wnd_bytes: ack.wnd_bytes,
@@ -86,6 +96,84 @@ impl Waiting {
             sack_in_use: self.sack_in_use,
         }
     }
+
+    /// Whether the sender had received it before it sent a segment that echoes `ts_ecr`.
+    fn has_arrived(&self, ts_ecr: u32) -> bool {
+        self.ts_val.wrapping_sub(ts_ecr) as i32 <= 0
+    }
+}
+
+/// When the sender receives ACKs: so long after the capture of each, within these times.
+#[derive(Clone, Copy, Debug)]
+struct Receipt {
+    delay_ns: i64,
+    earliest_ns: i64,
+    latest_ns: i64,
+    /// The times are derived from SRTT.
+    estimated: bool,
+}
+
+impl Receipt {
+    /// All at `t_ns`.
+    fn at(t_ns: i64, estimated: bool) -> Self {
+        Self {
+            delay_ns: 0,
+            earliest_ns: t_ns,
+            latest_ns: t_ns,
+            estimated,
+        }
+    }
+
+    /// When the sender receives an ACK that was captured at `captured_ns`.
+    fn t_ns(self, captured_ns: i64) -> i64 {
+        let t_ns = captured_ns.saturating_add(self.delay_ns);
+        t_ns.max(self.earliest_ns).min(self.latest_ns)
+    }
+
+    /// Whether an ACK received at `t_ns` may give a sample of the RTT: the segment itself shows the time.
+    fn is_measured(self, t_ns: i64) -> bool {
+        !self.estimated && t_ns == self.latest_ns
+    }
+}
+
+/// More than two round trips without a segment.
+#[derive(Clone, Copy, Debug)]
+#[allow(clippy::struct_field_names, reason = "all are times")]
+struct Silence {
+    /// Time of the last segment, and of the next one.
+    last_ns: i64,
+    end_ns: i64,
+    srtt_ns: i64,
+}
+
+impl Silence {
+    /// When a timer may have expired.
+    fn expired_ns(self) -> i64 {
+        let silent_ns = self.srtt_ns.saturating_mul(SILENT_ROUND_TRIPS);
+        self.last_ns.saturating_add(silent_ns)
+    }
+
+    /// RFC 6298 §5.3: the ACK of the last segment restarts the timer.
+    fn restart_ns(self) -> i64 {
+        self.last_ns.saturating_add(self.srtt_ns)
+    }
+
+    /// When the sender received the ACKs, of which the newest one that it had was captured at `newest_ns`: with `timer`,
+    /// a round trip later. Else that ACK is what the sender waited for, so it and those before it took as long as the
+    /// segment shows.
+    fn receipt(self, timer: bool, newest_ns: i64) -> Receipt {
+        let delay_ns = if timer {
+            self.srtt_ns
+        } else {
+            self.end_ns.saturating_sub(newest_ns)
+        };
+        Receipt {
+            delay_ns,
+            earliest_ns: self.last_ns,
+            latest_ns: self.end_ns,
+            estimated: timer,
+        }
+    }
 }
 
 impl RemoteSender {
@@ -106,7 +194,6 @@ impl RemoteSender {
             sacks: VecDeque::new(),
             last_ns: None,
             last_id: None,
-            ids_count: false,
             transmissions: 0,
         }
     }
@@ -143,60 +230,105 @@ impl RemoteSender {
         }
     }
 
-    /// Processes a segment that echoes `ts_ecr`. If its octets had been sent before, captured or not, they were
-    /// repeated by as many as `timeouts` in the silence before, if there is one; else these are 0.
+    /// Processes a segment that echoes `ts_ecr`, before which the sender did `before`.
     pub fn on_data(
         &mut self,
         ts_ecr: u32,
         sent: &Sent,
         fin: bool,
-        timeouts: u32,
+        before: Unseen,
         flow: FlowDirection,
     ) {
+        let timeouts = before.timeouts;
         let now = sent.transmission.t_ns;
         let missing = self.missing_ids(sent.transmission.ip_id);
         let idle = missing == Some(0);
         let probe = !idle && timeouts == 0 && self.is_probe(sent);
-        let received_ns = self.received_before_silence_ns(now);
-        if let Some(received_ns) = received_ns {
-            self.receive_acks(ts_ecr, received_ns, flow);
+        let timer = timeouts > 0 || probe;
+        let silence = self.silence_before(now);
+        let mut receipt = Receipt::at(now, false);
+        let mut received_ns = None;
+        if let Some(silence) = silence {
+            let in_silence = silence.receipt(timer, self.newest_echoed_ns(ts_ecr).unwrap_or(now));
+            let last_ns = self.receive_acks(ts_ecr, in_silence, silence.expired_ns(), flow);
+            if timer {
+                let last_ns = last_ns.max(Some(silence.restart_ns()));
+                received_ns = last_ns.map(|last_ns| last_ns.min(now));
+                receipt = Receipt::at(now, true);
+            } else {
+                receipt = in_silence;
+            }
         }
         if probe {
             self.send_lost(&at(sent, received_ns.unwrap_or(now)), flow);
         } else if !idle {
             if timeouts > 0 && sent.start >= self.sender.board.snd_nxt() {
-                let counted = missing.filter(|_| self.ids_count).unwrap_or(0);
-                let count = counted.saturating_sub(timeouts - 1).max(1);
+                let counted = missing.filter(|_| before.ids_count).unwrap_or(0);
+                let count = if fin {
+                    1
+                } else {
+                    counted.saturating_sub(timeouts - 1)
+                };
                 self.send_unseen(sent, count, received_ns, flow);
             }
-            self.end_silence(now, timeouts, flow.flow_id);
+            if let Some(silence) = silence {
+                self.lose_sight(silence, timeouts, flow.flow_id);
+            }
         }
         self.last_ns = Some(now);
-        self.receive_acks(ts_ecr, now, flow);
+        self.receive_acks(ts_ecr, receipt, now, flow);
         self.send_lost(sent, flow);
         if probe && let Some(cwnd) = self.cwnd() {
-            cwnd.exceed(i64::from(sent.payload_bytes));
+            cwnd.exclude_probe(i64::from(sent.payload_bytes));
         }
         self.send(sent, fin, flow);
     }
 
-    /// The sender receives at `t_ns` the ACKs up to the one that it echoes as `ts_ecr`.
-    fn receive_acks(&mut self, ts_ecr: u32, t_ns: i64, flow: FlowDirection) {
+    /// When the newest ACK was captured that the sender of `ts_ecr` had received.
+    fn newest_echoed_ns(&self, ts_ecr: u32) -> Option<i64> {
+        let echoed = self.acks.iter().take_while(|ack| ack.has_arrived(ts_ecr));
+        echoed.last().map(|ack| ack.t_ns)
+    }
+
+    /// The sender receives, as `receipt` says and until `until_ns`, the ACKs up to the one that it echoes as `ts_ecr`.
+    /// Returns when it received the last of them.
+    fn receive_acks(
+        &mut self,
+        ts_ecr: u32,
+        receipt: Receipt,
+        until_ns: i64,
+        flow: FlowDirection,
+    ) -> Option<i64> {
         let mut ignored = Vec::new();
-        let has_arrived = |ack: &Waiting| ack.ts_val.wrapping_sub(ts_ecr) as i32 <= 0;
-        while self.acks.front().is_some_and(has_arrived)
-            && let Some(ack) = self.acks.pop_front()
+        let mut last_ns = None;
+        while let Some(&ack) = self.acks.front()
+            && ack.has_arrived(ts_ecr)
+            && receipt.t_ns(ack.t_ns) <= until_ns
         {
+            self.acks.pop_front();
             let sack = self.pop_sack();
+            let t_ns = receipt.t_ns(ack.t_ns);
+            let rtt = self.sender.rtt;
             self.sender
                 .acknowledge(&ack.received(t_ns, &sack), flow, &mut ignored);
+            if !receipt.is_measured(t_ns) {
+                self.sender.rtt = rtt;
+            }
+            last_ns = Some(t_ns);
         }
-        self.sender.begin_recovery_unseen(t_ns);
+        if let Some(last_ns) = last_ns {
+            self.sender.begin_recovery_unseen(last_ns);
+        }
+        last_ns
     }
 
     /// Whether `sent` is a tail loss probe of new data (RFC 8985 §7.3): it reveals a gap, and comes too late for an ACK
-    /// to have triggered it. A probe comes two round trips after the last segment at most, which itself comes a round
-    /// trip after the last one captured.
+    /// to have triggered it. A probe comes two round trips after the last segment (RFC 8985 §7.2), which itself comes a
+    /// round trip after the last one captured. With one packet out, RFC 8985 adds the longest time that the receiver
+    /// delays an ACK, and Linux the minimum RTO (`TCP_RTO_MIN`, in `tcp_schedule_loss_probe`): that is the latest time.
+    ///
+    /// Deviation: an application that pauses for as long, and then sends segments of which the first ones are lost,
+    /// looks the same, also by IPv4 IDs.
     fn is_probe(&self, sent: &Sent) -> bool {
         let board = &self.sender.board;
         let silence = self.last_ns.zip(self.sender.rtt.srtt_ns());
@@ -209,12 +341,15 @@ impl RemoteSender {
         board.started() && sent.start > board.snd_nxt() && silence.is_some_and(is_timely)
     }
 
-    /// When the sender received the ACKs that it had before it sent a segment captured at `now_ns`, if that ends a
-    /// silence: a round trip after the last segment, which caused the last of them.
-    fn received_before_silence_ns(&self, now_ns: i64) -> Option<i64> {
+    /// The silence that a segment captured at `now_ns` ends.
+    fn silence_before(&self, now_ns: i64) -> Option<Silence> {
         let (last_ns, srtt_ns) = self.last_ns.zip(self.sender.rtt.srtt_ns())?;
-        let silent_ns = srtt_ns.saturating_mul(SILENT_ROUND_TRIPS);
-        (now_ns.saturating_sub(last_ns) > silent_ns).then(|| last_ns.saturating_add(srtt_ns))
+        let silence = Silence {
+            last_ns,
+            end_ns: now_ns,
+            srtt_ns,
+        };
+        (now_ns > silence.expired_ns()).then_some(silence)
     }
 
     /// The number of packets that the sender sent between the last segment and one with `ip_id`, if it increments the IDs
@@ -226,8 +361,8 @@ impl RemoteSender {
         counts.then(|| u32::from(step - 1))
     }
 
-    /// The octets of `sent`, which repeats them, left unseen, with as many segments after them as make `count`: when the
-    /// sender received the last ACK, or with the last segment captured.
+    /// The octets of `sent`, which repeats them, left unseen, with as many segments after them as make `count`, as far
+    /// as the window of the receiver allows: when the sender received the last ACK, or with the last segment captured.
     fn send_unseen(
         &mut self,
         sent: &Sent,
@@ -241,29 +376,36 @@ impl RemoteSender {
         let mut unseen = at(sent, t_ns);
         unseen.transmission.ts_val = None;
         unseen.transmission.ip_id = None;
-        let length = sent.end - sent.start;
-        for _ in 0..count {
+        self.send(&unseen, false, flow);
+        let smss_bytes = self.sender.board.smss_bytes().max(1);
+        let window_end = self.sender.window_end().unwrap_or(i64::MAX);
+        unseen.payload_bytes = u32::try_from(smss_bytes).unwrap_or(u32::MAX);
+        unseen.segments_n = 1;
+        for _ in 1..count {
+            (unseen.start, unseen.end) = (unseen.end, unseen.end + smss_bytes);
+            if unseen.end > window_end {
+                return;
+            }
             self.send(&unseen, false, flow);
-            (unseen.start, unseen.end) = (unseen.end, unseen.end + length);
+        }
+    }
+
+    /// A segment captured at `now_ns`, or the end of the capture, ends a silence, if there is one, with `timeouts`.
+    pub fn end_silence(&mut self, now_ns: i64, timeouts: u32, flow_id: u32) {
+        if let Some(silence) = self.silence_before(now_ns) {
+            self.lose_sight(silence, timeouts, flow_id);
         }
     }
 
     /// Nothing shows what the sender did since the last segment. Once a timer may have expired, the window is not
     /// known. If the silence had `timeouts`, it is known again from the first one on.
-    pub fn end_silence(&mut self, now_ns: i64, timeouts: u32, flow_id: u32) {
-        let Some((last_ns, srtt_ns)) = self.last_ns.zip(self.sender.rtt.srtt_ns()) else {
-            return;
-        };
-        let expired_ns = last_ns.saturating_add(srtt_ns.saturating_mul(SILENT_ROUND_TRIPS));
-        if now_ns <= expired_ns {
-            return;
-        }
+    fn lose_sight(&mut self, silence: Silence, timeouts: u32, flow_id: u32) {
         self.sender.sample_cwnd(flow_id, CwndEstimator::take_due);
         self.sender
-            .sample_cwnd(flow_id, |cwnd| cwnd.end_sight(expired_ns));
-        // RFC 6298 §5.3: the ACK of the last segment restarts the timer; §5.5: its intervals double.
-        let restart_ns = last_ns.saturating_add(srtt_ns);
-        let waited_ns = now_ns.saturating_sub(restart_ns);
+            .sample_cwnd(flow_id, |cwnd| cwnd.end_sight(silence.expired_ns()));
+        // RFC 6298 §5.5: the intervals of the timer double.
+        let restart_ns = silence.restart_ns();
+        let waited_ns = silence.end_ns.saturating_sub(restart_ns);
         let count = timeouts.min(max_timeouts(waited_ns, self.sender.rtt.min_rto_ns()));
         if count > 0 {
             let first_ns = restart_ns.saturating_add(waited_ns / ((1_i64 << count.min(62)) - 1));
@@ -364,7 +506,7 @@ mod tests {
                     ..Transmission::default()
                 },
             };
-            remote.on_data(0, &sent, false, 0, flow);
+            remote.on_data(0, &sent, false, Unseen::default(), flow);
         }
         remote.finish(i64::MAX, 1);
         assert_eq!(remote.last_ns, Some(i64::MAX / 2));

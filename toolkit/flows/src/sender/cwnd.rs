@@ -37,6 +37,11 @@ impl Sender {
         }
     }
 
+    /// One past the last octet that the window of the receiver allows, if its scale is known.
+    pub fn window_end(&self) -> Option<i64> {
+        Some(self.board.snd_una().saturating_add(self.snd_wnd_bytes?))
+    }
+
     /// Passes the current state to the estimator, if there is one.
     #[inline]
     pub(super) fn observe_cwnd(&mut self, t_ns: i64) {

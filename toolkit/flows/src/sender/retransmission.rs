@@ -302,53 +302,60 @@ impl Sender {
         match entry.cause {
             EventCause::Rto if timeout => {
                 if open {
-                    self.begin_undo(entry);
+                    self.begin_undo(entry.seq_end - entry.seq_start);
                 }
                 self.enter_loss(entry, flow, events);
             }
             EventCause::Fast if !matches!(self.ca_state, CaState::Recovery { .. }) => {
-                self.begin_undo(entry);
-                self.row.recoveries += 1;
-                self.retransmit_ts = entry.transmission.ts_val;
-                self.ca_state = CaState::Recovery {
-                    start_ns: entry.transmission.t_ns,
-                    record: entry.transmission.record,
-                    seq_start: entry.seq_start,
-                    recovery_point: self.board.snd_nxt(),
-                    retransmissions: 0,
-                };
+                self.begin_recovery(entry.transmission.t_ns, entry.seq_end - entry.seq_start);
             }
             _ => {}
         }
         if let CaState::Recovery {
-            retransmissions, ..
+            start_ns,
+            record,
+            seq_start,
+            retransmissions,
+            ..
         } = &mut self.ca_state
         {
+            if *retransmissions == 0 {
+                *start_ns = entry.transmission.t_ns;
+                *record = entry.transmission.record;
+                *seq_start = entry.seq_start;
+                self.retransmit_ts = entry.transmission.ts_val;
+            }
             *retransmissions += 1;
         }
         self.undo.on_retransmission(segments_n as u32);
     }
 
     /// Upstream of the capture point: begins recovery at `now_ns` if as many segments as DupThresh are SACKed above the
-    /// oldest hole (RFC 6675 §5). Its first retransmission may have been lost.
+    /// oldest hole (RFC 6675 §5). Its first retransmission may have been lost: the first one captured takes its place.
     pub fn begin_recovery_unseen(&mut self, now_ns: i64) {
         let dup_thresh_bytes = i64::from(DUP_THRESH) * self.board.smss_bytes();
         let sacked_bytes = self.board.sacked().octets();
         if self.ca_state == CaState::Open && sacked_bytes > 0 && sacked_bytes >= dup_thresh_bytes {
-            self.ca_state = CaState::Recovery {
-                start_ns: now_ns,
-                record: 0,
-                seq_start: self.board.snd_una(),
-                recovery_point: self.board.snd_nxt(),
-                retransmissions: 0,
-            };
+            self.begin_recovery(now_ns, 0);
         }
     }
 
-    /// Starts to count the retransmissions that DSACKs may report. `entry`, which the board has already, is counted
-    /// later.
-    fn begin_undo(&mut self, entry: &Retransmission) {
-        let octets = entry.seq_end - entry.seq_start;
+    /// Begins fast recovery at `now_ns`, with a retransmission of so many octets, as in [`Self::begin_undo`].
+    fn begin_recovery(&mut self, now_ns: i64, octets: i64) {
+        self.begin_undo(octets);
+        self.row.recoveries += 1;
+        self.ca_state = CaState::Recovery {
+            start_ns: now_ns,
+            record: 0,
+            seq_start: self.board.snd_una(),
+            recovery_point: self.board.snd_nxt(),
+            retransmissions: 0,
+        };
+    }
+
+    /// Starts to count the retransmissions that DSACKs may report. The last one, of so many octets, which the board has
+    /// already, is counted later.
+    fn begin_undo(&mut self, octets: i64) {
         let before = (self.board.retrans_out_bytes() - octets).max(0);
         let outstanding = self.board.segments_in(before) as u32;
         self.undo.begin(self.board.snd_una(), outstanding);
@@ -454,6 +461,13 @@ impl Sender {
                 seq_end: Some(recovery_point),
                 ..flow.event(EventKind::Recovery, EventCause::Fast, start_ns, reason)
             });
+            if retransmissions == 0 && end == End::Acknowledged {
+                // What was SACKed had overtaken the oldest segment. The sender retransmitted nothing.
+                self.row.recoveries -= 1;
+                if let Some(cwnd) = &mut self.cwnd {
+                    cwnd.cancel_recovery();
+                }
+            }
         }
         self.ca_state = CaState::Open;
         self.retransmit_ts = None;

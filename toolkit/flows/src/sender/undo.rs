@@ -45,7 +45,7 @@ impl Undo {
 }
 
 impl Sender {
-    /// Remembers up to where a timeout was spurious.
+    /// Stores the recovery point of the spurious timeout.
     pub(super) fn note_spurious_timeout(&mut self) {
         if let CaState::Loss { recovery_point, .. } = self.ca_state {
             self.spurious_rto_point = Some(recovery_point);
