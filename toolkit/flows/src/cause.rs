@@ -196,8 +196,9 @@ impl RetransmissionContext {
             // Deviation: the reordering window is a quarter of SRTT, not of the minimum RTT, because pacing delays a
             // retransmission by more on a path with a queue.
             Some(since_ns) if since_ns <= self.srtt_ns / REO_WND_DIVISOR => {
-                let expired_since =
-                    |waited_ns: i64| (0..=since_ns).contains(&(waited_ns - self.rto_ns));
+                let expired_since = |waited_ns: i64| {
+                    (0..=since_ns).contains(&waited_ns.saturating_sub(self.rto_ns))
+                };
                 self.sack && self.at_sender() && self.timers_ns().into_iter().any(expired_since)
             }
             // Without SACK there is no timer for reordering: after a silence, only a timeout can be the trigger.
