@@ -153,13 +153,18 @@ impl Silence {
         self.last_ns.saturating_add(silent_ns)
     }
 
+    /// How long it lasted.
+    fn duration_ns(self) -> i64 {
+        self.end_ns.saturating_sub(self.last_ns)
+    }
+
     /// RFC 6298 §5.3: the ACK of the last segment restarts the timer.
     fn restart_ns(self) -> i64 {
         self.last_ns.saturating_add(self.srtt_ns)
     }
 
     /// When the sender received the ACKs, of which the newest one that it had was captured at `newest_ns`: with `timer`,
-    /// a round trip later. Else that ACK is what the sender waited for, so it and those before it took as long as the
+    /// if no ACK triggered the segment that ends the silence, a round trip later. Else that ACK is what the sender waited for, so it and those before it took as long as the
     /// segment shows.
     fn receipt(self, timer: bool, newest_ns: i64) -> Receipt {
         let delay_ns = if timer {
@@ -249,6 +254,8 @@ impl RemoteSender {
         let mut receipt = Receipt::at(now, false);
         let mut received_ns = None;
         if let Some(silence) = silence {
+            // RFC 6298 §5.4: the sender would have retransmitted if it had waited for an ACK longer than the RTO.
+            let timer = timer || silence.duration_ns() > self.sender.rtt.rto_ns();
             let in_silence = silence.receipt(timer, self.newest_echoed_ns(ts_ecr).unwrap_or(now));
             let last_ns = self.receive_acks(ts_ecr, in_silence, silence.expired_ns(), flow);
             if timer {

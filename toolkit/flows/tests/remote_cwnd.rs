@@ -223,6 +223,21 @@ fn a_silence_is_no_round_trip_at_the_receiver() {
 }
 
 #[test]
+fn a_pause_of_the_application_is_no_round_trip_at_the_receiver() {
+    let ladder = format!(
+        "{}
+         3010.0 a>b A 20001:21001 ack 1 id 23 ts 3110/1011
+         3010.1 b>a A 1 ack 21001 ts 3010/3110
+         3110.0 a>b A 21001:22001 ack 1 id 24 ts 3210/3010
+         3110.1 b>a A 1 ack 22001 ts 3110/3210",
+        round_trips(2)
+    );
+    let samples = run(&ladder).samples;
+    let srtt_ns = row_at(&samples, 3111).srtt_ns.expect("an SRTT");
+    assert!(srtt_ns < 110 * MS, "{srtt_ns}");
+}
+
+#[test]
 fn the_rtt_of_a_window_of_one_segment_can_triple() {
     let mut ladder = round_trips(1);
     for number in 0..12 {
