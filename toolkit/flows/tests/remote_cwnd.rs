@@ -257,6 +257,32 @@ fn the_rtt_of_a_window_of_one_segment_can_triple() {
 }
 
 #[test]
+fn no_ack_gives_an_estimate_in_a_silence() {
+    let ladder = format!(
+        "{}
+         1261.0 a>b A 20001:21001 ack 1 id 23 ts 1361/1011
+         1261.1 b>a A 1 ack 21001 ts 1261/1361
+         1361.0 a>b A 21001:22001 ack 1 id 24 ts 1461/1261
+         1361.1 b>a A 1 ack 22001 ts 1361/1461
+         1461.0 a>b A 22001:23001 ack 1 id 25 ts 1561/1361",
+        round_trips(2)
+    );
+    // Without IDs, a timer may have sent something.
+    let lines = ladder.lines().map(|line| {
+        let (before, after) = line.split_once(" id ").unwrap_or((line, ""));
+        let after = after.split_once(' ').map_or("", |(_, rest)| rest);
+        format!("{before} {after}\n")
+    });
+    let samples = run(&lines.collect::<String>()).samples;
+    assert_eq!(row_at(&samples, 1200).cwnd_bytes, Some(2000));
+    assert_eq!(row_at(&samples, 1220).cwnd_bytes, None);
+    assert_eq!(row_at(&samples, 1260).cwnd_bytes, None);
+    // The last ACK took 250 ms; the one before, which arrived with it, is no sample.
+    let srtt_ns = row_at(&samples, 1461).srtt_ns.expect("an SRTT");
+    assert!((112 * MS..120 * MS).contains(&srtt_ns), "{srtt_ns}");
+}
+
+#[test]
 fn the_end_of_a_zero_window_arrives_after_it_was_sent() {
     let ladder = format!(
         "{}
