@@ -54,10 +54,9 @@ fn a_probe_exceeds_the_window() {
     }
 }
 
-#[test]
-fn recovery_begins_though_its_first_retransmission_was_lost() {
+/// The first segment of the window after ten round trips is lost, and so is its retransmission. `last` follows.
+fn first_retransmission_lost(last: &str) -> Vec<Sample> {
     let mut ladder = round_trips(10);
-    // The first segment of the next window is lost, and so is its retransmission.
     for number in 1..10 {
         let (t_ms, start) = (1110 + number, 100_001 + number * 1000);
         let (end, id, echo, ts_val) = (start + 1000, 103 + number, t_ms - 100, t_ms + 100);
@@ -78,11 +77,18 @@ fn recovery_begins_though_its_first_retransmission_was_lost() {
          1216.1 b>a A 1 ack 100001 sack 101001-111001 ts 1216/1316
          1218.0 a>b A 111001:112001 ack 1 id 115 ts 1318/1118
          1218.1 b>a A 1 ack 100001 sack 101001-112001 ts 1218/1318
-         1330.0 a>b A 100001:101001 ack 1 id 116 ts 1430/1218
-         1330.1 b>a A 1 ack 112001 ts 1330/1430"
+         {last}"
     )
     .expect("text");
-    let samples = run(&ladder).samples;
+    run(&ladder).samples
+}
+
+#[test]
+fn recovery_begins_though_its_first_retransmission_was_lost() {
+    let samples = first_retransmission_lost(
+        "1330.0 a>b A 100001:101001 ack 1 id 116 ts 1430/1218
+         1330.1 b>a A 1 ack 112001 ts 1330/1430",
+    );
     let before = row_at(&samples, 1119);
     assert_eq!(before.cwnd_bytes, Some(10_000));
     let row = row_at(&samples, 1219);
@@ -92,6 +98,19 @@ fn recovery_begins_though_its_first_retransmission_was_lost() {
     assert_eq!(row.recoveries, 0, "the segments may have been reordered");
     let last = samples.last().expect("a row");
     assert_eq!(last.recoveries, 1, "a retransmission was captured");
+}
+
+#[test]
+fn a_recovery_that_a_timeout_ends_counts_though_all_its_retransmissions_were_lost() {
+    let samples = first_retransmission_lost(
+        "1830.0 a>b A 100001:101001 ack 1 id 117 ts 1930/1218    # 116: the same
+         1830.1 b>a A 1 ack 112001 ts 1830/1930
+         1930.0 a>b A 112001:113001 ack 1 id 118 ts 2030/1830
+         1930.1 b>a A 1 ack 113001 ts 1930/2030
+         2030.0 a>b A 113001:114001 ack 1 id 119 ts 2130/1930",
+    );
+    let last = samples.last().expect("a row");
+    assert_eq!((last.recoveries, last.rtos), (1, 1));
 }
 
 #[test]
