@@ -105,22 +105,23 @@ impl Waiting {
 
 /// When the sender receives ACKs: so long after the capture of each, within these times.
 #[derive(Clone, Copy, Debug)]
+#[allow(clippy::struct_field_names, reason = "all are times")]
 struct Receipt {
     delay_ns: i64,
     earliest_ns: i64,
     latest_ns: i64,
-    /// The times are derived from SRTT.
-    estimated: bool,
+    /// ACKs captured from this time on may give a sample of the RTT; `None` if the times are derived from SRTT.
+    measured_from_ns: Option<i64>,
 }
 
 impl Receipt {
     /// All at `t_ns`.
-    fn at(t_ns: i64, estimated: bool) -> Self {
+    fn at(t_ns: i64, measured_from_ns: Option<i64>) -> Self {
         Self {
             delay_ns: 0,
             earliest_ns: t_ns,
             latest_ns: t_ns,
-            estimated,
+            measured_from_ns,
         }
     }
 
@@ -130,9 +131,10 @@ impl Receipt {
         t_ns.max(self.earliest_ns).min(self.latest_ns)
     }
 
-    /// Whether an ACK received at `t_ns` may give a sample of the RTT: the segment itself shows the time.
-    fn is_measured(self, t_ns: i64) -> bool {
-        !self.estimated && t_ns == self.latest_ns
+    /// Whether an ACK captured at `captured_ns` may give a sample of the RTT: the segment itself shows when it arrived.
+    fn is_measured(self, captured_ns: i64) -> bool {
+        self.measured_from_ns
+            .is_some_and(|from_ns| captured_ns >= from_ns)
     }
 }
 
@@ -153,14 +155,19 @@ impl Silence {
         self.last_ns.saturating_add(silent_ns)
     }
 
+    /// How long it lasted.
+    fn duration_ns(self) -> i64 {
+        self.end_ns.saturating_sub(self.last_ns)
+    }
+
     /// RFC 6298 §5.3: the ACK of the last segment restarts the timer.
     fn restart_ns(self) -> i64 {
         self.last_ns.saturating_add(self.srtt_ns)
     }
 
     /// When the sender received the ACKs, of which the newest one that it had was captured at `newest_ns`: with `timer`,
-    /// a round trip later. Else that ACK is what the sender waited for, so it and those before it took as long as the
-    /// segment shows.
+    /// if no ACK triggered the segment that ends the silence, a round trip later. Else that ACK is what the sender waited
+    /// for, so it and those before it took as long as the segment shows.
     fn receipt(self, timer: bool, newest_ns: i64) -> Receipt {
         let delay_ns = if timer {
             self.srtt_ns
@@ -171,7 +178,7 @@ impl Silence {
             delay_ns,
             earliest_ns: self.last_ns,
             latest_ns: self.end_ns,
-            estimated: timer,
+            measured_from_ns: (!timer).then_some(newest_ns),
         }
     }
 }
@@ -246,18 +253,19 @@ impl RemoteSender {
         let probe = !idle && timeouts == 0 && self.is_probe(sent);
         let timer = timeouts > 0 || probe;
         let silence = self.silence_before(now);
-        let mut receipt = Receipt::at(now, false);
+        let mut receipt = Receipt::at(now, Some(i64::MIN));
         let mut received_ns = None;
         if let Some(silence) = silence {
+            // RFC 6298 §5.4: the sender would have retransmitted if it had waited for an ACK longer than the RTO.
+            let timer = timer || silence.duration_ns() > self.sender.rtt.rto_ns();
             let in_silence = silence.receipt(timer, self.newest_echoed_ns(ts_ecr).unwrap_or(now));
             let last_ns = self.receive_acks(ts_ecr, in_silence, silence.expired_ns(), flow);
             if timer {
                 let last_ns = last_ns.max(Some(silence.restart_ns()));
                 received_ns = last_ns.map(|last_ns| last_ns.min(now));
-                receipt = Receipt::at(now, true);
-            } else {
-                receipt = in_silence;
             }
+            // There are no estimates in the silence: the other ACKs arrive with the segment.
+            receipt = Receipt::at(now, in_silence.measured_from_ns);
         }
         if probe {
             self.send_lost(&at(sent, received_ns.unwrap_or(now)), flow);
@@ -311,7 +319,7 @@ impl RemoteSender {
             let rtt = self.sender.rtt;
             self.sender
                 .acknowledge(&ack.received(t_ns, &sack), flow, &mut ignored);
-            if !receipt.is_measured(t_ns) {
+            if !receipt.is_measured(ack.t_ns) {
                 self.sender.rtt = rtt;
             }
             last_ns = Some(t_ns);

@@ -241,11 +241,12 @@ impl Sender {
         if lost {
             self.lost_again_at_end(sent, holes);
             self.missing.explain(1);
+        } else if holes {
+            // As in `end_repeats`: the recovery from a timeout goes on.
+            self.progress.after_timeout.pass_flight();
         } else {
             self.progress.after_timeout.clear();
-            if !holes {
-                self.missing.clear();
-            }
+            self.missing.clear();
         }
         self.progress.repeats_end = lost;
         lost

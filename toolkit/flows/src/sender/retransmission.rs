@@ -320,6 +320,7 @@ impl Sender {
         } = &mut self.ca_state
         {
             if *retransmissions == 0 {
+                self.row.recoveries += 1;
                 *start_ns = entry.transmission.t_ns;
                 *record = entry.transmission.record;
                 *seq_start = entry.seq_start;
@@ -341,9 +342,9 @@ impl Sender {
     }
 
     /// Begins fast recovery at `now_ns`, with a retransmission of so many octets, as in [`Self::begin_undo`].
+    /// It counts from its first captured retransmission on: until then, it may be reordering.
     fn begin_recovery(&mut self, now_ns: i64, octets: i64) {
         self.begin_undo(octets);
-        self.row.recoveries += 1;
         self.ca_state = CaState::Recovery {
             start_ns: now_ns,
             record: 0,
@@ -463,10 +464,12 @@ impl Sender {
             });
             if retransmissions == 0 && end == End::Acknowledged {
                 // What was SACKed had overtaken the oldest segment. The sender retransmitted nothing.
-                self.row.recoveries -= 1;
                 if let Some(cwnd) = &mut self.cwnd {
                     cwnd.cancel_recovery();
                 }
+            } else if retransmissions == 0 {
+                // Its retransmissions were lost unseen.
+                self.row.recoveries += 1;
             }
         }
         self.ca_state = CaState::Open;
