@@ -52,10 +52,10 @@ def plan_self_check(scenario: Scenario, candidates: tuple[str, ...]) -> list[Job
 
 def plan_repeats(scenario: Scenario, variant: str) -> list[Job]:
     """Return the jobs of the self-check of one variant over again, as other seeds have it: see `engine_config`. None
-    where another seed has another channel, too: its repeats would not show by how much replays of one channel differ.
-    They are recorded, since only recorded jobs are measured.
+    where another seed has another channel or other traffic, too: its repeats would not show by how much replays of one
+    channel differ. They are recorded, since only recorded jobs are measured.
     """
-    if not all(_same_with_every_seed(link) for link in scenario.links):
+    if not all(_same_with_every_seed(link) for link in scenario.links) or _has_random_traffic(scenario):
         return []
     (job,) = plan_self_check(scenario, (variant,))
     return [replace(job, seed=job.seed + more) for more in range(1, 1 + SELF_CHECK_REPEATS)]
@@ -68,6 +68,13 @@ def _same_with_every_seed(link: Link) -> bool:
         isinstance(way.loss, Trace | NoLoss) and way.jitter is None and way.queue.kind not in RANDOM_QUEUES
         for way in ways
     )
+
+
+def _has_random_traffic(scenario: Scenario) -> bool:
+    """Return whether datagrams or an application have random times or sizes."""
+    applications = (flow.application for flow in (scenario.flow, *scenario.flows))
+    spreads = (getattr(each, "spread", None) for each in (*scenario.datagrams, *applications))
+    return any(spread not in (None, "fixed") for spread in spreads)
 
 
 def plan_comparison(scenario: Scenario, variants: tuple[str, ...]) -> list[Job]:

@@ -307,7 +307,7 @@ def _interval(value: Value, scale: float, unit: str) -> str:
 
 def _rate_lines(rate: Value | None) -> list[str]:
     if rate is None:
-        return ["# rate: not known; without a rate nothing queues. Draws have its lower bound, if that is known"]
+        return ["# rate: not known; without one nothing queues. Draws have up to 4 times its lower bound, if known"]
     return [f'rate = "{format_rate(rate.value)}"  # {_interval(rate, 1e6, "Mbit/s")}']
 
 

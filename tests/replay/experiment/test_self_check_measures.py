@@ -202,6 +202,19 @@ def test_a_self_check_is_repeated_only_over_the_same_channel(links: list[dict[st
     assert len(plan_repeats(scenario, "cubic")) == (SELF_CHECK_REPEATS if repeated else 0)
 
 
+@pytest.mark.parametrize(("spread", "repeated"), [("fixed", True), ("exponential", False)])
+def test_a_self_check_is_repeated_only_next_to_the_same_traffic(spread: str, repeated: bool) -> None:
+    links = [{**LINK, "loss": TRACED}]
+    bursts = {"on": "1 s", "off": "1 s", "spread": spread}
+    datagrams = [{"name": "voice", "packet": "200 B", "rate": "64 kbit/s", **bursts}]
+    on_off = {"kind": "on_off", "rate": "1 Mbit/s", **bursts}
+    for scenario in (
+        _scenario(links=links, datagrams=datagrams),
+        _scenario(links=links, flow={"application": on_off}),
+    ):
+        assert len(plan_repeats(scenario, "cubic")) == (SELF_CHECK_REPEATS if repeated else 0)
+
+
 def test_repeats_count_as_progress() -> None:
     scenario = _scenario(links=[{**LINK, "loss": TRACED}])
     happened = Outcome(0, SPAN_NS, 1_500_000, 1000, 0, 0, np.zeros(0), "inferred")
