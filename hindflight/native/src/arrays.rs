@@ -72,11 +72,7 @@ fn fill(config: &mut Config, path: &str, array: &ArrayRef) -> Filled {
     let unknown = || format!("{path}: no list of a configuration");
     match steps.as_slice() {
         ["path", "links", link, way, rest @ ..] => {
-            let link = link
-                .parse()
-                .ok()
-                .and_then(|i: usize| config.path.links.get_mut(i));
-            let link = link.ok_or_else(unknown)?;
+            let link = numbered(&mut config.path.links, link).ok_or_else(unknown)?;
             let direction = match *way {
                 "forward" => &mut link.forward,
                 "reverse" => &mut link.reverse,
@@ -85,10 +81,7 @@ fn fill(config: &mut Config, path: &str, array: &ArrayRef) -> Filled {
             fill_direction(direction, rest, array).ok_or_else(unknown)?
         }
         ["flows", flow, "application", name] => {
-            let flow = flow
-                .parse()
-                .ok()
-                .and_then(|i: usize| config.flows.get_mut(i));
+            let flow = numbered(&mut config.flows, flow);
             match (flow.map(|flow| &mut flow.application), *name) {
                 (Some(ApplicationConfig::Writes { at_ns, .. }), "at_ns") => {
                     numbers::<UInt64Type>(array).map(|values| *at_ns = values)
@@ -100,10 +93,7 @@ fn fill(config: &mut Config, path: &str, array: &ArrayRef) -> Filled {
             }
         }
         ["datagrams", stream, "recorded", name] => {
-            let stream = stream
-                .parse()
-                .ok()
-                .and_then(|i: usize| config.datagrams.get_mut(i));
+            let stream = numbered(&mut config.datagrams, stream);
             match (stream.and_then(|stream| stream.recorded.as_mut()), *name) {
                 (Some(recorded), "at_ns") => {
                     numbers::<UInt64Type>(array).map(|values| recorded.at_ns = values)
@@ -116,6 +106,11 @@ fn fill(config: &mut Config, path: &str, array: &ArrayRef) -> Filled {
         }
         _ => Err(unknown()),
     }
+}
+
+/// The item that the step `number` of a path names; `None` if there is none.
+fn numbered<'a, T>(items: &'a mut [T], number: &str) -> Option<&'a mut T> {
+    items.get_mut(number.parse::<usize>().ok()?)
 }
 
 /// None where `steps` lead to no list.

@@ -5,6 +5,7 @@
 use serde::Deserialize;
 
 use super::error::ConfigErrorKind;
+use super::recorded::validate_recorded;
 use super::validate::{MAX_NS, Place};
 use super::{FlowConfig, StackParams};
 use crate::sim::time::Nanos;
@@ -272,23 +273,11 @@ fn validate_bursts(place: &Place, from_ns: &[Nanos], until_ns: &[Nanos]) {
 }
 
 fn validate_writes(place: &Place, at_ns: &[Nanos], bytes: &[u32]) {
-    if at_ns.is_empty() || at_ns.len() != bytes.len() {
+    if at_ns.is_empty() && bytes.is_empty() {
         place.refuse(ConfigErrorKind::UnequalLengths {
             keys: ["at_ns", "bytes"],
-            lengths: [at_ns.len(), bytes.len()],
+            lengths: [0, 0],
         });
     }
-    let (times, sizes) = (place.key("at_ns"), place.key("bytes"));
-    let mut last = 0;
-    for (i, &at) in at_ns.iter().enumerate() {
-        if !times.index(i).within(at, last, MAX_NS) {
-            break;
-        }
-        last = at;
-    }
-    for (i, &octets) in bytes.iter().enumerate() {
-        if !sizes.index(i).within(octets, 1, MAX_WRITE_BYTES) {
-            break;
-        }
-    }
+    validate_recorded(place, at_ns, bytes, (1, MAX_WRITE_BYTES));
 }

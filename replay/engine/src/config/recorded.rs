@@ -1,4 +1,4 @@
-//! Packets of a capture as cross traffic, whatever sent them.
+//! Packets of a capture as cross traffic, whatever sent them, and what recorded lists of times and sizes must be.
 //!
 //! Does not depend on how they run: see `crate::net::recorded`.
 
@@ -22,25 +22,35 @@ pub struct RecordedConfig {
 impl RecordedConfig {
     /// Refuses lists of unequal length, times that do not ascend, and packets of no octets or more than `max_bytes`.
     pub(super) fn validate(&self, place: &Place, max_bytes: u16) {
-        if self.at_ns.len() != self.bytes.len() {
-            place.refuse(ConfigErrorKind::UnequalLengths {
-                keys: ["at_ns", "bytes"],
-                lengths: [self.at_ns.len(), self.bytes.len()],
-            });
+        let sizes = (u32::from(DATAGRAM_HEADER_BYTES) + 1, u32::from(max_bytes));
+        validate_recorded(place, &self.at_ns, &self.bytes, sizes);
+    }
+}
+
+/// Refuses recorded lists `at_ns` and `bytes` of unequal length, times that do not ascend, and sizes beyond `min` and `max`.
+pub(super) fn validate_recorded(
+    place: &Place,
+    at_ns: &[Nanos],
+    bytes: &[u32],
+    (min, max): (u32, u32),
+) {
+    if at_ns.len() != bytes.len() {
+        place.refuse(ConfigErrorKind::UnequalLengths {
+            keys: ["at_ns", "bytes"],
+            lengths: [at_ns.len(), bytes.len()],
+        });
+    }
+    let (times, sizes) = (place.key("at_ns"), place.key("bytes"));
+    let mut last = 0;
+    for (i, &at) in at_ns.iter().enumerate() {
+        if !times.index(i).within(at, last, MAX_NS) {
+            break;
         }
-        let (times, sizes) = (place.key("at_ns"), place.key("bytes"));
-        let mut last = 0;
-        for (i, &at) in self.at_ns.iter().enumerate() {
-            if !times.index(i).within(at, last, MAX_NS) {
-                break;
-            }
-            last = at;
-        }
-        let (min, max) = (u32::from(DATAGRAM_HEADER_BYTES) + 1, u32::from(max_bytes));
-        for (i, &octets) in self.bytes.iter().enumerate() {
-            if !sizes.index(i).within(octets, min, max) {
-                break;
-            }
+        last = at;
+    }
+    for (i, &octets) in bytes.iter().enumerate() {
+        if !sizes.index(i).within(octets, min, max) {
+            break;
         }
     }
 }
