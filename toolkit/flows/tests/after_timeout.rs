@@ -198,46 +198,36 @@ fn after_new_data_a_probe_precedes_the_next_timeout_again() {
     assert_eq!(losses(&outcome), lost(&[(1, first)]));
 }
 
-#[test]
-fn new_data_by_f_rto_do_not_end_the_recovery_from_a_timeout() {
-    let outcome = run(&format!(
+/// Losses of a flight whose end a timeout repeats, after F-RTO has sent new data. Before the second segment of these, so
+/// many segments without data are `missing`.
+fn recovery_after_f_rto(missing: u32) -> Vec<(Option<i64>, Option<u32>, Option<u64>)> {
+    let [second, timer, after] = [19, 22, 23].map(|id| id + missing);
+    losses(&run(&format!(
         "{}
           710.0 a>b A 11001:12001 ack 1 id 17 ts 1500/8     # 14 and 15: the end of the flight, 16: a probe
           710.1 b>a A 1 ack 12001 ts 9/1500
           810.0 a>b A 14001:15001 ack 1 id 18 ts 1600/9     # F-RTO
           810.1 b>a A 1 ack 12001 sack 14001-15001 ts 10/1600
-          811.0 a>b A 15001:16001 ack 1 id 19 ts 1601/9
+          811.0 a>b A 15001:16001 ack 1 id {second} ts 1601/9
           811.1 b>a A 1 ack 12001 sack 14001-16001 ts 11/1601
-         1511.0 a>b A 12001:13001 ack 1 id 22 ts 2301/11    # 20: the same by recovery, 21: by a timeout
+         1511.0 a>b A 12001:13001 ack 1 id {timer} ts 2301/11    # the same twice: by recovery, and by a timeout
          1511.1 b>a A 1 ack 13001 sack 14001-16001 ts 12/2301
-         1611.0 a>b A 13001:14001 ack 1 id 23 ts 2401/12
+         1611.0 a>b A 13001:14001 ack 1 id {after} ts 2401/12
          1611.1 b>a A 1 ack 16001 ts 13/2401",
         stamped()
-    ));
-    let first: &[i64] = &[11_001, 12_001, 13_001];
-    let expected = lost(&[(1, first), (2, &[12_001]), (3, &[12_001])]);
-    assert_eq!(losses(&outcome), expected);
+    )))
 }
 
 #[test]
-fn nor_do_new_data_by_f_rto_before_which_a_packet_is_missing() {
-    let outcome = run(&format!(
-        "{}
-          710.0 a>b A 11001:12001 ack 1 id 17 ts 1500/8     # 14 and 15: the end of the flight, 16: a probe
-          710.1 b>a A 1 ack 12001 ts 9/1500
-          810.0 a>b A 14001:15001 ack 1 id 18 ts 1600/9     # F-RTO
-          810.1 b>a A 1 ack 12001 sack 14001-15001 ts 10/1600
-          811.0 a>b A 15001:16001 ack 1 id 20 ts 1601/9     # 19: a segment without data
-          811.1 b>a A 1 ack 12001 sack 14001-16001 ts 11/1601
-         1511.0 a>b A 12001:13001 ack 1 id 23 ts 2301/11    # 21: the same by recovery, 22: by a timeout
-         1511.1 b>a A 1 ack 13001 sack 14001-16001 ts 12/2301
-         1611.0 a>b A 13001:14001 ack 1 id 24 ts 2401/12
-         1611.1 b>a A 1 ack 16001 ts 13/2401",
-        stamped()
-    ));
+fn new_data_by_f_rto_do_not_end_the_recovery_from_a_timeout() {
     let first: &[i64] = &[11_001, 12_001, 13_001];
     let expected = lost(&[(1, first), (2, &[12_001]), (3, &[12_001])]);
-    assert_eq!(losses(&outcome), expected);
+    assert_eq!(recovery_after_f_rto(0), expected);
+    assert_eq!(
+        recovery_after_f_rto(1),
+        expected,
+        "nor if a packet is missing before them"
+    );
 }
 
 #[test]

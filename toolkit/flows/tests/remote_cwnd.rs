@@ -21,16 +21,25 @@ fn round_trips(window: u32) -> String {
     for number in 0..10 * window {
         let t_ms = 110 + number / window * 100 + number % window;
         let (start, id, echo) = (1 + number * 1000, 3 + number, t_ms - 100);
-        let (end, ts_val) = (start + 1000, t_ms + 100);
         let echo = if number < window { 1 } else { echo };
-        writeln!(
-            ladder,
-            "{t_ms}.0 a>b A {start}:{end} ack 1 id {id} ts {ts_val}/{echo}"
-        )
-        .expect("text");
-        writeln!(ladder, "{t_ms}.1 b>a A 1 ack {end} ts {t_ms}/{ts_val}").expect("text");
+        arrive(&mut ladder, t_ms, (start, id), echo);
     }
     ladder
+}
+
+/// A segment that begins at `start` arrives and is acknowledged at once.
+fn arrive(ladder: &mut String, t_ms: u32, (start, id): (u32, u32), echo: u32) {
+    let (end, ts_val) = (start + 1000, t_ms + 100);
+    writeln!(
+        ladder,
+        "{t_ms}.0 a>b A {start}:{end} ack 1 id {id} ts {ts_val}/{echo}"
+    )
+    .expect("text");
+    writeln!(ladder, "{t_ms}.1 b>a A 1 ack {end} ts {t_ms}/{ts_val}").expect("text");
+}
+
+fn srtt_ns_at(samples: &[Sample], t_ms: i64) -> i64 {
+    row_at(samples, t_ms).srtt_ns.expect("an SRTT")
 }
 
 fn row_at(samples: &[Sample], t_ms: i64) -> &Sample {
@@ -237,7 +246,7 @@ fn a_silence_is_no_round_trip_at_the_receiver() {
         round_trips(2)
     );
     let samples = run(&ladder).samples;
-    let srtt_ns = row_at(&samples, 5111).srtt_ns.expect("an SRTT");
+    let srtt_ns = srtt_ns_at(&samples, 5111);
     assert!(srtt_ns < 110 * MS, "{srtt_ns}");
 }
 
@@ -252,7 +261,7 @@ fn a_pause_of_the_application_is_no_round_trip_at_the_receiver() {
         round_trips(2)
     );
     let samples = run(&ladder).samples;
-    let srtt_ns = row_at(&samples, 3111).srtt_ns.expect("an SRTT");
+    let srtt_ns = srtt_ns_at(&samples, 3111);
     assert!(srtt_ns < 110 * MS, "{srtt_ns}");
 }
 
@@ -261,17 +270,11 @@ fn the_rtt_of_a_window_of_one_segment_can_triple() {
     let mut ladder = round_trips(1);
     for number in 0..12 {
         let (t_ms, start, id) = (1310 + number * 300, 10_001 + number * 1000, 13 + number);
-        let (end, ts_val) = (start + 1000, t_ms + 100);
         let echo = if number == 0 { 1010 } else { t_ms - 300 };
-        writeln!(
-            ladder,
-            "{t_ms}.0 a>b A {start}:{end} ack 1 id {id} ts {ts_val}/{echo}"
-        )
-        .expect("text");
-        writeln!(ladder, "{t_ms}.1 b>a A 1 ack {end} ts {t_ms}/{ts_val}").expect("text");
+        arrive(&mut ladder, t_ms, (start, id), echo);
     }
     let samples = run(&ladder).samples;
-    let srtt_ns = row_at(&samples, 9000).srtt_ns.expect("an SRTT");
+    let srtt_ns = srtt_ns_at(&samples, 9000);
     assert!((200 * MS..300 * MS).contains(&srtt_ns), "{srtt_ns}");
 }
 
@@ -297,7 +300,7 @@ fn no_ack_gives_an_estimate_in_a_silence() {
     assert_eq!(row_at(&samples, 1220).cwnd_bytes, None);
     assert_eq!(row_at(&samples, 1260).cwnd_bytes, None);
     // The last ACK took 250 ms; the one before, which arrived with it, is no sample.
-    let srtt_ns = row_at(&samples, 1461).srtt_ns.expect("an SRTT");
+    let srtt_ns = srtt_ns_at(&samples, 1461);
     assert!((112 * MS..120 * MS).contains(&srtt_ns), "{srtt_ns}");
 }
 
@@ -318,7 +321,7 @@ fn the_end_of_a_zero_window_arrives_after_it_was_sent() {
     let samples = run(&ladder).samples;
     assert_eq!(row_at(&samples, 3000).snd_wnd_bytes, Some(0));
     assert_eq!(row_at(&samples, 3410).snd_wnd_bytes, Some(60_000));
-    let srtt_ns = row_at(&samples, 3410).srtt_ns.expect("an SRTT");
+    let srtt_ns = srtt_ns_at(&samples, 3410);
     assert!(
         srtt_ns < 110 * MS,
         "no round trip of two seconds: {srtt_ns}"

@@ -167,18 +167,15 @@ impl Sender {
                 .shown_ns
                 .is_some_and(|shown_ns| self.missing.explain_shown_in(earliest_ns, shown_ns));
         self.missing.explain(missing.count - u32::from(first_shown));
-        let at_end = gap.first.record == entry.transmission.record;
         if counted && self.sack_in_use {
+            let at_end = gap.first.record == entry.transmission.record;
             if at_end {
                 self.progress.lost_again = self.progress.after_timeout.take_lost();
                 missing.count += self.progress.lost_again;
             } else if entry.seq_start <= self.board.snd_una() {
                 self.time_out_at_hole(entry.transmission.t_ns, self.progress.was_repeated);
             }
-        }
-        if counted && self.sack_in_use {
-            let hole = gap.first.record != entry.transmission.record;
-            self.expect_lost_flight(entry, missing.count, hole);
+            self.expect_lost_flight(entry, missing.count, !at_end);
         }
         if counted && !self.sack_in_use && missing.count == 0 && after_new && !silent {
             self.lost_before_oldest_hole(entry);

@@ -182,6 +182,7 @@ impl Sender {
                 self.board.last_transmission(&range)
             });
         let newest = self.newest_delivered.record;
+        let later_delivered = (newest > previous.record).then_some(newest);
         let sacked = self.board.sacked();
         let head = sent.start <= una && sent.end > una;
         let retransmitted_before = overlap
@@ -204,9 +205,9 @@ impl Sender {
             } else {
                 0
             },
-            later_delivered: (newest > previous.record).then_some(newest),
+            later_delivered,
             lost_after_timeout: retransmitted_before
-                && newest > previous.record
+                && later_delivered.is_some()
                 && self.sent_since_timeout(&previous),
             sack: self.sack_in_use,
             since_timer_restart_ns: now - self.timer_restart_ns - upstream_ns,
