@@ -148,12 +148,11 @@ def _is_of_initial_window(octets: int, smss_bytes: int) -> bool:
 
 def _link(name: str, leg: KernelRun, start_ns: int) -> dict[str, Any]:
     params = leg.params
-    changes = [{**change, "at_ns": change["at_ns"] + start_ns} for change in schedule(params["events"])]
     shared = {
         "rate_bps": float(params["rate"]),
         "delay_ns": round(params["rtt_ms"] * 1e6 / 2),
         "in_order": False,
-        "schedule": changes,
+        "schedule": schedule(params["events"], start_ns),
     }
     forward = {**shared, "queue": drop_tail(params["queue"]), "loss": losses(leg.lost)}
     return {"name": name, "forward": forward, "reverse": {**shared, "queue": drop_tail(ACK_QUEUE_PKTS)}}
