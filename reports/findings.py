@@ -16,7 +16,7 @@ from hindflight.reports.frames import TIME, Flow, Tables, read, runs_with_subjec
 from hindflight.reports.link import events_of
 from hindflight.reports.numbers import interval, quantity, with_minus_signs
 from hindflight.reports.texts import NOT_TO_BE_RELIED_ON, SHARED_DIFFERENTLY
-from hindflight.toolkit.schema import FINGERPRINT
+from hindflight.toolkit.schema import FINGERPRINT, OTHERS_AS_TCP_METRIC
 
 COLUMNS = ("section", "subject", "metric", "value", "low", "high", "unit", "verdict", "text")
 LOSSES_SHOWN = 200
@@ -121,7 +121,7 @@ def self_check_warning(tables: Tables) -> str | None:
     does so with the other flows replayed as TCP, as the predictions replay them; None if it misses neither."""
     if _missed(tables, "goodput_difference"):
         return NOT_TO_BE_RELIED_ON
-    return SHARED_DIFFERENTLY if _missed(tables, "goodput_difference_others_as_tcp") else None
+    return SHARED_DIFFERENTLY if _missed(tables, OTHERS_AS_TCP_METRIC) else None
 
 
 def _missed(tables: Tables, metric: str) -> bool:

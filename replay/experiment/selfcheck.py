@@ -14,6 +14,7 @@ from typing import Any
 
 from hindflight.replay.outcome import Outcome, cwnd_error
 from hindflight.replay.scenario.model import Scenario
+from hindflight.toolkit.schema import OTHERS_AS_TCP_METRIC
 
 GOODPUT_BOUND = 0.05
 """Relative difference in goodput up to which the self-check passes."""
@@ -170,8 +171,7 @@ def describe_self_check(
             rows.append(_row(candidate.variant, "cwnd_error", 100 * candidate.cwnd_error, "%"))
         if candidate is best and shared_difference is not None:
             verdict = _verdict(abs(shared_difference) <= GOODPUT_BOUND)
-            metric = "goodput_difference_others_as_tcp"
-            rows.append(_row(candidate.variant, metric, 100 * shared_difference, "%", verdict))
+            rows.append(_row(candidate.variant, OTHERS_AS_TCP_METRIC, 100 * shared_difference, "%", verdict))
     return rows
 
 

@@ -22,6 +22,7 @@ from hindflight.toolkit.schema.results import (
     FINDING_SECTIONS,
     FINGERPRINT,
     INTERVAL_METRIC,
+    OTHERS_AS_TCP_METRIC,
     leg_metric,
     run_subject,
 )
@@ -31,6 +32,7 @@ __all__ = [
     "FINDING_SECTIONS",
     "FINGERPRINT",
     "INTERVAL_METRIC",
+    "OTHERS_AS_TCP_METRIC",
     "PHASES",
     "SCHEMA_VERSION",
     "SOURCES",

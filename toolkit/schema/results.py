@@ -422,6 +422,11 @@ INTERVAL_METRIC = "interval_deviation"
 above, both logarithms of ratios. They are no interval, so a report leaves the row out."""
 
 
+OTHERS_AS_TCP_METRIC = "goodput_difference_others_as_tcp"
+"""Metric of the row of a self-check that replays the other flows of a capture as TCP, as predictions do; its
+`goodput_difference` is that of a replay with their packets as captured."""
+
+
 DAMAGE_METRICS = ("acknowledged_lost", "damaged")
 """Metrics of the rows that say what a fault of a proxy did to the data: it was lost, or read damaged."""
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hindflight.toolkit.schema import INTERVAL_METRIC
+from hindflight.toolkit.schema import INTERVAL_METRIC, OTHERS_AS_TCP_METRIC
 from validation.captures.identifiable import is_identifiable
 from validation.captures.report import disturbed
 from validation.captures.scores import quantile
@@ -199,7 +199,7 @@ def _ask(link: str, control: str, capture: Path, recorded: Mapping[str, Any]) ->
         pairs.append(Pair(link, control, other, group, *said, goodput, capacity, deviations))
     named = (document.get("captured_variant") or {}).get("name", replayed)
     check = found.get(("self_check", replayed, "goodput_difference"), {})
-    as_tcp = found.get(("self_check", replayed, "goodput_difference_others_as_tcp"), check)
+    as_tcp = found.get(("self_check", replayed, OTHERS_AS_TCP_METRIC), check)
     info = _tcp_info(capture.parent / recorded[control]["flows"][0]["tcpinfo"])
     differences = check.get("value"), as_tcp.get("value")
     return Asked(link, control, group, error, named, *differences, is_identifiable(info, control)), pairs
