@@ -45,7 +45,7 @@ ONE_WAY_RUNS = 2
 have broken in one direction only."""
 
 UNLIKELY = 0.02
-"""Expected number of bursts below which a run of losses is none."""
+"""Expected number of bursts as long as a run of losses below which the run is no burst."""
 
 KNOWN_LOG_ODDS = 2.2
 """Log odds above which a cause counts as known: 9 to 1."""
