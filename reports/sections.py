@@ -12,6 +12,7 @@ from functools import partial
 from typing import TypeAlias
 
 import altair as alt
+from altair.utils.schemapi import debug_mode
 
 from hindflight.reports import charts, findings
 from hindflight.reports.findings import Grid
@@ -495,11 +496,15 @@ def _where_they_apply(tables: Tables) -> tuple[Recipe, ...]:
 def _add_figures(
     section: Section, source: Source, view: View, recipes: tuple[tuple[Recipe, ...], str], group: str
 ) -> None:
-    """Draw the charts of `recipes`, whose keys begin with its second item; a chart without data is a sentence."""
+    """Draw the charts of `recipes`, whose keys begin with its second item; a chart without data is a sentence.
+
+    Altair's check of every part against its schema, a tenth of the time of a report, is left to the tests.
+    """
     reasons: set[str] = set()
     for recipe in recipes[0]:
         try:
-            chart = recipe.draw(source.tables, view)
+            with debug_mode(False):
+                chart = recipe.draw(source.tables, view)
         except ReportError as error:
             if str(error) not in reasons:
                 section.parts.append(str(error))
