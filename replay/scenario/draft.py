@@ -86,8 +86,8 @@ class Draft:
     flow_id: int
     variant: str
     variants: Sequence[str]
+    seeds: int
     proxies: Sequence[str] = ("none", "relay")
-    seeds: int = 100
     changes: Sequence[LinkChange] = field(default_factory=tuple)
     unknowns: Sequence[str] = field(default_factory=tuple)
     application: CapturedWrites | None = None

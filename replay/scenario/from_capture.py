@@ -58,7 +58,7 @@ class Choice:
 
     variants: tuple[str, ...] = ("newreno", "cubic")
     proxies: tuple[str, ...] = (AUTO,)
-    seeds: int = 100
+    seeds: int = 50
     captured_variant: str = "auto"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import json
 from collections.abc import Iterable
 from pathlib import Path
@@ -11,6 +12,8 @@ from typing import Any
 import pytest
 
 import hindflight as hf
+from hindflight.cli import batch, scenario, whatif
+from hindflight.replay.scenario.from_capture import Choice
 from tests.e2e.conftest import FLOW, Command
 
 _SOJOURNS: dict[str, Any] = {"mean_good": "200 ms", "mean_bad": "30 ms"}
@@ -91,3 +94,16 @@ def test_sensitivity_is_that_of_the_command(hindflight: Command, tmp_path: Path)
     found = hf.sensitivity(tmp_path / "s.toml")
     assert as_json(found.outcomes) == document["outcomes"]
     assert {name: {"model": m, "verdict": v} for name, (m, v) in found.fits.items()} == document["fits"]
+
+
+def test_functions_and_commands_choose_alike() -> None:
+    shared = {"variants": ("newreno", "cubic"), "proxies": ("auto",), "seeds": 50, "captured_variant": "auto"}
+    choice = {field.name: field.default for field in dataclasses.fields(Choice)}
+    assert choice == shared
+    for function in (hf.whatif, hf.batch, hf.draft_scenario):
+        defaults = {name: parameter.default for name, parameter in inspect.signature(function).parameters.items()}
+        assert {name: defaults[name] for name in shared} == shared
+    for command in (whatif.whatif, batch.batch, scenario.init):
+        defaults = {name: parameter.default for name, parameter in inspect.signature(command).parameters.items()}
+        written = {**shared, "variants": "newreno,cubic", "proxies": "auto"}
+        assert {name: defaults[name.replace("proxies", "proxy")] for name in written} == written

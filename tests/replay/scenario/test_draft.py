@@ -26,6 +26,7 @@ DRAFT = Draft(
     flow_id=3,
     variant="auto",
     variants=("newreno", "cubic"),
+    seeds=50,
     unknowns=('losses of ACKs are "not" known',),
 )
 

@@ -78,7 +78,7 @@ def _drafted(*proxies: str, changes: tuple[LinkChange, ...] = ()) -> Scenario:
         name="d", duration_ns=60_000_000_000, trace_file="channel.parquet", block_pkts=80,
         rate=Value(4e6, None, None, ""), round_trip=Value(480e6, None, None, ""), queue=None,
         stack=Stack(1448, 52, 10, 6_000_000), input_name="flight.pcap", input_sha256="0" * 64, flow_id=1,
-        variant="auto", variants=("newreno",), proxies=proxies, facts=LOSSY, changes=changes,
+        variant="auto", variants=("newreno",), seeds=50, proxies=proxies, facts=LOSSY, changes=changes,
     )  # fmt: skip
     return parse_scenario(tomllib.loads(draft_scenario(draft)), "draft.toml", VARIANTS)
 
