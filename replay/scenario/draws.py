@@ -234,8 +234,11 @@ def _losses(bursts: Ints, packets: int, rng: np.random.Generator) -> list[int]:
     count = int(rng.poisson(per_packet * length))
     starts = np.sort(rng.integers(0, length, size=count))
     sizes = _lengths(bursts, count, rng)
-    lost = np.concatenate([np.arange(s, s + n) for s, n in zip(starts, sizes, strict=True)]) if count else starts
-    return sorted({int(position) for position in lost if position < length})
+    # The place of each packet in its burst, from 0.
+    places = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    lost = np.unique(np.repeat(starts, sizes) + places)
+    positions: list[int] = lost[lost < length].tolist()
+    return positions
 
 
 def _lengths(bursts: Ints, count: int, rng: np.random.Generator) -> Ints:
