@@ -170,6 +170,11 @@ def _judge(fits: Mapping[str, _Fit], paced: float, rounds: int, reductions: int)
             UNKNOWN, probability, candidates,
             f"the best match, {best}, agrees with {100 * fits[best].agreement:.0f} % of the windows only",
         )  # fmt: skip
+    if best in PACED and not _is_paced(paced):
+        return _unknown(
+            f"only the window of {best} fits, and it is not {best}: a timer released {100 * paced:.0f} % of the "
+            "departures, and it paces"
+        )
     if probability < MIN_PROBABILITY:
         likely = " and ".join(list(candidates)[:2])
         return CapturedVariant(UNKNOWN, probability, candidates, f"the capture cannot separate {likely}")
@@ -219,18 +224,26 @@ def _allowed(fit: _Fit) -> tuple[float, float]:
 def _weighed(agreements: Mapping[str, tuple[float, float]], pacing: tuple[float, int] = (0.0, 0)) -> dict[str, float]:
     """Return the probability of each candidate, the likeliest first, from its agreement and the number of independent
     comparisons, and the share of paced departures and the seconds in which any was counted."""
-    clocked_share, paced_share = PACED_SHARE
     paced, rounds = pacing
     score = {}
     for name, (agreement, independent) in agreements.items():
-        share = paced_share if name in PACED else clocked_share
-        released = rounds * (paced * math.log(share) + (1 - paced) * math.log(1 - share))
+        released = rounds * _log_likelihood(paced, PACED_SHARE[name in PACED])
         window = independent * (agreement * math.log(AGREES) + (1 - agreement) * math.log(DIFFERS))
         score[name] = math.log(PRIOR[name]) + released + window
     top = max(score.values())
     weight = {name: math.exp(value - top) for name, value in score.items()}
     total = sum(weight.values())
     return {name: value / total for name, value in sorted(weight.items(), key=lambda item: -item[1])}
+
+
+def _is_paced(paced: float) -> bool:
+    """Return whether a share of paced departures is likelier of a sender that paces than of one clocked by ACKs."""
+    clocked, pacing = (_log_likelihood(paced, share) for share in PACED_SHARE)
+    return pacing > clocked
+
+
+def _log_likelihood(paced: float, share: float) -> float:
+    return paced * math.log(share) + (1 - paced) * math.log(1 - share)
 
 
 def _record_of(segments: pa.Table, events: pa.Table, direction: str, mss_bytes: int) -> _Record | None:

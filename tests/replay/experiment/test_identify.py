@@ -17,6 +17,7 @@ from hindflight.replay.experiment.identify import (
     Sender,
     _exceeded,
     _Fit,
+    _judge,
     _judge_bounds,
     identify_variant,
 )
@@ -140,6 +141,16 @@ def test_small_excesses_do_not_add_up_to_an_exceeded_window(monkeypatch: pytest.
 
 def test_a_window_above_those_of_all_others_shows_a_paced_sender_without_its_pacing(tmp_path: Path) -> None:
     assert _identified("bbr", tmp_path, steady_writes=True).name == "bbr"
+
+
+def test_a_window_that_only_a_paced_sender_may_have_needs_its_pacing() -> None:
+    # A stack that is none of the candidates: bbr may stop below its window, so its window fits most senders.
+    fits = {name: _Fit(agreement=0.86 if name == "bbr" else 0.3, windows=900, exceeded=0, periods=90) for name in PRIOR}
+    assert _judge(fits, paced=0.6, rounds=30, reductions=90).name == "bbr"
+    found = _judge(fits, paced=0.01, rounds=30, reductions=90)
+    assert found.name == "unknown"
+    assert not found.candidates, "it is none of them, so that a self-check tries all variants"
+    assert "a timer released 1 % of the departures" in found.why
 
 
 def test_a_capture_that_begins_in_mid_flow_shows_it_after_some_reductions(tmp_path: Path) -> None:
