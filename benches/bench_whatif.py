@@ -1,6 +1,7 @@
-"""Time and memory of `hindflight whatif`, with its self-check over all variants, for one long capture.
+"""Time and memory of `hindflight whatif` as users run it, for one long capture.
 
-`python -m benches whatif [--packets N]`. The capture is a replay of linux-reno, with the engine's own capture writer.
+`python -m benches whatif [--packets N] [OPTIONS OF WHATIF]`. The capture is a replay of linux-reno, with the engine's
+own capture writer.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from hindflight.replay.catalogue import engine_variant_names
@@ -20,7 +22,6 @@ from hindflight.replay.scenario.model import Scenario, parse_scenario
 
 MSS = 1448
 RATE_BPS = 100e6
-OPTIONS = ("--variants", "cubic", "--seeds", "2")
 
 
 def _scenario(packets: int) -> Scenario:
@@ -50,9 +51,9 @@ def write_capture(folder: Path, packets: int) -> Path:
     return folder / "1-sender.pcap"
 
 
-def measure_whatif(capture: Path, out: Path) -> tuple[float, float]:
+def measure_whatif(capture: Path, out: Path, options: Sequence[str] = ()) -> tuple[float, float]:
     """Return the seconds and the maximum resident memory in bytes of one `hindflight whatif`."""
-    words = [sys.executable, "-m", "hindflight", "whatif", str(capture), "-o", str(out), *OPTIONS]
+    words = [sys.executable, "-m", "hindflight", "whatif", str(capture), "-o", str(out), *options]
     begin = time.perf_counter()
     process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
@@ -67,11 +68,12 @@ def main(arguments: list[str] | None = None) -> None:
     """Write the capture, run `whatif` on it and print seconds and memory."""
     parser = argparse.ArgumentParser(prog="python -m benches whatif", description=__doc__)
     parser.add_argument("--packets", type=int, default=1_000_000, help="data segments of the flow, without repetitions")
-    packets = parser.parse_args(arguments).packets
+    chosen, options = parser.parse_known_args(arguments)
+    packets = chosen.packets
     with tempfile.TemporaryDirectory() as name:
         capture = write_capture(Path(name), packets)
         size_mb = capture.stat().st_size / 1e6
-        seconds, memory = measure_whatif(capture, Path(name, "out"))
+        seconds, memory = measure_whatif(capture, Path(name, "out"), options)
     print(f"whatif of a capture of {packets} data segments ({size_mb:.0f} MB): {seconds:.1f} s, {memory / 1e9:.2f} GB")
 
 
