@@ -147,7 +147,7 @@ def whatif(  # noqa: PLR0913 - named ones, each with its default
     flow: int | None = None,
     variants: Sequence[str] = ("newreno", "cubic"),
     proxies: Sequence[str] = ("auto",),
-    seeds: int = 50,
+    seeds: int = 40,
     captured_variant: str = "auto",
     threads: int | None = None,
 ) -> Tables:
@@ -253,7 +253,7 @@ def batch(  # noqa: PLR0913 - named ones, each with its default
     out: Path | str,
     variants: Sequence[str] = ("newreno", "cubic"),
     proxies: Sequence[str] = ("auto",),
-    seeds: int = 50,
+    seeds: int = 40,
     captured_variant: str = "auto",
     threads: int | None = None,
     force: bool = False,
@@ -304,7 +304,7 @@ def draft_scenario(  # noqa: PLR0913 - named ones, each with its default
     flow: int | None = None,
     variants: Sequence[str] = ("newreno", "cubic"),
     proxies: Sequence[str] = ("auto",),
-    seeds: int = 50,
+    seeds: int = 40,
     captured_variant: str = "auto",
 ) -> Path:
     """Write a scenario drafted from one flow of a capture or workspace to `path`; return the path of its loss trace.

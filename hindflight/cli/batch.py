@@ -32,7 +32,7 @@ def batch(
     out: Annotated[Path, typer.Option("-o", "--out", help="Folder for a folder per capture, and summary.json.")],
     variants: Variants = "newreno,cubic",
     proxy: Proxies = "auto",
-    seeds: Seeds = 50,
+    seeds: Seeds = 40,
     captured_variant: CapturedVariant = "auto",
     threads: Threads = None,
     force: Force = False,

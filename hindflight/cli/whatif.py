@@ -38,7 +38,7 @@ def whatif(
     ] = None,
     variants: Variants = "newreno,cubic",
     proxy: Proxies = "auto",
-    seeds: Seeds = 50,
+    seeds: Seeds = 40,
     captured_variant: CapturedVariant = "auto",
     from_: From = "",
     to: To = "",

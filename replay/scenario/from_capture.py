@@ -58,7 +58,7 @@ class Choice:
 
     variants: tuple[str, ...] = ("newreno", "cubic")
     proxies: tuple[str, ...] = (AUTO,)
-    seeds: int = 50
+    seeds: int = 40
     captured_variant: str = "auto"
 
 
