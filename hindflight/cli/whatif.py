@@ -60,6 +60,7 @@ def whatif(
 def run_whatif(job: WhatIf, threads: int | None, as_json: bool, wide: bool) -> None:
     """Run the experiment and print its outcome. A folder that it created is removed if it fails."""
     from hindflight.cli.replay import show
+    from hindflight.replay.scenario.from_capture import about_proxies
     from hindflight.toolkit.text import shell_line
 
     fresh = not job.out.exists()
@@ -70,6 +71,9 @@ def run_whatif(job: WhatIf, threads: int | None, as_json: bool, wide: bool) -> N
             shutil.rmtree(job.out, ignore_errors=True)
         raise
     show(result, as_json, wide)
+    unknown = [row["text"] for row in result.tables["findings"].to_pylist() if row["section"] == "unknown"]
+    for sentence in about_proxies(unknown):
+        say(sentence)
     if job.at_sender.exists():
         say(f"The capture was taken at the receiver: {job.at_sender} is what its sender's would be.")
     say(f"report: {job.report}")

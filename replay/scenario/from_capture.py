@@ -5,7 +5,7 @@ Depends on the flow's tables and the channel trace, not on a workspace or a capt
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -258,6 +258,12 @@ def _proxied_already(signs: Mapping[str, str], *, changed: bool) -> Iterator[str
     evidence = next(iter(signs.values()), None)
     if evidence is not None and not changed:
         yield PROXIED_ALREADY.format(evidence=evidence)
+
+
+def about_proxies(sentences: Iterable[str]) -> list[str]:
+    """Return what a reader of the comparison has to know of proxies: that the path has one, and what none can split."""
+    beginning = PROXIED_ALREADY.partition("{")[0]
+    return [sentence for sentence in sentences if sentence == NOT_SPLIT or sentence.startswith(beginning)]
 
 
 def known_value(trace: Trace, name: str) -> Value | None:

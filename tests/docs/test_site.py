@@ -17,7 +17,7 @@ import pytest
 
 from docs.scripts.make_gallery import FLIGHT_COMMANDS, write_flight
 from hindflight.replay.controllers.base import variant_names
-from hindflight.replay.scenario.model import load_scenario
+from hindflight.replay.scenario.model import load_scenario, parse_scenario
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 GUIDES = sorted([*(DOCS / "howto").glob("*.md"), *(DOCS / "from").glob("*.md"), DOCS / "tutorial.md"])
@@ -52,6 +52,21 @@ def test_the_scenarios_of_a_guide_are_valid(page: Path, tmp_path: Path) -> None:
             path = tmp_path / f"{i}.toml"
             path.write_text(text)
             assert load_scenario(path, (*variant_names(), "gentle")).links
+
+
+@pytest.mark.parametrize("name", ["proxies.md", "howto/my-proxy.md"])
+def test_the_proxies_of_a_page_are_accepted_on_a_path_with_their_nodes(name: str) -> None:
+    files = [file for text in blocks(DOCS / name, "toml") if "proxy" in (file := tomllib.loads(text))]
+    assert files
+    for file in files:
+        ends = [table[key] for table in file["proxy"] for key in ("node", "peer") if key in table]
+        path = file.get("path", ["one-end", *dict.fromkeys(ends), "other-end"])
+        names = [table["name"] for table in file["proxy"]]
+        lossy = {"rate": "1 Mbit/s", "delay": "5 ms", "queue": "50 pkts", "loss": {"model": "bernoulli", "per": 0.01}}
+        links = [{"name": f"hop-{i}", **lossy} for i in range(len(path) - 1)]
+        compare = file.get("compare", {"variants": ["newreno"], "proxies": names})
+        whole = {"name": name, "duration": "60 s", **file, "path": path, "links": links, "compare": compare}
+        assert parse_scenario(whole, name, variant_names()).proxy
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)

@@ -55,6 +55,7 @@ def test_whatif_writes_scenario_tables_and_report(hindflight: Command, tmp_path:
     assert all(row["low"] < row["value"] < row["high"] for row in resampled), "each seed draws another channel"
     what_if = [run for run in document["runs"] if run["purpose"] == "what_if"]
     assert {run["proxy"] for run in what_if} == {"none", "sender-side", "midway"}
+    assert "QUIC, and TCP inside IPsec, cannot be split" in ended.stderr
     advice = [row["text"] for row in document["findings"] if row["section"] == "recommendation"]
     assert advice[0].startswith("Use ")
     assert {run["channel_mode"] for run in what_if} == {"replayed", "resampled"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,8 +14,9 @@ import pytest
 
 from hindflight.toolkit.errors import LogError
 from validation.__main__ import main
-from validation.relay.judge import RelayResult, compare, explain, summary_checks
+from validation.relay.judge import QUARTILES, RelayResult, compare, explain
 from validation.relay.links import draw
+from validation.relay.readings import EVERY, readings
 from validation.relay.rebuild import first_left_of_relay, first_left_of_sender, rebuild_relay
 from validation.relay.recorded import find_relay_runs, held_bytes, read_drawn, read_relay_run
 from validation.relay.spread import RECORDINGS, Spread, recorded_again, same_run
@@ -136,12 +138,44 @@ def test_a_miss_is_explained_by_the_first_rule_that_covers_it(result: RelayResul
     assert explain(large) == "not explained"
     timed = replace(large, timed=fine.engine)
     assert explain(timed) == "lateness"
-    assert (large.windows_hold, large.timed_holds) == (False, False)
-    assert (timed.windows_hold, timed.timed_holds) == (False, True)
+    assert (large.holds(QUARTILES), large.timed_holds) == (False, False)
+    assert (timed.holds(QUARTILES), timed.timed_holds) == (False, True)
     limited = with_leg0(50, 70, limited=0.4)
     assert explain(limited) == "window limits 40 %"
-    assert [check.verdict for check in summary_checks([fine] * 4 + [large])] == ["fail", "pass"]
-    assert summary_checks([fine] * 3 + [large] * 2)[1].verdict == "fail"
+
+
+def test_quartiles_are_counted_one_by_one_and_all_together(result: RelayResult) -> None:
+    def missing(*metrics: str, recorded: Sequence[float] = (1.0,)) -> RelayResult:
+        checks = tuple(replace(one, value=(2 if one.metric in metrics else 1) * one.reference) for one in result.checks)
+        numbers = {one.metric: one.reference for one in checks}
+        spread = Spread(tuple({metric: share * number for metric, number in numbers.items()} for share in recorded))
+        return replace(result, checks=checks, spread=spread)
+
+    runs = [
+        missing(recorded=(1.0, 1.05, 1.2)),
+        missing("leg0_cwnd_p25"),
+        missing("leg1_cwnd_p50", recorded=(1.0, 1.0, 1.0, 1.0, 3.0)),
+        missing("leg1_cwnd_p50", "leg1_cwnd_p75"),
+        missing(),
+    ]
+    read = {one.counted: one for one in readings(runs)}
+    assert list(read)[0::7] == ["goodput", EVERY]
+    assert {name: (one.held, one.wanted, one.verdict) for name, one in read.items()} == {
+        "goodput": (5, 5, "pass"),
+        "leg 0: 25th percentile": (4, 4, "pass"),
+        "leg 0: 50th percentile": (5, 4, "pass"),
+        "leg 0: 75th percentile": (5, 4, "pass"),
+        "leg 1: 25th percentile": (5, 4, "pass"),
+        "leg 1: 50th percentile": (3, 4, "fail"),
+        "leg 1: 75th percentile": (4, 4, "pass"),
+        EVERY: (2, 4, "fail"),
+    }
+    assert (read[EVERY].with_spread, read["leg 1: 50th percentile"].with_spread) == (3, 4)
+    assert [(one.alike, one.pairs) for one in read.values()] == [(6, 13)] + [(7, 13)] * 7
+    assert read[EVERY].row["Linux against itself, pairs"] == "7 of 13 (54 %)"
+    assert read[EVERY].check.text == "relay: 2 of 5 runs with every quartile of both legs within 10 %; 4 are wanted."
+    assert readings([missing()])[0].row["Linux against itself, pairs"] == "-"
+    assert readings([missing("goodput"), missing()])[0].verdict == "fail", "goodput has to hold in all runs"
 
 
 def test_what_five_recordings_of_linux_enclose_is_its_spread(result: RelayResult) -> None:
@@ -214,5 +248,10 @@ def test_the_command_compares_a_folder(capsys: pytest.CaptureFixture[str]) -> No
     document = json.loads(capsys.readouterr().out)
     assert [run["name"] for run in document["runs"]] == ["R6203.2.1"]
     assert {row["metric"] for row in document["findings"]} >= {"goodput", "leg0_cwnd_p50", "leg1_cwnd_p50"}
+    read = {row["counted"]: row for row in document["readings"]}
+    assert (read["goodput"]["held"], read["goodput"]["verdict"]) == (1, "pass")
+    assert len(read) == 8
     assert main(["relay", str(RUN)]) == 0
-    assert "R6203.2.1" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "R6203.2.1" in printed
+    assert all(name in printed for name in read), "both readings"

@@ -86,39 +86,22 @@ def _record_again(folder: Path, emulator: Path | None) -> None:
 
 def _judge(folder: Path, as_json: bool) -> None:
     from validation.judge import finding
-    from validation.relay.judge import explain, summary_checks, validate_relay
+    from validation.relay.judge import explain, validate_relay
+    from validation.relay.readings import readings
 
     with progress_on_stderr() as report:
         results = validate_relay(folder, on_done=lambda done, of: report(folder, done / of))
-    checks = [check for result in results for check in result.checks] + summary_checks(results)
+    read = readings(results)
     if as_json:
+        checks = [check for result in results for check in result.checks] + [one.check for one in read]
         runs = [{**asdict(result), "because": explain(result)} for result in results]
-        print_json({"findings": [finding(check) for check in checks], "runs": runs})
+        counted = [{**asdict(one), "verdict": one.verdict} for one in read]
+        print_json({"findings": [finding(check) for check in checks], "readings": counted, "runs": runs})
         return
     _show(results)
-    for check in summary_checks(results):
-        echo(f"{check.verdict}: {check.metric}: {check.value:g}, wanted {check.reference:g}")
-    for line in spread_lines(results):
-        echo(line)
+    print_table(list(read[0].row), [one.row for one in read], "In how many runs the engine holds the bounds")
     timed = sum(result.timed_holds for result in results)
     echo(f"with each packet as late as the emulator was, all window quartiles hold in {timed} of {len(results)} runs")
-
-
-def spread_lines(results: Sequence[RelayResult]) -> list[str]:
-    """Say how the runs hold where Linux's own spread counts, and how Linux holds against itself."""
-    from validation.relay.judge import QUARTILES, SHARES
-
-    lines = []
-    spreads = {id(result.spread): result.spread for result in results}.values()
-    for name, metrics in (("goodput", ("goodput",)), ("all quartiles", QUARTILES)):
-        shares = {metric: SHARES[metric] for metric in metrics}
-        held = sum(result.holds_with_spread(metrics) for result in results)
-        alike = [spread.agreement(shares) for spread in spreads]
-        lines.append(
-            f"{name} within the bound or Linux's own spread: {held} of {len(results)} runs; Linux against itself: "
-            f"{sum(agreed for agreed, _ in alike)} of {sum(pairs for _, pairs in alike)} pairs of recordings of one run"
-        )
-    return lines
 
 
 def _show(results: Sequence[RelayResult]) -> None:

@@ -102,6 +102,24 @@ fn a_blocking_write_moves_octets_to_a_separate_send_buffer() {
     );
 }
 
+#[test]
+fn sockets_read_nothing_before_the_next_connection_is_there() {
+    let flow =
+        format!(r#""size_bytes": 6000, "stack": {{{STACK}, "receive_buffer_bytes": 12000}}"#);
+    let onward = r#""advertise": "sockets", "stack": {"overrides": {"smss_bytes": 1000, "delayed_ack": false,
+        "timestamps": false, "initial_window_pkts": 2}}"#;
+    let expected = "0.000 on SYN
+        0.010 up ack 2 wnd 11, ack 3 wnd 10, ack 4 wnd 9, ack 5 wnd 8, ack 6 wnd 7, ack 7 wnd 6
+        0.020 on ACK
+        0.020 up ack 7 wnd 12
+        0.020 on 1, 2
+        0.040 on 3, 4, 5, 6\n";
+    assert_eq!(
+        ladder(&flow, onward).1,
+        expected.replace("\n        ", "\n")
+    );
+}
+
 /// Data segments of the connection onward, and those of them that are not full.
 #[derive(Default)]
 struct Onward {

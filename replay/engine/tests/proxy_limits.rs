@@ -294,6 +294,32 @@ fn what_a_connection_stored_before_its_reset_is_free_for_those_that_share_the_me
     assert_eq!(summary.flows[1].duration_ns, alone.flows[1].duration_ns);
 }
 
+/// Half of the free memory, and of that an equal part for each connection that is open: the other one ends before 0.080.
+#[test]
+fn a_shared_memory_is_divided_by_the_connections_that_are_open() {
+    let through = |starts: &[u64]| {
+        let mut config = flows(r#""receive_buffer": {"pkts": 24}, "pool": "p""#, starts);
+        for flow in &mut config.flows {
+            flow.size_bytes = Some(3000);
+        }
+        let text = ladder::run_of(&config).1;
+        let upstream = text.lines().filter(|line| line.contains(" up "));
+        upstream.collect::<Vec<_>>().join("\n")
+    };
+    let alone = "0.010 up SYN ack 1 wnd 1
+        0.030 up ack 1 wnd 12
+        0.030 up ack 2 wnd 11
+        0.050 up ack 3 wnd 11, ack 4 wnd 10, ack 4 wnd 10
+        0.070 up FIN ack 4 wnd 12";
+    assert_eq!(through(&[0]), alone.replace("\n        ", "\n"));
+    let after_another = "0.020 up SYN ack 1 wnd 1
+        0.040 up ack 1 wnd 5
+        0.040 up ack 2 wnd 5
+        0.060 up ack 3 wnd 4, ack 4 wnd 4, ack 4 wnd 4
+        0.080 up ack 4 wnd 11, FIN ack 4 wnd 12";
+    assert_eq!(through(&[10, 0]), after_another.replace("\n        ", "\n"));
+}
+
 #[test]
 fn flows_that_a_limit_counts_together_agree_on_it() {
     let mut config = flows(&limited("pass"), &[0, 1]);

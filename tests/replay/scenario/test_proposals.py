@@ -8,7 +8,13 @@ import tomllib
 import pytest
 
 from hindflight.replay.scenario.draft import Draft, LinkChange, Stack, Value, draft_scenario
-from hindflight.replay.scenario.from_capture import Choice, _chosen_proxies
+from hindflight.replay.scenario.from_capture import (
+    Choice,
+    _assumptions,
+    _chosen_proxies,
+    _proxied_already,
+    about_proxies,
+)
 from hindflight.replay.scenario.model import Scenario, parse_scenario
 from hindflight.replay.scenario.proposals import PathFacts, propose, tables_of
 
@@ -109,3 +115,14 @@ def test_the_path_has_a_node_for_each_place_and_the_same_delay(
     assert {link.name: link.rate for link in scenario.links if link.name in {"access", "egress"}} == dict.fromkeys(
         ["access"] * ("near" in nodes) + ["egress"] * ("far" in nodes)
     )
+
+
+def test_a_draft_says_what_cannot_be_split_and_that_the_path_has_a_proxy() -> None:
+    signs = {"another TTL": "100 of 100 answers"}
+    assert about_proxies(_assumptions(None, proxied=False)) == []
+    [not_split] = about_proxies(_assumptions(None, proxied=True))
+    assert not_split.startswith("QUIC, and TCP inside IPsec, cannot be split")
+    [already] = about_proxies(_proxied_already(signs, changed=False))
+    assert already.startswith("The capture already went through a proxy: 100 of 100 answers.")
+    assert list(_proxied_already(signs, changed=True)) == []
+    assert list(_proxied_already({}, changed=False)) == []
