@@ -53,7 +53,8 @@ def calibrate(pairs: Sequence[Pair]) -> Calibration:
 def deviations(pair: Pair) -> float | None:
     """Return the distance of what was recorded, in units of the deviation of the prediction; None without one.
 
-    It is infinite beyond the capacity of the link, where the interval ends: no factor moves that.
+    It is infinite beyond the capacity of the link, where the interval ends: no factor moves that. An interval may end
+    nearer than the factor says, behind its outermost draw: how many hold what was recorded is counted elsewhere.
     """
     if pair.mean is None or pair.deviations is None:
         return None

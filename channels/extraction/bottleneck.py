@@ -39,6 +39,9 @@ MIN_PAIRS = 24
 CLOCK_SHARE = 5e-4
 """Relative error of a rate that clocks and the timestamps of hosts may cause."""
 
+DELAYED_ACK_NS = 40_000_000
+"""The least time for which a receiver's timer delays an ACK: Linux's. Other systems wait longer."""
+
 LOCAL_NS = 10_000_000_000
 """Half width of the window in which a delay is compared with the minimum, because the path may change."""
 
@@ -253,10 +256,18 @@ def _rate_within(delivery: Delivery, stretch: Stretch) -> Rate | None:
     # Packets that left closer together than their ACKs came back queued behind each other, if nowhere else; a sender
     # that paces below the rate has none, and then the few that jitter spread disagree.
     spread = whole & (delivery.t_ns[last] - delivery.t_ns[first] < SPREAD * span)
-    if spread.sum() < MIN_PAIRS:
-        return None
-    rate = _states(pairs.where(spread))
-    return rate if rate.steady else None
+    # A receiver whose timer delays some ACKs stretches theirs, and a flow with short trains has many such.
+    tries = (spread, spread & ~_maybe_delayed(delivery, first, last))
+    rates = (_states(pairs.where(chosen)) for chosen in tries if chosen.sum() >= MIN_PAIRS)
+    return next((rate for rate in rates if rate.steady), None)
+
+
+def _maybe_delayed(delivery: Delivery, first: Ints, last: Ints) -> Bools:
+    """Mark the pairs of ACKs whose second one a timer of the receiver may have sent: it reports one packet, and came
+    DELAYED_ACK_NS or more after the first. An ACK that reports a second full-sized packet is not delayed (RFC 5681
+    §4.2)."""
+    alone = (last - first == 1) & delivery.observed[last]
+    return np.asarray(alone & (delivery.acked_ns[last] - delivery.acked_ns[first] >= DELAYED_ACK_NS))
 
 
 def _queued(delivery: Delivery, prompt: Ints, whole: Bools, ns_per_byte: Floats) -> Bools:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean, median, stdev
 from typing import Any
 
-from hindflight.replay.experiment.prediction import CORRECTED, FACTOR, FLOOR, common_misfit, predict
+from hindflight.replay.experiment.prediction import CORRECTED, FACTOR, FLOOR, RANKED, common_misfit, predict
 from hindflight.replay.scenario.proxies import NO_PROXY
 from hindflight.toolkit.schema import DAMAGE_METRICS, INTERVAL_METRIC, run_subject
 from hindflight.toolkit.units import counted, format_rate
@@ -150,7 +150,8 @@ def _forecast(key: Key, goodputs: list[float], forecast: Forecast | None) -> lis
         f"deviations: {100 * predicted.drawn:.1f} % for what the capture leaves open of the channel; "
         f"{100 * FLOOR:.1f} % for the engine and for another flight; and the misfit of the self-check, "
         f"{100 * predicted.misfit:+.1f} %, of which {100 * CORRECTED:.0f} % is corrected and the rest counts here. "
-        f"Half the interval is {FACTOR:.1f} times the three together (root of the sum of squares). The factor was "
+        f"Half the interval is {FACTOR:.1f} times the three together (root of the sum of squares); with {RANKED} draws "
+        f"or more it ends at the latest {FACTOR:.1f} times the other two beyond the outermost draw. The factor was "
         "fitted so that 95 % of recorded flights lie in their intervals; "
         "docs/accuracy.md has the result on other links."
     )

@@ -34,6 +34,13 @@ reach, and a share of the draws lies beyond, so that one flight of 20 that broke
 beyond the k-th outermost of n draws with a probability of k / (n + 1), whatever their distribution: that is what tells
 how many standard deviations of a normal distribution it is away."""
 
+RANKED = 39
+"""Draws from which 95 % of the next flights lie between the outermost, whatever their distribution: each side leaves
+out one in n + 1.
+
+The draws are flights: what they show needs no FACTOR beyond these, only what no draw shows. The few that a burst stops
+are far from the others, so that FACTOR times their distance lies beyond every draw."""
+
 FACTOR = 2.4
 """Half width of the 95 % interval in units of the deviation of a prediction.
 
@@ -51,7 +58,7 @@ class Prediction:
     but the first three. `misfit` is signed: the replays are that much faster than the captured flow.
 
     `deviations` are logarithms of ratios, below and above the middle: half of the interval is FACTOR deviations, up to
-    the capacity of the link."""
+    the outermost draw with FACTOR times what no draw shows, and to the capacity of the link."""
 
     value: float
     low: float
@@ -75,10 +82,14 @@ def predict(draws: Sequence[float], misfit: float = 0.0, capacity_bps: float | N
     value = middle * math.exp(-CORRECTED * off)
     if capacity_bps is not None:
         value = min(value, max(middle, capacity_bps))
-    below, above = _deviations(draws, middle)
+    distances = sorted(math.log(max(value, middle / 20) / middle) for value in draws)
+    below, above = _deviations(distances)
     rest = math.hypot((1 - CORRECTED) * off, FLOOR)
     deviations = math.hypot(below, rest), math.hypot(above, rest)
-    low, high = (FACTOR * deviation for deviation in deviations)
+    outermost = (-distances[0], distances[-1]) if len(distances) >= RANKED else (math.inf, math.inf)
+    low, high = (
+        min(FACTOR * deviation, end + FACTOR * rest) for deviation, end in zip(deviations, outermost, strict=True)
+    )
     if capacity_bps is not None:
         high = min(high, math.log(max(capacity_bps, value) / value) + LINK_MARGIN)
     drawn = math.hypot(below, above) / math.sqrt(2)
@@ -97,11 +108,11 @@ def log_ratio(difference: float) -> float:
     return math.log1p(max(difference, -0.95))
 
 
-def _deviations(draws: Sequence[float], middle: float) -> tuple[float, float]:
-    """Return the relative deviation of the draws below and above their middle: see TAIL."""
-    if len(draws) < 2:
+def _deviations(distances: Sequence[float]) -> tuple[float, float]:
+    """Return the relative deviation of the draws below and above their middle: see TAIL. `distances` from it are
+    logarithms of ratios, in order."""
+    if len(distances) < 2:
         return 0.0, 0.0
-    distances = sorted(math.log(max(value, middle / 20) / middle) for value in draws)
-    beyond = int(TAIL * len(draws))
-    away = NormalDist().inv_cdf(1 - (beyond + 1) / (len(draws) + 1))
+    beyond = int(TAIL * len(distances))
+    away = NormalDist().inv_cdf(1 - (beyond + 1) / (len(distances) + 1))
     return max(0.0, -distances[beyond]) / away, max(0.0, distances[-1 - beyond]) / away

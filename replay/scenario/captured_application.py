@@ -49,6 +49,9 @@ AHEAD_BYTES = 49_152
 once half of it is left, and all of it is sent. With an end that many octets before the last one, a replay of the
 captured flow sends what was captured."""
 
+MIN_PAUSES = 3
+"""Pauses from which their mean tells how long another may be: 5 times as long. Of two it is 7 times, of one 19."""
+
 MIN_BURST_NS = 1_000
 """Shortest time of writing that a draft distinguishes from none."""
 
@@ -114,14 +117,27 @@ def transfer_end_ns(sent: SentData) -> int:
     """Return when the transfer ended: with the last new segment, or with the FIN of an application that paused before.
 
     An application that pauses between its writes pauses after its last one, too, before it closes: its goodput
-    includes both. A pause longer than all before it is none of them: the connection was kept for later.
+    includes both. A pause longer than those before it let expect is none of them: the connection was kept for later.
     """
     last_ns = int(sent.t_ns.max())
     acknowledged = int(np.searchsorted(sent.ack, sent.seq_end.max(), side="left"))
     if sent.fin_ns is None or acknowledged >= len(sent.ack) or captured_writes(sent) is None:
         return last_ns
-    longest_ns = max(end - begin for begin, end, _ in waits_of(sent))
+    longest_ns = _longest_pause_ns([end - begin for begin, end, _ in waits_of(sent)])
     return sent.fin_ns if 0 < sent.fin_ns - int(sent.ack_t_ns[acknowledged]) <= longest_ns else last_ns
+
+
+def _longest_pause_ns(pauses_ns: list[int]) -> float:
+    """Return how long the pause after some others may be: as long as the longest of them, or, where they are MIN_PAUSES
+    or more, as 95 % of those that end at random.
+
+    The next of exponential times over the mean of n before it has an F distribution with 2 and 2 n degrees of freedom,
+    whose quantile is below.
+    """
+    n, longest_ns = len(pauses_ns), max(pauses_ns)
+    if n < MIN_PAUSES:
+        return longest_ns
+    return max(longest_ns, sum(pauses_ns) * float(0.05 ** (-1 / n) - 1))
 
 
 def captured_writes(sent: SentData) -> CapturedWrites | None:

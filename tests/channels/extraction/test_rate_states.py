@@ -13,6 +13,7 @@ from hindflight.channels.extraction.busy_spans import RATE_TOLERANCE, STEADY_SHA
 from hindflight.channels.extraction.change_points import Floats
 from hindflight.channels.extraction.delivery import Delivery, Ints
 from hindflight.channels.extraction.link import _served_at_ns, of_delivery
+from hindflight.channels.extraction.path_steps import stretches
 
 MS = 1_000_000
 BASE_NS = 40 * MS
@@ -132,3 +133,19 @@ def test_what_is_delivered_behind_a_break_left_the_queue_at_the_rate_behind_it()
     assert t[200] < acked[189] < acked[200]
     assert (at_ns[190:200] == acked[189]).all()
     assert (at_ns[200:] == acked[200:]).all()
+
+
+def test_acks_that_a_timer_delayed_do_not_hide_the_rate() -> None:
+    # Trains too short for a standing queue, at 2 ms per packet. The last packet of nine in ten is acknowledged when the
+    # receiver's timer expires: nearly every other span has that time in it, so that together they show no rate.
+    sent, acked = [], []
+    for train in range(40):
+        for packet in range(3):
+            delay_ns = 42 * MS if packet == 2 and train % 10 else 0
+            sent.append(200 * train * MS)
+            acked.append(sent[-1] + BASE_NS + int((packet + 1) * FAST_MS * MS) + delay_ns)
+    delivery = _packets(np.array(sent), np.array(acked))
+    found = bottleneck.rate(delivery, stretches(delivery))
+    assert found is not None
+    assert found.steady
+    assert found.bps == pytest.approx(1500 * 8e3 / FAST_MS)

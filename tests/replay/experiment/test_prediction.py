@@ -75,6 +75,19 @@ def test_a_few_flights_that_broke_down_count_as_much_as_they_reach() -> None:
     assert fast.deviations == pytest.approx((FLOOR, math.hypot(math.log(1.6) / away, FLOOR)))
 
 
+def test_an_interval_ends_with_the_outermost_draw_but_for_what_no_draw_shows() -> None:
+    rest = math.exp(FACTOR * FLOOR)
+    found = predict([1e6] * 30 + [0.3e6] * 10 + [1.8e6] * 10)
+    assert found is not None
+    assert found.low == pytest.approx(0.3e6 / rest)
+    assert found.high == pytest.approx(1.8e6 * rest)
+    # Fewer draws do not show where the end is.
+    few = predict([1e6] * 12 + [0.3e6] * 4 + [1.8e6] * 4)
+    assert few is not None
+    assert few.low < 0.9 * found.low
+    assert few.high > 1.1 * found.high
+
+
 def test_an_interval_is_made_of_its_deviations() -> None:
     found = predict([1e6] * 18 + [0.6e6, 0.1e6], 0.1)
     assert found is not None

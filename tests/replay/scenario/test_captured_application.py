@@ -110,6 +110,17 @@ def test_the_last_pause_of_an_application_that_pauses_is_part_of_the_transfer() 
     assert _closed(pausing, 5960) == 5950
 
 
+def test_a_last_pause_longer_than_the_longest_is_one_of_several_at_random() -> None:
+    bulk = [(50 * i, MSS) for i in range(20)]
+    starts = (0, 2000, 5000, 10_000)
+    pausing = [(start + at, octets) for start in starts for at, octets in bulk]
+    # Pauses of 1, 2 and 4 s, then one from 11 s on: 95 % are shorter than 1.71 times their sum, 12 s.
+    assert _closed(pausing, 22_900) == 22_900
+    assert _closed(pausing, 23_100) == 10_950
+    # After two pauses only the longest counts.
+    assert _closed(pausing[:60], 9000) == 5950
+
+
 def test_the_transfer_of_a_bulk_sender_ends_with_its_last_new_segment() -> None:
     bulk = [(50 * i, MSS) for i in range(100)]
     assert _closed(bulk, 6000) == 4950
