@@ -54,7 +54,8 @@ class _Outage:
 class Steps:
     """When the rate and the delay of the link changed, and its outages, in order of time at the link.
 
-    `left_ns` is when each packet left the queue; `end_ns` ends the last state.
+    `left_ns` is when each packet left the queue; `end_ns` ends the last state. `unseen` are the times (start, end) in
+    which the delay changed but nothing met the link for a round trip or longer.
     """
 
     left_ns: Floats
@@ -62,6 +63,7 @@ class Steps:
     delay_cuts: Sequence[int]
     outages: Sequence[_Outage]
     end_ns: int
+    unseen: Sequence[tuple[int, int]] = ()
 
     def spans(self, origin_ns: int, edges: Sequence[int] = ()) -> list[tuple[int, int]]:
         """Return the times (start, end) between changes, from `origin_ns` on, divided at `edges`, too."""
@@ -80,7 +82,8 @@ def steps_of(delivery: Delivery, link: Link, verdicts: Attribution) -> Steps:
     # The last loss may have left the queue after the last packet was sent.
     end = max([int(delivery.t_ns[-1]) + 1, *(outage.over_ns for outage in outages)])
     rate_cuts = _rate_cuts(delivery, link, left_ns, outages)
-    return Steps(left_ns, rate_cuts, _delay_cuts(delivery, link, left_ns, outages), outages, end)
+    delay_cuts = _delay_cuts(delivery, link, left_ns, outages)
+    return Steps(left_ns, rate_cuts, delay_cuts, outages, end, _unseen(delivery, link, left_ns, outages))
 
 
 def is_sure(link: Link) -> bool:
@@ -91,15 +94,16 @@ def is_sure(link: Link) -> bool:
 def interval_rows(delivery: Delivery, link: Link, verdicts: Attribution, origin_ns: int) -> list[dict[str, object]]:
     """Return rows of kind interval in order of time from `origin_ns` on: one per state, plus outages."""
     steps = steps_of(delivery, link, verdicts)
-    edges = [edge for outage in steps.outages for edge in (outage.last_up_ns, outage.over_ns)]
+    # What the link was in an outage, and in a pause in which its delay changed, is not known.
+    hidden = [*((outage.last_up_ns, outage.over_ns) for outage in steps.outages), *steps.unseen]
     rows: list[dict[str, object]] = []
-    spans = steps.spans(origin_ns, edges)
+    spans = steps.spans(origin_ns, [edge for span in hidden for edge in span])
     parts = [steps.part(t) for t, _ in spans]
     shown = shown_delays(delivery, link, parts)
     for (t, until), (level, state) in zip(spans, parts, strict=True):
         begun_ns, _, rate = link.rate.states[state]
         first, _, _ = link.base.spans[level]
-        passing = not any(outage.last_up_ns <= t < outage.over_ns for outage in steps.outages)
+        passing = not any(start <= t < end for start, end in hidden)
         rows.append(
             {
                 "kind": "interval", "hop": HOP, "direction": delivery.direction, "t_ns": t, "end_ns": until,
@@ -131,6 +135,24 @@ def _delay_cuts(delivery: Delivery, link: Link, left_ns: Floats, outages: Sequen
     """Return when the first packet of each later delay level left the queue."""
     firsts = [first for first, _, _ in link.base.spans[1:]]
     return [_with_outage(delivery, first, left_ns, outages, int(left_ns[first])) for first in firsts]
+
+
+def _unseen(delivery: Delivery, link: Link, left_ns: Floats, outages: Sequence[_Outage]) -> list[tuple[int, int]]:
+    """Return the times from the arrival of the last packet timed before each change of the delay until the first one
+    timed behind it left the queue, if that is a round trip or longer: the change may lie anywhere in it, unless an
+    outage lies there."""
+    found = []
+    for first, _, _ in link.base.spans[1:]:
+        timed = np.flatnonzero(delivery.prompt[:first])
+        if len(timed):
+            before = int(timed[-1])
+            way_ns = one_way_ns(delivery, link, before)
+            since_ns = int(left_ns[before] + way_ns)
+            until_ns = int(left_ns[first])
+            broken = any(outage.begin_ns < until_ns and outage.over_ns > since_ns for outage in outages)
+            if until_ns - since_ns >= 2 * way_ns and not broken:
+                found.append((since_ns, until_ns))
+    return found
 
 
 def _with_outage(delivery: Delivery, packet: int, left_ns: Floats, outages: Sequence[_Outage], at_ns: int) -> int:
@@ -225,8 +247,11 @@ def _first_left_ns(delivery: Delivery, link: Link, found: tuple[Floats, Attribut
 
 
 def _latest_left_ns(delivery: Delivery, link: Link, left_ns: Floats, packet: int) -> float:
-    """Return by when a packet had left the queue: as modelled, or as its ACK shows, if that is later."""
+    """Return by when a packet had left the queue: as modelled, or as its ACK shows, if that is later. That of the first
+    packet behind a handover shows it, too, by the path behind."""
     shown_ns = link.departed_ns[packet] + float(delivery.t_ns[0])
+    if np.isnan(shown_ns) and delivery.prompt[packet]:
+        shown_ns = float(delivery.acked_ns[packet] - link.base.per_packet_ns[packet])
     return float(np.fmax(left_ns[packet] + _left_error_ns(link, packet), shown_ns))
 
 
