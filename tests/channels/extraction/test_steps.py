@@ -10,7 +10,7 @@ import pytest
 from hindflight.channels.extraction import states
 from hindflight.channels.extraction.attribution import verdicts
 from hindflight.channels.extraction.delivery import Delivery
-from hindflight.channels.extraction.link import of_delivery
+from hindflight.channels.extraction.link import Link, of_delivery
 
 MS = 1_000_000
 
@@ -63,3 +63,49 @@ def test_a_delay_that_changed_in_a_pause_is_not_known_in_it() -> None:
     # Without a pause it changed between two packets.
     moved = replace(whole, acked_ns=acked - t_ns + whole.t_ns)
     assert not states.steps_of(moved, of_delivery(moved), verdicts(moved, of_delivery(moved))).unseen
+
+
+def test_the_acks_that_a_break_takes_show_it_broken_when_they_were_due() -> None:
+    # The last packets before the break have no ACK of their own; the first one lost is sent a second later.
+    whole = _delivery(range(200, 250))
+    t_ns = whole.t_ns + np.where(np.arange(600) >= 200, 1000 * MS, 0)
+    for missing, last in ((2, None), (4, 199), (5, 198)):
+        silent = np.isin(np.arange(600), range(200 - missing, 200))
+        acked = np.where(whole.lost, -1, np.where(silent, t_ns[250], t_ns) + 100 * MS)
+        delivery = replace(
+            whole, t_ns=t_ns, acked_ns=acked, covered_ns=acked, prompt=~whole.lost & ~silent,
+            ack_t_ns=np.unique(acked[acked >= 0]),
+        )  # fmt: skip
+        link = of_delivery(delivery)
+        (broken,) = states.steps_of(delivery, link, verdicts(delivery, link)).outages
+        # An odd one out may have waited for the receiver's timer; two may have had one ACK, which was lost alone.
+        due_ns = t_ns[200] + 50 * MS if last is None else t_ns[last] + 100 * MS
+        assert broken.first_ns == pytest.approx(due_ns, abs=9 * MS)
+        up_ns = max(t_ns[199] + 50 * MS, t_ns[199 - missing] + 100 * MS)
+        assert broken.last_up_ns == pytest.approx(up_ns, abs=9 * MS)
+
+
+def test_what_waited_behind_the_last_loss_shows_when_that_one_left() -> None:
+    # Packet 250 is delivered 300 ms late: it waited for 249, which the model says to have left at once.
+    whole = _delivery(range(200, 250))
+    delivery = replace(whole, acked_ns=whole.acked_ns + np.where(np.arange(600) == 250, 300 * MS, 0))
+    alone, found = replace(of_delivery(whole), unshared=True), verdicts(whole, of_delivery(whole))
+    link = replace(alone, replay=replace(alone.replay, wait_ns=np.where(np.arange(600) == 250, 30.0 * MS, 0.0)))
+    left_ns = whole.t_ns + link.service_ns
+
+    def last_left_ns(one: Delivery, last: int, seen: Link = link) -> float:
+        return states._last_left_ns(one, seen, (left_ns, found), (last, 250))
+
+    shown_ns = delivery.acked_ns[250] - link.base.per_packet_ns[250] - link.service_ns[250]
+    assert last_left_ns(delivery, 249) == pytest.approx(shown_ns)
+    assert shown_ns > left_ns[249] + 250 * MS
+    # It did not wait; it waited for another packet; its ACK may have been that of another one; the queue is shared, or
+    # was empty by the model.
+    assert last_left_ns(whole, 249) == left_ns[249]
+    assert last_left_ns(delivery, 248) == left_ns[248]
+    assert last_left_ns(replace(delivery, prompt=whole.lost), 249) == left_ns[249]
+    for seen in (replace(link, unshared=False), alone):
+        assert last_left_ns(delivery, 249, seen) == left_ns[249]
+    # A base that may be shorter shows the earliest time only.
+    wide = replace(link, base=replace(link.base, error_ns=(40e6,)))
+    assert last_left_ns(delivery, 249, wide) == pytest.approx(shown_ns - 40 * MS)
