@@ -97,6 +97,7 @@ def stretch_base(delivery: Delivery, paths: Sequence[Stretch], served: Served) -
     carried: list[bool] = []
     trusted = np.ones(len(delivery), dtype=np.bool_)
     service_ns, wait = served.ns, lindley_wait(delivery, served.ns, served.entered)
+    longest = served.longest_wait_ns(delivery)
     for before, stretch in zip((paths[0], *paths), paths, strict=False):
         within = slice(stretch.first, stretch.after)
         index = stretch.first + np.flatnonzero(delivery.prompt[within])
@@ -107,12 +108,16 @@ def stretch_base(delivery: Delivery, paths: Sequence[Stretch], served: Served) -
         bare, waited = _bare_ns(delivery, served, index), wait[index]
         floor = max(0.0, float(bare.min())) if len(bare) else (spans[-1][2] if spans else stretch.floor_ns)
         settled = _settled(delivery.t_ns[index] >= settled_ns, bare - waited, service_ns[index])
-        error = _error_ns(waited[settled], bare[settled], service_ns[index][settled]) if settled.any() else np.inf
+        error = _error_ns(longest[index][settled], bare[settled], service_ns[index][settled])
+        # On a path that is shorter by more than its minimum round trip, the queue never ran empty.
+        most = spans[-1][2] - stretch.fell_ns if spans and stretch.fell_ns else np.inf
+        if most < floor and is_jump(floor, max(0.0, most)):
+            error = np.inf
         empty = bool(np.isfinite(error))
-        least = floor
+        least = min(floor, max(0.0, most))
         rest = _without_wait(bare - waited, service_ns[within], floor) if not empty and len(bare) else np.inf
         if not empty and len(bare):
-            floor = max(0.0, _less_wait(floor, rest, service_ns))
+            floor = min(least, max(0.0, _less_wait(floor, rest, service_ns)))
         if (
             spans
             and not is_jump(floor, spans[-1][2], stretch.min_jump_ns(before))

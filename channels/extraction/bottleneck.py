@@ -87,12 +87,18 @@ class Rate:
 @dataclass(frozen=True, slots=True)
 class Served:
     """The serialisation time of each packet and of a full-sized one, and which packets used the link, by a first guess.
-    `bounded` marks those whose rate has a lower bound only."""
+    `bounded` marks those whose rate has a lower bound only. `most_ns` is the longest serialisation time: what waited
+    when the link broke may have left at the rate behind the break. None where there is one rate only."""
 
     ns: Floats
     full_ns: Floats
     entered: Bools
     bounded: Bools
+    most_ns: Floats | None = None
+
+    def longest_wait_ns(self, delivery: Delivery) -> Floats:
+        """Return how long each packet may have waited at most in an infinite FIFO that serves what `entered`."""
+        return lindley_wait(delivery, self.ns if self.most_ns is None else self.most_ns, self.entered)
 
 
 def rtt_ns(delivery: Delivery) -> Ints:

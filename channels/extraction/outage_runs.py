@@ -264,6 +264,23 @@ def _silent(delivery: Delivery, before: Ints, timing: tuple[Floats, float], dupl
     return count
 
 
+def lost_acks_due_ns(delivery: Delivery, link: Link, left_ns: Floats, before: Ints) -> float:
+    """Return when the last ACK was due of those that are missing, given the packets delivered before a break in both
+    directions: it was broken by then. Infinite where fewer than SILENT_ACKS in a row are missing.
+
+    A receiver answers ACK_EVERY packets at once; what comes after these may wait for its timer.
+    """
+    if not len(before):
+        return np.inf
+    per_ack = int(max(ACK_EVERY, _packets_per_ack(delivery)))
+    way_ns = one_way_ns(delivery, link, int(before[-1]))
+    count = _silent(delivery, before, (left_ns, way_ns), _with_duplicates(delivery, link, left_ns))
+    if count < SILENT_ACKS * per_ack:
+        return np.inf
+    last = before[len(before) - count % per_ack - 1]
+    return float(left_ns[last] + link.base.per_packet_ns[last])
+
+
 def _minimum_silent(delivery: Delivery, link: Link, left_ns: Floats, runs: Sequence[tuple[int, Ints]]) -> float:
     """Return how many packets in a row without an ACK of their own show that a link lost the ACKs, too, with the losses
     behind them: as many as fewer than UNLIKELY runs would meet by chance.

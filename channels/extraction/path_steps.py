@@ -47,14 +47,16 @@ FULL_SHARE = 0.9
 @dataclass(frozen=True, slots=True)
 class Stretch:
     """Packets `first` to `after` (one past the last) met one path; `floor_ns` is their minimum round trip. `broken`:
-    whether the link was interrupted before. `scatter_ns` says how exact the minimum is as that of an empty queue: see
-    `scatter_ns`."""
+    whether the link was interrupted before; `fell_ns`: by how much at least the path is shorter than the one before, as
+    round trips fell by more than a queue drains, over packets that were lost. `scatter_ns` says how exact the minimum
+    is as that of an empty queue: see `scatter_ns`."""
 
     first: int
     after: int
     floor_ns: float
     broken: bool = False
     scatter_ns: float = np.inf
+    fell_ns: float = 0.0
 
     def min_jump_ns(self, before: Stretch) -> float:
         """Return by how much the minimum of another path differs at least from that of the stretch before: by more than
@@ -73,11 +75,10 @@ def stretches(delivery: Delivery) -> tuple[Stretch, ...]:
     if len(timed) < 2 * MIN_STRETCH:
         timed = np.flatnonzero(delivery.prompt)
     trip = (delivery.acked_ns - delivery.t_ns)[timed].astype(np.float64)
-    if len(timed) < 2 * MIN_STRETCH:
-        cuts = []
-    elif delivery.observed.all():
-        cuts = _cuts(delivery, timed, trip)
-    else:
+    cuts, falls = list[int](), dict[int, float]()
+    if len(timed) >= 2 * MIN_STRETCH and delivery.observed.all():
+        cuts, falls = _cuts(delivery, timed, trip)
+    elif len(timed) >= 2 * MIN_STRETCH:
         cuts = [k for k in np.flatnonzero(_interrupted(delivery, timed)).tolist() if k]
     broken = {0: False} | dict(zip(cuts, _interrupted(delivery, timed)[cuts].tolist(), strict=True))
     edges = [0, *cuts, len(timed)]
@@ -89,7 +90,8 @@ def stretches(delivery: Delivery) -> tuple[Stretch, ...]:
         before_ns = found[-1][0].floor_ns if found else 0.0
         whole = on_one_path(delivery, timed[a:b], (first, after), before_ns)
         exact_ns = scatter_ns(trip[a:b][whole], alone[a:b][whole])
-        found.append((Stretch(first, after, float(trip[a:b][whole].min()), broken[a], exact_ns), b - a, sent_ns))
+        floor_ns = float(trip[a:b][whole].min())
+        found.append((Stretch(first, after, floor_ns, broken[a], exact_ns, falls.get(a, 0.0)), b - a, sent_ns))
     return tuple(_merged(found))
 
 
@@ -135,15 +137,16 @@ def sent_alone(delivery: Delivery) -> Bools:
     return np.insert((acked_ns >= 0) & (acked_ns <= delivery.t_ns[1:]), 0, True)
 
 
-def _cuts(delivery: Delivery, timed: Ints, trip: Floats) -> list[int]:
-    """Return the indices of the timed packets that are the first of a new path."""
+def _cuts(delivery: Delivery, timed: Ints, trip: Floats) -> tuple[list[int], dict[int, float]]:
+    """Return the indices of the timed packets that are the first of a new path, and by how much less the round trips
+    take from there on than the queue of the path before allows, if packets were lost there: else they may jitter."""
     sent = delivery.t_ns[timed].astype(np.float64)
     served = np.cumsum(np.where(delivery.lost, 0, delivery.size_bytes))[timed].astype(np.float64)
     queued = np.cumsum(delivery.size_bytes)[timed].astype(np.float64)
     acked = delivery.acked_ns[timed].astype(np.float64)
     broken = _interrupted(delivery, timed)
     least_clock = _least_clock(acked, served)
-    cuts: list[int] = []
+    cuts, fell_ns = list[int](), dict[int, float]()
     begin, floor, from_empty = 0, float(trip[0]), True
     for k in range(1, len(timed)):
         before, after = trip[max(begin, k - AROUND) : k], trip[k : k + AROUND]
@@ -161,18 +164,19 @@ def _cuts(delivery: Delivery, timed: Ints, trip: Floats) -> list[int]:
             # Nothing was on the way: the queue had run empty.
             emptied = idle_ns > before.max() and after[:2].min() > floor + jump + 2 * packet_ns
             shorter = from_empty and after[:SHORTER].max() < floor - jump
-            falls = shorter or (
-                before.min() - after.max() > jump
+            fell = 0.0
+            if before.min() - after.max() > jump:
                 # Of two round trips in a row one delayed ACK stretches one.
-                and _min_trip(delivery, (timed[k - 2], timed[k]), least_clock) > after.max() + jump
-                and _min_trip(delivery, (timed[k - 1], timed[k]), least_clock) > after.max() + jump
-            )
-            if rises or emptied or falls or broken[k]:
+                least = min(_min_trip(delivery, (timed[k - back], timed[k]), least_clock) for back in (1, 2))
+                fell = least - float(after.max())
+            if rises or emptied or shorter or fell > jump or broken[k]:
                 cuts.append(k)
+                if fell > jump and np.sum(delivery.lost[timed[k - 1] : timed[k]]) >= LOST_IN_ROW:
+                    fell_ns[k] = fell
                 # A flow begins with an empty queue; a stretch that begins with a jump need not.
                 begin, floor, from_empty = k, float(trip[k]), bool(emptied)
         floor = min(floor, float(trip[k]))
-    return cuts
+    return cuts, fell_ns
 
 
 def _clock(acked_ns: Floats, served: Floats) -> float:
@@ -269,10 +273,11 @@ def _merged(found: list[tuple[Stretch, int, float]]) -> list[Stretch]:
         if count < MIN_STRETCH or sent_ns < last.floor_ns:
             if following is not None:
                 following_count, following_ns = found[i + 1][1:]
-                found[i + 1] = (
-                    replace(following, first=stretch.first, broken=stretch.broken or following.broken),
-                    following_count, following_ns,
-                )  # fmt: skip
+                broken = stretch.broken or following.broken
+                # What falls and rises again, or the other way round, is no shorter path.
+                fell_ns = stretch.fell_ns + following.fell_ns if stretch.fell_ns and following.fell_ns else 0.0
+                whole = replace(following, first=stretch.first, broken=broken, fell_ns=fell_ns)
+                found[i + 1] = whole, following_count, following_ns
             else:
                 kept[-1] = replace(last, after=stretch.after)
         elif not stretch.broken and _is_same(last, stretch):
@@ -290,7 +295,10 @@ def _merged(found: list[tuple[Stretch, int, float]]) -> list[Stretch]:
 
 
 def _is_same(one: Stretch, following: Stretch) -> bool:
-    """Return whether two stretches in succession met the same path, as far as their minima show."""
+    """Return whether two stretches in succession met the same path, as far as their minima show. Where the round trips
+    fell, the same minimum over a queue that may never have run empty is that of a shorter path."""
+    if following.fell_ns and not np.isfinite(following.scatter_ns):
+        return False
     return not is_jump(one.floor_ns, following.floor_ns, following.min_jump_ns(one))
 
 

@@ -16,6 +16,7 @@ from hindflight.channels.extraction.bottleneck import full_size
 from hindflight.channels.extraction.change_points import Floats
 from hindflight.channels.extraction.delivery import Bools, Delivery
 from hindflight.channels.extraction.link import Link, left_queue_ns, one_way_ns
+from hindflight.channels.extraction.outage_runs import lost_acks_due_ns
 from hindflight.channels.extraction.shown import Part, shown_delays
 
 HOP = "bottleneck"
@@ -54,7 +55,8 @@ class _Outage:
 class Steps:
     """When the rate and the delay of the link changed, and its outages, in order of time at the link.
 
-    `left_ns` is when each packet left the queue; `end_ns` ends the last state.
+    `left_ns` is when each packet left the queue; `end_ns` ends the last state. `unseen` are the times (start, end) in
+    which the delay changed but nothing met the link for a round trip or longer.
     """
 
     left_ns: Floats
@@ -62,6 +64,7 @@ class Steps:
     delay_cuts: Sequence[int]
     outages: Sequence[_Outage]
     end_ns: int
+    unseen: Sequence[tuple[int, int]] = ()
 
     def spans(self, origin_ns: int, edges: Sequence[int] = ()) -> list[tuple[int, int]]:
         """Return the times (start, end) between changes, from `origin_ns` on, divided at `edges`, too."""
@@ -80,7 +83,8 @@ def steps_of(delivery: Delivery, link: Link, verdicts: Attribution) -> Steps:
     # The last loss may have left the queue after the last packet was sent.
     end = max([int(delivery.t_ns[-1]) + 1, *(outage.over_ns for outage in outages)])
     rate_cuts = _rate_cuts(delivery, link, left_ns, outages)
-    return Steps(left_ns, rate_cuts, _delay_cuts(delivery, link, left_ns, outages), outages, end)
+    delay_cuts = _delay_cuts(delivery, link, left_ns, outages)
+    return Steps(left_ns, rate_cuts, delay_cuts, outages, end, _unseen(delivery, link, left_ns, outages))
 
 
 def is_sure(link: Link) -> bool:
@@ -91,15 +95,16 @@ def is_sure(link: Link) -> bool:
 def interval_rows(delivery: Delivery, link: Link, verdicts: Attribution, origin_ns: int) -> list[dict[str, object]]:
     """Return rows of kind interval in order of time from `origin_ns` on: one per state, plus outages."""
     steps = steps_of(delivery, link, verdicts)
-    edges = [edge for outage in steps.outages for edge in (outage.last_up_ns, outage.over_ns)]
+    # What the link was in an outage, and in a pause in which its delay changed, is not known.
+    hidden = [*((outage.last_up_ns, outage.over_ns) for outage in steps.outages), *steps.unseen]
     rows: list[dict[str, object]] = []
-    spans = steps.spans(origin_ns, edges)
+    spans = steps.spans(origin_ns, [edge for span in hidden for edge in span])
     parts = [steps.part(t) for t, _ in spans]
     shown = shown_delays(delivery, link, parts)
     for (t, until), (level, state) in zip(spans, parts, strict=True):
         begun_ns, _, rate = link.rate.states[state]
         first, _, _ = link.base.spans[level]
-        passing = not any(outage.last_up_ns <= t < outage.over_ns for outage in steps.outages)
+        passing = not any(start <= t < end for start, end in hidden)
         rows.append(
             {
                 "kind": "interval", "hop": HOP, "direction": delivery.direction, "t_ns": t, "end_ns": until,
@@ -133,6 +138,24 @@ def _delay_cuts(delivery: Delivery, link: Link, left_ns: Floats, outages: Sequen
     return [_with_outage(delivery, first, left_ns, outages, int(left_ns[first])) for first in firsts]
 
 
+def _unseen(delivery: Delivery, link: Link, left_ns: Floats, outages: Sequence[_Outage]) -> list[tuple[int, int]]:
+    """Return the times from the arrival of the last packet timed before each change of the delay until the first one
+    timed behind it left the queue, if that is a round trip or longer: the change may lie anywhere in it, unless an
+    outage lies there."""
+    found = []
+    for first, _, _ in link.base.spans[1:]:
+        timed = np.flatnonzero(delivery.prompt[:first])
+        if len(timed):
+            before = int(timed[-1])
+            way_ns = one_way_ns(delivery, link, before)
+            since_ns = int(left_ns[before] + way_ns)
+            until_ns = int(left_ns[first])
+            broken = any(outage.begin_ns < until_ns and outage.over_ns > since_ns for outage in outages)
+            if until_ns - since_ns >= 2 * way_ns and not broken:
+                found.append((since_ns, until_ns))
+    return found
+
+
 def _with_outage(delivery: Delivery, packet: int, left_ns: Floats, outages: Sequence[_Outage], at_ns: int) -> int:
     """Return when a path changed that was first seen at `packet`: at `at_ns`, or with an outage since the packet timed
     before it, because a handover interrupts the link."""
@@ -160,17 +183,21 @@ def _outages(delivery: Delivery, link: Link, verdicts: Attribution, left_ns: Flo
         # The queue level is an estimate, but outages cannot overlap.
         earlier = found[-1].over_ns if found else 0
         first_left_ns = _first_left_ns(delivery, link, (left_ns, verdicts), first)
-        first_ns = max(earlier, int(first_left_ns + delay + _base_error_ns(link, first) / 2))
+        arrives_ns = first_left_ns + delay + _base_error_ns(link, first) / 2
+        # The ACKs of what arrived before are lost, too, so the link was broken when they were due.
+        due_ns = lost_acks_due_ns(delivery, link, left_ns, before) + _base_error_ns(link, first)
+        first_ns = max(earlier, int(min(arrives_ns, due_ns)))
+        after = delivered[delivered > last]
+        up = following if following is None or not len(after) else int(after[0])
+        last_left_ns = _last_left_ns(delivery, link, (left_ns, verdicts), (last, up))
         # What left it in a shorter time than the way takes was lost on the way: the outage ended with its arrival.
-        arrives = delay if left_ns[last] < first_ns else 0
-        last_ns = max(first_ns, int(left_ns[last] + arrives - _left_error_ns(link, last)))
+        arrives = delay if max(left_ns[last], last_left_ns) < first_ns else 0
+        last_ns = max(first_ns, int(last_left_ns + arrives))
         last_up_ns = first_ns
         if len(before):
             off_ns = _base_error_ns(link, int(before[-1])) / 2 if shown_after else _left_error_ns(link, int(before[-1]))
             last_up_ns = int(left_ns[before[-1]] + shown_after - off_ns)
         last_up_ns = min(first_ns, max(earlier, last_up_ns, _last_answer_ns(delivery, first_ns, last_ns)))
-        after = delivered[delivered > last]
-        up = following if following is None or not len(after) else int(after[0])
         # What waited in the break may have left at the rate behind it: the ACK shows when the first one up had left.
         next_up_ns = None if up is None else max(last_ns, int(_latest_left_ns(delivery, link, left_ns, up) + arrives))
         found.append(_over_either_way(_Outage(last_up_ns, first_ns, last_ns, next_up_ns), way_before - delay))
@@ -224,9 +251,32 @@ def _first_left_ns(delivery: Delivery, link: Link, found: tuple[Floats, Attribut
     return float(max(left_ns[last], delivery.t_ns[first]) + service_ns)
 
 
+def _last_left_ns(
+    delivery: Delivery, link: Link, found: tuple[Floats, Attribution], around: tuple[int, int | None]
+) -> float:
+    """Return from when on the last packet that an outage lost had left the queue, given it and the next one up.
+
+    As modelled, or as the ACK of the next one shows: if that one waited, by the model and by its ACK, it did for the
+    packet before it.
+    """
+    left_ns, verdicts = found
+    last, up = around
+    modelled_ns = float(left_ns[last]) - _left_error_ns(link, last)
+    if up is None or not delivery.prompt[up] or not (link.unshared and delivery.observed.all()):
+        return modelled_ns
+    between = verdicts.cause[last + 1 : up] != QUEUE
+    shown_ns = float(delivery.acked_ns[up] - link.base.per_packet_ns[up]) - _base_error_ns(link, up)
+    begun_ns = shown_ns - link.service_ns[up]
+    waited = min(begun_ns - delivery.t_ns[up], link.replay.wait_ns[up]) >= link.full_ns[up]
+    return max(modelled_ns, begun_ns) if waited and not between.any() else modelled_ns
+
+
 def _latest_left_ns(delivery: Delivery, link: Link, left_ns: Floats, packet: int) -> float:
-    """Return by when a packet had left the queue: as modelled, or as its ACK shows, if that is later."""
+    """Return by when a packet had left the queue: as modelled, or as its ACK shows, if that is later. That of the first
+    packet behind a handover shows it, too, by the path behind."""
     shown_ns = link.departed_ns[packet] + float(delivery.t_ns[0])
+    if np.isnan(shown_ns) and delivery.prompt[packet]:
+        shown_ns = float(delivery.acked_ns[packet] - link.base.per_packet_ns[packet]) + _base_error_ns(link, packet)
     return float(np.fmax(left_ns[packet] + _left_error_ns(link, packet), shown_ns))
 
 

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from hindflight.channels.estimate import Estimate, LinkStretch
-from validation.captures.lines import _stretch_lines
-from validation.captures.links import LinkScore, _causes, _edge_gaps_ns, score_link
-from validation.captures.scores import Counts
+from validation.captures.lines import _stretch_lines, link_lines
+from validation.captures.links import LinkScore, _causes, _Claimed, _edge_gaps_ns, _edges, score_link
+from validation.captures.report import FlowScore
+from validation.captures.scores import CauseScore, Counts, WindowScore
 from validation.captures.stretches import Given, Stretch, in_use_ns, pooled, score_stretch
 from validation.captures.truth import FlowTruth, RunTruth, Transmission
 
@@ -92,21 +93,38 @@ def test_a_queue_that_dropped_nothing_shows_no_limit(fate: str, hidden: int) -> 
 
 def test_an_edge_of_an_outage_is_marked_by_what_was_lost_and_delivered_around_it() -> None:
     outage = replace(TRUE, rtt_ns=2e8, outage=True)
-    fates = [
-        ("delivered", 99),
-        ("dropped_outage", 105),
-        ("dropped_outage", 140),
-        ("dropped_loss", 190),
-        ("delivered", 231),
-    ]
     sent = [
-        Transmission(k, at * S // 10 - S, k, k + 1, 1, fate, at * S // 10, None) for k, (fate, at) in enumerate(fates)
+        Transmission(k, S, k, k + 1, 1, fate, at * S // 10, None)
+        for k, (fate, at) in enumerate([("dropped_outage", 140), ("dropped_loss", 190)])
     ]
     flow = FlowTruth("reno", 1, 2, 1448, 0, 30 * S, 1e6, sent, [])
-    run = RunTruth("run", Path(), {}, 0, sack=True, flows=[flow])
-    # Delivered at 9.9 s, lost at 10.5 s; lost at 14 s, delivered at 23.1 s: that one left the queue at 23 s.
-    assert _edge_gaps_ns(run, outage) == pytest.approx((0.6 * S, 9.0 * S))
-    assert _edge_gaps_ns(replace(run, flows=[replace(flow, transmissions=sent[3:])]), outage) is None
+    passed, broken = (99 * S // 10, 231 * S // 10), (8 * S, 105 * S // 10, 14 * S)
+    run = RunTruth("run", Path(), {}, 0, sack=True, flows=[flow], passed=passed, broken=broken)
+    # Passed at 9.9 s, lost at 10.5 s; lost at 14 s, passed at 23.1 s: that one left the queue at 23 s.
+    gaps_ns = _edge_gaps_ns(run, outage)
+    assert gaps_ns == pytest.approx((0.6 * S, 9.0 * S))
+    # An ACK that is lost marks an edge as data does, but an outage that lost no data is none that a capture shows.
+    assert _edge_gaps_ns(replace(run, broken=(10 * S, *broken)), outage) == pytest.approx((0.1 * S, 9.0 * S))
+    assert _edge_gaps_ns(replace(run, flows=[replace(flow, transmissions=sent[1:])]), outage) is None
+
+
+@pytest.mark.parametrize(
+    ("within_s", "gap_s", "counted"),
+    [(0.2, 0.4, (0, 0, 0)), (0.2, 0.41, (0, 1, 0)), (0.21, 0.4, (1, 0, 1)), (0.21, 0.41, (1, 1, 0))],
+)
+def test_an_edge_is_withheld_if_packets_mark_it(within_s: float, gap_s: float, counted: tuple[int, int, int]) -> None:
+    outage, within_ns = replace(TRUE, rtt_ns=2e8, outage=True), round(within_s * S)
+    found = _edges(_Claimed(10 * S, 20 * S + S // 10, 0, within_ns), outage, (0.0, gap_s * S))
+    assert (found.edges_unknown, found.edges_unmarked, found.edges_withheld) == counted
+    assert found.outage_edges == pytest.approx([0.0, 0.5][: 2 - counted[0]])
+    lines = {line.metric: line for line in link_lines([_flow_with(found + found)])}
+    others = lines["outage edges said to be uncertain by more, of all others"]
+    assert (others.value, others.of) == (counted[2] / (2 - counted[1]), 4 - 2 * counted[1])
+    assert lines["outage edges that no packet of the capture marks to one RTT"].value == counted[1] / 2
+
+
+def _flow_with(link: LinkScore) -> FlowScore:
+    return FlowScore("run", "sender", "reno", True, 1, 0, Counts(), CauseScore(), WindowScore(), link)
 
 
 def test_a_queue_that_dropped_nothing_is_counted_apart() -> None:

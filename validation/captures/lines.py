@@ -201,7 +201,10 @@ def link_lines(flows: Sequence[FlowScore]) -> Iterator[Line]:
     unknown = score.edges_unknown / edges if edges else None
     yield _at_most("channel", "outage edges said to be uncertain by more", unknown, 0.20, edges)
     unmarked = score.edges_unmarked / edges if edges else None
-    yield _at_most("channel", "outage edges that no packet marks to one RTT", unmarked, None, edges)
+    yield _at_most("channel", "outage edges that no packet of the capture marks to one RTT", unmarked, None, edges)
+    marked = edges - score.edges_unmarked
+    withheld = score.edges_withheld / marked if marked else None
+    yield _at_most("channel", "outage edges said to be uncertain by more, of all others", withheld, 0.20, marked)
 
 
 def _stretch_lines(score: LinkScore) -> Iterator[Line]:

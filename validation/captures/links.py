@@ -37,7 +37,8 @@ class LinkScore:
     `stretches` are the scores of RTT, rate and queue between two changes.
     `outage_edges` are the errors of the start and of the end of each outage that was found, in round trips of the link;
     `edges_unknown` counts those that the extraction says to be uncertain by more than one, `edges_unmarked` those of
-    the same outages that no packet marks to one: none was lost and none delivered so near to them.
+    the same outages that no packet marks to one: all packets of both directions leave more than two open.
+    `edges_withheld` counts those of `edges_unknown` that packets mark.
     """
 
     causes: Mapping[str, Counts] = field(default_factory=dict)
@@ -50,6 +51,7 @@ class LinkScore:
     outage_edges: list[float] = field(default_factory=list)
     edges_unknown: int = 0
     edges_unmarked: int = 0
+    edges_withheld: int = 0
     stretches: Mapping[str, Given] = field(default_factory=dict)
 
     def __add__(self, other: LinkScore) -> LinkScore:
@@ -66,6 +68,7 @@ class LinkScore:
             self.outage_edges + other.outage_edges,
             self.edges_unknown + other.edges_unknown,
             self.edges_unmarked + other.edges_unmarked,
+            self.edges_withheld + other.edges_withheld,
             pooled(self.stretches, other.stretches),
         )
 
@@ -163,7 +166,8 @@ def _outages(run: RunTruth, stretches: Sequence[Stretch], claimed: Sequence[Mapp
             merged[-1] = replace(merged[-1], end_ns=row["end_ns"], end_within_ns=width_ns)
         else:
             merged.append(_Claimed(row["t_ns"], row["end_ns"], width_ns, width_ns))
-    edges, unknown, unmarked, matched, right, missed = [], 0, 0, set(), 0, 0
+    found = LinkScore()
+    matched, right, missed = set(), 0, 0
     for stretch in stretches:
         if not stretch.outage:
             continue
@@ -180,36 +184,48 @@ def _outages(run: RunTruth, stretches: Sequence[Stretch], claimed: Sequence[Mapp
         if hit is not None:
             right += 1
             matched.add(hit)
-            unmarked += sum(gap_ns > slack for gap_ns in gaps_ns or ())
-            one = merged[hit]
-            for said, within, true in (
-                (one.start_ns, one.start_within_ns, stretch.start_ns),
-                (one.end_ns, one.end_within_ns, stretch.end_ns),
-            ):
-                if within > slack:
-                    unknown += 1
-                else:
-                    edges.append(abs(said - true) / slack)
+            found += _edges(merged[hit], stretch, gaps_ns)
         elif gaps_ns and stretch.end_ns - stretch.start_ns >= max(SHORT_OUTAGE_NS, slack):
             missed += 1
     counts = Counts(right, len(merged) - len(matched), missed)
-    return LinkScore(outages=counts, outage_edges=edges, edges_unknown=unknown, edges_unmarked=unmarked)
+    return found + LinkScore(outages=counts)
+
+
+def _edges(claimed: _Claimed, outage: Stretch, gaps_ns: tuple[float, float] | None) -> LinkScore:
+    """Compare the start and the end of an outage that was found, given the times that all packets leave open there."""
+    errors, unknown, unmarked, withheld = [], 0, 0, 0
+    for said_ns, within_ns, true_ns, gap_ns in zip(
+        (claimed.start_ns, claimed.end_ns),
+        (claimed.start_within_ns, claimed.end_within_ns),
+        (outage.start_ns, outage.end_ns),
+        gaps_ns or (0.0, 0.0),
+        strict=True,
+    ):
+        # The middle of what is open is within one round trip of the edge if two are open or less.
+        is_unmarked, is_unknown = gap_ns > 2 * outage.rtt_ns, within_ns > round(outage.rtt_ns)
+        unmarked += is_unmarked
+        unknown += is_unknown
+        withheld += is_unknown and not is_unmarked
+        if not is_unknown:
+            errors.append(abs(said_ns - true_ns) / outage.rtt_ns)
+    return LinkScore(outage_edges=errors, edges_unknown=unknown, edges_unmarked=unmarked, edges_withheld=withheld)
 
 
 def _edge_gaps_ns(run: RunTruth, outage: Stretch) -> tuple[float, float] | None:
-    """Return the times around the start and the end of an outage in which the link neither lost nor delivered a packet;
-    None if it lost none. A packet that arrived found the link up from when it left the queue, half a round trip before.
+    """Return the times around the start and the end of an outage in which the link neither lost nor passed a packet, of
+    data or ACKs; None if it lost no data.
+
+    No reader of the capture knows more: it would need the true fate of every packet, also of the ACKs that are missing.
+    A packet that arrived found the link up from when it left the queue, half a round trip before.
     """
     sent = [packet for flow in run.flows for packet in flow.transmissions]
-    down = [
-        p.arrived_ns for p in sent if p.fate == "dropped_outage" and outage.start_ns <= p.arrived_ns <= outage.end_ns
-    ]
-    if not down:
+    if not any(p.fate == "dropped_outage" and outage.start_ns <= p.arrived_ns <= outage.end_ns for p in sent):
         return None
-    arrived = [p.arrived_ns for p in sent if p.fate == "delivered"]
-    before = max((t_ns for t_ns in arrived if t_ns <= outage.start_ns), default=run.t0_ns)
-    after = min((t_ns - outage.rtt_ns / 2 for t_ns in arrived if t_ns > outage.end_ns), default=float("inf"))
-    return float(min(down) - before), after - max(down)
+    down = [t_ns for t_ns in run.broken if outage.start_ns <= t_ns <= outage.end_ns]
+    seen = [t_ns - way_ns for t_ns in run.passed for way_ns in (0.0, outage.rtt_ns / 2)]
+    before = max((t_ns for t_ns in seen if t_ns <= outage.start_ns), default=float(run.t0_ns))
+    after = min((t_ns for t_ns in seen if t_ns >= outage.end_ns), default=float("inf"))
+    return min(down) - before, after - max(down)
 
 
 @dataclass(frozen=True, slots=True)

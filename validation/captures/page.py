@@ -28,6 +28,8 @@ this page.
 * **cwnd** per round trip, where the network limits the sender; data in flight for bbr, which seldom fills its cwnd.
   At the receiver, timestamps show it; without them, all its round trips lack an estimate.
 * **Channel**: the cause of each loss, and the delay and the rate of each stretch of 200 data packets or more.
+  Packets mark an edge of an outage to one RTT if the last one that passed and the first one lost, or the last one lost
+  and the next one that passed, are two RTTs apart at most; all packets of both directions count, with their true fates.
 * **Engine**: the same link, losses and application replayed with the variant that was recorded; how late the emulator
   delivered each packet, and where in a step of the kernel's clock a recording began, as recorded. Linux's own spread is
   the range over five recordings of a run or more, with other random losses; only runs whose goodput misses the bound

@@ -100,7 +100,8 @@ class FlowTruth:
 @dataclass(frozen=True, slots=True)
 class RunTruth:
     """One run: `params` is the link as it was drawn, `sack` whether the hosts used SACK. `queued` are the arrival time
-    and the length (the packet in service included) of the queue that each packet entered, of all flows."""
+    and the length (the packet in service included) of the queue that each packet entered, of all flows. `passed` and
+    `broken` are when packets of either direction arrived, and when the link lost one because it was down."""
 
     name: str
     folder: Path
@@ -109,6 +110,8 @@ class RunTruth:
     sack: bool
     flows: Sequence[FlowTruth]
     queued: Sequence[tuple[int, int]] = ()
+    passed: Sequence[int] = ()
+    broken: Sequence[int] = ()
 
 
 @dataclass(slots=True)
@@ -175,7 +178,10 @@ def read_truth(folder: Path, segments: pa.Table, received: pa.Table) -> RunTruth
     flows = tuple(_flow(folder, one, link, (segments, received), sack) for one in scenario["flows"])
     entered = [row for row in link if row["dir"] == "data" and row["fate"] != "dropped_queue"]
     queued = [(row["t_arr_ns"], row["qlen"]) for row in entered]
-    return RunTruth(folder.name, folder, scenario["params"], scenario["t0_ns"], sack, flows, queued)
+    passed, broken = (
+        sorted(row["t_dep_ns"] for row in link if row["fate"] == fate) for fate in ("delivered", "dropped_outage")
+    )
+    return RunTruth(folder.name, folder, scenario["params"], scenario["t0_ns"], sack, flows, queued, passed, broken)
 
 
 def _flow(

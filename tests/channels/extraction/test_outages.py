@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hindflight.channels.extraction import attribution, outage_runs, queue, states
+from hindflight.channels.extraction import attribution, bottleneck, outage_runs, queue, states
 from hindflight.channels.extraction import link as link_module
 from hindflight.channels.extraction.attribution import OUTAGE, QUEUE, verdicts
 from hindflight.channels.extraction.bottleneck import Rate
@@ -15,6 +15,7 @@ from hindflight.channels.extraction.busy_spans import BusySpans
 from hindflight.channels.extraction.delivery import Delivery, of_flow
 from hindflight.channels.extraction.extract import _bursts_or_outages, extract
 from hindflight.channels.extraction.link import Link, left_queue_ns, of_delivery, served_behind_breaks
+from hindflight.channels.extraction.path_steps import stretches
 from hindflight.channels.extraction.queue import Ceiling
 from hindflight.channels.extraction.states import interval_rows
 from hindflight.channels.trace import Trace
@@ -368,7 +369,7 @@ def test_the_first_packet_lost_left_at_the_rate_before_the_outage() -> None:
     assert states._first_left_ns(delivery, changed, (left_ns, found), 201) == left_ns[201]
 
 
-def test_packets_that_wait_when_the_link_breaks_leave_it_at_the_rate_before() -> None:
+def test_packets_that_wait_when_the_link_breaks_leave_it_at_the_rate_before(monkeypatch: pytest.MonkeyPatch) -> None:
     # A queue of ten packets at 1.2 Mbit/s; behind the break the link serves ten times as fast.
     n, broken = 400, range(190, 220)
     t = (10 * MS * np.arange(n)).astype(np.int64)
@@ -394,6 +395,14 @@ def test_packets_that_wait_when_the_link_breaks_leave_it_at_the_rate_before() ->
     # What was sent up to the last ACK waits in the queue when the link breaks.
     assert (service_ns[190:205] == 10 * MS).all()
     assert (service_ns[220:] == MS).all()
+    # Behind a faster link nothing waited longer than that. Behind a slower one it may have.
+    for before, after in ((slow, fast), (fast, slow)):
+        rates = replace(found, states=((starts[0], int(acked[189]), before), (starts[1], int(acked[-1]), after)))
+        monkeypatch.setattr(bottleneck, "rate", lambda *_, chosen=rates: chosen)
+        monkeypatch.setattr(link_module, "with_bounds", lambda _delivery, _paths, chosen, _service: chosen)
+        _, served = link_module._served(delivery, stretches(delivery))
+        assert np.isin(range(190, 205), np.flatnonzero(np.asarray(served.most_ns) == 10 * MS)).all()
+    monkeypatch.undo()
     # Nothing shows it, so they may have left at the rate behind it, too, but for what had left when the link broke.
     behind = served_behind_breaks(delivery, replace(of_delivery(delivery), rate=found)).service
     assert (behind[:191] == 10 * MS).all()

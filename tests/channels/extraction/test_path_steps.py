@@ -188,3 +188,33 @@ def test_delayed_acks_at_both_edges_of_a_clock_make_no_longer_path() -> None:
     sent = [10.0 * i for i in range(150)] + [1490.0] * 4 + [1500.0 + 10 * i for i in range(100)]
     trips = [30.0] + [60.0] * 140 + [100.0] + [60.0] * 8 + [110.0, 80.0, 90.0, 100.0] + [100.0] * 100
     assert len(_floors(_delivery(sent, trips))) == 1
+
+
+def test_a_path_that_got_shorter_behind_a_queue_that_never_emptied_is_another_one() -> None:
+    # Over 100 ms wait 100 ms. Behind the losses 100 to 109 the path is shorter by 60 ms, and the queue drains to 60 ms.
+    n = 300
+    trips = [100.0] + [200.0] * 99 + [0.0] * 10 + [140.0] * 90 + [139.0 - k for k in range(40)] + [100.0] * 60
+    whole, lost = _delivery([10.0 * i for i in range(n)], trips), np.isin(np.arange(n), range(100, 110))
+    acked = np.where(lost, -1, whole.acked_ns)
+    moved = replace(whole, lost=lost, prompt=~lost, acked_ns=acked, ack_t_ns=np.sort(acked[~lost]))
+    paths = stretches(moved)
+    assert [path.first for path in paths] == [0, 110]
+    # At 9 ms a packet or more, as ACKs come, the queue drained by 12 ms at most since packet 98.
+    assert paths[1].fell_ns == 48.0 * MS
+    # The minimum round trips are the same, so that of the second is none of an empty queue, whatever the model says.
+    base = stretch_base(moved, paths, _unqueued(n))
+    assert base.emptied == (True, False)
+    assert base.least_ns[1] == base.spans[0][2] - 48.0 * MS
+    # Where nothing is lost, round trips may jitter.
+    kept = np.flatnonzero(~lost)
+    steady = _delivery((moved.t_ns[kept] / MS).tolist(), [trips[k] for k in kept])
+    assert [path.first for path in stretches(steady)] == [0]
+
+
+def test_a_queue_that_may_have_been_served_more_slowly_in_a_break_may_never_have_run_empty() -> None:
+    flow = _interrupted([20.0] * 200 + [40.0] * 100)
+    served, paths = _unqueued(300), stretches(flow)
+    assert stretch_base(flow, paths, served).emptied == (True, True)
+    # At 40 ms each what the break lost, and all behind it, waits for what came before until the end.
+    behind = replace(served, most_ns=np.where(np.arange(300) < 180, 1.0 * MS, 40.0 * MS))
+    assert stretch_base(flow, paths, behind).emptied == (True, False)

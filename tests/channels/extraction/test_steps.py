@@ -1,0 +1,111 @@
+"""When the link changed, at its own clock: by the first packet behind a handover, and in a pause."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from hindflight.channels.extraction import states
+from hindflight.channels.extraction.attribution import verdicts
+from hindflight.channels.extraction.delivery import Delivery
+from hindflight.channels.extraction.link import Link, of_delivery
+
+MS = 1_000_000
+
+
+def _delivery(lost: range) -> Delivery:
+    """One packet each 10 ms over a path of 100 ms; `lost` ones are lost."""
+    n = 600
+    t = (10 * MS * np.arange(n)).astype(np.int64)
+    gone = np.isin(np.arange(n), list(lost))
+    acked = np.where(gone, -1, t + 100 * MS)
+    all_packets = np.ones(n, dtype=np.bool_)
+    return Delivery(
+        direction="a2b", record=np.arange(1, n + 1), t_ns=t, size_bytes=np.full(n, 1500), seq=np.arange(n),
+        seq_end=np.arange(n) + 1, lost=gone, acked_ns=acked, prompt=~gone, undecided=~all_packets,
+        covered_ns=acked, from_flow=all_packets, observed=all_packets, ack_t_ns=acked[~gone], ack_bytes=40,
+        handshake=None,
+    )  # fmt: skip
+
+
+def test_the_first_packet_behind_a_handover_shows_the_link_up_by_its_ack() -> None:
+    # While the path changes no departure corrects the queue, but packet 250 was acknowledged 100 ms late.
+    whole = _delivery(range(200, 250))
+    link, found = of_delivery(whole), verdicts(whole, of_delivery(whole))
+    late = np.isin(np.arange(600), [250])
+    delivery = replace(whole, acked_ns=whole.acked_ns + np.where(late, 100 * MS, 0))
+    moved, left_ns = replace(link, departed_ns=np.where(late, np.nan, link.departed_ns)), whole.t_ns + link.service_ns
+    (exact,) = states._outages(whole, link, found, left_ns)
+    assert exact.next_up_ns is not None
+    for one, later_ns in ((delivery, 100 * MS), (replace(delivery, prompt=delivery.prompt & ~late), 0)):
+        (broken,) = states._outages(one, moved, found, left_ns)
+        assert broken.next_up_ns == pytest.approx(exact.next_up_ns + later_ns, abs=MS)
+
+
+def test_a_delay_that_changed_in_a_pause_is_not_known_in_it() -> None:
+    # After 5 s in which nothing is sent the path is longer by 60 ms.
+    whole = _delivery(range(0))
+    later = np.arange(600) >= 300
+    t_ns = whole.t_ns + np.where(later, 5000 * MS, 0)
+    acked = t_ns + np.where(later, 160 * MS, 100 * MS)
+    paused = replace(whole, t_ns=t_ns, acked_ns=acked, covered_ns=acked, ack_t_ns=acked)
+    link = of_delivery(paused)
+    assert [first for first, _, _ in link.base.spans] == [0, 300]
+    ((since_ns, until_ns),) = states.steps_of(paused, link, verdicts(paused, link)).unseen
+    # The last packet before arrives half a round trip later.
+    assert since_ns == pytest.approx(t_ns[299] + 50 * MS, abs=10 * MS)
+    assert until_ns == pytest.approx(t_ns[300], abs=10 * MS)
+    sure = replace(link, rate=replace(link.rate, known=True, steady=True), unshared=True)
+    rows = states.interval_rows(paused, sure, verdicts(paused, link), 0)
+    assert [(row["t_ns"], row["known"]) for row in rows] == [(0, True), (since_ns, False), (until_ns, True)]
+    # Without a pause it changed between two packets.
+    moved = replace(whole, acked_ns=acked - t_ns + whole.t_ns)
+    assert not states.steps_of(moved, of_delivery(moved), verdicts(moved, of_delivery(moved))).unseen
+
+
+def test_the_acks_that_a_break_takes_show_it_broken_when_they_were_due() -> None:
+    # The last packets before the break have no ACK of their own; the first one lost is sent a second later.
+    whole = _delivery(range(200, 250))
+    t_ns = whole.t_ns + np.where(np.arange(600) >= 200, 1000 * MS, 0)
+    for missing, last in ((2, None), (4, 199), (5, 198)):
+        silent = np.isin(np.arange(600), range(200 - missing, 200))
+        acked = np.where(whole.lost, -1, np.where(silent, t_ns[250], t_ns) + 100 * MS)
+        delivery = replace(
+            whole, t_ns=t_ns, acked_ns=acked, covered_ns=acked, prompt=~whole.lost & ~silent,
+            ack_t_ns=np.unique(acked[acked >= 0]),
+        )  # fmt: skip
+        link = of_delivery(delivery)
+        (broken,) = states.steps_of(delivery, link, verdicts(delivery, link)).outages
+        # An odd one out may have waited for the receiver's timer; two may have had one ACK, which was lost alone.
+        due_ns = t_ns[200] + 50 * MS if last is None else t_ns[last] + 100 * MS
+        assert broken.first_ns == pytest.approx(due_ns, abs=9 * MS)
+        up_ns = max(t_ns[199] + 50 * MS, t_ns[199 - missing] + 100 * MS)
+        assert broken.last_up_ns == pytest.approx(up_ns, abs=9 * MS)
+
+
+def test_what_waited_behind_the_last_loss_shows_when_that_one_left() -> None:
+    # Packet 250 is delivered 300 ms late: it waited for 249, which the model says to have left at once.
+    whole = _delivery(range(200, 250))
+    delivery = replace(whole, acked_ns=whole.acked_ns + np.where(np.arange(600) == 250, 300 * MS, 0))
+    alone, found = replace(of_delivery(whole), unshared=True), verdicts(whole, of_delivery(whole))
+    link = replace(alone, replay=replace(alone.replay, wait_ns=np.where(np.arange(600) == 250, 30.0 * MS, 0.0)))
+    left_ns = whole.t_ns + link.service_ns
+
+    def last_left_ns(one: Delivery, last: int, seen: Link = link) -> float:
+        return states._last_left_ns(one, seen, (left_ns, found), (last, 250))
+
+    shown_ns = delivery.acked_ns[250] - link.base.per_packet_ns[250] - link.service_ns[250]
+    assert last_left_ns(delivery, 249) == pytest.approx(shown_ns)
+    assert shown_ns > left_ns[249] + 250 * MS
+    # It did not wait; it waited for another packet; its ACK may have been that of another one; the queue is shared, or
+    # was empty by the model.
+    assert last_left_ns(whole, 249) == left_ns[249]
+    assert last_left_ns(delivery, 248) == left_ns[248]
+    assert last_left_ns(replace(delivery, prompt=whole.lost), 249) == left_ns[249]
+    for seen in (replace(link, unshared=False), alone):
+        assert last_left_ns(delivery, 249, seen) == left_ns[249]
+    # A base that may be shorter shows the earliest time only.
+    wide = replace(link, base=replace(link.base, error_ns=(40e6,)))
+    assert last_left_ns(delivery, 249, wide) == pytest.approx(shown_ns - 40 * MS)
