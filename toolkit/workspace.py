@@ -229,15 +229,26 @@ class Workspace:
 
     @contextmanager
     def _lock(self) -> Iterator[None]:
-        with plain_os_errors(f"writing workspace {self.path}"):
-            self.path.mkdir(parents=True, exist_ok=True)
-            descriptor = os.open(self.path / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        descriptor = None
         try:
+            with plain_os_errors(f"writing workspace {self.path}"):
+                self.path.mkdir(parents=True, exist_ok=True)
+                descriptor = self._open_lock()
             if not self._locked(descriptor):
                 raise WorkspaceError(f"another process is writing to {self.path}", "wait until it has ended")
-            try:
-                yield
-            finally:
+            yield
+        finally:
+            # Ctrl-C may come between any two of these steps.
+            with suppress(OSError):
+                self._unlock(self._open_lock() if descriptor is None else descriptor)
+
+    def _open_lock(self) -> int:
+        return os.open(self.path / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+
+    def _unlock(self, descriptor: int) -> None:
+        """Release the lock if it is ours, and leave no folder behind where no transaction ever ended."""
+        try:
+            if self._locked(descriptor):
                 self._remove_if_empty()
         finally:
             os.close(descriptor)

@@ -13,10 +13,11 @@ from typing import Any
 
 import typer
 
+from hindflight.cli import stop
 from hindflight.toolkit.errors import HindflightError
 from hindflight.toolkit.text import printable
 
-OURS, USER, MACHINE, INTERRUPTED, BROKEN_PIPE, TERMINATED = 1, 2, 3, 130, 141, 143
+OURS, USER, MACHINE, BROKEN_PIPE = 1, 2, 3, 141
 
 
 def run(command: Callable[[list[str]], Any], arguments: list[str]) -> int:
@@ -26,18 +27,21 @@ def run(command: Callable[[list[str]], Any], arguments: list[str]) -> int:
         result = command(words)
         sys.stdout.flush()
     except Exception as error:
-        code = _report(error, debug)
-        if debug and code != BROKEN_PIPE:
-            traceback.print_exc()
-        return code
+        # What Python or a library makes of the exception that a signal raised is no error.
+        result = stop.asked()
+        if result is None:
+            code = _report(error, debug)
+            if debug and code != BROKEN_PIPE:
+                traceback.print_exc()
+            return code
     except KeyboardInterrupt:
-        result = INTERRUPTED
+        result = stop.INTERRUPTED
     except SystemExit as end:
         # Typer turns a broken pipe into this before we see it.
         result = BROKEN_PIPE if isinstance(end.__context__, BrokenPipeError) else end.code
     code = result if isinstance(result, int) else 0
-    if code in {INTERRUPTED, TERMINATED}:
-        _say("interrupted" if code == INTERRUPTED else "terminated")
+    if code in {stop.INTERRUPTED, stop.TERMINATED}:
+        print(stop.line(code), file=sys.stderr)
     return code
 
 

@@ -296,12 +296,16 @@ def test_seconds_in_a_pipe_and_a_merged_pipe_are_refused(tmp_path: Path, plain: 
 def test_a_pipe_that_never_ends_can_be_interrupted(
     number: signal.Signals, code: int, record: bytes | None, tmp_path: Path
 ) -> None:
+    workspace = tmp_path / "workspace"
     started = subprocess.Popen(
-        [*HINDFLIGHT, "ingest", "-", "-w", str(tmp_path / "workspace")],
+        [*HINDFLIGHT, "ingest", "-", "-w", str(workspace)],
         stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     assert started.stdin is not None
-    time.sleep(1.0)
+    while not workspace.exists():  # It opens the pipe next.
+        assert started.poll() is None
+        time.sleep(0.01)
+    time.sleep(0.1)
     if record is not None:
         # A header and then silence, or packets without TCP for as long as they are read.
         silent = record == tcp4()
@@ -316,7 +320,7 @@ def test_a_pipe_that_never_ends_can_be_interrupted(
     started.send_signal(number)
     assert started.wait(timeout=20) == code
     assert time.monotonic() - sent < 1.5
-    assert not (tmp_path / "workspace").exists()
+    assert not workspace.exists()
     with suppress(BrokenPipeError):
         started.stdin.close()
 

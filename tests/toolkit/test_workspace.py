@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pyarrow as pa
@@ -183,6 +185,24 @@ def test_an_error_in_the_first_transaction_leaves_no_folder(tmp_path: Path) -> N
     workspace = Workspace.create(tmp_path / "ws")
     with pytest.raises(ZeroDivisionError):
         write_and_fail(workspace)
+    assert not workspace.path.exists()
+
+
+@pytest.mark.parametrize(("owner", "step"), [(Path, "mkdir"), (os, "open"), (fcntl, "flock")])
+def test_an_interrupt_while_the_folder_is_made_leaves_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: Any, step: str
+) -> None:
+    done = getattr(owner, step)
+
+    def interrupted(*arguments: Any, **options: Any) -> None:
+        done(*arguments, **options)
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(owner, step, interrupted)
+    workspace = Workspace.create(tmp_path / "ws")
+    with pytest.raises(KeyboardInterrupt), workspace.transaction("made"):
+        pass
     assert not workspace.path.exists()
 
 

@@ -80,7 +80,8 @@ impl Sender {
             && !self.persist_timer.is_set()
             && !self.persist_due
             && !self.suspects_loss()
-            && self.no_low_priority_probe_due();
+            && self.no_low_priority_probe_due()
+            && !self.window_use.called_early;
         self.fast_path_until = fast_path_until.then(|| self.rarer_deadline());
         fast_path_until
     }

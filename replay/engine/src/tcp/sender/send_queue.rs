@@ -60,6 +60,7 @@ impl Sender {
         if self.board.keeps_pieces() {
             self.fill_piece(end);
         }
+        self.window_use.called_early &= end <= self.write_end;
         self.write_end = self.write_end.max(end);
         self.finished |= finished;
     }

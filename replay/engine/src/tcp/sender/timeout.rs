@@ -46,11 +46,24 @@ impl Sender {
         (self.rto_timer.armed()).min(self.rack.probe_timer.armed())
     }
 
+    /// Whether a timer has expired. Linux does not move the one that paces: where it runs it expires when it was armed for.
+    fn is_due(&self, now: Nanos) -> bool {
+        let probes = (self.low_priority_probes.as_ref()).map(|probes| probes.timer.deadline());
+        let paced = self.pacer.as_ref().map(|pacer| pacer.timer.armed());
+        let timeout = (self.rto_timer.deadline()).min(self.rack.probe_timer.deadline());
+        let rarer = (self.persist_timer.deadline()).min(self.rack.reordering_timer.deadline());
+        (timeout.min(rarer).min(self.next_handover()))
+            .min(probes.unwrap_or(NEVER))
+            .min(paced.unwrap_or(NEVER))
+            <= now
+    }
+
     /// Its deadline has expired.
     pub fn on_deadline(&mut self, now: Nanos) {
         if self.is_released(now) {
             return;
         }
+        self.window_use.called_early = !self.is_due(now);
         self.fast_path_until = None;
         self.take_news(now);
         // RFC 8985 §7.2: where both are due the probe leaves first, and the timeout restarts.

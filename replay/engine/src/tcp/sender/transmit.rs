@@ -74,6 +74,7 @@ impl Sender {
     #[inline(never)]
     fn transmit_any(&mut self, now: Nanos, slot: &mut Segment) -> Sent {
         let segment = (self.poll_transmit(now)).or_else(|| self.poll_low_priority_probe(now));
+        self.window_use.called_early = false;
         let Some(segment) = segment else {
             return Sent::Nothing;
         };

@@ -31,6 +31,8 @@ pub(in crate::tcp) struct WindowUse {
     snd_nxt: u64,
     /// When the last segment before an idle time left that has been taken into account.
     idle_since: Nanos,
+    /// It was called while no timer is due, by a lazy one or for the application, and nothing has happened since.
+    pub(in crate::tcp) called_early: bool,
 }
 
 impl WindowUse {
@@ -84,9 +86,13 @@ impl Sender {
     }
 
     /// Transmission stops: notes what is used of the window, and lets one that has not been full for an RTO approach that.
+    ///
+    /// Linux (`tcp_write_xmit`) asks where it has sent something or the window is full; a timer that is not due yet does not
+    /// get that far.
     #[inline]
     pub(in crate::tcp) fn validate_window(&mut self, limited: bool, now: Nanos) {
-        if !limited && self.snd_nxt == self.window_use.snd_nxt {
+        let full = limited && !self.window_use.called_early;
+        if !full && self.snd_nxt == self.window_use.snd_nxt {
             return;
         }
         self.window_use.snd_nxt = self.snd_nxt;
@@ -239,6 +245,30 @@ mod tests {
         let (sender, now) = after_writing(Profile::Linux, 20);
         assert!(sender.rtt.rto() > 100 * MILLISECOND && 4 * sender.rtt.rto() < now);
         assert_eq!(sender.controller.window().cwnd, CWND);
+    }
+
+    #[test]
+    fn a_timer_that_is_not_due_leaves_no_trace_of_a_full_window() {
+        let (mut sender, now) = after_writing(Profile::Linux, 1);
+        let mut slot = Segment::new(0, Direction::Forward);
+        write(&mut sender, 60, now);
+        assert!(sender.is_window_full());
+        let [early, late] = [1, 2].map(|ms| now + ms * MILLISECOND);
+        for timer in [&mut sender.rto_timer, &mut sender.rack.probe_timer] {
+            timer.stop();
+            timer.set(early);
+            timer.set(late);
+        }
+        sender.on_deadline(early);
+        assert!(!sender.transmit(early, &mut slot));
+        assert_eq!(sender.window_use.since, now, "called, and not due");
+        sender.on_deadline(late);
+        sender.transmit(late, &mut slot);
+        sender.transmit(late, &mut slot);
+        assert_eq!(
+            sender.window_use.since, late,
+            "due, and nothing more can leave"
+        );
     }
 
     #[test]
