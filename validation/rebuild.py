@@ -93,7 +93,8 @@ def as_it_was_timed(configuration: dict[str, Any], *runs: KernelRun) -> dict[str
 
 def _as_late(direction: Mapping[str, Any], delays_ns: Sequence[int]) -> dict[str, Any]:
     changes = any("delay_ns" in change for change in direction["schedule"])
-    jitter = {"kind": "recorded", "delays_ns": delays_ns}
+    handshake = direction["jitter"]["delays_ns"] if "jitter" in direction else []
+    jitter = {"kind": "recorded", "delays_ns": [*handshake, *delays_ns[len(handshake) :]]}
     return {**direction, "jitter": jitter, "in_order": direction["in_order"] or not changes}
 
 

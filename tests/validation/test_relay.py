@@ -14,6 +14,7 @@ import pytest
 
 from hindflight.toolkit.errors import LogError
 from validation.__main__ import main
+from validation.rebuild import as_it_was_timed
 from validation.relay.judge import QUARTILES, RelayResult, compare, explain
 from validation.relay.links import draw
 from validation.relay.readings import EVERY, readings
@@ -48,6 +49,28 @@ def test_times_count_from_the_first_syn_and_octets_lie_in_three_places() -> None
     _, held = held_bytes(onward)
     assert (held == info["inq"] + info["pipe"] + info["outq"]).all()
     assert info["pipe"].max() <= 16 * 1448, "a segment takes a slot of the pipe"
+
+
+def test_the_handshake_of_each_leg_takes_as_long_as_its_sender_saw() -> None:
+    run = read_relay_run(RUN)
+    configuration = rebuild_relay(run)
+    links = configuration["path"]["links"]
+    for link, leg, flow in zip(links, run.legs, run.flows, strict=True):
+        assert flow.tcp_info is not None
+        way_ns = link["forward"]["delay_ns"] + 60 * 8e9 / leg.params["rate"]
+        (late_ns,) = link["reverse"]["jitter"]["delays_ns"]
+        assert 0 < late_ns == pytest.approx(flow.tcp_info["rtt"][0] * 1000 - 2 * way_ns, abs=2)
+    sender = run.flows[0]
+    assert configuration["flows"][0]["application"]["first_write_ns"] == sender.packets.t_ns[0] - sender.syn_ns
+    timed = as_it_was_timed(configuration, *run.legs)["path"]["links"]
+    for link, late, leg in zip(links, timed, run.legs, strict=True):
+        delays_ns = late["reverse"]["jitter"]["delays_ns"]
+        assert delays_ns == [*link["reverse"]["jitter"]["delays_ns"], *leg.late_ns[1][1:]]
+    silent = replace(sender, tcp_info=None)
+    first = replace(run.legs[0], flows=(silent,))
+    link, _ = rebuild_relay(replace(run, legs=(first, run.legs[1])))["path"]["links"]
+    expected = sender.packets.t_ns[0] - sender.syn_ns - sender.first_write_ns
+    assert link["reverse"]["jitter"]["delays_ns"] == [expected], "as the link's log tells"
 
 
 def test_a_buffer_of_a_given_size_does_not_grow() -> None:

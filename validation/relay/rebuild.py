@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 ACKED_BY_HANDSHAKE = 1
 """`bytes_acked` before any data: the SYN's octet."""
 
+SYN_BYTES = 60
+"""Of a SYN and its answer, with their options."""
+
 INITIAL_WINDOW_PKTS = 10
 """Linux (`TCP_INIT_CWND`)."""
 
@@ -64,7 +67,7 @@ def rebuild_relay(run: RelayRun) -> dict[str, Any]:
         "application": {
             "kind": "greedy",
             "write_bytes": WRITE_BYTES,
-            "first_write_ns": sender.first_write_ns,
+            "first_write_ns": _first_left_ns(sender),
             "first_left_pkts": first_left_of_sender(sender),
         },
         "stack": _first_stack(run),
@@ -79,6 +82,21 @@ def rebuild_relay(run: RelayRun) -> dict[str, Any]:
         "path": {"nodes": ["sender", "relay", "receiver"], "links": links},
         "flows": [flow],
     }
+
+
+def _handshake_late_ns(leg: KernelRun) -> int:
+    """By how much longer the handshake took than the link, as the sender saw it: its first round-trip time."""
+    (flow,) = leg.flows
+    info = flow.tcp_info
+    if info is None or info["bytes_acked"][0] > ACKED_BY_HANDSHAKE:
+        return _first_left_ns(flow) - flow.first_write_ns
+    link_ns: int = round(leg.params["rtt_ms"] * 1e6) + 2 * round(SYN_BYTES * 8e9 / leg.params["rate"])
+    return max(0, int(info["rtt"][0]) * 1000 - link_ns)
+
+
+def _first_left_ns(flow: KernelFlow) -> int:
+    """From the SYN to the first data."""
+    return int(flow.packets.t_ns[0]) - flow.syn_ns
 
 
 def first_left_of_relay(onward: KernelFlow) -> int | None:
@@ -155,7 +173,9 @@ def _link(name: str, leg: KernelRun, start_ns: int) -> dict[str, Any]:
         "schedule": schedule(params["events"], start_ns),
     }
     forward = {**shared, "queue": drop_tail(params["queue"]), "loss": losses(leg.lost)}
-    return {"name": name, "forward": forward, "reverse": {**shared, "queue": drop_tail(ACK_QUEUE_PKTS)}}
+    jitter = {"kind": "recorded", "delays_ns": [_handshake_late_ns(leg)]}
+    reverse = {**shared, "queue": drop_tail(ACK_QUEUE_PKTS), "jitter": jitter}
+    return {"name": name, "forward": forward, "reverse": reverse}
 
 
 def _first_stack(run: RelayRun) -> dict[str, Any]:

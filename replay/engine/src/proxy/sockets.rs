@@ -16,6 +16,8 @@ use crate::tcp::sender::Sender;
 const PIPE_SLOTS: u64 = 16;
 /// Linux: what fits into a slot, a page.
 const SLOT_BYTES: u64 = 4096;
+/// Linux (`tcp_space`): 1448 octets of a segment take 1440 of a receive buffer, which holds one in 180 more.
+const OCTETS_PER_SPARE_ONE: u64 = 180;
 /// The largest piece of a write: the largest burst (`Sender::piece_room`).
 const MAX_PIECE_BYTES: u64 = 65_536;
 /// Linux (`tcp_sndbuf_expand`): memory of a send buffer when a connection is established: two windows of ten packets.
@@ -55,7 +57,7 @@ pub fn with_send_buffer(params: &StackParams) -> StackParams {
 impl Relay {
     /// A relay of `config` from a connection of the stack `upstream` to one of the stack `onward`.
     pub fn new(upstream: &StackParams, onward: &StackParams, config: &ProxyConfig) -> Self {
-        let receive = upstream.receive_buffer_max_bytes;
+        let receive = (upstream.receive_buffer_max_bytes).unwrap_or(upstream.receive_buffer_bytes);
         let send = onward.send_buffer_max_bytes.or(onward.send_buffer_bytes);
         let pipe_bytes = PIPE_SLOTS * u64::from(upstream.smss_bytes).min(SLOT_BYTES);
         Self {
@@ -67,7 +69,8 @@ impl Relay {
             awaits_room: false,
             write_to: 1,
             pipe_bytes,
-            capacity_bytes: receive.unwrap_or(upstream.receive_buffer_bytes)
+            capacity_bytes: receive
+                + receive / OCTETS_PER_SPARE_ONE
                 + pipe_bytes
                 + send.map_or(0, |send| send + MAX_PIECE_BYTES),
         }

@@ -16,11 +16,18 @@ const GROWTH_SEGMENTS: u64 = 2;
 /// Segments that the first measure of a round trip assumes to have been read.
 const FIRST_ROUND_SEGMENTS: u64 = 10;
 
-/// Linux (`tcp_measure_rcv_mss`): the same once it knows, where a full Ethernet frame takes 2304 octets.
+/// Linux (`truesize`): memory of a full Ethernet frame.
+const SEGMENT_MEMORY_BYTES: u64 = 2304;
+
+/// Linux (`tcp_measure_rcv_mss`): the same once it knows.
 ///
 /// Deviation: shorter segments count as those of a frame with timestamps do, longer ones as those of one without.
 fn share(smss_bytes: u64) -> u64 {
-    256 * smss_bytes.clamp(1448, 1460) / 2304
+    256 * segment_of_share(smss_bytes) / SEGMENT_MEMORY_BYTES
+}
+
+fn segment_of_share(smss_bytes: u64) -> u64 {
+    smss_bytes.clamp(1448, 1460)
 }
 
 /// The growing window of one receiver.
@@ -94,6 +101,23 @@ impl GrowingWindow {
         self.limit
     }
 
+    /// What the buffer has left with `held` octets in it.
+    pub fn free(&self, held: u64) -> u64 {
+        self.buffer.saturating_sub(self.memory(held))
+    }
+
+    /// What `octets` take of it. Linux 6.18 (`tcp_space`, `tcp_win_from_space`) counts the memory of their segments, of which
+    /// whole 256ths are window: 1440 octets for a segment of 1448.
+    ///
+    /// Deviation: a segment that is not full takes in proportion, where the kernel's allocator has larger steps.
+    fn memory(&self, octets: u64) -> u64 {
+        if octets == 0 {
+            return 0;
+        }
+        let per_segment = SEGMENT_MEMORY_BYTES * share(self.smss_bytes) / 256;
+        octets * per_segment / segment_of_share(self.smss_bytes)
+    }
+
     /// A segment of `len` octets arrived, of which `charged` count in addition to what is `held`; returns whether the window
     /// grew.
     ///
@@ -102,9 +126,9 @@ impl GrowingWindow {
     ///
     /// Deviation: Linux reduces `rcv_ssthresh` to two segments where even the maximum does not hold it.
     pub fn on_segment(&mut self, len: u64, held: u64, charged: u64) -> bool {
-        self.buffer = self.buffer.max(held.min(self.max.unwrap_or(0)));
+        self.buffer = (self.buffer).max(self.memory(held).min(self.max.unwrap_or(0)));
         let room = (self.limit)
-            .min(self.buffer.saturating_sub(held + charged))
+            .min(self.free(held + charged))
             .saturating_sub(self.threshold);
         if room == 0 || len < MIN_GROWING_BYTES {
             return false;
@@ -201,23 +225,24 @@ mod tests {
 
     #[test]
     fn it_grows_by_two_segments_for_each_that_arrives_up_to_the_buffer() {
-        // Four fifths of 100 segments, twenty to go less the one that fills the buffer: nine by two and one by one.
+        // Four fifths of 100 segments, twenty to go less the one that fills the buffer, which takes 994: nine by two and one
+        // by the rest.
         let mut window = GrowingWindow::new(100_000, None, 1000);
         assert_eq!(window.threshold(), 80_000);
         assert!(!window.on_segment(127, 0, 127));
         for n in 1..=10 {
             assert!(window.on_segment(1000, 0, 1000), "segment {n}");
         }
-        assert_eq!(window.threshold(), 99_000);
+        assert_eq!(window.threshold(), 99_006);
         assert!(!window.on_segment(1000, 0, 1000));
     }
 
     #[test]
     fn what_is_held_leaves_less_room() {
         let mut window = GrowingWindow::new(100_000, None, 1000);
-        assert!(!window.on_segment(1000, 19_000, 1000));
+        assert!(!window.on_segment(1000, 19_112, 1000));
         assert!(window.on_segment(1000, 18_500, 1000));
-        assert_eq!(window.threshold(), 80_500);
+        assert_eq!(window.threshold(), 80_608);
     }
 
     #[test]
@@ -231,7 +256,7 @@ mod tests {
                 window.on_segment(1000, 0, 1000),
             )
         };
-        assert_eq!(held(Some(1_000_000)), (104_000, 100_000, true));
+        assert_eq!(held(Some(1_000_000)), (103_425, 100_000, true));
         assert_eq!(held(Some(103_000)), (103_000, 100_000, true));
         assert_eq!(held(None), (100_000, 100_000, true));
         let mut window = GrowingWindow::new(100_000, Some(1_000_000), 1000);
@@ -251,7 +276,7 @@ mod tests {
         while window.on_segment(1448, 0, 1448) {
             steps += 1;
         }
-        assert_eq!((steps, window.threshold()), (181, 2_619_992));
+        assert_eq!((steps, window.threshold()), (181, 2_620_000));
     }
 
     #[test]
@@ -263,7 +288,7 @@ mod tests {
         while window.on_segment(1460, 0, 1460) {
             steps += 1;
         }
-        assert_eq!((steps, window.threshold()), (191, 2_652_748));
+        assert_eq!((steps, window.threshold()), (191, 2_652_750));
     }
 
     #[test]

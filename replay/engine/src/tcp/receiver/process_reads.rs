@@ -125,6 +125,18 @@ mod tests {
     }
 
     #[test]
+    fn what_is_unread_takes_the_memory_of_its_segments() {
+        let mut receiver = read_by_a_process(400_000, None);
+        for n in 0..100 {
+            receiver.receive(&segment(n), n * MILLISECOND);
+            windows(&mut receiver);
+        }
+        receiver.move_edge();
+        // 100 segments at 1440 of 1448, in units of 8 octets.
+        assert_eq!(receiver.edge - receiver.rcv_nxt, 300_560);
+    }
+
+    #[test]
     fn what_was_pushed_is_acknowledged_once_all_has_been_read() {
         let mut receiver = read_by_a_process(400_000, None);
         for n in 0..200 {
