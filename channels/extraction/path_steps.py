@@ -147,36 +147,56 @@ def _cuts(delivery: Delivery, timed: Ints, trip: Floats) -> tuple[list[int], dic
     broken = _interrupted(delivery, timed)
     least_clock = _least_clock(acked, served)
     cuts, fell_ns = list[int](), dict[int, float]()
-    begin, floor, from_empty = 0, float(trip[0]), True
-    for k in range(1, len(timed)):
-        before, after = trip[max(begin, k - AROUND) : k], trip[k : k + AROUND]
-        if k - begin >= AROUND and len(after) == AROUND:
-            ns_per_byte = _clock(acked[k : k + CLOCK + 1], served[k : k + CLOCK + 1])
-            packet_ns = float(delivery.size_bytes[timed[k]]) * ns_per_byte
-            jump = max(MIN_JUMP_NS, MIN_JUMP_SHARE * float(before.min()))
-            idle_ns = float(delivery.t_ns[timed[k]] - delivery.t_ns[timed[k] - 1])
-            # What the channel lost behind the queue waited in it, too.
-            old = max(begin, k - 1 - CLOCK)
-            clock = max(ns_per_byte, _clock(acked[old:k], served[old:k]))
-            since = slice(k - 1, k + AROUND)
-            longest = _longest_trips(float(before.max()), floor, np.diff(sent[since]), np.diff(queued[since]) * clock)
-            rises = np.all(after > longest + jump)
-            # Nothing was on the way: the queue had run empty.
-            emptied = idle_ns > before.max() and after[:2].min() > floor + jump + 2 * packet_ns
-            shorter = from_empty and after[:SHORTER].max() < floor - jump
-            fell = 0.0
-            if before.min() - after.max() > jump:
-                # Of two round trips in a row one delayed ACK stretches one.
-                least = min(_min_trip(delivery, (timed[k - back], timed[k]), least_clock) for back in (1, 2))
-                fell = least - float(after.max())
-            if rises or emptied or shorter or fell > jump or broken[k]:
-                cuts.append(k)
-                if fell > jump and np.sum(delivery.lost[timed[k - 1] : timed[k]]) >= LOST_IN_ROW:
-                    fell_ns[k] = fell
-                # A flow begins with an empty queue; a stretch that begins with a jump need not.
-                begin, floor, from_empty = k, float(trip[k]), bool(emptied)
-        floor = min(floor, float(trip[k]))
+    begin, seen, floor, from_empty = 0, 1, float(trip[0]), True
+    for k in _jumps(delivery, timed, trip, broken):
+        floor, seen = min(floor, float(trip[seen:k].min(initial=np.inf))), k
+        if k - begin < AROUND:
+            continue
+        before, after = trip[k - AROUND : k], trip[k : k + AROUND]
+        ns_per_byte = _clock(acked[k : k + CLOCK + 1], served[k : k + CLOCK + 1])
+        packet_ns = float(delivery.size_bytes[timed[k]]) * ns_per_byte
+        jump = max(MIN_JUMP_NS, MIN_JUMP_SHARE * float(before.min()))
+        idle_ns = float(delivery.t_ns[timed[k]] - delivery.t_ns[timed[k] - 1])
+        # What the channel lost behind the queue waited in it, too.
+        old = max(begin, k - 1 - CLOCK)
+        clock = max(ns_per_byte, _clock(acked[old:k], served[old:k]))
+        since = slice(k - 1, k + AROUND)
+        longest = _longest_trips(float(before.max()), floor, np.diff(sent[since]), np.diff(queued[since]) * clock)
+        rises = np.all(after > longest + jump)
+        # Nothing was on the way: the queue had run empty.
+        emptied = idle_ns > before.max() and after[:2].min() > floor + jump + 2 * packet_ns
+        shorter = from_empty and after[:SHORTER].max() < floor - jump
+        fell = 0.0
+        if before.min() - after.max() > jump:
+            # Of two round trips in a row one delayed ACK stretches one.
+            least = min(_min_trip(delivery, (timed[k - back], timed[k]), least_clock) for back in (1, 2))
+            fell = least - float(after.max())
+        if rises or emptied or shorter or fell > jump or broken[k]:
+            cuts.append(k)
+            if fell > jump and np.sum(delivery.lost[timed[k - 1] : timed[k]]) >= LOST_IN_ROW:
+                fell_ns[k] = fell
+            # A flow begins with an empty queue; a stretch that begins with a jump need not.
+            begin, seen, floor, from_empty = k, k + 1, float(trip[k]), bool(emptied)
     return cuts, fell_ns
+
+
+def _jumps(delivery: Delivery, timed: Ints, trip: Floats, broken: Bools) -> list[int]:
+    """Return the timed packets at which a path may begin: where the link was interrupted or nothing was on the way, and
+    where round trips rise or fall by MIN_JUMP_NS, at least. `_cuts` looks at these, a few of thousands."""
+    ks = np.arange(AROUND, len(timed) - AROUND + 1)
+    if not len(ks):
+        return []
+    around = np.lib.stride_tricks.sliding_window_view(trip, AROUND)
+    least, most = around.min(axis=1), around.max(axis=1)
+    before_least, before_most, after_most = least[ks - AROUND], most[ks - AROUND], most[ks]
+    sent = delivery.t_ns.astype(np.float64)
+    idle = sent[timed[ks]] - sent[timed[ks] - 1] > before_most
+    # A queue drains by no more than the time since the packet before.
+    rises = trip[ks] > before_most - np.diff(sent[timed])[ks - 1] + MIN_JUMP_NS
+    lowest = np.lib.stride_tricks.sliding_window_view(trip, SHORTER).max(axis=1)[ks] < before_least - MIN_JUMP_NS
+    falls = after_most < before_least - MIN_JUMP_NS
+    found: list[int] = ks[broken[ks] | idle | rises | lowest | falls].tolist()
+    return found
 
 
 def _clock(acked_ns: Floats, served: Floats) -> float:

@@ -116,9 +116,9 @@ def replay(arrivals: Arrivals, limit: float, unshared: bool) -> Replay:
         arrivals.full,
         arrivals.anchor,
     )
-    for k, (t, service, departed, lost, unclear, full, anchor) in enumerate(
-        zip(*(c.tolist() for c in columns), strict=True)
-    ):
+    rows = [column.tolist() for column in columns]
+    sent = rows[0]
+    for k, (t, service, departed, lost, unclear, full, anchor) in enumerate(zip(*rows, strict=True)):
         idle = busy_until <= t
         wait_ns[k] = 0.0 if idle else busy_until - t
         level[k] = waiting = rates.packets(wait_ns[k], full)
@@ -148,7 +148,7 @@ def replay(arrivals: Arrivals, limit: float, unshared: bool) -> Replay:
             groups, members = groups + 1, []
         latest = modelled + (refused + arrivals.leeway) * full
         seen += 1
-        followed = k + 1 < n and arrivals.t[k + 1] <= modelled
+        followed = k + 1 < n and sent[k + 1] <= modelled
         late += not anchor and departed > latest + arrivals.slack + (0.0 if followed else LATE_ACK_NS)
         if anchor or not unshared:
             latest = departed
