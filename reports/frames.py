@@ -5,7 +5,7 @@ docs/tables.md describes the keys that join the tables.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TypeAlias
@@ -20,11 +20,31 @@ Source: TypeAlias = "pa.Table | pl.DataFrame | pl.LazyFrame"
 Tables: TypeAlias = Mapping[str, Source]
 """Tables by their name in toolkit/schema. A missing table counts as empty."""
 
+KEPT_BYTES = 1 << 20
+"""Size up to which what was read is kept."""
+
 TIME = "t"
 """Name of the time column in every frame over time."""
 
 KERNEL_SOURCES = ("tcp_probe", "tcp_info", "web100")
 """Values of `instruments.source` that the kernel itself reported, the most precise first."""
+
+
+class KeptTables(Mapping[str, Source]):
+    """Tables of which `read` keeps what it read, if it is small: the charts of a report read the same rows."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+        self.frames: dict[tuple[str, tuple[str, ...], bytes | None], pl.DataFrame] = {}
+
+    def __getitem__(self, name: str) -> Source:
+        return self._tables[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tables)
+
+    def __len__(self) -> int:
+        return len(self._tables)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +108,16 @@ def read(tables: Tables, name: str, columns: Sequence[str], where: pl.Expr | Non
 
     Reads no other column and, of a file, no row group that `where` excludes. A missing table gives an empty frame.
     """
+    kept = tables.frames if isinstance(tables, KeptTables) else {}
+    key = name, tuple(columns), None if where is None else where.meta.serialize()
+    if key in kept:
+        return kept[key]
     rows = lazy(tables, name)
     rows = rows if where is None else rows.filter(where)
-    return rows.select(columns).collect().with_columns(pl.col(pl.Categorical).cast(pl.String))
+    found = rows.select(columns).collect().with_columns(pl.col(pl.Categorical).cast(pl.String))
+    if found.estimated_size() <= KEPT_BYTES:
+        kept[key] = found
+    return found
 
 
 def read_flow(

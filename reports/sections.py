@@ -18,6 +18,7 @@ from hindflight.reports import charts, findings
 from hindflight.reports.findings import Grid
 from hindflight.reports.flow_table import flow_name, flow_numbers, time_zero
 from hindflight.reports.frames import (
+    KeptTables,
     Tables,
     View,
     captured_flows,
@@ -232,6 +233,7 @@ _WHAT_IF_MODEL = (
 
 def sections(source: Source, manifest: Mapping[str, object], *, utc: bool = False) -> list[Section]:
     """Return the sections of the report, in order."""
+    source = replace(source, tables=KeptTables(source.tables))
     tables = source.tables
     views = [replace(view, utc=utc) for view in captured_flows(tables)]
     how_to_read = HOW_TO_READ_MODEL if _is_model_only(tables, views) else HOW_TO_READ
