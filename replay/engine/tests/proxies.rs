@@ -536,10 +536,8 @@ fn what_may_leave_leaves_before_the_process_writes_more() {
     let (receive, pipe) = (200_000, 16 * 1448);
     let (in_flight, piece) = (10 * 1448, 65_535 / 2 / 1448 * 1448);
     let stored = stored_by_late_sockets(receive, 2_900_000_000, None);
-    assert!(
-        fills(receive, stored - pipe - in_flight - piece),
-        "{stored}"
-    );
+    let held = stored - pipe - in_flight - piece;
+    assert!(fills(receive, held), "{stored}");
     let later = stored_by_late_sockets(receive, 3_500_000_000, None);
     assert!(later > stored + in_flight + piece, "{later}");
 }
@@ -553,10 +551,8 @@ fn a_process_that_goes_on_before_its_first_write_has_left_fills_another_piece() 
     let stored = stored_by_late_sockets(receive, 1_590_000_000, Some(6));
     assert!(fills(receive, stored - pipe - left - 2 * piece), "{stored}");
     let unknown = stored_by_late_sockets(receive, 1_590_000_000, None);
-    assert!(
-        fills(receive, unknown - pipe - 10 * 1448 - piece),
-        "{unknown}"
-    );
+    let held = unknown - pipe - 10 * 1448 - piece;
+    assert!(fills(receive, held), "{unknown}");
 }
 
 /// The first write has 16 segments: 25 leave in the second one, while the process waits for room.
