@@ -69,8 +69,9 @@ def _numbers(file: LogFile, names: list[str], rows: list[Line]) -> dict[str, Num
 
     content = b"".join(row.text + b"\n" for row in rows).replace(_UNLIMITED_RATE, b"%d" % UNLIMITED)
     table = csv.read_csv(
-        pa.BufferReader(content),  # Arrow reads a Python file in a thread, perhaps while Python ends.
-        read_options=csv.ReadOptions(column_names=names),
+        pa.BufferReader(content),
+        # A thread of Arrow that is still there when Python ends aborts the process.
+        read_options=csv.ReadOptions(column_names=names, use_threads=False),
         convert_options=csv.ConvertOptions(column_types=dict.fromkeys(names, pa.int64())),
     )
     numbers = {name: table[name].to_numpy() for name in names}
