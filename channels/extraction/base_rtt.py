@@ -97,7 +97,7 @@ def stretch_base(delivery: Delivery, paths: Sequence[Stretch], served: Served) -
     carried: list[bool] = []
     trusted = np.ones(len(delivery), dtype=np.bool_)
     service_ns, wait = served.ns, lindley_wait(delivery, served.ns, served.entered)
-    longest = served.longest_wait_ns(delivery)
+    longest = lindley_wait(delivery, served.most_ns, served.entered)
     for before, stretch in zip((paths[0], *paths), paths, strict=False):
         within = slice(stretch.first, stretch.after)
         index = stretch.first + np.flatnonzero(delivery.prompt[within])
@@ -110,11 +110,11 @@ def stretch_base(delivery: Delivery, paths: Sequence[Stretch], served: Served) -
         settled = _settled(delivery.t_ns[index] >= settled_ns, bare - waited, service_ns[index])
         error = _error_ns(longest[index][settled], bare[settled], service_ns[index][settled])
         # On a path that is shorter by more than its minimum round trip, the queue never ran empty.
-        most = spans[-1][2] - stretch.fell_ns if spans and stretch.fell_ns else np.inf
-        if most < floor and is_jump(floor, max(0.0, most)):
+        most = max(0.0, spans[-1][2] - stretch.fell_ns) if spans and stretch.fell_ns else np.inf
+        if most < floor and is_jump(floor, most):
             error = np.inf
         empty = bool(np.isfinite(error))
-        least = min(floor, max(0.0, most))
+        least = min(floor, most)
         rest = _without_wait(bare - waited, service_ns[within], floor) if not empty and len(bare) else np.inf
         if not empty and len(bare):
             floor = min(least, max(0.0, _less_wait(floor, rest, service_ns)))

@@ -39,7 +39,7 @@ MIN_PAIRS = 24
 CLOCK_SHARE = 5e-4
 """Relative error of a rate that clocks and the timestamps of hosts may cause."""
 
-DELAYED_ACK_NS = 40_000_000
+MIN_DELAYED_ACK_NS = 40_000_000
 """The least time for which a receiver's timer delays an ACK: Linux's. Other systems wait longer."""
 
 LOCAL_NS = 10_000_000_000
@@ -87,18 +87,14 @@ class Rate:
 @dataclass(frozen=True, slots=True)
 class Served:
     """The serialisation time of each packet and of a full-sized one, and which packets used the link, by a first guess.
-    `bounded` marks those whose rate has a lower bound only. `most_ns` is the longest serialisation time: what waited
-    when the link broke may have left at the rate behind the break. None where there is one rate only."""
+    `most_ns` is the longest serialisation time: what waited when the link broke may have left at the rate behind the
+    break. `bounded` marks those whose rate has a lower bound only."""
 
     ns: Floats
+    most_ns: Floats
     full_ns: Floats
     entered: Bools
     bounded: Bools
-    most_ns: Floats | None = None
-
-    def longest_wait_ns(self, delivery: Delivery) -> Floats:
-        """Return how long each packet may have waited at most in an infinite FIFO that serves what `entered`."""
-        return lindley_wait(delivery, self.ns if self.most_ns is None else self.most_ns, self.entered)
 
 
 def rtt_ns(delivery: Delivery) -> Ints:
@@ -270,10 +266,10 @@ def _rate_within(delivery: Delivery, stretch: Stretch) -> Rate | None:
 
 def _maybe_delayed(delivery: Delivery, first: Ints, last: Ints) -> Bools:
     """Mark the pairs of ACKs whose second one a timer of the receiver may have sent: it reports one packet, and came
-    DELAYED_ACK_NS or more after the first. An ACK that reports a second full-sized packet is not delayed (RFC 5681
+    MIN_DELAYED_ACK_NS or more after the first. An ACK that reports a second full-sized packet is not delayed (RFC 5681
     §4.2)."""
     alone = (last - first == 1) & delivery.observed[last]
-    return np.asarray(alone & (delivery.acked_ns[last] - delivery.acked_ns[first] >= DELAYED_ACK_NS))
+    return np.asarray(alone & (delivery.acked_ns[last] - delivery.acked_ns[first] >= MIN_DELAYED_ACK_NS))
 
 
 def _queued(delivery: Delivery, prompt: Ints, whole: Bools, ns_per_byte: Floats) -> Bools:

@@ -18,7 +18,7 @@ from hindflight.toolkit.units import format_rate
 SMALL_PACKET_SHARE = 0.9
 """Cross traffic smaller than this share of full-sized packets makes packet and byte limits differ."""
 
-DELAYED_ACK_NS = 500_000_000
+MAX_DELAYED_ACK_NS = 500_000_000
 """Maximum delay of an ACK (RFC 9293 §3.8.6.3)."""
 
 
@@ -145,7 +145,7 @@ def _ack_loss_share(delivery: Delivery, verdicts: Attribution, arrivals: Arrival
     near = np.zeros(len(arrivals.answered), dtype=np.bool_)
     for first, _, following in verdicts.outages:
         # An outage first loses ACKs of data sent up to one round trip before the first data packet that it loses.
-        before = delivery.t_ns[first] - _bottleneck.rtt_ns(delivery)[:first].max(initial=0) - DELAYED_ACK_NS
+        before = delivery.t_ns[first] - _bottleneck.rtt_ns(delivery)[:first].max(initial=0) - MAX_DELAYED_ACK_NS
         after = np.inf if following is None else delivery.record[following]
         early = int(delivery.record[delivery.from_flow & (delivery.t_ns >= before)][0])
         near |= (arrivals.answered >= early) & (arrivals.answered < after)

@@ -165,7 +165,7 @@ def _served(delivery: Delivery, paths: Sequence[Stretch]) -> tuple[Rate, Served]
     full = rate.service_ns(np.full(len(delivery), int(_bottleneck.full_size(delivery))), at_ns)
     behind = rate.service_ns(delivery.size_bytes, _answered_at_ns(delivery))
     entered, bounded = _bottleneck.served_losses(delivery, service), rate.is_bound(at_ns)
-    return rate, Served(service, full, entered, bounded, np.maximum(service, behind))
+    return rate, Served(service, np.maximum(service, behind), full, entered, bounded)
 
 
 def _with_one_limit(delivery: Delivery, base: Base, dropped: AllDropped, full: Floats) -> Base:

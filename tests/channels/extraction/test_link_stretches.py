@@ -95,7 +95,7 @@ def test_the_handshake_was_served_at_the_rate_of_the_first_packet() -> None:
         _busy([2.0] * 100 + [4.0] * 900), handshake=Handshake(rtt_ns=BASE_NS + 107_000, syn_bytes=60, syn_ack_bytes=60)
     )
     service = np.where(np.arange(1000) < 100, 2.0, 4.0) * MS
-    served = bottleneck.Served(service, service, np.ones(1000, bool), np.zeros(1000, bool))
+    served = bottleneck.Served(service, service, service, np.ones(1000, bool), np.zeros(1000, bool))
     first = delivery.t_ns + np.where(delivery.prompt, 50 * MS, -1)
     base = constant_base(replace(delivery, acked_ns=first), served)
     assert base.spans[0][2] == pytest.approx(BASE_NS, abs=1000)

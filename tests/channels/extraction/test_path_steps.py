@@ -137,7 +137,7 @@ def test_at_an_interruption_a_small_step_counts_between_empty_queues_only() -> N
 def _unqueued(n: int) -> Served:
     """Packets of 1 ms work each."""
     service = np.full(n, 1.0 * MS)
-    return Served(service, service, np.ones(n, dtype=np.bool_), np.zeros(n, dtype=np.bool_))
+    return Served(service, service, service, np.ones(n, dtype=np.bool_), np.zeros(n, dtype=np.bool_))
 
 
 def test_packets_that_met_both_paths_give_no_minimum() -> None:
