@@ -108,16 +108,21 @@ def read(tables: Tables, name: str, columns: Sequence[str], where: pl.Expr | Non
 
     Reads no other column and, of a file, no row group that `where` excludes. A missing table gives an empty frame.
     """
-    kept = tables.frames if isinstance(tables, KeptTables) else {}
+    if not isinstance(tables, KeptTables):
+        return _read(tables, name, columns, where)
     key = name, tuple(columns), None if where is None else where.meta.serialize()
-    if key in kept:
-        return kept[key]
+    found = tables.frames.get(key)
+    if found is None:
+        found = _read(tables, name, columns, where)
+        if found.estimated_size() <= KEPT_BYTES:
+            tables.frames[key] = found
+    return found
+
+
+def _read(tables: Tables, name: str, columns: Sequence[str], where: pl.Expr | None) -> pl.DataFrame:
     rows = lazy(tables, name)
     rows = rows if where is None else rows.filter(where)
-    found = rows.select(columns).collect().with_columns(pl.col(pl.Categorical).cast(pl.String))
-    if found.estimated_size() <= KEPT_BYTES:
-        kept[key] = found
-    return found
+    return rows.select(columns).collect().with_columns(pl.col(pl.Categorical).cast(pl.String))
 
 
 def read_flow(
