@@ -54,8 +54,8 @@ class KernelFlow:
     `goodput_bps` is what the application had by `end_ns`, over `start_ns` to `end_ns`.
 
     `first_write_ns` went by between the SYN and the first data, but for what the hosts and the emulator took for the
-    handshake beyond the link's own time: no model of the link has that. `acks_ns` is when each ACK came. `tcp_info`
-    holds the columns of TCP_INFO by name, `t_ns` made relative; None where the run comes without.
+    handshake beyond the link's own time, which a model of the link does not have. `acks_ns` is when each ACK came.
+    `tcp_info` holds the columns of TCP_INFO by name, `t_ns` made relative; None where the run comes without.
     """
 
     variant: str
@@ -69,6 +69,11 @@ class KernelFlow:
     packets: Packets
     acks_ns: Integers
     tcp_info: dict[str, Integers] | None
+
+    @property
+    def first_data_ns(self) -> int:
+        """Time between the SYN and the first data."""
+        return int(self.packets.t_ns[0]) - self.syn_ns
 
 
 @dataclass(frozen=True, slots=True)

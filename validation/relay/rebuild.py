@@ -67,7 +67,7 @@ def rebuild_relay(run: RelayRun) -> dict[str, Any]:
         "application": {
             "kind": "greedy",
             "write_bytes": WRITE_BYTES,
-            "first_write_ns": _first_left_ns(sender),
+            "first_write_ns": sender.first_data_ns,
             "first_left_pkts": first_left_of_sender(sender),
         },
         "stack": _first_stack(run),
@@ -89,14 +89,9 @@ def _handshake_late_ns(leg: KernelRun) -> int:
     (flow,) = leg.flows
     info = flow.tcp_info
     if info is None or info["bytes_acked"][0] > ACKED_BY_HANDSHAKE:
-        return _first_left_ns(flow) - flow.first_write_ns
+        return flow.first_data_ns - flow.first_write_ns
     link_ns: int = round(leg.params["rtt_ms"] * 1e6) + 2 * round(SYN_BYTES * 8e9 / leg.params["rate"])
     return max(0, int(info["rtt"][0]) * 1000 - link_ns)
-
-
-def _first_left_ns(flow: KernelFlow) -> int:
-    """From the SYN to the first data."""
-    return int(flow.packets.t_ns[0]) - flow.syn_ns
 
 
 def first_left_of_relay(onward: KernelFlow) -> int | None:
