@@ -504,7 +504,7 @@ fn the_pipe_is_full_while_the_sockets_wait_for_room() {
 
 /// Whether `held` octets in full segments fill a receive buffer of `receive` octets, in which 1448 of them take 1440.
 fn fills(receive: u64, held: u64) -> bool {
-    (receive..=receive * 1448 / 1440).contains(&held)
+    (receive + 1..=receive * 1448 / 1440).contains(&held)
 }
 
 /// Maximum stored until `end_ns` by sockets that read nothing before 1 s, when the receive buffer of `receive_bytes` is

@@ -106,13 +106,18 @@ mod tests {
         std::iter::from_fn(|| receiver.transmit(0, &mut slot).then_some(slot.wnd_bytes)).collect()
     }
 
+    /// Receives so many segments, a millisecond apart, and sends what they are owed.
+    fn receive(receiver: &mut Receiver, count: u64) {
+        for n in 0..count {
+            receiver.receive(&segment(n), n * MILLISECOND);
+            windows(receiver);
+        }
+    }
+
     #[test]
     fn each_step_that_doubles_the_window_is_reported_with_what_was_read_by_then() {
         let mut receiver = read_by_a_process(40_000, None);
-        for n in 0..40 {
-            receiver.receive(&segment(n), n * MILLISECOND);
-            windows(&mut receiver);
-        }
+        receive(&mut receiver, 40);
         assert_eq!(receiver.edge - receiver.rcv_nxt, 0, "it is full");
         // 16 of 40 segments, 32 and all: the last step does not double it.
         receiver.read_to(40 * SMSS + 1, 16 * SMSS);
@@ -127,10 +132,7 @@ mod tests {
     #[test]
     fn what_is_unread_takes_the_memory_of_its_segments() {
         let mut receiver = read_by_a_process(400_000, None);
-        for n in 0..100 {
-            receiver.receive(&segment(n), n * MILLISECOND);
-            windows(&mut receiver);
-        }
+        receive(&mut receiver, 100);
         receiver.move_edge();
         // 100 segments at 1440 of 1448, in units of 8 octets.
         assert_eq!(receiver.edge - receiver.rcv_nxt, 300_560);
