@@ -13,17 +13,16 @@ def main() -> int:
     from hindflight.cli.app import main as run
 
     try:
-        stop.unwind(True)
+        stop.set_running(True)
         code = run(sys.argv[1:])
-        stop.unwind(False)
+        stop.set_running(False)
     except (KeyboardInterrupt, SystemExit):
         # A signal came before `run` could catch it, or after.
-        stop.unwind(False)
-        asked = stop.asked()
-        if asked is None:
+        requested = stop.requested()
+        if requested is None:
             raise
-        print(stop.line(asked), file=sys.stderr)
-        return asked
+        stop.report(requested)
+        return requested
     return code
 
 

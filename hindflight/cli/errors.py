@@ -27,13 +27,13 @@ def run(command: Callable[[list[str]], Any], arguments: list[str]) -> int:
         result = command(words)
         sys.stdout.flush()
     except Exception as error:
-        # What Python or a library makes of the exception that a signal raised is no error.
-        result = stop.asked()
-        if result is None:
+        result = stop.requested()
+        # What Python or a library makes of the exception that a signal raised is no error; a failure of ours may be.
+        if result is None or isinstance(error, HindflightError | OSError):
             code = _report(error, debug)
-            if debug and code != BROKEN_PIPE:
-                traceback.print_exc()
-            return code
+            result = code if result is None else result
+        if debug and not isinstance(error, BrokenPipeError):
+            traceback.print_exc()
     except KeyboardInterrupt:
         result = stop.INTERRUPTED
     except SystemExit as end:
@@ -41,7 +41,7 @@ def run(command: Callable[[list[str]], Any], arguments: list[str]) -> int:
         result = BROKEN_PIPE if isinstance(end.__context__, BrokenPipeError) else end.code
     code = result if isinstance(result, int) else 0
     if code in {stop.INTERRUPTED, stop.TERMINATED}:
-        print(stop.line(code), file=sys.stderr)
+        stop.report(code)
     return code
 
 

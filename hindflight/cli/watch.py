@@ -32,12 +32,15 @@ def watched(work: Callable[[], None], timeout_s: float | None) -> NoReturn:
     sys.stderr.flush()
     reading, writing = os.pipe()
     parent = os.getpid()
+    # Until each of the two knows what a signal means to it, signals wait.
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
     child = os.fork()
     if child == 0:
         os.close(reading)
-        _work(work, parent)
+        _work(work, parent, mask)
     os.close(writing)
     try:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         # The child's end of the pipe closes when the child ends, however it ends.
         ended, _, _ = select.select([reading], [], [], timeout_s)
     except BaseException:
@@ -67,13 +70,14 @@ def limit_data(memory: int) -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
 
 
-def _work(work: Callable[[], None], parent: int) -> NoReturn:
-    """Do `work` and end this process."""
+def _work(work: Callable[[], None], parent: int, mask: set[int]) -> NoReturn:
+    """Do `work` with the signal mask `mask` and end this process."""
     code = OURS
     try:
         # Ctrl-C reaches the whole process group; the parent answers it.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         _end_with(parent)
         # What C++ says before it aborts for lack of memory goes nowhere: the parent reports the end in one line.
         sys.stderr = os.fdopen(os.dup(2), "w", buffering=1)

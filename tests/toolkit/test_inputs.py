@@ -302,8 +302,10 @@ def test_a_pipe_that_never_ends_can_be_interrupted(
         stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     assert started.stdin is not None
+    deadline_s = time.monotonic() + 60
     while not workspace.exists():  # It opens the pipe next.
         assert started.poll() is None
+        assert time.monotonic() < deadline_s
         time.sleep(0.01)
     time.sleep(0.1)
     if record is not None:
