@@ -11,10 +11,10 @@ import json
 import os
 import re
 import shutil
+import signal
+import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass, field, replace
 from multiprocessing import get_context
 from pathlib import Path
@@ -27,6 +27,9 @@ from hindflight.toolkit.text import name_to_text
 from hindflight.toolkit.version import hindflight_version
 
 if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+    from multiprocessing.context import SpawnProcess
+
     from hindflight.replay.scenario.from_capture import Choice
 
 State = Literal["done", "unchanged", "failed"]
@@ -42,6 +45,9 @@ SUFFIXES = re.compile(r"\.(pcap|pcapng|cap|dmp|snoop)\d*(\.(gz|xz|zst|bz2|lz4))?
 _WRITTEN = ("workspace", "scenario.toml", "scenario.channel.parquet", "report.html", AT_SENDER)
 """What a study writes into the folder of its capture."""
 
+_TERMINATED = 143
+_END_S = 2.0
+"""Time in seconds that the process of a study has to end after SIGTERM."""
 _KEPT_NAME = 60
 _SHOWN_DIGITS = 10
 
@@ -280,13 +286,47 @@ def _clear(folder: Path) -> None:
 
 
 def _in_its_own_process(study: Study, capture: Path, folder: Path, settings: Settings) -> Study:
+    """Return the study of a process of its own, which ends when this one is interrupted."""
+    context = get_context("spawn")
+    receiver, sender = context.Pipe(duplex=False)
     job = (study, capture, folder, settings.choice, settings.threads)
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        try:
-            return pool.submit(_study, *job).result()
-        except BrokenProcessPool:
-            text = "the process that studied it ended without a word: most likely it ran out of memory"
-            return _failed(study, text, "give a part of the capture, or a machine with more memory", 3)
+    process = context.Process(target=_answer, args=(sender, job))
+    try:
+        process.start()
+        sender.close()
+        answer: Study = receiver.recv()
+    except EOFError:
+        process.join()
+        if process.exitcode is not None and process.exitcode > 0:
+            return _failed(study, "this is a bug in hindflight: its process ended early", "please report it", 1)
+        text = "the process that studied it ended without a word: most likely it ran out of memory"
+        return _failed(study, text, "give a part of the capture, or a machine with more memory", 3)
+    except BaseException:
+        _end(process)
+        _clear(folder)
+        raise
+    finally:
+        sender.close()
+        receiver.close()
+    process.join()
+    return answer
+
+
+def _answer(sender: Connection, job: tuple[Study, Path, Path, Choice, int | None]) -> None:
+    """Study in this process and send the answer. Ctrl-C reaches the whole process group; the parent answers it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(_TERMINATED))
+    sender.send(_study(*job))
+
+
+def _end(process: SpawnProcess) -> None:
+    """End a process: it has some time to remove what it has half written."""
+    if process.pid is None:
+        return
+    process.terminate()
+    process.join(_END_S)
+    process.kill()
+    process.join()
 
 
 def _failed(study: Study, error: str, hint: str | None, exit_code: int) -> Study:

@@ -5,6 +5,10 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +62,38 @@ def test_bad_files_do_not_stop_the_others_and_a_rerun_does_only_what_is_new(
     assert other.returncode == 2
     assert scenario.read_text(encoding="utf-8") == edited
     assert [study["state"] for study in summary(tmp_path / "out")] == ["failed", "failed"]
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_the_study_too_and_leaves_nothing_half_written(number: int, code: int, tmp_path: Path) -> None:
+    """The signal reaches the parent alone; 3,000 seeds take minutes."""
+    started = subprocess.Popen(
+        [sys.executable, "-m", "hindflight", "batch", CAPTURE, "-o", tmp_path / "out", *FEW, "--seeds", "3000"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        deadline_s = time.monotonic() + 60
+        while not list(tmp_path.glob("out/*/workspace/*")):
+            assert started.poll() is None
+            assert time.monotonic() < deadline_s
+            time.sleep(0.05)
+        children = _children(started.pid)
+        assert children
+        sent_s = time.monotonic()
+        started.send_signal(number)
+        started.communicate(timeout=30)
+    finally:
+        started.kill()
+    assert started.returncode == code
+    assert time.monotonic() - sent_s < 15
+    while any(Path(f"/proc/{pid}").exists() for pid in children):  # One of them waits for the parent's end.
+        assert time.monotonic() - sent_s < 20
+        time.sleep(0.05)
+    assert [path.name for path in tmp_path.glob("out/*/*")] == ["batch.json"]
+
+
+def _children(pid: int) -> list[int]:
+    return [int(pid) for pid in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
 def test_a_folder_of_the_user_is_not_replaced(hindflight: Command, tmp_path: Path) -> None:
