@@ -27,6 +27,7 @@ STACK: dict[str, str] = {
     "user_timeout": "user_timeout_ns",
     "retry_limit": "retry_limit",
     "syn_retry_limit": "syn_retry_limit",
+    "fast_open": "fast_open",
     "timestamps": "timestamps",
     "mss": "smss_bytes",
     "headers": "header_bytes",
@@ -94,6 +95,7 @@ class Stack(Part):
     user_timeout: Timeout | None = None
     retry_limit: Annotated[int, Field(ge=1, le=255, strict=True)] | None = None
     syn_retry_limit: Annotated[int, Field(ge=1, le=127, strict=True)] | None = None
+    fast_open: Flag | None = None
     timestamps: Flag | None = None
     mss: Annotated[int, whole(SIZE), Field(ge=1, le=65_000)] | None = None
     headers: Annotated[int, whole(SIZE), Field(le=120)] | None = None
@@ -168,6 +170,8 @@ class Stack(Part):
         if self.ecn_beta is not None and not self.ecn:
             raise ValueError("ecn_beta has no effect without ecn = true")
         self._acks_agree()
+        if self.handshake is False and self.fast_open:
+            raise ValueError("handshake = false contradicts fast_open, which sends data with the SYN")
         if self.handshake is False and self.quick_start is not None:
             raise ValueError("handshake = false contradicts quick_start, which asks with the SYN")
 

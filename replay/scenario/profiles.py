@@ -44,6 +44,10 @@ MEANINGS: dict[str, tuple[str, str]] = {
         "Linux tcp_retries2; ns-2 never gives up",
     ),
     "syn_retry_limit": ("retransmissions of the SYN before the sender gives up", "Linux tcp_syn_retries"),
+    "fast_open": (
+        "the SYN carries the first data, as after an earlier connection (TCP Fast Open)",
+        "RFC 7413; Linux: only where the application asks for it",
+    ),
     "timestamps": (
         "timestamps option: 12 octets of header, at most three SACK blocks instead of four",
         "RFC 7323 §3; Linux tcp_timestamps; ns-2 timestamps_",

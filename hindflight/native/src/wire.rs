@@ -60,7 +60,11 @@ pub fn wire(leg: &Leg, segment: &Segment, record: u64, now: i64, at: Direction) 
         },
         dscp_ecn: segment.dscp << 2 | ecn_bits(segment.ecn),
         ip_bytes,
-        seq: own_isn.wrapping_add(segment.seq as u32),
+        seq: own_isn.wrapping_add(if segment.has(flags::SYN) {
+            0
+        } else {
+            segment.seq as u32
+        }),
         ack: if segment.has(flags::ACK) {
             other_isn.wrapping_add(segment.ack as u32)
         } else {

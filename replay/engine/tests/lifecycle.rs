@@ -452,3 +452,67 @@ fn a_proxy_passes_on_a_close_and_a_reset() {
         "the sender received the RST"
     );
 }
+
+#[test]
+fn rfc7413_a_syn_carries_data_which_its_answer_acknowledges() {
+    // A packet of 1052 octets less the 60 of the SYN's header.
+    let config = config(&[], &flow("2500", "rfc", r#""fast_open": true"#));
+    let summary = check(
+        &config,
+        Ladder::default(),
+        "0.00 > S 1 +992
+         0.05 < S 0 ack 993
+         0.10 > 993 ack 1
+         0.10 > 993 ack 1 +1000
+         0.10 > 1993 ack 1 +508
+         0.15 < 1 ack 1993
+         0.15 < 1 ack 2501",
+    );
+    assert_eq!(summary.flows[0].delivered_bytes, 2500);
+    assert_eq!(summary.flows[0].sender.retransmissions, 0);
+}
+
+#[test]
+fn rfc7413_a_syn_that_is_sent_again_carries_none_and_one_may_carry_all() {
+    check(
+        &config(&[(0.0, 0.5)], &flow("1500", "rfc", r#""fast_open": true"#)),
+        Ladder::default(),
+        "0.00 > S 1 +992
+         1.00 > S 0
+         1.05 < S 0 ack 1
+         1.10 > 1 ack 1
+         1.10 > 1 ack 1 +1000
+         1.15 < 1 ack 1001
+         1.20 > 1001 ack 1 +500
+         1.25 < 1 ack 1501",
+    );
+    let (summary, ladder) = run(
+        &config(&[], &flow("500", "rfc", r#""fast_open": true"#)),
+        Ladder::default(),
+    );
+    assert_eq!(ladder, "0.00 > S 1 +500\n0.05 < S 0 ack 501\n");
+    assert_eq!(summary.flows[0].duration_ns, 50_000_000);
+}
+
+#[test]
+fn rfc7413_through_a_proxy_each_connection_saves_its_round_trip() {
+    let sockets = r#""advertise": "sockets""#;
+    let times = |policies: &str| {
+        [false, true].map(|fast_open| {
+        let stack = format!(r#""smss_bytes": 1000, "fast_open": {fast_open}"#);
+        let text = format!(
+            r#"{{"duration_ns": 10000000000, "path": {{"nodes": ["a", "p", "b"], "links": [
+                {{"name": "ap", "forward": {{"delay_ns": 50000000}}, "reverse": {{"delay_ns": 50000000}}}},
+                {{"name": "pb", "forward": {{"delay_ns": 100000000}}, "reverse": {{"delay_ns": 100000000}}}}]}},
+                "flows": [{{"name": "f", "variant": "sack", "size_bytes": 500, "profile": "rfc", "stack": {{{stack}}},
+                    "proxies": [{{"node": "p", {policies}}}]}}]}}"#
+        );
+        let config = serde_json::from_str(&text).expect("well-formed");
+        run(&config, Ladder::default()).0.flows[0].duration_ns
+    })
+    };
+    // A round trip of 100 ms and one of 200 ms, and half of each; or the halves alone.
+    for policies in [sockets, r#""receive_buffer": {"pkts": 20}"#] {
+        assert_eq!(times(policies), [450_000_000, 150_000_000], "{policies}");
+    }
+}

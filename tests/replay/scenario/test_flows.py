@@ -47,7 +47,7 @@ def test_every_parameter_of_the_engine_has_a_key() -> None:
 def test_every_override_reaches_the_engine_in_base_units() -> None:
     given = {
         "handshake": True, "close": False, "user_timeout": "30 s", "retry_limit": 9, "syn_retry_limit": 3,
-        "timestamps": False, "mss": "1000 B", "headers": "40 B", "initial_window": "4 pkts",
+        "fast_open": True, "timestamps": False, "mss": "1000 B", "headers": "40 B", "initial_window": "4 pkts",
         "initial_ssthresh": "64 pkts", "slow_start_limit": "2 pkts", "slow_start": "hystart",
         "limited_transmit": False, "sack": True, "recovery": "rack_prr", "rto_rule": "linux", "min_rto": "300 ms",
         "initial_rto": "3 s", "max_rto": "60 s", "clock_granularity": "100 ms", "delayed_ack": True,
@@ -101,6 +101,7 @@ CONTRADICTIONS = [
         {"delayed_ack": False, "delayed_ack_after_slow_start": True},
         "flow: delayed_ack = false contradicts delayed_ack_a",
     ),
+    ({"handshake": False, "fast_open": True}, "flow: handshake = false contradicts fast_open"),
     ({"handshake": False, "quick_start": "1 Mbit/s"}, "flow: handshake = false contradicts quick_start"),
     ({"handover_adaptation": "leap"}, "flow.handover_adaptation: 'leap' is not allowed; allowed: 'off', 'slow_start'"),
     ({"freeze_warning": "1 ps"}, "flow.freeze_warning: unit 'ps' is not known"),

@@ -202,7 +202,7 @@ impl Application {
             self.catch_up(sender, now);
         }
         let written = sender.write_end();
-        if written >= self.produced || sender.established_at().is_none() {
+        if written >= self.produced || !sender.takes_data() {
             return false;
         }
         self.write(written, sender, now)

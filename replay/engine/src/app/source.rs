@@ -72,6 +72,11 @@ impl Source {
         } else {
             self.sender.open(now, self.initial_window_bytes);
             self.application.begin(now);
+            if self.sender.opens_with_data() {
+                // What is due now leaves with the SYN.
+                self.application.on_deadline(now);
+                self.application.feed(&mut self.sender, now);
+            }
         }
     }
 

@@ -219,6 +219,8 @@ stack_params! {
     retry_limit: Option<u32> = None,
     /// Retransmissions of the SYN before the connection attempt is given up; none: no limit.
     syn_retry_limit: Option<u32> = None,
+    /// The SYN carries the first data, as after an earlier connection that left a cookie (TCP Fast Open, RFC 7413).
+    fast_open: bool = false,
     /// Timestamps option (RFC 7323): 12 octets of header and three SACK blocks instead of four.
     timestamps: bool = true,
     /// Payload of a full segment.

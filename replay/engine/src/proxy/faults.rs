@@ -44,8 +44,8 @@ impl Proxy {
             return;
         }
         // Without a handshake a connection is established before its flow starts.
-        let begun = now >= self.starts_at
-            && (self.upstream.is_established() || self.downstream.is_opening());
+        let begun =
+            now >= self.starts_at && (self.upstream.is_readable() || self.downstream.is_opening());
         if !begun {
             if kind == FaultKind::Failure {
                 self.crash = Some(kind);

@@ -243,8 +243,11 @@ impl Proxy {
             self.upstream.receive(&syn, now);
             self.held_syn = None;
         }
-        if self.upstream.is_established() && !self.downstream.is_opening() {
+        if self.upstream.is_readable() && !self.downstream.is_opening() {
             self.downstream.open(now, self.next_window_bytes);
+            if self.downstream.opens_with_data() {
+                self.splice(now);
+            }
         }
         if self.sockets.is_none() {
             let arrived = self.upstream.rcv_nxt();
@@ -314,7 +317,7 @@ impl Proxy {
         };
         share.store(received);
         let over = self.upstream.has_fin() && received == 0;
-        share.note_open(self.upstream.is_established() && !over && !self.upstream.was_reset());
+        share.note_open(self.upstream.is_readable() && !over && !self.upstream.was_reset());
         let part = share.part();
         let waiting = received - beyond;
         // In whole units of the window scale: what it cuts off might be the end of a segment.

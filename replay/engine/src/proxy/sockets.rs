@@ -95,7 +95,7 @@ impl Relay {
     /// left, as far as it may: Linux sends each full piece before the write goes on, and the last one before it
     /// returns.
     pub fn run(&mut self, from: &mut Receiver, to: &mut Sender, now: Nanos) -> bool {
-        let waits = now < self.first_read_at || to.established_at().is_none();
+        let waits = now < self.first_read_at || !to.takes_data();
         if waits || self.awaits_room && !self.has_room(to, now) {
             return false;
         }
@@ -158,7 +158,7 @@ impl Relay {
 impl Proxy {
     /// Lets the process between two sockets run, once what has been written has left as far as it may: Linux sends what
     /// an ACK lets leave before it wakes a writer. Returns whether it wrote something.
-    fn splice(&mut self, now: Nanos) -> bool {
+    pub(super) fn splice(&mut self, now: Nanos) -> bool {
         let Some(sockets) = self.sockets.as_mut().filter(|_| self.crash.is_none()) else {
             return false;
         };

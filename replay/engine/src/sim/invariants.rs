@@ -105,6 +105,16 @@ impl LegBook {
         self.highest_sent = self.highest_sent.max(segment.end());
     }
 
+    /// Its data precede the first window, and are sent again as new ones if their answer shows that there was no room.
+    fn syn_leaves(&mut self, segment: &Segment) {
+        self.data_sent += u64::from(segment.payload_bytes);
+        self.segments.0 += u64::from(segment.payload_bytes > 0);
+        if segment.direction == Direction::Reverse && segment.ack == 1 {
+            self.rcv_nxt = 1;
+            self.arrived.clear();
+        }
+    }
+
     fn data_arrives(&mut self, segment: &Segment) {
         self.data_arrived += u64::from(segment.payload_bytes);
         self.arrived.insert((segment.seq, segment.seq_end()));
@@ -175,7 +185,9 @@ impl Tap for Bookkeeper {
                 self.leg(segment).is_over |= segment.direction == Direction::Reverse;
             }
             Event::Sent(segment) if segment.has(flags::RST) && !carries_data(segment) => {}
-            Event::Sent(segment) if segment.has(flags::SYN) => {}
+            Event::Sent(segment) if segment.has(flags::SYN) => {
+                self.leg(segment).syn_leaves(segment);
+            }
             Event::Sent(segment) if carries_data(segment) => {
                 self.leg(segment).data_leaves(segment);
             }

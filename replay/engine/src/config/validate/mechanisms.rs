@@ -19,5 +19,8 @@ impl StackParams {
         if self.quick_start_bps.is_some() && !self.handshake {
             request.requires("handshake", Some(true));
         }
+        if self.fast_open && !self.handshake {
+            place.key("fast_open").requires("handshake", Some(true));
+        }
     }
 }

@@ -210,6 +210,12 @@ fn mechanisms_that_contradict_other_options_name_their_key() {
         ("rfc", "\"delayed_ack_after_slow_start\": true", ""),
         (
             "ns2",
+            "\"fast_open\": true",
+            "fast_open: Requires { key: \"handshake\", value: Some(true) }",
+        ),
+        ("rfc", "\"fast_open\": true", ""),
+        (
+            "ns2",
             "\"quick_start_bps\": 1e6",
             "quick_start_bps: Requires { key: \"handshake\", value: Some(true) }",
         ),

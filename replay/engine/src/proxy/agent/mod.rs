@@ -124,6 +124,7 @@ impl AgentNode {
     fn forward(&mut self, segment: &Segment, now: Nanos) {
         let agent = &mut self.agent;
         match &mut self.work {
+            _ if segment.has(flags::SYN) => agent.push(segment),
             Work::Snoop(snoop) if segment.payload_bytes > 0 => {
                 snoop.on_data(agent, segment, now);
             }

@@ -154,17 +154,20 @@ fn stack() -> impl Strategy<Value = StackOverrides> {
                 }
             },
         );
-    (base, any::<bool>(), mechanisms()).prop_map(|(base, ecn, mechanisms)| {
-        let (asks, delays) = (base.handshake == Some(true), base.delayed_ack == Some(true));
-        StackOverrides {
-            ecn: Some(ecn),
-            delayed_ack_after_slow_start: mechanisms.0.filter(|_| delays),
-            freeze_warning_ns: mechanisms.1.map(|ms| ms * MILLISECOND),
-            handover_adaptation: Some(mechanisms.2),
-            quick_start_bps: mechanisms.3.filter(|_| asks),
-            ..base
-        }
-    })
+    (base, any::<bool>(), any::<bool>(), mechanisms()).prop_map(
+        |(base, ecn, fast_open, mechanisms)| {
+            let (asks, delays) = (base.handshake == Some(true), base.delayed_ack == Some(true));
+            StackOverrides {
+                ecn: Some(ecn),
+                fast_open: Some(fast_open && asks),
+                delayed_ack_after_slow_start: mechanisms.0.filter(|_| delays),
+                freeze_warning_ns: mechanisms.1.map(|ms| ms * MILLISECOND),
+                handover_adaptation: Some(mechanisms.2),
+                quick_start_bps: mechanisms.3.filter(|_| asks),
+                ..base
+            }
+        },
+    )
 }
 
 /// Size and application of a flow, endless or not.

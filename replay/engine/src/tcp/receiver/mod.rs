@@ -293,6 +293,7 @@ impl Receiver {
             let whole = self.take_control(segment);
             self.skips_steps = self.may_skip_steps();
             if whole {
+                self.take_syn_data(segment, now);
                 return false;
             }
         }

@@ -117,6 +117,7 @@ impl Sender {
     pub(in crate::tcp) fn poll_control(&mut self, now: Nanos) -> Option<Segment> {
         match &mut self.state {
             ConnectionState::SynDue => {
+                let octets = self.syn_payload();
                 self.state = ConnectionState::SynSent;
                 self.rto_timer.set(now + self.rtt.rto());
                 self.last_sent_at = now;
@@ -124,8 +125,11 @@ impl Sender {
                 if self.timeouts_in_a_row == 0 {
                     self.syn_ts_val = segment.ts_val;
                 }
-                (segment.seq, segment.ack) = (0, 0);
-                segment.ip_bytes = self.params.syn_header_bytes() as u16;
+                // As for data, the offset is that of the first octet.
+                (segment.seq, segment.ack) = (u64::from(octets > 0), 0);
+                segment.payload_bytes = octets;
+                segment.ip_bytes = self.params.syn_header_bytes() as u16 + octets;
+                self.counters.segments_out += u64::from(octets > 0);
                 Some(segment)
             }
             ConnectionState::AckDue => {
@@ -152,6 +156,34 @@ impl Sender {
                 None
             }
         }
+    }
+
+    /// Whether the application may write: data leave when the connection is established, or with the SYN.
+    pub fn takes_data(&self) -> bool {
+        self.established_at.is_some() || self.opens_with_data()
+    }
+
+    /// Whether the SYN that is due carries what has been written.
+    pub fn opens_with_data(&self) -> bool {
+        self.params.fast_open && self.state == ConnectionState::SynDue
+    }
+
+    /// Octets that the SYN carries: RFC 7413 §4.2.1, no more than fill a packet, and none when it is sent again (Linux,
+    /// `tcp_retransmit_skb`).
+    ///
+    /// Deviation: every SYN may carry data, without a request for a cookie and without the option that holds it (RFC 7413
+    /// §4.1.1).
+    fn syn_payload(&self) -> u16 {
+        if !self.opens_with_data() || self.timeouts_in_a_row > 0 {
+            return 0;
+        }
+        let room = self.params.packet_bytes()
+            - self
+                .params
+                .syn_header_bytes()
+                .min(self.params.packet_bytes());
+        let written = self.fin_seq.unwrap_or(self.write_end) - 1;
+        written.min(room.into()) as u16
     }
 
     /// A segment while the connection is not established, or no longer.
@@ -192,6 +224,11 @@ impl Sender {
         self.marks.take_answer(segment);
         self.established_at = Some(now);
         self.rto_timer.stop();
+        if segment.ack > self.snd_una {
+            // The data of the SYN; what it does not acknowledge is sent like other data (RFC 7413 §4.2.1).
+            (self.snd_una, self.snd_nxt) = (segment.ack, segment.ack);
+            self.drop_sent_pieces();
+        }
         self.edge = segment.ack + u64::from(segment.wnd_bytes);
         self.last_wnd_bytes = segment.wnd_bytes;
         // RFC 6298 §3 (Karn): no sample from a SYN that was sent twice.
