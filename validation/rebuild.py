@@ -43,6 +43,12 @@ POLL_EVERY_NS = 5_000_000
 NOTSENT_LOWAT_BYTES = 131072
 """The recorded socket's `TCP_NOTSENT_LOWAT`: TCP_INFO has up to 131,064 unsent octets in every run, in none more."""
 
+ACKED_BY_HANDSHAKE = 1
+"""`bytes_acked` before any data: the SYN's octet."""
+
+SYN_BYTES = 60
+"""Of a SYN and its answer, with their options."""
+
 SEGMENT_MEMORY_BYTES = 2304
 """Memory that a received full Ethernet frame takes: a buffer of 2048 octets and its header of 256."""
 
@@ -66,8 +72,9 @@ def rebuild(run: KernelRun, duration_ns: int) -> dict[str, Any]:
         "in_order": bool(params.get("fifo", 0)),
         "schedule": schedule(params.get("events", []), run.since_step_ns),
     }
-    forward = {**shared, "queue": drop_tail(params["queue"]), "loss": losses(run.lost)}
-    reverse = {**shared, "queue": drop_tail(ACK_QUEUE_PKTS), **_ack_losses(run)}
+    syn, answer = handshake_jitter(run)
+    forward = {**shared, "queue": drop_tail(params["queue"]), "loss": losses(run.lost), "jitter": syn}
+    reverse = {**shared, "queue": drop_tail(ACK_QUEUE_PKTS), "jitter": answer, **_ack_losses(run)}
     return {
         "duration_ns": duration_ns + run.since_step_ns,
         "path": {
@@ -78,10 +85,34 @@ def rebuild(run: KernelRun, duration_ns: int) -> dict[str, Any]:
     }
 
 
+def handshake_jitter(run: KernelRun) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the jitter of both directions of the link that makes the handshake of the first flow as long as it was.
+
+    All of it is in the answer to the SYN, the first packet of its direction: what hosts and emulator took, each way.
+    """
+    return recorded_delays(0), recorded_delays(_handshake_late_ns(run))
+
+
+def recorded_delays(*delays_ns: int) -> dict[str, Any]:
+    """Return jitter that delays the first packets so much, and no others."""
+    return {"kind": "recorded", "delays_ns": list(delays_ns)}
+
+
+def _handshake_late_ns(run: KernelRun) -> int:
+    """By how much longer the first handshake took than the link, as its sender saw it: its first round-trip time."""
+    flow = run.flows[0]
+    info = flow.tcp_info
+    if info is None or info["bytes_acked"][0] > ACKED_BY_HANDSHAKE:
+        return max(0, flow.first_data_ns - flow.first_write_ns)
+    link_ns: int = round(run.params["rtt_ms"] * 1e6) + 2 * round(SYN_BYTES * 8e9 / run.params["rate"])
+    return max(0, int(info["rtt"][0]) * 1000 - link_ns)
+
+
 def as_it_was_timed(configuration: dict[str, Any], *runs: KernelRun) -> dict[str, Any]:
     """Return `configuration` with packets as late as the emulator delivered them; one of `runs` for each link.
 
-    Late, it delivered all packets that were due, in their order: none overtook another unless the delay changed.
+    What `configuration` delays already, the handshake, stays as it is, which contains the emulator's share. Late, it
+    delivered all packets that were due, in their order: none overtook another unless the delay changed.
     """
     timed = []
     for link, run in zip(configuration["path"]["links"], runs, strict=True):
@@ -93,8 +124,8 @@ def as_it_was_timed(configuration: dict[str, Any], *runs: KernelRun) -> dict[str
 
 def _as_late(direction: Mapping[str, Any], delays_ns: Sequence[int]) -> dict[str, Any]:
     changes = any("delay_ns" in change for change in direction["schedule"])
-    handshake = direction["jitter"]["delays_ns"] if "jitter" in direction else []
-    jitter = {"kind": "recorded", "delays_ns": [*handshake, *delays_ns[len(handshake) :]]}
+    handshake = direction["jitter"]["delays_ns"]
+    jitter = recorded_delays(*handshake, *delays_ns[len(handshake) :])
     return {**direction, "jitter": jitter, "in_order": direction["in_order"] or not changes}
 
 
@@ -153,9 +184,14 @@ def _application(run: KernelRun, flow: KernelFlow) -> dict[str, Any]:
         at_ns = clocked_writes(run, flow, octets)
         return {"kind": "writes", "at_ns": at_ns, "bytes": [octets] * len(at_ns)}
     if kind == "greedy" or flow.tcp_info is None:
-        return {"kind": "greedy", "write_bytes": WRITE_BYTES, "first_write_ns": flow.first_write_ns}
+        return {"kind": "greedy", "write_bytes": WRITE_BYTES, "first_write_ns": _first_write_ns(run, flow)}
     times_ns, sizes = writes(flow.tcp_info, flow.packets)
     return {"kind": "writes", "at_ns": [max(0, at - start_ns) for at in times_ns], "bytes": sizes}
+
+
+def _first_write_ns(run: KernelRun, flow: KernelFlow) -> int:
+    """Return when the application wrote first, from the SYN: the handshake of the first flow is as long as it was."""
+    return flow.first_data_ns if flow is run.flows[0] else flow.first_write_ns
 
 
 def clocked_writes(run: KernelRun, flow: KernelFlow, octets: int) -> list[int]:
@@ -166,7 +202,7 @@ def clocked_writes(run: KernelRun, flow: KernelFlow, octets: int) -> list[int]:
     the buffer as it was at first: it only grows, so that none is seen where there was none.
     """
     start_ns = flow.syn_ns
-    due_ns = np.arange(flow.first_write_ns, flow.end_ns - start_ns, WRITE_EVERY_NS)
+    due_ns = np.arange(_first_write_ns(run, flow), flow.end_ns - start_ns, WRITE_EVERY_NS)
     buffer_bytes = buffers(run.sysctl, flow.smss_bytes).get("send_buffer_bytes")
     info = flow.tcp_info
     if info is None or buffer_bytes is None:

@@ -18,7 +18,7 @@ from validation.judge import Check, finding, not_made, within_share
 from validation.linux import jain_index, measure_runs, validate_run
 from validation.measured import Measured, held_quantiles, measure_kernel, segment_numbers
 from validation.page import render_page
-from validation.rebuild import as_it_was_timed, rebuild, window_bytes, writes
+from validation.rebuild import as_it_was_timed, handshake_jitter, rebuild, window_bytes, writes
 from validation.recorded import KernelRun, find_runs, is_new, read_csv, read_run
 from validation.tables import Results
 
@@ -82,7 +82,7 @@ def test_a_run_begins_with_the_syn_and_writes_when_the_recorded_one_did(s2: Kern
     assert config["duration_ns"] == 60_000_000_000
     (flow,), (link,) = config["flows"], config["path"]["links"]
     assert flow["start_ns"] == 0
-    assert flow["application"]["first_write_ns"] == s2.flows[0].first_write_ns
+    assert flow["application"]["first_write_ns"] == s2.flows[0].first_data_ns
     assert [change["at_ns"] for change in link["forward"]["schedule"]] == [20_000_000_000]
 
 
@@ -106,6 +106,7 @@ def test_an_application_that_pauses_writes_what_the_recorded_one_wrote(s2: Kerne
         "bytes_retrans": np.array([0, 0, 500, 500]),
         "notsent_bytes": np.array([0, 0, 700, 900]),
         "sndbuf_limited": np.array([0, 0, 0, 0]),
+        "bytes_acked": np.array([1001, 1001, 3001, 3001]),
     }
     # The second write is shown at 30, but its first octet left at 25.
     packets = replace(s2.flows[0].packets, t_ns=np.array([5, 25]), seq=np.array([1, 1001]), end=np.array([1001, 3001]))
@@ -133,7 +134,7 @@ def test_a_write_that_had_to_wait_was_called_when_the_one_before_it_was_accepted
 
 
 def test_an_application_of_a_given_rate_writes_every_20_ms_whether_there_is_room_or_not(s2: KernelRun) -> None:
-    first_ns = s2.flows[0].first_write_ns
+    first_ns = s2.flows[0].first_data_ns
     run = replace(s2, params={**s2.params, "write": "rate:800000"})
     run = replace(run, flows=(replace(s2.flows[0], end_ns=first_ns + 50_000_000),))
     application = rebuild(run, 50)["flows"][0]["application"]
@@ -142,7 +143,7 @@ def test_an_application_of_a_given_rate_writes_every_20_ms_whether_there_is_room
 
 
 def test_a_clocked_write_that_the_host_delayed_is_replayed_when_it_was_called(s2: KernelRun) -> None:
-    first_ns = s2.flows[0].first_write_ns
+    first_ns = s2.flows[0].first_data_ns
     due = [first_ns + 20_000_000 * i for i in range(5)]
     late_ns = due[2] + 15_000_000
     # The first two writes were in time, the third was late, and the fourth and the fifth are due after it.
@@ -152,6 +153,7 @@ def test_a_clocked_write_that_the_host_delayed_is_replayed_when_it_was_called(s2
         "bytes_retrans": np.zeros(5, np.int64),
         "notsent_bytes": np.zeros(5, np.int64),
         "bytes_acked": np.array([0, 2000, 4000, 6000, 8000]),
+        "rtt": np.full(5, 500_000),
     }
     ends = np.arange(2001, 12_001, 2000)
     left = np.array([due[0], due[1], late_ns, due[3], due[4]])
@@ -176,9 +178,24 @@ def test_a_run_as_it_was_timed_delivers_late(s2: KernelRun) -> None:
     plain = rebuild(s2, 60_000_000_000)
     timed = as_it_was_timed(plain, s2)
     link = timed["path"]["links"][0]
-    assert link["forward"]["jitter"] == {"kind": "recorded", "delays_ns": s2.late_ns[0]}
-    assert link["reverse"]["jitter"] == {"kind": "recorded", "delays_ns": s2.late_ns[1]}
-    assert "jitter" not in plain["path"]["links"][0]["forward"]
+    assert link["forward"]["jitter"] == {"kind": "recorded", "delays_ns": [0, *s2.late_ns[0][1:]]}
+    (handshake_ns,) = plain["path"]["links"][0]["reverse"]["jitter"]["delays_ns"]
+    assert link["reverse"]["jitter"] == {"kind": "recorded", "delays_ns": [handshake_ns, *s2.late_ns[1][1:]]}
+
+
+def test_the_first_handshake_takes_as_long_as_its_sender_saw(s2: KernelRun) -> None:
+    info = {"bytes_acked": np.array([1]), "rtt": np.array([501_000])}
+    way_ns = 500e6 + 2 * 60 * 8e9 / s2.params["rate"]
+    run = replace(s2, flows=(replace(s2.flows[0], tcp_info=info), s2.flows[0]))
+    config = rebuild(run, 50)
+    (link,) = config["path"]["links"]
+    assert link["reverse"]["jitter"]["delays_ns"] == [pytest.approx(501e6 - way_ns, abs=2)]
+    first, second = (flow["application"]["first_write_ns"] for flow in config["flows"])
+    assert first - second == s2.flows[0].first_data_ns - s2.flows[0].first_write_ns > 50_000
+    info["rtt"][0] = 499_000
+    assert handshake_jitter(run)[1]["delays_ns"] == [0], "no packet is early"
+    early = replace(s2.flows[0], tcp_info=None, first_write_ns=s2.flows[0].first_data_ns + 1)
+    assert handshake_jitter(replace(s2, flows=(early,)))[1]["delays_ns"] == [0]
 
 
 def test_lateness_lets_no_packet_overtake_unless_the_delay_changes(s2: KernelRun) -> None:

@@ -66,6 +66,7 @@ def test_the_handshake_of_each_leg_takes_as_long_as_its_sender_saw() -> None:
     for link, late, leg in zip(links, timed, run.legs, strict=True):
         delays_ns = late["reverse"]["jitter"]["delays_ns"]
         assert delays_ns == [*link["reverse"]["jitter"]["delays_ns"], *leg.late_ns[1][1:]]
+        assert late["forward"]["jitter"]["delays_ns"] == [0, *leg.late_ns[0][1:]], "the SYN's is in the handshake"
     silent = replace(sender, tcp_info=None)
     first = replace(run.legs[0], flows=(silent,))
     link, _ = rebuild_relay(replace(run, legs=(first, run.legs[1])))["path"]["links"]

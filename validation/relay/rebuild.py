@@ -15,12 +15,14 @@ import numpy as np
 
 from validation.rebuild import (
     ACK_QUEUE_PKTS,
+    ACKED_BY_HANDSHAKE,
     NOTSENT_LOWAT_BYTES,
     PIECE_MEMORY_BYTES,
     VARIANTS,
     WRITE_BYTES,
     chance_params,
     drop_tail,
+    handshake_jitter,
     losses,
     schedule,
     window_bytes,
@@ -33,12 +35,6 @@ if TYPE_CHECKING:
 
     Integers = npt.NDArray[np.int64]
 
-ACKED_BY_HANDSHAKE = 1
-"""`bytes_acked` before any data: the SYN's octet."""
-
-SYN_BYTES = 60
-"""Of a SYN and its answer, with their options."""
-
 INITIAL_WINDOW_PKTS = 10
 """Linux (`TCP_INIT_CWND`)."""
 
@@ -47,7 +43,11 @@ BURST_PKTS = 2
 
 
 def rebuild_relay(run: RelayRun) -> dict[str, Any]:
-    """Return the engine's configuration of `run`, which ends with it."""
+    """Return the engine's configuration of `run`, which ends with it.
+
+    The engine's clock begins with a step of its timer wheel, as in the comparison of a single connection.
+    """
+    begin_ns = run.since_step_ns
     sender, onward = run.flows
     proxy = {
         "node": "relay",
@@ -55,12 +55,12 @@ def rebuild_relay(run: RelayRun) -> dict[str, Any]:
         "params": chance_params(onward),
         "stack": {"profile": "linux", "overrides": _onward_stack(run)},
         "advertise": "sockets",
-        "first_read_ns": int(onward.packets.t_ns[0]),
+        "first_read_ns": begin_ns + int(onward.packets.t_ns[0]),
         "first_left_pkts": first_left_of_relay(onward),
     }
     flow = {
         "name": "flow 1",
-        "start_ns": 0,
+        "start_ns": begin_ns,
         "variant": VARIANTS[sender.variant],
         "params": chance_params(sender),
         "profile": "linux",
@@ -74,24 +74,14 @@ def rebuild_relay(run: RelayRun) -> dict[str, Any]:
         "proxies": [proxy],
     }
     links = [
-        _link(f"leg{at}", leg, start_ns)
+        _link(f"leg{at}", leg, begin_ns + start_ns)
         for at, (leg, start_ns) in enumerate(zip(run.legs, run.link_t0_ns, strict=True))
     ]
     return {
-        "duration_ns": sender.end_ns,
+        "duration_ns": begin_ns + sender.end_ns,
         "path": {"nodes": ["sender", "relay", "receiver"], "links": links},
         "flows": [flow],
     }
-
-
-def _handshake_late_ns(leg: KernelRun) -> int:
-    """By how much longer the handshake took than the link, as the sender saw it: its first round-trip time."""
-    (flow,) = leg.flows
-    info = flow.tcp_info
-    if info is None or info["bytes_acked"][0] > ACKED_BY_HANDSHAKE:
-        return flow.first_data_ns - flow.first_write_ns
-    link_ns: int = round(leg.params["rtt_ms"] * 1e6) + 2 * round(SYN_BYTES * 8e9 / leg.params["rate"])
-    return max(0, int(info["rtt"][0]) * 1000 - link_ns)
 
 
 def first_left_of_relay(onward: KernelFlow) -> int | None:
@@ -167,9 +157,9 @@ def _link(name: str, leg: KernelRun, start_ns: int) -> dict[str, Any]:
         "in_order": False,
         "schedule": schedule(params["events"], start_ns),
     }
-    forward = {**shared, "queue": drop_tail(params["queue"]), "loss": losses(leg.lost)}
-    jitter = {"kind": "recorded", "delays_ns": [_handshake_late_ns(leg)]}
-    reverse = {**shared, "queue": drop_tail(ACK_QUEUE_PKTS), "jitter": jitter}
+    syn, answer = handshake_jitter(leg)
+    forward = {**shared, "queue": drop_tail(params["queue"]), "loss": losses(leg.lost), "jitter": syn}
+    reverse = {**shared, "queue": drop_tail(ACK_QUEUE_PKTS), "jitter": answer}
     return {"name": name, "forward": forward, "reverse": reverse}
 
 

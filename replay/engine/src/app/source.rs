@@ -65,10 +65,11 @@ impl Source {
     fn on_other_deadline(&mut self, now: Nanos) {
         if self.sender.is_opening() {
             self.application.on_deadline(now);
+            self.sender.on_deadline(now);
+            // After the timers: a FIN is more than a call for nothing.
             if self.application.is_to_stop(now) {
                 self.stopped_at = self.application.stop(&mut self.sender);
             }
-            self.sender.on_deadline(now);
         } else {
             self.sender.open(now, self.initial_window_bytes);
             self.application.begin(now);

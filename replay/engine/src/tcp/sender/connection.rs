@@ -109,6 +109,7 @@ impl Sender {
         if self.params.close && self.fin_seq.is_none() {
             self.fin_seq = Some(self.write_end);
             self.finished = true;
+            self.window_use.called_early_at = None;
             self.write_end += 1;
         }
     }

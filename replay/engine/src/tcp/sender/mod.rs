@@ -278,7 +278,7 @@ impl Sender {
     #[inline(never)]
     pub(in crate::tcp) fn receive_any(&mut self, segment: &Segment, now: Nanos) {
         self.fast_path_until = None;
-        self.window_use.called_early = false;
+        self.window_use.called_early_at = None;
         self.set_timers(now);
         self.ts_recent = segment.ts_val;
         self.deferred = false;

@@ -60,7 +60,9 @@ impl Sender {
         if self.board.keeps_pieces() {
             self.fill_piece(end);
         }
-        self.window_use.called_early &= end <= self.write_end;
+        if end > self.write_end || finished {
+            self.window_use.called_early_at = None;
+        }
         self.write_end = self.write_end.max(end);
         self.finished |= finished;
     }

@@ -63,7 +63,7 @@ impl Sender {
         if self.is_released(now) {
             return;
         }
-        self.window_use.called_early = !self.is_due(now);
+        self.window_use.called_early_at = (!self.is_due(now)).then_some(now);
         self.fast_path_until = None;
         self.take_news(now);
         // RFC 8985 §7.2: where both are due the probe leaves first, and the timeout restarts.

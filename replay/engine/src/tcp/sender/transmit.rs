@@ -74,10 +74,10 @@ impl Sender {
     #[inline(never)]
     fn transmit_any(&mut self, now: Nanos, slot: &mut Segment) -> Sent {
         let segment = (self.poll_transmit(now)).or_else(|| self.poll_low_priority_probe(now));
-        self.window_use.called_early = false;
         let Some(segment) = segment else {
             return Sent::Nothing;
         };
+        self.window_use.called_early_at = None;
         *slot = segment;
         if self.sends_new_data_only() && self.next_data(self.room(), now).is_err() {
             Sent::Last

@@ -31,8 +31,8 @@ pub(in crate::tcp) struct WindowUse {
     snd_nxt: u64,
     /// When the last segment before an idle time left that has been taken into account.
     idle_since: Nanos,
-    /// It was called while no timer is due, by a lazy one or for the application, and nothing has happened since.
-    pub(in crate::tcp) called_early: bool,
+    /// When it was called while no timer was due, by a lazy one or for the application, and nothing has happened since.
+    pub(in crate::tcp) called_early_at: Option<Nanos>,
 }
 
 impl WindowUse {
@@ -91,7 +91,7 @@ impl Sender {
     /// get that far.
     #[inline]
     pub(in crate::tcp) fn validate_window(&mut self, limited: bool, now: Nanos) {
-        let full = limited && !self.window_use.called_early;
+        let full = limited && self.window_use.called_early_at != Some(now);
         if !full && self.snd_nxt == self.window_use.snd_nxt {
             return;
         }
@@ -260,7 +260,9 @@ mod tests {
             timer.set(late);
         }
         sender.on_deadline(early);
-        assert!(!sender.transmit(early, &mut slot));
+        for _ in 0..2 {
+            assert!(!sender.transmit(early, &mut slot), "a relay asks twice");
+        }
         assert_eq!(sender.window_use.since, now, "called, and not due");
         sender.on_deadline(late);
         sender.transmit(late, &mut slot);
@@ -269,6 +271,23 @@ mod tests {
             sender.window_use.since, late,
             "due, and nothing more can leave"
         );
+    }
+
+    #[test]
+    fn the_end_of_what_is_written_is_no_early_call() {
+        for ends in [
+            |sender: &mut Sender| sender.write_to(sender.write_end(), true),
+            |sender: &mut Sender| sender.stop_at(sender.write_end()),
+        ] {
+            let (mut sender, now) = after_writing(Profile::Linux, 1);
+            sender.params.close = true;
+            write(&mut sender, 60, now);
+            let early = now + MILLISECOND;
+            sender.on_deadline(early);
+            ends(&mut sender);
+            sender.transmit(early, &mut Segment::new(0, Direction::Forward));
+            assert_eq!(sender.window_use.since, early, "the window holds it back");
+        }
     }
 
     #[test]
