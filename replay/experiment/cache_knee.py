@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import fmean
+from types import MappingProxyType
 
+from hindflight.replay.experiment.compare import Known
 from hindflight.replay.experiment.engine_inputs import Job, Mode, engine_config
 from hindflight.replay.experiment.run import Configuration, run_configurations
 from hindflight.replay.scenario.flows import USUAL_PACKET_BYTES
@@ -35,10 +37,16 @@ class CacheKnee:
 
 
 def cache_knee(
-    scenario: Scenario, variant: str, chain: str, traces: Mapping[str, LossTrace], *, threads: int | None = None
+    scenario: Scenario,
+    variant: str,
+    chain: str,
+    traces: Mapping[str, LossTrace],
+    *,
+    threads: int | None = None,
+    known: Known = MappingProxyType({}),
 ) -> CacheKnee | None:
     """Return the knee of all caches of `chain` together; None for a chain with other memory than caches, or without
-    seeds."""
+    seeds. Runs with the caches of the scenario whose goodput is `known` are not made again."""
     proxies = () if chain == NO_PROXY else scenario.proxies_of().chain(chain)
     sizes = [size for proxy in proxies if (size := _cache(proxy)) is not None]
     seeds = range(scenario.compare.first_seed, scenario.compare.first_seed + min(MAX_SEEDS, scenario.compare.seeds))
@@ -49,10 +57,15 @@ def cache_knee(
 
     def goodput(share: float) -> float:
         changed = _with_caches(scenario, share, packet_bytes)
-        jobs = [Job(variant, chain, "what_if", mode, seed, False) for seed in seeds]
+        made = known if changed.proxy == scenario.proxy else {}
+        found = [made[key] for seed in seeds if (key := (variant, chain, mode, seed)) in made]
+        missing = [seed for seed in seeds if (variant, chain, mode, seed) not in made]
+        if not missing:
+            return fmean(found)
+        jobs = [Job(variant, chain, "what_if", mode, seed, False) for seed in missing]
         configurations = [Configuration(engine_config(changed, job, traces), job.seed, False) for job in jobs]
         runs = run_configurations(configurations, threads=threads)["runs"].to_pylist()
-        return fmean(run["goodput_bps"] for run in runs if run["flow_id"] == 1)
+        return fmean([*found, *(run["goodput_bps"] for run in runs if run["flow_id"] == 1)])
 
     enough, low, high = KNEE_SHARE * goodput(1.0), 0.0, 1.0
     for _ in range(STEPS):

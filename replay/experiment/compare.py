@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, median, stdev
 from typing import Any
@@ -55,6 +56,19 @@ def mean_interval(values: list[float]) -> Interval:
         return Interval(mean, None, None)
     half = t_quantile_975(len(values) - 1) * stdev(values) / math.sqrt(len(values))
     return Interval(mean, mean - half, mean + half)
+
+
+Known = Mapping[tuple[str, str, str, int], float]
+"""Goodputs [bit/s] of runs that were made before, by variant, proxy, mode and seed."""
+
+
+def known_goodputs(runs: Sequence[Mapping[str, Any]]) -> Known:
+    """Return the goodputs of the runs of a comparison."""
+    return {
+        (run["variant"], run["proxy"], run["channel_mode"], run["seed"]): run["goodput_bps"]
+        for run in runs
+        if run["purpose"] == "what_if" and run["role"] == "under_test"
+    }
 
 
 Key = tuple[str, str]

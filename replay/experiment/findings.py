@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from hindflight.replay.experiment.advice import advised, placement_of, recommendation
 from hindflight.replay.experiment.cache_knee import cache_knee
+from hindflight.replay.experiment.compare import known_goodputs
 from hindflight.replay.experiment.experiment import CapturedFlow, ExperimentResult
 from hindflight.replay.experiment.interruptions import interruption_rows
 from hindflight.replay.experiment.proxy_faults import fault_rows
@@ -67,7 +68,8 @@ def _recommendation(
     if best is None:
         return recommendation(rows, None, "")
     losses = {name: loss_trace(trace, name) for name, trace in traces.items()}
-    knee = cache_knee(scenario, best.variant, best.chain, losses, threads=threads)
+    known = known_goodputs(runs)
+    knee = cache_knee(scenario, best.variant, best.chain, losses, threads=threads, known=known)
     return recommendation(rows, best, placement_of(scenario, best, knee, runs))
 
 

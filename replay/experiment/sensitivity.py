@@ -21,7 +21,7 @@ from hindflight.channels.fitting.fit import Fit, fit_models
 from hindflight.channels.fitting.loss_sequence import loss_sequence_of
 from hindflight.channels.models.losses import Bernoulli, FourState, GilbertElliott, Markov
 from hindflight.channels.trace import Trace
-from hindflight.replay.experiment.compare import t_quantile_975
+from hindflight.replay.experiment.compare import Known, known_goodputs, t_quantile_975
 from hindflight.replay.experiment.engine_inputs import Job, Mode, engine_config
 from hindflight.replay.experiment.experiment import load_traces
 from hindflight.replay.experiment.run import Configuration, run_configurations
@@ -89,10 +89,6 @@ class Sensitivity:
         return orders
 
 
-Known = Mapping[tuple[str, str, Mode, int], float]
-"""Goodputs [bit/s] of runs that were made before, by variant, proxy, mode and seed."""
-
-
 def measure_sensitivity(
     scenario: Scenario, folder: Path, *, threads: int | None = None, known: Known = MappingProxyType({})
 ) -> Sensitivity:
@@ -157,7 +153,7 @@ def sensitivity_findings(
     few = scenario.model_copy(update={"compare": compare})
     plain = {"section": "sensitivity", "subject": "capture", "metric": "", "unit": "", "verdict": "info"}
     try:
-        found = measure_sensitivity(few, folder, threads=threads, known=_known(runs))
+        found = measure_sensitivity(few, folder, threads=threads, known=known_goodputs(runs))
     except ChannelError as error:
         text = (
             "How much depends on the way in which losses of the channel are replayed (not those of a full queue or an "
@@ -198,15 +194,6 @@ def sensitivity_findings(
     if not found.same_order():
         text += " This capture does not show which way is right."
     return [{**plain, "text": text}, *rows]
-
-
-def _known(runs: Sequence[Mapping[str, Any]]) -> Known:
-    """Return the goodputs of the runs of a comparison."""
-    return {
-        (run["variant"], run["proxy"], run["channel_mode"], run["seed"]): run["goodput_bps"]
-        for run in runs
-        if run["purpose"] == "what_if" and run["role"] == "under_test"
-    }
 
 
 def _outcome(key: tuple[str, str, Way], values: list[float]) -> Outcome:

@@ -6,8 +6,12 @@ from typing import Any
 
 import pytest
 
-from hindflight.replay.experiment.cache_knee import cache_knee
+from hindflight.replay.experiment import cache_knee as module
+from hindflight.replay.experiment.cache_knee import STEPS, cache_knee
+from hindflight.replay.experiment.compare import known_goodputs
+from hindflight.replay.experiment.engine_inputs import Job
 from hindflight.replay.experiment.place import Space, place
+from hindflight.replay.experiment.run import Configuration, run_configurations, run_jobs
 from hindflight.replay.scenario.model import Scenario, parse_scenario
 
 LINK = {"rate": "1 Mbit/s", "delay": "100 ms", "queue": "100 pkts"}
@@ -44,3 +48,23 @@ def test_caches_in_octets_are_scaled_down_to_a_full_segment() -> None:
 @pytest.mark.parametrize("chain", ["none", "box"])
 def test_without_a_cache_there_is_no_knee(chain: str) -> None:
     assert cache_knee(_scenario(advertise="sockets"), "newreno", chain, {}, threads=1) is None
+
+
+def test_runs_of_the_comparison_are_not_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    scenario = _scenario(receive_buffer="128 pkts")
+    jobs = {seed: Job("newreno", "box", "what_if", "model", seed, True) for seed in (1, 2)}
+    known = known_goodputs(run_jobs(scenario, jobs, {}, threads=1)["runs"].to_pylist())
+    expected = cache_knee(scenario, "newreno", "box", {}, threads=1)
+    made: list[int] = []
+
+    def counted(configurations: list[Configuration], **options: Any) -> Any:
+        made.append(len(configurations))
+        return run_configurations(configurations, **options)
+
+    monkeypatch.setattr(module, "run_configurations", counted)
+    assert cache_knee(scenario, "newreno", "box", {}, threads=1, known=known) == expected
+    assert made == [2] * STEPS  # Not those of the whole cache, which the comparison has.
+    made.clear()
+    one = {key: value for key, value in known.items() if key[-1] == 1}
+    assert cache_knee(scenario, "newreno", "box", {}, threads=1, known=one) == expected
+    assert made == [1, *[2] * STEPS]
