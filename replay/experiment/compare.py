@@ -13,7 +13,16 @@ from dataclasses import dataclass, replace
 from statistics import fmean, median, stdev
 from typing import Any
 
-from hindflight.replay.experiment.prediction import CORRECTED, FACTOR, FLOOR, RANKED, common_misfit, predict
+from hindflight.replay.experiment.prediction import (
+    CORRECTED,
+    FACTOR,
+    FLOOR,
+    RANKED,
+    common_misfit,
+    log_ratio,
+    missed_by,
+    predict,
+)
 from hindflight.replay.scenario.proxies import NO_PROXY
 from hindflight.toolkit.schema import DAMAGE_METRICS, INTERVAL_METRIC, run_subject
 from hindflight.toolkit.units import counted, format_rate
@@ -139,15 +148,18 @@ def _goodput(run: Run, forecast: Forecast | None) -> float:
 
 def _with_draws(forecast: Forecast, goodputs: list[float]) -> Forecast:
     """Return the forecast with the misfit that two replays of the captured variant share: the one as captured, and the
-    median of the draws.
+    median of the draws, or by how much all draws miss that flow, if that is more.
 
     A replay as captured differs from the flow if the scenario is wrong, but also if a small difference grew, by another
-    timeout or another share of a short queue. Draws average the latter; what is wrong in the scenario is in both.
+    timeout or another share of a short queue. Draws average the latter; what is wrong in the scenario is in both. Draws
+    may be wrong alone, where they repeat what the capture does not show: losses of a cause that was misread.
     """
     drawn = median(goodputs)
     if forecast.misfit is None or not forecast.captured_bps or drawn <= 0:
         return forecast
-    return replace(forecast, misfit=common_misfit([forecast.misfit, drawn / forecast.captured_bps - 1]))
+    common = common_misfit([forecast.misfit, drawn / forecast.captured_bps - 1])
+    misfit = max(common, missed_by(goodputs, forecast.captured_bps), key=lambda part: abs(log_ratio(part)))
+    return replace(forecast, misfit=misfit)
 
 
 def _forecast(key: Key, goodputs: list[float], forecast: Forecast | None) -> list[dict[str, Any]]:

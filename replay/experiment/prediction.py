@@ -103,6 +103,14 @@ def common_misfit(differences: Sequence[float]) -> float:
     return min(differences, key=lambda difference: abs(log_ratio(difference)))
 
 
+def missed_by(draws: Sequence[float], captured: float) -> float:
+    """Return the relative difference of the nearest draw from the captured flow, if that is beyond all draws of its
+    variant; 0 if it is among them, or if they are fewer than RANKED: 95 % of flights lie among so many."""
+    if len(draws) < RANKED:
+        return 0.0
+    return min(max(captured, min(draws)), max(draws)) / captured - 1
+
+
 def log_ratio(difference: float) -> float:
     """Return the logarithm of the ratio of two values from their relative difference."""
     return math.log1p(max(difference, -0.95))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hindflight.replay.experiment.compare import Forecast, compare_runs, mean_interval, t_quantile_975
-from hindflight.replay.experiment.prediction import predict
+from hindflight.replay.experiment.prediction import RANKED, predict
 from hindflight.toolkit.schema import DAMAGE_METRICS
 
 
@@ -154,6 +154,23 @@ def test_the_misfit_of_a_forecast_is_what_the_replays_of_the_captured_variant_sh
     assert (row["value"], row["low"], row["high"]) == pytest.approx((expected.value, expected.low, expected.high))
     ends = {row["metric"]: (row["low"], row["high"]) for row in rows if row["subject"] == "bbr"}
     assert ends["interval_deviation"] == pytest.approx(expected.deviations)
+
+
+@pytest.mark.parametrize(
+    ("drawn_bps", "seeds", "misfit"),
+    [((0.4e6, 0.5e6), RANKED, -0.5), ((1.6e6, 1.5e6), RANKED, 0.5), ((0.4e6, 1.1e6), RANKED, 0.0),
+     ((0.4e6, 0.5e6), RANKED - 1, 0.0)],
+)  # fmt: skip
+def test_a_captured_flow_beyond_all_draws_is_a_misfit_that_the_replay_as_captured_need_not_share(
+    drawn_bps: tuple[float, float], seeds: int, misfit: float
+) -> None:
+    runs = [_run("cubic", seed, drawn_bps[seed % 2], duration_ns=10**9) for seed in range(seeds)]
+    runs += [_run("bbr", seed, 0.4e6, duration_ns=10**9) for seed in range(seeds)]
+    rows = compare_runs(runs, ("cubic", "none"), Forecast(10**9, 1e6, 0.0))
+    (row,) = [row for row in rows if row["subject"] == "bbr" and row["metric"] == "goodput"]
+    expected = predict([0.4e6] * seeds, misfit)
+    assert expected is not None
+    assert (row["value"], row["low"], row["high"]) == pytest.approx((expected.value, expected.low, expected.high))
 
 
 @pytest.mark.parametrize("bounded", [True, False])
