@@ -179,11 +179,12 @@ def _forecast(
         return None
     transfer_ns = scenario.captured.transfer
     bounded = any(t.open is not None and t.open.rate is not None and t.open.rate.value is None for t in traces.values())
+    captured_bps = happened.goodput_bps if happened is not None else None
     return Forecast(
         transfer_ns,
-        happened.goodput_bps if happened is not None else None,
+        captured_bps,
         shared if shared is not None else ranked[0].goodput_difference if ranked else None,
-        capacity_of(scenario, traces, transfer_ns),
+        capacity_of(scenario, traces, transfer_ns, captured_bps),
         bounded,
     )
 
