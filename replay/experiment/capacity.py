@@ -38,6 +38,12 @@ def capacity_of(
     return None if refuted else capacity_bps
 
 
+def has_no_upper_bound(traces: Mapping[str, LossTrace]) -> bool:
+    """Return whether a rate is known as a lower bound only, so that draws of it show the low end alone."""
+    rates = [trace.open.rate for trace in traces.values() if trace.open is not None and trace.open.rate is not None]
+    return any(rate.value is None and rate.high is None for rate in rates)
+
+
 def _highest(rate: Estimate | None) -> float | None:
     """Return by which factor the rate may exceed its estimate; None if the estimate is a lower bound only."""
     if rate is None:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from hindflight.channels.estimate import Estimate
-from hindflight.replay.experiment.capacity import capacity_of
+from hindflight.replay.experiment.capacity import capacity_of, has_no_upper_bound
 from hindflight.replay.experiment.prediction import (
     FACTOR,
     FLOOR,
@@ -156,6 +156,12 @@ def test_a_link_carries_its_rates_for_as_long_as_they_hold() -> None:
         assert capacity_of(scenario, traces, 10 * 10**9, 1.01 * expected) == pytest.approx(expected)
         assert capacity_of(scenario, traces, 10 * 10**9, 1.03 * expected) is None
     assert capacity_of(scenario, _traces(_estimate(None, None)), 10 * 10**9, None) is None
+
+
+def test_a_rate_between_two_bounds_has_an_upper_one() -> None:
+    assert has_no_upper_bound(_traces(_estimate(None, None)))
+    for rate in (_estimate(None, 2e6), _estimate(2e6, 2.4e6), None):
+        assert not has_no_upper_bound(_traces(rate))
 
 
 def _estimate(value: float | None, high: float | None) -> Estimate:
