@@ -17,6 +17,7 @@ from hindflight.channels.extraction.bottleneck import (
     MIN_DELAYED_ACK_NS,
     NS_BIT,
     Rate,
+    full_size,
     lindley_wait,
     rtt_ns,
 )
@@ -51,10 +52,15 @@ def with_sizes(delivery: Delivery, paths: Sequence[Stretch], rate: Rate) -> Rate
         return rate
     alone = _waited_for_nothing(delivery, rate)
     least_ns, most_ns = _ns_per_byte(delivery, alone)
-    if least_ns <= 0 or NS_BIT / least_ns < rate.low or not _is_constant(delivery, alone, least_ns):
+    if least_ns <= 0 or not _is_constant(delivery, alone, least_ns):
         return rate
-    # What is acknowledged over some packets' time may be one packet more; sizes have no such error.
-    low, high = NS_BIT / most_ns if np.isfinite(most_ns) else rate.low, NS_BIT / least_ns
+    high = NS_BIT / least_ns
+    if not np.isfinite(most_ns):
+        return replace(rate, high=high) if high >= rate.low else rate
+    # What a round trip's ACKs report may be a packet more than was served in it; sizes have no such error.
+    if high < rate.low - NS_BIT * full_size(delivery) / max(paths[0].floor_ns, 1.0):
+        return rate
+    low = NS_BIT / most_ns
     known = bool(np.log(high / low) <= 2 * RATE_TOLERANCE)
     bps = float(np.sqrt(low * high)) if known else low
     (begin, end, _), *_ = rate.states
@@ -106,7 +112,7 @@ def _is_constant(delivery: Delivery, alone: Bools, ns_per_byte: float) -> bool:
     numbers, counts = np.unique(cell[alone], return_counts=True)
     bases = [rest_ns[alone & (cell == number)].min() for number in numbers[counts > LOWEST]]
     served_ns = ns_per_byte * float(delivery.size_bytes[alone].max())
-    return bool(np.ptp(bases) <= RATE_TOLERANCE * served_ns)
+    return bool(bases) and float(np.ptp(bases)) <= RATE_TOLERANCE * served_ns
 
 
 def _least_since_handshake(delivery: Delivery, alone: Bools) -> float:

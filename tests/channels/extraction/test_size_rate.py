@@ -89,3 +89,16 @@ def test_a_link_that_changes_between_the_sizes_shows_no_rate() -> None:
     rate = _with_sizes(_alone(sizes, bps=[BPS] * 200 + [1.5 * BPS] * 200))
     assert (rate.known, rate.high) == (False, np.inf)
     assert _with_sizes(_alone(sizes)).known
+
+
+def test_a_few_packets_at_long_intervals_show_nothing() -> None:
+    assert _with_sizes(_alone([LARGE] * 8, every_ms=4000)).high == np.inf
+
+
+def test_what_was_acknowledged_in_a_round_trip_may_be_a_packet_more_than_sizes_allow() -> None:
+    delivery = _alone([LARGE, LARGE, SMALL] * 60)
+    paths = stretches(delivery)
+    bound = bottleneck.rate_lower_bound(delivery, paths)
+    packet_bps = LARGE * 8e9 / paths[0].floor_ns
+    assert with_sizes(delivery, paths, replace(bound, low=BPS + 0.9 * packet_bps)).known
+    assert not with_sizes(delivery, paths, replace(bound, low=BPS + 1.1 * packet_bps)).known
