@@ -256,8 +256,10 @@ def _rate_within(delivery: Delivery, stretch: Stretch) -> Rate | None:
     if queued.sum() >= MIN_PAIRS:
         return _states(joined_until_exact(pairs, queued))
     # Packets that left closer together than their ACKs came back queued behind each other, if nowhere else; a sender
-    # that paces below the rate has none, and then the few that jitter spread disagree.
-    spread = whole & (delivery.t_ns[last] - delivery.t_ns[first] < SPREAD * span)
+    # that paces below the rate has none, and then the few that jitter spread disagree. Nor did a packet wait for one
+    # that had been acknowledged when it was sent: its own ACK waited for a timer.
+    together_sent = delivery.t_ns[last] < delivery.acked_ns[first]
+    spread = whole & together_sent & (delivery.t_ns[last] - delivery.t_ns[first] < SPREAD * span)
     # A receiver whose timer delays some ACKs stretches theirs, and a flow with short trains has many such.
     tries = (spread, spread & ~_maybe_delayed(delivery, first, last))
     rates = (_states(pairs.where(chosen)) for chosen in tries if chosen.sum() >= MIN_PAIRS)

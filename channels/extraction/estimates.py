@@ -21,6 +21,9 @@ SMALL_PACKET_SHARE = 0.9
 MAX_DELAYED_ACK_NS = 500_000_000
 """Maximum delay of an ACK (RFC 9293 §3.8.6.3)."""
 
+BY_SIZE = "By how much longer larger packets take that wait for nothing shows"
+"""How sizes show a rate; what they show follows."""
+
 
 def estimates(
     delivery: Delivery, link: Link, verdicts: Attribution, arrivals: Arrivals | None = None
@@ -42,7 +45,13 @@ def _rate(delivery: Delivery, link: Link) -> Estimate:
             "Lower bound: the most that was acknowledged per time, over a minimum round trip or longer. Too few "
             "packets queued at the bottleneck for a measurement of its rate."
         )
-        return Estimate("rate_bps", None, rate.low, None, "bit/s", known=False, how=how)
+        high = rate.high if np.isfinite(rate.high) else None
+        if high is not None:
+            how += f" {BY_SIZE} the upper bound."
+        return Estimate("rate_bps", None, rate.low, high, "bit/s", known=False, how=how)
+    if not rate.pairs:
+        how = f"No packets queued at the bottleneck. {BY_SIZE} it, if no other link of the path is about as slow."
+        return Estimate("rate_bps", rate.bps, rate.low, rate.high, "bit/s", known=True, how=how)
     how = (
         f"IP bytes over time in {rate.pairs} intervals between ACKs during which packets queued at the bottleneck and "
         "none was lost."

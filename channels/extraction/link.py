@@ -20,6 +20,7 @@ from hindflight.channels.extraction.delivery import Bools, Delivery, Ints
 from hindflight.channels.extraction.idle_steps import split_where_idle
 from hindflight.channels.extraction.path_steps import Stretch, interrupted_losses, interruptions, silences, stretches
 from hindflight.channels.extraction.queue import Arrivals, Ceiling, Replay
+from hindflight.channels.extraction.size_rate import with_sizes
 from hindflight.channels.extraction.unmeasured_rate import with_bounds
 
 LATE_SHARE = 0.06
@@ -158,7 +159,9 @@ def _with_what_entered(
 
 def _served(delivery: Delivery, paths: Sequence[Stretch]) -> tuple[Rate, Served]:
     """Return the rate over `paths`, and how the packets were served at it."""
-    rate = _bottleneck.rate(delivery, paths) or _bottleneck.rate_lower_bound(delivery, paths)
+    rate = _bottleneck.rate(delivery, paths)
+    if rate is None:
+        rate = with_sizes(delivery, paths, _bottleneck.rate_lower_bound(delivery, paths))
     at_ns = _served_at_ns(delivery)
     rate = with_bounds(delivery, paths, rate, lambda one: one.service_ns(delivery.size_bytes, at_ns))
     service = rate.service_ns(delivery.size_bytes, at_ns)

@@ -8,13 +8,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hindflight.channels.estimate import Estimate
+from hindflight.replay.experiment.prediction import LINK_MARGIN
 from hindflight.replay.scenario.loss_trace import LossTrace
 from hindflight.replay.scenario.model import Scenario
 
 
-def capacity_of(scenario: Scenario, traces: Mapping[str, LossTrace], transfer_ns: int) -> float | None:
+def capacity_of(
+    scenario: Scenario, traces: Mapping[str, LossTrace], transfer_ns: int, captured_bps: float | None
+) -> float | None:
     """Return the maximum payload that the traced link carries on average over the last `transfer_ns` of the run, in
-    bit/s: at the upper end of the interval of its rate, None if the rate is not known. Outages are not taken off."""
+    bit/s: at the upper end of the interval of its rate. Outages are not taken off. None if the rate is not known, or
+    if the captured flow got more, `captured_bps`, by more than LINK_MARGIN: then it is wrong by an unknown amount."""
     link = scenario.links[scenario.traced_link]
     highest = [_highest(trace.open.rate) for trace in traces.values() if trace.open is not None]
     if link.forward.rate is None or None in highest:
@@ -29,7 +33,15 @@ def capacity_of(scenario: Scenario, traces: Mapping[str, LossTrace], transfer_ns
     carried += rate_bps * (scenario.duration - since_ns)
     mss, headers = scenario.flow.packet_bytes()
     factor = max((known for known in highest if known is not None), default=1.0)
-    return factor * carried / transfer_ns * mss / (mss + headers)
+    capacity_bps = factor * carried / transfer_ns * mss / (mss + headers)
+    refuted = captured_bps is not None and captured_bps > (1 + LINK_MARGIN) * capacity_bps
+    return None if refuted else capacity_bps
+
+
+def has_no_upper_bound(traces: Mapping[str, LossTrace]) -> bool:
+    """Return whether a rate is known as a lower bound only, so that draws of it show the low end alone."""
+    rates = [trace.open.rate for trace in traces.values() if trace.open is not None and trace.open.rate is not None]
+    return any(rate.value is None and rate.high is None for rate in rates)
 
 
 def _highest(rate: Estimate | None) -> float | None:

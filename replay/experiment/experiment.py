@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from hindflight.channels.formats import read_channel
 from hindflight.channels.trace import Trace
 from hindflight.replay.catalogue import catalogue
-from hindflight.replay.experiment.capacity import capacity_of
+from hindflight.replay.experiment.capacity import capacity_of, has_no_upper_bound
 from hindflight.replay.experiment.captures import capture_folder, place_captures
 from hindflight.replay.experiment.compare import Forecast, Interval, compare_runs
 from hindflight.replay.experiment.engine_inputs import (
@@ -178,13 +178,13 @@ def _forecast(
     if scenario.captured is None or scenario.captured.transfer is None:
         return None
     transfer_ns = scenario.captured.transfer
-    bounded = any(t.open is not None and t.open.rate is not None and t.open.rate.value is None for t in traces.values())
+    captured_bps = happened.goodput_bps if happened is not None else None
     return Forecast(
         transfer_ns,
-        happened.goodput_bps if happened is not None else None,
+        captured_bps,
         shared if shared is not None else ranked[0].goodput_difference if ranked else None,
-        capacity_of(scenario, traces, transfer_ns),
-        bounded,
+        capacity_of(scenario, traces, transfer_ns, captured_bps),
+        has_no_upper_bound(traces),
     )
 
 

@@ -150,7 +150,7 @@ def captured_writes(sent: SentData) -> CapturedWrites | None:
     """
     if len(sent.t_ns) < 2 or not len(sent.ack_t_ns):
         return None
-    waits = waits_of(sent)
+    waits = waits_of(sent, held=True)
     span_ns = int(sent.t_ns[-1] - sent.t_ns[0])
     share = sum(end - begin for begin, end, _ in waits) / max(span_ns, 1)
     if share < MIN_WAIT_SHARE:
@@ -158,6 +158,8 @@ def captured_writes(sent: SentData) -> CapturedWrites | None:
     busy = _busy_periods(sent, waits)
     small = bool(np.median([octets for _, _, octets in busy]) <= LARGE_WRITE_BYTES)
     steady = small and _is_steady(waits, sent)
+    # At a constant rate it went on while a segment was held.
+    busy = _busy_periods(sent, waits_of(sent)) if steady else busy
     at: list[int] = []
     sizes: list[int] = []
     until: list[int] = []
@@ -179,8 +181,14 @@ def captured_writes(sent: SentData) -> CapturedWrites | None:
     return CapturedWrites(tuple(at), tuple(sizes), share, steady, tuple(until) if long else None)
 
 
-def waits_of(sent: SentData) -> list[tuple[int, int, int]]:
-    """Return (begin, end, octet) of each wait for data: `octet` is one past the last written before it."""
+def waits_of(sent: SentData, *, held: bool = False) -> list[tuple[int, int, int]]:
+    """Return (begin, end, octet) of each wait for data: `octet` is one past the last written before it.
+
+    With `held`, also those that an ACK ended because Nagle's algorithm (RFC 9293 §3.7.4; Linux's tcp_nagle_test) had
+    held the end of a write back: it released a short segment behind another one, the last on the way. When that one
+    left, the sender had no more, and when the next one left, less than a full segment: no window limited it. When the
+    held octets were written is not known: between the two.
+    """
     t, following = sent.t_ns[:-1], sent.t_ns[1:]
     before = np.searchsorted(sent.ack_t_ns, following, side="left") - 1
     last_ack_ns = sent.ack_t_ns[np.maximum(before, 0)]
@@ -198,7 +206,9 @@ def waits_of(sent: SentData) -> list[tuple[int, int, int]]:
     begin = np.where(short, t, np.maximum(t, emptied_ns))
     again = np.append(sent.retransmitted_ns, NEVER)[np.searchsorted(sent.retransmitted_ns, begin, side="right")]
     end = np.where(idle, following, np.minimum(following, again))
-    waiting = ((short & ~released) | idle) & (end - begin > RESPONSE_NS)
+    partial = sent.seq_end - sent.seq < sent.mss_bytes
+    by_nagle = partial[:-1] & partial[1:] & released & (last_ack >= sent.seq_end[:-1])
+    waiting = ((short & ~released) | idle | (by_nagle & held)) & (end - begin > RESPONSE_NS)
     return [(int(begin[i]), int(end[i]), int(sent.seq_end[i])) for i in np.flatnonzero(waiting).tolist()]
 
 

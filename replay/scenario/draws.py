@@ -303,9 +303,12 @@ def _within(estimate: Estimate | None, rng: np.random.Generator) -> float:
 
 
 def _rate(open_: Open, rng: np.random.Generator) -> float:
-    """Draw a factor for the rates; one that is a lower bound only may be larger."""
-    bounded = open_.rate is not None and open_.rate.value is None
-    return float(UNKNOWN_RATE_FACTOR ** rng.random()) if bounded else _within(open_.rate, rng)
+    """Draw a factor for the rates; one that is a lower bound only may be larger, up to an upper bound."""
+    rate = open_.rate
+    if rate is None or rate.value is not None:
+        return _within(rate, rng)
+    most = rate.high / rate.low if rate.high is not None and rate.low else UNKNOWN_RATE_FACTOR
+    return float(min(most, UNKNOWN_RATE_FACTOR) ** rng.random())
 
 
 def _bounded(link: Mapping[str, Any], open_: Open) -> Mapping[str, Any]:

@@ -61,7 +61,7 @@ def limits_of(sent: SentData, records: Ints, edges: Ints, rtt_ns: float) -> Limi
     """
     writes = captured_writes(sent)
     clock = "application" if writes is not None and writes.steady else "pacing"
-    waits = {end: begin for begin, end, _ in waits_of(sent)}
+    waits = {end: begin for begin, end, _ in waits_of(sent, held=True)}
     t, following = sent.t_ns[:-1], sent.t_ns[1:]
     known = np.searchsorted(sent.ack_t_ns, t, side="right") - 1
     edge = np.where(known >= 0, edges[np.maximum(known, 0)], np.iinfo(np.int64).max)

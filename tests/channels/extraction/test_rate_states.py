@@ -149,3 +149,16 @@ def test_acks_that_a_timer_delayed_do_not_hide_the_rate() -> None:
     assert found is not None
     assert found.steady
     assert found.bps == pytest.approx(1500 * 8e3 / FAST_MS)
+
+
+def test_segments_that_were_alone_on_the_way_show_no_rate_by_the_time_between_their_acks() -> None:
+    # Each leaves with the ACK of the one before, and a timer delays every fourth ACK by 45 ms: the time between two
+    # ACKs is that timer's, not the link's.
+    sent, acked, now = [], [], 0
+    for packet in range(200):
+        sent.append(now)
+        now += BASE_NS + int(FAST_MS * MS) + (45 * MS if packet % 4 == 0 else 0)
+        acked.append(now)
+        now += 50_000
+    delivery = _packets(np.array(sent), np.array(acked))
+    assert bottleneck.rate(delivery, stretches(delivery)) is None

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from hindflight.channels.estimate import Estimate
-from hindflight.replay.experiment.capacity import capacity_of
+from hindflight.replay.experiment.capacity import capacity_of, has_no_upper_bound
 from hindflight.replay.experiment.prediction import (
     FACTOR,
     FLOOR,
@@ -122,6 +122,14 @@ def test_the_misfit_moves_no_prediction_above_what_the_link_carries() -> None:
     assert found.high <= 1.05e6 * math.exp(LINK_MARGIN) * (1 + 1e-9)
 
 
+@pytest.mark.parametrize("misfit", [-0.4, -0.1, 0.1, 0.6])
+def test_an_interval_reaches_to_the_draws_without_all_of_the_misfit(misfit: float) -> None:
+    # A replay that is as far from the captured flow as this: all of it may be an error of the scenario.
+    found = predict([0.98e6, *[1e6] * 48, 1.02e6], misfit)
+    assert found is not None
+    assert found.low < 1e6 / (1 + misfit) < found.high
+
+
 def test_a_middle_above_the_capacity_keeps_an_interval() -> None:
     found = predict([1e6] * 20, 0.0, 0.9e6)
     assert found is not None
@@ -142,8 +150,18 @@ def test_a_link_carries_its_rates_for_as_long_as_they_hold() -> None:
     # The transfer is the last 10 s: 4 s of 8 Mbit/s, 6 s of 1 Mbit/s.
     for rate, factor in ((None, 1.0), (_estimate(2e6, 2.4e6), 1.2)):
         expected = factor * 3.8e6 * 1448 / 1500
-        assert capacity_of(scenario, _traces(rate), 10 * 10**9) == pytest.approx(expected)
-    assert capacity_of(scenario, _traces(_estimate(None, None)), 10 * 10**9) is None
+        traces = _traces(rate)
+        assert capacity_of(scenario, traces, 10 * 10**9, None) == pytest.approx(expected)
+        # A flow that got more refutes the rate.
+        assert capacity_of(scenario, traces, 10 * 10**9, 1.01 * expected) == pytest.approx(expected)
+        assert capacity_of(scenario, traces, 10 * 10**9, 1.03 * expected) is None
+    assert capacity_of(scenario, _traces(_estimate(None, None)), 10 * 10**9, None) is None
+
+
+def test_a_rate_between_two_bounds_has_an_upper_one() -> None:
+    assert has_no_upper_bound(_traces(_estimate(None, None)))
+    for rate in (_estimate(None, 2e6), _estimate(2e6, 2.4e6), None):
+        assert not has_no_upper_bound(_traces(rate))
 
 
 def _estimate(value: float | None, high: float | None) -> Estimate:

@@ -34,6 +34,29 @@ def test_short_segments_end_writes_that_come_back_at_their_times() -> None:
     assert set(writes.sizes) == {1400}
 
 
+def test_short_segments_that_acks_release_were_held_back() -> None:
+    # Nagle's algorithm: one short segment on the way, the next one leaves with its ACK.
+    octets = [200 + 7 * i % 50 + (500 if i > 50 else 0) for i in range(100)]
+    writes = captured_writes(_sent([(51 * i, size) for i, size in enumerate(octets)]))
+    assert writes is not None
+    assert not writes.steady
+    assert writes.wait_share == 1
+    assert writes.sizes == tuple(octets[:-1])
+    assert writes.at_ns[:3] == (0, 51 * MS, 102 * MS)
+
+
+def test_an_application_at_a_constant_rate_wrote_while_its_segments_were_held() -> None:
+    writes = captured_writes(_sent([(51 * i, 500) for i in range(101)]))
+    assert writes is not None
+    assert writes.steady
+    assert len(writes.sizes) == 5100 // 20
+    assert set(writes.sizes) == {198, 199}
+
+
+def test_a_full_segment_behind_a_short_one_was_not_held_back() -> None:
+    assert captured_writes(_sent([(51 * i, 400 if i % 2 else MSS) for i in range(100)])) is None
+
+
 def test_a_pause_after_everything_was_acknowledged_parts_two_writes() -> None:
     bulk = [(50 * i, MSS) for i in range(20)]
     writes = captured_writes(_sent([*bulk, *((5000 + at, octets) for at, octets in bulk)]))

@@ -130,6 +130,13 @@ def test_a_rate_that_is_a_lower_bound_is_drawn_above_it() -> None:
     assert max(rates) > 2e6
 
 
+def test_a_rate_with_two_bounds_is_drawn_between_them() -> None:
+    bounds = _estimate("rate_bps", None, 1e6, 1.3e6)
+    rates = [_forward(_open([], rate=bounds), seed)["rate_bps"] for seed in range(50)]
+    assert 1e6 <= min(rates) < 1.05e6
+    assert 1.25e6 < max(rates) <= 1.3e6
+
+
 def test_a_link_without_a_rate_has_at_least_the_lower_bound_of_its_rate() -> None:
     config = _config()
     for way in config["path"]["links"][0].values():

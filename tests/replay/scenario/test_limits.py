@@ -42,6 +42,14 @@ def test_a_sender_that_has_sent_all_that_was_written_waits_for_its_application()
     assert (wait.start_ns, wait.end_ns, wait.record) == (int(100.1 * MS), 1100 * MS, 3)
 
 
+def test_a_sender_whose_short_segments_nagles_algorithm_holds_back_waits_for_its_application() -> None:
+    edges = 700 * np.arange(51)
+    t = ((RTT_MS + 1) * MS * np.arange(50)).astype(np.int64)
+    sent = SentData(t, edges[:-1], edges[1:], np.zeros(50, dtype=np.bool_), t + RTT_MS * MS, edges[1:], MSS)
+    found = limits_of(sent, np.arange(1, 51), edges[1:] + 10**9, RTT_MS * MS)
+    assert found.shares()["application"] == pytest.approx(1.0)
+
+
 def test_segments_that_no_ack_releases_are_paced() -> None:
     sent = [5.0 * k for k in range(200)]
     found = _limits(sent, [102.5, 902.5], [1, 150])
