@@ -183,6 +183,7 @@ def _with_one_limit(delivery: Delivery, base: Base, dropped: AllDropped, full: F
     taken = 0.0 if known else _taken(delivery, base, dropped)
     per_packet, spans, errors = base.per_packet_ns.copy(), list[tuple[int, int, float]](), list[float]()
     waits: list[float] = []
+    shown_by = list(base.shown_by)
     carried = base.carried or (False,) * len(base.spans)
     for (first, after, held), error, limit, least in zip(base.spans, base.error_ns, limits, base.least_ns, strict=True):
         level, may_be_off, wait = held, error, 0.0
@@ -200,6 +201,7 @@ def _with_one_limit(delivery: Delivery, base: Base, dropped: AllDropped, full: F
         elif not empty and spans and np.isfinite(errors[-1]) and spans[-1][2] <= least and not _rises(base, len(spans)):
             # Nothing shows another path than that before.
             level, may_be_off = spans[-1][2], errors[-1]
+            shown_by[len(spans) : len(spans) + 1] = shown_by[len(spans) - 1 : len(spans)]
         elif not empty and limit is not None and taken - limit > LIMIT_ERROR:
             # The queue has one limit, and elsewhere it accepted packets at a level above the one that is modelled here.
             # So it is longer here than modelled, by the difference at least: that much of the base is queueing delay.
@@ -209,6 +211,7 @@ def _with_one_limit(delivery: Delivery, base: Base, dropped: AllDropped, full: F
             may_be_off = (max(known) - limit) * packet_ns
             if spans and abs(held - may_be_off - spans[-1][2]) <= LIMIT_ERROR * packet_ns and spans[-1][2] <= least:
                 level, may_be_off = spans[-1][2], errors[-1]
+                shown_by[len(spans) : len(spans) + 1] = shown_by[len(spans) - 1 : len(spans)]
         elif not empty and carried[len(spans)]:
             # A path that changes does not empty the queue.
             may_be_off = _base_rtt.WAIT_ERROR * packet_ns
@@ -216,7 +219,10 @@ def _with_one_limit(delivery: Delivery, base: Base, dropped: AllDropped, full: F
         spans.append((first, after, level))
         errors.append(may_be_off)
         waits.append(wait)
-    return replace(base, per_packet_ns=per_packet, spans=tuple(spans), error_ns=tuple(errors), waits_pkts=tuple(waits))
+    return replace(
+        base, per_packet_ns=per_packet, spans=tuple(spans), error_ns=tuple(errors), waits_pkts=tuple(waits),
+        shown_by=tuple(shown_by),
+    )  # fmt: skip
 
 
 def _taken(delivery: Delivery, base: Base, dropped: AllDropped) -> float:
@@ -244,8 +250,10 @@ def _rises(base: Base, level: int) -> bool:
 
 
 def base_rtt_ns(delivery: Delivery, link: Link, packet: int) -> float:
-    """Return the propagation delay of both directions at `packet`, without the serialisation of the ACK."""
-    ns_per_byte = link.full_ns[packet] / _bottleneck.full_size(delivery)
+    """Return the propagation delay of both directions at `packet`, without the serialisation of the ACK, at the rate of
+    the round trip that shows it."""
+    shown_by = link.base.shown_by[link.base.level_of(packet)] if link.base.shown_by else packet
+    ns_per_byte = link.full_ns[shown_by] / _bottleneck.full_size(delivery)
     return max(0.0, float(link.base.per_packet_ns[packet] - delivery.ack_bytes * ns_per_byte))
 
 

@@ -11,7 +11,7 @@ from hindflight.channels.extraction import base_rtt
 from hindflight.channels.extraction import link as link_module
 from hindflight.channels.extraction.base_rtt import Base
 from hindflight.channels.extraction.delivery import Delivery
-from hindflight.channels.extraction.link import AllDropped, Link, of_delivery
+from hindflight.channels.extraction.link import AllDropped, Link, base_rtt_ns, of_delivery
 from hindflight.channels.extraction.path_steps import Stretch
 from hindflight.channels.extraction.queue import Ceiling
 from hindflight.channels.extraction.shown import shown_delays
@@ -169,3 +169,14 @@ def test_a_delay_from_the_limit_is_as_exact_as_the_limits(
     found = link_module._with_one_limit(whole, base, of_delivery(whole).all_dropped, full)
     # Where the round trips contradict the limits, it is off by as much.
     assert found.error_ns[1] == pytest.approx(error_ms * MS)
+
+
+def test_the_ack_that_shows_a_delay_was_serialised_at_the_rate_of_its_time() -> None:
+    # 1,500 bytes take 10 ms, and 40 ms from packet 300 on; an ACK has 40 bytes.
+    delivery, link = _two_rates(112.0)
+    full_ns = np.where(np.arange(600) < 300, 10.0 * MS, 40.0 * MS)
+    for shown_by, packet_ms in ((5, 10), (400, 40)):
+        base = replace(link.base, shown_by=(shown_by,))
+        delay_ns = base_rtt_ns(delivery, replace(link, full_ns=full_ns, base=base), 350)
+        assert delay_ns == pytest.approx(100 * MS - 40 / 1500 * packet_ms * MS)
+    assert len(of_delivery(_delivery([])).base.shown_by) == 1
