@@ -91,8 +91,17 @@ class Link:
 
 
 def left_queue_ns(delivery: Delivery, link: Link) -> Floats:
-    """Return when each packet left the queue, in ns on the clock of the send times."""
-    return delivery.t_ns + link.replay.wait_ns + link.service_ns
+    """Return when each packet left the queue, in ns on the clock of the send times: as modelled, but before all that
+    was acknowledged behind it, for a FIFO does not reorder."""
+    modelled_ns = delivery.t_ns + link.replay.wait_ns + link.service_ns
+    return np.maximum(delivery.t_ns + link.service_ns, np.minimum(modelled_ns, shown_left_ns(delivery, link)))
+
+
+def shown_left_ns(delivery: Delivery, link: Link) -> Floats:
+    """Return by when each packet had left the queue, as the ACKs of those from it on show: a base round trip before, by
+    the shorter of the paths around where the path changes, and as much shorter as that may be off."""
+    shown_ns = np.where(delivery.prompt, delivery.acked_ns - link.base.least_per_packet_ns(), np.inf)
+    return np.asarray(np.minimum.accumulate(shown_ns[::-1])[::-1])
 
 
 def of_delivery(delivery: Delivery) -> Link:
@@ -318,6 +327,16 @@ def served_behind_breaks(delivery: Delivery, link: Link) -> Arrivals:
         service=link.rate.service_ns(delivery.size_bytes, at_ns),
         full=link.rate.service_ns(full_bytes, at_ns),
     )
+
+
+def left_behind_breaks_ns(delivery: Delivery, link: Link) -> Floats:
+    """Return when each packet left the queue if what waited when a link broke was served at the rate behind it."""
+    arrivals = served_behind_breaks(delivery, link)
+    if not np.any(arrivals.service != link.arrivals.service):
+        return left_queue_ns(delivery, link)
+    limit = link.ceiling.limit if link.ceiling else np.inf
+    wait_ns = _queue.replay(arrivals, limit, link.unshared).wait_ns
+    return np.asarray(delivery.t_ns + wait_ns + arrivals.service)
 
 
 def _arrivals(delivery: Delivery, base: Base, service: Floats, full: Floats) -> Arrivals:
