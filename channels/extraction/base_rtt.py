@@ -38,7 +38,8 @@ class Base:
     where the queue never ran empty and nothing else shows the level; `least_ns` is the minimum round trip without
     serialisation. `waits_pkts` is the wait that was subtracted for each level: an error of the rate scales it.
     `carried` marks levels at whose beginning nothing was lost, so that the queue went on as it was, and whose round
-    trips agree on what is left without its modelled wait. `shown_by` is the packet whose round trip shows each level:
+    trips agree on what is left without its modelled wait. `clocked` marks levels that lie below the one before by how
+    much earlier ACKs came. `shown_by` is the packet whose round trip shows each level:
     the rate may have changed since, and with it the serialisation of the ACK.
     """
 
@@ -51,6 +52,7 @@ class Base:
     carried: tuple[bool, ...] = ()
     waits_pkts: tuple[float, ...] = ()
     shown_by: tuple[int, ...] = ()
+    clocked: tuple[bool, ...] = ()
 
     @property
     def emptied(self) -> tuple[bool, ...]:
@@ -119,7 +121,7 @@ def stretch_base(delivery: Delivery, paths: Sequence[Stretch], served: Served) -
     errors: list[float] = []
     seen: list[float] = []
     carried: list[bool] = []
-    shown_by: list[int] = []
+    shown_by: list[tuple[int, bool]] = []
     trusted = np.ones(len(delivery), dtype=np.bool_)
     service_ns, wait = served.ns, lindley_wait(delivery, served.ns, served.entered)
     longest = lindley_wait(delivery, served.most_ns, served.entered)
@@ -132,7 +134,7 @@ def stretch_base(delivery: Delivery, paths: Sequence[Stretch], served: Served) -
             index = index[on_one_path(delivery, index, (stretch.first, stretch.after), before_ns)]
         bare, waited = _bare_ns(delivery, served, index), wait[index]
         floor = max(0.0, float(bare.min())) if len(bare) else (spans[-1][2] if spans else stretch.floor_ns)
-        shown = int(index[np.argmin(bare)]) if len(bare) else (shown_by[-1] if spans else stretch.first)
+        shown = int(index[np.argmin(bare)]) if len(bare) else (shown_by[-1][0] if spans else stretch.first)
         settled = _settled(delivery.t_ns[index] >= settled_ns, bare - waited, service_ns[index])
         error = _error_ns(longest[index][settled], bare[settled], service_ns[index][settled])
         # On a path that is shorter by more than its minimum round trip, the queue never ran empty.
@@ -144,6 +146,10 @@ def stretch_base(delivery: Delivery, paths: Sequence[Stretch], served: Served) -
         rest = _without_wait(bare - waited, service_ns[within], floor) if not empty and len(bare) else np.inf
         if not empty and len(bare):
             floor = min(least, max(0.0, _less_wait(floor, rest, service_ns)))
+        by_clock = not empty and len(spans) > 0 and np.isfinite(stretch.fell_off_ns) and np.isfinite(errors[-1])
+        if by_clock:
+            # How much earlier the ACKs of a busy link come shows the path by that before.
+            floor, error, empty = min(least, most), errors[-1] + stretch.fell_off_ns, True
         if (
             spans
             and not is_jump(floor, spans[-1][2], stretch.min_jump_ns(before))
@@ -152,7 +158,7 @@ def stretch_base(delivery: Delivery, paths: Sequence[Stretch], served: Served) -
         ):
             # The round trips differed by the serialisation at another rate.
             first, _, held = spans.pop()
-            shown = min((floor, shown), (held, shown_by.pop()))[1]
+            shown = min((floor, shown), (held, shown_by.pop()[0]))[1]
             floor, error, least = min(floor, held), min(errors.pop(), error), min(least, seen.pop())
             carried.pop()
         else:
@@ -161,14 +167,14 @@ def stretch_base(delivery: Delivery, paths: Sequence[Stretch], served: Served) -
         spans.append((first, stretch.after, floor))
         errors.append(error)
         seen.append(least)
-        shown_by.append(shown)
+        shown_by.append((shown, bool(by_clock)))
         carried.append(bool(np.isfinite(rest)) and not delivery.lost[_timed_before(delivery, first) : first].any())
         # Packets on the way when the path changed met both.
         trusted[:first] &= delivery.acked_ns[:first] <= delivery.t_ns[first]
         if len(spans) > 1 and first == stretch.first:
             trusted[first:] &= delivery.t_ns[first:] >= delivery.t_ns[first] + min(spans[-2][2], TRANSITION_NS)
     found = Base(base, trusted, tuple(spans), tuple(errors), tuple(seen), sure=True, carried=tuple(carried))
-    return replace(found, shown_by=tuple(shown_by))
+    return replace(found, shown_by=tuple(k for k, _ in shown_by), clocked=tuple(by_clock for _, by_clock in shown_by))
 
 
 def _timed_before(delivery: Delivery, packet: int) -> int:

@@ -16,6 +16,7 @@ from hindflight.channels.extraction import queue as _queue
 from hindflight.channels.extraction.base_rtt import Base
 from hindflight.channels.extraction.bottleneck import Rate, Served
 from hindflight.channels.extraction.change_points import Floats
+from hindflight.channels.extraction.clock_steps import split_where_acks_come_earlier
 from hindflight.channels.extraction.delivery import Bools, Delivery, Ints
 from hindflight.channels.extraction.idle_steps import split_where_idle
 from hindflight.channels.extraction.path_steps import Stretch, interrupted_losses, interruptions, silences, stretches
@@ -111,6 +112,10 @@ def of_delivery(delivery: Delivery) -> Link:
     idle = split_where_idle(delivery, paths, _bottleneck.lindley_wait(delivery, served.ns, served.entered), served.ns)
     if len(idle) > len(paths):
         paths = idle
+        rate, served = _served(delivery, paths)
+    clocked = split_where_acks_come_earlier(delivery, paths, served.ns)
+    if len(clocked) > len(paths):
+        paths = clocked
         rate, served = _served(delivery, paths)
     service, full = served.ns, served.full_ns
     base = _base_rtt.constant_base(delivery, served)

@@ -34,6 +34,10 @@ def shown_delays(
         return frozenset(candidates)
     within = {part: _packets(delivery, link, part) for part in candidates}
     emptied = {part for part in candidates if _ran_empty(delivery, link, part, within[part])}
+    for level, state in sorted(candidates - emptied):
+        # By how much earlier ACKs came, the level is as well shown as the one before.
+        if link.base.clocked and link.base.clocked[level] and (level - 1, state) in emptied:
+            emptied.add((level, state))
     if len(emptied) == len(candidates):
         return frozenset(emptied)
     limits = {part: limit_within(delivery, link.all_dropped, inside) for part, inside in within.items()}

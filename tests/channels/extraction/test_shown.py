@@ -180,3 +180,11 @@ def test_the_ack_that_shows_a_delay_was_serialised_at_the_rate_of_its_time() -> 
         delay_ns = base_rtt_ns(delivery, replace(link, full_ns=full_ns, base=base), 350)
         assert delay_ns == pytest.approx(100 * MS - 40 / 1500 * packet_ms * MS)
     assert len(of_delivery(_delivery([])).base.shown_by) == 1
+
+
+def test_a_level_below_one_that_is_shown_is_shown_by_how_much_earlier_acks_came() -> None:
+    delivery, link = _two_rates(112.0)
+    spans, parts = ((0, 450, 100.0 * MS), (450, 600, 60.0 * MS)), [(0, 0), (0, 1), (1, 1)]
+    for clocked in (False, True):
+        base = replace(link.base, spans=spans, error_ns=(0.0, 0.0), clocked=(False, clocked))
+        assert ((1, 1) in shown_delays(delivery, replace(link, base=base), parts)) == clocked
