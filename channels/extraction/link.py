@@ -128,7 +128,7 @@ def of_delivery(delivery: Delivery) -> Link:
             base, arrivals, unshared = moved
     first = AllDropped.of(arrivals, unshared)
     if unshared and len(base.spans) > 1:
-        base = _with_one_limit(delivery, base, first, full)
+        base = _only_at_a_rate(base, _with_one_limit(delivery, base, first, full), served.bounded)
         arrivals = _arrivals(delivery, base, service, full)
         first = AllDropped.of(arrivals, unshared)
     limit = _limit(delivery, first if unshared else _shared(arrivals, first), served.bounded)
@@ -237,6 +237,16 @@ def _with_one_limit(delivery: Delivery, base: Base, dropped: AllDropped, full: F
         base, per_packet_ns=per_packet, spans=tuple(spans), error_ns=tuple(errors), waits_pkts=tuple(waits),
         shown_by=tuple(shown_by),
     )  # fmt: skip
+
+
+def _only_at_a_rate(seen: Base, base: Base, bounded: Bools) -> Base:
+    """Return `base` without the levels from which a wait was subtracted at a rate that has a lower bound only: nobody
+    knows how long they waited. `seen` is the base before that."""
+    errors = [
+        np.inf if not empty and bounded[first:after].any() else error
+        for (first, after, _), error, empty in zip(base.spans, base.error_ns, seen.emptied, strict=True)
+    ]
+    return replace(base, error_ns=tuple(errors))
 
 
 def _taken(delivery: Delivery, base: Base, dropped: AllDropped) -> float:

@@ -188,3 +188,23 @@ def test_a_level_below_one_that_is_shown_is_shown_by_how_much_earlier_acks_came(
     for clocked in (False, True):
         base = replace(link.base, spans=spans, error_ns=(0.0, 0.0), clocked=(False, clocked))
         assert ((1, 1) in shown_delays(delivery, replace(link, base=base), parts)) == clocked
+
+
+def test_a_state_of_the_rate_in_which_nothing_is_timed_shows_no_delay() -> None:
+    delivery, link = _two_rates(112.0)
+    parts = [(0, 0), (0, 1)]
+    assert shown_delays(delivery, link, parts) == set(parts)
+    untimed = replace(delivery, prompt=delivery.prompt & (np.arange(600) < 300))
+    assert shown_delays(untimed, link, parts) == {(0, 0)}
+    # As in the state behind it, if the same delay is shown there.
+    later = replace(link.rate, states=(*link.rate.states[:1], (1, 2, 1.5e6), *link.rate.states[1:]))
+    assert (0, 1) in shown_delays(delivery, replace(link, rate=later), [*parts, (0, 2)])
+
+
+def test_a_wait_at_a_rate_that_is_a_lower_bound_shows_no_delay() -> None:
+    spans, errors = ((0, 300, 100.0 * MS), (300, 600, 90.0 * MS)), (2.0 * MS, 1.0 * MS)
+    base = Base(np.full(600, 1e8), np.ones(600, dtype=bool), spans, errors, (100.0 * MS, 200.0 * MS), sure=True)
+    seen = replace(base, error_ns=(0.0, np.inf))
+    bounded = np.isin(np.arange(600), [5, 450])
+    assert link_module._only_at_a_rate(seen, base, bounded).error_ns == (2.0 * MS, np.inf)
+    assert link_module._only_at_a_rate(seen, base, bounded & (np.arange(600) < 300)).error_ns == errors
