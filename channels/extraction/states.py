@@ -15,7 +15,13 @@ from hindflight.channels.extraction.attribution import NONE, QUEUE, Attribution
 from hindflight.channels.extraction.bottleneck import full_size
 from hindflight.channels.extraction.change_points import Floats
 from hindflight.channels.extraction.delivery import Bools, Delivery
-from hindflight.channels.extraction.link import Link, left_behind_breaks_ns, left_queue_ns, one_way_ns
+from hindflight.channels.extraction.link import (
+    Link,
+    left_behind_breaks_ns,
+    left_queue_ns,
+    one_way_ns,
+    shown_left_ns,
+)
 from hindflight.channels.extraction.outage_runs import lost_acks_due_ns
 from hindflight.channels.extraction.shown import Part, shown_delays
 
@@ -275,10 +281,16 @@ def _last_left_ns(
 def _latest_left_ns(delivery: Delivery, link: Link, left_ns: Floats, packet: int) -> float:
     """Return by when a packet had left the queue: as modelled, or as its ACK shows, if that is later. That of the first
     packet behind a handover shows it, too, by the path behind."""
+    latest_ns = left_ns[packet] + _left_error_ns(link, packet)
+    before = np.flatnonzero(delivery.prompt[:packet])
+    if not delivery.prompt[packet] and len(before):
+        # What waited before it may have left at the rate before, but had left when the next ACK came.
+        waited_ns = (link.replay.level[packet] + 1) * link.full_ns[before[-1]]
+        latest_ns = max(latest_ns, min(delivery.t_ns[packet] + waited_ns, shown_left_ns(delivery, link)[packet]))
     shown_ns = link.departed_ns[packet] + float(delivery.t_ns[0])
     if np.isnan(shown_ns) and delivery.prompt[packet]:
         shown_ns = float(delivery.acked_ns[packet] - link.base.per_packet_ns[packet]) + _base_error_ns(link, packet)
-    return float(np.fmax(left_ns[packet] + _left_error_ns(link, packet), shown_ns))
+    return float(np.fmax(latest_ns, shown_ns))
 
 
 def _outage_rows(direction: str, outage: _Outage) -> Iterator[dict[str, object]]:

@@ -158,3 +158,20 @@ def test_acks_that_a_break_takes_were_due_over_the_path_before() -> None:
     left_ns = delivery.t_ns + link.service_ns
     due_ns = lost_acks_due_ns(delivery, link, left_ns, np.arange(200))
     assert due_ns == left_ns[199] + 100 * MS
+
+
+def test_a_packet_that_is_not_timed_may_have_left_at_the_rate_before() -> None:
+    whole = _delivery(range(200, 250))
+    untimed = np.isin(np.arange(600), range(250, 270))
+    delivery = replace(whole, prompt=whole.prompt & ~untimed)
+    fitted = of_delivery(whole)
+    left_ns = delivery.t_ns + fitted.service_ns
+    assert states._latest_left_ns(whole, fitted, left_ns, 250) == pytest.approx(left_ns[250], abs=MS)
+    # Nine packets wait before it; before the outage each took 20 ms, or 100 ms: packet 270 was acknowledged before.
+    replayed = replace(fitted.replay, level=np.where(untimed, 9.0, 0.0))
+    departed_ns = np.where(untimed, np.nan, fitted.departed_ns)
+    shown_ns = delivery.acked_ns[270] - fitted.base.per_packet_ns[270]
+    for service_ms, latest_ns in ((20, delivery.t_ns[250] + 200 * MS), (100, shown_ns)):
+        full_ns = np.where(np.arange(600) < 200, service_ms * MS, fitted.full_ns)
+        link = replace(fitted, full_ns=full_ns, replay=replayed, departed_ns=departed_ns)
+        assert states._latest_left_ns(delivery, link, left_ns, 250) == pytest.approx(latest_ns)
