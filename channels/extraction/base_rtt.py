@@ -6,7 +6,7 @@ Reads arrays of `delivery`, not tables. Does not depend on the causes of losses.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -38,7 +38,9 @@ class Base:
     where the queue never ran empty and nothing else shows the level; `least_ns` is the minimum round trip without
     serialisation. `waits_pkts` is the wait that was subtracted for each level: an error of the rate scales it.
     `carried` marks levels at whose beginning nothing was lost, so that the queue went on as it was, and whose round
-    trips agree on what is left without its modelled wait.
+    trips agree on what is left without its modelled wait. `clocked` marks levels that lie below the one before by how
+    much earlier ACKs came. `shown_by` is the packet whose round trip shows each level:
+    the rate may have changed since, and with it the serialisation of the ACK.
     """
 
     per_packet_ns: Floats
@@ -49,11 +51,33 @@ class Base:
     sure: bool = False
     carried: tuple[bool, ...] = ()
     waits_pkts: tuple[float, ...] = ()
+    shown_by: tuple[int, ...] = ()
+    clocked: tuple[bool, ...] = ()
 
     @property
     def emptied(self) -> tuple[bool, ...]:
         """Whether each level is shown at all."""
         return tuple(bool(np.isfinite(error)) for error in self.error_ns)
+
+    def level_of(self, packet: int) -> int:
+        """Return the last level that begins at or before a packet."""
+        return int(self._levels(np.array([packet]))[0])
+
+    def before_ns(self) -> Floats:
+        """Return the base of each packet by the last level that begins at or before it: between two levels, that of the
+        path before."""
+        held = np.array([held for _, _, held in self.spans])
+        return np.asarray(held[self._levels(np.arange(len(self.per_packet_ns)))])
+
+    def least_per_packet_ns(self) -> Floats:
+        """Return the least that the base of each packet may be: between two levels the shorter one, less its error."""
+        shorter = np.minimum(self.per_packet_ns, self.before_ns())
+        error_ns = np.array(self.error_ns)[self._levels(np.arange(len(shorter)))]
+        return np.asarray(shorter - np.minimum(error_ns, shorter))
+
+    def _levels(self, packets: Ints) -> Ints:
+        firsts = [first for first, _, _ in self.spans]
+        return np.maximum(np.searchsorted(firsts, packets, side="right") - 1, 0)
 
 
 def _bare_ns(delivery: Delivery, served: Served, packets: Ints) -> Floats:
@@ -73,18 +97,20 @@ def constant_base(delivery: Delivery, served: Served) -> Base:
     """
     service_ns = served.ns
     wait = lindley_wait(delivery, service_ns, served.entered)
-    bare = _bare_ns(delivery, served, np.flatnonzero(delivery.prompt))
+    timed = np.flatnonzero(delivery.prompt)
+    bare = _bare_ns(delivery, served, timed)
     error = _error_ns(wait[delivery.prompt], bare, service_ns[delivery.prompt])
     n = len(delivery)
-    floor = max(0.0, float(bare.min()))
+    floor, shown_by = max(0.0, float(bare.min())), int(timed[np.argmin(bare)])
     if delivery.handshake is not None:
         octets = delivery.handshake.syn_bytes + delivery.handshake.syn_ack_bytes - delivery.ack_bytes
         first = int(np.argmax(delivery.from_flow))
         ns_per_byte = float(service_ns[first] / delivery.size_bytes[first])
         handshake = max(0.0, delivery.handshake.rtt_ns - octets * ns_per_byte)
         if handshake <= floor:
-            floor, error = handshake, 0.0
-    return Base(np.full(n, floor), np.ones(n, dtype=np.bool_), ((0, n, floor),), (error,), (floor,))
+            floor, error, shown_by = handshake, 0.0, first
+    all_trusted = np.ones(n, dtype=np.bool_)
+    return Base(np.full(n, floor), all_trusted, ((0, n, floor),), (error,), (floor,), shown_by=(shown_by,))
 
 
 def stretch_base(delivery: Delivery, paths: Sequence[Stretch], served: Served) -> Base:
@@ -95,6 +121,7 @@ def stretch_base(delivery: Delivery, paths: Sequence[Stretch], served: Served) -
     errors: list[float] = []
     seen: list[float] = []
     carried: list[bool] = []
+    shown_by: list[tuple[int, bool]] = []
     trusted = np.ones(len(delivery), dtype=np.bool_)
     service_ns, wait = served.ns, lindley_wait(delivery, served.ns, served.entered)
     longest = lindley_wait(delivery, served.most_ns, served.entered)
@@ -107,6 +134,7 @@ def stretch_base(delivery: Delivery, paths: Sequence[Stretch], served: Served) -
             index = index[on_one_path(delivery, index, (stretch.first, stretch.after), before_ns)]
         bare, waited = _bare_ns(delivery, served, index), wait[index]
         floor = max(0.0, float(bare.min())) if len(bare) else (spans[-1][2] if spans else stretch.floor_ns)
+        shown = int(index[np.argmin(bare)]) if len(bare) else (shown_by[-1][0] if spans else stretch.first)
         settled = _settled(delivery.t_ns[index] >= settled_ns, bare - waited, service_ns[index])
         error = _error_ns(longest[index][settled], bare[settled], service_ns[index][settled])
         # On a path that is shorter by more than its minimum round trip, the queue never ran empty.
@@ -118,6 +146,10 @@ def stretch_base(delivery: Delivery, paths: Sequence[Stretch], served: Served) -
         rest = _without_wait(bare - waited, service_ns[within], floor) if not empty and len(bare) else np.inf
         if not empty and len(bare):
             floor = min(least, max(0.0, _less_wait(floor, rest, service_ns)))
+        by_clock = not empty and len(spans) > 0 and np.isfinite(stretch.fell_off_ns) and np.isfinite(errors[-1])
+        if by_clock:
+            # How much earlier the ACKs of a busy link come shows the path by that before.
+            floor, error, empty = min(least, most), errors[-1] + stretch.fell_off_ns, True
         if (
             spans
             and not is_jump(floor, spans[-1][2], stretch.min_jump_ns(before))
@@ -126,6 +158,7 @@ def stretch_base(delivery: Delivery, paths: Sequence[Stretch], served: Served) -
         ):
             # The round trips differed by the serialisation at another rate.
             first, _, held = spans.pop()
+            shown = min((floor, shown), (held, shown_by.pop()[0]))[1]
             floor, error, least = min(floor, held), min(errors.pop(), error), min(least, seen.pop())
             carried.pop()
         else:
@@ -134,12 +167,14 @@ def stretch_base(delivery: Delivery, paths: Sequence[Stretch], served: Served) -
         spans.append((first, stretch.after, floor))
         errors.append(error)
         seen.append(least)
+        shown_by.append((shown, bool(by_clock)))
         carried.append(bool(np.isfinite(rest)) and not delivery.lost[_timed_before(delivery, first) : first].any())
         # Packets on the way when the path changed met both.
         trusted[:first] &= delivery.acked_ns[:first] <= delivery.t_ns[first]
         if len(spans) > 1 and first == stretch.first:
             trusted[first:] &= delivery.t_ns[first:] >= delivery.t_ns[first] + min(spans[-2][2], TRANSITION_NS)
-    return Base(base, trusted, tuple(spans), tuple(errors), tuple(seen), sure=True, carried=tuple(carried))
+    found = Base(base, trusted, tuple(spans), tuple(errors), tuple(seen), sure=True, carried=tuple(carried))
+    return replace(found, shown_by=tuple(k for k, _ in shown_by), clocked=tuple(by_clock for _, by_clock in shown_by))
 
 
 def _timed_before(delivery: Delivery, packet: int) -> int:
@@ -210,6 +245,7 @@ def piecewise_base(delivery: Delivery, served: Served) -> Base:
     spans: list[tuple[int, int, float]] = []
     errors: list[float] = []
     seen: list[float] = []
+    shown_by: list[int] = []
     for start, stop, level in levels.spans:
         rest = (trip - wait[prompt])[start:stop]
         near = np.abs(rest - level) <= tolerance
@@ -221,6 +257,7 @@ def piecewise_base(delivery: Delivery, served: Served) -> Base:
             _error_ns(wait[prompt][start:stop][near], trip[start:stop][near], service_ns[prompt][start:stop][near])
         )
         seen.append(least)
+        shown_by.append(int(prompt[start + int(np.argmin(np.where(near, trip[start:stop], np.inf)))]))
         if not np.isfinite(errors[-1]):
             lower = float(np.quantile(rest[near], 0.1))
             least = min(least, _less_wait(least, lower, service_ns[prompt][start:stop]))
@@ -231,4 +268,4 @@ def piecewise_base(delivery: Delivery, served: Served) -> Base:
         (int(prompt[a]) if i else 0, int(prompt[b - 1]) + 1 if i + 1 < len(spans) else len(delivery), v)
         for i, (a, b, v) in enumerate(spans)
     )
-    return Base(level_of[owner], inside[owner], packets, tuple(errors), tuple(seen))
+    return Base(level_of[owner], inside[owner], packets, tuple(errors), tuple(seen), shown_by=tuple(shown_by))

@@ -19,8 +19,7 @@ from hindflight.channels.extraction.path_steps import (
     MIN_JUMP_SHARE,
     MIN_STRETCH,
     Stretch,
-    scatter_ns,
-    sent_alone,
+    part_of,
 )
 
 NEAR_PKTS = 8
@@ -51,7 +50,7 @@ def split_where_idle(
         starts, levels = at[within], rest[within]
         cuts = [_begin(delivery, service_ns, starts, levels, k) for k in _changes(levels, packet_ns).tolist()]
         edges = [stretch.first, *cuts, stretch.after]
-        found += [_stretch(delivery, first, after, stretch) for first, after in pairwise(edges)]
+        found += [part_of(delivery, first, after, stretch) for first, after in pairwise(edges)]
     return tuple(found) if all(_long_enough(delivery, part) for part in found) else tuple(paths)
 
 
@@ -94,16 +93,6 @@ def _begin(delivery: Delivery, service_ns: Floats, starts: Ints, rest: Floats, k
     before = starts[k - 1] + np.flatnonzero(delivery.prompt[starts[k - 1] : starts[k]])
     shorter = before[(delivery.acked_ns - delivery.t_ns - service_ns)[before] < middle]
     return int(shorter[0]) if rest[k] < rest[k - 1] and len(shorter) else int(starts[k])
-
-
-def _stretch(delivery: Delivery, first: int, after: int, whole: Stretch) -> Stretch:
-    if (first, after) == (whole.first, whole.after):
-        return whole
-    prompt = first + np.flatnonzero(delivery.prompt[first:after])
-    trip_ns = (delivery.acked_ns - delivery.t_ns)[prompt].astype(np.float64)
-    floor_ns = float(trip_ns.min()) if len(prompt) else whole.floor_ns
-    exact_ns = scatter_ns(trip_ns, sent_alone(delivery)[prompt])
-    return Stretch(first, after, floor_ns, whole.broken and first == whole.first, exact_ns)
 
 
 def _long_enough(delivery: Delivery, stretch: Stretch) -> bool:

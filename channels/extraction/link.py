@@ -16,6 +16,7 @@ from hindflight.channels.extraction import queue as _queue
 from hindflight.channels.extraction.base_rtt import Base
 from hindflight.channels.extraction.bottleneck import Rate, Served
 from hindflight.channels.extraction.change_points import Floats
+from hindflight.channels.extraction.clock_steps import split_where_acks_come_earlier
 from hindflight.channels.extraction.delivery import Bools, Delivery, Ints
 from hindflight.channels.extraction.idle_steps import split_where_idle
 from hindflight.channels.extraction.path_steps import Stretch, interrupted_losses, interruptions, silences, stretches
@@ -92,8 +93,17 @@ class Link:
 
 
 def left_queue_ns(delivery: Delivery, link: Link) -> Floats:
-    """Return when each packet left the queue, in ns on the clock of the send times."""
-    return delivery.t_ns + link.replay.wait_ns + link.service_ns
+    """Return when each packet left the queue, in ns on the clock of the send times: as modelled, but before all that
+    was acknowledged behind it, for a FIFO does not reorder."""
+    modelled_ns = delivery.t_ns + link.replay.wait_ns + link.service_ns
+    return np.maximum(delivery.t_ns + link.service_ns, np.minimum(modelled_ns, shown_left_ns(delivery, link)))
+
+
+def shown_left_ns(delivery: Delivery, link: Link) -> Floats:
+    """Return by when each packet had left the queue, as the ACKs of those from it on show: a base round trip before, by
+    the shorter of the paths around where the path changes, and as much shorter as that may be off."""
+    shown_ns = np.where(delivery.prompt, delivery.acked_ns - link.base.least_per_packet_ns(), np.inf)
+    return np.asarray(np.minimum.accumulate(shown_ns[::-1])[::-1])
 
 
 def of_delivery(delivery: Delivery) -> Link:
@@ -103,6 +113,10 @@ def of_delivery(delivery: Delivery) -> Link:
     idle = split_where_idle(delivery, paths, _bottleneck.lindley_wait(delivery, served.ns, served.entered), served.ns)
     if len(idle) > len(paths):
         paths = idle
+        rate, served = _served(delivery, paths)
+    clocked = split_where_acks_come_earlier(delivery, paths, served.ns)
+    if len(clocked) > len(paths):
+        paths = clocked
         rate, served = _served(delivery, paths)
     service, full = served.ns, served.full_ns
     base = _base_rtt.constant_base(delivery, served)
@@ -115,7 +129,7 @@ def of_delivery(delivery: Delivery) -> Link:
             base, arrivals, unshared = moved
     first = AllDropped.of(arrivals, unshared)
     if unshared and len(base.spans) > 1:
-        base = _with_one_limit(delivery, base, first, full)
+        base = _only_at_a_rate(base, _with_one_limit(delivery, base, first, full), served.bounded)
         arrivals = _arrivals(delivery, base, service, full)
         first = AllDropped.of(arrivals, unshared)
     limit = _limit(delivery, first if unshared else _shared(arrivals, first), served.bounded)
@@ -186,6 +200,7 @@ def _with_one_limit(delivery: Delivery, base: Base, dropped: AllDropped, full: F
     taken = 0.0 if known else _taken(delivery, base, dropped)
     per_packet, spans, errors = base.per_packet_ns.copy(), list[tuple[int, int, float]](), list[float]()
     waits: list[float] = []
+    shown_by = list(base.shown_by)
     carried = base.carried or (False,) * len(base.spans)
     for (first, after, held), error, limit, least in zip(base.spans, base.error_ns, limits, base.least_ns, strict=True):
         level, may_be_off, wait = held, error, 0.0
@@ -203,6 +218,7 @@ def _with_one_limit(delivery: Delivery, base: Base, dropped: AllDropped, full: F
         elif not empty and spans and np.isfinite(errors[-1]) and spans[-1][2] <= least and not _rises(base, len(spans)):
             # Nothing shows another path than that before.
             level, may_be_off = spans[-1][2], errors[-1]
+            shown_by[len(spans) : len(spans) + 1] = shown_by[len(spans) - 1 : len(spans)]
         elif not empty and limit is not None and taken - limit > LIMIT_ERROR:
             # The queue has one limit, and elsewhere it accepted packets at a level above the one that is modelled here.
             # So it is longer here than modelled, by the difference at least: that much of the base is queueing delay.
@@ -212,6 +228,7 @@ def _with_one_limit(delivery: Delivery, base: Base, dropped: AllDropped, full: F
             may_be_off = (max(known) - limit) * packet_ns
             if spans and abs(held - may_be_off - spans[-1][2]) <= LIMIT_ERROR * packet_ns and spans[-1][2] <= least:
                 level, may_be_off = spans[-1][2], errors[-1]
+                shown_by[len(spans) : len(spans) + 1] = shown_by[len(spans) - 1 : len(spans)]
         elif not empty and carried[len(spans)]:
             # A path that changes does not empty the queue.
             may_be_off = _base_rtt.WAIT_ERROR * packet_ns
@@ -219,7 +236,20 @@ def _with_one_limit(delivery: Delivery, base: Base, dropped: AllDropped, full: F
         spans.append((first, after, level))
         errors.append(may_be_off)
         waits.append(wait)
-    return replace(base, per_packet_ns=per_packet, spans=tuple(spans), error_ns=tuple(errors), waits_pkts=tuple(waits))
+    return replace(
+        base, per_packet_ns=per_packet, spans=tuple(spans), error_ns=tuple(errors), waits_pkts=tuple(waits),
+        shown_by=tuple(shown_by),
+    )  # fmt: skip
+
+
+def _only_at_a_rate(seen: Base, base: Base, bounded: Bools) -> Base:
+    """Return `base` without the levels from which a wait was subtracted at a rate that has a lower bound only: nobody
+    knows how long they waited. `seen` is the base before that."""
+    errors = [
+        np.inf if not empty and bounded[first:after].any() else error
+        for (first, after, _), error, empty in zip(base.spans, base.error_ns, seen.emptied, strict=True)
+    ]
+    return replace(base, error_ns=tuple(errors))
 
 
 def _taken(delivery: Delivery, base: Base, dropped: AllDropped) -> float:
@@ -247,8 +277,10 @@ def _rises(base: Base, level: int) -> bool:
 
 
 def base_rtt_ns(delivery: Delivery, link: Link, packet: int) -> float:
-    """Return the propagation delay of both directions at `packet`, without the serialisation of the ACK."""
-    ns_per_byte = link.full_ns[packet] / _bottleneck.full_size(delivery)
+    """Return the propagation delay of both directions at `packet`, without the serialisation of the ACK, at the rate of
+    the round trip that shows it."""
+    shown_by = link.base.shown_by[link.base.level_of(packet)] if link.base.shown_by else packet
+    ns_per_byte = link.full_ns[shown_by] / _bottleneck.full_size(delivery)
     return max(0.0, float(link.base.per_packet_ns[packet] - delivery.ack_bytes * ns_per_byte))
 
 
@@ -313,6 +345,16 @@ def served_behind_breaks(delivery: Delivery, link: Link) -> Arrivals:
         service=link.rate.service_ns(delivery.size_bytes, at_ns),
         full=link.rate.service_ns(full_bytes, at_ns),
     )
+
+
+def left_behind_breaks_ns(delivery: Delivery, link: Link) -> Floats:
+    """Return when each packet left the queue if what waited when a link broke was served at the rate behind it."""
+    arrivals = served_behind_breaks(delivery, link)
+    if not np.any(arrivals.service != link.arrivals.service):
+        return left_queue_ns(delivery, link)
+    limit = link.ceiling.limit if link.ceiling else np.inf
+    wait_ns = _queue.replay(arrivals, limit, link.unshared).wait_ns
+    return np.asarray(delivery.t_ns + wait_ns + arrivals.service)
 
 
 def _arrivals(delivery: Delivery, base: Base, service: Floats, full: Floats) -> Arrivals:

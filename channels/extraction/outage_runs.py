@@ -246,7 +246,7 @@ def _due(delivery: Delivery, before: Ints, due_ns: Floats, span_ns: tuple[float,
 def _with_duplicates(delivery: Delivery, link: Link, left_ns: Floats) -> Bools:
     """Mark the packets behind a hole for which an ACK came when it was due. Without SACK it is a duplicate, which
     covers nothing."""
-    due_ns = left_ns + link.base.per_packet_ns
+    due_ns = left_ns + link.base.before_ns()
     edges = np.searchsorted(delivery.ack_t_ns, (due_ns - link.full_ns / 2, due_ns + link.full_ns / 2))
     return np.asarray(behind_a_hole(delivery) & (edges[1] > edges[0]))
 
@@ -278,7 +278,8 @@ def lost_acks_due_ns(delivery: Delivery, link: Link, left_ns: Floats, before: In
     if count < SILENT_ACKS * per_ack:
         return np.inf
     last = before[len(before) - count % per_ack - 1]
-    return float(left_ns[last] + link.base.per_packet_ns[last])
+    # Where the path changed with the break, they were on their way back on the one before.
+    return float(left_ns[last] + link.base.before_ns()[last])
 
 
 def _minimum_silent(delivery: Delivery, link: Link, left_ns: Floats, runs: Sequence[tuple[int, Ints]]) -> float:

@@ -49,7 +49,8 @@ class Stretch:
     """Packets `first` to `after` (one past the last) met one path; `floor_ns` is their minimum round trip. `broken`:
     whether the link was interrupted before; `fell_ns`: by how much at least the path is shorter than the one before, as
     round trips fell by more than a queue drains, over packets that were lost. `scatter_ns` says how exact the minimum
-    is as that of an empty queue: see `scatter_ns`."""
+    is as that of an empty queue: see `scatter_ns`. `fell_off_ns`: by how much `fell_ns` may be off, where it is no mere
+    lower bound."""
 
     first: int
     after: int
@@ -57,6 +58,7 @@ class Stretch:
     broken: bool = False
     scatter_ns: float = np.inf
     fell_ns: float = 0.0
+    fell_off_ns: float = np.inf
 
     def min_jump_ns(self, before: Stretch) -> float:
         """Return by how much the minimum of another path differs at least from that of the stretch before: by more than
@@ -110,6 +112,18 @@ def on_one_path(delivery: Delivery, packets: Ints, stretch: tuple[int, int], bef
     if rises and np.any(later := sure & (delivery.t_ns[packets] >= delivery.t_ns[first] + before_ns)):
         sure = later
     return sure if sure.any() else ~sure
+
+
+def part_of(delivery: Delivery, first: int, after: int, whole: Stretch) -> Stretch:
+    """Return the packets `first` to `after` of a stretch as one of its own, or the stretch if that is all of it."""
+    if (first, after) == (whole.first, whole.after):
+        return whole
+    prompt = first + np.flatnonzero(delivery.prompt[first:after])
+    trip_ns = (delivery.acked_ns - delivery.t_ns)[prompt].astype(np.float64)
+    floor_ns = float(trip_ns.min()) if len(prompt) else whole.floor_ns
+    exact_ns = scatter_ns(trip_ns, sent_alone(delivery)[prompt])
+    begins = replace(whole, after=after) if first == whole.first else Stretch(first, after, floor_ns)
+    return replace(begins, floor_ns=floor_ns, scatter_ns=exact_ns)
 
 
 def is_jump(one_ns: float, other_ns: float, min_jump_ns: float = MIN_JUMP_NS) -> bool:

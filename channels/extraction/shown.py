@@ -34,6 +34,14 @@ def shown_delays(
         return frozenset(candidates)
     within = {part: _packets(delivery, link, part) for part in candidates}
     emptied = {part for part in candidates if _ran_empty(delivery, link, part, within[part])}
+    for level, state in sorted(candidates - emptied, reverse=True):
+        # Where nothing is timed, the delay is that of a level that goes on behind, if that is shown.
+        if not (within[level, state] & delivery.prompt).any() and (level, state + 1) in emptied:
+            emptied.add((level, state))
+    for level, state in sorted(candidates - emptied):
+        # By how much earlier ACKs came, the level is as well shown as the one before.
+        if link.base.clocked and link.base.clocked[level] and (level - 1, state) in emptied:
+            emptied.add((level, state))
     if len(emptied) == len(candidates):
         return frozenset(emptied)
     limits = {part: limit_within(delivery, link.all_dropped, inside) for part, inside in within.items()}
@@ -68,10 +76,10 @@ def _packets(delivery: Delivery, link: Link, part: Part) -> Bools:
 
 
 def _ran_empty(delivery: Delivery, link: Link, part: Part, within: Bools) -> bool:
-    """Return whether a packet of a part met a nearly empty queue, or none is timed, so that nothing tells it from the
-    part before."""
+    """Return whether a packet of a part met a nearly empty queue. Where none is timed, nothing tells whether what
+    changed the rate changed the delay."""
     prompt = within & delivery.prompt
     if not prompt.any():
-        return True
+        return False
     bare = (delivery.acked_ns - delivery.t_ns - link.service_ns)[prompt]
     return float(bare.min()) <= (1 + KNOWN_SHARE) * link.base.spans[part[0]][2]

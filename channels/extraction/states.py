@@ -15,7 +15,13 @@ from hindflight.channels.extraction.attribution import NONE, QUEUE, Attribution
 from hindflight.channels.extraction.bottleneck import full_size
 from hindflight.channels.extraction.change_points import Floats
 from hindflight.channels.extraction.delivery import Bools, Delivery
-from hindflight.channels.extraction.link import Link, left_queue_ns, one_way_ns
+from hindflight.channels.extraction.link import (
+    Link,
+    left_behind_breaks_ns,
+    left_queue_ns,
+    one_way_ns,
+    shown_left_ns,
+)
 from hindflight.channels.extraction.outage_runs import lost_acks_due_ns
 from hindflight.channels.extraction.shown import Part, shown_delays
 
@@ -171,6 +177,7 @@ def _outages(delivery: Delivery, link: Link, verdicts: Attribution, left_ns: Flo
     is not exact, no edge is: with a shorter one packets left the queue as much later, and arrived half as much later.
     """
     delivered = np.flatnonzero(_has_arrived(delivery, verdicts))
+    earliest_ns = np.minimum(left_ns, left_behind_breaks_ns(delivery, link)) if verdicts.outages else left_ns
     found: list[_Outage] = []
     for first, last, following in verdicts.outages:
         delay = way_before = one_way_ns(delivery, link, first)
@@ -189,7 +196,7 @@ def _outages(delivery: Delivery, link: Link, verdicts: Attribution, left_ns: Flo
         first_ns = max(earlier, int(min(arrives_ns, due_ns)))
         after = delivered[delivered > last]
         up = following if following is None or not len(after) else int(after[0])
-        last_left_ns = _last_left_ns(delivery, link, (left_ns, verdicts), (last, up))
+        last_left_ns = _last_left_ns(delivery, link, (earliest_ns, verdicts), (last, up))
         # What left it in a shorter time than the way takes was lost on the way: the outage ended with its arrival.
         arrives = delay if max(left_ns[last], last_left_ns) < first_ns else 0
         last_ns = max(first_ns, int(last_left_ns + arrives))
@@ -206,8 +213,7 @@ def _outages(delivery: Delivery, link: Link, verdicts: Attribution, left_ns: Flo
 
 def _base_error_ns(link: Link, packet: int) -> float:
     """Return by how much the base round trip at `packet` may be off, at most by all of itself."""
-    level = int(np.searchsorted([first for first, _, _ in link.base.spans], packet, side="right")) - 1
-    return min(link.base.error_ns[level], float(link.base.per_packet_ns[packet]))
+    return min(link.base.error_ns[link.base.level_of(packet)], float(link.base.per_packet_ns[packet]))
 
 
 def _left_error_ns(link: Link, packet: int) -> float:
@@ -256,28 +262,35 @@ def _last_left_ns(
 ) -> float:
     """Return from when on the last packet that an outage lost had left the queue, given it and the next one up.
 
-    As modelled, or as the ACK of the next one shows: if that one waited, by the model and by its ACK, it did for the
-    packet before it.
+    As modelled, at the rate before the outage or behind it, whichever is faster; or as the ACK of the next one shows:
+    if that one waited, by the model and by its ACK, it did for the packet before it.
     """
-    left_ns, verdicts = found
+    earliest_ns, verdicts = found
     last, up = around
-    modelled_ns = float(left_ns[last]) - _left_error_ns(link, last)
+    modelled_ns = float(earliest_ns[last]) - _left_error_ns(link, last)
     if up is None or not delivery.prompt[up] or not (link.unshared and delivery.observed.all()):
         return modelled_ns
     between = verdicts.cause[last + 1 : up] != QUEUE
     shown_ns = float(delivery.acked_ns[up] - link.base.per_packet_ns[up]) - _base_error_ns(link, up)
     begun_ns = shown_ns - link.service_ns[up]
-    waited = min(begun_ns - delivery.t_ns[up], link.replay.wait_ns[up]) >= link.full_ns[up]
+    wait_ns = earliest_ns[up] - delivery.t_ns[up] - link.service_ns[up]
+    waited = min(begun_ns - delivery.t_ns[up], wait_ns) >= link.full_ns[up]
     return max(modelled_ns, begun_ns) if waited and not between.any() else modelled_ns
 
 
 def _latest_left_ns(delivery: Delivery, link: Link, left_ns: Floats, packet: int) -> float:
     """Return by when a packet had left the queue: as modelled, or as its ACK shows, if that is later. That of the first
     packet behind a handover shows it, too, by the path behind."""
+    latest_ns = left_ns[packet] + _left_error_ns(link, packet)
+    before = np.flatnonzero(delivery.prompt[:packet])
+    if not delivery.prompt[packet] and len(before):
+        # What waited before it may have left at the rate before, but had left when the next ACK came.
+        waited_ns = (link.replay.level[packet] + 1) * link.full_ns[before[-1]]
+        latest_ns = max(latest_ns, min(delivery.t_ns[packet] + waited_ns, shown_left_ns(delivery, link)[packet]))
     shown_ns = link.departed_ns[packet] + float(delivery.t_ns[0])
     if np.isnan(shown_ns) and delivery.prompt[packet]:
         shown_ns = float(delivery.acked_ns[packet] - link.base.per_packet_ns[packet]) + _base_error_ns(link, packet)
-    return float(np.fmax(left_ns[packet] + _left_error_ns(link, packet), shown_ns))
+    return float(np.fmax(latest_ns, shown_ns))
 
 
 def _outage_rows(direction: str, outage: _Outage) -> Iterator[dict[str, object]]:

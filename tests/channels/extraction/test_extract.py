@@ -197,6 +197,8 @@ def test_states_cover_outages_and_outages_do_not_overlap() -> None:
     link = replace(link, replay=replace(link.replay, wait_ns=wait_ns))
     outages = ((last - 20, last - 10, last - 9), (last - 9, last, None))
     verdicts = replace(_attribution.verdicts(delivery, link), outages=outages)
+    # No ACK shows when these left the queue.
+    delivery.prompt[last - 20 :] = False
     verdicts.cause[last - 20 :] = _attribution.OUTAGE
     rows = interval_rows(delivery, link, verdicts, int(delivery.t_ns[0]))
     out = [row for row in rows if row["cause"] == "outage"]

@@ -11,7 +11,7 @@ from hindflight.channels.extraction import base_rtt
 from hindflight.channels.extraction import link as link_module
 from hindflight.channels.extraction.base_rtt import Base
 from hindflight.channels.extraction.delivery import Delivery
-from hindflight.channels.extraction.link import AllDropped, Link, of_delivery
+from hindflight.channels.extraction.link import AllDropped, Link, base_rtt_ns, of_delivery
 from hindflight.channels.extraction.path_steps import Stretch
 from hindflight.channels.extraction.queue import Ceiling
 from hindflight.channels.extraction.shown import shown_delays
@@ -169,3 +169,42 @@ def test_a_delay_from_the_limit_is_as_exact_as_the_limits(
     found = link_module._with_one_limit(whole, base, of_delivery(whole).all_dropped, full)
     # Where the round trips contradict the limits, it is off by as much.
     assert found.error_ns[1] == pytest.approx(error_ms * MS)
+
+
+def test_the_ack_that_shows_a_delay_was_serialised_at_the_rate_of_its_time() -> None:
+    # 1,500 bytes take 10 ms, and 40 ms from packet 300 on; an ACK has 40 bytes.
+    delivery, link = _two_rates(112.0)
+    full_ns = np.where(np.arange(600) < 300, 10.0 * MS, 40.0 * MS)
+    for shown_by, packet_ms in ((5, 10), (400, 40)):
+        base = replace(link.base, shown_by=(shown_by,))
+        delay_ns = base_rtt_ns(delivery, replace(link, full_ns=full_ns, base=base), 350)
+        assert delay_ns == pytest.approx(100 * MS - 40 / 1500 * packet_ms * MS)
+    assert len(of_delivery(_delivery([])).base.shown_by) == 1
+
+
+def test_a_level_below_one_that_is_shown_is_shown_by_how_much_earlier_acks_came() -> None:
+    delivery, link = _two_rates(112.0)
+    spans, parts = ((0, 450, 100.0 * MS), (450, 600, 60.0 * MS)), [(0, 0), (0, 1), (1, 1)]
+    for clocked in (False, True):
+        base = replace(link.base, spans=spans, error_ns=(0.0, 0.0), clocked=(False, clocked))
+        assert ((1, 1) in shown_delays(delivery, replace(link, base=base), parts)) == clocked
+
+
+def test_a_state_of_the_rate_in_which_nothing_is_timed_shows_no_delay() -> None:
+    delivery, link = _two_rates(112.0)
+    parts = [(0, 0), (0, 1)]
+    assert shown_delays(delivery, link, parts) == set(parts)
+    untimed = replace(delivery, prompt=delivery.prompt & (np.arange(600) < 300))
+    assert shown_delays(untimed, link, parts) == {(0, 0)}
+    # As in the state behind it, if the same delay is shown there.
+    later = replace(link.rate, states=(*link.rate.states[:1], (1, 2, 1.5e6), *link.rate.states[1:]))
+    assert (0, 1) in shown_delays(delivery, replace(link, rate=later), [*parts, (0, 2)])
+
+
+def test_a_wait_at_a_rate_that_is_a_lower_bound_shows_no_delay() -> None:
+    spans, errors = ((0, 300, 100.0 * MS), (300, 600, 90.0 * MS)), (2.0 * MS, 1.0 * MS)
+    base = Base(np.full(600, 1e8), np.ones(600, dtype=bool), spans, errors, (100.0 * MS, 200.0 * MS), sure=True)
+    seen = replace(base, error_ns=(0.0, np.inf))
+    bounded = np.isin(np.arange(600), [5, 450])
+    assert link_module._only_at_a_rate(seen, base, bounded).error_ns == (2.0 * MS, np.inf)
+    assert link_module._only_at_a_rate(seen, base, bounded & (np.arange(600) < 300)).error_ns == errors

@@ -10,7 +10,8 @@ import pytest
 from hindflight.channels.extraction import states
 from hindflight.channels.extraction.attribution import verdicts
 from hindflight.channels.extraction.delivery import Delivery
-from hindflight.channels.extraction.link import Link, of_delivery
+from hindflight.channels.extraction.link import Link, left_queue_ns, of_delivery
+from hindflight.channels.extraction.outage_runs import lost_acks_due_ns
 
 MS = 1_000_000
 
@@ -94,7 +95,7 @@ def test_what_waited_behind_the_last_loss_shows_when_that_one_left() -> None:
     left_ns = whole.t_ns + link.service_ns
 
     def last_left_ns(one: Delivery, last: int, seen: Link = link) -> float:
-        return states._last_left_ns(one, seen, (left_ns, found), (last, 250))
+        return states._last_left_ns(one, seen, (left_ns + seen.replay.wait_ns, found), (last, 250))
 
     shown_ns = delivery.acked_ns[250] - link.base.per_packet_ns[250] - link.service_ns[250]
     assert last_left_ns(delivery, 249) == pytest.approx(shown_ns)
@@ -109,3 +110,68 @@ def test_what_waited_behind_the_last_loss_shows_when_that_one_left() -> None:
     # A base that may be shorter shows the earliest time only.
     wide = replace(link, base=replace(link.base, error_ns=(40e6,)))
     assert last_left_ns(delivery, 249, wide) == pytest.approx(shown_ns - 40 * MS)
+
+
+def test_what_an_ack_reports_behind_a_packet_shows_that_it_had_left() -> None:
+    # By the model the last ten losses wait for 800 ms, but packet 250 was sent behind them and was acknowledged.
+    delivery = _delivery(range(200, 250))
+    fitted = of_delivery(delivery)
+    waited = np.where(np.isin(np.arange(600), range(240, 250)), 800.0 * MS, 0.0)
+    link = replace(fitted, replay=replace(fitted.replay, wait_ns=waited))
+    base_ns = link.base.per_packet_ns[250]
+    assert left_queue_ns(delivery, link)[249] == pytest.approx(delivery.acked_ns[250] - base_ns)
+    # As late as the base may be shorter; none is timed.
+    wide = replace(link, base=replace(link.base, error_ns=(40e6,)))
+    assert left_queue_ns(delivery, wide)[249] == pytest.approx(delivery.acked_ns[250] - base_ns + 40 * MS)
+    unseen = replace(delivery, prompt=delivery.prompt & (np.arange(600) < 200))
+    assert left_queue_ns(unseen, link)[249] == delivery.t_ns[249] + 800 * MS + link.service_ns[249]
+    # Between two levels the shorter one counts.
+    spans = ((0, 200, 60.0 * MS), (300, 600, base_ns))
+    moved = replace(link, base=replace(link.base, spans=spans, error_ns=(0.0, 0.0)))
+    assert left_queue_ns(delivery, moved)[249] == pytest.approx(delivery.acked_ns[250] - 60 * MS)
+
+
+def test_what_waits_in_an_outage_may_leave_at_the_rate_behind_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    delivery = _delivery(range(200, 250))
+    fitted, found = of_delivery(delivery), verdicts(delivery, of_delivery(delivery))
+    waited = np.where(delivery.lost, 70.0 * MS, 0.0)
+    link = replace(fitted, replay=replace(fitted.replay, wait_ns=waited))
+    left_ns = delivery.t_ns + waited + link.service_ns
+    for faster_ns in (0, 50 * MS):
+        monkeypatch.setattr(states, "left_behind_breaks_ns", lambda *_, by=faster_ns: left_ns - by)
+        (broken,) = states._outages(delivery, link, found, left_ns)
+        assert broken.last_ns == pytest.approx(left_ns[249] - faster_ns, abs=1)
+
+
+def test_acks_that_a_break_takes_were_due_over_the_path_before() -> None:
+    whole = _delivery(range(200, 250))
+    silent = np.isin(np.arange(600), range(196, 200))
+    covered = np.where(silent, whole.acked_ns[250], whole.acked_ns)
+    acked = np.where(silent, -1, whole.acked_ns)
+    delivery = replace(whole, covered_ns=covered, acked_ns=acked, prompt=acked >= 0, ack_t_ns=acked[acked >= 0])
+    fitted = of_delivery(delivery)
+    # No level holds the packets around the break.
+    spans = ((0, 190, 100.0 * MS), (260, 600, 20.0 * MS))
+    per_packet_ns = np.where(np.arange(600) < 190, 100.0 * MS, 20.0 * MS)
+    base = replace(fitted.base, spans=spans, error_ns=(0.0, 0.0), per_packet_ns=per_packet_ns, shown_by=(0, 260))
+    link = replace(fitted, base=base)
+    left_ns = delivery.t_ns + link.service_ns
+    due_ns = lost_acks_due_ns(delivery, link, left_ns, np.arange(200))
+    assert due_ns == left_ns[199] + 100 * MS
+
+
+def test_a_packet_that_is_not_timed_may_have_left_at_the_rate_before() -> None:
+    whole = _delivery(range(200, 250))
+    untimed = np.isin(np.arange(600), range(250, 270))
+    delivery = replace(whole, prompt=whole.prompt & ~untimed)
+    fitted = of_delivery(whole)
+    left_ns = delivery.t_ns + fitted.service_ns
+    assert states._latest_left_ns(whole, fitted, left_ns, 250) == pytest.approx(left_ns[250], abs=MS)
+    # Nine packets wait before it; before the outage each took 20 ms, or 100 ms: packet 270 was acknowledged before.
+    replayed = replace(fitted.replay, level=np.where(untimed, 9.0, 0.0))
+    departed_ns = np.where(untimed, np.nan, fitted.departed_ns)
+    shown_ns = delivery.acked_ns[270] - fitted.base.per_packet_ns[270]
+    for service_ms, latest_ns in ((20, delivery.t_ns[250] + 200 * MS), (100, shown_ns)):
+        full_ns = np.where(np.arange(600) < 200, service_ms * MS, fitted.full_ns)
+        link = replace(fitted, full_ns=full_ns, replay=replayed, departed_ns=departed_ns)
+        assert states._latest_left_ns(delivery, link, left_ns, 250) == pytest.approx(latest_ns)
