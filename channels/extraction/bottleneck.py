@@ -36,6 +36,10 @@ SPREAD = 0.5
 MIN_PAIRS = 24
 """Minimum number of busy intervals for an estimate of the rate."""
 
+FEW_PAIRS = 7
+"""Minimum number of busy intervals that contradict a rate: if it were right, each would be faster or slower by chance,
+and all on one side with a probability of 1/64."""
+
 CLOCK_SHARE = 5e-4
 """Relative error of a rate that clocks and the timestamps of hosts may cause."""
 
@@ -133,6 +137,7 @@ def rate(delivery: Delivery, paths: Sequence[Stretch]) -> Rate | None:
         following = next(rate for _, rate in [*found[i:], *found[:i][::-1]] if rate is not None)
         near = states[-1][2] if states else following.states[0][2]
         carried = _most_carried(delivery, stretch)
+        near = _contradicting(delivery, stretch, near) or near
         states.append((*span, max(near, carried)))
         if carried > (1 + PATH_RATE_TOLERANCE) * near:
             bounds.add(span[0])
@@ -246,13 +251,8 @@ def _rate_within(delivery: Delivery, stretch: Stretch) -> Rate | None:
     if len(prompt) < MIN_PAIRS:
         return None
     first, last = prompt[:-1], prompt[1:]
-    served = np.cumsum(delivery.size_bytes)
-    broken = np.cumsum((delivery.acked_ns < 0) & delivery.observed)
-    span = delivery.acked_ns[last] - delivery.acked_ns[first]
-    whole = (broken[last] == broken[first]) & (span > 0)
-    ns_per_byte = np.where(whole, span, 1) / (served[last] - served[first])
-    queued = _queued(delivery, prompt, whole, ns_per_byte)
-    pairs = BusySpans(delivery.acked_ns[last], span, served[last] - served[first])
+    pairs, whole, queued = _pairs(delivery, prompt)
+    span = pairs.span_ns
     if queued.sum() >= MIN_PAIRS:
         return _states(joined_until_exact(pairs, queued))
     # Packets that left closer together than their ACKs came back queued behind each other, if nowhere else; a sender
@@ -264,6 +264,38 @@ def _rate_within(delivery: Delivery, stretch: Stretch) -> Rate | None:
     tries = (spread, spread & ~_maybe_delayed(delivery, first, last))
     rates = (_states(pairs.where(chosen)) for chosen in tries if chosen.sum() >= MIN_PAIRS)
     return next((rate for rate in rates if rate.steady), None)
+
+
+def _pairs(delivery: Delivery, prompt: Ints) -> tuple[BusySpans, Bools, Bools]:
+    """Return the intervals between successive prompt ACKs; which have no loss in between, and at both ends of which
+    packets queued."""
+    first, last = prompt[:-1], prompt[1:]
+    served = np.cumsum(delivery.size_bytes)
+    broken = np.cumsum((delivery.acked_ns < 0) & delivery.observed)
+    span = delivery.acked_ns[last] - delivery.acked_ns[first]
+    whole = (broken[last] == broken[first]) & (span > 0)
+    ns_per_byte = np.where(whole, span, 1) / (served[last] - served[first])
+    queued = _queued(delivery, prompt, whole, ns_per_byte)
+    return BusySpans(delivery.acked_ns[last], span, served[last] - served[first]), whole, queued
+
+
+def _contradicting(delivery: Delivery, stretch: Stretch, bps: float) -> float | None:
+    """Return the rate of a stretch with too few busy intervals for an estimate, if they contradict `bps`, the
+    one assumed: most agree with each other, and all are faster, or all slower."""
+    prompt = np.flatnonzero(delivery.prompt)
+    prompt = prompt[(prompt >= stretch.first) & (prompt < stretch.after)]
+    if len(prompt) < 2:
+        return None
+    pairs, _, queued = _pairs(delivery, prompt)
+    chosen = pairs.where(queued)
+    if len(chosen.at_ns) < FEW_PAIRS:
+        return None
+    rates = NS_BIT * chosen.served_bytes / chosen.span_ns
+    agreeing = np.mean(np.abs(np.log(rates / np.median(rates))) <= RATE_TOLERANCE)
+    if agreeing < STEADY_SHARE or (np.any(rates > bps) and np.any(rates < bps)):
+        return None
+    shown = _quotient(rates, chosen.span_ns, chosen.served_bytes)
+    return shown if abs(np.log(shown / bps)) > RATE_TOLERANCE else None
 
 
 def _maybe_delayed(delivery: Delivery, first: Ints, last: Ints) -> Bools:

@@ -159,10 +159,10 @@ def _cuts(delivery: Delivery, timed: Ints, trip: Floats) -> tuple[list[int], dic
     queued = np.cumsum(delivery.size_bytes)[timed].astype(np.float64)
     acked = delivery.acked_ns[timed].astype(np.float64)
     broken = _interrupted(delivery, timed)
-    least_clock = _least_clock(acked, served)
+    least_clock, at_once = _least_clock(acked, served), _falls_at_once(acked, trip)
     cuts, fell_ns = list[int](), dict[int, float]()
     begin, seen, floor, from_empty = 0, 1, float(trip[0]), True
-    for k in _jumps(delivery, timed, trip, broken):
+    for k in sorted({*_jumps(delivery, timed, trip, broken), *at_once}):
         floor, seen = min(floor, float(trip[seen:k].min(initial=np.inf))), k
         if k - begin < AROUND:
             continue
@@ -179,17 +179,26 @@ def _cuts(delivery: Delivery, timed: Ints, trip: Floats) -> tuple[list[int], dic
         rises = np.all(after > longest + jump)
         # Nothing was on the way: the queue had run empty.
         emptied = idle_ns > before.max() and after[:2].min() > floor + jump + 2 * packet_ns
-        shorter = from_empty and after[:SHORTER].max() < floor - jump
+        shorter = after[:SHORTER].max() < floor - jump and (
+            from_empty or _ran_empty(acked[begin:k], (served[begin:k], queued[begin:k]), trip[begin:k], jump)
+        )
         fell = 0.0
         if before.min() - after.max() > jump:
             # Of two round trips in a row one delayed ACK stretches one.
-            least = min(_min_trip(delivery, (timed[k - back], timed[k]), least_clock) for back in (1, 2))
+            least = min(_min_trip(delivery, (timed[k - back], timed[k]), (least_clock, clock)) for back in (1, 2))
             fell = least - float(after.max())
+        lost = int(np.sum(delivery.lost[timed[k - 1] : timed[k]]))
+        first = at_once.get(k, begin)
+        if first - begin >= AROUND:
+            earlier = slice(max(begin, first - 1 - CLOCK), first)
+            one, other = ns_per_byte, _clock(acked[earlier], served[earlier])
+            least = _min_trip(delivery, (timed[first - 1], timed[k]), (min(one, other), max(one, other)))
+            fell, lost = max(fell, least - float(after.max())), LOST_IN_ROW
         if rises or emptied or shorter or fell > jump or broken[k]:
             cuts.append(k)
-            if fell > jump and np.sum(delivery.lost[timed[k - 1] : timed[k]]) >= LOST_IN_ROW:
+            if fell > jump and lost >= LOST_IN_ROW:
                 fell_ns[k] = fell
-            # A flow begins with an empty queue; a stretch that begins with a jump need not.
+            # A flow begins with an empty queue; a stretch that begins with a jump may show one later.
             begin, seen, floor, from_empty = k, k + 1, float(trip[k]), bool(emptied)
     return cuts, fell_ns
 
@@ -213,11 +222,48 @@ def _jumps(delivery: Delivery, timed: Ints, trip: Floats, broken: Bools) -> list
     return found
 
 
+def _falls_at_once(acked_ns: Floats, trip_ns: Floats) -> dict[int, int]:
+    """Return the timed packets at which round trips have fallen by MIN_JUMP_NS over ACKs that came at once, within less
+    than that, and the first packet of each such group. A FIFO delivers in order: where a path becomes shorter, what
+    is sent then waits for what is still on the way, so that round trips fall one by one."""
+    ks = np.arange(AROUND, len(acked_ns) - AROUND + 1)
+    if not len(ks):
+        return {}
+    left_ns = np.minimum.accumulate(acked_ns[::-1])[::-1]
+    first = np.searchsorted(left_ns, left_ns - MIN_JUMP_NS)[ks]
+    around = np.lib.stride_tricks.sliding_window_view(trip_ns, AROUND)
+    least, most = around.min(axis=1), around.max(axis=1)
+    falls = (first >= AROUND) & (first <= ks - AROUND) & (most[ks] < least[np.maximum(first - AROUND, 0)] - MIN_JUMP_NS)
+    # An ACK that came later than one behind it waited at the receiver.
+    reordered = np.insert(np.cumsum(np.diff(acked_ns) < 0), 0, 0)
+    falls &= reordered[ks] == reordered[np.maximum(first - 1, 0)]
+    # The last of each group: the others waited for it.
+    falls[:-1] &= first[1:] > first[:-1]
+    return dict(zip(ks[falls].tolist(), first[falls].tolist(), strict=True))
+
+
 def _clock(acked_ns: Floats, served: Floats) -> float:
     """Return the time per octet of some ACKs in a row. What was acknowledged later than a packet behind it waited at
     the receiver: a FIFO delivers in order."""
     left_ns = np.minimum.accumulate(acked_ns[::-1])[::-1]
     return float((left_ns[-1] - left_ns[0]) / max(served[-1] - served[0], 1.0))
+
+
+def _ran_empty(acked_ns: Floats, octets: tuple[Floats, Floats], trip_ns: Floats, jump_ns: float) -> bool:
+    """Return whether the queue of a stretch ran empty before one of its round trips that are as short as its minimum,
+    to `jump_ns`: the ACK came by more than that later than the link takes for all that was sent since the packet
+    before, none of it lost, by the time per octet of the ACKs before and behind. `octets` are those that were served
+    and sent up to each packet."""
+    served, sent = octets
+    if len(acked_ns) < 2 * CLOCK + 2:
+        return False
+    clock = (acked_ns[CLOCK:] - acked_ns[:-CLOCK]) / np.maximum(served[CLOCK:] - served[:-CLOCK], 1.0)
+    slowest = np.maximum(clock[: -CLOCK - 1], clock[CLOCK + 1 :])
+    inner = slice(CLOCK, -CLOCK)
+    work = np.diff(sent)[inner]
+    idle = np.diff(acked_ns)[inner] - work * slowest > jump_ns
+    shortest = trip_ns[1:][inner] <= trip_ns.min() + jump_ns
+    return bool(np.any(idle & (np.diff(served)[inner] == work) & shortest))
 
 
 def _least_clock(acked_ns: Floats, served: Floats) -> float:
@@ -228,20 +274,23 @@ def _least_clock(acked_ns: Floats, served: Floats) -> float:
     return max(0.0, float(np.min(spans / np.maximum(octets, 1.0))))
 
 
-def _min_trip(delivery: Delivery, packets: tuple[int, int], ns_per_byte: float) -> float:
+def _min_trip(delivery: Delivery, packets: tuple[int, int], ns_per_byte: tuple[float, float]) -> float:
     """Return the minimum round trip that a queue makes on the same path at the second of two packets, after that of the
-    first: it drains with time, but for the work that enters it. What was lost entered, too, or met a full queue, which
-    holds no less than when the first one entered."""
+    first: it drains with time, but for the work that enters it, given the least and the longest time per octet. What
+    was lost entered, too, or met a full queue: as many waited as before the first one, but of the packet in service
+    less may have been left, by all of it."""
     first, last = packets
+    fastest, slowest = ns_per_byte
     first_ns = trip_ns = float(delivery.acked_ns[first] - delivery.t_ns[first])
+    full_ns = first_ns - float(delivery.size_bytes[first]) * slowest
     since = slice(first + 1, last + 1)
     gaps_ns = np.diff(delivery.t_ns[first : last + 1]).astype(np.float64)
     came = ~delivery.lost[since] & ~delivery.undecided[since]
     for gap, work, entered in zip(
-        gaps_ns.tolist(), (delivery.size_bytes[since] * ns_per_byte).tolist(), came.tolist(), strict=True
+        gaps_ns.tolist(), (delivery.size_bytes[since] * fastest).tolist(), came.tolist(), strict=True
     ):
         drained = trip_ns - gap
-        trip_ns = drained + work if entered else max(drained, min(drained + work, first_ns))
+        trip_ns = drained + work if entered else max(drained, min(drained + work, full_ns))
     return min(trip_ns, first_ns)
 
 

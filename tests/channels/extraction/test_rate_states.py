@@ -13,7 +13,7 @@ from hindflight.channels.extraction.busy_spans import RATE_TOLERANCE, STEADY_SHA
 from hindflight.channels.extraction.change_points import Floats
 from hindflight.channels.extraction.delivery import Delivery, Ints
 from hindflight.channels.extraction.link import _served_at_ns, of_delivery
-from hindflight.channels.extraction.path_steps import stretches
+from hindflight.channels.extraction.path_steps import Stretch, stretches
 
 MS = 1_000_000
 BASE_NS = 40 * MS
@@ -133,6 +133,21 @@ def test_what_is_delivered_behind_a_break_left_the_queue_at_the_rate_behind_it()
     assert t[200] < acked[189] < acked[200]
     assert (at_ns[190:200] == acked[189]).all()
     assert (at_ns[200:] == acked[200:]).all()
+
+
+@pytest.mark.parametrize(("service_ms", "shown"), [((1.0,), 12e6), ((4.0,), 3e6), ((1.0, 4.0), 6e6)])
+def test_few_intervals_that_all_contradict_the_rate_before_show_another_one(
+    service_ms: tuple[float, ...], shown: float
+) -> None:
+    # 60 packets at 6 Mbit/s, then a path with too few for an estimate: at one rate, or at two that contradict.
+    few = np.cumsum(np.resize(service_ms, 18))
+    sent = np.concatenate([np.arange(60.0), 1000 + 0.01 * np.arange(18)])
+    acked = np.concatenate([100 + 2.0 * np.arange(60), 1050 + few])
+    delivery = _packets((MS * sent).astype(np.int64), (MS * acked).astype(np.int64))
+    rate = bottleneck.rate(delivery, (Stretch(0, 60, 100.0 * MS), Stretch(60, 78, 50.0 * MS)))
+    assert rate is not None
+    assert rate.states[0][2] == pytest.approx(6e6, rel=0.01)
+    assert rate.states[-1][2] == pytest.approx(shown, rel=0.01)
 
 
 def test_acks_that_a_timer_delayed_do_not_hide_the_rate() -> None:
