@@ -168,21 +168,20 @@ def _engine(run: RelayRun, configuration: dict[str, Any]) -> Side:
     tables = run_configurations([Configuration(configuration, seed=1, recorded=True)], threads=1)
     first, onward = run.flows
     delivered = tables["runs"]["delivered_bytes"][0].as_py()
-    windows = [_window_quantiles(tables, leg, run) for leg in range(2)]
+    windows = [_window_quantiles(tables, leg, flow) for leg, flow in enumerate(run.flows)]
     states = _states(tables, 1)
-    at_ns = states["t_ns"].to_numpy() - run.since_step_ns
     held = states["proxy_undelivered_bytes"].to_numpy()
     return Side(
         delivered * 8e9 / (first.end_ns - first.start_ns),
         (windows[0], windows[1]),
-        _held_mean(at_ns, held, onward.start_ns, first.end_ns),
+        _held_mean(states["t_ns"].to_numpy(), held, onward.start_ns, first.end_ns),
     )
 
 
-def _window_quantiles(tables: Mapping[str, pa.Table], leg: int, run: RelayRun) -> tuple[float, ...]:
-    flow, states = run.flows[leg], _states(tables, leg)
+def _window_quantiles(tables: Mapping[str, pa.Table], leg: int, flow: KernelFlow) -> tuple[float, ...]:
+    states = _states(tables, leg)
     window = states["cwnd_bytes"].to_numpy() / flow.smss_bytes
-    return held_quantiles(states["t_ns"].to_numpy() - run.since_step_ns, window, flow.start_ns, flow.end_ns)
+    return held_quantiles(states["t_ns"].to_numpy(), window, flow.start_ns, flow.end_ns)
 
 
 def _states(tables: Mapping[str, pa.Table], leg: int) -> pa.Table:

@@ -43,11 +43,7 @@ BURST_PKTS = 2
 
 
 def rebuild_relay(run: RelayRun) -> dict[str, Any]:
-    """Return the engine's configuration of `run`, which ends with it.
-
-    The engine's clock begins with a step of its timer wheel, as in the comparison of a single connection.
-    """
-    begin_ns = run.since_step_ns
+    """Return the engine's configuration of `run`, which ends with it."""
     sender, onward = run.flows
     proxy = {
         "node": "relay",
@@ -55,12 +51,12 @@ def rebuild_relay(run: RelayRun) -> dict[str, Any]:
         "params": chance_params(onward),
         "stack": {"profile": "linux", "overrides": _onward_stack(run)},
         "advertise": "sockets",
-        "first_read_ns": begin_ns + int(onward.packets.t_ns[0]),
+        "first_read_ns": int(onward.packets.t_ns[0]),
         "first_left_pkts": first_left_of_relay(onward),
     }
     flow = {
         "name": "flow 1",
-        "start_ns": begin_ns,
+        "start_ns": 0,
         "variant": VARIANTS[sender.variant],
         "params": chance_params(sender),
         "profile": "linux",
@@ -74,11 +70,11 @@ def rebuild_relay(run: RelayRun) -> dict[str, Any]:
         "proxies": [proxy],
     }
     links = [
-        _link(f"leg{at}", leg, begin_ns + start_ns)
+        _link(f"leg{at}", leg, start_ns)
         for at, (leg, start_ns) in enumerate(zip(run.legs, run.link_t0_ns, strict=True))
     ]
     return {
-        "duration_ns": begin_ns + sender.end_ns,
+        "duration_ns": sender.end_ns,
         "path": {"nodes": ["sender", "relay", "receiver"], "links": links},
         "flows": [flow],
     }

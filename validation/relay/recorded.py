@@ -38,14 +38,6 @@ class RelayRun:
     first: Mapping[str, int]
 
     @property
-    def since_step_ns(self) -> int:
-        """How long before the first SYN the hosts' clock made a step: they share it, and either leg may show it.
-
-        A leg that shows a longer step shows the shorter ones as well.
-        """
-        return max(leg.since_step_ns for leg in self.legs)
-
-    @property
     def flows(self) -> tuple[KernelFlow, KernelFlow]:
         """The connection of each leg."""
         return self.legs[0].flows[0], self.legs[1].flows[0]
