@@ -286,26 +286,30 @@ def _clear(folder: Path) -> None:
 
 
 def _in_its_own_process(study: Study, capture: Path, folder: Path, settings: Settings) -> Study:
-    """Return the study of a process of its own, which ends when this one is interrupted."""
+    """Return the study of a separate process, which ends when this one is interrupted."""
     context = get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)
     job = (study, capture, folder, settings.choice, settings.threads)
     process = context.Process(target=_answer, args=(sender, job))
+    # Until each of the two knows what a signal means to it, signals wait.
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
     try:
         process.start()
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         sender.close()
         answer: Study = receiver.recv()
     except EOFError:
         process.join()
-        if process.exitcode is not None and process.exitcode > 0:
+        if process.exitcode is not None and process.exitcode > 0 and process.exitcode != _TERMINATED:
             return _failed(study, "this is a bug in hindflight: its process ended early", "please report it", 1)
-        text = "the process that studied it ended without a word: most likely it ran out of memory"
+        text = "the process that studied it was ended: most likely it ran out of memory"
         return _failed(study, text, "give a part of the capture, or a machine with more memory", 3)
     except BaseException:
         _end(process)
         _clear(folder)
         raise
     finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         sender.close()
         receiver.close()
     process.join()
@@ -316,6 +320,7 @@ def _answer(sender: Connection, job: tuple[Study, Path, Path, Choice, int | None
     """Study in this process and send the answer. Ctrl-C reaches the whole process group; the parent answers it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(_TERMINATED))
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, signal.SIGTERM})
     sender.send(_study(*job))
 
 

@@ -58,7 +58,8 @@ def report(code: int) -> None:
         return
     _State.reported = True
     signal.setitimer(signal.ITIMER_REAL, 0)
-    print(_message(code), file=sys.stderr)
+    with contextlib.suppress(OSError, ValueError):  # Stderr may be closed.
+        print(_message(code), file=sys.stderr, flush=True)
 
 
 def _message(code: int) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from hindflight.channels.estimate import Estimate
 from hindflight.replay.experiment.prediction import LINK_MARGIN
+from hindflight.replay.scenario.draws import UNKNOWN_RATE_FACTOR
 from hindflight.replay.scenario.loss_trace import LossTrace
 from hindflight.replay.scenario.model import Scenario
 
@@ -39,9 +40,11 @@ def capacity_of(
 
 
 def has_no_upper_bound(traces: Mapping[str, LossTrace]) -> bool:
-    """Return whether a rate is known as a lower bound only, so that draws of it show the low end alone."""
+    """Return whether a rate is known as a lower bound only, or its upper bound is beyond all draws, so that they show
+    the low end alone."""
     rates = [trace.open.rate for trace in traces.values() if trace.open is not None and trace.open.rate is not None]
-    return any(rate.value is None and rate.high is None for rate in rates)
+    unknown = [rate for rate in rates if rate.value is None]
+    return any(rate.high is None or not rate.low or rate.high > UNKNOWN_RATE_FACTOR * rate.low for rate in unknown)
 
 
 def _highest(rate: Estimate | None) -> float | None:

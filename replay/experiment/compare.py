@@ -178,7 +178,7 @@ def _forecast(key: Key, goodputs: list[float], forecast: Forecast | None) -> lis
         f"{100 * predicted.misfit:+.1f} %, of which {100 * CORRECTED:.0f} % is corrected and the rest counts here. "
         f"Half the interval is {FACTOR:.1f} times the three together (root of the sum of squares); with {RANKED} draws "
         f"or more it ends at the latest {FACTOR:.1f} times the other two beyond the outermost draw. The factor was "
-        "fitted so that 95 % of recorded flights lie in their intervals; "
+        "fitted so that 95 % of recorded flights lie in their intervals, before that draw ends them; "
         "docs/accuracy.md has the result on other links."
     )
     if forecast.capacity_bps is not None:

@@ -170,7 +170,7 @@ def _judge(fits: Mapping[str, _Fit], paced: float, rounds: int, reductions: int)
             UNKNOWN, probability, candidates,
             f"the best match, {best}, agrees with {100 * fits[best].agreement:.0f} % of the windows only",
         )  # fmt: skip
-    if best in PACED and not _is_paced(paced):
+    if best in PACED and rounds and not _is_paced(paced):
         return _unknown(
             f"only the window of {best} fits, and it is not {best}: a timer released {100 * paced:.0f} % of the "
             "departures, and it paces"

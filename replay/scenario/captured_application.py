@@ -117,7 +117,7 @@ def transfer_end_ns(sent: SentData) -> int:
     """Return when the transfer ended: with the last new segment, or with the FIN of an application that paused before.
 
     An application that pauses between its writes pauses after its last one, too, before it closes: its goodput
-    includes both. A pause longer than those before it let expect is none of them: the connection was kept for later.
+    includes both. A longer pause than those before it make likely is another one: the connection was kept for later.
     """
     last_ns = int(sent.t_ns.max())
     acknowledged = int(np.searchsorted(sent.ack, sent.seq_end.max(), side="left"))
@@ -129,12 +129,12 @@ def transfer_end_ns(sent: SentData) -> int:
 
 def _longest_pause_ns(pauses_ns: list[int]) -> float:
     """Return how long the pause after some others may be: as long as the longest of them, or, where they are MIN_PAUSES
-    or more, as 95 % of those that end at random.
+    or more, as 95 % of those that end at random; 0 after none.
 
     The next of exponential times over the mean of n before it has an F distribution with 2 and 2 n degrees of freedom,
     whose quantile is below.
     """
-    n, longest_ns = len(pauses_ns), max(pauses_ns)
+    n, longest_ns = len(pauses_ns), max(pauses_ns, default=0)
     if n < MIN_PAUSES:
         return longest_ns
     return max(longest_ns, sum(pauses_ns) * float(0.05 ** (-1 / n) - 1))

@@ -143,6 +143,8 @@ def test_a_cleanup_that_fails_is_reported_beside_the_signal() -> None:
 
 
 def test_closed_stderr_changes_no_exit_code() -> None:
-    program = "import os, signal\nfrom hindflight.cli import stop\nstop.handle()\nos.close(2)\nos.kill(os.getpid(), 15)"
-    ended = subprocess.run((sys.executable, "-c", program), check=False, timeout=30)
-    assert ended.returncode == 143
+    before = "import os\nfrom hindflight.cli import stop\nstop.handle()\nos.close(2)\nos.kill(os.getpid(), 15)"
+    closes = CLEANED_UP.format(first="SIGTERM", second="SIGTERM", command="cleans_up")
+    for program in (before, closes.replace("def wait(words):", "def wait(words):\n    os.close(2)")):
+        ended = subprocess.run((sys.executable, "-c", program), check=False, capture_output=True, timeout=30)
+        assert ended.returncode == 143

@@ -147,6 +147,8 @@ def test_a_window_that_only_a_paced_sender_may_have_needs_its_pacing() -> None:
     # A stack that is none of the candidates: bbr may stop below its window, so its window fits most senders.
     fits = {name: _Fit(agreement=0.86 if name == "bbr" else 0.3, windows=900, exceeded=0, periods=90) for name in PRIOR}
     assert _judge(fits, paced=0.6, rounds=30, reductions=90).name == "bbr"
+    # Where no departure counts, nothing shows that there was no pacing.
+    assert _judge(fits, paced=0.0, rounds=0, reductions=90).candidates
     found = _judge(fits, paced=0.01, rounds=30, reductions=90)
     assert found.name == "unknown"
     assert not found.candidates, "it is none of them, so that a self-check tries all variants"

@@ -162,6 +162,8 @@ def test_a_rate_between_two_bounds_has_an_upper_one() -> None:
     assert has_no_upper_bound(_traces(_estimate(None, None)))
     for rate in (_estimate(None, 2e6), _estimate(2e6, 2.4e6), None):
         assert not has_no_upper_bound(_traces(rate))
+    # Draws reach four times the lower bound.
+    assert has_no_upper_bound(_traces(_estimate(None, 10e6)))
 
 
 def _estimate(value: float | None, high: float | None) -> Estimate:

@@ -43,6 +43,9 @@ def test_short_segments_that_acks_release_were_held_back() -> None:
     assert writes.wait_share == 1
     assert writes.sizes == tuple(octets[:-1])
     assert writes.at_ns[:3] == (0, 51 * MS, 102 * MS)
+    # It never paused, so that nothing shows a pause before the end either.
+    sent = _sent([(51 * i, size) for i, size in enumerate(octets)])
+    assert transfer_end_ns(replace(sent, fin_ns=int(sent.t_ns[-1]) + 1000 * MS)) == sent.t_ns[-1]
 
 
 def test_an_application_at_a_constant_rate_wrote_while_its_segments_were_held() -> None:
