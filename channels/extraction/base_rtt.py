@@ -6,7 +6,7 @@ Reads arrays of `delivery`, not tables. Does not depend on the causes of losses.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -127,7 +127,7 @@ def stretch_base(delivery: Delivery, paths: Sequence[Stretch], served: Served) -
     longest = lindley_wait(delivery, served.most_ns, served.entered)
     for before, stretch in zip((paths[0], *paths), paths, strict=False):
         within = slice(stretch.first, stretch.after)
-        index = stretch.first + np.flatnonzero(delivery.prompt[within])
+        index = stretch.timed(delivery)
         before_ns = spans[-1][2] if spans else 0.0
         settled_ns = _settled_ns(delivery, stretch, before_ns)
         if len(index):
@@ -173,8 +173,10 @@ def stretch_base(delivery: Delivery, paths: Sequence[Stretch], served: Served) -
         trusted[:first] &= delivery.acked_ns[:first] <= delivery.t_ns[first]
         if len(spans) > 1 and first == stretch.first:
             trusted[first:] &= delivery.t_ns[first:] >= delivery.t_ns[first] + min(spans[-2][2], TRANSITION_NS)
-    found = Base(base, trusted, tuple(spans), tuple(errors), tuple(seen), sure=True, carried=tuple(carried))
-    return replace(found, shown_by=tuple(k for k, _ in shown_by), clocked=tuple(by_clock for _, by_clock in shown_by))
+    return Base(
+        base, trusted, tuple(spans), tuple(errors), tuple(seen), sure=True, carried=tuple(carried),
+        shown_by=tuple(packet for packet, _ in shown_by), clocked=tuple(by_clock for _, by_clock in shown_by),
+    )  # fmt: skip
 
 
 def _timed_before(delivery: Delivery, packet: int) -> int:

@@ -246,8 +246,7 @@ def _rate_within(delivery: Delivery, stretch: Stretch) -> Rate | None:
     only widen the interval; the median over the intervals is robust against the few that a timer or the reverse path
     stretched.
     """
-    prompt = np.flatnonzero(delivery.prompt)
-    prompt = prompt[(prompt >= stretch.first) & (prompt < stretch.after)]
+    prompt = stretch.timed(delivery)
     if len(prompt) < MIN_PAIRS:
         return None
     first, last = prompt[:-1], prompt[1:]
@@ -282,8 +281,7 @@ def _pairs(delivery: Delivery, prompt: Ints) -> tuple[BusySpans, Bools, Bools]:
 def _contradicting(delivery: Delivery, stretch: Stretch, bps: float) -> float | None:
     """Return the rate of a stretch with too few busy intervals for an estimate, if they contradict `bps`, the
     one assumed: most agree with each other, and all are faster, or all slower."""
-    prompt = np.flatnonzero(delivery.prompt)
-    prompt = prompt[(prompt >= stretch.first) & (prompt < stretch.after)]
+    prompt = stretch.timed(delivery)
     if len(prompt) < 2:
         return None
     pairs, _, queued = _pairs(delivery, prompt)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from hindflight.channels.extraction.path_steps import (
     MIN_JUMP_SHARE,
     MIN_STRETCH,
     Stretch,
-    part_of,
+    divided,
 )
 
 AROUND = 8
@@ -43,8 +42,7 @@ def split_where_acks_come_earlier(
     found: list[Stretch] = []
     for stretch in paths:
         cuts = _cuts(delivery, stretch, service_ns)
-        edges = [stretch.first, *(cut for cut, _, _ in cuts), stretch.after]
-        whole, *shorter = (part_of(delivery, first, after, stretch) for first, after in pairwise(edges))
+        whole, *shorter = divided(delivery, stretch, [cut for cut, _, _ in cuts])
         found.append(whole)
         for part, (_, fell_ns, off_ns) in zip(shorter, cuts, strict=True):
             found.append(replace(part, fell_ns=fell_ns, fell_off_ns=off_ns))
@@ -53,7 +51,7 @@ def split_where_acks_come_earlier(
 
 def _cuts(delivery: Delivery, stretch: Stretch, service_ns: Floats) -> list[tuple[int, float, float]]:
     """Return the first packet of each shorter path, by how much it is shorter, and by how much that may be off."""
-    timed = stretch.first + np.flatnonzero(delivery.prompt[stretch.first : stretch.after])
+    timed = stretch.timed(delivery)
     if len(timed) < 2 * (AROUND + MIN_STRETCH):
         return []
     phase, slack = _phase(delivery, timed, service_ns)

@@ -8,7 +8,6 @@ docs/channels/extract.md.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from hindflight.channels.extraction.path_steps import (
     MIN_JUMP_SHARE,
     MIN_STRETCH,
     Stretch,
-    part_of,
+    divided,
 )
 
 NEAR_PKTS = 8
@@ -49,8 +48,7 @@ def split_where_idle(
         within = (at >= stretch.first) & (at < stretch.after)
         starts, levels = at[within], rest[within]
         cuts = [_begin(delivery, service_ns, starts, levels, k) for k in _changes(levels, packet_ns).tolist()]
-        edges = [stretch.first, *cuts, stretch.after]
-        found += [part_of(delivery, first, after, stretch) for first, after in pairwise(edges)]
+        found += divided(delivery, stretch, cuts)
     return tuple(found) if all(_long_enough(delivery, part) for part in found) else tuple(paths)
 
 
@@ -96,4 +94,4 @@ def _begin(delivery: Delivery, service_ns: Floats, starts: Ints, rest: Floats, k
 
 
 def _long_enough(delivery: Delivery, stretch: Stretch) -> bool:
-    return int(delivery.prompt[stretch.first : stretch.after].sum()) >= MIN_STRETCH
+    return len(stretch.timed(delivery)) >= MIN_STRETCH

@@ -203,7 +203,7 @@ def _with_one_limit(delivery: Delivery, base: Base, dropped: AllDropped, full: F
     shown_by = list(base.shown_by)
     carried = base.carried or (False,) * len(base.spans)
     for (first, after, held), error, limit, least in zip(base.spans, base.error_ns, limits, base.least_ns, strict=True):
-        level, may_be_off, wait = held, error, 0.0
+        level, may_be_off, wait, follows = held, error, 0.0, False
         empty, packet_ns = np.isfinite(error), float(np.median(full[first:after]))
         if not empty and limit is not None and known:
             off = max(known) - limit
@@ -217,8 +217,7 @@ def _with_one_limit(delivery: Delivery, base: Base, dropped: AllDropped, full: F
             may_be_off, wait = packet_ns * min(1.0, between) + abs(wanted - level), max(known)
         elif not empty and spans and np.isfinite(errors[-1]) and spans[-1][2] <= least and not _rises(base, len(spans)):
             # Nothing shows another path than that before.
-            level, may_be_off = spans[-1][2], errors[-1]
-            shown_by[len(spans) : len(spans) + 1] = shown_by[len(spans) - 1 : len(spans)]
+            level, may_be_off, follows = spans[-1][2], errors[-1], True
         elif not empty and limit is not None and taken - limit > LIMIT_ERROR:
             # The queue has one limit, and elsewhere it accepted packets at a level above the one that is modelled here.
             # So it is longer here than modelled, by the difference at least: that much of the base is queueing delay.
@@ -227,11 +226,12 @@ def _with_one_limit(delivery: Delivery, base: Base, dropped: AllDropped, full: F
             # The queue held more elsewhere: here some of it never left.
             may_be_off = (max(known) - limit) * packet_ns
             if spans and abs(held - may_be_off - spans[-1][2]) <= LIMIT_ERROR * packet_ns and spans[-1][2] <= least:
-                level, may_be_off = spans[-1][2], errors[-1]
-                shown_by[len(spans) : len(spans) + 1] = shown_by[len(spans) - 1 : len(spans)]
+                level, may_be_off, follows = spans[-1][2], errors[-1], True
         elif not empty and carried[len(spans)]:
             # A path that changes does not empty the queue.
             may_be_off = _base_rtt.WAIT_ERROR * packet_ns
+        if follows and shown_by:
+            shown_by[len(spans)] = shown_by[len(spans) - 1]
         per_packet[first:after] = level
         spans.append((first, after, level))
         errors.append(may_be_off)

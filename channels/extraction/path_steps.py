@@ -6,7 +6,7 @@ not tables; needs neither rates nor causes of losses. See docs/channels/extract.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -59,6 +59,10 @@ class Stretch:
     scatter_ns: float = np.inf
     fell_ns: float = 0.0
     fell_off_ns: float = np.inf
+
+    def timed(self, delivery: Delivery) -> Ints:
+        """Return its packets with a prompt ACK."""
+        return np.asarray(self.first + np.flatnonzero(delivery.prompt[self.first : self.after]))
 
     def min_jump_ns(self, before: Stretch) -> float:
         """Return by how much the minimum of another path differs at least from that of the stretch before: by more than
@@ -114,11 +118,17 @@ def on_one_path(delivery: Delivery, packets: Ints, stretch: tuple[int, int], bef
     return sure if sure.any() else ~sure
 
 
-def part_of(delivery: Delivery, first: int, after: int, whole: Stretch) -> Stretch:
-    """Return the packets `first` to `after` of a stretch as one of its own, or the stretch if that is all of it."""
+def divided(delivery: Delivery, whole: Stretch, cuts: Sequence[int]) -> list[Stretch]:
+    """Return a stretch as those that begin with it and with each packet of `cuts`."""
+    edges = [whole.first, *cuts, whole.after]
+    return [_part_of(delivery, first, after, whole) for first, after in pairwise(edges)]
+
+
+def _part_of(delivery: Delivery, first: int, after: int, whole: Stretch) -> Stretch:
+    """Return the packets `first` to `after` of a stretch as a separate one, or the stretch if that is all of it."""
     if (first, after) == (whole.first, whole.after):
         return whole
-    prompt = first + np.flatnonzero(delivery.prompt[first:after])
+    prompt = Stretch(first, after, whole.floor_ns).timed(delivery)
     trip_ns = (delivery.acked_ns - delivery.t_ns)[prompt].astype(np.float64)
     floor_ns = float(trip_ns.min()) if len(prompt) else whole.floor_ns
     exact_ns = scatter_ns(trip_ns, sent_alone(delivery)[prompt])
@@ -187,16 +197,16 @@ def _cuts(delivery: Delivery, timed: Ints, trip: Floats) -> tuple[list[int], dic
             # Of two round trips in a row one delayed ACK stretches one.
             least = min(_min_trip(delivery, (timed[k - back], timed[k]), (least_clock, clock)) for back in (1, 2))
             fell = least - float(after.max())
-        lost = int(np.sum(delivery.lost[timed[k - 1] : timed[k]]))
+        shows_fall = bool(np.sum(delivery.lost[timed[k - 1] : timed[k]]) >= LOST_IN_ROW)
         first = at_once.get(k, begin)
         if first - begin >= AROUND:
             earlier = slice(max(begin, first - 1 - CLOCK), first)
             one, other = ns_per_byte, _clock(acked[earlier], served[earlier])
             least = _min_trip(delivery, (timed[first - 1], timed[k]), (min(one, other), max(one, other)))
-            fell, lost = max(fell, least - float(after.max())), LOST_IN_ROW
+            fell, shows_fall = max(fell, least - float(after.max())), True
         if rises or emptied or shorter or fell > jump or broken[k]:
             cuts.append(k)
-            if fell > jump and lost >= LOST_IN_ROW:
+            if fell > jump and shows_fall:
                 fell_ns[k] = fell
             # A flow begins with an empty queue; a stretch that begins with a jump may show one later.
             begin, seen, floor, from_empty = k, k + 1, float(trip[k]), bool(emptied)

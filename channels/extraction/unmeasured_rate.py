@@ -160,7 +160,7 @@ def _too_early(delivery: Delivery, paths: Sequence[Stretch], service_ns: Floats)
     early = np.zeros(len(delivery), dtype=np.bool_)
     before_ns = 0.0
     for stretch in paths:
-        index = stretch.first + np.flatnonzero(delivery.prompt[stretch.first : stretch.after])
+        index = stretch.timed(delivery)
         index = index[on_one_path(delivery, index, (stretch.first, stretch.after), before_ns)] if len(index) else index
         before_ns = stretch.floor_ns
         index = index[np.isin(first[index], index)]
