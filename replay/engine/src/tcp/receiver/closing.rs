@@ -97,23 +97,6 @@ impl Receiver {
         true
     }
 
-    /// Data that come with a SYN, which its answer acknowledges (RFC 7413 §4.2.2).
-    pub(super) fn take_syn_data(&mut self, segment: &Segment, now: Nanos) {
-        let new =
-            segment.has(flags::SYN) && segment.payload_bytes > 0 && segment.seq == self.rcv_nxt;
-        if new && self.params.fast_open && segment.end() <= self.edge {
-            self.note_data(segment);
-            self.take_in_order(segment, now);
-            self.policy.note_sent();
-            self.owed = Owed::SynAck;
-        }
-    }
-
-    /// Whether the application may read: the connection is established, or data came with the SYN.
-    pub fn is_readable(&self) -> bool {
-        self.established || self.rcv_nxt > 1
-    }
-
     /// An empty segment: the one that acknowledges its FIN ends the connection.
     pub(super) fn note_answer(&mut self, segment: &Segment) {
         if let Stage::LastAck { seq } = self.ending.stage

@@ -223,6 +223,11 @@ impl Receiver {
         self.established
     }
 
+    /// Whether the application may read: the connection is established, or data came with the SYN.
+    pub fn is_readable(&self) -> bool {
+        self.established || self.rcv_nxt > 1
+    }
+
     /// Octets that the application has read by `now`.
     pub fn delivered(&self, now: Nanos) -> u64 {
         self.read_position(now) as u64 - 1
@@ -335,6 +340,18 @@ impl Receiver {
             self.refuse(segment);
         }
         false
+    }
+
+    /// Data that come with a SYN, which its answer acknowledges (RFC 7413 §4.2.2).
+    fn take_syn_data(&mut self, segment: &Segment, now: Nanos) {
+        let new =
+            segment.has(flags::SYN) && segment.payload_bytes > 0 && segment.seq == self.rcv_nxt;
+        if new && self.params.fast_open && segment.end() <= self.edge {
+            self.note_data(segment);
+            self.take_in_order(segment, now);
+            self.policy.note_sent();
+            self.owed = Owed::SynAck;
+        }
     }
 
     /// RFC 3168 §6.1.3: every ACK echoes a mark until the sender reports that it has decreased its window; a mark on that

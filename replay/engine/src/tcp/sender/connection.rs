@@ -178,11 +178,7 @@ impl Sender {
         if !self.opens_with_data() || self.timeouts_in_a_row > 0 {
             return 0;
         }
-        let room = self.params.packet_bytes()
-            - self
-                .params
-                .syn_header_bytes()
-                .min(self.params.packet_bytes());
+        let room = (self.params.packet_bytes()).saturating_sub(self.params.syn_header_bytes());
         let written = self.fin_seq.unwrap_or(self.write_end) - 1;
         written.min(room.into()) as u16
     }
