@@ -45,7 +45,7 @@ SUFFIXES = re.compile(r"\.(pcap|pcapng|cap|dmp|snoop)\d*(\.(gz|xz|zst|bz2|lz4))?
 _WRITTEN = ("workspace", "scenario.toml", "scenario.channel.parquet", "report.html", AT_SENDER)
 """What a study writes into the folder of its capture."""
 
-_TERMINATED = 143
+_TERMINATED = 128 + signal.SIGTERM
 _END_S = 2.0
 """Time in seconds that the process of a study has to end after SIGTERM."""
 _KEPT_NAME = 60

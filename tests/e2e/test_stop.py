@@ -42,6 +42,10 @@ def test_a_command_that_starts_ends_at_once(number: int, code: int, message: str
         assert not list(tmp_path.iterdir())
 
 
+def _run(program: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run((sys.executable, "-c", program), check=False, capture_output=True, text=True, timeout=30)
+
+
 STOPPED = """
 import os, signal, sys, time
 
@@ -83,7 +87,7 @@ def test_what_python_does_with_our_exception_changes_nothing(
     """It replaces one that ends `__set_name__`, drops one in a destructor, and notes a KeyboardInterrupt in `exec`."""
     program = STOPPED.format(stop=signal.Signals(number).name, command=command)
     began_s = time.monotonic()
-    ended = subprocess.run((sys.executable, "-c", program), check=False, capture_output=True, text=True, timeout=30)
+    ended = _run(program)
     assert (ended.returncode, ended.stdout, ended.stderr) == (code, "", message)
     assert time.monotonic() - began_s < 15, "`dropped` ends by itself after 20 s, with 0"
 
@@ -131,13 +135,13 @@ sys.exit(hindflight.__main__.main())
 def test_no_signal_interrupts_a_cleanup(first: tuple[int, int, str], second: tuple[int, int, str]) -> None:
     names = {"first": signal.Signals(first[0]).name, "second": signal.Signals(second[0]).name}
     program = CLEANED_UP.format(**names, command="cleans_up")
-    ended = subprocess.run((sys.executable, "-c", program), check=False, capture_output=True, text=True, timeout=30)
+    ended = _run(program)
     assert (ended.returncode, ended.stdout, ended.stderr) == (first[1], "removed\n", first[2])
 
 
-def test_a_cleanup_that_fails_is_reported_beside_the_signal() -> None:
+def test_a_cleanup_that_fails_is_reported_next_to_the_signal() -> None:
     program = CLEANED_UP.format(first="SIGTERM", second="SIGTERM", command="fails")
-    ended = subprocess.run((sys.executable, "-c", program), check=False, capture_output=True, text=True, timeout=30)
+    ended = _run(program)
     assert ended.returncode == 143
     assert ended.stderr == "hindflight: cannot remove it\n  hint: do it\nhindflight: terminated\n"
 
@@ -146,5 +150,5 @@ def test_closed_stderr_changes_no_exit_code() -> None:
     before = "import os\nfrom hindflight.cli import stop\nstop.handle()\nos.close(2)\nos.kill(os.getpid(), 15)"
     closes = CLEANED_UP.format(first="SIGTERM", second="SIGTERM", command="cleans_up")
     for program in (before, closes.replace("def wait(words):", "def wait(words):\n    os.close(2)")):
-        ended = subprocess.run((sys.executable, "-c", program), check=False, capture_output=True, timeout=30)
+        ended = _run(program)
         assert ended.returncode == 143
