@@ -58,8 +58,11 @@ def report(code: int) -> None:
         return
     _State.reported = True
     signal.setitimer(signal.ITIMER_REAL, 0)
-    with contextlib.suppress(OSError, ValueError):  # Stderr may be closed.
+    try:
         print(_message(code), file=sys.stderr, flush=True)
+    except (OSError, ValueError):
+        # Stderr is closed. The interpreter would write the rest of its buffer at exit, fail, and exit with 120.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
 
 
 def _message(code: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -43,7 +44,9 @@ def test_a_command_that_starts_ends_at_once(number: int, code: int, message: str
 
 
 def _run(program: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run((sys.executable, "-c", program), check=False, capture_output=True, text=True, timeout=30)
+    words = (sys.executable, "-c", program)
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    return subprocess.run(words, check=False, capture_output=True, text=True, timeout=30, env=buffered)
 
 
 STOPPED = """
