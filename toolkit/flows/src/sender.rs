@@ -525,6 +525,7 @@ impl Sender {
         self.decide_skipped(now_ns, (i64::MIN, i64::MIN), flow, events);
         self.exit_recovery(now_ns, End::BrokenOff, flow, events);
         let newest = self.newest_delivered;
+        let mut max_losses = self.max_open_losses();
         for range in self.board.outstanding() {
             // Without SACK, an ACK says nothing about the segments above the first hole.
             let known = self.sack_in_use || range.start <= self.board.snd_una();
@@ -537,7 +538,8 @@ impl Sender {
             // What was repeated was given up by the sender.
             let repeated = !range.captured() && range.retransmissions.is_some();
             if path.acknowledged && (repeated || self.is_lost_gap(range, now_ns)) {
-                loss::decide_open_gap(range, self.board.smss_bytes(), flow, events);
+                let smss = self.board.smss_bytes();
+                max_losses -= loss::decide_open_gap(range, smss, max_losses, flow, events);
             }
         }
         // Without an ACK in the capture, nothing shows what is still in flight.

@@ -78,16 +78,23 @@ fn any_gap() -> impl Strategy<Value = i64> {
     ]
 }
 
+/// In one of four captures no segment has more than four octets, so that a gap may have as many segments as octets.
 fn any_capture() -> impl Strategy<Value = Vec<Segment>> {
-    prop::collection::vec(any_segment(), 0..250).prop_map(|mut segments| {
-        let mut t_ns = 0;
-        for (record, segment) in (1..).zip(&mut segments) {
-            // The range of pcap: 32 bits of seconds since 1970.
-            t_ns = (t_ns + segment.t_ns).clamp(0, i64::from(u32::MAX) * 1_000_000_000);
-            (segment.record, segment.t_ns) = (record, t_ns);
-        }
-        segments
-    })
+    let max_payload_bytes = prop_oneof![3 => Just(3000), 1 => Just(4)];
+    (
+        prop::collection::vec(any_segment(), 0..250),
+        max_payload_bytes,
+    )
+        .prop_map(|(mut segments, max_payload_bytes)| {
+            let mut t_ns = 0;
+            for (record, segment) in (1..).zip(&mut segments) {
+                segment.payload_bytes = segment.payload_bytes.min(max_payload_bytes);
+                // The range of pcap: 32 bits of seconds since 1970.
+                t_ns = (t_ns + segment.t_ns).clamp(0, i64::from(u32::MAX) * 1_000_000_000);
+                (segment.record, segment.t_ns) = (record, t_ns);
+            }
+            segments
+        })
 }
 
 /// A connection with new data, retransmissions, ACKs and SACK blocks. Some segments follow each other so closely that

@@ -4,7 +4,7 @@ mod support;
 
 use std::fmt::Write;
 
-use hindflight_flows::Vantage;
+use hindflight_flows::{Event, EventKind, Vantage};
 use support::{Outcome, losses, run, second_of_twelve_lost, ten_segments};
 
 #[test]
@@ -199,6 +199,25 @@ fn a_gap_that_is_open_at_the_end_of_the_capture_was_lost() {
          110.30 a>b A 5501:6501 ack 1
          110.32 b>a A 1 ack 1001 sack 3501-6501";
     assert_eq!(losses(&run(&format!("{flow}{dup_thresh}"))), expected);
+}
+
+#[test]
+fn a_gap_of_more_segments_than_the_capture_has_is_undecided() {
+    let outcome = run("  0.00 a>b S  0 mss 1000 ws 14 sackok
+           0.05 b>a SA 0 ack 1 mss 1000 ws 14 sackok
+         100.00 a>b A  1 ack 1
+         110.00 a>b A 1:2       ack 1
+         110.02 b>a A 1 ack 2
+         110.10 a>b A 1000000002:1000000003 ack 1
+         110.12 b>a A 1 ack 2 sack 1000000002-1000000003
+         900.00 a>b A 1000000003:1000000004 ack 1
+         900.02 b>a A 1 ack 2 sack 1000000002-1000000004");
+    assert_eq!(losses(&outcome), [(Some(2), Some(1), None)]);
+    let undecided = |event: &&Event| event.kind == EventKind::Undecided;
+    let octets: Vec<_> = (outcome.events.iter().filter(undecided))
+        .map(|event| (event.seq_start, event.seq_end))
+        .collect();
+    assert_eq!(octets, [(Some(2), Some(1_000_000_002))]);
 }
 
 #[test]

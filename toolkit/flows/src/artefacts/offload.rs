@@ -68,13 +68,15 @@ impl Integrity {
 }
 
 /// Replaces each loss of more than `size_bytes` among `events` from index `from`, of `direction`, by one per segment.
+/// One of more segments than a record can stand for is no loss of a record.
 pub fn split_losses(events: &mut Vec<Event>, from: usize, direction: Direction, size_bytes: i64) {
+    let pieces = size_bytes + 2..=size_bytes.saturating_mul(i64::from(u16::MAX));
     let long = |event: &Event| {
         let octets = event.seq_start.zip(event.seq_end);
         event.direction == direction
             && event.copy.is_some()
             && matches!(event.kind, EventKind::Loss | EventKind::Undecided)
-            && octets.is_some_and(|(start, end)| end - start > size_bytes + 1)
+            && octets.is_some_and(|(start, end)| pieces.contains(&(end - start)))
     };
     if size_bytes <= 0 || !events.iter().skip(from).any(long) {
         return;

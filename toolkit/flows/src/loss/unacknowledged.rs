@@ -54,15 +54,17 @@ pub fn decide_unacknowledged(
 
 /// Adds the losses of a gap that is open at the end of a capture at the receiver: the original transmissions of its
 /// octets, in segments of `smss_bytes`. Later ones may have been lost as well; nothing shows them. If the segments are
-/// not known, only the first one is named, and what else was sent of the octets is undecided.
+/// not known, or are more than `max_losses`, only the first one is named, and what else was sent of the octets is
+/// undecided. Returns the number of losses.
 pub fn decide_open_gap(
     range: &Range,
     smss_bytes: i64,
+    max_losses: i64,
     flow: FlowDirection,
     events: &mut Vec<Event>,
-) {
+) -> i64 {
     if range.captured() {
-        return;
+        return 0;
     }
     let revealed_by = range.first.record;
     let gap_event = |kind, (start, end), copy, reason| Event {
@@ -72,19 +74,19 @@ pub fn decide_open_gap(
         ..flow.event(kind, EventCause::Unknown, range.first.t_ns, reason)
     };
     let smss = smss_bytes.max(1);
-    let last = if range.unknown_segments {
-        range.start + 1
-    } else {
-        range.end
-    };
-    for start in (range.start..last).step_by(smss as usize) {
+    let segments_n = (range.end - range.start + smss - 1) / smss;
+    let unknown = range.unknown_segments || segments_n > max_losses;
+    let losses_n = if unknown { 1 } else { segments_n };
+    for number in 0..losses_n {
+        let start = range.start + number * smss;
         let segment = (start, range.end.min(start + smss));
         let reason = Reason::GapOpen { revealed_by };
         events.push(gap_event(EventKind::Loss, segment, Some(1), reason));
     }
-    if range.unknown_segments {
+    if unknown {
         let octets = (range.start, range.end);
         let reason = Reason::UnknownSegments { revealed_by };
         events.push(gap_event(EventKind::Undecided, octets, None, reason));
     }
+    losses_n
 }

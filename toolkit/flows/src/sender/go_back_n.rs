@@ -15,6 +15,9 @@ use crate::scoreboard::{Range, Transmission};
 /// Maximum number of acknowledged segments of which the number of transmissions is kept.
 const MAX_KEPT: usize = 1 << 12;
 
+/// Losses that gaps at the end of any capture may have.
+const MIN_OPEN: i64 = 1 << 8;
+
 /// The number of transmissions of segments that were acknowledged and sent more than once, by their first octet.
 #[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct Repeated {
@@ -225,6 +228,14 @@ impl Sender {
 }
 
 impl Sender {
+    /// Maximum number of losses in gaps that are open at the end: [`MIN_OPEN`], or as many as the capture shows
+    /// segments with data. A damaged segment may lie 2 GiB ahead, and those before may have one octet each.
+    pub(super) fn max_open_losses(&self) -> i64 {
+        i64::try_from(self.row.data_segments)
+            .unwrap_or(i64::MAX)
+            .max(MIN_OPEN)
+    }
+
     /// Whether a gap that is open at the end, at `now_ns`, of a capture at the receiver was lost. Reordering fills it
     /// within the reordering window: at most a round trip, and a quarter of the minimum, or the arrival of DupThresh
     /// segments, if there has been none (RFC 8985 §6.2 steps 4 and 5).
