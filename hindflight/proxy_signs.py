@@ -45,15 +45,15 @@ def proxy_signs(flow: Flow, *, changed: bool) -> Iterator[ProxySign]:
     row, segments = flow.row, flow.tables["segments"]
     back = segments.filter(pc.not_equal(segments["direction"].cast("string"), flow.direction))
     yield from _another_ttl(back)
-    handshake_ns, least_ns = row["handshake_rtt_ns"], row[f"{flow.direction}_rtt_min_ns"]
-    if row["vantage"] != "sender" or not handshake_ns or not least_ns:
+    handshake_ns, min_rtt_ns = row["handshake_rtt_ns"], row[f"{flow.direction}_rtt_min_ns"]
+    if row["vantage"] != "sender" or not handshake_ns or not min_rtt_ns:
         return
-    if least_ns < NEARER * handshake_ns:
-        timed = back.filter(pc.equal(back["rtt_ns"], least_ns))
+    if min_rtt_ns < NEARER * handshake_ns:
+        timed = back.filter(pc.equal(back["rtt_ns"], min_rtt_ns))
         packet = timed["record"][0].as_py() if timed.num_rows else None
         evidence = (
             f"the handshake took {handshake_ns / 1e6:.1f} ms, the fastest round trip of data "
-            f"{least_ns / 1e6:.1f} ms: a host on the way answers the data"
+            f"{min_rtt_ns / 1e6:.1f} ms: a host on the way answers the data"
         )
         at = int(timed["t_ns"][0].as_py()) if timed.num_rows else int(row["start_ns"])
         yield ProxySign("local ACKs", (packet, packet), at, evidence)

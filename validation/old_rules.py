@@ -100,7 +100,7 @@ class Rounds(OldReno, variant=None):
         """Begin with the windows of `Controller`."""
         super().__init__(cwnd, ssthresh)
         self.first = self.last = self.smss_bytes = 0
-        self.base_us = self.least_us = 0
+        self.base_us = self.min_us = 0
         self.samples = 0
 
     def observe(self, ack: Ack) -> None:
@@ -110,13 +110,13 @@ class Rounds(OldReno, variant=None):
         if ack.rtt_s is not None:
             rtt_us = round(1e6 * ack.rtt_s) + 1
             self.base_us = min(self.base_us or rtt_us, rtt_us)
-            self.least_us = min(self.least_us or rtt_us, rtt_us)
+            self.min_us = min(self.min_us or rtt_us, rtt_us)
             self.samples += 1
 
     def on_recovery_exit(self, ack: Ack) -> None:
         """Begin a round."""
         self.last = ack.snd_nxt
-        self.samples = self.least_us = 0
+        self.samples = self.min_us = 0
 
     def turned(self, ack: Ack) -> int:
         """Return the segments that were outstanding when the round began which this ACK ends; 0 within a round."""
@@ -147,11 +147,11 @@ class OldVegas(Rounds, variant=OLD_VEGAS):
             super().on_ack(ack)
         else:
             self.adjust(before, outstanding)
-        self.samples = self.least_us = 0
+        self.samples = self.min_us = 0
 
     def adjust(self, before: float, outstanding: int) -> None:
         """Step by one towards the window before, less or more one; halves of segments, rounded down."""
-        target = 2 * outstanding * self.base_us // self.least_us
+        target = 2 * outstanding * self.base_us // self.min_us
         waiting = 2 * outstanding - target
         if self.cwnd <= self.ssthresh:
             if waiting > 2:
@@ -190,12 +190,12 @@ class OldCompound(Rounds, variant=OLD_COMPOUND):
         if outstanding:
             if self.samples >= MIN_SAMPLES:
                 self.adjust(outstanding)
-            self.samples = self.least_us = 0
+            self.samples = self.min_us = 0
         self.cwnd = self.reno + self.dwnd
 
     def adjust(self, outstanding: int) -> None:
         """Move the delay window once per round; the fourth root and its eighth are whole numbers."""
-        waiting = 2 * outstanding - 2 * outstanding * self.base_us // self.least_us
+        waiting = 2 * outstanding - 2 * outstanding * self.base_us // self.min_us
         if waiting < 60:
             root = math.isqrt(math.isqrt(outstanding**3))
             self.dwnd += max(root // 8 - 1, 0)
@@ -287,7 +287,7 @@ class OldWestwood(OldReno, variant=OLD_WESTWOOD):
         """Begin with the windows of `Controller`."""
         super().__init__(cwnd, ssthresh)
         self.since_ms: int | None = None
-        self.segments = self.rtt_ms = self.least_ms = 0
+        self.segments = self.rtt_ms = self.min_ms = 0
         self.first_stage = self.rate = 0.0
 
     def observe(self, ack: Ack) -> None:
@@ -307,9 +307,9 @@ class OldWestwood(OldReno, variant=OLD_WESTWOOD):
                 self.first_stage = self.rate = sample
             self.segments, self.since_ms = 0, now_ms
         self.segments += ack.delivered_pkts
-        self.least_ms = min(self.least_ms or self.rtt_ms, self.rtt_ms)
+        self.min_ms = min(self.min_ms or self.rtt_ms, self.rtt_ms)
 
     def on_congestion(self, signal: Congestion) -> None:
         """Reduce by the old rule."""
         super().on_congestion(signal)
-        self.cwnd = max(self.cwnd, self.rate * self.least_ms // 1)
+        self.cwnd = max(self.cwnd, self.rate * self.min_ms // 1)

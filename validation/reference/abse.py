@@ -28,19 +28,19 @@ class Abse:
     rate: float = 0.0
     sample: float = 0.0
     last_s: float = 0.0
-    least_s: float = float("inf")
+    min_rtt_s: float = float("inf")
     unrest: float = 0.0
     lately: deque[float] = field(default_factory=lambda: deque(maxlen=SAMPLES))
     arrivals: deque[float] = field(default_factory=lambda: deque(maxlen=100_000))
 
     def take(self, now_s: float, rtt_s: float, cwnd: float) -> None:
         """One packet has arrived."""
-        self.least_s = min(self.least_s, rtt_s)
+        self.min_rtt_s = min(self.min_rtt_s, rtt_s)
         self.arrivals.append(now_s)
         spacing_s, self.last_s = now_s - self.last_s, now_s
         if len(self.arrivals) < 2:
             return
-        room = cwnd - self.rate * self.least_s
+        room = cwnd - self.rate * self.min_rtt_s
         interval_s = min(max(rtt_s * room / cwnd if room > 0 else 0.0, spacing_s, 0.001), rtt_s)
         # What came within the interval: its beginning is not of it.
         recent = takewhile(lambda at_s: at_s > now_s - interval_s + 1e-9, reversed(self.arrivals))
@@ -98,7 +98,7 @@ class Sender:
             self.later += 1
             if self.later == DUP_THRESH:
                 self.missing, self.recovering, self.count = False, True, 0.0
-                self.ssthresh = max(self.abse.rate * self.abse.least_s, 2.0)
+                self.ssthresh = max(self.abse.rate * self.abse.min_rtt_s, 2.0)
                 self.cwnd = min(self.cwnd, self.ssthresh)
                 self.outstanding -= 1
                 self.send(now_s, retransmission=True)

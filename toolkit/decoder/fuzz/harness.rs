@@ -43,7 +43,7 @@ pub fn clocks(file: &[u8]) {
         found += u64::from(reader.next_segment().is_some());
         reader.take_others();
     }
-    assert!(found == segments || reader.tally().packets > MOST_PACKETS);
+    assert!(found == segments || reader.tally().packets > MAX_PACKETS);
 }
 
 /// Reads a compressed file, of which no more than a megabyte once it is unpacked.
@@ -92,7 +92,7 @@ fn frames(links: &[u16], input: &[u8]) {
 }
 
 /// Most packets that are read of one input: a short archive can hold very many.
-const MOST_PACKETS: u64 = 1 << 14;
+const MAX_PACKETS: u64 = 1 << 14;
 
 fn drain<R: Read>(mut reader: Reader<R>, length: Option<u64>) -> u64 {
     let mut tracker = Tracker::new(1);
@@ -105,11 +105,11 @@ fn drain<R: Read>(mut reader: Reader<R>, length: Option<u64>) -> u64 {
             assert!(captured.options_other.len() <= 40);
             // A record of more than the MSS counts as several segments.
             pieces += u64::from(tracker.push(segment).segments_n);
-            if reader.tally().packets > MOST_PACKETS {
+            if reader.tally().packets > MAX_PACKETS {
                 return segments;
             }
         }
-        if reader.tally().packets > MOST_PACKETS {
+        if reader.tally().packets > MAX_PACKETS {
             return segments;
         }
     }

@@ -85,9 +85,9 @@ impl Cache {
     /// free. The rules of the papers stall a cache of one packet (half) and of one or two (a third).
     pub fn window_bytes(&self, stored_bytes: u64) -> u64 {
         let free = self.receive.free_units(stored_bytes);
-        let (window, most) = self.rule_bytes(free, self.receive.units);
+        let (window, max) = self.rule_bytes(free, self.receive.units);
         let packet = self.packet_bytes[0];
-        if most < packet {
+        if max < packet {
             packet.min(free * self.receive.unit_bytes)
         } else {
             window
@@ -99,20 +99,20 @@ impl Cache {
     /// stores nothing, because the others wake nobody when they free memory.
     pub fn window_of(&self, part: Part, stores: bool) -> u64 {
         let (unit, packet) = (self.receive.unit_bytes, self.packet_bytes[0]);
-        let (window, most) = self.rule_bytes(part.free / unit, part.whole / unit);
-        let least = if most < packet || !stores { packet } else { 0 };
-        window.max(least).min(part.room / unit * unit)
+        let (window, max) = self.rule_bytes(part.free / unit, part.whole / unit);
+        let min = if max < packet || !stores { packet } else { 0 };
+        window.max(min).min(part.room / unit * unit)
     }
 
     /// Window with so many units free, and with all units free.
     fn rule_bytes(&self, free: u64, all: u64) -> (u64, u64) {
-        let (units, most) = match self.advertise {
+        let (units, max) = match self.advertise {
             AdvertisePolicy::HalfFree => (free / 2, all / 2),
             AdvertisePolicy::Free | AdvertisePolicy::Sockets => (free, all),
             AdvertisePolicy::Third => (free.min(all / 3), all / 3),
         };
         let unit = self.receive.unit_bytes;
-        (units * unit, most * unit)
+        (units * unit, max * unit)
     }
 
     /// Maximum number of octets that may have been passed on and be unacknowledged onward, whatever the windows there; `part`

@@ -32,7 +32,7 @@ pub use cache::Cache;
 pub use damage::Damage;
 use forwarding::Forwarding;
 pub use occupancy::Occupancy;
-pub use pool::{Part, Pool, Share, least_promise};
+pub use pool::{Part, Pool, Share, min_promise};
 pub use sockets::{Relay, with_send_buffer};
 
 /// What a proxy counts besides its memory.

@@ -21,7 +21,7 @@ pub struct Pool {
 
 /// What a connection may always promise of a pool: a full segment, in whole units of the window scale that a buffer of
 /// `buffer_bytes` calls for (less would not be a segment on the wire).
-pub fn least_promise(smss_bytes: u64, buffer_bytes: u64) -> u64 {
+pub fn min_promise(smss_bytes: u64, buffer_bytes: u64) -> u64 {
     smss_bytes.next_multiple_of(1 << window_scale(buffer_bytes))
 }
 

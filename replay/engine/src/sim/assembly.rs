@@ -25,7 +25,7 @@ use crate::net::handover_forecast::{HandoverForecast, PathChange};
 use crate::net::jitter::Jitter;
 use crate::net::link::LinkDirection;
 use crate::proxy::{
-    Admission, AgentNode, Cache, Gate, Part, Pool, Proxy, Relay, Share, least_promise,
+    Admission, AgentNode, Cache, Gate, Part, Pool, Proxy, Relay, Share, min_promise,
 };
 use crate::tcp::receiver::{Forecast, Receiver, Space};
 use crate::tcp::segment::Direction;
@@ -99,8 +99,8 @@ impl Net<'_> {
     /// The part of shared memory that is there for connections of `params` that end at `proxy`, if it has one.
     fn share(&self, proxy: &ProxyConfig, cache: Cache, params: &StackParams) -> Option<Share> {
         let pool = self.pools.get(proxy.pool.as_deref()?)?;
-        let least = least_promise(params.smss_bytes.into(), cache.receive_bytes());
-        Some(Share::new(Arc::clone(pool), least))
+        let min_bytes = min_promise(params.smss_bytes.into(), cache.receive_bytes());
+        Some(Share::new(Arc::clone(pool), min_bytes))
     }
 
     /// What limits the connections through `proxy`, if anything does.
@@ -117,8 +117,8 @@ impl Net<'_> {
     /// What such a connection may promise before its first segment: what its [`Share`] has reserved by then.
     fn first_part(&self, proxy: &ProxyConfig, cache: Cache, params: &StackParams) -> Option<Part> {
         let pool = self.pools.get(proxy.pool.as_deref()?)?;
-        let least = least_promise(params.smss_bytes.into(), cache.receive_bytes());
-        Some(pool.first_part(least, params.handshake))
+        let min_bytes = min_promise(params.smss_bytes.into(), cache.receive_bytes());
+        Some(pool.first_part(min_bytes, params.handshake))
     }
 }
 

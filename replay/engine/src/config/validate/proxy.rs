@@ -9,7 +9,7 @@ use crate::config::{
     AcknowledgePolicy, AdvertisePolicy, BufferSize, Config, FaultKind, FlowConfig, ForwardWindow,
     HandshakePolicy, LimitConfig, ProxyConfig, ProxyKind, QueueConfig, Tree,
 };
-use crate::proxy::least_promise;
+use crate::proxy::min_promise;
 use crate::sim::time::Nanos;
 
 const MAX_BUFFER_BYTES: u64 = 1 << 40;
@@ -252,10 +252,10 @@ impl Config {
             .map(|&(_, flow, proxy)| flow.stack_before(proxy).smss_bytes);
         let segments: Vec<u64> = segments.map(u64::from).collect();
         let capacity = segments.first().copied().map_or(0, bytes_of);
-        let least = segments
+        let min_bytes = segments
             .into_iter()
-            .map(|smss| least_promise(smss, bytes_of(smss)));
-        (capacity, least.collect())
+            .map(|smss| min_promise(smss, bytes_of(smss)));
+        (capacity, min_bytes.collect())
     }
 
     /// Number of the flow, flow and proxy of each connection that names `pool`.

@@ -27,7 +27,7 @@ impl MaxFilter {
 
     /// No value below this changes anything in `round`.
     #[inline]
-    pub fn least_news(&self, round: u64) -> u64 {
+    pub fn threshold(&self, round: u64) -> u64 {
         if self.news.round == round {
             self.news.value
         } else {
@@ -40,11 +40,11 @@ impl MaxFilter {
     pub fn update(&mut self, window: u64, round: u64, value: u64) -> bool {
         let before = self.value();
         let aged = self.take(window, Sample { round, value });
-        let least = self.best[2].value;
+        let min = self.best[2].value;
         // What equals samples that are all of this round changes nothing either.
-        let first = self.best.iter().find(|sample| sample.value == least);
+        let first = self.best.iter().find(|sample| sample.value == min);
         let repeats = first.is_some_and(|sample| sample.round == round);
-        let value = if aged { 0 } else { least + u64::from(repeats) };
+        let value = if aged { 0 } else { min + u64::from(repeats) };
         self.news = Sample { round, value };
         self.value() != before
     }
@@ -134,7 +134,7 @@ mod tests {
             let mut round = 0;
             for (rounds, value) in values {
                 round += rounds;
-                if value >= filter.least_news(round) {
+                if value >= filter.threshold(round) {
                     filter.update(window, round, value);
                 }
                 thorough.update(window, round, value);

@@ -343,12 +343,12 @@ impl Bbr {
             self.enter_probe_bw();
         }
         // A rate that the application limited says nothing, unless it is greater than all.
-        let least = if sample.app_limited {
+        let min = if sample.app_limited {
             self.bw.value()
         } else {
-            self.bw.least_news(self.round.count)
+            self.bw.threshold(self.round.count)
         };
-        if !fixed::is_below(sample.delivered, sample.interval, least) {
+        if !fixed::is_below(sample.delivered, sample.interval, min) {
             let bw = fixed::bandwidth(sample.delivered, sample.interval);
             let window = self.params.bw_window_rounds.into();
             if self.bw.update(window, self.round.count, bw) {
