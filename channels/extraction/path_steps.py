@@ -20,7 +20,8 @@ AROUND = 4
 
 SHORTER = 2
 """Round trips in a row below the minimum of a queue that was empty, which show a shorter path: no delay of an ACK
-shortens one, but the copy that it answers may be mistaken. Those that follow may wait behind them."""
+shortens one, but the copy that it answers may be mistaken. Those that follow may wait behind them. One of them may be
+that of a smaller packet."""
 
 CLOCK = 8
 """ACKs after a jump from which the time per octet is read."""
@@ -168,11 +169,11 @@ def _cuts(delivery: Delivery, timed: Ints, trip: Floats) -> tuple[list[int], dic
     served = np.cumsum(np.where(delivery.lost, 0, delivery.size_bytes))[timed].astype(np.float64)
     queued = np.cumsum(delivery.size_bytes)[timed].astype(np.float64)
     acked = delivery.acked_ns[timed].astype(np.float64)
-    broken = _interrupted(delivery, timed)
+    broken, smaller = _interrupted(delivery, timed), _Smaller.of(delivery, timed)
     least_clock, at_once = _least_clock(acked, served), _falls_at_once(acked, trip)
     cuts, fell_ns = list[int](), dict[int, float]()
     begin, seen, floor, from_empty = 0, 1, float(trip[0]), True
-    for k in sorted({*_jumps(delivery, timed, trip, broken), *at_once}):
+    for k in sorted({*_jumps(delivery, timed, trip, broken), *smaller.falls(trip), *at_once}):
         floor, seen = min(floor, float(trip[seen:k].min(initial=np.inf))), k
         if k - begin < AROUND:
             continue
@@ -189,7 +190,8 @@ def _cuts(delivery: Delivery, timed: Ints, trip: Floats) -> tuple[list[int], dic
         rises = np.all(after > longest + jump)
         # Nothing was on the way: the queue had run empty.
         emptied = idle_ns > before.max() and after[:2].min() > floor + jump + 2 * packet_ns
-        shorter = after[:SHORTER].max() < floor - jump and (
+        shortest = max(trip[k], min(trip[k + 1], smaller.beside_ns(delivery, timed, k, clock)))
+        shorter = shortest < floor - jump and (
             from_empty or _ran_empty(acked[begin:k], (served[begin:k], queued[begin:k]), trip[begin:k], jump)
         )
         fell = 0.0
@@ -230,6 +232,40 @@ def _jumps(delivery: Delivery, timed: Ints, trip: Floats, broken: Bools) -> list
     falls = after_most < before_least - MIN_JUMP_NS
     found: list[int] = ks[broken[ks] | idle | rises | lowest | falls].tolist()
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Smaller:
+    """Round trips of the packets that are too small to compare: `packets`, and the timed packet behind each."""
+
+    packets: Ints
+    behind: Ints
+    trip_ns: Floats
+
+    @classmethod
+    def of(cls, delivery: Delivery, timed: Ints) -> _Smaller:
+        """Return the prompt packets of a flow that are not `timed`."""
+        packets = np.setdiff1d(np.flatnonzero(delivery.prompt), timed)
+        trip_ns = (delivery.acked_ns - delivery.t_ns)[packets].astype(np.float64)
+        return cls(packets, np.searchsorted(timed, packets), trip_ns)
+
+    def falls(self, trip_ns: Floats) -> list[int]:
+        """Return the timed packets whose round trip, and that of a smaller packet beside each, have fallen by
+        MIN_JUMP_NS."""
+        ks = np.arange(AROUND, len(trip_ns) - AROUND + 1)
+        if not len(ks) or not len(self.packets):
+            return []
+        beside = np.full(len(trip_ns) + 1, np.inf)
+        np.minimum.at(beside, self.behind, self.trip_ns)
+        before = np.lib.stride_tricks.sliding_window_view(trip_ns, AROUND).min(axis=1)[ks - AROUND] - MIN_JUMP_NS
+        found: list[int] = ks[(trip_ns[ks] < before) & (np.minimum(beside[ks], beside[ks + 1]) < before)].tolist()
+        return found
+
+    def beside_ns(self, delivery: Delivery, timed: Ints, k: int, ns_per_byte: float) -> float:
+        """Return the least round trip of a smaller packet beside a timed one, as that of a packet of its size."""
+        beside = slice(*np.searchsorted(self.behind, (k, k + 2)))
+        less_bytes = np.maximum(0, delivery.size_bytes[timed[k]] - delivery.size_bytes[self.packets[beside]])
+        return float((self.trip_ns[beside] + less_bytes * ns_per_byte).min(initial=np.inf))
 
 
 def _falls_at_once(acked_ns: Floats, trip_ns: Floats) -> dict[int, int]:

@@ -85,3 +85,14 @@ def test_a_queue_that_ran_empty_shows_a_shorter_path_later(gap_ms: float) -> Non
     trips += [120.0] * 60
     floors = [stretch.floor_ns / MS for stretch in stretches(_delivery(sent, trips))]
     assert floors == ([50.0, 250.0, 120.0] if gap_ms > 2 else [50.0, 120.0])
+
+
+@pytest.mark.parametrize(("small_ms", "begins"), [(43.0, [0, 41]), (56.0, [0]), (60.0, [0])])
+def test_a_smaller_packet_may_show_a_shorter_path_with_one_other(small_ms: float, begins: list[int]) -> None:
+    # The path is shorter and slower, so that a queue grows at once. 4.2 ms is what the small packet saves.
+    sent = [20.0 * i for i in range(140)]
+    trips = [60.0] * 40 + [small_ms, 27.0] + [58.0 + 8 * i for i in range(98)]
+    flow = _delivery(sent, trips)
+    sizes = flow.size_bytes.copy()
+    sizes[40] = 1184
+    assert [stretch.first for stretch in stretches(replace(flow, size_bytes=sizes))] == begins
