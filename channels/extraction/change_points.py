@@ -19,6 +19,9 @@ BLOCK = 16
 MIN_BLOCKS = 3
 """Minimum length of a level in blocks; a shorter one is a transition."""
 
+AGREEING_SHARE = 0.8
+"""Share of the values of a shorter level at the end of a series that must agree."""
+
 
 @dataclass(frozen=True, slots=True)
 class PiecewiseConstant:
@@ -60,6 +63,22 @@ def fit(values: Floats, tolerance: float) -> PiecewiseConstant:
     spans = _stretch(spans, values, tolerance)
     explained = sum(int(np.sum(np.abs(values[a:b] - v) <= tolerance)) for a, b, v in spans)
     return PiecewiseConstant(tuple(spans), explained / len(values))
+
+
+def with_short_end(levels: PiecewiseConstant, values: Floats, tolerance: float) -> PiecewiseConstant:
+    """Add a last level that is too short for `fit`: at least BLOCK values of which none is at the level before, and
+    AGREEING_SHARE of which agree with each other."""
+    first, last, level = levels.spans[-1]
+    at_level = np.flatnonzero(np.abs(values[first:last] - level) <= tolerance)
+    start = first + int(at_level[-1]) + 1 if len(at_level) else last
+    if last - start < BLOCK:
+        return levels
+    middle = float(np.median(values[start:last]))
+    agreeing = np.abs(values[start:last] - middle) <= tolerance
+    if np.mean(agreeing) < AGREEING_SHARE or abs(middle - level) <= tolerance:
+        return levels
+    spans = (*levels.spans[:-1], (first, start, level), (start, last, middle))
+    return PiecewiseConstant(spans, levels.coverage + float(agreeing.sum()) / len(values))
 
 
 def _recent(group: list[int], middle: Floats) -> float:
