@@ -20,7 +20,7 @@ MIN_BLOCKS = 3
 """Minimum length of a level in blocks; a shorter one is a transition."""
 
 AGREEING_SHARE = 0.8
-"""Share of the values of a shorter level at the end of a series that must agree."""
+"""Share of the values of a shorter, lower level at the end of a series that must agree."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +65,9 @@ def fit(values: Floats, tolerance: float) -> PiecewiseConstant:
     return PiecewiseConstant(tuple(spans), explained / len(values))
 
 
-def with_short_end(levels: PiecewiseConstant, values: Floats, tolerance: float) -> PiecewiseConstant:
-    """Add a last level that is too short for `fit`: at least BLOCK values of which none is at the level before, and
-    AGREEING_SHARE of which agree with each other."""
+def with_lower_end(levels: PiecewiseConstant, values: Floats, tolerance: float) -> PiecewiseConstant:
+    """Add a last level that is too short for `fit`, if it is lower: at least BLOCK values of which none is at the level
+    before, and AGREEING_SHARE of which agree with each other. Of rates, higher ones may be ACKs that came at once."""
     first, last, level = levels.spans[-1]
     at_level = np.flatnonzero(np.abs(values[first:last] - level) <= tolerance)
     start = first + int(at_level[-1]) + 1 if len(at_level) else last
@@ -75,7 +75,7 @@ def with_short_end(levels: PiecewiseConstant, values: Floats, tolerance: float) 
         return levels
     middle = float(np.median(values[start:last]))
     agreeing = np.abs(values[start:last] - middle) <= tolerance
-    if np.mean(agreeing) < AGREEING_SHARE or abs(middle - level) <= tolerance:
+    if np.mean(agreeing) < AGREEING_SHARE or middle >= level - tolerance:
         return levels
     spans = (*levels.spans[:-1], (first, start, level), (start, last, middle))
     return PiecewiseConstant(spans, levels.coverage + float(agreeing.sum()) / len(values))

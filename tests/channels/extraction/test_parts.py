@@ -34,15 +34,16 @@ def test_change_point_fit_finds_levels_and_borders() -> None:
         ([1.35] * 15, [0]),
         ([1.35] * 12 + [2.3] + [1.35] * 12, [0]),
         ([1.35, 0.67] * 11, [0]),
+        ([3.5] * 22, [0]),
     ],
 )
-def test_a_short_level_at_the_end_agrees_with_itself_and_never_with_that_before(
+def test_a_short_level_at_the_end_is_lower_and_agrees_with_itself_and_never_with_that_before(
     end: list[float], begins: list[int]
 ) -> None:
     series = np.log(np.array([2.3] * 200 + end))
     levels = _change_points.fit(series, 0.08)
     assert len(levels.spans) == 1
-    ended = _change_points.with_short_end(levels, series, 0.08)
+    ended = _change_points.with_lower_end(levels, series, 0.08)
     assert [start for start, _, _ in ended.spans] == begins
     assert ended.spans[-1][1] == len(series)
     explained = np.abs(series - np.log(2.3)) < 0.08
