@@ -233,14 +233,16 @@ impl Sender {
             self.lost_before_new_data(sent);
         }
         let lost = if holes {
-            self.left_at_end() > 0
+            self.left_at_end() > 0 || self.left_of_flight() > 0
         } else {
             let since_ns = self.progress.last_new_ns + 1;
             self.missing.unexplained_since(since_ns) > 0
         };
         if lost {
             self.lost_again_at_end(sent, holes);
-            self.missing.explain(1);
+            if !(holes && self.explain_in_flight()) {
+                self.missing.explain(1);
+            }
         } else if holes {
             // As in `end_repeats`: the recovery from a timeout goes on.
             self.progress.after_timeout.pass_flight();
@@ -250,6 +252,25 @@ impl Sender {
         }
         self.progress.repeats_end = lost;
         lost
+    }
+
+    /// What is missing between the last new data and a timeout after which the sender goes on with what was in flight. It
+    /// comes to that once it has repeated the holes below, of which some may be lost again.
+    fn left_of_flight(&self) -> u32 {
+        let Some(until_ns) = self.progress.after_timeout.flight_before_ns() else {
+            return 0;
+        };
+        let missing = self
+            .missing
+            .unexplained_since(self.progress.last_new_ns + 1);
+        missing.saturating_sub(self.missing.unexplained_since(until_ns + 1))
+    }
+
+    /// Explains one of these. Returns whether there is one.
+    fn explain_in_flight(&mut self) -> bool {
+        let until_ns = self.progress.after_timeout.flight_before_ns();
+        let from_ns = self.progress.last_new_ns + 1;
+        until_ns.is_some_and(|until_ns| self.missing.explain_shown_in(from_ns, until_ns))
     }
 
     fn was_at_end_without_sack(&mut self, sent: &Sent) -> bool {
