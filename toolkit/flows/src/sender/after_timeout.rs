@@ -73,6 +73,11 @@ impl AfterTimeout {
         std::mem::take(&mut self.by_timer)
     }
 
+    /// Whether F-RTO sends new data first (RFC 5682 §3.1 step 2).
+    pub(super) fn sends_new_data(&self) -> bool {
+        self.next == NextAfterTimeout::NewData
+    }
+
     /// When the last timeout was captured, if the sender goes on with what was in flight before it.
     pub(super) fn flight_before_ns(&self) -> Option<i64> {
         (self.next == NextAfterTimeout::Flight).then_some(self.timeout_ns)
