@@ -425,3 +425,35 @@ fn the_echo_of_new_data_shows_of_which_holes_the_sender_knew() {
     assert_eq!(echoing(24), lost(&[26_001], &[26_001]));
     assert_eq!(echoing(23), lost(&[26_001], &[]), "it did not know of it");
 }
+
+#[test]
+fn what_is_missing_between_duplicates_had_been_repeated_before() {
+    let until = |id: u16| {
+        losses(&run(&format!(
+            "{}
+             121.0 a>b A 11001:12001 ack 1 id 14     # 13, 15, 17: holes
+             121.1 b>a A 1 ack 10001 sack 11001-12001
+             123.0 a>b A 13001:14001 ack 1 id 16
+             123.1 b>a A 1 ack 10001 sack 13001-14001 11001-12001
+             125.0 a>b A 15001:16001 ack 1 id 18
+             125.1 b>a A 1 ack 10001 sack 15001-16001 13001-14001 11001-12001
+             221.0 a>b A 10001:11001 ack 1 id 19
+             221.1 b>a A 1 ack 12001 sack 15001-16001 13001-14001
+             223.0 a>b A 12001:13001 ack 1 id 20
+             223.1 b>a A 1 ack 14001 sack 15001-16001
+             225.0 a>b A 14001:15001 ack 1 id 21
+             225.1 b>a A 1 ack 16001
+             281.0 a>b A 10001:11001 ack 1 id 22
+             281.1 b>a A 1 ack 16001 sack 10001-11001
+             285.0 a>b A 14001:15001 ack 1 id {id}
+             285.1 b>a A 1 ack 16001 sack 14001-15001
+             900.0 b>a A 1 ack 16001",
+            ten_segments()
+        )))
+    };
+    let mut expected = lost(&[10_001, 12_001, 14_001], &[]);
+    assert_eq!(until(23), expected);
+    assert_eq!(until(25), expected, "more than the segment between the two");
+    expected.insert(2, (Some(12_001), Some(3), None));
+    assert_eq!(until(24), expected);
+}

@@ -79,6 +79,9 @@ impl Sender {
         if self.vantage == Vantage::Receiver && !self.sack_in_use && !self.counts_missing() {
             self.note_skipped(entry, previous);
         }
+        if let Some((_, resent_to)) = previous.filter(|_| gap.is_none()) {
+            self.lost_between_duplicates(entry, resent_to, flow, events);
+        }
         let (missing, explained) = match &gap {
             Some(gap) => self.missing_of_hole(entry, gap, previous_ns, previous.is_none()),
             None => self.missing_of_duplicate(entry),
