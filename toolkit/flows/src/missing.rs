@@ -101,6 +101,20 @@ impl MissingPackets {
         true
     }
 
+    /// Explains one of them that was sent at about `t_ns`, and not before `earliest_ns`: a packet captured after it
+    /// showed it. Returns whether there is one.
+    pub fn explain_sent_at(&mut self, earliest_ns: i64, t_ns: i64) -> bool {
+        let from = self
+            .places
+            .partition_point(|place| place.shown_ns < earliest_ns);
+        let nearest = self.places.range(from..);
+        let nearest = nearest.min_by_key(|place| place.shown_ns.abs_diff(t_ns));
+        let Some(shown_ns) = nearest.map(|place| place.shown_ns) else {
+            return false;
+        };
+        self.explain_shown_in(shown_ns, shown_ns)
+    }
+
     /// Removes `count` of them, the last ones first.
     fn remove(&mut self, mut count: u32) {
         while let Some(last) = self.places.back_mut().filter(|_| count > 0) {
@@ -180,6 +194,21 @@ mod tests {
         assert!(!missing.explain_shown_in(2, 4), "none is left");
         assert!(missing.explain_shown_in(5, 5));
         assert_eq!((missing.unexplained(), missing.recent()), (1, 1));
+    }
+
+    #[test]
+    fn a_packet_sent_at_a_time_is_missing_at_the_nearest_place() {
+        let mut missing = MissingPackets::default();
+        for (id, t_ns) in [(1, 0), (3, 10), (5, 20), (8, 90)] {
+            missing.observe(Some(id), t_ns);
+        }
+        assert!(missing.explain_sent_at(0, 17));
+        assert_eq!(missing.unexplained_since(20), 2, "that at 20");
+        assert!(missing.explain_sent_at(15, 17), "not before 15");
+        assert_eq!(missing.unexplained_since(20), 1, "that at 90");
+        assert!(missing.explain_sent_at(0, 17));
+        assert_eq!(missing.unexplained(), 1, "that at 10");
+        assert!(!missing.explain_sent_at(91, 17), "none");
     }
 
     #[test]

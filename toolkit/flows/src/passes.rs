@@ -31,10 +31,12 @@ struct Silence {
 }
 
 /// Retransmissions of a hole that were lost before the capture point.
-#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Lost {
     /// Their number.
     pub count: u32,
+    /// With SACK, when each of them would have been captured, about.
+    pub times_ns: Vec<i64>,
     /// Time between them.
     pub round_ns: i64,
     /// Record and time of the first retransmission that passed the hole.
@@ -117,11 +119,18 @@ impl Passes {
         };
         let first = passed().min_by_key(|other| other.transmission.t_ns)?;
         let since_ns = filling.t_ns - first.transmission.t_ns;
+        let mut times_ns = Vec::new();
         let (rounds, round_ns) = if let Some(rtt_ns) = rtt_ns {
             let repair_ns = passed().filter_map(|other| other.repair_ns).min();
             let round_ns = repair_ns.unwrap_or(0).max(rtt_ns).max(1);
             let rounds = |from_ns: i64, to_ns: i64| (to_ns - from_ns + round_ns / 2) / round_ns;
-            let (mut count, mut from_ns) = (0, Some(first.transmission.t_ns));
+            let mut add = |from_ns: i64, rounds: i64| {
+                let rounds = rounds.clamp(0, i64::from(MAX_ROUNDS));
+                times_ns.extend(
+                    (0..rounds).map(|round| from_ns.saturating_add(round_ns.saturating_mul(round))),
+                );
+            };
+            let mut from_ns = Some(first.transmission.t_ns);
             for silence in &self.silences {
                 let &Silence {
                     begin_ns, end_ns, ..
@@ -129,23 +138,25 @@ impl Passes {
                 if begin_ns < first.transmission.t_ns || filling.t_ns < end_ns {
                     continue;
                 }
-                let before = from_ns.filter(|&from_ns| from_ns <= begin_ns);
                 let until_ns = begin_ns.saturating_add(round_ns);
-                count += before.map_or(0, |at| {
-                    if silence.informed_ns.is_some_and(|informed| informed >= at) {
+                if let Some(at) = from_ns.filter(|&from_ns| from_ns <= begin_ns) {
+                    let count = if silence.informed_ns.is_some_and(|informed| informed >= at) {
                         // The sender had received the ACK of the retransmission above the hole, and repeated the
                         // hole a round trip later.
                         let until_ns = until_ns.min(end_ns.saturating_sub(round_ns / 2));
                         1 + until_ns.saturating_sub(at).max(0) / round_ns
                     } else {
                         rounds(at, until_ns)
-                    }
-                });
+                    };
+                    add(at, count);
+                }
                 let times = passed().map(|other| other.transmission.t_ns);
                 from_ns = times.filter(|&t_ns| t_ns >= end_ns).min();
             }
-            count += from_ns.map_or(0, |at| rounds(at, filling.t_ns).max(1));
-            (count, round_ns)
+            if let Some(at) = from_ns {
+                add(at, rounds(at, filling.t_ns).max(1));
+            }
+            (times_ns.len() as i64, round_ns)
         } else {
             let starts = passed().map(|other| other.start);
             let restarts = starts.clone().zip(starts.skip(1));
@@ -154,6 +165,7 @@ impl Passes {
         };
         Some(Lost {
             count: u32::try_from(rounds.max(1)).unwrap_or(1).min(MAX_ROUNDS),
+            times_ns,
             round_ns,
             passed_by: first.transmission.record,
             passed_ns: first.transmission.t_ns,
@@ -186,9 +198,12 @@ mod tests {
         passes.push(2000, sent(1100, 7), Some(100));
         passes.push(3000, sent(1200, 8), Some(200));
         assert_eq!(lost_before(&passes, 4000, 2100, Some(1000)), None);
-        let lost = |count| {
+        let lost = |count: u32| {
             Some(Lost {
                 count,
+                times_ns: (0..count)
+                    .map(|round| 1100 + i64::from(round) * 1000)
+                    .collect(),
                 round_ns: 1000,
                 passed_by: 7,
                 passed_ns: 1100,
@@ -213,15 +228,20 @@ mod tests {
         let mut passes = Passes::default();
         passes.push(2000, sent(1100, 7), Some(100));
         passes.push(3000, sent(1900, 8), Some(900));
-        let count = |passes: &Passes| {
+        let lost = |passes: &Passes| {
             let lost = passes.lost_before(1000, 50, &sent(9000, 0), (Some(1000), &order));
-            lost.map(|lost| lost.count)
+            lost.map(|lost| (lost.count, lost.times_ns))
         };
+        let count = |passes: &Passes| lost(passes).map(|(count, _)| count);
         assert_eq!(count(&passes), Some(8));
         passes.end_silence(2000, 8000, None);
         assert_eq!(count(&passes), Some(2), "at 1100 and at 2100");
         passes.push(4000, sent(8000, 9), None);
-        assert_eq!(count(&passes), Some(3), "the timeout passed it, too");
+        assert_eq!(
+            lost(&passes),
+            Some((3, vec![1100, 2100, 8000])),
+            "the timeout passed it, too"
+        );
         passes.end_silence(8100, 8900, None);
         assert_eq!(count(&passes), Some(3), "no round trip in either");
     }

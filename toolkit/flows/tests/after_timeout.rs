@@ -272,3 +272,61 @@ fn a_silence_without_a_timeout_that_a_second_retransmission_ends_lost_those_of_t
     let expected = lost(&[(1, holes), (2, holes), (3, holes)]);
     assert_eq!(losses(&outcome), expected);
 }
+
+#[test]
+fn the_end_of_the_flight_is_repeated_although_a_hole_below_was_lost_again() {
+    let outcome = run(&format!(
+        "{}
+          121.0 a>b A 11001:12001 ack 1 id 14    # 13: a hole
+          121.1 b>a A 1 ack 10001 sack 11001-12001
+          123.0 a>b A 13001:14001 ack 1 id 16    # 15: a hole
+          123.1 b>a A 1 ack 10001 sack 13001-14001 11001-12001
+          621.0 a>b A 10001:11001 ack 1 id 21    # 17 and 18: the holes, 19 and 20: new data
+          621.1 b>a A 1 ack 12001 sack 13001-14001
+          721.0 a>b A 14001:15001 ack 1 id 23    # 22: the second hole
+          721.1 b>a A 1 ack 12001 sack 13001-15001
+          722.0 a>b A 15001:16001 ack 1 id 24
+          722.1 b>a A 1 ack 12001 sack 13001-16001
+          723.0 a>b A 16001:17001 ack 1 id 25    # new data
+          723.1 b>a A 1 ack 12001 sack 13001-17001
+          821.0 a>b A 12001:13001 ack 1 id 26
+          821.1 b>a A 1 ack 17001",
+        ten_segments()
+    ));
+    let first: &[i64] = &[10_001, 12_001, 14_001, 15_001];
+    let expected = lost(&[(1, first), (2, &[10_001, 12_001]), (3, &[12_001])]);
+    assert_eq!(losses(&outcome), expected);
+}
+
+#[test]
+fn what_was_passed_before_a_silence_is_not_missing_in_it() {
+    let outcome = run(&format!(
+        "{}
+          121.0 a>b A 11001:12001 ack 1 id 14    # 13, 15, 17: holes
+          121.1 b>a A 1 ack 10001 sack 11001-12001
+          123.0 a>b A 13001:14001 ack 1 id 16
+          123.1 b>a A 1 ack 10001 sack 13001-14001 11001-12001
+          125.0 a>b A 15001:16001 ack 1 id 18
+          125.1 b>a A 1 ack 10001 sack 15001-16001 13001-14001 11001-12001
+          221.0 a>b A 12001:13001 ack 1 id 20    # 19: the first hole
+          221.1 b>a A 1 ack 10001 sack 11001-14001 15001-16001
+          223.0 a>b A 16001:17001 ack 1 id 22    # 21: the third hole
+          223.1 b>a A 1 ack 10001 sack 15001-17001 11001-14001
+          324.0 a>b A 14001:15001 ack 1 id 24    # 23: the first hole
+          324.1 b>a A 1 ack 10001 sack 11001-17001
+          325.0 a>b A 17001:18001 ack 1 id 25
+          325.1 b>a A 1 ack 10001 sack 11001-18001
+          824.0 a>b A 10001:11001 ack 1 id 28    # 26 and 27: new data
+          824.1 b>a A 1 ack 18001
+          924.0 a>b A 18001:19001 ack 1 id 29
+          924.1 b>a A 1 ack 19001
+          925.0 a>b A 19001:20001 ack 1 id 30
+          925.1 b>a A 1 ack 20001
+          926.0 a>b A 20001:21001 ack 1 id 31    # new data
+          926.1 b>a A 1 ack 21001",
+        ten_segments()
+    ));
+    let first: &[i64] = &[10_001, 12_001, 14_001, 18_001, 19_001];
+    let expected = lost(&[(1, first), (2, &[10_001, 14_001]), (3, &[10_001])]);
+    assert_eq!(losses(&outcome), expected);
+}

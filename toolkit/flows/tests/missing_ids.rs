@@ -392,3 +392,68 @@ fn the_echo_of_new_data_shows_whether_they_repeat_the_end_of_the_flight() {
     assert_eq!(echoing(8), lost(&[10_001], &[]), "it left before the ACK");
     assert_eq!(echoing(9), lost(&[10_001, 12_001], &[]));
 }
+
+#[test]
+fn the_echo_of_new_data_shows_of_which_holes_the_sender_knew() {
+    // The round trip has become shorter: 150 ms after 400 ms. 31: the hole again.
+    let echoing = |ts_ecr: u32| {
+        let mut ladder = ten_segments().replace("b>a A 1 ack 1001\n", "b>a A 1 ack 1001 ts 7/0\n");
+        let (mut t_ms, mut end, mut ecr) = (510, 11_001, 7);
+        for id in 13..29 {
+            let (start, val) = (end - 1000, 1000 + id);
+            writeln!(
+                ladder,
+                "{t_ms}.0 a>b A {start}:{end} ack 1 id {id} ts {val}/{ecr}"
+            )
+            .expect("text");
+            ecr += 1;
+            writeln!(ladder, "{t_ms}.1 b>a A 1 ack {end} ts {ecr}/{val}").expect("text");
+            (t_ms, end) = (t_ms + 400, end + 1000);
+        }
+        write!(
+            ladder,
+            "7000.0 a>b A 27001:28001 ack 1 id 30 ts 9000/23    # 29: a hole
+             7000.1 b>a A 1 ack 26001 sack 27001-28001 ts 24/9000
+             7150.0 a>b A 28001:29001 ack 1 id 32 ts 9150/{ts_ecr}
+             7150.1 b>a A 1 ack 26001 sack 27001-29001 ts 25/9150
+             7290.0 a>b A 26001:27001 ack 1 id 33 ts 9290/25
+             7290.1 b>a A 1 ack 29001 ts 26/9290"
+        )
+        .expect("text");
+        losses(&run(&ladder))
+    };
+    assert_eq!(echoing(24), lost(&[26_001], &[26_001]));
+    assert_eq!(echoing(23), lost(&[26_001], &[]), "it did not know of it");
+}
+
+#[test]
+fn what_is_missing_between_duplicates_had_been_repeated_before() {
+    let until = |id: u16| {
+        losses(&run(&format!(
+            "{}
+             121.0 a>b A 11001:12001 ack 1 id 14     # 13, 15, 17: holes
+             121.1 b>a A 1 ack 10001 sack 11001-12001
+             123.0 a>b A 13001:14001 ack 1 id 16
+             123.1 b>a A 1 ack 10001 sack 13001-14001 11001-12001
+             125.0 a>b A 15001:16001 ack 1 id 18
+             125.1 b>a A 1 ack 10001 sack 15001-16001 13001-14001 11001-12001
+             221.0 a>b A 10001:11001 ack 1 id 19
+             221.1 b>a A 1 ack 12001 sack 15001-16001 13001-14001
+             223.0 a>b A 12001:13001 ack 1 id 20
+             223.1 b>a A 1 ack 14001 sack 15001-16001
+             225.0 a>b A 14001:15001 ack 1 id 21
+             225.1 b>a A 1 ack 16001
+             281.0 a>b A 10001:11001 ack 1 id 22
+             281.1 b>a A 1 ack 16001 sack 10001-11001
+             285.0 a>b A 14001:15001 ack 1 id {id}
+             285.1 b>a A 1 ack 16001 sack 14001-15001
+             900.0 b>a A 1 ack 16001",
+            ten_segments()
+        )))
+    };
+    let mut expected = lost(&[10_001, 12_001, 14_001], &[]);
+    assert_eq!(until(23), expected);
+    assert_eq!(until(25), expected, "more than the segment between the two");
+    expected.insert(2, (Some(12_001), Some(3), None));
+    assert_eq!(until(24), expected);
+}

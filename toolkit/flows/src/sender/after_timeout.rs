@@ -30,6 +30,8 @@ enum NextAfterTimeout {
 #[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct AfterTimeout {
     next: NextAfterTimeout,
+    /// When the last timeout was captured.
+    timeout_ns: i64,
     /// The lost retransmissions of each segment from SND.NXT on.
     lost_again: VecDeque<u32>,
     /// Lost retransmissions of that at SND.NXT: timeouts sent them in the silence that its captured one ended.
@@ -39,7 +41,8 @@ pub(super) struct AfterTimeout {
 impl AfterTimeout {
     /// Notes a timeout after `silence_timeouts` since the last packet. RFC 5682 §3.1 step 1: F-RTO is not used if the
     /// sender was `recovering`. As in Linux, a repeated timeout starts it again.
-    fn time_out(&mut self, recovering: bool, silence_timeouts: u32) {
+    fn time_out(&mut self, now_ns: i64, recovering: bool, silence_timeouts: u32) {
+        self.timeout_ns = now_ns;
         self.next = if recovering && silence_timeouts < 2 {
             NextAfterTimeout::Flight
         } else {
@@ -68,6 +71,16 @@ impl AfterTimeout {
     /// Takes those that timeouts sent in the silence which the present retransmission of the segment ends.
     pub(super) fn take_by_timer(&mut self) -> u32 {
         std::mem::take(&mut self.by_timer)
+    }
+
+    /// Whether F-RTO sends new data first (RFC 5682 §3.1 step 2).
+    pub(super) fn sends_new_data(&self) -> bool {
+        self.next == NextAfterTimeout::NewData
+    }
+
+    /// When the last timeout was captured, if the sender goes on with what was in flight before it.
+    pub(super) fn flight_before_ns(&self) -> Option<i64> {
+        (self.next == NextAfterTimeout::Flight).then_some(self.timeout_ns)
     }
 
     /// Whether a timeout is known after which no new data have shown that all has arrived.
@@ -115,7 +128,9 @@ impl Sender {
         let timeouts = self.timeouts_in_silence(now_ns);
         if timeouts > 0 {
             let recovering = retransmitted || self.ca_state != CaState::Open;
-            self.progress.after_timeout.time_out(recovering, timeouts);
+            self.progress
+                .after_timeout
+                .time_out(now_ns, recovering, timeouts);
         }
     }
 
@@ -141,7 +156,8 @@ impl Sender {
         after.by_timer = by_timer;
         self.missing.explain(after.lose(again));
         let in_loss = after.next != NextAfterTimeout::Unknown && in_flight > 0;
-        after.time_out(in_loss || self.ca_state != CaState::Open, timeouts);
+        let recovering = in_loss || self.ca_state != CaState::Open;
+        after.time_out(sent.transmission.t_ns, recovering, timeouts);
     }
 }
 
@@ -163,7 +179,7 @@ mod tests {
     fn only_a_first_timeout_in_recovery_is_followed_by_what_was_in_flight() {
         let next = |recovering, timeouts| {
             let mut after = AfterTimeout::default();
-            after.time_out(recovering, timeouts);
+            after.time_out(0, recovering, timeouts);
             after.next
         };
         assert_eq!(next(true, 1), NextAfterTimeout::Flight);

@@ -38,6 +38,12 @@ impl Repeated {
         self.counts.insert(start, count);
     }
 
+    /// The segments that begin within `start..end`.
+    pub(super) fn within(&self, start: i64, end: i64) -> impl Iterator<Item = i64> {
+        let known = (start < end).then(|| self.counts.range(start..end));
+        known.into_iter().flatten().map(|(&start, _)| start)
+    }
+
     /// Adds a transmission of the segment at `start`. Returns its number.
     pub(super) fn add(&mut self, start: i64) -> u32 {
         let count = self.count(start) + 1;

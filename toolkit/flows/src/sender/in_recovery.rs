@@ -7,8 +7,9 @@
 use super::go_back_n::lost_entry;
 use super::{Sender, Sent};
 use crate::cause::{CaState, REO_WND_DIVISOR};
+use crate::loss::{self, FlowDirection};
 use crate::retransmissions::Retransmission;
-use crate::rows::Vantage;
+use crate::rows::{Event, Vantage};
 use crate::scoreboard::{Range, Transmission};
 
 impl Sender {
@@ -162,5 +163,43 @@ impl Sender {
         let entry = lost_entry(&sent.transmission, (sent.start, sent.end), false);
         let (count, _) = self.board.add_lost_to_gaps(una, 1, &entry, may);
         self.missing.explain(count);
+    }
+}
+
+impl Sender {
+    /// With SACK, adds the retransmissions that are missing just before `entry`, which repeats octets that had been
+    /// acknowledged, as those below `resent_to` did, just before. On a path that becomes shorter, what is still on its
+    /// way counts as lost to the sender (RFC 8985 §6.2), so that it repeats what it has repeated before, in order. It is
+    /// that if as many packets are missing as there are such segments between the two.
+    pub(super) fn lost_between_duplicates(
+        &mut self,
+        entry: &Retransmission,
+        resent_to: i64,
+        flow: FlowDirection,
+        events: &mut Vec<Event>,
+    ) {
+        let counted =
+            self.vantage == Vantage::Receiver && self.sack_in_use && self.counts_missing();
+        let sent = &entry.transmission;
+        let (from, to) = (resent_to, entry.seq_start);
+        if !counted || entry.seq_end > self.board.snd_una() || self.max_timeouts(sent.t_ns) > 0 {
+            return;
+        }
+        let lost = self.missing.recent() as usize;
+        let starts: Vec<i64> = self.repeated.within(from, to).take(lost + 1).collect();
+        if starts.len() != lost {
+            return;
+        }
+        let smss = self.board.smss_bytes().max(1);
+        for start in starts {
+            let octets = (start, to.min(start + smss));
+            let copy = self.repeated.add(start);
+            events.push(loss::missing_event(
+                &lost_entry(sent, octets, true),
+                copy,
+                flow,
+            ));
+            self.missing.explain(1);
+        }
     }
 }

@@ -21,6 +21,8 @@ struct Missing {
     reason: Reason,
     /// When a retransmission was captured that shows the first of them.
     shown_ns: Option<i64>,
+    /// When each would have been captured, about, as far as that is known.
+    times_ns: Vec<i64>,
 }
 
 impl Missing {
@@ -29,6 +31,7 @@ impl Missing {
         round_ns: 0,
         reason: Reason::None,
         shown_ns: None,
+        times_ns: Vec::new(),
     };
 }
 
@@ -42,6 +45,14 @@ fn lost_at(entry: &Retransmission, t_ns: i64, reason: Reason) -> Retransmission 
         not_captured: true,
         reason,
         ..*entry
+    }
+}
+
+/// Removes the one of `times_ns` that is nearest to `t_ns`.
+fn remove_nearest(times_ns: &mut Vec<i64>, t_ns: i64) {
+    let nearest = (0..times_ns.len()).min_by_key(|&index| times_ns[index].abs_diff(t_ns));
+    if let Some(index) = nearest {
+        times_ns.remove(index);
     }
 }
 
@@ -67,6 +78,9 @@ impl Sender {
         self.lost_between(entry, previous);
         if self.vantage == Vantage::Receiver && !self.sack_in_use && !self.counts_missing() {
             self.note_skipped(entry, previous);
+        }
+        if let Some((_, resent_to)) = previous.filter(|_| gap.is_none()) {
+            self.lost_between_duplicates(entry, resent_to, flow, events);
         }
         let (missing, explained) = match &gap {
             Some(gap) => self.missing_of_hole(entry, gap, previous_ns, previous.is_none()),
@@ -135,6 +149,7 @@ impl Sender {
             round_ns: rto_ns,
             reason: Reason::MissingId,
             shown_ns: None,
+            times_ns: Vec::new(),
         };
         (missing, count)
     }
@@ -166,7 +181,13 @@ impl Sender {
             && missing
                 .shown_ns
                 .is_some_and(|shown_ns| self.missing.explain_shown_in(earliest_ns, shown_ns));
-        self.missing.explain(missing.count - u32::from(first_shown));
+        let mut explained = u32::from(first_shown);
+        let others = missing.times_ns.iter().skip(explained as usize);
+        for &t_ns in others {
+            let from_ns = earliest_ns.max(t_ns.saturating_sub(missing.round_ns / 2));
+            explained += u32::from(self.missing.explain_sent_at(from_ns, t_ns));
+        }
+        self.missing.explain(missing.count - explained);
         if counted && self.sack_in_use {
             let at_end = gap.first.record == entry.transmission.record;
             if at_end {
@@ -213,6 +234,7 @@ impl Sender {
                 round_ns: rto_ns,
                 reason: Reason::MissingId,
                 shown_ns: None,
+                times_ns: Vec::new(),
             };
         }
         let rtt_ns = self.sack_in_use.then_some(self.path_srtt_ns());
@@ -231,15 +253,22 @@ impl Sender {
             } else {
                 0
             };
+            let count = (passed.count + in_silence)
+                .saturating_sub(known)
+                .min(max_count);
+            let mut times_ns = passed.times_ns;
+            for one in self.board.log().iter(gap.retransmissions) {
+                remove_nearest(&mut times_ns, one.transmission.t_ns);
+            }
+            times_ns.truncate(count as usize);
             return Missing {
-                count: (passed.count + in_silence)
-                    .saturating_sub(known)
-                    .min(max_count),
+                count,
                 round_ns: passed.round_ns,
                 reason: Reason::Passed {
                     record: passed.passed_by,
                 },
                 shown_ns: (known == 0).then_some(passed.passed_ns),
+                times_ns,
             };
         }
         self.lost_of_late_hole(entry, revealed_ns, previous_ns)
@@ -265,6 +294,7 @@ impl Sender {
             round_ns: rto_ns,
             reason,
             shown_ns: None,
+            times_ns: Vec::new(),
         }
     }
 
@@ -325,6 +355,7 @@ impl Sender {
                 rtt_ns: srtt_ns,
             },
             shown_ns: None,
+            times_ns: Vec::new(),
         }
     }
 

@@ -233,14 +233,16 @@ impl Sender {
             self.lost_before_new_data(sent);
         }
         let lost = if holes {
-            self.left_at_end() > 0
+            self.left_at_end() > 0 || self.left_of_flight() > 0
         } else {
             let since_ns = self.progress.last_new_ns + 1;
             self.missing.unexplained_since(since_ns) > 0
         };
         if lost {
             self.lost_again_at_end(sent, holes);
-            self.missing.explain(1);
+            if !(holes && self.explain_in_flight()) {
+                self.missing.explain(1);
+            }
         } else if holes {
             // As in `end_repeats`: the recovery from a timeout goes on.
             self.progress.after_timeout.pass_flight();
@@ -250,6 +252,25 @@ impl Sender {
         }
         self.progress.repeats_end = lost;
         lost
+    }
+
+    /// What is missing between the last new data and a timeout after which the sender goes on with what was in flight. It
+    /// comes to that once it has repeated the holes below, of which some may be lost again.
+    fn left_of_flight(&self) -> u32 {
+        let Some(until_ns) = self.progress.after_timeout.flight_before_ns() else {
+            return 0;
+        };
+        let missing = self
+            .missing
+            .unexplained_since(self.progress.last_new_ns + 1);
+        missing.saturating_sub(self.missing.unexplained_since(until_ns + 1))
+    }
+
+    /// Explains one of these. Returns whether there is one.
+    fn explain_in_flight(&mut self) -> bool {
+        let until_ns = self.progress.after_timeout.flight_before_ns();
+        let from_ns = self.progress.last_new_ns + 1;
+        until_ns.is_some_and(|until_ns| self.missing.explain_shown_in(from_ns, until_ns))
     }
 
     fn was_at_end_without_sack(&mut self, sent: &Sent) -> bool {
@@ -271,11 +292,19 @@ impl Sender {
 
     /// Adds the retransmissions that are missing just before `sent`, new data that continue the sequence: with SACK,
     /// those of the holes above the last retransmission, then again of the lowest ones. None comes earlier than a round
-    /// trip after the hole was seen, or after its last one.
+    /// trip after the hole was seen, or after its last one: the sender had received the ACK of what followed.
     fn lost_before_new_data(&mut self, sent: &Sent) {
-        let latest_ns = sent.transmission.t_ns - self.shortest_round_trip_ns();
+        let latest_ns = self.acknowledged_until_ns(sent.transmission.t_ns);
         let entry = lost_entry(&sent.transmission, (sent.start, sent.end), self.sack_in_use);
-        let may = |hole: &Range, last: &Transmission| hole.first.t_ns.max(last.t_ns) <= latest_ns;
+        // F-RTO sends new data before it retransmits what the retransmission by the timeout passed.
+        let f_rto = self.progress.after_timeout.sends_new_data();
+        let may = |hole: &Range, last: &Transmission| {
+            let followed_ns = match hole.retransmissions {
+                None if !f_rto => hole.passed_ns,
+                _ => last.t_ns,
+            };
+            followed_ns <= latest_ns
+        };
         let una = self.board.snd_una();
         for above in [self.progress.last_rxt.max(una), una] {
             let lost = self.missing.recent();
@@ -293,6 +322,15 @@ impl Sender {
     pub(super) fn uninformed_until_ns(&self, now_ns: i64, gap: &Range) -> Option<i64> {
         let until_ns = self.upstream.informed_until_ns(now_ns);
         until_ns.filter(|&until_ns| until_ns < gap.passed_ns)
+    }
+
+    /// When the last segment was captured whose ACK the sender of the segment captured at `now_ns` may have received, as
+    /// its timestamps show. Without them, the estimate of the round trip does, which follows a path that becomes shorter
+    /// in some round trips only.
+    fn acknowledged_until_ns(&self, now_ns: i64) -> i64 {
+        self.upstream
+            .informed_until_ns(now_ns)
+            .unwrap_or_else(|| now_ns - self.shortest_round_trip_ns())
     }
 
     /// After a silence, the missing packets that no timeout explains were, with SACK, a retransmission of each hole
