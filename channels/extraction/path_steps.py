@@ -190,7 +190,7 @@ def _cuts(delivery: Delivery, timed: Ints, trip: Floats) -> tuple[list[int], dic
         rises = np.all(after > longest + jump)
         # Nothing was on the way: the queue had run empty.
         emptied = idle_ns > before.max() and after[:2].min() > floor + jump + 2 * packet_ns
-        shortest = max(trip[k], min(trip[k + 1], smaller.beside_ns(delivery, timed, k, clock)))
+        shortest = max(trip[k], min(trip[k + 1], smaller.adjacent_ns(delivery, timed, k, clock)))
         shorter = shortest < floor - jump and (
             from_empty or _ran_empty(acked[begin:k], (served[begin:k], queued[begin:k]), trip[begin:k], jump)
         )
@@ -250,22 +250,22 @@ class _Smaller:
         return cls(packets, np.searchsorted(timed, packets), trip_ns)
 
     def falls(self, trip_ns: Floats) -> list[int]:
-        """Return the timed packets whose round trip, and that of a smaller packet beside each, have fallen by
+        """Return the timed packets whose round trip, and that of a smaller packet next to each, have fallen by
         MIN_JUMP_NS."""
         ks = np.arange(AROUND, len(trip_ns) - AROUND + 1)
         if not len(ks) or not len(self.packets):
             return []
-        beside = np.full(len(trip_ns) + 1, np.inf)
-        np.minimum.at(beside, self.behind, self.trip_ns)
+        adjacent = np.full(len(trip_ns) + 1, np.inf)
+        np.minimum.at(adjacent, self.behind, self.trip_ns)
         before = np.lib.stride_tricks.sliding_window_view(trip_ns, AROUND).min(axis=1)[ks - AROUND] - MIN_JUMP_NS
-        found: list[int] = ks[(trip_ns[ks] < before) & (np.minimum(beside[ks], beside[ks + 1]) < before)].tolist()
+        found: list[int] = ks[(trip_ns[ks] < before) & (np.minimum(adjacent[ks], adjacent[ks + 1]) < before)].tolist()
         return found
 
-    def beside_ns(self, delivery: Delivery, timed: Ints, k: int, ns_per_byte: float) -> float:
-        """Return the least round trip of a smaller packet beside a timed one, as that of a packet of its size."""
-        beside = slice(*np.searchsorted(self.behind, (k, k + 2)))
-        less_bytes = np.maximum(0, delivery.size_bytes[timed[k]] - delivery.size_bytes[self.packets[beside]])
-        return float((self.trip_ns[beside] + less_bytes * ns_per_byte).min(initial=np.inf))
+    def adjacent_ns(self, delivery: Delivery, timed: Ints, k: int, ns_per_byte: float) -> float:
+        """Return the least round trip of a smaller packet next to a timed one, as that of a packet of its size."""
+        adjacent = slice(*np.searchsorted(self.behind, (k, k + 2)))
+        less_bytes = np.maximum(0, delivery.size_bytes[timed[k]] - delivery.size_bytes[self.packets[adjacent]])
+        return float((self.trip_ns[adjacent] + less_bytes * ns_per_byte).min(initial=np.inf))
 
 
 def _falls_at_once(acked_ns: Floats, trip_ns: Floats) -> dict[int, int]:
