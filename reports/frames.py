@@ -31,11 +31,13 @@ KERNEL_SOURCES = ("tcp_probe", "tcp_info", "web100")
 
 
 class KeptTables(Mapping[str, Source]):
-    """Tables of which `read` keeps what it read, if it is small: the charts of a report read the same rows."""
+    """Tables of which `read` keeps what it read, if it is small, and `runs_with_rows` what it found: the charts of a
+    report read the same rows."""
 
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
         self.frames: dict[tuple[str, tuple[str, ...], bytes | None], pl.DataFrame] = {}
+        self.runs: dict[str, set[int]] = {}
 
     def __getitem__(self, name: str) -> Source:
         return self._tables[name]
@@ -244,4 +246,12 @@ def uses_proxies(tables: Tables) -> bool:
 
 def runs_with_rows(tables: Tables, name: str) -> set[int]:
     """Return the run_id of each run with rows in table `name`."""
+    if not isinstance(tables, KeptTables):
+        return _runs_with_rows(tables, name)
+    if name not in tables.runs:
+        tables.runs[name] = _runs_with_rows(tables, name)
+    return tables.runs[name]
+
+
+def _runs_with_rows(tables: Tables, name: str) -> set[int]:
     return set(lazy(tables, name).select("run_id").unique().collect()["run_id"].to_list())
