@@ -143,8 +143,7 @@ def replay_into(
         captured = replace(captured, sentences=[*sentences, numbered_in(flow, entry.name)], blocks=blocks)
     result.tables["findings"] = report_findings(result, scenario, folder, captured, execution.threads)
     with workspace.transaction(command, replay=True) as transaction:
-        for name, table in result.tables.items():
-            transaction.write(name, table)
+        transaction.write_all(result.tables)
         if flow is not None:
             for trace in result.traces.values():
                 transaction.write("channel", _channel_of(flow, trace.channel))
@@ -223,13 +222,14 @@ def study_capture(job: WhatIf, execution: Execution) -> tuple[ExperimentResult, 
 
     check_choice(job.choice)
     check_outputs([*draft_files(job.scenario), job.report, job.at_sender], job.inputs, force=job.force)
-    prepare()
     job.at_sender.unlink(missing_ok=True)
     workspace = Workspace.open_or_create(job.out / "workspace")
     ingest = Ingest(workspace, job.command, progress=job.progress or silent, span_of=job.span_of or all_of_it)
     captures = {entry.input_id for entry in ingest(job.inputs) if entry.kind == "capture"}
     chosen = flow_at_sender(ingest, read_flow(workspace, job.flow, captures), job.at_sender, force=job.force)
-    result = experiment_from_capture(workspace, chosen, job.out, job.choice, job.command, execution)
+    write_draft(workspace, chosen, job.scenario, job.choice, force=execution.force)
+    prepare()  # Now, as Python has nothing else to do while the engine runs.
+    result = replay_into(workspace, read_scenario(job.scenario), job.out, job.command, execution)
     title = f"{name_to_text(job.inputs[0].name)}: what happened, and what if"
     write_report_of(workspace, job.report, title, utc=False, force=job.force)
     return result, workspace.path

@@ -1,7 +1,7 @@
 """The JavaScript bundle of a report: Vega, Vega-Lite and Vega-Embed in one script, built once per user and version.
 
 The build takes 2 s, so the script is kept in the user's cache folder. A caller that will write a report calls `prepare`
-early, so that a first build runs in the background. This module imports nothing heavy.
+before something that takes long, so that a first build runs in the background. This module imports nothing heavy.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import os
 import threading
 from contextlib import suppress
 from functools import cache
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 
@@ -23,8 +24,13 @@ _SNIPPET = "window.vegaEmbed = vegaEmbed;"
 
 
 def prepare() -> None:
-    """Read or build the bundle in the background and return at once."""
-    threading.Thread(target=vega_bundle, name="vega bundle", daemon=True).start()
+    """Import what draws the charts, and read or build the bundle, in the background; return at once."""
+    threading.Thread(target=_prepare, name="vega bundle", daemon=True).start()
+
+
+def _prepare() -> None:
+    import_module("hindflight.reports.document")  # By its name: it imports this module.
+    vega_bundle()
 
 
 def vega_bundle() -> str:

@@ -5,10 +5,10 @@ docs/tables.md describes the keys that join the tables.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import polars as pl
 import pyarrow as pa
@@ -19,6 +19,8 @@ from hindflight.toolkit.errors import ReportError
 Source: TypeAlias = "pa.Table | pl.DataFrame | pl.LazyFrame"
 Tables: TypeAlias = Mapping[str, Source]
 """Tables by their name in toolkit/schema. A missing table counts as empty."""
+
+Found = TypeVar("Found")
 
 KEPT_BYTES = 1 << 20
 """Size up to which what was read is kept."""
@@ -31,11 +33,13 @@ KERNEL_SOURCES = ("tcp_probe", "tcp_info", "web100")
 
 
 class KeptTables(Mapping[str, Source]):
-    """Tables of which `read` keeps what it read, if it is small: the charts of a report read the same rows."""
+    """Tables of which `read` keeps what it read, if it is small, and `once` what was found: the charts of a report read
+    the same rows."""
 
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
         self.frames: dict[tuple[str, tuple[str, ...], bytes | None], pl.DataFrame] = {}
+        self.found: dict[Hashable, Any] = {}
 
     def __getitem__(self, name: str) -> Source:
         return self._tables[name]
@@ -123,6 +127,16 @@ def _read(tables: Tables, name: str, columns: Sequence[str], where: pl.Expr | No
     rows = lazy(tables, name)
     rows = rows if where is None else rows.filter(where)
     return rows.select(columns).collect().with_columns(pl.col(pl.Categorical).cast(pl.String))
+
+
+def once(tables: Tables, key: Hashable, find: Callable[[], Found]) -> Found:
+    """Return what `find` finds in `tables`; where they keep it, what it found for `key` the first time."""
+    if not isinstance(tables, KeptTables):
+        return find()
+    if key not in tables.found:
+        tables.found[key] = find()
+    found: Found = tables.found[key]
+    return found
 
 
 def read_flow(
@@ -244,4 +258,8 @@ def uses_proxies(tables: Tables) -> bool:
 
 def runs_with_rows(tables: Tables, name: str) -> set[int]:
     """Return the run_id of each run with rows in table `name`."""
-    return set(lazy(tables, name).select("run_id").unique().collect()["run_id"].to_list())
+
+    def found() -> set[int]:
+        return set(lazy(tables, name).select("run_id").unique().collect()["run_id"].to_list())
+
+    return once(tables, ("runs_with_rows", name), found)

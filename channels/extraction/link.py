@@ -134,8 +134,9 @@ def of_delivery(delivery: Delivery) -> Link:
         first = AllDropped.of(arrivals, unshared)
     limit = _limit(delivery, first if unshared else _shared(arrivals, first), served.bounded)
     if unshared and limit is not None:
-        limit = _with_what_entered(delivery, arrivals, first, limit, served.bounded)
-    final = _queue.replay(arrivals, limit.limit if limit else np.inf, unshared)
+        limit, final = _with_what_entered(delivery, arrivals, first, limit, served.bounded)
+    else:
+        final = _queue.replay(arrivals, limit.limit if limit else np.inf, unshared)
     if not unshared:
         # Residuals count from the queue that was simulated, so `entered` remains that of the simulation.
         level = _level_of_neighbours(arrivals, final.level)
@@ -161,14 +162,17 @@ def _limit(delivery: Delivery, dropped: AllDropped, bounded: Bools) -> Ceiling |
 
 def _with_what_entered(
     delivery: Delivery, arrivals: Arrivals, dropped: AllDropped, limit: Ceiling, bounded: Bools
-) -> Ceiling:
-    """Return the limit of the queue from levels to which the losses below `limit` add, if losses depend more on these.
+) -> tuple[Ceiling, Replay]:
+    """Return the limit of the queue from levels to which the losses below `limit` add, if losses depend more on these;
+    and the queue with the limit that is returned.
 
     The queue took what the channel lost behind it, which no departure shows as long as no ACK is timed.
     """
-    entered = replace(dropped, level=_queue.replay(arrivals, limit.limit, unshared=True).level)
-    again = _limit(delivery, entered, bounded)
-    return again if again is not None and again.gain > limit.gain else limit
+    entered = _queue.replay(arrivals, limit.limit, unshared=True)
+    again = _limit(delivery, replace(dropped, level=entered.level), bounded)
+    if again is None or again.gain <= limit.gain:
+        return limit, entered
+    return again, _queue.replay(arrivals, again.limit, unshared=True)
 
 
 def _served(delivery: Delivery, paths: Sequence[Stretch]) -> tuple[Rate, Served]:

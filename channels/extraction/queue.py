@@ -105,7 +105,10 @@ def replay(arrivals: Arrivals, limit: float, unshared: bool) -> Replay:
     n = len(arrivals.t)
     level, entered, residual, group = [0.0] * n, [True] * n, [np.nan] * n, [-1] * n
     busy_until, members, groups, late, seen = -np.inf, list[int](), 0, 0, 0
-    wait_ns, rates = [0.0] * n, _Rates()
+    wait_ns = [0.0] * n
+    # The rates that the queue is served at, as service times of a full-sized packet: that of the newest packets, of
+    # which `work_ns` have entered, and the one before.
+    full_ns = before_ns = work_ns = 0.0
     undecided = arrivals.undecided & np.isnan(arrivals.departed) & (limit >= 0)
     columns = (
         arrivals.t,
@@ -119,33 +122,38 @@ def replay(arrivals: Arrivals, limit: float, unshared: bool) -> Replay:
     rows = [column.tolist() for column in columns]
     sent = rows[0]
     for k, (t, service, departed, lost, unclear, full, anchor) in enumerate(zip(*rows, strict=True)):
-        idle = busy_until <= t
-        wait_ns[k] = 0.0 if idle else busy_until - t
-        level[k] = waiting = rates.packets(wait_ns[k], full)
-        begins = t if idle else busy_until
+        if full != full_ns:
+            before_ns, full_ns, work_ns = full_ns or full, full, 0.0
+        if busy_until <= t:
+            waiting, begins = 0.0, t
+        else:
+            begins = busy_until
+            wait_ns[k] = wait = busy_until - t
+            newer_ns = min(wait, work_ns)
+            level[k] = waiting = newer_ns / full_ns + (wait - newer_ns) / before_ns
         if lost:
             entered[k] = waiting <= limit
             members.append(k)
             if entered[k]:
                 busy_until = begins + service
-                rates.work_ns += service
+                work_ns += service
             continue
         if unclear and waiting > limit:
             entered[k] = False
             continue
         modelled = begins + service
-        rates.work_ns += service
+        work_ns += service
         if departed != departed:  # NaN: not seen to leave  # noqa: PLR0124
             busy_until = modelled
             continue
-        refused = sum(1 for m in members if not entered[m]) if members else 0
-        off = (departed - modelled) / full if waiting > 0.7 else np.nan
-        for m in members or (k,):
-            residual[m] = off
+        refused, off = 0, (departed - modelled) / full if waiting > 0.7 else np.nan
         if members:
             for m in members:
-                group[m] = groups
+                residual[m], group[m] = off, groups
+                refused += not entered[m]
             groups, members = groups + 1, []
+        else:
+            residual[k] = off
         latest = modelled + (refused + arrivals.leeway) * full
         seen += 1
         followed = k + 1 < n and sent[k + 1] <= modelled
@@ -162,23 +170,6 @@ def replay(arrivals: Arrivals, limit: float, unshared: bool) -> Replay:
         np.array(group),
         late / max(seen, 1),
     )
-
-
-@dataclass(slots=True)
-class _Rates:
-    """The rates that a queue is served at: that of the newest packets, of which `work_ns` have entered, and the one
-    before; `full_ns` and `before_ns` are the service times of a full-sized packet."""
-
-    full_ns: float = 0.0
-    before_ns: float = 0.0
-    work_ns: float = 0.0
-
-    def packets(self, wait_ns: float, full_ns: float) -> float:
-        """Return how many full-sized packets wait for so long, before one whose service takes `full_ns`."""
-        if full_ns != self.full_ns:
-            self.before_ns, self.full_ns, self.work_ns = self.full_ns or full_ns, full_ns, 0.0
-        newer_ns = min(wait_ns, self.work_ns)
-        return newer_ns / full_ns + (wait_ns - newer_ns) / self.before_ns
 
 
 LEVEL_ERROR_PKTS = 0.5

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from hindflight.channels.formats import read_channel
@@ -115,6 +117,9 @@ def replay_scenario(
     planned = plan_comparison(scenario, _with_reference(scenario, None))
     # Before anything runs: an error in the last variant must not appear after the runs of all others.
     check_jobs(scenario, [*planned, *plan_comparison(scenario, tuple(scenario.variants))], traces)
+    if scenario.compare.seeds > 1:
+        # Intervals need it after the runs, during which Python waits for the engine.
+        Thread(target=import_module, args=("scipy.special",), daemon=True).start()
     counter = _Counter(len(checks) + bool(checks) + len(planned), execution.on_progress)
     ranked: list[Candidate] = []
     happened: Outcome | None = None

@@ -121,8 +121,9 @@ def layered_chart(layers: Sequence[alt.Chart], text: ChartText, height: int, mar
     `marks` is the approximate number of marks. It selects the renderer: SVG, which prints better, or canvas.
     """
     title = alt.Title(text.title, subtitle=list(text.notes)) if text.notes else alt.Title(text.title)
-    chart = alt.LayerChart(layer=list(layers))
-    return chart.properties(
+    # Not `properties`, which copies all layers once more.
+    return alt.LayerChart(
+        layer=list(layers),
         title=title,
         description=text.description,
         width=WIDTH,

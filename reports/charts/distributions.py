@@ -24,6 +24,7 @@ from hindflight.reports.frames import (
     View,
     flow_of,
     lazy,
+    read,
     read_flow,
     runs_with_rows,
     runs_with_subject,
@@ -116,8 +117,8 @@ def what_if_loss_bursts(tables: Tables, view: View | None = None) -> alt.LayerCh
     Reads `runs`, `flows`, `segments` and `events`. Raises ReportError if no run recorded a loss.
     """
     flows = _recorded(tables, view or View())
-    bursts = {label: _burst_lengths(tables, flow) for label, flow in flows.items()}
-    bursts = {label: lengths for label, lengths in bursts.items() if lengths.len()}
+    found = {label: _bursts(tables, flow) for label, flow in flows.items()}
+    bursts = {label: lengths for label, (lengths, _) in found.items() if lengths.len()}
     if not set(bursts) - {CAPTURED}:
         raise ReportError("No what-if run recorded a loss.")
     end = max(_MIN_BURST_AXIS_PKTS, *(int(lengths[-1]) for lengths in bursts.values()))
@@ -136,8 +137,8 @@ def what_if_loss_bursts(tables: Tables, view: View | None = None) -> alt.LayerCh
         layers.append(legend.encode(mark, label, x, y, order="order:Q", tooltip=tips))
     longest = "; ".join(f"{label} {n.len()}, at most {n[-1]} packets long" for label, n in bursts.items())
     notes = ["With a proxy, the bursts are those of all connections of the path."] if uses_proxies(tables) else []
-    for label, flow in flows.items():
-        if missing := _unplaced_losses(tables, flow):
+    for label, (_, missing) in found.items():
+        if missing:
             said = "1 loss names" if missing == 1 else f"{missing} losses name"
             notes.append(f"{label}: {said} no segment, and no burst has {'it' if missing == 1 else 'them'}.")
     text = ChartText(
@@ -153,29 +154,20 @@ def _width(label: str) -> float:
     return 2.2 if label == CAPTURED else 1.4
 
 
-def _burst_lengths(tables: Tables, flow: Flow) -> pl.Series:
+def _bursts(tables: Tables, flow: Flow) -> tuple[pl.Series, int]:
     """Return the sorted lengths of the loss bursts of a flow: data packets lost one after another in order of sending,
-    on one connection. A burst ends at the next transmission that is not known to be lost."""
-    sent, lost = _sent_and_lost(tables, flow)
-    fates = sent.join(lost.drop_nulls().unique(), on=["leg", "record"], how="left").sort("leg", "t_ns", "record")
-    key = pl.struct("leg", pl.col("lost").fill_null(value=False)).rle_id()
-    runs = fates.with_columns(key.alias("run")).filter("lost").group_by("run").agg(length=pl.len())
-    return runs.select(pl.col("length").cast(pl.Int64).sort()).collect()["length"]
-
-
-def _unplaced_losses(tables: Tables, flow: Flow) -> int:
-    """Return the number of losses of a flow that name none of its segments, so that no burst has them."""
-    sent, lost = _sent_and_lost(tables, flow)
-    return lost.join(sent, on=["leg", "record"], how="anti").collect().height
-
-
-def _sent_and_lost(tables: Tables, flow: Flow) -> tuple[pl.LazyFrame, pl.LazyFrame]:
-    """Return leg, time and record of each data packet of a flow, and leg and record of each loss."""
+    on one connection; and the number of losses that name none of its segments, so that no burst has them. A burst ends
+    at the next transmission that is not known to be lost."""
     mine = (pl.col("run_id") == flow.view.run_id) & (pl.col("flow_id") == flow.view.flow_id)
     mine &= pl.col("direction") == flow.data
-    lost = lazy(tables, "events").filter(mine & (pl.col("kind") == "loss")).select("leg", "record", lost=True)
-    sent = lazy(tables, "segments").filter(mine & (pl.col("payload_bytes") > 0)).select("leg", "t_ns", "record")
-    return sent, lost
+    names = ["leg", "record"]
+    losses = read(tables, "events", names, mine & (pl.col("kind") == "loss"))
+    sent = read(tables, "segments", [*names, "t_ns"], mine & (pl.col("payload_bytes") > 0))
+    known = losses.drop_nulls().unique().with_columns(lost=True)
+    fates = sent.join(known, on=names, how="left").sort("leg", "t_ns", "record")
+    key = pl.struct("leg", pl.col("lost").fill_null(value=False)).rle_id()
+    runs = fates.with_columns(key.alias("run")).filter("lost").group_by("run").agg(length=pl.len())
+    return runs["length"].cast(pl.Int64).sort(), losses.join(sent, on=names, how="anti").height
 
 
 def _shares_of_lengths(lengths: pl.Series, end: int) -> pl.DataFrame:

@@ -12,7 +12,7 @@ import polars as pl
 
 from hindflight.reports.charts.axes import Legend, inline, time_axis, time_tooltip
 from hindflight.reports.decimation import drop_repeats
-from hindflight.reports.frames import TIME, Flow, Tables
+from hindflight.reports.frames import TIME, Flow, Tables, once
 from hindflight.reports.link import events_of, states_of
 from hindflight.reports.style import GREEN, SHADE_PURPLE, VERMILLION
 
@@ -56,6 +56,10 @@ class EventMarks:
 
 def event_marks(tables: Tables, flow: Flow) -> EventMarks:
     """Return the marks of `flow`, none if no event is known."""
+    return once(tables, ("event_marks", flow), lambda: _event_marks(tables, flow))
+
+
+def _event_marks(tables: Tables, flow: Flow) -> EventMarks:
     events = events_of(tables, flow)
     timeouts = events.filter(pl.col("kind") == "rto").select(TIME)
     handovers = events.filter(pl.col("kind") == "handover").select(pl.col(TIME).cast(pl.Float64))

@@ -33,7 +33,7 @@ def panel(subject: str, lines: Iterable[tuple[Decimated, alt.MarkDef]], axes: Ax
         line.mark = mark
         layers.append(line.encode(*axes))
     title = alt.Title(subject, fontSize=13, offset=4)
-    return alt.LayerChart(layer=layers).properties(title=title, width=(WIDTH - 150) // 2, height=120)
+    return alt.LayerChart(layer=layers, title=title, width=(WIDTH - 150) // 2, height=120)
 
 
 def panel_note(captured: Decimated) -> str:
@@ -44,6 +44,11 @@ def panel_note(captured: Decimated) -> str:
 
 def side_by_side(panels: Sequence[alt.LayerChart], title: alt.Title, description: str) -> alt.ConcatChart:
     """Lay panels out in two columns."""
-    return alt.concat(*panels, columns=2, spacing={"row": 14, "column": 24}).properties(
-        title=title, description=description, usermeta={"embedOptions": {"renderer": "canvas"}}
+    return alt.ConcatChart(
+        concat=list(panels),
+        columns=2,
+        spacing={"row": 14, "column": 24},
+        title=title,
+        description=description,
+        usermeta={"embedOptions": {"renderer": "canvas"}},
     )

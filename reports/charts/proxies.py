@@ -12,6 +12,7 @@ import altair as alt
 import polars as pl
 
 from hindflight.reports.charts.axes import Legend, byte_axis, decimation_note, inline
+from hindflight.reports.charts.panels import side_by_side
 from hindflight.reports.decimation import Decimated, m4
 from hindflight.reports.frames import TIME, Tables, View, read, read_flow, runs_with_subject
 from hindflight.reports.style import AMBER, BLUE, WIDTH
@@ -46,10 +47,10 @@ def what_if_proxy(tables: Tables) -> alt.ConcatChart:
         notes.append(f"{len(series) - SHOWN} more proxies are not drawn.")
     charts = [_panel(title, lines, (end, max(top, 1.0))) for title, lines in drawn.items()]
     peaks = "; ".join(f"{title}: at most {_peak(lines):,} B" for title, lines in drawn.items())
-    return alt.concat(*charts, columns=2, spacing={"row": 14, "column": 24}).properties(
-        title=alt.Title("Memory of the proxies over time", subtitle=notes),
-        description=f"Octets in the memory of each proxy over time. {peaks}.",
-        usermeta={"embedOptions": {"renderer": "canvas"}},
+    return side_by_side(
+        charts,
+        alt.Title("Memory of the proxies over time", subtitle=notes),
+        f"Octets in the memory of each proxy over time. {peaks}.",
     )
 
 
@@ -109,4 +110,4 @@ def _panel(title: str, lines: dict[str, Decimated], largest: tuple[float, float]
             )
             layers.append(_LEGEND.encode(line, label, x, y))
     heading = alt.Title(title, fontSize=13, offset=4)
-    return alt.LayerChart(layer=layers).properties(title=heading, width=(WIDTH - 150) // 2, height=130)
+    return alt.LayerChart(layer=layers, title=heading, width=(WIDTH - 150) // 2, height=130)

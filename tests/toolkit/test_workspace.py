@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hindflight.toolkit.errors import MachineError, WorkspaceError
-from hindflight.toolkit.schema import SCHEMA_VERSION, TABLES, arrow_schema, table_from_rows
+from hindflight.toolkit.schema import SCHEMA_VERSION, TABLES, arrow_schema, empty_table, table_from_rows
 from hindflight.toolkit.workspace import ROWS_PER_GROUP, Workspace
 
 
@@ -179,6 +179,22 @@ def test_an_error_leaves_everything_as_it_was(workspace: Workspace) -> None:
     with pytest.raises(ZeroDivisionError):
         write_and_fail(workspace)
     assert (files(workspace), (workspace.path / "manifest.json").read_bytes()) == before
+
+
+def test_tables_written_at_once_are_as_if_one_after_another(workspace: Workspace) -> None:
+    numbers = workspace.manifest.next_part
+    with workspace.transaction("x") as transaction:
+        transaction.write_all({"issues": empty_table("issues"), "variables": rows(*range(ROWS_PER_GROUP + 1))})
+    assert workspace.rows("issues") == 0
+    assert workspace.table("variables")["t_ns"].to_pylist()[-ROWS_PER_GROUP - 1 :] == [*range(ROWS_PER_GROUP + 1)]
+    assert workspace.parts("variables")[-1].name == f"variables-{numbers + 1:06d}.parquet"
+
+
+def test_an_error_in_one_of_several_tables_abandons_all(workspace: Workspace) -> None:
+    before = workspace.manifest
+    with pytest.raises(ValueError, match="t_ns"), workspace.transaction("x") as transaction:
+        transaction.write_all({"issues": empty_table("issues"), "variables": rows(1).drop_columns("t_ns")})
+    assert workspace.manifest == before
 
 
 def test_an_error_in_the_first_transaction_leaves_no_folder(tmp_path: Path) -> None:

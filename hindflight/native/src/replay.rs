@@ -257,6 +257,8 @@ fn array_path(path: &str) -> KeyPath {
 /// What the threads share.
 struct Pool<'a> {
     jobs: &'a [Job],
+    /// Numbers of the jobs in the order in which they begin.
+    order: Vec<usize>,
     keep: &'a Keep,
     next: AtomicUsize,
     failure: &'a Failure,
@@ -268,8 +270,12 @@ struct Pool<'a> {
 /// Hands the jobs to `threads` threads. All stop when one fails, with the cause in `failure`, or the user interrupts.
 fn run_all(jobs: &[Job], threads: usize, keep: &Keep, failure: &Failure) -> PyResult<Vec<Outcome>> {
     let threads = threads.clamp(1, jobs.len().max(1));
+    // A recorded job takes several times as long as another: one that began last would leave the other threads idle.
+    let mut order: Vec<usize> = (0..jobs.len()).collect();
+    order.sort_by_key(|&number| !jobs[number].recorded);
     let pool = Pool {
         jobs,
+        order,
         keep,
         next: AtomicUsize::new(0),
         failure,
@@ -296,11 +302,11 @@ impl Pool<'_> {
         let _leaving = Leaving(self);
         let interrupt = &self.failure.interrupt;
         while !interrupt.load(Ordering::Relaxed) {
-            let number = self.next.fetch_add(1, Ordering::Relaxed);
-            let Some(job) = self.jobs.get(number) else {
+            let turn = self.next.fetch_add(1, Ordering::Relaxed);
+            let Some(&number) = self.order.get(turn) else {
                 return;
             };
-            match job.run(self.keep, interrupt) {
+            match self.jobs[number].run(self.keep, interrupt) {
                 Ok(outcome) => *lock(&self.outcomes[number]) = Some(outcome),
                 Err(error) if !interrupt.load(Ordering::Relaxed) => self.failure.note(error),
                 // Another job failed first, or the user interrupts: this error is not the cause.

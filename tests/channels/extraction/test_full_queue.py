@@ -19,7 +19,7 @@ from hindflight.channels.extraction.attribution import (
 )
 from hindflight.channels.extraction.delivery import Delivery
 from hindflight.channels.extraction.link import AllDropped, of_delivery
-from hindflight.channels.extraction.queue import Arrivals, Ceiling
+from hindflight.channels.extraction.queue import Arrivals, Ceiling, replay
 from tests.channels.extraction.test_outages import MS, _delivery
 
 LIMIT = Ceiling(limit=8.0, low=7.9, refused=8.1, high=8.5, losses_above=9, packets_above=9, gain=30.0)
@@ -138,8 +138,11 @@ def test_what_the_channel_lost_waited_in_the_queue_too() -> None:
     low = link_module._limit(delivery, dropped, none)
     assert low is not None
     assert low.limit < 10
-    found = link_module._with_what_entered(delivery, arrivals, dropped, low, none)
+    found, queue = link_module._with_what_entered(delivery, arrivals, dropped, low, none)
     assert found.limit == pytest.approx(11.75, abs=0.01)
+    assert queue.level.tolist() == replay(arrivals, found.limit, unshared=True).level.tolist()
     # Where that does not explain the losses better, the limit stays.
     sure = replace(low, gain=1e6)
-    assert link_module._with_what_entered(delivery, arrivals, dropped, sure, none) is sure
+    found, queue = link_module._with_what_entered(delivery, arrivals, dropped, sure, none)
+    assert found is sure
+    assert queue.level.tolist() == replay(arrivals, sure.limit, unshared=True).level.tolist()
