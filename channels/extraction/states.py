@@ -146,8 +146,8 @@ def _delay_cuts(delivery: Delivery, link: Link, left_ns: Floats, outages: Sequen
 
 def _unseen(delivery: Delivery, link: Link, left_ns: Floats, outages: Sequence[_Outage]) -> list[tuple[int, int]]:
     """Return the times from the arrival of the last packet timed before each change of the delay until the first one
-    timed behind it left the queue, if that is a round trip or longer: the change may lie anywhere in it, unless an
-    outage lies there."""
+    timed behind it left the queue, if that is a round trip or longer: the change may lie anywhere in it, unless it came
+    with an outage."""
     found = []
     for first, _, _ in link.base.spans[1:]:
         timed = np.flatnonzero(delivery.prompt[:first])
@@ -156,18 +156,26 @@ def _unseen(delivery: Delivery, link: Link, left_ns: Floats, outages: Sequence[_
             way_ns = one_way_ns(delivery, link, before)
             since_ns = int(left_ns[before] + way_ns)
             until_ns = int(left_ns[first])
-            broken = any(outage.begin_ns < until_ns and outage.over_ns > since_ns for outage in outages)
-            if until_ns - since_ns >= 2 * way_ns and not broken:
+            broken = _outage_at(delivery, first, left_ns, outages, until_ns)
+            if until_ns - since_ns >= 2 * way_ns and broken is None:
                 found.append((since_ns, until_ns))
     return found
 
 
 def _with_outage(delivery: Delivery, packet: int, left_ns: Floats, outages: Sequence[_Outage], at_ns: int) -> int:
-    """Return when a path changed that was first seen at `packet`: at `at_ns`, or with an outage since the packet timed
-    before it, because a handover interrupts the link."""
+    """Return when a path changed that was first seen at `packet`: at `at_ns`, or with an outage."""
+    broken = _outage_at(delivery, packet, left_ns, outages, at_ns)
+    return at_ns if broken is None else broken.begin_ns
+
+
+def _outage_at(
+    delivery: Delivery, packet: int, left_ns: Floats, outages: Sequence[_Outage], at_ns: int
+) -> _Outage | None:
+    """Return the outage with which a path changed that was first seen at `packet`: it began by `at_ns`, and since the
+    packet timed before that one left the queue. A handover interrupts the link."""
     before = np.flatnonzero(delivery.prompt[:packet])
     since = left_ns[before[-1]] if len(before) else -np.inf
-    return next((o.begin_ns for o in outages if since < o.begin_ns <= at_ns), at_ns)
+    return next((o for o in outages if since < o.begin_ns <= at_ns), None)
 
 
 def _outages(delivery: Delivery, link: Link, verdicts: Attribution, left_ns: Floats) -> list[_Outage]:
