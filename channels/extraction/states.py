@@ -146,8 +146,8 @@ def _delay_cuts(delivery: Delivery, link: Link, left_ns: Floats, outages: Sequen
 
 def _unseen(delivery: Delivery, link: Link, left_ns: Floats, outages: Sequence[_Outage]) -> list[tuple[int, int]]:
     """Return the times from the arrival of the last packet timed before each change of the delay until the first one
-    timed behind it left the queue, if that is a round trip or longer: the change may lie anywhere in it, unless an
-    outage lies there."""
+    timed behind it left the queue, if that is a round trip or longer: the change may lie anywhere in it, unless it came
+    with an outage."""
     found = []
     for first, _, _ in link.base.spans[1:]:
         timed = np.flatnonzero(delivery.prompt[:first])
@@ -156,18 +156,26 @@ def _unseen(delivery: Delivery, link: Link, left_ns: Floats, outages: Sequence[_
             way_ns = one_way_ns(delivery, link, before)
             since_ns = int(left_ns[before] + way_ns)
             until_ns = int(left_ns[first])
-            broken = any(outage.begin_ns < until_ns and outage.over_ns > since_ns for outage in outages)
-            if until_ns - since_ns >= 2 * way_ns and not broken:
+            broken = _outage_at(delivery, first, left_ns, outages, until_ns)
+            if until_ns - since_ns >= 2 * way_ns and broken is None:
                 found.append((since_ns, until_ns))
     return found
 
 
 def _with_outage(delivery: Delivery, packet: int, left_ns: Floats, outages: Sequence[_Outage], at_ns: int) -> int:
-    """Return when a path changed that was first seen at `packet`: at `at_ns`, or with an outage since the packet timed
-    before it, because a handover interrupts the link."""
+    """Return when a path changed that was first seen at `packet`: at `at_ns`, or with an outage."""
+    broken = _outage_at(delivery, packet, left_ns, outages, at_ns)
+    return at_ns if broken is None else broken.begin_ns
+
+
+def _outage_at(
+    delivery: Delivery, packet: int, left_ns: Floats, outages: Sequence[_Outage], at_ns: int
+) -> _Outage | None:
+    """Return the outage with which a path changed that was first seen at `packet`: it began by `at_ns`, and since the
+    packet timed before that one left the queue. A handover interrupts the link."""
     before = np.flatnonzero(delivery.prompt[:packet])
     since = left_ns[before[-1]] if len(before) else -np.inf
-    return next((o.begin_ns for o in outages if since < o.begin_ns <= at_ns), at_ns)
+    return next((o for o in outages if since < o.begin_ns <= at_ns), None)
 
 
 def _outages(delivery: Delivery, link: Link, verdicts: Attribution, left_ns: Floats) -> list[_Outage]:
@@ -180,10 +188,8 @@ def _outages(delivery: Delivery, link: Link, verdicts: Attribution, left_ns: Flo
     earliest_ns = np.minimum(left_ns, left_behind_breaks_ns(delivery, link)) if verdicts.outages else left_ns
     found: list[_Outage] = []
     for first, last, following in verdicts.outages:
-        delay = way_before = one_way_ns(delivery, link, first)
-        if following is not None and left_ns[last] - left_ns[first] < delay:
-            # Behind a handover the way is another one; what was sent into the break has either, or was under way.
-            delay = min(delay, one_way_ns(delivery, link, following))
+        way_before = _way_from_ns(delivery, link, left_ns, first)
+        delay = _way_of_losses_ns(delivery, link, left_ns, (first, last, following))
         # What arrived over a longer way than that, past the break, shows the link up when it left the queue only.
         shown_after = delay if delay == way_before else 0
         before = delivered[delivered < first]
@@ -193,6 +199,9 @@ def _outages(delivery: Delivery, link: Link, verdicts: Attribution, left_ns: Flo
         arrives_ns = first_left_ns + delay + _base_error_ns(link, first) / 2
         # The ACKs of what arrived before are lost, too, so the link was broken when they were due.
         due_ns = lost_acks_due_ns(delivery, link, left_ns, before) + _base_error_ns(link, first)
+        if way_before > one_way_ns(delivery, link, first):
+            # Those of packets that were under way when the path changed are due by neither path.
+            due_ns = np.inf
         first_ns = max(earlier, int(min(arrives_ns, due_ns)))
         after = delivered[delivered > last]
         up = following if following is None or not len(after) else int(after[0])
@@ -205,10 +214,46 @@ def _outages(delivery: Delivery, link: Link, verdicts: Attribution, left_ns: Flo
             off_ns = _base_error_ns(link, int(before[-1])) / 2 if shown_after else _left_error_ns(link, int(before[-1]))
             last_up_ns = int(left_ns[before[-1]] + shown_after - off_ns)
         last_up_ns = min(first_ns, max(earlier, last_up_ns, _last_answer_ns(delivery, first_ns, last_ns)))
-        # What waited in the break may have left at the rate behind it: the ACK shows when the first one up had left.
-        next_up_ns = None if up is None else max(last_ns, int(_latest_left_ns(delivery, link, left_ns, up) + arrives))
+        next_up_ns = None
+        if up is not None:
+            # What waited in the break may have left at the rate behind it: the ACK shows when the first one had left.
+            # That one found the link up then if it left behind the break, and when it arrived if it was under way.
+            up_after = arrives if left_ns[up] < last_ns else 0
+            next_up_ns = max(last_ns, int(_latest_left_ns(delivery, link, left_ns, up) + up_after))
         found.append(_over_either_way(_Outage(last_up_ns, first_ns, last_ns, next_up_ns), way_before - delay))
     return found
+
+
+def _way_of_losses_ns(delivery: Delivery, link: Link, left_ns: Floats, run: tuple[int, int, int | None]) -> float:
+    """Return the one-way delay by which an outage is timed, given its first and last loss and the packet behind.
+
+    Behind a handover to a shorter way, what was lost in less time than the former one takes was sent into the break and
+    has either way, or was under way on the former one. It was if the ACKs say so: some came after the break, by the
+    shorter way, and none after it by the former one, and a link that is broken passes none.
+    """
+    first, last, following = run
+    way_ns = _way_from_ns(delivery, link, left_ns, first)
+    if following is None or left_ns[last] - left_ns[first] >= way_ns:
+        return way_ns
+    shorter_ns = min(way_ns, one_way_ns(delivery, link, following))
+    begins_ns = (left_ns[first] + shorter_ns + _base_error_ns(link, first), left_ns[first] + way_ns)
+    since, until, over = np.searchsorted(delivery.ack_t_ns, (*begins_ns, left_ns[last] + way_ns), side="right")
+    return way_ns if since < until == over else shorter_ns
+
+
+def _way_from_ns(delivery: Delivery, link: Link, left_ns: Floats, packet: int) -> float:
+    """Return the one-way delay of what left the queue just before `packet`. The first ones timed on a shorter path may
+    have been under way on the former one when it changed: then their round trip has the way of each, or more."""
+    way_ns = one_way_ns(delivery, link, packet)
+    level = link.base.level_of(packet)
+    begun = link.base.spans[level][0]
+    timed = begun + np.flatnonzero(delivery.prompt[begun:packet])
+    if not level or not len(timed):
+        return way_ns
+    former_ns = one_way_ns(delivery, link, begun - 1)
+    trips_ns = delivery.acked_ns[timed] - left_ns[timed]
+    # Half of the difference between the way of each and twice the shorter one divides them.
+    return former_ns if trips_ns.min() > (former_ns + 3 * way_ns) / 2 and former_ns > way_ns else way_ns
 
 
 def _base_error_ns(link: Link, packet: int) -> float:

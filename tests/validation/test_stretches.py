@@ -11,7 +11,7 @@ import pytest
 
 from hindflight.channels.estimate import Estimate, LinkStretch
 from validation.captures.lines import _stretch_lines, link_lines
-from validation.captures.links import LinkScore, _causes, _Claimed, _edge_gaps_ns, _edges, score_link
+from validation.captures.links import LinkScore, _causes, _Claimed, _edge_gaps_ns, _edges, _lost_data, score_link
 from validation.captures.report import FlowScore
 from validation.captures.scores import CauseScore, Counts, WindowScore
 from validation.captures.stretches import Given, Stretch, in_use_ns, pooled, score_stretch
@@ -103,9 +103,12 @@ def test_an_edge_of_an_outage_is_marked_by_what_was_lost_and_delivered_around_it
     # Passed at 9.9 s, lost at 10.5 s; lost at 14 s, passed at 23.1 s: that one left the queue at 23 s.
     gaps_ns = _edge_gaps_ns(run, outage)
     assert gaps_ns == pytest.approx((0.6 * S, 9.0 * S))
-    # An ACK that is lost marks an edge as data does, but an outage that lost no data is none that a capture shows.
+    # An ACK that is lost marks an edge as data does, but an outage that lost no data is none that a capture shows. One
+    # that lost no packet is open from the last one before it to the first one behind.
     assert _edge_gaps_ns(replace(run, broken=(10 * S, *broken)), outage) == pytest.approx((0.1 * S, 9.0 * S))
-    assert _edge_gaps_ns(replace(run, flows=[replace(flow, transmissions=sent[1:])]), outage) is None
+    assert _edge_gaps_ns(replace(run, broken=(8 * S,)), outage) == pytest.approx((13.1 * S, 13.1 * S))
+    assert _lost_data(run, outage)
+    assert not _lost_data(replace(run, flows=[replace(flow, transmissions=sent[1:])]), outage)
 
 
 @pytest.mark.parametrize(

@@ -171,7 +171,6 @@ def _outages(run: RunTruth, stretches: Sequence[Stretch], claimed: Sequence[Mapp
     for stretch in stretches:
         if not stretch.outage:
             continue
-        gaps_ns = _edge_gaps_ns(run, stretch)
         slack = round(stretch.rtt_ns)
         hit = next(
             (
@@ -184,21 +183,21 @@ def _outages(run: RunTruth, stretches: Sequence[Stretch], claimed: Sequence[Mapp
         if hit is not None:
             right += 1
             matched.add(hit)
-            found += _edges(merged[hit], stretch, gaps_ns)
-        elif gaps_ns and stretch.end_ns - stretch.start_ns >= max(SHORT_OUTAGE_NS, slack):
+            found += _edges(merged[hit], stretch, _edge_gaps_ns(run, stretch))
+        elif _lost_data(run, stretch) and stretch.end_ns - stretch.start_ns >= max(SHORT_OUTAGE_NS, slack):
             missed += 1
     counts = Counts(right, len(merged) - len(matched), missed)
     return found + LinkScore(outages=counts)
 
 
-def _edges(claimed: _Claimed, outage: Stretch, gaps_ns: tuple[float, float] | None) -> LinkScore:
+def _edges(claimed: _Claimed, outage: Stretch, gaps_ns: tuple[float, float]) -> LinkScore:
     """Compare the start and the end of an outage that was found, given the times that all packets leave open there."""
     errors, unknown, unmarked, withheld = [], 0, 0, 0
     for said_ns, within_ns, true_ns, gap_ns in zip(
         (claimed.start_ns, claimed.end_ns),
         (claimed.start_within_ns, claimed.end_within_ns),
         (outage.start_ns, outage.end_ns),
-        gaps_ns or (0.0, 0.0),
+        gaps_ns,
         strict=True,
     ):
         # The middle of what is open is within one round trip of the edge if two are open or less.
@@ -211,21 +210,25 @@ def _edges(claimed: _Claimed, outage: Stretch, gaps_ns: tuple[float, float] | No
     return LinkScore(outage_edges=errors, edges_unknown=unknown, edges_unmarked=unmarked, edges_withheld=withheld)
 
 
-def _edge_gaps_ns(run: RunTruth, outage: Stretch) -> tuple[float, float] | None:
+def _lost_data(run: RunTruth, outage: Stretch) -> bool:
+    """Return whether an outage lost data; one that lost none is none that a capture shows."""
+    sent = [packet for flow in run.flows for packet in flow.transmissions]
+    return any(p.fate == "dropped_outage" and outage.start_ns <= p.arrived_ns <= outage.end_ns for p in sent)
+
+
+def _edge_gaps_ns(run: RunTruth, outage: Stretch) -> tuple[float, float]:
     """Return the times around the start and the end of an outage in which the link neither lost nor passed a packet, of
-    data or ACKs; None if it lost no data.
+    data or ACKs: all from the last one before to the first one behind if it lost none.
 
     No reader of the capture knows more: it would need the true fate of every packet, also of the ACKs that are missing.
-    A packet that arrived found the link up from when it left the queue, half a round trip before.
+    A packet that was handed over found the link up then, and when it left the queue: half a round trip before, by the
+    path behind the outage. What left before and was handed over behind it had the former way, which is not counted.
     """
-    sent = [packet for flow in run.flows for packet in flow.transmissions]
-    if not any(p.fate == "dropped_outage" and outage.start_ns <= p.arrived_ns <= outage.end_ns for p in sent):
-        return None
     down = [t_ns for t_ns in run.broken if outage.start_ns <= t_ns <= outage.end_ns]
     seen = [t_ns - way_ns for t_ns in run.passed for way_ns in (0.0, outage.rtt_ns / 2)]
     before = max((t_ns for t_ns in seen if t_ns <= outage.start_ns), default=float(run.t0_ns))
     after = min((t_ns for t_ns in seen if t_ns >= outage.end_ns), default=float("inf"))
-    return min(down) - before, after - max(down)
+    return min(down, default=after) - before, after - max(down, default=before)
 
 
 @dataclass(frozen=True, slots=True)

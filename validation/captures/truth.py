@@ -101,7 +101,8 @@ class FlowTruth:
 class RunTruth:
     """One run: `params` is the link as it was drawn, `sack` whether the hosts used SACK. `queued` are the arrival time
     and the length (the packet in service included) of the queue that each packet entered, of all flows. `passed` and
-    `broken` are when packets of either direction arrived, and when the link lost one because it was down."""
+    `broken` are when the link handed packets of either direction over, behind its delay, and when it lost one because
+    it was down."""
 
     name: str
     folder: Path

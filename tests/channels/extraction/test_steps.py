@@ -66,6 +66,24 @@ def test_a_delay_that_changed_in_a_pause_is_not_known_in_it() -> None:
     assert not states.steps_of(moved, of_delivery(moved), verdicts(moved, of_delivery(moved))).unseen
 
 
+def test_a_delay_that_changed_with_an_outage_changed_at_its_begin_and_is_not_unseen() -> None:
+    # 5 s in which nothing is sent, and an outage shorter than the way of 50 ms: it began behind the last packet timed
+    # or before that.
+    whole = _delivery(range(0))
+    later = np.arange(600) >= 300
+    t_ns = whole.t_ns + np.where(later, 5000 * MS, 0)
+    acked = t_ns + np.where(later, 160 * MS, 100 * MS)
+    paused = replace(whole, t_ns=t_ns, acked_ns=acked, covered_ns=acked, ack_t_ns=acked)
+    link = of_delivery(paused)
+    left_ns = left_queue_ns(paused, link)
+    for begin_ms, until_ms, behind in ((10, 30, True), (-30, 70, False)):
+        begin_ns, until_ns = (int(left_ns[299]) + at_ms * MS for at_ms in (begin_ms, until_ms))
+        outage = states._Outage(begin_ns, begin_ns, until_ns, until_ns)
+        (cut,) = states._delay_cuts(paused, link, left_ns, [outage])
+        assert cut == (begin_ns if behind else int(left_ns[300]))
+        assert bool(states._unseen(paused, link, left_ns, [outage])) != behind
+
+
 def test_the_acks_that_a_break_takes_show_it_broken_when_they_were_due() -> None:
     # The last packets before the break have no ACK of their own; the first one lost is sent a second later.
     whole = _delivery(range(200, 250))
