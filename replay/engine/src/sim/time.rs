@@ -16,10 +16,11 @@ pub fn timestamp(now: Nanos) -> u32 {
     (now / MILLISECOND) as u32
 }
 
-/// The time since the clock showed `value`, one tick at least.
+/// The time since the clock showed `value`, one tick at least; none where it has yet to show it.
 #[inline]
-pub fn since_timestamp(value: u32, now: Nanos) -> Nanos {
-    u64::from(timestamp(now).wrapping_sub(value)).max(1) * MILLISECOND
+pub fn since_timestamp(value: u32, now: Nanos) -> Option<Nanos> {
+    let ticks = i32::try_from(timestamp(now).wrapping_sub(value)).ok()?;
+    Some(u64::from(ticks.unsigned_abs()).max(1) * MILLISECOND)
 }
 
 /// In seconds.

@@ -204,7 +204,7 @@ impl Rack {
         let Some(latest) = digest.latest_for_rack else {
             return false;
         };
-        let rtt = now - latest.sent_at;
+        let rtt = now.saturating_sub(latest.sent_at);
         // A retransmission acknowledged sooner than any path allows: the ACK was for the original.
         if latest.retransmission && rtt < min_rtt {
             return false;
@@ -235,7 +235,7 @@ impl Rack {
     /// that of the one it comes to last: it looks through what is sacked first, then through what is acknowledged.
     pub fn take_rtt_of_last(&mut self, digest: &Digest, min_rtt: Nanos, now: Nanos) {
         if let Some((sent_at, retransmission)) = digest.last_acked.or(digest.last_sacked) {
-            let rtt = now - sent_at;
+            let rtt = now.saturating_sub(sent_at);
             if !retransmission || rtt >= min_rtt {
                 self.rtt = rtt;
             }

@@ -232,8 +232,10 @@ impl Sender {
         if self.timeouts_in_a_row == 0 {
             self.rtt.sample(now - self.last_sent_at, 0, 1);
             self.begin_quick_start(now - self.last_sent_at);
-        } else if self.rules.timestamp_measures_rtt {
-            self.rtt.sample(since_timestamp(segment.ts_ecr, now), 0, 1);
+        } else if self.rules.timestamp_measures_rtt
+            && let Some(rtt) = since_timestamp(segment.ts_ecr, now)
+        {
+            self.rtt.sample(rtt, 0, 1);
         } else {
             self.rtt.begin_after_syn_timeout();
         }

@@ -531,7 +531,7 @@ impl Sender {
             .or(newest_by_ack)
             .map(|sent_at| now - sent_at);
         if path.is_none() && self.rules.timestamp_measures_rtt && digest.acked > 0 {
-            path = Some(since_timestamp(segment.ts_ecr, now));
+            path = since_timestamp(segment.ts_ecr, now);
             newest = path;
         }
         if let Some(rtt) = path {

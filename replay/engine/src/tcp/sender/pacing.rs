@@ -22,6 +22,8 @@ const BURST_HALVINGS: Nanos = 32;
 #[derive(Clone, Copy, Debug, Default)]
 struct Burst {
     at: Nanos,
+    /// When it is said to leave.
+    stamp: Nanos,
     next_seq: u64,
     left: u32,
 }
@@ -115,6 +117,16 @@ impl Pacer {
         self.burst.left > 0 && self.burst.at == now && self.burst.next_seq == seq
     }
 
+    /// Linux (`tcp_wstamp_ns`): the time that the segment from `seq` on bears if it leaves now. What does not wait for the
+    /// pacer, as the retransmission of a timeout, bears the time until which it ought to have waited.
+    pub fn stamp(&self, seq: u64, now: Nanos) -> Nanos {
+        if self.goes_on(seq, now) {
+            self.burst.stamp
+        } else {
+            self.release.max(now)
+        }
+    }
+
     /// What so many octets take at the rate.
     fn duration(&self, bytes: u32) -> Nanos {
         (f64::from(bytes) * SECOND as f64 / self.bytes_per_s) as Nanos
@@ -128,6 +140,7 @@ impl Pacer {
             self.burst.at = now;
             self.credit = now.saturating_sub(self.release);
             self.release = self.release.max(now);
+            self.burst.stamp = self.release;
         }
         self.burst.left = self.burst.left.saturating_sub(1);
         self.burst.next_seq = seq + u64::from(bytes);
@@ -178,7 +191,7 @@ mod tests {
     use crate::cc::catalogue::Variant;
     use crate::config::{Profile, StackOverrides};
     use crate::sim::time::MILLISECOND;
-    use crate::tcp::ladder::{check, sender, window};
+    use crate::tcp::ladder::{check, parse, sender, window};
 
     const MS: Nanos = MILLISECOND;
 
@@ -235,6 +248,42 @@ mod tests {
         }
         pacer.on_send(9000, 1000, 10, 50 * MS);
         assert!(!pacer.allows(10_000, true, 50 * MS));
+    }
+
+    #[test]
+    fn linux_a_timeouts_retransmission_bears_the_time_until_which_the_pacer_would_have_held_it() {
+        let min_rtt_after_ack_at = |at| {
+            let overrides = StackOverrides {
+                tail_loss_probe: Some(false),
+                ..window(2)
+            };
+            let mut sender = sender(Variant::Bbr, Profile::Linux, overrides);
+            while sender.poll_transmit(0).is_some() {}
+            if let Some(pacer) = &mut sender.pacer {
+                pacer.release = 2 * SECOND;
+            }
+            let due = sender.next_deadline();
+            sender.on_deadline(due);
+            let again = sender.poll_transmit(due);
+            assert_eq!(again.map(|s| (s.seq, s.ts_val)), Some((1, 2000)));
+            sender.receive(&parse("ack 2 echo 2000", at), at);
+            sender.rtt.min_rtt()
+        };
+        // Sent at 1.024 s and acknowledged at 2.1: 100 ms by the echo. One of later than now measures nothing.
+        assert_eq!(min_rtt_after_ack_at(2100 * MS), Some(100 * MS));
+        assert_eq!(min_rtt_after_ack_at(1900 * MS), None);
+    }
+
+    #[test]
+    fn what_joins_a_burst_bears_the_time_of_its_first_segment() {
+        let mut pacer = pacer(2);
+        pacer.release = 60 * MS;
+        assert_eq!(pacer.stamp(0, 50 * MS), 60 * MS);
+        pacer.on_send(0, 1000, 10, 50 * MS);
+        assert_eq!(pacer.release(), 61 * MS);
+        assert_eq!(pacer.stamp(1000, 50 * MS), 60 * MS);
+        assert_eq!(pacer.stamp(5000, 50 * MS), 61 * MS);
+        assert_eq!(pacer.stamp(5000, 70 * MS), 70 * MS);
     }
 
     #[test]

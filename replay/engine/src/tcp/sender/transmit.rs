@@ -330,20 +330,30 @@ impl Sender {
             let room = self.room().left.max(1.0);
             self.board.cut_piece(number, room as u64, now);
         }
-        self.board.retransmit(number, now);
-        self.undo_state.note_retransmission(now);
+        let (seq, len) = self.board.span(number);
+        let stamp = self.stamp(seq, now);
+        self.board.retransmit(number, stamp);
+        self.undo_state.note_retransmission(stamp);
         if self.rates.is_some() {
             self.note_departure(false, Some(number), idle, now);
         }
         self.counters.retransmissions += 1;
-        let (seq, len) = self.board.span(number);
         let purpose = match self.phase {
             Phase::Loss { .. } => Purpose::TimeoutRetransmission,
             Phase::Open { .. } | Phase::Recovery(_) => Purpose::FastRetransmission,
         };
-        let segment = self.segment_of(false, (seq, len), purpose, now);
+        let mut segment = self.segment_of(false, (seq, len), purpose, now);
+        segment.ts_val = timestamp(stamp);
         self.rules.algorithm.on_departure(self, departure, now);
         segment
+    }
+
+    /// When the segment from `seq` on, which leaves now, is said to leave.
+    fn stamp(&self, seq: u64, now: Nanos) -> Nanos {
+        match &self.pacer {
+            Some(pacer) if self.rules.sends_bursts => pacer.stamp(seq, now),
+            _ => now,
+        }
     }
 
     /// Notes what segment `number` knows of the rate so far; `idle`: no other segment is in flight.
