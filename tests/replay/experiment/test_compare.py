@@ -171,6 +171,8 @@ def test_a_captured_flow_beyond_all_draws_is_a_misfit_that_the_replay_as_capture
     expected = predict([0.4e6] * seeds, misfit)
     assert expected is not None
     assert (row["value"], row["low"], row["high"]) == pytest.approx((expected.value, expected.low, expected.high))
+    # The self-check shows none of it: the text names what the interval is made of.
+    assert f"the misfit that replays of the captured variant share, {100 * misfit:+.1f} %" in row["text"]
 
 
 @pytest.mark.parametrize("bounded", [True, False])
