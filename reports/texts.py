@@ -68,8 +68,8 @@ CHART_CAPTIONS = {
     "what_if_goodput": (
         "Diamond: goodput over the captured channel, replayed unchanged. Grey ticks: goodput over the captured channel "
         "with its blocks resampled, one tick per seed. Dot and bar: median of the ticks, less half of the misfit of "
-        "the self-check, and where the goodput of one flight would lie with 95 % probability. The bar is wider than "
-        "the ticks: it also covers the other half and the error of the engine, scaled by recorded flights."
+        "the captured variant, and where the goodput of one flight would lie with 95 % probability. The bar is wider "
+        "than the ticks: it also covers the other half and the error of the engine, scaled by recorded flights."
     ),
     "what_if_goodput_mean": (
         "Diamond: goodput over the captured channel, replayed unchanged. Grey ticks: goodput over the captured channel "
@@ -175,8 +175,8 @@ HOW_TO_READ = (
     _COUNTS,
     _MEASURED,
     "The 95 % interval of a goodput in the section What if is for one flight. It covers what the capture leaves open, "
-    "half of the misfit of the self-check and the error of the engine. All others there show how far a mean over the "
-    "seeds could vary with other samples of the channel's blocks; they do not cover errors of the model.",
+    "half of the misfit of the captured variant and the error of the engine. All others there show how far a mean over "
+    "the seeds could vary with other samples of the channel's blocks; they do not cover errors of the model.",
 )
 """Paragraphs of the section "How to read this"."""
 

@@ -126,7 +126,7 @@ def _how_to_read(modes: set[str], predicted: bool) -> str:
     if predicted and "resampled" in modes:
         words += [
             "goodput: what one flight would show, the median of a draw per seed of what the capture leaves open, less "
-            "half of the misfit of the self-check"
+            "half of the misfit of the captured variant"
         ]
     elif "resampled" in modes:
         words += ["goodput: mean over the trace with its blocks resampled, one run per seed"]

@@ -1,4 +1,4 @@
-"""The interval of one flight: never without width, wider with the draws and with the misfit of the self-check."""
+"""The interval of one flight: never without width, wider with the draws and with the misfit of the captured variant."""
 
 from __future__ import annotations
 
