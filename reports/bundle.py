@@ -11,7 +11,6 @@ import os
 import threading
 from contextlib import suppress
 from functools import cache
-from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 
@@ -24,13 +23,8 @@ _SNIPPET = "window.vegaEmbed = vegaEmbed;"
 
 
 def prepare() -> None:
-    """Import what draws the charts, and read or build the bundle, in the background; return at once."""
-    threading.Thread(target=_prepare, name="vega bundle", daemon=True).start()
-
-
-def _prepare() -> None:
-    import_module("hindflight.reports.document")  # By its name: it imports this module.
-    vega_bundle()
+    """Read or build the bundle in the background and return at once."""
+    threading.Thread(target=vega_bundle, name="vega bundle", daemon=True).start()
 
 
 def vega_bundle() -> str:

@@ -256,10 +256,10 @@ def uses_proxies(tables: Tables) -> bool:
     return bool((read(tables, "runs", ["proxy"])["proxy"] != "none").any())
 
 
-def runs_with_rows(tables: Tables, name: str) -> set[int]:
+def runs_with_rows(tables: Tables, name: str) -> frozenset[int]:
     """Return the run_id of each run with rows in table `name`."""
 
-    def found() -> set[int]:
-        return set(lazy(tables, name).select("run_id").unique().collect()["run_id"].to_list())
+    def found() -> frozenset[int]:
+        return frozenset(lazy(tables, name).select("run_id").unique().collect()["run_id"].to_list())
 
     return once(tables, ("runs_with_rows", name), found)

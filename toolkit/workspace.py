@@ -358,13 +358,17 @@ class Transaction:
         self.writer(name).write(data)
 
     def write_all(self, tables: Mapping[str, pa.Table]) -> None:
-        """Append to several tables, each on a thread of its own: encoding columns takes most of the time."""
+        """Append to several tables, each on a separate thread: encoding columns takes most of the time. No thread is
+        left when this returns or raises."""
         from concurrent.futures import ThreadPoolExecutor
 
         writers = [self.writer(name) for name in tables]
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
+        pool = ThreadPoolExecutor(os.cpu_count())
+        try:
             for _ in pool.map(PartWriter.write, writers, tables.values()):
                 pass
+        finally:
+            pool.shutdown(cancel_futures=True)
 
     def drop(self, name: str) -> None:
         """Forget the rows that table `name` had before this transaction."""

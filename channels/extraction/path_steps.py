@@ -262,7 +262,7 @@ class _Smaller:
         return found
 
     def adjacent_ns(self, delivery: Delivery, timed: Ints, k: int, ns_per_byte: float) -> float:
-        """Return the least round trip of a smaller packet next to a timed one, as that of a packet of its size."""
+        """Return the minimum round trip of a smaller packet next to a timed one, as that of a packet of its size."""
         adjacent = slice(*np.searchsorted(self.behind, (k, k + 2)))
         less_bytes = np.maximum(0, delivery.size_bytes[timed[k]] - delivery.size_bytes[self.packets[adjacent]])
         return float((self.trip_ns[adjacent] + less_bytes * ns_per_byte).min(initial=np.inf))

@@ -59,10 +59,12 @@ def report(code: int) -> None:
     _State.reported = True
     signal.setitimer(signal.ITIMER_REAL, 0)
     try:
-        print(_message(code), file=sys.stderr, flush=True)
-    except (OSError, ValueError):
-        # Stderr is closed. The interpreter would write the rest of its buffer at exit, fail, and exit with 120.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+        with contextlib.suppress(ValueError):  # The object of stderr may be closed.
+            print(_message(code), file=sys.stderr, flush=True)
+    except OSError:
+        # Its descriptor is. The interpreter would write the rest of its buffer at exit, fail, and exit with 120.
+        with contextlib.suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
 
 
 def _message(code: int) -> str:

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from importlib import import_module
 from pathlib import Path
-from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from hindflight.channels.formats import read_channel
@@ -42,6 +40,7 @@ from hindflight.replay.scenario.model import Scenario
 from hindflight.replay.scenario.model import Trace as TraceLoss
 from hindflight.replay.scenario.profiles import parameters_of
 from hindflight.toolkit.errors import ChannelError, ScenarioError
+from hindflight.toolkit.imports import import_meanwhile
 from hindflight.toolkit.schema import run_subject, table_from_rows
 from hindflight.toolkit.text import name_from_text
 
@@ -119,7 +118,7 @@ def replay_scenario(
     check_jobs(scenario, [*planned, *plan_comparison(scenario, tuple(scenario.variants))], traces)
     if scenario.compare.seeds > 1:
         # Intervals need it after the runs, during which Python waits for the engine.
-        Thread(target=import_module, args=("scipy.special",), daemon=True).start()
+        import_meanwhile("scipy.special")
     counter = _Counter(len(checks) + bool(checks) + len(planned), execution.on_progress)
     ranked: list[Candidate] = []
     happened: Outcome | None = None

@@ -27,7 +27,7 @@ from validation.captures.reliability import reliability
 from validation.captures.report import FlowScore, disturbed, judge_captures
 from validation.captures.scores import CauseScore, Counts, WindowScore, score_causes, score_losses, score_windows
 from validation.captures.spread import RECORDINGS, spreads_of
-from validation.captures.truth import FlowTruth, RunTruth, Steps, Tile, Transmission, read_truth
+from validation.captures.truth import FlowTruth, RunTruth, Steps, Tile, Transmission, _behind_the_end, read_truth
 from validation.captures.whatif import Asked, Pair, group_of, summarise
 from validation.judge import Check
 
@@ -53,6 +53,19 @@ def test_the_truth_agrees_with_what_the_recorder_counted(run: RunTruth) -> None:
     assert len(retransmitted) == scenario["flows"][0]["retransmits_seen_on_link"]
     in_time = [packet for packet in retransmitted if packet.t_ns <= flow.end_ns]
     assert sum(packet.cause == "rto" for packet in in_time) == scenario["flows"][0]["rto_count"]
+
+
+def test_what_is_sent_after_the_emulator_ended_meets_a_link_that_is_down() -> None:
+    segments = [
+        {"direction": direction, "payload_bytes": 1448 * (direction == "a2b"), "t_ns": t_ns}
+        for t_ns, direction in enumerate(("a2b", "b2a", "a2b", "a2b"), 5)
+    ]
+    assert [row["t_dep_ns"] for row in _behind_the_end(segments, 1, 7)] == [7, 8]
+    assert {row["fate"] for row in _behind_the_end(segments, 1, 7)} == {"dropped_outage"}
+    # The log lacks a packet that the emulator should have seen: the files disagree.
+    assert not _behind_the_end(segments, 1, 8)
+    assert not _behind_the_end(segments, 1, None)
+    assert not _behind_the_end(segments, 3, 7)
 
 
 def test_the_truth_scores_perfectly(run: RunTruth) -> None:

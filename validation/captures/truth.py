@@ -176,7 +176,9 @@ def read_truth(folder: Path, segments: pa.Table, received: pa.Table) -> RunTruth
     scenario = json.loads((folder / "scenario.json").read_text())
     link = read_csv(folder / "link.csv.xz").to_pylist()
     sack = scenario["params"].get("sack", 1) != 0
-    flows = tuple(_flow(folder, one, link, (segments, received), sack) for one in scenario["flows"])
+    durations = [float(one.removeprefix("dur=")) for one in scenario["linkemu_args"] if one.startswith("dur=")]
+    end_ns = scenario["t0_ns"] + round(durations[0] * 1e9) if durations else None
+    flows = tuple(_flow(folder, one, (link, end_ns), (segments, received), sack) for one in scenario["flows"])
     entered = [row for row in link if row["dir"] == "data" and row["fate"] != "dropped_queue"]
     queued = [(row["t_arr_ns"], row["qlen"]) for row in entered]
     passed, broken = (
@@ -188,16 +190,18 @@ def read_truth(folder: Path, segments: pa.Table, received: pa.Table) -> RunTruth
 def _flow(
     folder: Path,
     described: Mapping[str, Any],
-    link: list[dict[str, Any]],
+    log: tuple[list[dict[str, Any]], int | None],
     captures: tuple[pa.Table, pa.Table],
     sack: bool,
 ) -> FlowTruth:
+    link, link_end_ns = log
     sport, dport = described["sport"], described["dport"]
     rows = [
         row for row in link if row["dir"] == "data" and (row["sport"], row["dport"]) == (sport, dport) and row["plen"]
     ]
     segments, received = (_of_flow(table, link, sport) for table in captures)
     info = {name: column.to_pylist() for name, column in _named(read_csv(folder / described["tcpinfo"]))}
+    rows += _behind_the_end(segments, len(rows), link_end_ns)
     sent = _transmissions(rows, segments, info, sack)
     _mark_arrivals(sent, received)
     _mark_discarded(sent, received)
@@ -236,6 +240,15 @@ def _of_flow(table: pa.Table, link: list[dict[str, Any]], sport: int) -> list[di
     wanted = ["record", "t_ns", "direction", "seq", "ack", "payload_bytes", "flags", "ts_val", "ts_ecr", "sack"]
     rows: list[dict[str, Any]] = table.filter(pc.equal(table["flow_id"], flow_id)).select(wanted).to_pylist()
     return rows
+
+
+def _behind_the_end(segments: list[dict[str, Any]], logged: int, end_ns: int | None) -> list[dict[str, Any]]:
+    """Return rows for the data packets behind the `logged` ones that were sent after the emulator had ended, as those
+    of the last timeouts may be: the link was down."""
+    sent = [one for one in segments if one["direction"] == "a2b" and one["payload_bytes"]][logged:]
+    if end_ns is None or any(one["t_ns"] < end_ns for one in sent):
+        return []
+    return [{"fate": "dropped_outage", "t_dep_ns": one["t_ns"], "plen": one["payload_bytes"]} for one in sent]
 
 
 def _transmissions(

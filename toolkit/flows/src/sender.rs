@@ -539,7 +539,8 @@ impl Sender {
             let repeated = !range.captured() && range.retransmissions.is_some();
             if path.acknowledged && (repeated || self.is_lost_gap(range, now_ns)) {
                 let smss = self.board.smss_bytes();
-                max_losses -= loss::decide_open_gap(range, smss, max_losses, flow, events);
+                let named = loss::decide_open_gap(range, smss, max_losses, flow, events);
+                max_losses = (max_losses - named).max(0);
             }
         }
         // Without an ACK in the capture, nothing shows what is still in flight.

@@ -221,6 +221,30 @@ fn a_gap_of_more_segments_than_the_capture_has_is_undecided() {
 }
 
 #[test]
+fn a_gap_of_one_segment_is_a_loss_behind_any_number_of_others() {
+    let mut ladder = String::from(
+        "  0.00 a>b S  0 mss 1000 ws 14 sackok
+           0.05 b>a SA 0 ack 1 mss 1000 ws 14 sackok
+         100.00 a>b A  1 ack 1
+         110.00 a>b A 1:1001    ack 1
+         110.02 b>a A 1 ack 1001
+         110.10 a>b A 256001:257001 ack 1           # 255 lost, then one lost before each of ten
+         110.12 b>a A 1 ack 1001 sack 256001-257001",
+    );
+    for number in 0..10 {
+        let (start, t_ms) = (258_001 + 2000 * number, 120 + number);
+        let _ = write!(ladder, "\n {t_ms}.0 a>b A {start}:{} ack 1", start + 1000);
+    }
+    ladder.push_str("\n 900.0 a>b A 277001:278001 ack 1\n 900.1 b>a A 1 ack 1001");
+    let outcome = run(&ladder);
+    assert_eq!(losses(&outcome).len(), 255 + 10);
+    assert!(
+        (outcome.events.iter()).all(|event| event.kind != EventKind::Undecided),
+        "the segments of each gap are known"
+    );
+}
+
+#[test]
 fn without_sack_a_lost_repetition_of_what_had_arrived_shows_by_its_id() {
     let mut ladder = second_of_twelve_lost(&[]);
     ladder.push_str(

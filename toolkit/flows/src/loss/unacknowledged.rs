@@ -75,7 +75,7 @@ pub fn decide_open_gap(
     };
     let smss = smss_bytes.max(1);
     let segments_n = (range.end - range.start + smss - 1) / smss;
-    let unknown = range.unknown_segments || segments_n > max_losses;
+    let unknown = range.unknown_segments || segments_n > max_losses.max(1);
     let losses_n = if unknown { 1 } else { segments_n };
     for number in 0..losses_n {
         let start = range.start + number * smss;

@@ -22,7 +22,7 @@ const BURST_HALVINGS: Nanos = 32;
 #[derive(Clone, Copy, Debug, Default)]
 struct Burst {
     at: Nanos,
-    /// When it is said to leave.
+    /// Its departure timestamp.
     stamp: Nanos,
     next_seq: u64,
     left: u32,

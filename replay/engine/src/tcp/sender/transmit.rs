@@ -348,7 +348,7 @@ impl Sender {
         segment
     }
 
-    /// When the segment from `seq` on, which leaves now, is said to leave.
+    /// Departure timestamp of the segment from `seq` on, which leaves now.
     fn stamp(&self, seq: u64, now: Nanos) -> Nanos {
         match &self.pacer {
             Some(pacer) if self.rules.sends_bursts => pacer.stamp(seq, now),
