@@ -210,12 +210,12 @@ def study_capture(job: WhatIf, execution: Execution) -> tuple[ExperimentResult, 
 
     CaptureError, LogError, ChannelError, ScenarioError: an input is wrong. MachineError: no room for the results.
     """
+    from hindflight.imports import import_meanwhile
     from hindflight.replay.scenario.from_capture import check_choice
     from hindflight.reports.bundle import prepare
     from hindflight.toolkit.capture_writer import silent
     from hindflight.toolkit.captured_flow import read_flow
     from hindflight.toolkit.files import check_outputs
-    from hindflight.toolkit.imports import import_meanwhile
     from hindflight.toolkit.ingest import Ingest, all_of_it
     from hindflight.toolkit.sender_view.write import flow_at_sender
     from hindflight.toolkit.text import name_to_text
@@ -229,9 +229,10 @@ def study_capture(job: WhatIf, execution: Execution) -> tuple[ExperimentResult, 
     captures = {entry.input_id for entry in ingest(job.inputs) if entry.kind == "capture"}
     chosen = flow_at_sender(ingest, read_flow(workspace, job.flow, captures), job.at_sender, force=job.force)
     write_draft(workspace, chosen, job.scenario, job.choice, force=execution.force)
-    # Now, as Python has nothing else to do while the engine runs.
+    # Now, as Python has nothing else to do while the engine runs: the report needs the one, intervals the other.
     prepare()
     import_meanwhile("hindflight.reports.document")
+    import_meanwhile("scipy.special")
     result = replay_into(workspace, read_scenario(job.scenario), job.out, job.command, execution)
     title = f"{name_to_text(job.inputs[0].name)}: what happened, and what if"
     write_report_of(workspace, job.report, title, utc=False, force=job.force)

@@ -40,7 +40,6 @@ from hindflight.replay.scenario.model import Scenario
 from hindflight.replay.scenario.model import Trace as TraceLoss
 from hindflight.replay.scenario.profiles import parameters_of
 from hindflight.toolkit.errors import ChannelError, ScenarioError
-from hindflight.toolkit.imports import import_meanwhile
 from hindflight.toolkit.schema import run_subject, table_from_rows
 from hindflight.toolkit.text import name_from_text
 
@@ -116,9 +115,6 @@ def replay_scenario(
     planned = plan_comparison(scenario, _with_reference(scenario, None))
     # Before anything runs: an error in the last variant must not appear after the runs of all others.
     check_jobs(scenario, [*planned, *plan_comparison(scenario, tuple(scenario.variants))], traces)
-    if scenario.compare.seeds > 1:
-        # Intervals need it after the runs, during which Python waits for the engine.
-        import_meanwhile("scipy.special")
     counter = _Counter(len(checks) + bool(checks) + len(planned), execution.on_progress)
     ranked: list[Candidate] = []
     happened: Outcome | None = None
