@@ -348,8 +348,9 @@ def _states(busy: BusySpans) -> Rate:
     """Return the rate and its states from single intervals, with a 95 % interval."""
     at_ns, span_ns, served_bytes = busy.at_ns, busy.span_ns, busy.served_bytes
     bps = NS_BIT * served_bytes / span_ns
-    levels = _change_points.fit(np.log(bps), RATE_TOLERANCE)
-    levels = _change_points.with_lower_end(levels, np.log(bps), RATE_TOLERANCE)
+    logarithms = np.log(bps)
+    levels = _change_points.fit(logarithms, RATE_TOLERANCE)
+    levels = _change_points.with_lower_end(levels, logarithms, RATE_TOLERANCE)
     overall = float(np.median(bps))
     steady = levels.coverage > STEADY_SHARE
     if not steady:

@@ -173,7 +173,7 @@ def _cuts(delivery: Delivery, timed: Ints, trip: Floats) -> tuple[list[int], dic
     least_clock, at_once = _least_clock(acked, served), _falls_at_once(acked, trip)
     cuts, fell_ns = list[int](), dict[int, float]()
     begin, seen, floor, from_empty = 0, 1, float(trip[0]), True
-    for k in sorted({*_jumps(delivery, timed, trip, broken), *smaller.falls(trip), *at_once}):
+    for k in sorted({*_jumps(delivery, timed, trip, broken, smaller), *at_once}):
         floor, seen = min(floor, float(trip[seen:k].min(initial=np.inf))), k
         if k - begin < AROUND:
             continue
@@ -215,7 +215,7 @@ def _cuts(delivery: Delivery, timed: Ints, trip: Floats) -> tuple[list[int], dic
     return cuts, fell_ns
 
 
-def _jumps(delivery: Delivery, timed: Ints, trip: Floats, broken: Bools) -> list[int]:
+def _jumps(delivery: Delivery, timed: Ints, trip: Floats, broken: Bools, smaller: _Smaller) -> list[int]:
     """Return the timed packets at which a path may begin: where the link was interrupted or nothing was on the way, and
     where round trips rise or fall by MIN_JUMP_NS, at least. `_cuts` looks at these, a few of thousands."""
     ks = np.arange(AROUND, len(timed) - AROUND + 1)
@@ -228,7 +228,8 @@ def _jumps(delivery: Delivery, timed: Ints, trip: Floats, broken: Bools) -> list
     idle = sent[timed[ks]] - sent[timed[ks] - 1] > before_most
     # A queue drains by no more than the time since the packet before.
     rises = trip[ks] > before_most - np.diff(sent[timed])[ks - 1] + MIN_JUMP_NS
-    lowest = np.lib.stride_tricks.sliding_window_view(trip, SHORTER).max(axis=1)[ks] < before_least - MIN_JUMP_NS
+    shortest = np.maximum(trip[:-1], np.minimum(trip[1:], smaller.shortest_ns(len(trip))[:-1]))
+    lowest = shortest[ks] < before_least - MIN_JUMP_NS
     falls = after_most < before_least - MIN_JUMP_NS
     found: list[int] = ks[broken[ks] | idle | rises | lowest | falls].tolist()
     return found
@@ -249,17 +250,11 @@ class _Smaller:
         trip_ns = (delivery.acked_ns - delivery.t_ns)[packets].astype(np.float64)
         return cls(packets, np.searchsorted(timed, packets), trip_ns)
 
-    def falls(self, trip_ns: Floats) -> list[int]:
-        """Return the timed packets whose round trip, and that of a smaller packet next to each, have fallen by
-        MIN_JUMP_NS."""
-        ks = np.arange(AROUND, len(trip_ns) - AROUND + 1)
-        if not len(ks) or not len(self.packets):
-            return []
-        adjacent = np.full(len(trip_ns) + 1, np.inf)
-        np.minimum.at(adjacent, self.behind, self.trip_ns)
-        before = np.lib.stride_tricks.sliding_window_view(trip_ns, AROUND).min(axis=1)[ks - AROUND] - MIN_JUMP_NS
-        found: list[int] = ks[(trip_ns[ks] < before) & (np.minimum(adjacent[ks], adjacent[ks + 1]) < before)].tolist()
-        return found
+    def shortest_ns(self, count: int) -> Floats:
+        """Return the minimum round trip of the smaller packets next to each of `count` timed ones."""
+        between = np.full(count + 1, np.inf)
+        np.minimum.at(between, self.behind, self.trip_ns)
+        return np.asarray(np.minimum(between[:-1], between[1:]))
 
     def adjacent_ns(self, delivery: Delivery, timed: Ints, k: int, ns_per_byte: float) -> float:
         """Return the minimum round trip of a smaller packet next to a timed one, as that of a packet of its size."""
