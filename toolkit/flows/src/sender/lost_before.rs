@@ -148,8 +148,7 @@ impl Sender {
             count,
             round_ns: rto_ns,
             reason: Reason::MissingId,
-            shown_ns: None,
-            times_ns: Vec::new(),
+            ..Missing::NONE
         };
         (missing, count)
     }
@@ -233,8 +232,7 @@ impl Sender {
                 count: before,
                 round_ns: rto_ns,
                 reason: Reason::MissingId,
-                shown_ns: None,
-                times_ns: Vec::new(),
+                ..Missing::NONE
             };
         }
         let rtt_ns = self.sack_in_use.then_some(self.path_srtt_ns());
@@ -293,8 +291,7 @@ impl Sender {
             count: expired.min(max_count),
             round_ns: rto_ns,
             reason,
-            shown_ns: None,
-            times_ns: Vec::new(),
+            ..Missing::NONE
         }
     }
 
@@ -354,8 +351,7 @@ impl Sender {
                 after_ns: now_ns - revealed_ns,
                 rtt_ns: srtt_ns,
             },
-            shown_ns: None,
-            times_ns: Vec::new(),
+            ..Missing::NONE
         }
     }
 
