@@ -242,10 +242,15 @@ def _of_flow(table: pa.Table, link: list[dict[str, Any]], sport: int) -> list[di
     return rows
 
 
+def _data(segments: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the segments of the sender that have data."""
+    return [one for one in segments if one["direction"] == "a2b" and one["payload_bytes"]]
+
+
 def _behind_the_end(segments: list[dict[str, Any]], logged: int, end_ns: int | None) -> list[dict[str, Any]]:
     """Return rows for the data packets behind the `logged` ones that were sent after the emulator had ended, as those
     of the last timeouts may be: the link was down."""
-    sent = [one for one in segments if one["direction"] == "a2b" and one["payload_bytes"]][logged:]
+    sent = _data(segments)[logged:]
     if end_ns is None or any(one["t_ns"] < end_ns for one in sent):
         return []
     return [{"fate": "dropped_outage", "t_dep_ns": one["t_ns"], "plen": one["payload_bytes"]} for one in sent]
@@ -255,7 +260,7 @@ def _transmissions(
     rows: list[dict[str, Any]], segments: list[dict[str, Any]], info: Mapping[str, list[int]], sack: bool
 ) -> _Sent:
     """The link's log and the capture name the same data packets in the same order."""
-    data = [one for one in segments if one["direction"] == "a2b" and one["payload_bytes"]]
+    data = _data(segments)
     if len(data) != len(rows) or any(one["payload_bytes"] != row["plen"] for one, row in zip(data, rows, strict=True)):
         raise LogError("the sender's capture and the link's log disagree", "record the run again")
     sent, polls = _Sent(), defaultdict(list)
