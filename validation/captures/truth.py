@@ -318,11 +318,10 @@ def _mark_arrivals(sent: _Sent, received: list[dict[str, Any]]) -> None:
     for packet in sorted(sent.all, key=lambda packet: packet.arrived_ns, reverse=True):
         if packet.fate == "delivered":
             delivered[packet.seq].append(packet)
-    for one in received:
-        if one["direction"] == "a2b" and one["payload_bytes"]:
-            if not delivered[one["seq"]]:
-                raise LogError("the receiver's capture and the link's log disagree", "record the run again")
-            delivered[one["seq"]].pop().arrived_ns = one["t_ns"]
+    for one in _data(received):
+        if not delivered[one["seq"]]:
+            raise LogError("the receiver's capture and the link's log disagree", "record the run again")
+        delivered[one["seq"]].pop().arrived_ns = one["t_ns"]
 
 
 def _mark_discarded(sent: _Sent, received: list[dict[str, Any]]) -> None:
