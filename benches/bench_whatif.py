@@ -54,13 +54,15 @@ def write_capture(folder: Path, packets: int) -> Path:
 def measure_whatif(capture: Path, out: Path, options: Sequence[str] = ()) -> tuple[float, float]:
     """Return the seconds and the maximum resident memory in bytes of one `hindflight whatif`."""
     words = [sys.executable, "-m", "hindflight", "whatif", str(capture), "-o", str(out), *options]
-    begin = time.perf_counter()
-    process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    _, status, usage = os.wait4(process.pid, 0)
-    seconds = time.perf_counter() - begin
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise SystemExit(f"{' '.join(words)} ended with {process.returncode}")
+    with tempfile.TemporaryFile("w+") as messages:
+        begin = time.perf_counter()
+        process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=messages)
+        _, status, usage = os.wait4(process.pid, 0)
+        seconds = time.perf_counter() - begin
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode:
+            messages.seek(0)
+            raise SystemExit(f"{messages.read().rstrip()}\n{' '.join(words)} ended with {process.returncode}")
     return seconds, usage.ru_maxrss * 1024.0
 
 
