@@ -95,7 +95,7 @@ def _captured_sender(workspace: Workspace, flow: Flow) -> CapturedSender:
         receiver_share=limits_of_sent(flow, sent).shares()["receiver"] if len(sent.ack_t_ns) else 0.0,
     )
     waits, writes = waits_of(sent), captured_writes(sent)
-    steady = writes is not None and writes.steady
+    steady = writes is not None and writes.times_departures
     sizes = stack.mss_bytes, stack.header_bytes
     sack, rebuilt = stack.sack is not False, bool(flow.rebuilt)
     described = Sender(*sizes, sack, stack.initial_window_pkts, steady_writes=steady, rebuilt=rebuilt)

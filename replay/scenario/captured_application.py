@@ -41,6 +41,10 @@ BURST_NS = 100_000
 MAX_UNEVEN = 0.03
 """Deviation from a constant rate, as a share of all octets, up to which an application writes at that rate."""
 
+MAX_RATE_ERROR = 0.01
+"""Deviation from a constant rate, as a share of what was written by the last wait, up to which it holds from then on:
+the rate is known to about as much, half of the error that a goodput may have."""
+
 LARGE_WRITE_BYTES = 65_536
 """Size from which what was written in one go took the network some time to carry."""
 
@@ -62,14 +66,21 @@ EVEN_WRITE_NS = 20_000_000
 @dataclass(frozen=True, slots=True)
 class CapturedWrites:
     """Writes of a captured application: times in ns since its first one, and octets. `wait_share` is the share of the
-    transfer in which the sender had nothing to send; `steady` marks a constant rate. `until_ns` is when each may have
-    ended, had the application written for a time; None where a write is too small for that."""
+    transfer in which the sender had nothing to send; `steady` marks a constant rate, and `unsent_bytes` are what it had
+    written at that rate and not sent when the transfer ended. `until_ns` is when each may have ended, had the
+    application written for a time; None where a write is too small for that."""
 
     at_ns: tuple[int, ...]
     sizes: tuple[int, ...]
     wait_share: float
     steady: bool
     until_ns: tuple[int, ...] | None
+    unsent_bytes: int = 0
+
+    @property
+    def times_departures(self) -> bool:
+        """Whether departures that no ACK triggered are those of a timer of the application."""
+        return self.steady and self.wait_share >= MIN_WAIT_SHARE
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,25 +152,31 @@ def _longest_pause_ns(pauses_ns: list[int]) -> float:
 
 
 def captured_writes(sent: SentData) -> CapturedWrites | None:
-    """Return what the application wrote; None if the sender practically always had data.
+    """Return what the application wrote; None if the sender practically always had data, and no rate of it shows.
 
     The sender waits for data after a segment that is not full, because it would have filled it, after the end of a
     short write, and once everything that it sent is acknowledged. The wait ends with the next new segment, unless an
     ACK released that one. It ends with a retransmission, if not all was acknowledged before new data: what is lost is
     sent first (RFC 6675 §4, NextSeg), so that nothing shows when the sender had new data again.
+
+    An application whose waits show a constant rate keeps it while the network limits the flow, until the transfer ends:
+    a faster variant would send more.
     """
     if len(sent.t_ns) < 2 or not len(sent.ack_t_ns):
         return None
     waits = waits_of(sent, held=True)
     span_ns = int(sent.t_ns[-1] - sent.t_ns[0])
     share = sum(end - begin for begin, end, _ in waits) / max(span_ns, 1)
-    if share < MIN_WAIT_SHARE:
-        return None
     busy = _busy_periods(sent, waits)
     small = bool(np.median([octets for _, _, octets in busy]) <= LARGE_WRITE_BYTES)
-    steady = small and _is_steady(waits, sent)
+    rate = _constant_rate(waits, sent) if small else None
+    steady = rate is not None
+    if share < MIN_WAIT_SHARE and not (rate and rate.lasts):
+        return None
     # At a constant rate it went on while a segment was held.
     busy = _busy_periods(sent, waits_of(sent)) if steady else busy
+    unsent = rate.unsent_bytes if rate and rate.lasts else 0
+    busy[-1] = (*busy[-1][:2], busy[-1][2] + unsent)
     at: list[int] = []
     sizes: list[int] = []
     until: list[int] = []
@@ -178,7 +195,7 @@ def captured_writes(sent: SentData) -> CapturedWrites | None:
         written += octets
     # What was written at once may have taken the network a while; a burst of the host did not.
     long = not steady and sum(size for size in sizes if size > LARGE_WRITE_BYTES) > sum(sizes) / 2
-    return CapturedWrites(tuple(at), tuple(sizes), share, steady, tuple(until) if long else None)
+    return CapturedWrites(tuple(at), tuple(sizes), share, steady, tuple(until) if long else None, unsent)
 
 
 def waits_of(sent: SentData, *, held: bool = False) -> list[tuple[int, int, int]]:
@@ -229,8 +246,17 @@ def _last_sent_ns(sent: SentData, octet: int) -> int:
     return int(sent.t_ns[min(int(np.searchsorted(sent.seq_end, octet)), len(sent.t_ns) - 1)])
 
 
-def _is_steady(waits: list[tuple[int, int, int]], sent: SentData) -> bool:
-    """Return whether the octets written by each wait lie near a line over time.
+@dataclass(frozen=True, slots=True)
+class _ConstantRate:
+    """A constant rate that the waits show: whether it `lasts` until the transfer ends, and how much more it comes to
+    than was sent."""
+
+    lasts: bool
+    unsent_bytes: int
+
+
+def _constant_rate(waits: list[tuple[int, int, int]], sent: SentData) -> _ConstantRate | None:
+    """Return the rate at which the octets written by each wait lie near a line over time; None if they do not.
 
     So do those of large writes at equal intervals, whose waits all have the same phase.
     """
@@ -238,6 +264,10 @@ def _is_steady(waits: list[tuple[int, int, int]], sent: SentData) -> bool:
     written = np.array([octet for _, _, octet in waits], dtype=np.float64) - float(sent.seq[0])
     total = float(sent.seq_end[-1] - sent.seq[0])
     if len(t) < 3 or t[-1] <= t[0]:
-        return False
+        return None
     slope, level = np.polyfit(t, written, 1)
-    return bool(np.max(np.abs(written - (slope * t + level))) <= MAX_UNEVEN * total)
+    off = float(np.max(np.abs(written - (slope * t + level))))
+    if off > MAX_UNEVEN * total:
+        return None
+    at_end = float(slope * float(sent.t_ns[-1] - sent.t_ns[0]) + level)
+    return _ConstantRate(off <= MAX_RATE_ERROR * written[-1], max(0, round(at_end - total)))

@@ -180,6 +180,10 @@ WAITED = (
     "The captured sender waited for data in {share:.0f} % of the time. Its application is replayed as it wrote: what "
     "left in one go was written at once{steady}. Whether it would have written more over a faster path is not known."
 )
+AT_ITS_RATE = (
+    "The captured application wrote at a constant rate. It is replayed as if it had kept that rate while the network "
+    "limited the flow, so that it wrote {unsent} kB more than was sent. Whether it adapts to the path is not known."
+)
 SYN = 2
 """TCP flag."""
 
@@ -248,9 +252,16 @@ def _within_queue(stack: Stack, queue: Value | None) -> Stack:
 
 def _assumptions(writes: CapturedWrites | None, *, proxied: bool) -> tuple[str, ...]:
     """Say what the draft assumes beyond what the extraction says it does not know."""
-    steady = ", and at a constant rate while the network limited the flow" if writes and writes.steady else ""
-    application = ALWAYS_DATA if writes is None else WAITED.format(share=100 * writes.wait_share, steady=steady)
-    return (*((PROXY_MIDWAY, NOT_SPLIT) if proxied else ()), application)
+    return (*((PROXY_MIDWAY, NOT_SPLIT) if proxied else ()), _application_assumption(writes))
+
+
+def _application_assumption(writes: CapturedWrites | None) -> str:
+    if writes is None:
+        return ALWAYS_DATA
+    if writes.unsent_bytes:
+        return AT_ITS_RATE.format(unsent=f"{writes.unsent_bytes / 1000:.0f}")
+    steady = ", and at a constant rate while the network limited the flow" if writes.steady else ""
+    return WAITED.format(share=100 * writes.wait_share, steady=steady)
 
 
 def _proxied_already(signs: Mapping[str, str], *, changed: bool) -> Iterator[str]:

@@ -60,7 +60,7 @@ def limits_of(sent: SentData, records: Ints, edges: Ints, rtt_ns: float) -> Limi
     else the network, by the ACKs that cwnd waits for or the timeout that no ACK stopped.
     """
     writes = captured_writes(sent)
-    clock = "application" if writes is not None and writes.steady else "pacing"
+    clock = "application" if writes is not None and writes.times_departures else "pacing"
     waits = {end: begin for begin, end, _ in waits_of(sent, held=True)}
     t, following = sent.t_ns[:-1], sent.t_ns[1:]
     known = np.searchsorted(sent.ack_t_ns, t, side="right") - 1

@@ -56,6 +56,31 @@ def test_an_application_at_a_constant_rate_wrote_while_its_segments_were_held() 
     assert set(writes.sizes) == {198, 199}
 
 
+def _rate_then_limited(limited: int, ends: tuple[int, ...] = (400,)) -> list[tuple[int, int]]:
+    """1000 and some octets every 20 ms for 2 s, `ends` for equal times, then `limited` full segments, one per ACK."""
+    written = [(20 * i, octets) for i in range(100) for octets in (MSS, ends[i * len(ends) // 100])]
+    return written + [(2030 + 50 * k, MSS) for k in range(limited)]
+
+
+def test_an_application_keeps_its_constant_rate_while_the_network_limits_the_flow() -> None:
+    writes = captured_writes(_sent(_rate_then_limited(40)))
+    assert writes is not None
+    assert writes.steady
+    # 70 octets a millisecond, and the first 1400 at once; 100 writes and 40 segments were sent.
+    assert writes.unsent_bytes == 70 * 3980 + 1400 - 180_000
+    assert sum(writes.sizes) == 70 * 3980 + 1400
+
+
+def test_a_few_waits_show_a_rate_only_if_it_is_exact() -> None:
+    # The sender waits for less than 2 % of the 150 s: a bulk sender, but for the line on which its waits lie.
+    exact = captured_writes(_sent(_rate_then_limited(3000)))
+    assert exact is not None
+    assert exact.wait_share < 0.02
+    assert exact.unsent_bytes == 70 * (2030 + 50 * 2999) + 1400 - 3_140_000
+    assert not exact.times_departures
+    assert captured_writes(_sent(_rate_then_limited(3000, ends=(300, 900)))) is None
+
+
 def test_a_full_segment_behind_a_short_one_was_not_held_back() -> None:
     assert captured_writes(_sent([(51 * i, 400 if i % 2 else MSS) for i in range(100)])) is None
 
