@@ -123,9 +123,10 @@ def of_delivery(delivery: Delivery) -> Link:
     arrivals = _arrivals(delivery, base, service, full)
     unshared = _late_share(arrivals) <= LATE_SHARE
     # A link that is always busy explains a shorter path by a longer queue, too; a jump of the round trip does not.
+    # Other steps are needed only where one base does not explain the round trips.
     if not unshared or len(paths) > 1:
         moved = _stepped_fit(delivery, paths, served)
-        if moved is not None and (moved[2] or not unshared):
+        if moved is not None and (not unshared or (moved[2] and moved[0].sure)):
             base, arrivals, unshared = moved
     first = AllDropped.of(arrivals, unshared)
     if unshared and len(base.spans) > 1:

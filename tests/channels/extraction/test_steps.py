@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hindflight.channels.extraction import states
+from hindflight.channels.extraction import base_rtt, states
 from hindflight.channels.extraction.attribution import verdicts
 from hindflight.channels.extraction.delivery import Delivery
 from hindflight.channels.extraction.link import Link, left_queue_ns, of_delivery
@@ -43,6 +43,42 @@ def test_the_first_packet_behind_a_handover_shows_the_link_up_by_its_ack() -> No
     for one, later_ns in ((delivery, 100 * MS), (replace(delivery, prompt=delivery.prompt & ~late), 0)):
         (broken,) = states._outages(one, moved, found, left_ns)
         assert broken.next_up_ns == pytest.approx(exact.next_up_ns + later_ns, abs=MS)
+
+
+def _busy() -> Delivery:
+    """A packet each 0.97 ms through a link that takes 1 ms and a queue of eight, over 6 ms; an interruption of 350
+    packets."""
+    n, trip_ns, service_ns = 3000, 6 * MS, MS
+    t = (0.97 * MS * np.arange(n)).astype(np.int64)
+    acked, free_ns = np.full(n, -1), 0
+    for i, sent_ns in enumerate(t.tolist()):
+        if free_ns - sent_ns < 8 * service_ns:
+            free_ns = max(free_ns, sent_ns) + service_ns
+            acked[i] = free_ns + trip_ns if not 1450 <= i < 1800 else -1
+    whole, lost = _delivery(range(0)), acked < 0
+    every = np.ones(n, dtype=np.bool_)
+    return replace(
+        whole, record=np.arange(1, n + 1), t_ns=t, size_bytes=np.full(n, 1500), seq=np.arange(n),
+        seq_end=np.arange(n) + 1, lost=lost, acked_ns=acked, prompt=~lost, undecided=~every, covered_ns=acked,
+        from_flow=every, observed=every, ack_t_ns=acked[~lost],
+    )  # fmt: skip
+
+
+def test_steps_that_a_queue_may_make_do_not_replace_a_base_that_explains_the_round_trips(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # An interruption divides the flow into two stretches of one path. The queue is never empty for long: a path that is
+    # shorter by 4 ms, with four more packets in the queue, explains the round trips, too.
+    delivery = _busy()
+    base = replace(of_delivery(delivery).base, spans=((0, 3000, 6.0 * MS),), error_ns=(0.0,), least_ns=(6.0 * MS,))
+    shorter = replace(
+        base, per_packet_ns=base.per_packet_ns - 4 * MS, spans=((0, 3000, 2.0 * MS),), error_ns=(np.inf,), sure=False
+    )
+    monkeypatch.setattr(base_rtt, "stretch_base", lambda *_: base)
+    monkeypatch.setattr(base_rtt, "piecewise_base", lambda *_: shorter)
+    link = of_delivery(delivery)
+    assert link.unshared
+    assert link.base.spans == base.spans
 
 
 def test_a_delay_that_changed_in_a_pause_is_not_known_in_it() -> None:
