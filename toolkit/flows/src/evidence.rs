@@ -69,6 +69,16 @@ pub enum Reason {
         /// Record of the ACK with the DSACK block.
         record: u64,
     },
+    /// Spurious: the receiver reported the octets again, in a SACK block of their own.
+    ReportedAgain {
+        /// Record of the ACK with the block.
+        record: u64,
+    },
+    /// Spurious: it would have overtaken a segment sent before.
+    Overtaking {
+        /// Record of that segment.
+        record: u64,
+    },
     /// Spurious: the ACK echoes an earlier transmission (RFC 3522).
     EarlierEchoed {
         /// Timestamp echoed.
@@ -272,6 +282,14 @@ impl Reason {
     fn fmt_proof(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Dsack { record } => write!(f, "record {record} reports a duplicate (DSACK)"),
+            Self::ReportedAgain { record } => write!(
+                f,
+                "record {record} reports its octets again, in another SACK block (a duplicate)"
+            ),
+            Self::Overtaking { record } => write!(
+                f,
+                "acknowledged before record {record}, which was sent before it, while earlier segments arrived late"
+            ),
             Self::EarlierEchoed { ts_ecr, ts_val } => write!(
                 f,
                 "its ACK echoes timestamp {ts_ecr}, which is older than its own, {ts_val}"

@@ -3,7 +3,9 @@
 //! The decision is taken some time after the range was delivered, so that it can use a DSACK. The rules are those of
 //! RFC 3522 (Eifel) and RFC 3708 (DSACK).
 
+mod arrival_order;
 mod discards;
+mod duplicates;
 mod first_arrived;
 mod unacknowledged;
 
@@ -13,10 +15,12 @@ use crate::evidence::{Evidence, Reason};
 use crate::jump::Arrived;
 use crate::retransmissions::{Retransmission, Retransmissions};
 use crate::rows::{Direction, Event, EventCause, EventKind};
-use crate::scoreboard::{Range, Transmission};
+use crate::scoreboard::{Range, State, Transmission};
+use arrival_order::{Around, ArrivalOrder};
 use discards::Discards;
 use first_arrived::{Verdict, is_answer_captured, is_unreported};
 
+pub use duplicates::Dsack;
 pub use unacknowledged::{decide_open_gap, decide_unacknowledged};
 
 /// One direction of a connection.
@@ -57,10 +61,14 @@ pub struct DeliveringAck {
     pub missing_acks: u16,
     /// IPv4 IDs that the ACKs up to the one before skipped, if the IDs count the ACKs.
     pub ids_skipped_before: Option<u32>,
+    /// Time of the last ACK before which some are missing, if the IDs count the ACKs.
+    pub missed_ns: Option<i64>,
     /// SND.UNA and SND.NXT before it.
     pub flight: (i64, i64),
     /// SACK is in use, so that the receiver may report duplicates.
     pub sack: bool,
+    /// The SACK block that reports the range.
+    pub block: Option<(i64, i64)>,
 }
 
 /// A retransmitted range that was delivered.
@@ -83,21 +91,9 @@ struct PendingRange {
     dsack_ns: i64,
     /// Timestamp that the ACK with the last DSACK echoes.
     dsack_ecr: Option<u32>,
-}
-
-/// A DSACK block (RFC 2883), from `left` to before `right`.
-#[derive(Clone, Copy, Debug)]
-pub struct Dsack {
-    /// First octet.
-    pub left: i64,
-    /// One past the last octet.
-    pub right: i64,
-    /// Record of the ACK.
-    pub record: u64,
-    /// Time of the ACK.
-    pub t_ns: i64,
-    /// Timestamp that the ACK echoes.
-    pub ts_ecr: Option<u32>,
+    /// A SACK block reported it again, and no DSACK did so far.
+    reported_again: bool,
+    around: Around,
 }
 
 impl PendingRange {
@@ -114,13 +110,6 @@ impl PendingRange {
     fn is_flight(&self) -> bool {
         let (una, nxt) = self.delivered_by.flight;
         self.range.start <= una && nxt <= self.range.end
-    }
-
-    fn on_dsack(&mut self, dsack: &Dsack) {
-        self.dsacks = self.dsacks.saturating_add(1);
-        self.dsack_record = dsack.record;
-        self.dsack_ns = dsack.t_ns;
-        self.dsack_ecr = dsack.ts_ecr;
     }
 }
 
@@ -146,9 +135,6 @@ pub struct Knowledge {
     pub ids_skipped: Option<u32>,
 }
 
-/// Maximum number of entries searched for a DSACK that does not start at the start of a range.
-const MAX_SEARCHED: usize = 256;
-
 /// Detects losses and spurious retransmissions of one direction.
 #[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct LossDetector {
@@ -161,6 +147,9 @@ pub struct LossDetector {
     pub discards: Discards,
     /// The receiver has reported a duplicate (RFC 2883).
     reports_duplicates: bool,
+    order: ArrivalOrder,
+    /// Number of the first entry after which no segment has arrived in order.
+    waits: u64,
 }
 
 impl LossDetector {
@@ -181,7 +170,11 @@ impl LossDetector {
         wait_ns: i64,
     ) {
         let discarded_by = self.discards.take(range.start);
+        self.order.begin(delivered_by.record);
         if range.retransmissions.is_none() {
+            if range.state == State::Outstanding && !range.split {
+                self.on_sent_once(&range.first, &delivered_by);
+            }
             return;
         }
         self.by_start
@@ -198,7 +191,31 @@ impl LossDetector {
             dsack_record: 0,
             dsack_ns: 0,
             dsack_ecr: None,
+            reported_again: false,
+            around: Around {
+                before: self.order.before,
+                next: None,
+            },
         });
+    }
+
+    /// Processes a segment that was sent once and delivered.
+    fn on_sent_once(&mut self, sent: &Transmission, by: &DeliveringAck) {
+        if !self.order.add(sent, by.t_ns) {
+            return;
+        }
+        self.waits = self.waits.max(self.first);
+        while let Some(pending) = self.pending.get_mut((self.waits - self.first) as usize)
+            && pending.delivered_by.record < by.record
+        {
+            pending.around.next = Some(*sent);
+            self.waits += 1;
+        }
+    }
+
+    /// The last sent segment of those that were sent once and arrived after one that was sent later.
+    pub fn overtaken(&self) -> Transmission {
+        self.order.now.overtaken
     }
 
     /// Whether the last retransmission of a range that was delivered lately may have been a duplicate, because no ACK
@@ -212,28 +229,10 @@ impl LossDetector {
         !self.pending.iter().all(echoed)
     }
 
-    /// Processes a DSACK block.
-    pub fn on_dsack(&mut self, dsack: &Dsack) {
-        let (left, right) = (dsack.left, dsack.right);
-        self.reports_duplicates = true;
-        let mut at = left;
-        while let Some(&number) = self.by_start.get(&at).filter(|_| at < right) {
-            let Some(pending) = self.pending.get_mut((number - self.first) as usize) else {
-                return;
-            };
-            pending.on_dsack(dsack);
-            at = pending.range.end.max(at + 1);
-        }
-        if at == left {
-            let overlaps =
-                |entry: &&mut PendingRange| entry.range.start < right && left < entry.range.end;
-            self.pending
-                .iter_mut()
-                .rev()
-                .take(MAX_SEARCHED)
-                .filter(overlaps)
-                .for_each(|entry| entry.on_dsack(dsack));
-        }
+    /// Whether no range waits for a decision.
+    #[inline]
+    pub fn is_idle(&self) -> bool {
+        self.pending.is_empty()
     }
 
     /// Whether a decision is due at `now_ns`.

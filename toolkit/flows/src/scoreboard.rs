@@ -78,6 +78,8 @@ pub struct Range {
     /// The range counts as one segment if the original transmission is lost. False for the second part of a segment
     /// that was split.
     pub primary: bool,
+    /// It is a part of a segment, of which other octets were retransmitted.
+    pub split: bool,
     /// Of a gap, it is not known into which segments the sender divided it.
     pub unknown_segments: bool,
     /// Of a gap, when the first segment was captured that may have been sent after it.
@@ -351,6 +353,7 @@ impl Scoreboard {
             first_not_captured: false,
             window_probe: false,
             primary: true,
+            split: false,
             unknown_segments: false,
             passed_ns: self.after_new_ns.take().unwrap_or(transmission.t_ns),
         };
@@ -467,6 +470,7 @@ impl Scoreboard {
         };
         // A segment captured before segmentation offload is lost packet by packet.
         let primary = range.primary && range.end - range.start > self.smss_bytes;
+        range.split = true;
         let mut tail = Range {
             start: at,
             primary,

@@ -389,7 +389,7 @@ impl Sender {
             self.acked_unseen_bytes += (ack.seg_ack - self.board.snd_nxt()).clamp(0, MAX_UNSEEN);
         }
         let dsack = ack.dsack_block();
-        self.ack_ids.observe(ack.ip_id);
+        self.ack_ids.observe_at(ack.ip_id, ack.t_ns);
         // Fast path: it repeats what is known, as the ACKs of data segments do where data flow in one direction.
         let repeats = !advances && self.board.acknowledged() && ack.sack.is_empty();
         let mut delivery = if repeats {
@@ -403,10 +403,12 @@ impl Sender {
         if let Some(octets) = dsack.filter(|_| !duplicated) {
             self.on_dsack(ack, octets);
         }
+        let again = self.on_sack_again(ack, dsack.is_some());
+        let duplicate = again || dsack.is_some();
         if delivery.acked_bytes > 0 && matches!(self.ca_state, CaState::Loss { .. }) {
             delivery.undo |= self.undo.is_shown();
         }
-        if !duplicated && dsack.is_none() && ack.seg_ack == before && delivery.is_empty() {
+        if !duplicated && !duplicate && ack.seg_ack == before && delivery.is_empty() {
             self.on_empty_ack(ack);
         }
         let note = AckNote {

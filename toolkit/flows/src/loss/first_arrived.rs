@@ -1,5 +1,5 @@
 //! The transmission of a retransmitted range that arrived first: timestamps (RFC 3522), the minimum RTT, DSACKs (RFC
-//! 3708), and without SACK jumps of the cumulative ACK show it.
+//! 3708), the order of arrival, and without SACK jumps of the cumulative ACK show it.
 
 use super::{Knowledge, Path, PendingRange, Transmissions};
 use crate::evidence::Reason;
@@ -98,6 +98,7 @@ fn first_arrived(pending: &PendingRange, all: &Transmissions<'_>, path: Path) ->
     if pending.dsacks > 0 {
         // Without reordering, a duplicate was sent later than the transmission that arrived first.
         let by_dsack = all.last().saturating_sub(usize::from(pending.dsacks));
+        let by_dsack = last_unanswered(pending, all, by_dsack).unwrap_or(by_dsack);
         let by_dsack = if pending.dsack_record == pending.delivered_by.record {
             by_dsack.min(last_before_silence(pending, all, path))
         } else {
@@ -105,15 +106,62 @@ fn first_arrived(pending: &PendingRange, all: &Transmissions<'_>, path: Path) ->
         };
         if by_dsack < arrived {
             arrived = by_dsack;
-            proof = Reason::Dsack {
-                record: pending.dsack_record,
+            let record = pending.dsack_record;
+            proof = if pending.reported_again {
+                Reason::ReportedAgain { record }
+            } else {
+                Reason::Dsack { record }
             };
         }
+    }
+    if let Some((in_order, record)) = in_order_of_path(pending, all, arrived, path) {
+        arrived = in_order;
+        proof = Reason::Overtaking { record };
     }
     if pending.range.first_not_captured {
         arrived = arrived.max(1);
     }
     (arrived, proof)
+}
+
+/// The last transmission up to `latest` that was sent before the last ACK that is missing, if the ACK of octets below
+/// acknowledged the range as well. It had arrived before, and the receiver answers at once what arrives above a hole,
+/// with a SACK block (RFC 5681 §4.2, RFC 2018 §4): that ACK is missing.
+fn last_unanswered(
+    pending: &PendingRange,
+    all: &Transmissions<'_>,
+    latest: usize,
+) -> Option<usize> {
+    let by = pending.delivered_by;
+    let missed_ns = by.missed_ns.filter(|_| {
+        let above_hole = by.flight.0 < pending.range.start;
+        by.sack && by.block.is_none() && above_hole
+    })?;
+    let unanswered = |&number: &usize| all.transmission(number).t_ns < missed_ns;
+    (0..=latest).rev().find(unanswered)
+}
+
+/// The last transmission up to `arrived` that fits the order of its path, if `arrived` does not, and the record of the
+/// segment that `arrived` would have overtaken. Without SACK, ACKs do not show the order of arrival.
+fn in_order_of_path(
+    pending: &PendingRange,
+    all: &Transmissions<'_>,
+    arrived: usize,
+    path: Path,
+) -> Option<(usize, u64)> {
+    let min_rtt_ns = path.min_rtt_ns.filter(|_| pending.delivered_by.sack)?;
+    let overtaken = pending
+        .around
+        .overtakes(&all.transmission(arrived), min_rtt_ns)?;
+    if pending.is_echoed(all, arrived) {
+        return None;
+    }
+    let fits = |&number: &usize| {
+        let captured = number > 0 || !pending.range.first_not_captured;
+        captured && pending.around.fits(&all.transmission(number), min_rtt_ns)
+    };
+    let in_order = (0..arrived).rev().find(fits)?;
+    Some((in_order, overtaken.record))
 }
 
 /// The transmissions of a range, repeated in a silence, of which each may have arrived first, its ACK being lost.

@@ -17,6 +17,7 @@ impl Scoreboard {
             first_not_captured: false,
             window_probe: false,
             primary: true,
+            split: false,
             passed_ns: revealed.t_ns,
             unknown_segments: false,
         });

@@ -62,8 +62,10 @@ impl Sender {
             previous_ns: self.last_ack_ns,
             missing_acks: self.ack_ids.missing(),
             ids_skipped_before: self.ack_ids.skipped_before(),
+            missed_ns: self.ack_ids.missed_ns(),
             flight: (self.board.snd_una(), self.board.snd_nxt()),
             sack: ack.sack_in_use,
+            block: None,
         }
     }
 
@@ -79,6 +81,26 @@ impl Sender {
         });
         let segments_n = self.board.segments_in(right - left).max(1) as u32;
         self.undo.on_dsack(right, segments_n);
+    }
+
+    /// Processes the SACK blocks of `ack`, but for a DSACK block: those that report octets again. An ACK that was
+    /// overtaken does so as well; only IDs of ACKs show that it was not. Returns whether there is one.
+    pub(super) fn on_sack_again(&mut self, ack: &ReceivedAck<'_>, dsack: bool) -> bool {
+        let mut again = false;
+        if self.losses.is_idle() || !self.ack_ids.is_newest(ack.ip_id) {
+            return again;
+        }
+        let (record, t_ns, ts_ecr) = (ack.record, ack.t_ns, None);
+        for (left, right) in ack.sack.blocks().skip(usize::from(dsack)) {
+            again |= self.losses.on_sack(&Dsack {
+                left,
+                right,
+                record,
+                t_ns,
+                ts_ecr,
+            });
+        }
+        again
     }
 
     /// Whether `ack` is a duplicate ACK. `repeated`: it repeats SND.UNA, with data outstanding.
@@ -123,7 +145,8 @@ impl Sender {
     /// overtaken. Until then, and where the ACK of another segment hides the answer, the fate of what was overtaken is
     /// undecided.
     ///
-    /// Segments on one path arrive in order, so it is the oldest one that can have arrived now. No update of the window
+    /// Segments on one path arrive in order, so it is the oldest one that can have arrived now: after all that were
+    /// overtaken and arrived, even if none of them was retransmitted. No update of the window
     /// is smaller than a segment (RFC 9293 §3.8.6.2.2).
     pub(super) fn on_empty_ack(&mut self, ack: &ReceivedAck<'_>) {
         let wider = ack
@@ -142,10 +165,11 @@ impl Sender {
             .board
             .outstanding()
             .take_while(|range| range.first.ts_val.is_some_and(|val| is_older(val, ts_ecr)));
-        let losses = &self.losses;
+        let (losses, overtaken) = (&self.losses, self.losses.overtaken());
         let discarded = older.into_iter().find(|range| {
             range.state == State::Outstanding
                 && ack.t_ns - range.first.t_ns <= longest_ns
+                && range.first.record > overtaken.record
                 && !losses.discards.is_answered(range.start)
         });
         if let Some(start) = discarded.map(|range| range.start) {

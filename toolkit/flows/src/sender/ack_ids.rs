@@ -22,12 +22,22 @@ pub(super) struct AckIds {
     missing: u16,
     /// IDs that were skipped so far. Those of packets that were overtaken remain counted, so that each gap shows.
     skipped: u32,
+    /// Time of the last ACK before which some are missing.
+    missed_ns: Option<i64>,
 }
 
 impl AckIds {
-    /// Processes the ID of the next ACK.
+    /// Processes the ID of the next ACK, captured at `t_ns`.
     #[inline]
-    pub(super) fn observe(&mut self, ip_id: Option<u16>) {
+    pub(super) fn observe_at(&mut self, ip_id: Option<u16>, t_ns: i64) {
+        self.observe(ip_id);
+        if self.missing > 0 {
+            self.missed_ns = Some(t_ns);
+        }
+    }
+
+    #[inline]
+    fn observe(&mut self, ip_id: Option<u16>) {
         let (Some(id), Some(last)) = (ip_id, self.last) else {
             (self.last, self.missing) = (ip_id, 0);
             return;
@@ -64,6 +74,16 @@ impl AckIds {
     pub(super) fn skipped_before(&self) -> Option<u32> {
         let missing = u32::from(self.missing);
         self.skipped().map(|skipped| skipped.wrapping_sub(missing))
+    }
+
+    /// Time of the last ACK before which some are missing, if the IDs count the packets of the receiver.
+    pub(super) fn missed_ns(&self) -> Option<i64> {
+        self.missed_ns.filter(|_| self.count())
+    }
+
+    /// Whether the ACK with this ID, the last one observed, was not overtaken, as far as the IDs count the packets.
+    pub(super) fn is_newest(&self, ip_id: Option<u16>) -> bool {
+        self.count() && ip_id.is_some() && self.last == ip_id
     }
 
     fn count(&self) -> bool {

@@ -137,6 +137,7 @@ impl Sender {
         drop(jump);
         let acknowledged_ns = ranges.rack_sent_ns;
         for (left, right) in ack.sack.blocks().skip(usize::from(dsack)) {
+            ranges.by.block = Some((left, right));
             self.board.sack(left, right, &mut delivery, |arrival| {
                 ranges.push(arrival, None, &Arrived::InOrder);
             });

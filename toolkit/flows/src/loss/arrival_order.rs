@@ -1,0 +1,82 @@
+//! The order in which segments that were sent once arrived. Segments on one path arrive in the order of sending, so it
+//! shows which transmission of a retransmitted range can have arrived when its octets did.
+
+use crate::cause::REO_WND_DIVISOR;
+use crate::scoreboard::Transmission;
+
+/// How far the segments that were sent once had arrived.
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
+pub(super) struct Arrivals {
+    /// The last sent one.
+    pub(super) newest: Transmission,
+    /// The last sent one of those that were overtaken, on a path that became shorter, and when it was delivered.
+    pub(super) overtaken: Transmission,
+    pub(super) overtaken_ns: i64,
+}
+
+impl Arrivals {
+    fn add(&mut self, sent: &Transmission, now_ns: i64) {
+        if sent.record > self.newest.record {
+            self.newest = *sent;
+        } else if sent.record > self.overtaken.record {
+            (self.overtaken, self.overtaken_ns) = (*sent, now_ns);
+        }
+    }
+}
+
+/// How far they have arrived by the last ACK, and by the one before it.
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
+pub(super) struct ArrivalOrder {
+    pub(super) before: Arrivals,
+    pub(super) now: Arrivals,
+    ack_record: u64,
+}
+
+impl ArrivalOrder {
+    /// Begins with the ACK in `record`.
+    pub(super) fn begin(&mut self, record: u64) {
+        if record != self.ack_record {
+            (self.before, self.ack_record) = (self.now, record);
+        }
+    }
+
+    /// Adds a segment that the ACK at `now_ns` delivers. Returns whether it arrived in the order of sending.
+    pub(super) fn add(&mut self, sent: &Transmission, now_ns: i64) -> bool {
+        self.now.add(sent, now_ns);
+        sent.record == self.now.newest.record
+    }
+}
+
+/// What had arrived before the ACK that delivered a retransmitted range, and what did next.
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
+pub(super) struct Around {
+    pub(super) before: Arrivals,
+    /// The first segment that arrived after that, in the order of sending.
+    pub(super) next: Option<Transmission>,
+}
+
+impl Around {
+    /// Whether the transmission `sent` can have arrived in the order of its path. If segments sent later had arrived
+    /// before, it was overtaken, after others that were overtaken while it was on its way. Else no segment that was sent
+    /// before it, by more than the reordering window (RFC 8985 §6.2), arrived later.
+    pub(super) fn fits(&self, sent: &Transmission, min_rtt_ns: i64) -> bool {
+        let Arrivals {
+            newest,
+            overtaken,
+            overtaken_ns,
+        } = self.before;
+        if sent.record < newest.record {
+            return overtaken.record != 0
+                && overtaken.record < sent.record
+                && sent.t_ns < overtaken_ns;
+        }
+        self.overtakes(sent, min_rtt_ns).is_none()
+    }
+
+    /// The segment that `sent` would have overtaken if it had been the one that arrived.
+    pub(super) fn overtakes(&self, sent: &Transmission, min_rtt_ns: i64) -> Option<Transmission> {
+        let window_ns = min_rtt_ns / REO_WND_DIVISOR;
+        self.next
+            .filter(|next| next.record < sent.record && next.t_ns + window_ns < sent.t_ns)
+    }
+}
