@@ -102,14 +102,23 @@ impl MissingPackets {
     }
 
     /// Explains one of them that was sent at about `t_ns`, and not before `earliest_ns`: a packet captured after it
-    /// showed it. Returns whether there is one.
-    pub fn explain_sent_at(&mut self, earliest_ns: i64, t_ns: i64) -> bool {
-        let from = self
+    /// showed it, at most `within_ns` from then. Returns whether there is one.
+    pub fn explain_sent_at(&mut self, earliest_ns: i64, t_ns: i64, within_ns: i64) -> bool {
+        let distance = |place: &Place| place.shown_ns.abs_diff(t_ns);
+        let after = self
             .places
-            .partition_point(|place| place.shown_ns < earliest_ns);
-        let nearest = self.places.range(from..);
-        let nearest = nearest.min_by_key(|place| place.shown_ns.abs_diff(t_ns));
-        let Some(shown_ns) = nearest.map(|place| place.shown_ns) else {
+            .partition_point(|place| place.shown_ns < t_ns.max(earliest_ns));
+        let places = [after.checked_sub(1), Some(after)];
+        let places = places
+            .into_iter()
+            .filter_map(|index| self.places.get(index?));
+        let near = places.filter(|place| {
+            place.shown_ns >= earliest_ns && distance(place) <= within_ns.unsigned_abs()
+        });
+        let Some(shown_ns) = near
+            .min_by_key(|place| distance(place))
+            .map(|place| place.shown_ns)
+        else {
             return false;
         };
         self.explain_shown_in(shown_ns, shown_ns)
@@ -202,13 +211,15 @@ mod tests {
         for (id, t_ns) in [(1, 0), (3, 10), (5, 20), (8, 90)] {
             missing.observe(Some(id), t_ns);
         }
-        assert!(missing.explain_sent_at(0, 17));
+        assert!(missing.explain_sent_at(0, 17, 100));
         assert_eq!(missing.unexplained_since(20), 2, "that at 20");
-        assert!(missing.explain_sent_at(15, 17), "not before 15");
+        assert!(!missing.explain_sent_at(15, 17, 72), "not before 15");
+        assert!(missing.explain_sent_at(15, 17, 73));
         assert_eq!(missing.unexplained_since(20), 1, "that at 90");
-        assert!(missing.explain_sent_at(0, 17));
+        assert!(!missing.explain_sent_at(0, 17, 6), "too far");
+        assert!(missing.explain_sent_at(0, 17, 7));
         assert_eq!(missing.unexplained(), 1, "that at 10");
-        assert!(!missing.explain_sent_at(91, 17), "none");
+        assert!(!missing.explain_sent_at(91, 17, 100), "none");
     }
 
     #[test]

@@ -457,3 +457,39 @@ fn what_is_missing_between_duplicates_had_been_repeated_before() {
     expected.insert(2, (Some(12_001), Some(3), None));
     assert_eq!(until(24), expected);
 }
+
+#[test]
+fn short_segments_missing_between_duplicates_do_not_overlap() {
+    // 12001:12501 and 12501:13501 had been repeated, and are missing between two duplicates.
+    let outcome = run(&format!(
+        "{}
+         121.0 a>b A 11001:12001 ack 1 id 14     # 13, 15, 16, 18: holes
+         121.1 b>a A 1 ack 10001 sack 11001-12001
+         124.0 a>b A 13501:14501 ack 1 id 17
+         124.1 b>a A 1 ack 10001 sack 13501-14501 11001-12001
+         126.0 a>b A 15501:16501 ack 1 id 19
+         126.1 b>a A 1 ack 10001 sack 15501-16501 13501-14501 11001-12001
+         221.0 a>b A 10001:11001 ack 1 id 20
+         221.1 b>a A 1 ack 12001 sack 15501-16501 13501-14501
+         223.0 a>b A 12001:12501 ack 1 id 21
+         223.1 b>a A 1 ack 12501 sack 15501-16501 13501-14501
+         224.0 a>b A 12501:13501 ack 1 id 22
+         224.1 b>a A 1 ack 14501 sack 15501-16501
+         226.0 a>b A 14501:15501 ack 1 id 23
+         226.1 b>a A 1 ack 16501
+         281.0 a>b A 10001:11001 ack 1 id 24
+         281.1 b>a A 1 ack 16501 sack 10001-11001
+         285.0 a>b A 14501:15501 ack 1 id 27
+         285.1 b>a A 1 ack 16501 sack 14501-15501
+         900.0 b>a A 1 ack 16501",
+        ten_segments()
+    ));
+    let again = outcome.events.iter().filter(|event| event.copy == Some(3));
+    let octets: Vec<_> = again
+        .map(|event| (event.seq_start, event.seq_end))
+        .collect();
+    assert_eq!(
+        octets,
+        [(Some(12_001), Some(12_501)), (Some(12_501), Some(13_501))]
+    );
+}

@@ -191,8 +191,10 @@ impl Sender {
             return;
         }
         let smss = self.board.smss_bytes().max(1);
-        for start in starts {
-            let octets = (start, to.min(start + smss));
+        let ends: Vec<i64> = starts.iter().skip(1).copied().chain([to]).collect();
+        for (start, end) in starts.into_iter().zip(ends) {
+            // A short segment ends where the next one starts.
+            let octets = (start, end.min(start + smss));
             let copy = self.repeated.add(start);
             events.push(loss::missing_event(
                 &lost_entry(sent, octets, true),

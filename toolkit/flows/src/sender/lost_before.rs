@@ -183,8 +183,8 @@ impl Sender {
         let mut explained = u32::from(first_shown);
         let others = missing.times_ns.iter().skip(explained as usize);
         for &t_ns in others {
-            let from_ns = earliest_ns.max(t_ns.saturating_sub(missing.round_ns / 2));
-            explained += u32::from(self.missing.explain_sent_at(from_ns, t_ns));
+            let half_ns = missing.round_ns / 2;
+            explained += u32::from(self.missing.explain_sent_at(earliest_ns, t_ns, half_ns));
         }
         self.missing.explain(missing.count - explained);
         if counted && self.sack_in_use {
