@@ -46,8 +46,9 @@ NOTSENT_LOWAT_BYTES = 131072
 ACKED_BY_HANDSHAKE = 1
 """`bytes_acked` before any data: the SYN's octet."""
 
-SYN_BYTES = 60
-"""Of a SYN and its answer, with their options."""
+BARE_SYN_BYTES, TIMESTAMPS_BYTES, SACK_PERMITTED_BYTES = 48, 12, 4
+"""Of a SYN and its answer with MSS and window scale, and of the options that a run can be without. The timestamps come
+with two octets of padding; SACK-permitted takes their place, if there are timestamps."""
 
 SEGMENT_MEMORY_BYTES = 2304
 """Memory that a received full Ethernet frame takes: a buffer of 2048 octets and its header of 256."""
@@ -104,8 +105,15 @@ def _handshake_late_ns(run: KernelRun) -> int:
     info = flow.tcp_info
     if info is None or info["bytes_acked"][0] > ACKED_BY_HANDSHAKE:
         return max(0, flow.first_data_ns - flow.first_write_ns)
-    link_ns: int = round(run.params["rtt_ms"] * 1e6) + 2 * round(SYN_BYTES * 8e9 / run.params["rate"])
+    link_ns: int = round(run.params["rtt_ms"] * 1e6) + 2 * round(_syn_bytes(run) * 8e9 / run.params["rate"])
     return max(0, int(info["rtt"][0]) * 1000 - link_ns)
+
+
+def _syn_bytes(run: KernelRun) -> int:
+    """Of a SYN of `run`, and of its answer, with their options."""
+    if run.params.get("timestamps", 1):
+        return BARE_SYN_BYTES + TIMESTAMPS_BYTES
+    return BARE_SYN_BYTES + (SACK_PERMITTED_BYTES if run.params.get("sack", 1) else 0)
 
 
 def as_it_was_timed(configuration: dict[str, Any], *runs: KernelRun) -> dict[str, Any]:

@@ -198,6 +198,20 @@ def test_the_first_handshake_takes_as_long_as_its_sender_saw(s2: KernelRun) -> N
     assert handshake_jitter(replace(s2, flows=(early,)))[1]["delays_ns"] == [0]
 
 
+@pytest.mark.parametrize(
+    ("options", "syn_bytes"),
+    [({}, 60), ({"sack": 0}, 60), ({"timestamps": 0}, 52), ({"timestamps": 0, "sack": 0}, 48)],
+)
+def test_the_handshake_of_the_link_is_that_of_a_syn_with_its_options(
+    s2: KernelRun, options: dict[str, int], syn_bytes: int
+) -> None:
+    info = {"bytes_acked": np.array([1]), "rtt": np.array([501_000])}
+    params = {**s2.params, **options}
+    run = replace(s2, params=params, flows=(replace(s2.flows[0], tcp_info=info),))
+    (late_ns,) = handshake_jitter(run)[1]["delays_ns"]
+    assert late_ns == pytest.approx(501e6 - 500e6 - 2 * syn_bytes * 8e9 / params["rate"], abs=2)
+
+
 def test_lateness_lets_no_packet_overtake_unless_the_delay_changes(s2: KernelRun) -> None:
     for events, in_order in (([], True), ([[20, "rate", 2e6]], True), ([[20, "rtt_ms", 50]], False)):
         run = replace(s2, params={**s2.params, "events": events})
