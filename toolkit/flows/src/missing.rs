@@ -9,10 +9,13 @@ const MAX_MISSING: u16 = 1 << 12;
 /// Maximum number of places at which packets are missing.
 const MAX_PLACES: usize = 1 << 12;
 
-/// Packets missing between two captured ones, and the time of the second.
+/// Packets missing between two captured ones, and the time and the ID of the second.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 struct Place {
     shown_ns: i64,
+    shown_id: u16,
+    /// Their number, and that of those which nothing explains.
+    ids_n: u16,
     count: u32,
 }
 
@@ -42,18 +45,36 @@ impl MissingPackets {
                 }
                 self.places.push_back(Place {
                     shown_ns: t_ns,
+                    shown_id: id,
+                    ids_n: step - 1,
                     count: self.recent,
                 });
             }
         } else if last.wrapping_sub(id) <= MAX_MISSING {
             // Reordered: it was counted as missing.
             if id != last {
-                self.remove(1);
+                self.find_reordered(id);
                 self.recent = 0;
             }
         } else {
             self.clear();
             (self.last_id, self.recent) = (ip_id, 0);
+        }
+    }
+
+    /// The packet of `id` is not missing. If all are explained where it was, it is one that a gap explains.
+    fn find_reordered(&mut self, id: u16) {
+        let is_there = |place: &Place| (1..=place.ids_n).contains(&place.shown_id.wrapping_sub(id));
+        if let Some(index) = self.places.iter().rposition(is_there) {
+            self.take_one(index);
+        }
+    }
+
+    /// Takes one off the place at `index`.
+    fn take_one(&mut self, index: usize) {
+        self.places[index].count -= 1;
+        if self.places[index].count == 0 {
+            self.places.remove(index);
         }
     }
 
@@ -91,10 +112,7 @@ impl MissingPackets {
             return false;
         };
         let is_last = index + 1 == self.places.len();
-        self.places[index].count -= 1;
-        if self.places[index].count == 0 {
-            self.places.remove(index);
-        }
+        self.take_one(index);
         if is_last {
             self.recent = self.recent.saturating_sub(1);
         }
@@ -203,6 +221,24 @@ mod tests {
         assert!(!missing.explain_shown_in(2, 4), "none is left");
         assert!(missing.explain_shown_in(5, 5));
         assert_eq!((missing.unexplained(), missing.recent()), (1, 1));
+    }
+
+    #[test]
+    fn a_reordered_packet_was_missing_where_its_id_is() {
+        let mut missing = MissingPackets::default();
+        for (id, t_ns) in [(1, 0), (4, 10)] {
+            missing.observe(Some(id), t_ns);
+        }
+        missing.explain(2);
+        missing.observe(Some(6), 20);
+        missing.observe(Some(3), 30);
+        assert_eq!(
+            missing.unexplained(),
+            1,
+            "a gap explains 3, and 5 is missing"
+        );
+        missing.observe(Some(5), 40);
+        assert_eq!(missing.unexplained(), 0);
     }
 
     #[test]
