@@ -98,6 +98,26 @@ impl MissingPackets {
         self.recent.min(self.unexplained())
     }
 
+    /// What explained one of them, which a packet of `ip_id` captured at `t_ns` showed, was not true.
+    pub fn reopen(&mut self, ip_id: Option<u16>, t_ns: i64) {
+        let index = self.places.partition_point(|place| place.shown_ns < t_ns);
+        if let Some(place) = self
+            .places
+            .get_mut(index)
+            .filter(|place| place.shown_ns == t_ns)
+        {
+            place.count += 1;
+        } else if self.places.len() < MAX_PLACES {
+            let place = Place {
+                shown_ns: t_ns,
+                shown_id: ip_id.unwrap_or(0),
+                ids_n: 1,
+                count: 1,
+            };
+            self.places.insert(index, place);
+        }
+    }
+
     /// Explains `count` of them, the last ones first.
     pub fn explain(&mut self, count: u32) {
         self.remove(count);
@@ -239,6 +259,14 @@ mod tests {
         );
         missing.observe(Some(5), 40);
         assert_eq!(missing.unexplained(), 0);
+        missing.reopen(Some(4), 10);
+        missing.reopen(Some(4), 10);
+        assert_eq!(
+            missing.unexplained_since(10),
+            2,
+            "2 and 3 were missing after all"
+        );
+        assert_eq!(missing.unexplained_since(11), 0);
     }
 
     #[test]

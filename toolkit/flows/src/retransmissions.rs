@@ -58,6 +58,14 @@ impl Retransmissions {
         self.entries.shrink_to_fit();
     }
 
+    /// Takes the newest entry off a list. Returns the rest of the list.
+    pub fn pop(&mut self, list: u32) -> Option<u32> {
+        let slot = &mut self.entries[list as usize];
+        let older = std::mem::replace(&mut slot.1, self.free);
+        self.free = Some(list);
+        older
+    }
+
     /// The newest entry of a list.
     pub fn newest(&self, list: u32) -> &Retransmission {
         &self.entries[list as usize].0

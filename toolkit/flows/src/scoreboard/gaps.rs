@@ -70,9 +70,20 @@ impl Scoreboard {
 
     /// The number of segments in gaps that lie within `start..end`.
     pub fn gap_segments(&self, start: i64, end: i64) -> u32 {
+        self.gap_segments_that(start, end, |_, _| true)
+    }
+
+    /// The number of those of which the gap and its last transmission are as `may` has it.
+    pub fn gap_segments_that(
+        &self,
+        start: i64,
+        end: i64,
+        may: impl Fn(&Range, &Transmission) -> bool,
+    ) -> u32 {
         let from = self.ranges.iter().skip(self.index_of(start));
         let within = from.take_while(|range| range.start < end);
-        let gaps = within.filter(|range| !range.captured());
+        let gaps =
+            within.filter(|range| !range.captured() && may(range, &self.last_transmission(range)));
         gaps.map(|gap| self.segments_in(gap.end.min(end) - gap.start.max(start)))
             .sum::<i64>() as u32
     }
@@ -168,6 +179,33 @@ impl Scoreboard {
         let list = self.log.push(*entry, range.retransmissions);
         range.retransmissions = list.or(range.retransmissions);
         true
+    }
+
+    /// The last retransmission of the gap at `start`, if it was lost before the capture point, and the time of the one
+    /// before, or that at which the gap was revealed.
+    pub fn last_lost_of_gap(&self, start: i64) -> Option<(Retransmission, i64)> {
+        let gap = self.ranges.get(self.index_of(start));
+        let gap = gap.filter(|range| !range.captured())?;
+        let mut transmissions = self.log.iter(gap.retransmissions);
+        let newest = transmissions.next().filter(|newest| newest.not_captured)?;
+        let before = transmissions.next();
+        let before_ns = before.map_or(gap.passed_ns, |before| before.transmission.t_ns);
+        Some((*newest, before_ns))
+    }
+
+    /// Takes the last retransmission off the range at `start`. Returns those before.
+    pub fn take_last_off(&mut self, start: i64) -> Option<u32> {
+        let index = self.index_of(start);
+        let range = self.ranges.get_mut(index)?;
+        range.retransmissions = self.log.pop(range.retransmissions?);
+        range.retransmissions
+    }
+
+    /// Whether the packet of `record` has new data above SND.UNA.
+    pub fn is_new(&self, record: u64) -> bool {
+        let captured = |range: &&Range| range.captured() && !range.first_not_captured;
+        let mut captured = self.ranges.iter().filter(captured);
+        captured.any(|range| range.first.record == record)
     }
 
     /// Adds `count` retransmissions that were lost before the capture point, just before `last`, if that is the last

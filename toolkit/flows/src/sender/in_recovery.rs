@@ -5,6 +5,7 @@
 //! again after a round trip (RFC 8985 §6.2). Without SACK, it repeats one hole in each round trip (RFC 6582 §3.2).
 
 use super::go_back_n::lost_entry;
+use super::missing::known_by;
 use super::{Sender, Sent};
 use crate::cause::{CaState, REO_WND_DIVISOR};
 use crate::loss::{self, FlowDirection};
@@ -34,6 +35,34 @@ impl Sender {
             }
         } else if !silent {
             self.lost_above_high_rxt(entry, lost);
+        }
+        if !silent {
+            self.lost_between_holes(entry);
+        }
+    }
+
+    /// The same where `entry` goes on above the last retransmission: the sender repeated the holes between the two
+    /// (RFC 6675 §5: the oldest first) if as many packets are missing as there are such holes. If it can have repeated
+    /// none, the packets are new data: they open a gap at the end of the flight.
+    fn lost_between_holes(&mut self, entry: &Retransmission) {
+        let lost = self.missing.recent();
+        let una = self.board.snd_una();
+        let from = self.progress.last_rxt.max(una);
+        if lost == 0 || entry.seq_start < from {
+            return;
+        }
+        let now_ns = entry.transmission.t_ns;
+        let may = known_by(self.acknowledged_until_ns(now_ns), false);
+        let between = self.board.gap_segments_that(from, entry.seq_start, &may);
+        if between == lost {
+            let missing = lost_entry(&entry.transmission, (0, 0), true);
+            self.board.add_lost_to_gaps(from, lost, &missing, may);
+            self.missing.explain(lost);
+        } else if entry.seq_start >= self.progress.high_rxt
+            && now_ns - self.last_send_ns < self.shortest_round_trip_ns()
+            && self.board.gap_segments_that(una, entry.seq_start, may) == 0
+        {
+            self.open_end_of_flight(lost, entry.transmission);
         }
     }
 
@@ -108,6 +137,45 @@ impl Sender {
         }
     }
 
+    /// Takes off `gap`, which `entry` fills, the retransmissions that cannot have been lost. What a packet showed that was
+    /// sent later than `entry` is `entry` itself, delayed. What came too soon before it was another packet, if one can
+    /// have been missing: the retransmission of another hole, or new data before a retransmission.
+    pub(super) fn retract_lost(&mut self, entry: &Retransmission, mut gap: Range) -> Range {
+        if self.vantage != Vantage::Receiver || !self.sack_in_use || !self.counts_missing() {
+            return gap;
+        }
+        let holes = self.board.has_other_gap(entry.seq_start, entry.seq_end);
+        while let Some((lost, before_ns)) = self.board.last_lost_of_gap(entry.seq_start) {
+            let shown_by = lost.transmission;
+            let sent = &entry.transmission;
+            let delayed = self.order.sent_later(&shown_by, sent) == Some(true);
+            let other = self.is_too_soon(shown_by.t_ns, before_ns, sent.t_ns)
+                && (holes || !self.board.is_new(shown_by.record));
+            if !delayed && !other {
+                break;
+            }
+            gap.retransmissions = self.board.take_last_off(entry.seq_start);
+            if !delayed {
+                self.missing.reopen(shown_by.ip_id, shown_by.t_ns);
+            }
+        }
+        gap
+    }
+
+    /// Whether a retransmission that was lost at `lost_ns` cannot be repeated by one captured at `now_ns`: without a
+    /// timeout, that comes no earlier than a round trip after it (RFC 8985 §6.2). The sender sent it for what was
+    /// captured at `before_ns`.
+    ///
+    /// Deviation: without timestamps, nothing says how long a round trip takes now. It is taken to be no shorter than half
+    /// of the one before.
+    fn is_too_soon(&self, lost_ns: i64, before_ns: i64, now_ns: i64) -> bool {
+        let half_ns = (lost_ns - before_ns) / 2;
+        let shortest_ns = self.shortest_round_trip_ns().min(half_ns);
+        let informed_ns = self.upstream.informed_until_ns(now_ns);
+        let until_ns = informed_ns.unwrap_or(now_ns - shortest_ns);
+        lost_ns > until_ns.max(self.progress.silence_end_ns)
+    }
+
     /// The same for a retransmission below HighRxt: a repeated one, so that what was sent just before it were the next
     /// holes above HighRxt which the sender knew of. Holes that a retransmission above HighRxt passed count when they
     /// are filled.
@@ -167,10 +235,10 @@ impl Sender {
 }
 
 impl Sender {
-    /// With SACK, adds the retransmissions that are missing just before `entry`, which repeats octets that had been
-    /// acknowledged, as those below `resent_to` did, just before. On a path that becomes shorter, what is still on its
-    /// way counts as lost to the sender (RFC 8985 §6.2), so that it repeats what it has repeated before, in order. It is
-    /// that if as many packets are missing as there are such segments between the two.
+    /// With SACK, adds the retransmissions that are missing just before `entry`, which goes on above `resent_to`, up to
+    /// which the sender repeated segments just before. One of the two repeats octets that had arrived: the sender does not
+    /// know what has arrived, so that it repeats all segments in order if as many packets are missing as there are
+    /// between the two.
     pub(super) fn lost_between_duplicates(
         &mut self,
         entry: &Retransmission,
@@ -182,9 +250,49 @@ impl Sender {
             self.vantage == Vantage::Receiver && self.sack_in_use && self.counts_missing();
         let sent = &entry.transmission;
         let (from, to) = (resent_to, entry.seq_start);
-        if !counted || entry.seq_end > self.board.snd_una() || self.max_timeouts(sent.t_ns) > 0 {
+        let lost = self.missing.recent();
+        if !counted || lost == 0 || self.max_timeouts(sent.t_ns) > 0 {
             return;
         }
+        let smss = self.board.smss_bytes().max(1);
+        if to - from == i64::from(lost) * smss {
+            for start in (0..i64::from(lost)).map(|number| from + number * smss) {
+                self.lose_repeated(sent, (start, start + smss), flow, events);
+            }
+        } else if entry.seq_end <= self.board.snd_una() {
+            self.lost_between_acknowledged(entry, resent_to, flow, events);
+        }
+    }
+
+    /// Adds the retransmission of the segment `octets` that was lost before `sent`: of a hole, or of what had arrived.
+    fn lose_repeated(
+        &mut self,
+        sent: &Transmission,
+        octets: (i64, i64),
+        flow: FlowDirection,
+        events: &mut Vec<Event>,
+    ) {
+        let entry = lost_entry(sent, octets, true);
+        let kept = self.board.add_lost_to_hole(&entry)
+            || self.board.add_not_captured(octets.0, octets.1, &entry) > 0;
+        if !kept {
+            let copy = self.repeated.add(octets.0);
+            events.push(loss::missing_event(&entry, copy, flow));
+        }
+        self.missing.explain(1);
+    }
+
+    /// The same where all had been acknowledged. On a path that becomes shorter, what is still on its way counts as lost
+    /// to the sender (RFC 8985 §6.2), so that it repeats what it has repeated before, in order. It is that if as many
+    /// packets are missing as there are such segments between the two.
+    fn lost_between_acknowledged(
+        &mut self,
+        entry: &Retransmission,
+        resent_to: i64,
+        flow: FlowDirection,
+        events: &mut Vec<Event>,
+    ) {
+        let (from, to) = (resent_to, entry.seq_start);
         let lost = self.missing.recent() as usize;
         let starts: Vec<i64> = self.repeated.within(from, to).take(lost + 1).collect();
         if starts.len() != lost {
@@ -195,13 +303,7 @@ impl Sender {
         for (start, end) in starts.into_iter().zip(ends) {
             // A short segment ends where the next one starts.
             let octets = (start, end.min(start + smss));
-            let copy = self.repeated.add(start);
-            events.push(loss::missing_event(
-                &lost_entry(sent, octets, true),
-                copy,
-                flow,
-            ));
-            self.missing.explain(1);
+            self.lose_repeated(&entry.transmission, octets, flow, events);
         }
     }
 }

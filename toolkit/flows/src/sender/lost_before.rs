@@ -70,7 +70,9 @@ impl Sender {
         let previous = self.last_resent.replace((entry.seq_start, entry.seq_end));
         let previous_ns = std::mem::replace(&mut self.last_resent_ns, now_ns);
         let in_silence = self.missing.recent();
+        let gap = gap.map(|gap| self.retract_lost(entry, gap));
         if self.max_timeouts(now_ns) > 0 {
+            self.progress.silence_end_ns = now_ns;
             let informed_ns = self.upstream.informed_until_ns(now_ns);
             self.passes
                 .end_silence(self.last_send_ns, now_ns, informed_ns);
@@ -79,7 +81,9 @@ impl Sender {
         if self.vantage == Vantage::Receiver && !self.sack_in_use && !self.counts_missing() {
             self.note_skipped(entry, previous);
         }
-        if let Some((_, resent_to)) = previous.filter(|_| gap.is_none()) {
+        let repeats_arrived = std::mem::replace(&mut self.progress.repeats_arrived, gap.is_none());
+        let unaware = gap.is_none() || repeats_arrived;
+        if let Some((_, resent_to)) = previous.filter(|_| unaware) {
             self.lost_between_duplicates(entry, resent_to, flow, events);
         }
         let (missing, explained) = match &gap {

@@ -23,6 +23,10 @@ pub(super) struct Progress {
     pub(super) high_rxt: i64,
     /// A retransmission of the last hole that was filled had been lost before.
     pub(super) was_repeated: bool,
+    /// When the last silence ended in which a timer can have expired.
+    pub(super) silence_end_ns: i64,
+    /// The last retransmission repeated octets that had arrived.
+    pub(super) repeats_arrived: bool,
     /// Time of the last new data.
     pub(super) last_new_ns: i64,
     /// Without SACK, segments at the end of a flight that were lost and not repeated yet.
@@ -50,6 +54,19 @@ impl Progress {
     pub(super) fn resend_hole(&mut self, end: i64, silent: bool) {
         self.last_rxt = end;
         self.high_rxt = if silent { end } else { self.high_rxt.max(end) };
+    }
+}
+
+/// Whether the sender may have repeated a hole, of which the last transmission is given: it had received ACKs up to
+/// `latest_ns`, of a segment above the hole, or of one sent after its last retransmission. By F-RTO, it repeats what its
+/// last transmission passed.
+pub(super) fn known_by(latest_ns: i64, f_rto: bool) -> impl Fn(&Range, &Transmission) -> bool {
+    move |hole, last| {
+        let followed_ns = match hole.retransmissions {
+            None if !f_rto => hole.passed_ns,
+            _ => last.t_ns,
+        };
+        followed_ns <= latest_ns
     }
 }
 
@@ -103,6 +120,9 @@ impl Sender {
     /// Whether the new octets of `sent` had been sent before, and lost before the capture point: its ID shows that a
     /// packet is missing, and there is no other hole.
     pub(super) fn was_sent_before(&mut self, sent: &Sent) -> bool {
+        if self.vantage == Vantage::Receiver && self.max_timeouts(sent.transmission.t_ns) > 0 {
+            self.progress.silence_end_ns = sent.transmission.t_ns;
+        }
         let mut gap_bytes = (sent.start - self.board.snd_nxt()).max(0);
         if gap_bytes > 0 && self.lost_at_end_again(sent) {
             gap_bytes = 0;
@@ -298,17 +318,11 @@ impl Sender {
         let entry = lost_entry(&sent.transmission, (sent.start, sent.end), self.sack_in_use);
         // F-RTO sends new data before it retransmits what the retransmission by the timeout passed.
         let f_rto = self.progress.after_timeout.sends_new_data();
-        let may = |hole: &Range, last: &Transmission| {
-            let followed_ns = match hole.retransmissions {
-                None if !f_rto => hole.passed_ns,
-                _ => last.t_ns,
-            };
-            followed_ns <= latest_ns
-        };
+        let may = known_by(latest_ns, f_rto);
         let una = self.board.snd_una();
         for above in [self.progress.last_rxt.max(una), una] {
             let lost = self.missing.recent();
-            let (count, end) = self.board.add_lost_to_gaps(above, lost, &entry, may);
+            let (count, end) = self.board.add_lost_to_gaps(above, lost, &entry, &may);
             if count > 0 {
                 self.missing.explain(count);
                 self.progress.resend_hole(end, false);
@@ -327,7 +341,7 @@ impl Sender {
     /// When the last segment was captured whose ACK the sender of the segment captured at `now_ns` may have received, as
     /// its timestamps show. Without them, the estimate of the round trip does, which follows a path that becomes shorter
     /// in some round trips only.
-    fn acknowledged_until_ns(&self, now_ns: i64) -> i64 {
+    pub(super) fn acknowledged_until_ns(&self, now_ns: i64) -> i64 {
         self.upstream
             .informed_until_ns(now_ns)
             .unwrap_or_else(|| now_ns - self.shortest_round_trip_ns())
