@@ -22,7 +22,7 @@ from hindflight.replay.scenario.applications import APPLICATIONS, written_at
 from hindflight.replay.scenario.flows import Datagrams, Flow, LegStack, SharingFlow
 from hindflight.replay.scenario.gateways import problems_of_gateways
 from hindflight.replay.scenario.presets import with_presets
-from hindflight.replay.scenario.proxies import Fault, Proxies, Proxy, StackLayers, new_text, problems_of
+from hindflight.replay.scenario.proxies import Fault, Proxies, Proxy, StackLayers, new_text, nodes_named, problems_of
 from hindflight.replay.scenario.quantities import (
     MAX_SEED,
     Chains,
@@ -323,6 +323,7 @@ class Scenario(Part):
         """Yield what contradicts itself between the tables, each with its key path."""
         if len(set(self.path)) != len(self.path):
             yield "path: a node is listed twice"
+            return  # There is no way between two nodes of a path that meets itself.
         yield from self._grown[1]
         yield from self._problems_of_proxies()
         traced = any(isinstance(way.loss, Trace) for link in self.links for way in (link.forward, link.backward))
@@ -473,11 +474,8 @@ def _refuse_old_proxy(data: Mapping[str, Any], where: str) -> None:
     old = data.get("proxy")
     if not isinstance(old, dict):
         return
-    compare, flows = data.get("compare"), data.get("flows")
-    named = list(compare.get("proxies", ())) if isinstance(compare, dict) else []
-    for flow in flows if isinstance(flows, list) else ():
-        named += flow.get("proxies", ()) if isinstance(flow, dict) else ()
-    nodes = [node for node in dict.fromkeys(map(str, named)) if node != "none"] or ["relay"]
+    flows = data.get("flows")
+    nodes = nodes_named([data.get("compare"), *(flows if isinstance(flows, list) else ())]) or ["relay"]
     first = "proxy: [proxy] has become [[proxy]], a table for each proxy; write instead:"
     raise ScenarioError(f"{where}: {first}", None, tuple(new_text(old, nodes).splitlines()))
 

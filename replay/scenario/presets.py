@@ -198,7 +198,11 @@ def with_presets(tables: Sequence[Any], path: Sequence[Any], links: object = ())
     """
     filled = list(tables)
     order = [*path[1:-1], *_joined(links)]
-    for name in dict.fromkeys(table["preset"] for table in tables if _names_preset(table)):
+    named = [(i, table["preset"]) for i, table in enumerate(tables) if _names_preset(table)]
+    for i, name in named:
+        if not isinstance(name, str):
+            raise ValueError(f"proxy[{i}].preset: {name!r} is not a string")
+    for name in dict.fromkeys(name for _, name in named):
         if name not in PRESETS:
             guess = did_you_mean(str(name), PRESETS, lead="; ") or f"; allowed: {_names()}"
             raise ValueError(f"proxy: unknown preset {name!r}{guess}")
@@ -217,6 +221,9 @@ def with_presets(tables: Sequence[Any], path: Sequence[Any], links: object = ())
             raise ValueError(f"proxy: preset {name!r} is {wanted} proxies on one path; {len(mine)} have it")
         in_order = sorted(mine, key=lambda i: places.index(tables[i]["node"]))
         for i, box in zip(in_order, _boxes(preset), strict=False):
+            kind = box.get("kind", "split")
+            if tables[i].get("kind", kind) != kind:
+                raise ValueError(f'proxy[{i}].kind: preset {name!r} has kind = "{kind}"; leave out one of the two')
             filled[i] = _over(box, tables[i])
     return filled
 

@@ -56,9 +56,11 @@ def _by_rule(table: Mapping[str, object]) -> BufferSize:
     if set(table) - {"rate", "rtt", "errors"} or not {"rate", "rtt"} <= set(table):
         raise ValueError('a buffer by rule is { rate = "400 kbit/s", rtt = "480 ms", errors = "low" }')
     errors = table.get("errors", "none")
-    if errors not in ERROR_FACTORS:
+    if not isinstance(errors, str) or errors not in ERROR_FACTORS:
         raise ValueError(f"errors = {errors!r} is not allowed; allowed: {', '.join(ERROR_FACTORS)}")
     octets = RATE.parse(table["rate"]) * TIME.parse(table["rtt"]) / 8e9
+    if octets * ERROR_FACTORS[str(errors)] < 1:
+        raise ValueError("rate times rtt is less than an octet; a buffer has at least those of a full segment")
     return BufferSize(size_bytes=round(ERROR_FACTORS[str(errors)] * octets))
 
 
@@ -118,8 +120,8 @@ class Proxy(Part):
     advertise: Literal["half_free", "third", "free", "sockets"] = "half_free"
     forward_window: Literal["unlimited", "third"] = "unlimited"
     handshake: Literal["accept", "hold"] = "accept"
-    max_connections: Annotated[int, Field(ge=1, le=MAX_CONNECTIONS)] | None = None
-    resume_connections: Annotated[int, Field(ge=0, le=MAX_CONNECTIONS)] | None = None
+    max_connections: Annotated[int, Field(ge=1, le=MAX_CONNECTIONS, strict=True)] | None = None
+    resume_connections: Annotated[int, Field(ge=0, le=MAX_CONNECTIONS, strict=True)] | None = None
     beyond: Literal["refuse", "pass"] = "refuse"
     idle_timeout: Annotated[Time, Field(gt=0, le=LONGEST_NS)] | None = None
     pending_timeout: Annotated[Time, Field(gt=0, le=LONGEST_NS)] | None = None
@@ -222,6 +224,8 @@ class Proxy(Part):
         for before, (i, after) in zip(self.faults, enumerate(self.faults[1:], 1), strict=False):
             if after.at < before.at:
                 yield f"faults[{i}].at: earlier than the one before it"
+            if before.kind == "failure":
+                yield f"faults[{i}]: has no effect, because the proxy has failed; leave it out"
         for i, fault in enumerate(self.faults):
             if fault.transfer is not None and fault.kind != "move":
                 yield f'faults[{i}].transfer: only a fault of kind "move" transfers the state of the connections'
@@ -423,6 +427,13 @@ def proxy_config(proxy: Proxy, flow: Flow, variant: str, tuned: Mapping[str, Var
 def _stack_of(variant: str, tuned: Mapping[str, VariantParameters]) -> LegStack | None:
     found = tuned.get(variant)
     return None if found is None else found.stack
+
+
+def nodes_named(tables: Sequence[object]) -> list[str]:
+    """Return what the `proxies` of these tables of an old file name, each once; other faults of it do not matter."""
+    lists = [table.get("proxies") for table in tables if isinstance(table, dict)]
+    named = [str(name) for names in lists if isinstance(names, list) for name in names]
+    return [name for name in dict.fromkeys(named) if name != NO_PROXY]
 
 
 def new_text(old: Mapping[str, Any], nodes: Sequence[str]) -> str:

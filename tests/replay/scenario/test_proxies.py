@@ -211,7 +211,17 @@ def test_a_flow_that_shares_the_path_names_its_proxies_too() -> None:
             {"kind": "spoofing", "faults": [{"at": "1 s", "kind": "corruption"}]},
             'proxy[0].faults[0].kind: with kind = "spoofing" the checksum of the sender shows',
         ),
+        (
+            {"faults": [{"at": "5 s", "kind": "failure"}, {"at": "9 s", "kind": "restart"}]},
+            "proxy[0].faults[1]: has no effect, because the proxy has failed; leave it out",
+        ),
         ({"max_connections": 0}, "proxy[0].max_connections: "),
+        ({"max_connections": "20"}, "proxy[0].max_connections: '20' is not a whole number"),
+        ({"max_connections": True}, "proxy[0].max_connections: True is not a whole number"),
+        (
+            {"max_connections": 3, "resume_connections": "2"},
+            "proxy[0].resume_connections: '2' is not a whole number",
+        ),
         ({"beyond": "pass"}, "proxy[0].beyond: has no effect without max_connections"),
         ({"resume_connections": 3}, "proxy[0].resume_connections: has no effect without max_connections"),
         (
@@ -274,6 +284,13 @@ def test_the_table_of_old_files_is_refused_with_the_new_text() -> None:
     ]
     tables = tomllib.loads("\n".join(new))["proxy"]
     assert parse_scenario({**data, "proxy": tables}, "new.toml", KNOWN).proxy[0].forward_window == "third"
+
+
+@pytest.mark.parametrize("named", [3, "S", None, [3, ["S"]]])
+def test_an_old_file_that_names_no_nodes_is_refused_alike(named: Any) -> None:
+    data = {**FILE, "proxy": {}, "compare": {**FILE["compare"], "proxies": named}, "flows": [{"proxies": named}]}
+    with pytest.raises(ScenarioError, match="has become"):
+        parse_scenario(data, "old.toml", KNOWN)
 
 
 def test_a_flow_stops_after_it_starts_and_before_the_run_ends() -> None:
@@ -340,6 +357,11 @@ def test_a_transfer_passes_the_proxies_of_a_preset_whole(name: str) -> None:
     ("tables", "says"),
     [
         ([{"preset": "pepsa"}], "proxy: unknown preset 'pepsa'; did you mean 'pepsal'?"),
+        ([{"preset": ["pepsal"]}], "proxy[0].preset: ['pepsal'] is not a string"),
+        (
+            [{"preset": "pepsal", "kind": "snoop"}],
+            "proxy[0].kind: preset 'pepsal' has kind = \"split\"; leave out one of the two",
+        ),
         (
             [{"preset": "pepsal", "node": "W"}],
             "proxy[0].node: 'W': preset 'pepsal' needs a node between the ends of the path: T, S",
@@ -351,6 +373,14 @@ def test_a_transfer_passes_the_proxies_of_a_preset_whole(name: str) -> None:
             'proxy[0].receive_buffer: has no effect with advertise = "sockets", whose buffers are keys of the stacks',
         ),
         ([{"receive_buffer": {"rate": "1 Mbit/s"}}], "proxy[0].receive_buffer: a buffer by rule is { rate = "),
+        (
+            [{"receive_buffer": {"rate": "8 bit/s", "rtt": "1 ms"}}],
+            "proxy[0].receive_buffer: rate times rtt is less than an octet; a buffer has at least",
+        ),
+        (
+            [{"receive_buffer": {"rate": "1 Mbit/s", "rtt": "1 s", "errors": ["low"]}}],
+            "proxy[0].receive_buffer: errors = ['low'] is not allowed; allowed: none, low, high",
+        ),
     ],
 )
 def test_a_mistake_in_a_preset_is_one_line(tables: list[dict[str, Any]], says: str) -> None:

@@ -108,6 +108,11 @@ MISTAKES: list[tuple[Mistake, str]] = [
     (lambda d: d.pop("links"), "links: this key is missing"),
     (lambda d: d["links"].pop(), "links: 1 given, 2 needed"),
     (lambda d: d.update(path=["a", "b", "a"]), "path: a node is listed twice"),
+    (lambda d: d.update(path=["a", "b", "b"]), "path: a node is listed twice"),
+    (
+        lambda d: d.update(path=["a", "b", "a"], flows=[{"name": "x", "variant": "cubic", "from": "b", "to": "a"}]),
+        "path: a node is listed twice",
+    ),
     (lambda d: d.update(duration="0 s"), "duration: '0 s' is out of range; at least 1 ms"),
     (lambda d: d.update(duration="721 h"), "duration: '721 h' is out of range; at most 720 h"),
     (
