@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 
 from hindflight.cli import stop
+
+COLLECTED_AFTER = 20_000
+"""New objects between two looks for garbage in cycles. Modules and rows of tables are far more objects than Python's
+own 700 are meant for, and hardly any of them are in cycles."""
 
 
 def main() -> int:
     """Run the command line and return its exit code."""
     stop.handle()
+    gc.set_threshold(COLLECTED_AFTER)
     from hindflight.cli.app import main as run
 
     try:
