@@ -200,8 +200,9 @@ def _cuts(delivery: Delivery, timed: Ints, trip: Floats) -> tuple[list[int], dic
             least = min(_min_trip(delivery, (timed[k - back], timed[k]), (least_clock, clock)) for back in (1, 2))
             fell = least - float(after.max())
         shows_fall = bool(np.sum(delivery.lost[timed[k - 1] : timed[k]]) >= LOST_IN_ROW)
-        first = at_once.get(k, begin)
-        if first - begin >= AROUND:
+        for first in at_once.get(k, ()):
+            if first - begin < AROUND:
+                continue
             earlier = slice(max(begin, first - 1 - CLOCK), first)
             one, other = ns_per_byte, _clock(acked[earlier], served[earlier])
             least = _min_trip(delivery, (timed[first - 1], timed[k]), (min(one, other), max(one, other)))
@@ -263,10 +264,11 @@ class _Smaller:
         return float((self.trip_ns[adjacent] + less_bytes * ns_per_byte).min(initial=np.inf))
 
 
-def _falls_at_once(acked_ns: Floats, trip_ns: Floats) -> dict[int, int]:
+def _falls_at_once(acked_ns: Floats, trip_ns: Floats) -> dict[int, tuple[int, ...]]:
     """Return the timed packets at which round trips have fallen by MIN_JUMP_NS over ACKs that came at once, within less
     than that, and the first packet of each such group. A FIFO delivers in order: where a path becomes shorter, what
-    is sent then waits for what is still on the way, so that round trips fall one by one."""
+    is sent then waits for what is still on the way, so that round trips fall one by one. Groups that overlap are one,
+    too, if ACKs behind them come at the rate of the link: behind a faster one they may be a queue that drains."""
     ks = np.arange(AROUND, len(acked_ns) - AROUND + 1)
     if not len(ks):
         return {}
@@ -280,7 +282,22 @@ def _falls_at_once(acked_ns: Floats, trip_ns: Floats) -> dict[int, int]:
     falls &= reordered[ks] == reordered[np.maximum(first - 1, 0)]
     # The last of each group: the others waited for it.
     falls[:-1] &= first[1:] > first[:-1]
-    return dict(zip(ks[falls].tolist(), first[falls].tolist(), strict=True))
+    begins: list[tuple[int, ...]] = [(begin,) for begin in first[falls].tolist()]
+    row = 0
+    for i, k in enumerate(last := ks[falls].tolist()):
+        if i and first[falls][i] > last[i - 1]:
+            row = i
+        follows = i + 1 < len(last) and first[falls][i + 1] <= k
+        if row < i and not follows and _waits_behind(trip_ns, k):
+            begins[i] = (*begins[i], *begins[row][:1])
+    return dict(zip(last, begins, strict=True))
+
+
+def _waits_behind(trip_ns: Floats, k: int) -> bool:
+    """Return whether CLOCK packets from one on waited in a queue, as some soon behind them took less: then their ACKs
+    come at the rate of the link."""
+    clocked, behind = trip_ns[k : k + CLOCK + 1], trip_ns[k + CLOCK + 1 : k + 2 * CLOCK + 1]
+    return len(behind) > 0 and bool(clocked.min() > behind.min() + MIN_JUMP_NS)
 
 
 def _clock(acked_ns: Floats, served: Floats) -> float:

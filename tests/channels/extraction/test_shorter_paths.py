@@ -28,9 +28,11 @@ def _delivery(sent_ms: Sequence[float], trips_ms: Sequence[float]) -> Delivery:
     )  # fmt: skip
 
 
-def _fifo(sent_ms: Sequence[float], service_ms: float, limit: int, way_ms: Callable[[float], float]) -> Delivery:
+def _fifo(
+    sent_ms: Sequence[float], service_ms: float, limit: int, way_ms: Callable[[float], float], apart_ms: float = 0.0
+) -> Delivery:
     """Send packets over a FIFO of `limit` waiting packets and a path that is `way_ms` long in either direction at the
-    time at which a packet or an ACK leaves; none overtakes another."""
+    time at which a packet or an ACK leaves; none overtakes another, and ACKs come `apart_ms` one after the other."""
     trips: list[float] = []
     free = arrived = acked = 0.0
     for t in sent_ms:
@@ -39,7 +41,7 @@ def _fifo(sent_ms: Sequence[float], service_ms: float, limit: int, way_ms: Calla
             continue
         free = max(free, t) + service_ms
         arrived = max(arrived, free + way_ms(free))
-        acked = max(acked, arrived + way_ms(arrived))
+        acked = max(acked + apart_ms, arrived + way_ms(arrived))
         trips.append(acked - t)
     return _delivery(sent_ms, trips)
 
@@ -50,6 +52,14 @@ def test_acks_that_come_at_once_show_a_shorter_path() -> None:
     shorter = _fifo(sent, 3.0, 99, lambda t: 150.0 if t < 1500.0 else 110.0)
     assert [round(stretch.floor_ns / MS) for stretch in stretches(shorter)] == [303, 400]
     assert len(stretches(_fifo(sent, 3.0, 99, lambda _: 150.0))) == 1
+
+
+@pytest.mark.parametrize(("gap_ms", "begun"), [(4.0, 2), (3.0, 1)])
+def test_acks_that_come_at_once_for_long_show_a_shorter_path_if_packets_wait_behind(gap_ms: float, begun: int) -> None:
+    # Some 80 ACKs come within 16 ms. Behind them the queue drains, or it does not: then a faster link may have done so.
+    sent = [0.0] * 60 + [3.0 * i for i in range(1, 500)] + [1500.0 + gap_ms * i for i in range(400)]
+    shorter = _fifo(sent, 3.0, 99, lambda t: 300.0 if t < 1500.0 else 20.0, apart_ms=0.2)
+    assert len(stretches(shorter)) == begun
 
 
 def test_acks_that_came_late_before_they_came_at_once_show_none() -> None:
