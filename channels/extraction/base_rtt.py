@@ -70,8 +70,13 @@ class Base:
         return np.asarray(held[self._levels(np.arange(len(self.per_packet_ns)))])
 
     def least_per_packet_ns(self) -> Floats:
-        """Return the least that the base of each packet may be: between two levels the shorter one, less its error."""
+        """Return the least that the base of each packet may be: between two levels the shorter one, less its error.
+        What was on the way when the path changed met both."""
+        held = np.array([held for _, _, held in self.spans])
+        levels = self._levels(np.arange(len(self.per_packet_ns)))
+        around = np.minimum(held[np.maximum(levels - 1, 0)], held[np.minimum(levels + 1, len(held) - 1)])
         shorter = np.minimum(self.per_packet_ns, self.before_ns())
+        shorter = np.where(self.trusted, shorter, np.minimum(shorter, around))
         error_ns = np.array(self.error_ns)[self._levels(np.arange(len(shorter)))]
         return np.asarray(shorter - np.minimum(error_ns, shorter))
 
