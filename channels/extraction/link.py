@@ -195,9 +195,12 @@ def _with_one_limit(delivery: Delivery, base: Base, dropped: AllDropped, full: F
     that saw it both empty and full."""
     limits: list[float | None] = []
     exact: list[float] = []
-    for first, after, _ in base.spans:
+    for number, (first, after, held) in enumerate(base.spans):
         within = np.zeros(len(delivery), dtype=np.bool_)
         within[first:after] = True
+        if number and held < base.spans[number - 1][2]:
+            # What was sent until then may have waited on the shorter path for what was on the way before.
+            within &= delivery.t_ns >= delivery.acked_ns[first]
         found = limit_within(delivery, dropped, within)
         limits.append(found.limit if found is not None else None)
         exact.append(found.limit - found.low if found is not None else np.inf)
