@@ -222,7 +222,9 @@ def _one_break(early: Run, late: Run) -> bool:
     begins = max(early.up_ns + early.way_ns, late.up_ns), min(early.first_ns + early.way_ns, late.first_ns)
     ends = max(early.last_ns + early.way_ns, late.last_ns), min(early.next_ns + early.way_ns, late.next_ns)
     lasted_ns = (sum(ends) - sum(begins)) / 2
-    return begins[0] <= begins[1] + slack_ns and ends[0] <= ends[1] + slack_ns and lasted_ns >= MIN_OUTAGE_NS
+    many = early.behind and late.behind and early.count + late.count >= MANY_PKTS
+    least_ns = MIN_OUTAGE_NS / 2 if many else MIN_OUTAGE_NS
+    return begins[0] <= begins[1] + slack_ns and ends[0] <= ends[1] + slack_ns and lasted_ns >= least_ns
 
 
 def _packets_per_ack(delivery: Delivery) -> float:
