@@ -344,9 +344,11 @@ def served_behind_breaks(delivery: Delivery, link: Link) -> Arrivals:
     changed with it. A link breaks when the first packet that it loses would arrive, or before."""
     at_ns, answered_ns, left_ns = _served_at_ns(delivery), _answered_at_ns(delivery), left_queue_ns(delivery, link)
     for first, following in interruptions(delivery):
-        behind = np.arange(first, following)
+        # The first packet that is timed behind the break shows the rate there.
+        timed = int(following + np.argmax(delivery.prompt[following:]))
+        behind = np.arange(first, timed)
         behind = behind[left_ns[behind] > left_ns[first] + one_way_ns(delivery, link, first)]
-        at_ns[behind] = answered_ns[behind]
+        at_ns[behind] = answered_ns[timed]
     full_bytes = np.full(len(delivery), int(_bottleneck.full_size(delivery)))
     return replace(
         link.arrivals,

@@ -185,7 +185,8 @@ def _outages(delivery: Delivery, link: Link, verdicts: Attribution, left_ns: Flo
     is not exact, no edge is: with a shorter one packets left the queue as much later, and arrived half as much later.
     """
     delivered = np.flatnonzero(_has_arrived(delivery, verdicts))
-    earliest_ns = np.minimum(left_ns, left_behind_breaks_ns(delivery, link)) if verdicts.outages else left_ns
+    behind_ns = left_behind_breaks_ns(delivery, link) if verdicts.outages else left_ns
+    between_ns = np.minimum(left_ns, behind_ns), np.maximum(left_ns, behind_ns)
     found: list[_Outage] = []
     for first, last, following in verdicts.outages:
         way_before = _way_from_ns(delivery, link, left_ns, first)
@@ -205,7 +206,7 @@ def _outages(delivery: Delivery, link: Link, verdicts: Attribution, left_ns: Flo
         first_ns = max(earlier, int(min(arrives_ns, due_ns)))
         after = delivered[delivered > last]
         up = following if following is None or not len(after) else int(after[0])
-        last_left_ns = _last_left_ns(delivery, link, (earliest_ns, verdicts), (last, up))
+        last_left_ns = _last_left_ns(delivery, link, (*between_ns, verdicts), (last, up))
         # What left it in a shorter time than the way takes was lost on the way: the outage ended with its arrival.
         arrives = delay if max(left_ns[last], last_left_ns) < first_ns else 0
         last_ns = max(first_ns, int(last_left_ns + arrives))
@@ -219,7 +220,7 @@ def _outages(delivery: Delivery, link: Link, verdicts: Attribution, left_ns: Flo
             # What waited in the break may have left at the rate behind it: the ACK shows when the first one had left.
             # That one found the link up then if it left behind the break, and when it arrived if it was under way.
             up_after = arrives if left_ns[up] < last_ns else 0
-            next_up_ns = max(last_ns, int(_latest_left_ns(delivery, link, left_ns, up) + up_after))
+            next_up_ns = max(last_ns, int(_latest_left_ns(delivery, link, (left_ns, behind_ns), up) + up_after))
         found.append(_over_either_way(_Outage(last_up_ns, first_ns, last_ns, next_up_ns), way_before - delay))
     return found
 
@@ -303,35 +304,65 @@ def _first_left_ns(delivery: Delivery, link: Link, found: tuple[Floats, Attribut
 
 
 def _last_left_ns(
-    delivery: Delivery, link: Link, found: tuple[Floats, Attribution], around: tuple[int, int | None]
+    delivery: Delivery, link: Link, found: tuple[Floats, Floats, Attribution], around: tuple[int, int | None]
 ) -> float:
     """Return from when on the last packet that an outage lost had left the queue, given it and the next one up.
 
-    As modelled, at the rate before the outage or behind it, whichever is faster; or as the ACK of the next one shows:
-    if that one waited, by the model and by its ACK, it did for the packet before it.
+    As modelled, at the rate before the outage or behind it, whichever is faster; or as an ACK shows: if the next one up
+    waited, by the model at one of these rates and by the first ACK that times it, it did for the packet before it.
     """
-    earliest_ns, verdicts = found
+    earliest_ns, latest_ns, verdicts = found
     last, up = around
     modelled_ns = float(earliest_ns[last]) - _left_error_ns(link, last)
-    if up is None or not delivery.prompt[up] or not (link.unshared and delivery.observed.all()):
+    if up is None or not (link.unshared and delivery.observed.all()):
         return modelled_ns
-    between = verdicts.cause[last + 1 : up] != QUEUE
-    shown_ns = float(delivery.acked_ns[up] - link.base.per_packet_ns[up]) - _base_error_ns(link, up)
-    begun_ns = shown_ns - link.service_ns[up]
-    wait_ns = earliest_ns[up] - delivery.t_ns[up] - link.service_ns[up]
-    waited = min(begun_ns - delivery.t_ns[up], wait_ns) >= link.full_ns[up]
-    return max(modelled_ns, begun_ns) if waited and not between.any() else modelled_ns
+    if np.any(verdicts.cause[last + 1 : up] != QUEUE) or latest_ns[up] - delivery.t_ns[up] < 2 * link.full_ns[up]:
+        return modelled_ns
+    return max(modelled_ns, _begun_ns(delivery, link, (earliest_ns, verdicts), up))
 
 
-def _latest_left_ns(delivery: Delivery, link: Link, left_ns: Floats, packet: int) -> float:
-    """Return by when a packet had left the queue: as modelled, or as its ACK shows, if that is later. That of the first
-    packet behind a handover shows it, too, by the path behind."""
-    latest_ns = left_ns[packet] + _left_error_ns(link, packet)
+def _begun_ns(delivery: Delivery, link: Link, found: tuple[Floats, Attribution], up: int) -> float:
+    """Return from when on the link served `up`, which waited, as the ACK of the first packet timed from it on shows, if
+    all up to that one waited, too: each was served behind the one before. Minus infinity if the ACK does not show it.
+
+    Where the path became shorter, they may have waited on the way instead, for what was sent over the former one.
+    """
+    earliest_ns, verdicts = found
+    timed = up + np.flatnonzero(delivery.prompt[up:])[:1]
+    if not len(timed) or not _has_arrived(delivery, verdicts)[up : timed[0] + 1].all():
+        return -np.inf
+    shown_by = int(timed[0])
+    served = slice(up, shown_by + 1)
+    left_ns = float(delivery.acked_ns[shown_by] - link.base.per_packet_ns[shown_by]) - _base_error_ns(link, shown_by)
+    begun_ns = left_ns - np.cumsum(link.service_ns[served][::-1])[::-1]
+    if np.any(begun_ns - delivery.t_ns[served] < link.full_ns[served]):
+        return -np.inf
+    arrived = np.flatnonzero(_has_arrived(delivery, verdicts)[:up])
+    if len(arrived):
+        before = int(arrived[-1])
+        way_ns = one_way_ns(delivery, link, before)
+        if link.base.level_of(before) == link.base.level_of(before + 1):
+            way_ns = _way_from_ns(delivery, link, earliest_ns, before + 1)
+        if earliest_ns[before] + way_ns > begun_ns[0] + one_way_ns(delivery, link, up):
+            return -np.inf
+    return float(begun_ns[0])
+
+
+def _latest_left_ns(delivery: Delivery, link: Link, left_ns: tuple[Floats, Floats], packet: int) -> float:
+    """Return by when a packet had left the queue: as modelled, at the rate before a break or behind it, or as its ACK
+    shows, if that is later. That of the first packet behind a handover shows it, too, by the path behind."""
+    modelled_ns, behind_ns = left_ns
+    shown_left = shown_left_ns(delivery, link)[packet]
+    latest_ns = max(modelled_ns[packet], min(behind_ns[packet], shown_left)) + _left_error_ns(link, packet)
     before = np.flatnonzero(delivery.prompt[:packet])
     if not delivery.prompt[packet] and len(before):
         # What waited before it may have left at the rate before, but had left when the next ACK came.
         waited_ns = (link.replay.level[packet] + 1) * link.full_ns[before[-1]]
-        latest_ns = max(latest_ns, min(delivery.t_ns[packet] + waited_ns, shown_left_ns(delivery, link)[packet]))
+        behind_wait_ns = behind_ns[packet] - delivery.t_ns[packet]
+        if np.isfinite(shown_left) and behind_wait_ns >= 2 * link.full_ns[before[-1]]:
+            # How much waited at the rate behind, the model does not show: that rate held from the break on.
+            waited_ns = np.inf
+        latest_ns = max(latest_ns, min(delivery.t_ns[packet] + waited_ns, shown_left))
     shown_ns = link.departed_ns[packet] + float(delivery.t_ns[0])
     if np.isnan(shown_ns) and delivery.prompt[packet]:
         shown_ns = float(delivery.acked_ns[packet] - link.base.per_packet_ns[packet]) + _base_error_ns(link, packet)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from hindflight.channels.extraction import attribution, bottleneck
 from hindflight.channels.extraction import change_points as _change_points
 from hindflight.channels.extraction import delivery as _delivery
+from hindflight.channels.extraction import link as link_module
 from hindflight.channels.extraction.attribution import QUEUE
+from hindflight.channels.extraction.bottleneck import Rate
 from hindflight.channels.extraction.busy_spans import RATE_TOLERANCE, STEADY_SHARE, BusySpans, joined_until_exact
 from hindflight.channels.extraction.change_points import Floats
 from hindflight.channels.extraction.delivery import Delivery, Ints
-from hindflight.channels.extraction.link import _served_at_ns, of_delivery
+from hindflight.channels.extraction.link import _served_at_ns, of_delivery, served_behind_breaks
 from hindflight.channels.extraction.path_steps import Stretch, stretches
 
 MS = 1_000_000
@@ -177,3 +181,47 @@ def test_segments_that_were_alone_on_the_way_show_no_rate_by_the_time_between_th
         now += 50_000
     delivery = _packets(np.array(sent), np.array(acked))
     assert bottleneck.rate(delivery, stretches(delivery)) is None
+
+
+def test_packets_that_wait_when_the_link_breaks_leave_it_at_the_rate_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    # A queue of ten packets at 1.2 Mbit/s; behind the break the link serves ten times as fast.
+    n, broken = 400, range(190, 220)
+    t = (10 * MS * np.arange(n)).astype(np.int64)
+    t[220:] = t[219] + 500 * MS + MS * np.arange(1, n - 219)
+    lost = np.isin(np.arange(n), broken)
+    acked = np.where(np.arange(n) < 190, t + 150 * MS, t + 50 * MS)
+    acked = np.where(lost, -1, acked)
+    delivery = Delivery(
+        direction="a2b", record=np.arange(1, n + 1), t_ns=t, size_bytes=np.full(n, 1500), seq=np.arange(n),
+        seq_end=np.arange(n) + 1, lost=lost, acked_ns=acked, prompt=acked >= 0, undecided=np.zeros(n, dtype=np.bool_),
+        covered_ns=acked, from_flow=np.ones(n, dtype=np.bool_), observed=np.ones(n, dtype=np.bool_),
+        ack_t_ns=acked[acked >= 0], ack_bytes=40, handshake=None,
+    )  # fmt: skip
+    slow, fast = 1.2e6, 1.2e7
+    starts = (int(acked[0]), int(acked[220]))
+    found = Rate(
+        slow, slow, slow, 100, known=True, steady=True,
+        states=((starts[0], int(acked[189]), slow), (starts[1], int(acked[-1]), fast)),
+        busy=BusySpans(acked[:1], acked[:1], acked[:1]),
+    )  # fmt: skip
+    at_ns = _served_at_ns(delivery)
+    service_ns = found.service_ns(delivery.size_bytes, at_ns)
+    # What was sent up to the last ACK waits in the queue when the link breaks.
+    assert (service_ns[190:205] == 10 * MS).all()
+    assert (service_ns[220:] == MS).all()
+    # Behind a faster link nothing waited longer than that. Behind a slower one it may have.
+    for before, after in ((slow, fast), (fast, slow)):
+        rates = replace(found, states=((starts[0], int(acked[189]), before), (starts[1], int(acked[-1]), after)))
+        monkeypatch.setattr(bottleneck, "rate", lambda *_, chosen=rates: chosen)
+        monkeypatch.setattr(link_module, "with_bounds", lambda _delivery, _paths, chosen, _service: chosen)
+        _, served = link_module._served(delivery, stretches(delivery))
+        assert np.isin(range(190, 205), np.flatnonzero(np.asarray(served.most_ns) == 10 * MS)).all()
+    monkeypatch.undo()
+    # Nothing shows it, so they may have left at the rate behind it, too, but for what had left when the link broke.
+    behind = served_behind_breaks(delivery, replace(of_delivery(delivery), rate=found)).service
+    assert (behind[:191] == 10 * MS).all()
+    assert (behind[204:] == MS).all()
+    # So may the first ones delivered behind it that are not timed.
+    untimed = replace(delivery, prompt=delivery.prompt & (np.arange(n) != 220))
+    later = replace(found, states=(found.states[0], (int(acked[221]), int(acked[-1]), fast)))
+    assert (served_behind_breaks(untimed, replace(of_delivery(untimed), rate=later)).service[204:220] == MS).all()

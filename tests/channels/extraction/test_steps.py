@@ -149,7 +149,8 @@ def test_what_waited_behind_the_last_loss_shows_when_that_one_left() -> None:
     left_ns = whole.t_ns + link.service_ns
 
     def last_left_ns(one: Delivery, last: int, seen: Link = link) -> float:
-        return states._last_left_ns(one, seen, (left_ns + seen.replay.wait_ns, found), (last, 250))
+        modelled_ns = left_ns + seen.replay.wait_ns
+        return states._last_left_ns(one, seen, (modelled_ns, modelled_ns, found), (last, 250))
 
     shown_ns = delivery.acked_ns[250] - link.base.per_packet_ns[250] - link.service_ns[250]
     assert last_left_ns(delivery, 249) == pytest.approx(shown_ns)
@@ -164,6 +165,33 @@ def test_what_waited_behind_the_last_loss_shows_when_that_one_left() -> None:
     # A base that may be shorter shows the earliest time only.
     wide = replace(link, base=replace(link.base, error_ns=(40e6,)))
     assert last_left_ns(delivery, 249, wide) == pytest.approx(shown_ns - 40 * MS)
+    # It may have waited at the rate behind the break only.
+    later_ns = left_ns + link.replay.wait_ns
+    assert states._last_left_ns(delivery, alone, (left_ns, later_ns, found), (249, 250)) == pytest.approx(shown_ns)
+    # It may have waited on the way, for what was sent before over a longer one.
+    former_ns = 2 * (shown_ns + 100 * MS - left_ns[199])
+    per_packet_ns = np.where(np.arange(600) < 200, former_ns, link.base.per_packet_ns)
+    spans = ((0, 200, former_ns), (200, 600, link.base.per_packet_ns[250]))
+    base = replace(link.base, spans=spans, error_ns=(0.0, 0.0), per_packet_ns=per_packet_ns, shown_by=())
+    assert last_left_ns(delivery, 249, replace(link, base=base)) == left_ns[249]
+
+
+def test_a_timed_packet_shows_when_those_before_it_left_that_waited_too() -> None:
+    # Packets 250 and 251 are served one after the other; only the ACK of 251 times one.
+    whole = _delivery(range(200, 250))
+    number = np.arange(600)
+    delivery = replace(
+        whole, acked_ns=whole.acked_ns + np.where(number == 251, 300 * MS, 0), prompt=whole.prompt & (number != 250)
+    )
+    link, found = replace(of_delivery(whole), unshared=True), verdicts(whole, of_delivery(whole))
+    left_ns = whole.t_ns + link.service_ns
+    left = float(delivery.acked_ns[251] - link.base.per_packet_ns[251])
+    begun_ns = states._begun_ns(delivery, link, (left_ns, found), 250)
+    assert begun_ns == pytest.approx(left - link.service_ns[250] - link.service_ns[251])
+    # Packet 251 did not wait, or it is not known whether 250 arrived.
+    assert states._begun_ns(replace(delivery, acked_ns=whole.acked_ns), link, (left_ns, found), 250) == -np.inf
+    unclear = replace(delivery, undecided=number == 250)
+    assert states._begun_ns(unclear, link, (left_ns, found), 250) == -np.inf
 
 
 def test_what_an_ack_reports_behind_a_packet_shows_that_it_had_left() -> None:
@@ -179,6 +207,12 @@ def test_what_an_ack_reports_behind_a_packet_shows_that_it_had_left() -> None:
     assert left_queue_ns(delivery, wide)[249] == pytest.approx(delivery.acked_ns[250] - base_ns + 40 * MS)
     unseen = replace(delivery, prompt=delivery.prompt & (np.arange(600) < 200))
     assert left_queue_ns(unseen, link)[249] == delivery.t_ns[249] + 800 * MS + link.service_ns[249]
+    # What was on the way when the path changed met both, also before the first packet of the shorter one.
+    both = replace(
+        fitted.base, spans=((0, 300, base_ns), (300, 600, 60.0 * MS)), error_ns=(0.0, 0.0),
+        per_packet_ns=np.where(np.arange(600) < 300, base_ns, 60.0 * MS), trusted=np.arange(600) != 250,
+    )  # fmt: skip
+    assert left_queue_ns(delivery, replace(link, base=both))[249] == pytest.approx(delivery.acked_ns[251] - base_ns)
     # Between two levels the shorter one counts.
     spans = ((0, 200, 60.0 * MS), (300, 600, base_ns))
     moved = replace(link, base=replace(link.base, spans=spans, error_ns=(0.0, 0.0)))
@@ -220,7 +254,7 @@ def test_a_packet_that_is_not_timed_may_have_left_at_the_rate_before() -> None:
     delivery = replace(whole, prompt=whole.prompt & ~untimed)
     fitted = of_delivery(whole)
     left_ns = delivery.t_ns + fitted.service_ns
-    assert states._latest_left_ns(whole, fitted, left_ns, 250) == pytest.approx(left_ns[250], abs=MS)
+    assert states._latest_left_ns(whole, fitted, (left_ns, left_ns), 250) == pytest.approx(left_ns[250], abs=MS)
     # Nine packets wait before it; before the outage each took 20 ms, or 100 ms: packet 270 was acknowledged before.
     replayed = replace(fitted.replay, level=np.where(untimed, 9.0, 0.0))
     departed_ns = np.where(untimed, np.nan, fitted.departed_ns)
@@ -228,4 +262,7 @@ def test_a_packet_that_is_not_timed_may_have_left_at_the_rate_before() -> None:
     for service_ms, latest_ns in ((20, delivery.t_ns[250] + 200 * MS), (100, shown_ns)):
         full_ns = np.where(np.arange(600) < 200, service_ms * MS, fitted.full_ns)
         link = replace(fitted, full_ns=full_ns, replay=replayed, departed_ns=departed_ns)
-        assert states._latest_left_ns(delivery, link, left_ns, 250) == pytest.approx(latest_ns)
+        assert states._latest_left_ns(delivery, link, (left_ns, left_ns), 250) == pytest.approx(latest_ns)
+        # At the rate behind it, they may have waited until then.
+        behind_ns = left_ns + 2 * full_ns[199]
+        assert states._latest_left_ns(delivery, link, (left_ns, behind_ns), 250) == pytest.approx(shown_ns)
