@@ -123,10 +123,10 @@ def of_delivery(delivery: Delivery) -> Link:
     arrivals = _arrivals(delivery, base, service, full)
     unshared = _late_share(arrivals) <= LATE_SHARE
     # A link that is always busy explains a shorter path by a longer queue, too; a jump of the round trip does not.
-    # Other steps are needed only where one base does not explain the round trips.
+    # Other steps none of which is shown are needed only where one base does not explain the round trips.
     if not unshared or len(paths) > 1:
         moved = _stepped_fit(delivery, paths, served)
-        if moved is not None and (not unshared or (moved[2] and moved[0].sure)):
+        if moved is not None and (not unshared or (moved[2] and (moved[0].sure or any(moved[0].emptied)))):
             base, arrivals, unshared = moved
     first = AllDropped.of(arrivals, unshared)
     if unshared and len(base.spans) > 1:
@@ -195,12 +195,9 @@ def _with_one_limit(delivery: Delivery, base: Base, dropped: AllDropped, full: F
     that saw it both empty and full."""
     limits: list[float | None] = []
     exact: list[float] = []
-    for number, (first, after, held) in enumerate(base.spans):
+    for first, after, _ in base.spans:
         within = np.zeros(len(delivery), dtype=np.bool_)
         within[first:after] = True
-        if number and held < base.spans[number - 1][2]:
-            # What was sent until then may have waited on the shorter path for what was on the way before.
-            within &= delivery.t_ns >= delivery.acked_ns[first]
         found = limit_within(delivery, dropped, within)
         limits.append(found.limit if found is not None else None)
         exact.append(found.limit - found.low if found is not None else np.inf)

@@ -332,6 +332,8 @@ def _begun_ns(delivery: Delivery, link: Link, found: tuple[Floats, Attribution],
     if not len(timed) or not _has_arrived(delivery, verdicts)[up : timed[0] + 1].all():
         return -np.inf
     shown_by = int(timed[0])
+    if shown_by >= link.base.spans[link.base.level_of(shown_by)][1]:
+        return -np.inf  # Between two levels the base is not known.
     served = slice(up, shown_by + 1)
     left_ns = float(delivery.acked_ns[shown_by] - link.base.per_packet_ns[shown_by]) - _base_error_ns(link, shown_by)
     begun_ns = left_ns - np.cumsum(link.service_ns[served][::-1])[::-1]

@@ -171,22 +171,6 @@ def test_a_delay_from_the_limit_is_as_exact_as_the_limits(
     assert found.error_ns[1] == pytest.approx(error_ms * MS)
 
 
-@pytest.mark.parametrize("second_ms", [60.0, 140.0])
-def test_what_waited_behind_the_longer_path_before_shows_no_limit(
-    second_ms: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen: list[int] = []
-    monkeypatch.setattr(
-        link_module, "limit_within", lambda _delivery, _modelled, within: seen.append(int(np.argmax(within)))
-    )
-    whole = _delivery([])
-    levels = ((0, 300, 100.0 * MS), (300, 600, second_ms * MS))
-    base = Base(np.full(600, 1e8), np.ones(600, dtype=bool), levels, (0.0, 0.0), (1e8, second_ms * MS), sure=True)
-    link_module._with_one_limit(whole, base, of_delivery(whole).all_dropped, np.full(600, SERVICE_MS * MS, dtype=float))
-    # Packet 300 was acknowledged 100 ms after it was sent; one packet is sent each 10 ms.
-    assert seen == ([0, 310] if second_ms < 100 else [0, 300])
-
-
 def test_the_ack_that_shows_a_delay_was_serialised_at_the_rate_of_its_time() -> None:
     # 1,500 bytes take 10 ms, and 40 ms from packet 300 on; an ACK has 40 bytes.
     delivery, link = _two_rates(112.0)
