@@ -69,7 +69,7 @@ pub enum Reason {
         /// Record of the ACK with the DSACK block.
         record: u64,
     },
-    /// Spurious: the receiver reported the octets again, in a SACK block of their own.
+    /// Spurious: the receiver reported the octets again, in a separate SACK block.
     ReportedAgain {
         /// Record of the ACK with the block.
         record: u64,
@@ -288,7 +288,7 @@ impl Reason {
             ),
             Self::Overtaking { record } => write!(
                 f,
-                "acknowledged before record {record}, which was sent before it, while earlier segments arrived late"
+                "it would have overtaken record {record}, which was sent before it and arrived later"
             ),
             Self::EarlierEchoed { ts_ecr, ts_val } => write!(
                 f,

@@ -72,7 +72,7 @@ fn a_retransmission_does_not_overtake_what_was_sent_before_it() {
     assert!(
         outcome
             .evidence(EventKind::Retransmission, 23)
-            .ends_with("acknowledged before record 17, which was sent before it, while earlier segments arrived late")
+            .ends_with("it would have overtaken record 17, which was sent before it and arrived later")
     );
 }
 
@@ -189,7 +189,7 @@ fn octets_that_a_new_sack_block_reports_again_arrived_twice() {
 
 #[test]
 fn what_arrived_without_an_ack_was_sent_before_the_last_ack_that_is_missing() {
-    // The ACKs of 401 to 407 are lost, so that none reports 9001:10001; the next one has no place for it.
+    // The ACKs of 401 to 407 are lost, so that none reports 10001:11001; the next one has no place for it.
     let mut ladder = String::from(
         "  0.0 a>b S  0 mss 1000 sackok
          100.0 b>a SA 0 ack 1 mss 1000 sackok id 1
