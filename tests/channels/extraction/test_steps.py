@@ -192,6 +192,10 @@ def test_a_timed_packet_shows_when_those_before_it_left_that_waited_too() -> Non
     assert states._begun_ns(replace(delivery, acked_ns=whole.acked_ns), link, (left_ns, found), 250) == -np.inf
     unclear = replace(delivery, undecided=number == 250)
     assert states._begun_ns(unclear, link, (left_ns, found), 250) == -np.inf
+    # Between two levels the base is not known.
+    held = link.base.spans[0][2]
+    between = replace(link.base, spans=((0, 245, held), (255, 600, held)), error_ns=(0.0, 0.0), shown_by=())
+    assert states._begun_ns(delivery, replace(link, base=between), (left_ns, found), 250) == -np.inf
 
 
 def test_what_an_ack_reports_behind_a_packet_shows_that_it_had_left() -> None:
