@@ -361,8 +361,9 @@ def _latest_left_ns(delivery: Delivery, link: Link, left_ns: tuple[Floats, Float
         # What waited before it may have left at the rate before, but had left when the next ACK came.
         waited_ns = (link.replay.level[packet] + 1) * link.full_ns[before[-1]]
         behind_wait_ns = behind_ns[packet] - delivery.t_ns[packet]
-        if np.isfinite(shown_left) and behind_wait_ns >= 2 * link.full_ns[before[-1]]:
-            # How much waited at the rate behind, the model does not show: that rate held from the break on.
+        slower = behind_ns[packet] > modelled_ns[packet]
+        if np.isfinite(shown_left) and slower and behind_wait_ns >= 2 * link.full_ns[before[-1]]:
+            # How much waited at a lower rate behind, the model does not show: that rate held from the break on.
             waited_ns = np.inf
         latest_ns = max(latest_ns, min(delivery.t_ns[packet] + waited_ns, shown_left))
     shown_ns = link.departed_ns[packet] + float(delivery.t_ns[0])
