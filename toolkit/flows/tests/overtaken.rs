@@ -69,11 +69,9 @@ fn a_retransmission_does_not_overtake_what_was_sent_before_it() {
         ]
     );
     assert_eq!(spurious(&outcome), [Some(23), Some(25)]);
-    assert!(
-        outcome
-            .evidence(EventKind::Retransmission, 23)
-            .ends_with("it would have overtaken record 17, which was sent before it and arrived later")
-    );
+    assert!(outcome.evidence(EventKind::Retransmission, 23).ends_with(
+        "it would have overtaken record 17, which was sent before it and arrived later"
+    ));
 }
 
 #[test]
