@@ -75,10 +75,9 @@ class Base:
         held = np.array([held for _, _, held in self.spans])
         levels = self._levels(np.arange(len(self.per_packet_ns)))
         around = np.minimum(held[np.maximum(levels - 1, 0)], held[np.minimum(levels + 1, len(held) - 1)])
-        shorter = np.minimum(self.per_packet_ns, self.before_ns())
+        shorter = np.minimum(self.per_packet_ns, held[levels])
         shorter = np.where(self.trusted, shorter, np.minimum(shorter, around))
-        error_ns = np.array(self.error_ns)[self._levels(np.arange(len(shorter)))]
-        return np.asarray(shorter - np.minimum(error_ns, shorter))
+        return np.asarray(shorter - np.minimum(np.array(self.error_ns)[levels], shorter))
 
     def _levels(self, packets: Ints) -> Ints:
         firsts = [first for first, _, _ in self.spans]
