@@ -101,7 +101,9 @@ impl LegBook {
             self.edge_known
         );
         self.segments.0 += 1;
-        self.segments.1 += u64::from(segment.end() <= self.highest_sent);
+        // Octets of a SYN were sent if they are acknowledged, else they leave as new ones.
+        let sent = self.highest_sent.max(self.acknowledged);
+        self.segments.1 += u64::from(segment.end() <= sent);
         self.highest_sent = self.highest_sent.max(segment.end());
     }
 
