@@ -395,11 +395,7 @@ class StackLayers:
 
     def engine(self) -> dict[str, Any]:
         """Return the engine's configuration of what differs from the profile."""
-        stack = {STACK[key]: value for key, value in self._all().items()}
-        if self.values.get("sack") is False and self.profile != "linux":
-            # Linux's recovery handles flows without SACK; elsewhere a stack without SACK follows RFC 6582.
-            stack.setdefault("recovery", "newreno")
-        return stack
+        return {STACK[key]: value for key, value in self._all().items()}
 
 
 def flow_config(flow: Flow, variant: str, tuned: Mapping[str, VariantParameters]) -> dict[str, Any]:

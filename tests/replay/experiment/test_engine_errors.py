@@ -310,6 +310,18 @@ def test_a_recovery_that_a_profile_sets_is_reported_at_the_profile(changes: dict
     assert said == f"s.toml: {says.format(_NEWRENO)}"
 
 
+@pytest.mark.parametrize("profile", ["linux", "rfc"])
+def test_a_variant_that_reads_sack_blocks_is_refused_without_them(profile: str) -> None:
+    flow = {"profile": profile, "sack": False}
+    own = 'variant "fack" determines its own recovery, and sack = false sets another'
+    assert _refusal(flow=flow, compare={"variants": ["fack"], "seeds": 1}) == f"s.toml: flow.sack: {own}"
+    relay = {"name": "relay", "node": "relay", "variant": "fack"}
+    compare = {"variants": ["reno"], "proxies": ["relay"], "seeds": 1}
+    assert _refusal(flow=flow, proxy=[relay], compare=compare) == f"s.toml: flow.sack: {own}"
+    scenario = _scenario(flow=flow, compare={"variants": ["reno", "newreno", "cubic"], "seeds": 1})
+    check_jobs(scenario, plan_comparison(scenario, scenario.compare.variants), {})
+
+
 _NEWRENO = 'variant "newreno" determines its own recovery'
 
 

@@ -49,7 +49,7 @@ def test_windows_is_rfc_with_what_microsoft_publishes() -> None:
     # Keys of the file override those of the profile, and what follows from them gives way.
     without = StackLayers(Flow(profile="windows"), LegStack.model_validate({"sack": False, "min_rto": "1 s"}))
     engine = without.engine()
-    assert (without.contradiction(), engine["recovery"], engine["min_rto_ns"]) == (None, "newreno", 1_000_000_000)
+    assert (without.contradiction(), "recovery" in engine, engine["min_rto_ns"]) == (None, False, 1_000_000_000)
     assert "tail_loss_probe" not in engine
     fixed = StackLayers(Flow.model_validate({"profile": "windows", "receive_buffer": "1 MiB"})).engine()
     assert "receive_buffer_max_bytes" not in fixed

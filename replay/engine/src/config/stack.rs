@@ -194,7 +194,19 @@ macro_rules! stack_params {
             $($(#[$own_doc])* pub $own: $own_type,)*
         }
 
-        impl StackParams {
+        impl StackOverrides {
+    /// Whether it gives another recovery than a variant that determines its own.
+    pub fn sets_another(&self, fixed: RecoveryKind) -> bool {
+        self.recovery.is_some_and(|given| given != fixed) || self.lacks_sack_for(fixed)
+    }
+
+    /// Whether it leaves out the SACK blocks that the recovery of a variant reads.
+    pub fn lacks_sack_for(&self, fixed: RecoveryKind) -> bool {
+        self.sack == Some(false) && matches!(fixed, RecoveryKind::Sack | RecoveryKind::Fack)
+    }
+}
+
+impl StackParams {
             fn rfc() -> Self {
                 Self { $($name: $rfc,)* $($own: $own_rfc,)* }
             }
@@ -338,7 +350,12 @@ impl StackParams {
 
     /// The parameters of `profile` with `overrides`.
     pub fn resolve(profile: Profile, overrides: &StackOverrides) -> Self {
-        Self::of(profile).sized(overrides).overridden(overrides)
+        let mut params = Self::of(profile).sized(overrides).overridden(overrides);
+        // Linux's recovery handles flows without SACK; elsewhere a stack without SACK follows RFC 6582.
+        if !params.sack && overrides.recovery.is_none() && profile != Profile::Linux {
+            params.recovery = RecoveryKind::Newreno;
+        }
+        params
     }
 
     /// The parameters with sizes that depend on each other: headers, segments, receive buffer and ssthresh.

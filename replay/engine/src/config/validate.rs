@@ -131,7 +131,7 @@ impl FlowConfig {
         // What follows makes controllers of these values, which must be sound.
         if let Some(variant) = variant.filter(|_| place.found().count() == errors_before) {
             let fixed = variant.fix(&params, &self.params).recovery;
-            if self.stack.recovery.is_some_and(|given| given != fixed) {
+            if self.stack.sets_another(fixed) {
                 let variant = self.variant.clone();
                 let recovery = stack.key("recovery");
                 recovery.refuse(ConfigErrorKind::FixedRecovery { variant });

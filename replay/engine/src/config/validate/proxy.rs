@@ -90,24 +90,25 @@ impl FlowConfig {
     }
 
     fn validate_stack_of(&self, place: &Place, proxy: &ProxyConfig) {
-        let Some(given) = proxy.stack else {
-            return;
-        };
         let stack = place.key("stack");
         let overrides = stack.key("overrides");
         let errors_before = place.found().count();
         let params = self.stack_of(proxy);
-        params.validate(&overrides, &given.overrides);
-        let name = proxy.variant.as_ref().unwrap_or(&self.variant);
-        let values = if proxy.variant.is_some() {
-            &proxy.params
-        } else {
-            &self.params
+        if let Some(given) = proxy.stack {
+            params.validate(&overrides, &given.overrides);
+        }
+        let (name, values) = match &proxy.variant {
+            Some(own) => (own, &proxy.params),
+            None => (&self.variant, &self.params),
         };
         let variant = Variant::from_name(name).ok();
         if let Some(variant) = variant.filter(|_| place.found().count() == errors_before) {
             let fixed = variant.fix(&params, values).recovery;
-            if given.overrides.recovery.is_some_and(|given| given != fixed) {
+            let contradicts = match proxy.stack {
+                Some(given) => given.overrides.sets_another(fixed),
+                None => proxy.variant.is_some() && self.stack.lacks_sack_for(fixed),
+            };
+            if contradicts {
                 let variant = name.clone();
                 let recovery = overrides.key("recovery");
                 recovery.refuse(ConfigErrorKind::FixedRecovery { variant });

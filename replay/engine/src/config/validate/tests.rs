@@ -98,6 +98,11 @@ fn every_mistake_names_its_key() {
         ),
         (
             "\"variant\": \"cubic\"",
+            "\"variant\": \"fack\", \"profile\": \"linux\", \"stack\": {\"sack\": false}",
+            "flows[0].stack.recovery: FixedRecovery { variant: \"fack\" }",
+        ),
+        (
+            "\"variant\": \"cubic\"",
             "\"variant\": \"cubic\", \"application\": {\"kind\": \"greedy\", \"write_bytes\": 65536}",
             "flows[0].application.write_bytes: Requires { key: \"send_buffer_bytes\", value: None }",
         ),
