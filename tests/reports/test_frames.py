@@ -43,7 +43,5 @@ def test_the_oldest_of_too_many_is_read_and_found_again(kept: KeptTables, monkey
         read(kept, "flows", ["flow_id"], pl.col("run_id") == run_id)
     assert len(kept.frames) == 2
     assert read(kept, "flows", ["flow_id"]) is not first
-    for number in range(3):
-        assert once(kept, number, lambda number=number: [number]) == [number]
+    assert [once(kept, key, object) is once(kept, key, object) for key in range(3)] == [True] * 3
     assert list(kept.found) == [1, 2]
-    assert once(kept, 2, list) == [2]
