@@ -6,7 +6,7 @@ Puts the packages together; each step is theirs.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -159,23 +159,6 @@ def _channel_of(flow: Flow, channel: pa.Table) -> pa.Table:
     return channel.filter(pc.or_(pc.is_null(record), own))
 
 
-def experiment_from_capture(
-    workspace: Workspace,
-    flow: Flow,
-    folder: Path,
-    choice: Choice,
-    command: str,
-    execution: Execution,
-) -> ExperimentResult:
-    """Draft `scenario.toml` from a captured flow into `folder` and replay it into the workspace.
-
-    HindflightError if files of the draft may not be replaced (toolkit/files.py) and `execution` does not force it.
-    """
-    draft = folder / "scenario.toml"
-    write_draft(workspace, flow, draft, choice, force=execution.force)
-    return replay_into(workspace, read_scenario(draft), folder, command, execution)
-
-
 @dataclass(frozen=True, slots=True)
 class WhatIf:
     """A what-if study: inputs, the folder for its results, the flow, what to compare, what of a capture to read."""
@@ -205,19 +188,34 @@ class WhatIf:
         return self.out / AT_SENDER
 
 
-def study_capture(job: WhatIf, execution: Execution) -> tuple[ExperimentResult, Path]:
-    """Ingest the inputs, run the experiment and write the report; return the result and the path of the workspace.
+def experiment_from_capture(
+    job: WhatIf, workspace: Workspace, execution: Execution, on_drafted: Callable[[], None] = lambda: None
+) -> ExperimentResult:
+    """Ingest the inputs, draft a scenario from the flow and replay it into the workspace, after `on_drafted`.
 
     CaptureError, LogError, ChannelError, ScenarioError: an input is wrong. MachineError: no room for the results.
+    HindflightError if files of the draft may not be replaced (toolkit/files.py).
     """
-    from hindflight.imports import import_meanwhile
-    from hindflight.replay.scenario.from_capture import check_choice
-    from hindflight.reports.bundle import prepare
     from hindflight.toolkit.capture_writer import silent
     from hindflight.toolkit.captured_flow import read_flow
-    from hindflight.toolkit.files import check_outputs
     from hindflight.toolkit.ingest import Ingest, all_of_it
     from hindflight.toolkit.sender_view.write import flow_at_sender
+
+    ingest = Ingest(workspace, job.command, progress=job.progress or silent, span_of=job.span_of or all_of_it)
+    captures = {entry.input_id for entry in ingest(job.inputs) if entry.kind == "capture"}
+    chosen = flow_at_sender(ingest, read_flow(workspace, job.flow, captures), job.at_sender, force=job.force)
+    write_draft(workspace, chosen, job.scenario, job.choice, force=execution.force)
+    on_drafted()
+    return replay_into(workspace, read_scenario(job.scenario), job.out, job.command, execution)
+
+
+def study_capture(job: WhatIf, execution: Execution) -> tuple[ExperimentResult, Path]:
+    """Run the experiment from the inputs and write the report; return the result and the path of the workspace.
+
+    Raises as `experiment_from_capture` does.
+    """
+    from hindflight.replay.scenario.from_capture import check_choice
+    from hindflight.toolkit.files import check_outputs
     from hindflight.toolkit.text import name_to_text
     from hindflight.toolkit.workspace import Workspace
 
@@ -225,18 +223,20 @@ def study_capture(job: WhatIf, execution: Execution) -> tuple[ExperimentResult, 
     check_outputs([*draft_files(job.scenario), job.report, job.at_sender], job.inputs, force=job.force)
     job.at_sender.unlink(missing_ok=True)
     workspace = Workspace.open_or_create(job.out / "workspace")
-    ingest = Ingest(workspace, job.command, progress=job.progress or silent, span_of=job.span_of or all_of_it)
-    captures = {entry.input_id for entry in ingest(job.inputs) if entry.kind == "capture"}
-    chosen = flow_at_sender(ingest, read_flow(workspace, job.flow, captures), job.at_sender, force=job.force)
-    write_draft(workspace, chosen, job.scenario, job.choice, force=execution.force)
-    # Now, as Python has nothing else to do while the engine runs: the report needs the one, intervals the other.
-    prepare()
-    import_meanwhile("hindflight.reports.document")
-    import_meanwhile("scipy.special")
-    result = replay_into(workspace, read_scenario(job.scenario), job.out, job.command, execution)
+    result = experiment_from_capture(job, workspace, execution, _import_meanwhile)
     title = f"{name_to_text(job.inputs[0].name)}: what happened, and what if"
     write_report_of(workspace, job.report, title, utc=False, force=job.force)
     return result, workspace.path
+
+
+def _import_meanwhile() -> None:
+    """Import what the report and the intervals need while Python has nothing else to do, as the engine runs."""
+    from hindflight.imports import import_meanwhile
+    from hindflight.reports.bundle import prepare
+
+    prepare()
+    import_meanwhile("hindflight.reports.document")
+    import_meanwhile("scipy.special")
 
 
 def captured_flow(workspace: Workspace, scenario: Scenario) -> Flow | None:
@@ -299,20 +299,14 @@ def what_if(capture: Path, logs: Sequence[Path], flow: int | None, choice: Choic
     """
     from hindflight.replay.experiment.experiment import Execution
     from hindflight.replay.scenario.from_capture import check_choice
-    from hindflight.toolkit.captured_flow import read_flow
-    from hindflight.toolkit.ingest import Ingest
-    from hindflight.toolkit.sender_view.write import flow_at_sender
     from hindflight.toolkit.source import temporary_tables
 
     check_choice(choice)
     tables = temporary_tables()
+    out = tables.workspace.path.parent
+    job = WhatIf([capture, *logs], out, flow, choice, f"what-if of {capture}", force=True)
     try:
-        command = f"what-if of {capture}"
-        ingest, folder = Ingest(tables.workspace, command), tables.workspace.path.parent
-        captures = {entry.input_id for entry in ingest([capture, *logs]) if entry.kind == "capture"}
-        captured = read_flow(tables.workspace, flow, captures)
-        chosen = flow_at_sender(ingest, captured, folder / AT_SENDER)
-        experiment_from_capture(tables.workspace, chosen, folder, choice, command, Execution(threads))
+        experiment_from_capture(job, tables.workspace, Execution(threads))
     except BaseException:
         tables.close()
         raise

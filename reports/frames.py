@@ -25,6 +25,9 @@ Found = TypeVar("Found")
 KEPT_BYTES = 1 << 20
 """Size up to which what was read is kept."""
 
+MAX_KEPT = 256
+"""Maximum number of frames that are kept, and of other results: those of a few flows."""
+
 TIME = "t"
 """Name of the time column in every frame over time."""
 
@@ -119,7 +122,7 @@ def read(tables: Tables, name: str, columns: Sequence[str], where: pl.Expr | Non
     if found is None:
         found = _read(tables, name, columns, where)
         if found.estimated_size() <= KEPT_BYTES:
-            tables.frames[key] = found
+            _keep(tables.frames, key, found)
     return found
 
 
@@ -134,9 +137,16 @@ def once(tables: Tables, key: Hashable, find: Callable[[], Found]) -> Found:
     if not isinstance(tables, KeptTables):
         return find()
     if key not in tables.found:
-        tables.found[key] = find()
+        _keep(tables.found, key, find())
     found: Found = tables.found[key]
     return found
+
+
+def _keep(kept: dict[Any, Any], key: Hashable, value: object) -> None:
+    """Keep `value`; in place of the oldest one if there are MAX_KEPT."""
+    if len(kept) >= MAX_KEPT:
+        del kept[next(iter(kept))]
+    kept[key] = value
 
 
 def read_flow(

@@ -237,7 +237,8 @@ def _with_one_limit(delivery: Delivery, base: Base, dropped: AllDropped, full: F
             may_be_off = _base_rtt.WAIT_ERROR * packet_ns
         if follows and shown_by:
             shown_by[len(spans)] = shown_by[len(spans) - 1]
-        per_packet[first:after] = level
+        # What lies between two levels has the later one.
+        per_packet[spans[-1][1] if spans else 0 : after] = level
         spans.append((first, after, level))
         errors.append(may_be_off)
         waits.append(wait)

@@ -282,14 +282,15 @@ def _falls_at_once(acked_ns: Floats, trip_ns: Floats) -> dict[int, tuple[int, ..
     falls &= reordered[ks] == reordered[np.maximum(first - 1, 0)]
     # The last of each group: the others waited for it.
     falls[:-1] &= first[1:] > first[:-1]
-    begins: list[tuple[int, ...]] = [(begin,) for begin in first[falls].tolist()]
+    begin, last = first[falls].tolist(), ks[falls].tolist()
+    begins: list[tuple[int, ...]] = [(one,) for one in begin]
     row = 0
-    for i, k in enumerate(last := ks[falls].tolist()):
-        if i and first[falls][i] > last[i - 1]:
+    for i, k in enumerate(last):
+        if i and begin[i] > last[i - 1]:
             row = i
-        follows = i + 1 < len(last) and first[falls][i + 1] <= k
+        follows = i + 1 < len(last) and begin[i + 1] <= k
         if row < i and not follows and _waits_behind(trip_ns, k):
-            begins[i] = (*begins[i], *begins[row][:1])
+            begins[i] = begin[i], begin[row]
     return dict(zip(last, begins, strict=True))
 
 

@@ -270,4 +270,6 @@ def _constant_rate(waits: list[tuple[int, int, int]], sent: SentData) -> _Consta
     if off > MAX_UNEVEN * total:
         return None
     at_end = float(slope * float(sent.t_ns[-1] - sent.t_ns[0]) + level)
-    return _ConstantRate(off <= MAX_RATE_ERROR * written[-1], max(0, round(at_end - total)))
+    # What was sent beyond that rate, the application wrote, so that it wrote faster than the waits show.
+    lasts = off <= MAX_RATE_ERROR * written[-1] and total <= (1 + MAX_RATE_ERROR) * at_end
+    return _ConstantRate(bool(lasts), max(0, round(at_end - total)))

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from hindflight.reports import frames
-from hindflight.reports.frames import KeptTables, read
+from hindflight.reports.frames import KeptTables, once, read
 
 
 @pytest.fixture
@@ -34,3 +34,14 @@ def test_what_is_large_is_read_again(kept: KeptTables, monkeypatch: pytest.Monke
     assert again is not first
     assert again.equals(first)
     assert not kept.frames
+
+
+def test_the_oldest_of_too_many_is_read_and_found_again(kept: KeptTables, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(frames, "MAX_KEPT", 2)
+    first = read(kept, "flows", ["flow_id"])
+    for run_id in (0, 1):
+        read(kept, "flows", ["flow_id"], pl.col("run_id") == run_id)
+    assert len(kept.frames) == 2
+    assert read(kept, "flows", ["flow_id"]) is not first
+    assert [once(kept, key, object) is once(kept, key, object) for key in range(3)] == [True] * 3
+    assert list(kept.found) == [1, 2]

@@ -115,7 +115,7 @@ def test_a_queue_that_took_more_elsewhere_is_as_much_longer_where_it_never_ran_e
     taken: float, second: float, held_ms: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Where the first level saw the queue empty, it was never full: it took a packet on top of `taken` of 10 ms.
-    limits = {0: None, 300: Ceiling(second, second - 0.2, second, 9.0, 5, 5, 9.0)}
+    limits = {0: None, 310: Ceiling(second, second - 0.2, second, 9.0, 5, 5, 9.0)}
     monkeypatch.setattr(
         link_module, "limit_within", lambda _delivery, _modelled, within: limits[int(np.argmax(within))]
     )
@@ -124,13 +124,15 @@ def test_a_queue_that_took_more_elsewhere_is_as_much_longer_where_it_never_ran_e
     # A single level above may be wrong.
     levels = np.where(np.arange(600) < 300, taken, 0.0)
     levels[:5], levels[300:] = 50.0, 40.0
-    spans, least = ((0, 300, 100.0 * MS), (300, 600, 150.0 * MS)), (100.0 * MS, 200.0 * MS)
+    spans, least = ((0, 290, 100.0 * MS), (310, 600, 150.0 * MS)), (100.0 * MS, 200.0 * MS)
     base = Base(np.full(600, 1e8), np.ones(600, dtype=bool), spans, (0.0, np.inf), least, sure=True)
     full = np.full(600, SERVICE_MS * MS, dtype=np.float64)
     found = link_module._with_one_limit(whole, base, replace(dropped, level=levels), full)
-    assert found.spans[1] == (300, 600, held_ms * MS)
+    assert found.spans[1] == (310, 600, held_ms * MS)
     # That is a bound, so the delay stays unknown.
     assert found.error_ns == (0.0, np.inf)
+    # What lies between the two has the later one, too.
+    assert found.per_packet_ns[[289, 290, 309, 310]].tolist() == [100.0 * MS, *[held_ms * MS] * 3]
 
 
 @pytest.mark.parametrize(("packets", "held_ms"), [(39, 150.0), (40, 130.0)])

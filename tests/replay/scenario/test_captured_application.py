@@ -81,6 +81,16 @@ def test_a_few_waits_show_a_rate_only_if_it_is_exact() -> None:
     assert captured_writes(_sent(_rate_then_limited(3000, ends=(300, 900)))) is None
 
 
+def test_an_application_that_wrote_more_later_than_at_the_rate_of_its_first_waits_did_not_keep_it() -> None:
+    # Three small writes, such as those of a handshake of the application, then one large one.
+    small = [(100 * i, 300) for i in range(3)]
+    assert captured_writes(_sent(small + [(300 + 50 * k, MSS) for k in range(1000)])) is None
+    # As many octets as the rate comes to, or fewer, do not contradict it.
+    slower = captured_writes(_sent(small + [(300 + 500 * k, MSS) for k in range(100)], trip_ms=500))
+    assert slower is not None
+    assert slower.steady
+
+
 def test_a_full_segment_behind_a_short_one_was_not_held_back() -> None:
     assert captured_writes(_sent([(51 * i, 400 if i % 2 else MSS) for i in range(100)])) is None
 

@@ -229,6 +229,15 @@ impl LossDetector {
         !self.pending.iter().all(echoed)
     }
 
+    /// Takes off the range at `start` up to `count` retransmissions that were lost just before its last one. Returns
+    /// their number.
+    pub fn take_lost_before_last(&self, start: i64, count: u32, log: &mut Retransmissions) -> u32 {
+        let number = self.by_start.get(&start);
+        let pending = number.and_then(|number| self.pending.get((number - self.first) as usize));
+        let list = pending.and_then(|pending| pending.range.retransmissions);
+        list.map_or(0, |list| log.take_lost_before_newest(list, count))
+    }
+
     /// Whether no range waits for a decision.
     #[inline]
     pub fn is_idle(&self) -> bool {

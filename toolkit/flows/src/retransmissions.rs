@@ -66,6 +66,20 @@ impl Retransmissions {
         older
     }
 
+    /// Takes up to `count` entries off a list that were lost before the capture point, just before the newest one.
+    /// Returns their number.
+    pub fn take_lost_before_newest(&mut self, list: u32, count: u32) -> u32 {
+        let mut taken = 0;
+        while taken < count
+            && let Some(older) = self.entries[list as usize].1
+            && self.newest(older).not_captured
+        {
+            self.entries[list as usize].1 = self.pop(older);
+            taken += 1;
+        }
+        taken
+    }
+
     /// The newest entry of a list.
     pub fn newest(&self, list: u32) -> &Retransmission {
         &self.entries[list as usize].0
@@ -133,6 +147,27 @@ mod tests {
             primary: true,
             not_captured: false,
         }
+    }
+
+    #[test]
+    fn only_lost_entries_are_taken_from_below_the_newest_one() {
+        let mut log = Retransmissions::default();
+        let mut list = log.push(entry(1), None);
+        for record in 2..5 {
+            let not_captured = record < 4;
+            list = log.push(
+                Retransmission {
+                    not_captured,
+                    ..entry(record)
+                },
+                list,
+            );
+        }
+        let list = list.expect("not full");
+        assert_eq!(log.take_lost_before_newest(list, 1), 1);
+        assert_eq!(log.take_lost_before_newest(list, 5), 1);
+        let records = log.iter(Some(list)).map(|entry| entry.transmission.record);
+        assert_eq!(records.collect::<Vec<_>>(), [4, 1]);
     }
 
     #[test]

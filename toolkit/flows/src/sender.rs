@@ -158,7 +158,7 @@ impl Sender {
         if self.vantage == Vantage::Sender {
             return 0;
         }
-        let repaired = || Some(self.repairs.srtt_ns()? - self.rtt.srtt_ns().unwrap_or(0));
+        let repaired = || Some(self.repairs.rtt_ns()? - self.rtt.srtt_ns().unwrap_or(0));
         let measured = self.upstream.rtt.srtt_ns().or_else(repaired);
         measured
             .unwrap_or_else(|| self.handshake_upstream_ns())

@@ -107,6 +107,33 @@ fn a_sender_that_does_not_know_what_arrived_repeats_all_segments() {
 }
 
 #[test]
+fn a_segment_that_a_sack_block_reported_keeps_the_number_of_its_transmissions() {
+    // The ACKs from 8001 on were lost, after 11001:12001 had been repeated.
+    let ladder = format!(
+        "{}
+         123.0 a>b A 13001:14001 ack 1 id 16     # 13 to 15: holes
+         123.1 b>a A 1 ack 10001 sack 13001-14001
+         223.0 a>b A 11001:12001 ack 1 id 18     # 17: the first one
+         223.1 b>a A 1 ack 10001 sack 11001-12001 13001-14001
+         321.0 a>b A 8001:9001 ack 1 id 19
+         321.1 b>a A 1 ack 10001 sack 8001-9001 11001-12001 13001-14001
+         323.0 a>b A 12001:13001 ack 1 id 23     # 20 to 22: all between
+         323.1 b>a A 1 ack 10001 sack 11001-14001
+         423.0 a>b A 10001:11001 ack 1 id 24
+         423.1 b>a A 1 ack 14001",
+        ten_segments()
+    );
+    assert_eq!(
+        losses(&run(&ladder)),
+        lost([
+            &[10_001, 11_001, 12_001],
+            &[9001, 10_001],
+            &[10_001, 11_001]
+        ])
+    );
+}
+
+#[test]
 fn what_is_missing_between_segments_that_had_arrived_were_those_between() {
     let until = |id: u16| {
         losses(&run(&format!(
@@ -151,6 +178,68 @@ fn a_retransmission_is_not_repeated_before_a_round_trip() {
     assert_eq!(
         losses(&run(&ladder)),
         lost([&[10_001, 12_001, 14_001, 17_001], &[10_001], &[]])
+    );
+}
+
+#[test]
+fn a_higher_hole_is_not_repeated_before_a_lower_one_that_was_lost_again() {
+    // 17 and 18 are the first two holes. 23 is not the third one, as the second one is still to be repeated.
+    let ladder = format!(
+        "{}
+         121.0 a>b A 11001:12001 ack 1 id 14     # 13, 15: holes
+         121.1 b>a A 1 ack 10001 sack 11001-12001
+         123.0 a>b A 13001:14001 ack 1 id 16
+         123.1 b>a A 1 ack 10001 sack 13001-14001 11001-12001
+         225.0 a>b A 14001:15001 ack 1 id 19
+         225.1 b>a A 1 ack 10001 sack 13001-15001 11001-12001
+         230.0 a>b A 16001:17001 ack 1 id 21     # 20: a third one
+         230.1 b>a A 1 ack 10001 sack 16001-17001 13001-15001 11001-12001
+         338.0 a>b A 17001:18001 ack 1 id 22
+         338.1 b>a A 1 ack 10001 sack 16001-18001 13001-15001 11001-12001
+         340.0 a>b A 10001:11001 ack 1 id 24     # 23: new data
+         340.1 b>a A 1 ack 12001 sack 16001-18001 13001-15001
+         341.0 a>b A 12001:13001 ack 1 id 25
+         341.1 b>a A 1 ack 15001 sack 16001-18001
+         345.0 a>b A 19001:20001 ack 1 id 26
+         345.1 b>a A 1 ack 15001 sack 19001-20001 16001-18001
+         460.0 a>b A 15001:16001 ack 1 id 27
+         460.1 b>a A 1 ack 18001 sack 19001-20001
+         462.0 a>b A 18001:19001 ack 1 id 28
+         462.1 b>a A 1 ack 20001",
+        ten_segments()
+    );
+    assert_eq!(
+        losses(&run(&ladder)),
+        lost([&[10_001, 12_001, 15_001, 18_001], &[10_001, 12_001], &[]])
+    );
+}
+
+#[test]
+fn a_hole_that_was_not_known_before_was_not_repeated() {
+    // The round trip takes 400 ms, then 160 ms. When 21 is missing, 13001:14001 is the only hole.
+    let ladder = format!(
+        "{}
+          121.0 a>b A 11001:12001 ack 1 id 14     # 13: a hole
+          121.1 b>a A 1 ack 10001 sack 11001-12001
+          521.0 a>b A 10001:11001 ack 1 id 15
+          521.1 b>a A 1 ack 12001
+          531.0 a>b A 12001:13001 ack 1 id 16
+          531.1 b>a A 1 ack 13001
+          541.0 a>b A 14001:15001 ack 1 id 18     # 17: a hole
+          541.1 b>a A 1 ack 13001 sack 14001-15001
+          741.0 a>b A 15001:16001 ack 1 id 19
+          741.1 b>a A 1 ack 13001 sack 14001-16001
+          941.0 a>b A 17001:18001 ack 1 id 22     # 20: another one
+          941.1 b>a A 1 ack 13001 sack 17001-18001 14001-16001
+         1101.0 a>b A 13001:14001 ack 1 id 23
+         1101.1 b>a A 1 ack 16001 sack 17001-18001
+         1111.0 a>b A 16001:17001 ack 1 id 24
+         1111.1 b>a A 1 ack 18001",
+        ten_segments()
+    );
+    assert_eq!(
+        losses(&run(&ladder)),
+        lost([&[10_001, 13_001, 16_001], &[13_001], &[]])
     );
 }
 

@@ -432,3 +432,41 @@ fn a_short_segment_among_several_need_not_be_the_last() {
     // 15 to 17 are missing.
     assert_eq!(ended(10_501, 18), []);
 }
+
+#[test]
+fn the_end_of_the_flight_leaves_fewer_timeouts_in_a_silence() {
+    // 13 to 17 are missing: first 10001:11001, which is repeated now. Four timeouts take 4.5 s, but the application may
+    // have paused. New data reveal how many segments the end of the flight had.
+    let losses_above = |gap_segments: i64| {
+        let start = 11_001 + 1000 * gap_segments;
+        let end = start + 1000;
+        let mut ladder = format!(
+            "{}
+             5121.0 a>b A 10001:11001 ack 1 id 18
+             5121.1 b>a A 1 ack 11001
+             5221.0 a>b A {start}:{end} ack 1 id 19
+             5221.1 b>a A 1 ack 11001 sack {start}-{end}
+            ",
+            ten_segments()
+        );
+        for (seq, id) in (11_001..start).step_by(1000).zip(20..) {
+            let next = seq + 1000;
+            writeln!(ladder, "53{id}.0 a>b A {seq}:{next} ack 1 id {id}").expect("text");
+            writeln!(
+                ladder,
+                "53{id}.1 b>a A 1 ack {}",
+                if next == start { end } else { next }
+            )
+            .expect("text");
+        }
+        losses(&run(&ladder))
+    };
+    let lost = |copies: u32, gap: std::ops::Range<i64>| {
+        let head = (1..=copies).map(|copy| (Some(10_001), Some(copy), None));
+        let above = gap.map(|number| (Some(11_001 + 1000 * number), Some(1), None));
+        head.chain(above).collect::<Vec<_>>()
+    };
+    assert_eq!(losses_above(4), lost(1, 0..4));
+    assert_eq!(losses_above(3), lost(2, 0..3));
+    assert_eq!(losses_above(1), lost(4, 0..1));
+}

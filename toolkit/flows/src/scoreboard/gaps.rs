@@ -68,6 +68,24 @@ impl Scoreboard {
             .any(|range| !range.captured() && other(range))
     }
 
+    /// The same of a gap that was revealed before `t_ns`.
+    pub fn has_other_gap_before(&self, (start, end): (i64, i64), t_ns: i64) -> bool {
+        let other = |range: &Range| range.start < start || range.end > end;
+        self.ranges
+            .iter()
+            .any(|range| !range.captured() && other(range) && range.passed_ns < t_ns)
+    }
+
+    /// When it first showed that a retransmission of a gap within `start..end` was lost, the last one of that gap.
+    pub fn first_lost_again_ns(&self, start: i64, end: i64) -> Option<i64> {
+        let from = self.ranges.iter().skip(self.index_of(start));
+        let within = from.take_while(|range| range.start < end);
+        let gaps = within.filter(|range| !range.captured());
+        gaps.filter_map(|gap| gap.retransmissions)
+            .map(|list| self.log.newest(list).transmission.t_ns)
+            .min()
+    }
+
     /// The number of segments in gaps that lie within `start..end`.
     pub fn gap_segments(&self, start: i64, end: i64) -> u32 {
         self.gap_segments_that(start, end, |_, _| true)
@@ -206,6 +224,14 @@ impl Scoreboard {
         let captured = |range: &&Range| range.captured() && !range.first_not_captured;
         let mut captured = self.ranges.iter().filter(captured);
         captured.any(|range| range.first.record == record)
+    }
+
+    /// Takes off the range at `start` up to `count` retransmissions that were lost just before its last one. Returns
+    /// their number.
+    pub fn take_lost_before_last(&mut self, start: i64, count: u32) -> u32 {
+        let range = self.ranges.get(self.index_of(start));
+        let list = range.and_then(|range| range.retransmissions);
+        list.map_or(0, |list| self.log.take_lost_before_newest(list, count))
     }
 
     /// Adds `count` retransmissions that were lost before the capture point, just before `last`, if that is the last

@@ -126,8 +126,8 @@ impl Sender {
             } else {
                 0
             };
-            if let Some(repeated) = repeated.as_mut().filter(|_| arrival.retransmissions_n > 0) {
-                repeated.set(arrival.range.start, arrival.retransmissions_n + 1);
+            if let Some(repeated) = repeated.as_mut() {
+                repeated.add_all(&arrival);
             }
             if lost > 0 {
                 arrived.set_lost(lost);
@@ -139,6 +139,9 @@ impl Sender {
         for (left, right) in ack.sack.blocks().skip(usize::from(dsack)) {
             ranges.by.block = Some((left, right));
             self.board.sack(left, right, &mut delivery, |arrival| {
+                if let Some(repeated) = repeated.as_mut() {
+                    repeated.add_all(&arrival);
+                }
                 ranges.push(arrival, None, &Arrived::InOrder);
             });
         }

@@ -10,7 +10,7 @@ use crate::evidence::Reason;
 use crate::loss::{self, FlowDirection};
 use crate::retransmissions::Retransmission;
 use crate::rows::{Event, EventCause, Vantage};
-use crate::scoreboard::{Range, Transmission};
+use crate::scoreboard::{Arrival, Range, Transmission};
 
 /// Maximum number of acknowledged segments of which the number of transmissions is kept.
 const MAX_KEPT: usize = 1 << 12;
@@ -18,14 +18,14 @@ const MAX_KEPT: usize = 1 << 12;
 /// Losses that gaps at the end of any capture may have.
 const MIN_OPEN: i64 = 1 << 8;
 
-/// The number of transmissions of segments that were acknowledged and sent more than once, by their first octet.
+/// The number of transmissions of segments that were delivered and sent more than once, by their first octet.
 #[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct Repeated {
     counts: BTreeMap<i64, u32>,
 }
 
 impl Repeated {
-    /// Transmissions of the acknowledged segment at `start`.
+    /// Transmissions of the delivered segment at `start`.
     pub(super) fn count(&self, start: i64) -> u32 {
         self.counts.get(&start).copied().unwrap_or(1)
     }
@@ -36,6 +36,14 @@ impl Repeated {
             self.counts.pop_first();
         }
         self.counts.insert(start, count);
+    }
+
+    /// Adds the retransmissions of a segment that is delivered: again, if a SACK block reported it before.
+    pub(super) fn add_all(&mut self, arrival: &Arrival<'_>) {
+        let (start, again) = (arrival.range.start, arrival.retransmissions_n);
+        if again > 0 {
+            self.set(start, self.count(start) + again);
+        }
     }
 
     /// The segments that begin within `start..end`.

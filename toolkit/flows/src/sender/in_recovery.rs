@@ -139,18 +139,19 @@ impl Sender {
 
     /// Takes off `gap`, which `entry` fills, the retransmissions that cannot have been lost. What a packet showed that was
     /// sent later than `entry` is `entry` itself, delayed. What came too soon before it was another packet, if one can
-    /// have been missing: the retransmission of another hole, or new data before a retransmission.
+    /// have been missing: the retransmission of another hole that was known before, or new data before a retransmission.
     pub(super) fn retract_lost(&mut self, entry: &Retransmission, mut gap: Range) -> Range {
         if self.vantage != Vantage::Receiver || !self.sack_in_use || !self.counts_missing() {
             return gap;
         }
-        let holes = self.board.has_other_gap(entry.seq_start, entry.seq_end);
+        let octets = (entry.seq_start, entry.seq_end);
         while let Some((lost, before_ns)) = self.board.last_lost_of_gap(entry.seq_start) {
             let shown_by = lost.transmission;
             let sent = &entry.transmission;
             let delayed = self.order.sent_later(&shown_by, sent) == Some(true);
             let other = self.is_too_soon(shown_by.t_ns, before_ns, sent.t_ns)
-                && (holes || !self.board.is_new(shown_by.record));
+                && (self.board.has_other_gap_before(octets, shown_by.t_ns)
+                    || !self.board.is_new(shown_by.record));
             if !delayed && !other {
                 break;
             }
@@ -177,8 +178,9 @@ impl Sender {
     }
 
     /// The same for a retransmission below HighRxt: a repeated one, so that what was sent just before it were the next
-    /// holes above HighRxt which the sender knew of. Holes that a retransmission above HighRxt passed count when they
-    /// are filled.
+    /// holes above HighRxt which the sender knew of, unless it knew before that a retransmission between them and `entry`
+    /// was lost as well (RFC 6675 §5: the oldest first). Holes that a retransmission above HighRxt passed count when they are
+    /// filled.
     fn lost_above_high_rxt(&mut self, entry: &Retransmission, lost: u32) {
         let high_rxt = self.progress.high_rxt;
         let from = self.progress.last_rxt.max(self.board.snd_una());
@@ -192,8 +194,11 @@ impl Sender {
         let wait_ns = now_ns - self.last_send_ns + self.path_min_rtt_ns() / REO_WND_DIVISOR;
         let latest_ns = now_ns - self.shortest_round_trip_ns();
         let informed_ns = self.upstream.informed_until_ns(now_ns).unwrap_or(latest_ns);
+        let due_ns = self.board.first_lost_again_ns(entry.seq_end, high_rxt);
         let known = |hole: &Range, last: &Transmission| {
-            hole.passed_ns + wait_ns <= informed_ns && last.t_ns <= latest_ns
+            hole.passed_ns + wait_ns <= informed_ns
+                && last.t_ns <= latest_ns
+                && due_ns.is_none_or(|due_ns| hole.passed_ns < due_ns)
         };
         let entry = lost_entry(&entry.transmission, (0, 0), true);
         let left = lost.saturating_sub(passed);

@@ -331,7 +331,7 @@ impl Sender {
         let oldest = entry.seq_start <= self.board.snd_una() && known && srtt_ns > 0;
         // Without timestamps, nothing shows how long a queue before the capture point makes the round trip.
         let measured = self.upstream.rtt.srtt_ns().is_some()
-            || self.repairs.srtt_ns().is_some()
+            || self.repairs.rtt_ns().is_some()
             || now_ns - self.last_send_ns >= rto_ns;
         // Without SACK, only a timeout repeats what recovery repeated (RFC 6582 §3.2).
         let expired = if silent && self.sack_in_use {

@@ -360,7 +360,12 @@ impl Sender {
     ) {
         let lost = self.missing.recent();
         let now_ns = entry.transmission.t_ns;
-        if lost == 0 || now_ns - self.last_send_ns < self.path_srtt_ns() {
+        let by_timer = if self.sack_in_use && !hole {
+            explained.saturating_sub(self.progress.lost_again)
+        } else {
+            0
+        };
+        if lost + by_timer == 0 || now_ns - self.last_send_ns < self.path_srtt_ns() {
             return;
         }
         if !self.sack_in_use {
@@ -399,6 +404,6 @@ impl Sender {
         } else {
             Before::Open
         };
-        self.begin_account(&ended_by, explained, lost - of_holes, before);
+        self.begin_account(&ended_by, (explained, by_timer), lost - of_holes, before);
     }
 }

@@ -6,14 +6,16 @@
 use super::Sender;
 use crate::cause::CaState;
 use crate::rows::Vantage;
-use crate::rtt::RttEstimator;
 use crate::scoreboard::{Range, Transmission};
+
+/// Round trips for which the shortest time counts. Assumed: what a window lost is repeated in as many.
+const ROUND_TRIPS: i64 = 4;
 
 /// The times that it took to fill holes.
 #[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct Repairs {
-    /// Of holes whose first retransmission arrived.
-    first: RttEstimator,
+    /// The shortest one lately, of holes whose first retransmission arrived, and when that one was filled.
+    shortest: Option<(i64, i64)>,
     /// The shortest one of any hole.
     bound_ns: Option<i64>,
     /// IPv4 IDs count what is missing.
@@ -23,11 +25,22 @@ pub(super) struct Repairs {
 }
 
 impl Repairs {
-    /// SRTT of the path. Before the first sample, a bound. `None` where nothing shows which retransmission of a hole
+    /// RTT of the path. Before the first sample, a bound. `None` where nothing shows which retransmission of a hole
     /// came.
-    pub(super) fn srtt_ns(&self) -> Option<i64> {
+    ///
+    /// Deviation: RFC 6298 §2.3 smooths the RTT over some round trips. Holes are so rare that this would be that of a
+    /// path before, and one of several holes waits for the others, so that the shortest time of some round trips counts.
+    pub(super) fn rtt_ns(&self) -> Option<i64> {
         let bound_ns = self.bound_ns.filter(|_| self.counted);
-        self.first.srtt_ns().or(bound_ns)
+        self.shortest.map(|(rtt_ns, _)| rtt_ns).or(bound_ns)
+    }
+
+    /// Adds the time that it took to fill a hole at `now_ns` by its first retransmission.
+    fn sample(&mut self, repair_ns: i64, now_ns: i64) {
+        let lasts = |&(rtt_ns, since_ns): &(i64, i64)| {
+            rtt_ns < repair_ns && now_ns - since_ns <= rtt_ns.saturating_mul(ROUND_TRIPS)
+        };
+        self.shortest = self.shortest.filter(lasts).or(Some((repair_ns, now_ns)));
     }
 
     /// Whether the RTT of the handshake is an upper bound.
@@ -67,13 +80,31 @@ impl Sender {
         let certain = gap.passed_ns == gap.first.t_ns;
         let missing = self.missing.unexplained_since(gap.passed_ns + 1);
         if self.repairs.counted && certain && missing == 0 {
-            self.repairs.first.sample(repair_ns);
+            self.repairs.sample(repair_ns, sent.t_ns);
         }
     }
 
     /// Whether only a bound of the RTT of the path is known.
     pub(super) fn is_rtt_bounded(&self) -> bool {
-        let measured = self.upstream.rtt.srtt_ns().or(self.repairs.srtt_ns());
+        let measured = self.upstream.rtt.srtt_ns().or(self.repairs.rtt_ns());
         self.repairs.handshake_is_late && measured.is_none() && self.repairs.bound_ns.is_none()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shortest_time_of_some_round_trips_counts() {
+        let mut repairs = Repairs::default();
+        let mut last = |repair_ns, now_ns| {
+            repairs.sample(repair_ns, now_ns);
+            repairs.rtt_ns().expect("sampled")
+        };
+        assert_eq!([last(20, 100), last(25, 180)], [20, 20]);
+        assert_eq!(last(600, 181), 600, "another path");
+        assert_eq!([last(550, 300), last(580, 2500)], [550, 550]);
+        assert_eq!(last(580, 2501), 580);
     }
 }

@@ -31,6 +31,8 @@ pub(super) struct Silence {
     before: Before,
     /// Packets missing that nothing explains so far.
     lost: u32,
+    /// Those explained as retransmissions that timeouts sent, by the time of the silence alone.
+    by_timer: u32,
     /// Retransmissions of that segment that there may have been before, less those explained: one for each timeout, and
     /// in recovery one before.
     max_repeats: u32,
@@ -91,12 +93,12 @@ impl Sender {
     }
 
     /// Begins to account for a silence that `entry` ended, in which `lost` packets are missing besides `explained`
-    /// retransmissions. A timer repeats the oldest segment (RFC 6298 §5.4), so what is above it was not repeated in the
-    /// silence.
+    /// retransmissions, of which timeouts sent the latter number. A timer repeats the oldest segment (RFC 6298 §5.4), so
+    /// what is above it was not repeated in the silence.
     pub(super) fn begin_account(
         &mut self,
         entry: &Retransmission,
-        explained: u32,
+        (explained, by_timer): (u32, u32),
         lost: u32,
         before: Before,
     ) {
@@ -115,10 +117,11 @@ impl Sender {
         let timeouts = timeouts.saturating_sub(1);
         let again = timeouts + u32::from(before == Before::Recovery);
         let oldest = entry.seq_start <= self.board.snd_una();
-        self.progress.silence = (lost > 0 && oldest).then_some(Silence {
+        self.progress.silence = (lost + by_timer > 0 && oldest).then_some(Silence {
             entry: *entry,
             before,
             lost,
+            by_timer,
             max_repeats: again.saturating_sub(explained),
             unexplained: self.missing.unexplained_since(entry.transmission.t_ns),
         });
@@ -153,7 +156,7 @@ impl Sender {
             }
             None => Before::Open,
         };
-        self.begin_account(entry, silence.explained, silence.lost, before);
+        self.begin_account(entry, (silence.explained, 0), silence.lost, before);
         0
     }
 
@@ -214,7 +217,7 @@ impl Sender {
     /// Ends the account with `sent`, the first new data, which reveal a gap from `gap_start` on: what is missing
     /// besides it were retransmissions of the segment that ended the silence, one for each timeout, and then a probe,
     /// which repeats the last segment (RFC 8985 §7.3), or the rest of what was being repeated. If more is missing,
-    /// nothing shows what it was.
+    /// nothing shows what it was. If less is, fewer timeouts expired in the silence, as the application paused.
     pub(super) fn end_account(
         &mut self,
         sent: &Sent,
@@ -238,6 +241,9 @@ impl Sender {
         let probes = i64::from(silence.before == Before::Open && self.sack_in_use);
         let repeats = i64::from(silence.max_repeats);
         let besides_gap = i64::from(silence.lost) - elsewhere - gap_segments;
+        let too_many = besides_gap.min(0).unsigned_abs();
+        let too_many = u32::try_from(too_many).unwrap_or(u32::MAX);
+        self.take_repeats(&silence.entry, too_many.min(silence.by_timer));
         let mut resent_segments = self.board.segments_in(rest.1 - rest.0);
         if gap_segments == 0 {
             // The sender need not have come to new data.
@@ -263,6 +269,23 @@ impl Sender {
             let probe = lost_entry(&sent.transmission, (gap_start, sent.start), true);
             self.board.add_lost_to_gap_end(sent.start, &probe);
             self.missing.explain(1);
+        }
+    }
+
+    /// Takes off up to `count` retransmissions that were lost before the one in `head`, as long as nothing is decided.
+    fn take_repeats(&mut self, head: &Retransmission, count: u32) {
+        let start = head.seq_start;
+        if head.seq_end > self.board.snd_una() {
+            // The capture has no ACK of it.
+            self.board.take_lost_before_last(start, count);
+            return;
+        }
+        let log = self.board.log_mut();
+        let taken = self.losses.take_lost_before_last(start, count, log);
+        if taken > 0 {
+            let copies = self.repeated.count(start);
+            self.repeated
+                .set(start, copies.saturating_sub(taken).max(1));
         }
     }
 
