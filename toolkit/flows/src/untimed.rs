@@ -56,6 +56,8 @@ pub struct UntimedSender {
     holes: Holes,
     snd_una: i64,
     wnd_bytes: Option<i64>,
+    /// One past the last octet that the receiver ever allowed.
+    window_end: Option<i64>,
     /// Octets delivered when the last ACK left.
     reported_bytes: i64,
     /// When the first segments above the oldest hole arrived.
@@ -89,6 +91,7 @@ impl UntimedSender {
             holes: Holes::new(1),
             snd_una: 1,
             wnd_bytes: None,
+            window_end: None,
             reported_bytes: 0,
             above_ns: Vec::new(),
             last_ns: None,
@@ -117,6 +120,9 @@ impl UntimedSender {
         let (seg_ack, wnd_bytes) = (ack.seg_ack, ack.wnd_bytes);
         self.dup_acks += i64::from(duplicate);
         self.wnd_bytes = wnd_bytes.or(self.wnd_bytes);
+        // RFC 9293 §3.8.6.2.1: the right edge does not move back, though octets that wait for others fill the buffer.
+        let window_end = wnd_bytes.map(|wnd| seg_ack + wnd);
+        self.window_end = self.window_end.max(window_end);
         let delivered = self.holes.delivered - self.reported_bytes;
         self.reported_bytes = self.holes.delivered;
         if seg_ack <= self.snd_una {
@@ -131,7 +137,7 @@ impl UntimedSender {
             t_ns: ack.t_ns,
             seg_ack,
             delivered,
-            wnd_bytes: self.wnd_bytes,
+            window_end: self.window_end,
         });
     }
 
@@ -143,12 +149,13 @@ impl UntimedSender {
         let before = (self.holes.highest, self.holes.missing());
         let arrival = self.holes.insert(data.octets, now);
         let silent = self.is_silent(now);
-        self.last_ns = Some(now);
+        let before_ns = self.last_ns.replace(now).unwrap_or(now);
         self.counts = data.counts;
         match arrival {
             Arrival::New { .. } if silent => {
                 self.finish_unobserved();
                 self.restart(Start::Unknown);
+                self.push_unknown(before_ns.saturating_add(MIN_RTO_NS));
             }
             Arrival::New { skipped } => {
                 if self.holes.missing() > 0 && self.above_ns.len() < MAX_ABOVE {
@@ -156,7 +163,7 @@ impl UntimedSender {
                 }
                 self.extend_recovery(before.0, skipped);
             }
-            _ if silent => self.time_out(),
+            _ if silent => self.time_out(before_ns),
             Arrival::Oldest { since_ns } | Arrival::Other { since_ns }
                 if now - since_ns < self.rtt_ns / 2 =>
             {
@@ -212,8 +219,8 @@ impl UntimedSender {
         self.epoch = Epoch::new(start, self.snd_una, self.epoch.w_max);
     }
 
-    /// A retransmission after a silence: a timeout.
-    fn time_out(&mut self) {
+    /// A retransmission after a silence that began at `last_ns`: a timeout, perhaps not the first one.
+    fn time_out(&mut self, last_ns: i64) {
         let cwnd = match (self.recovery_point, self.epoch.start) {
             (Some(_), Start::Reduced { cwnd, .. }) => Some(cwnd),
             (None, _) => self.finish_unobserved(),
@@ -221,20 +228,27 @@ impl UntimedSender {
         };
         self.restart(cwnd.map_or(Start::Unknown, |cwnd| Start::Timeout { cwnd }));
         self.epoch.w_max = 0;
+        self.push_unknown(last_ns.saturating_add(MIN_RTO_NS));
         self.timeouts += 1;
     }
 
-    /// The windows of the epoch, which no reduction ends, and the last one of them in segments: only if the law of the
-    /// sender is known, and the window at the start was verified.
+    /// The windows of the epoch, which no reduction ends, and the last one of them in segments: only if reductions have
+    /// shown the law of the sender, and the window at the start was verified.
     fn finish_unobserved(&mut self) -> Option<i64> {
-        let law = self.law().filter(|_| self.verified)?;
-        let path = self.epoch.path(law, self.smss_bytes, self.rtt_ns)?;
-        let last_cwnd = path.last_cwnd();
-        let explained = Explained {
-            paths: vec![path],
-            observed: None,
-        };
-        self.push_windows(&explained, self.snd_una);
+        let best = self.credit.into_iter().max()?;
+        if !self.verified || best < MIN_CREDIT {
+            return None;
+        }
+        let laws = Law::ALL
+            .into_iter()
+            .filter(|&law| self.credit[law as usize] == best);
+        let paths: Option<Vec<_>> = laws
+            .map(|law| self.epoch.path(law, self.smss_bytes, self.rtt_ns))
+            .collect();
+        let paths = paths?;
+        let last_cwnd = paths.first()?.last_cwnd();
+        let observed = None;
+        self.push_windows(&Explained { paths, observed }, self.snd_una);
         self.epoch = Epoch::new(Start::Unknown, self.snd_una, self.epoch.w_max);
         Some(last_cwnd)
     }
@@ -254,10 +268,7 @@ impl UntimedSender {
     /// A retransmission of the octet `una` begins a recovery: before it, `highest` octets had arrived but for `missing`.
     fn reduce(&mut self, una: i64, (highest, missing): (i64, i64), now_ns: i64) {
         let out = (highest - una) / self.smss_bytes;
-        let candidates = self.window_before(out, now_ns);
-        let rwnd_limited = self
-            .wnd_bytes
-            .is_some_and(|wnd| (out + 1) * self.smss_bytes > wnd);
+        let candidates = self.window_before(out, highest, now_ns);
         let result = candidates
             .iter()
             .take(if self.law().is_some() { 2 } else { 1 })
@@ -286,11 +297,7 @@ impl UntimedSender {
             }
         }
         let lost = missing / self.smss_bytes;
-        let start = if rwnd_limited {
-            Start::Unknown
-        } else {
-            Start::Reduced { cwnd, lost }
-        };
+        let start = Start::Reduced { cwnd, lost };
         self.recoveries += 1;
         self.recovery_point = Some(highest);
         let w_max = w_max_after(cwnd, self.epoch.w_max);
@@ -302,7 +309,14 @@ impl UntimedSender {
     ///
     /// RFC 8985 §6.2: the third duplicate ACK begins it, or the first segment sent more than a quarter of the minimum
     /// RTT after the lost one (Linux: an eighth of SRTT if that is less), or the time itself.
-    fn window_before(&self, out: i64, now_ns: i64) -> [i64; 2] {
+    fn window_before(&self, out: i64, highest: i64, now_ns: i64) -> [i64; 2] {
+        if self
+            .window_end
+            .is_some_and(|end| highest + self.smss_bytes > end)
+        {
+            // The receive window let no segment go.
+            return [out.max(1), (out - 1).max(1)];
+        }
         let first_ns = self.above_ns.first().copied().unwrap_or(now_ns);
         let window_ns = (self.rtt_ns / 4).min((now_ns - first_ns) / 8);
         let in_window = |t_ns: &&i64| **t_ns - first_ns <= window_ns;
@@ -335,12 +349,19 @@ impl UntimedSender {
         if !matches!(self.epoch.start, Start::Reduced { .. }) {
             return;
         }
-        for law in Law::ALL {
-            if let Some(path) = self.epoch.path(law, self.smss_bytes, self.rtt_ns) {
-                let agrees = (path.last_cwnd() - cwnd).abs() <= Self::tolerance(cwnd);
-                let credit = &mut self.credit[law as usize];
-                *credit = (*credit + if agrees { 1 } else { -1 }).clamp(-MIN_CREDIT, MAX_CREDIT);
-            }
+        let distance = |law| {
+            let path = self.epoch.path(law, self.smss_bytes, self.rtt_ns);
+            path.map_or(i64::MAX, |path| (path.last_cwnd() - cwnd).abs())
+        };
+        let distances = Law::ALL.map(distance);
+        let nearest = distances.into_iter().min();
+        for (credit, distance) in self.credit.iter_mut().zip(distances) {
+            let step = if distance > Self::tolerance(cwnd) {
+                -1
+            } else {
+                i32::from(Some(distance) == nearest)
+            };
+            *credit = (*credit + step).clamp(-MIN_CREDIT, MAX_CREDIT);
         }
     }
 

@@ -20,14 +20,31 @@ const SERVICE_US: i64 = 2_000;
 enum Growth {
     /// RFC 5681 §3.1.
     Reno,
-    /// By four segments per window, and reduced to three quarters.
+    /// By four segments per window, and reduced to four fifths.
     Other,
 }
 
 #[derive(Clone, Copy)]
 enum Step {
-    Arrive(i64),
-    Acknowledge(i64),
+    Arrive(usize),
+    /// Of all segments before the first number, and of the second.
+    Acknowledge(usize, usize),
+}
+
+#[derive(Clone, Copy, Default)]
+struct Segment {
+    received: bool,
+    sacked: bool,
+    retransmitted: bool,
+}
+
+/// A recovery of RFC 6937.
+#[derive(Clone, Copy)]
+struct Recovery {
+    point: usize,
+    prior: usize,
+    delivered: usize,
+    sent: usize,
 }
 
 /// A sender, its queue and its receiver; sequence numbers in segments.
@@ -37,16 +54,14 @@ struct Link {
     steps: BTreeMap<(i64, u32), Step>,
     number: u32,
     free_us: i64,
-    una: i64,
-    nxt: i64,
-    cwnd: i64,
-    count: i64,
-    ssthresh: i64,
-    dup_acks: i64,
-    recovery_point: Option<i64>,
-    received: Vec<bool>,
+    segments: Vec<Segment>,
+    una: usize,
+    cwnd: usize,
+    count: usize,
+    ssthresh: usize,
+    recovery: Option<Recovery>,
     ladder: String,
-    /// Time of arrival of each new segment, and the window with which it left.
+    /// Time of arrival of each segment, and the window with which it left.
     truth: Vec<(i64, i64)>,
 }
 
@@ -58,14 +73,12 @@ impl Link {
             steps: BTreeMap::new(),
             number: 0,
             free_us: 0,
+            segments: Vec::new(),
             una: 0,
-            nxt: 0,
             cwnd: 10,
             count: 0,
-            ssthresh: i64::MAX,
-            dup_acks: 0,
-            recovery_point: None,
-            received: Vec::new(),
+            ssthresh: usize::MAX,
+            recovery: None,
             ladder: String::from(
                 "  0.00 a>b S  0 mss 1000 ws 7 sackok
                    0.05 b>a SA 0 ack 1 mss 1000 ws 7 sackok
@@ -81,54 +94,83 @@ impl Link {
         self.steps.insert((t_us, self.number), step);
     }
 
-    fn send(&mut self, now_us: i64, segment: i64) {
+    /// The queue has room for retransmissions.
+    fn send(&mut self, now_us: i64, number: usize) {
         let waiting = (self.free_us - now_us).max(0) / SERVICE_US;
-        if waiting >= self.queue {
-            return;
+        if waiting < self.queue || self.segments[number].retransmitted {
+            self.free_us = self.free_us.max(now_us) + SERVICE_US;
+            let at_us = self.free_us + DELAY_US;
+            self.truth.push((at_us, self.cwnd as i64));
+            self.add(at_us, Step::Arrive(number));
         }
-        self.free_us = self.free_us.max(now_us) + SERVICE_US;
-        let at_us = self.free_us + DELAY_US;
-        self.truth.push((at_us, self.cwnd));
-        self.add(at_us, Step::Arrive(segment));
+    }
+
+    /// Lost segments that have not been sent again, and the octets in flight, in segments (RFC 6675 §4).
+    fn scoreboard(&self) -> (Vec<usize>, usize) {
+        let highest = self.segments.iter().rposition(|segment| segment.sacked);
+        let is_lost = |number: usize| highest.is_some_and(|highest| number + 2 < highest);
+        let waiting =
+            (self.una..self.segments.len()).filter(|&number| !self.segments[number].sacked);
+        let lost = |number: &usize| !self.segments[*number].retransmitted && is_lost(*number);
+        let (lost, flying): (Vec<_>, Vec<_>) = waiting.partition(lost);
+        (lost, flying.len())
     }
 
     /// Sends what the window allows.
     fn fill(&mut self, now_us: i64) {
-        let lost = i64::from(self.recovery_point.is_some());
-        while self.nxt - self.una - self.dup_acks + lost < self.cwnd + lost {
-            self.nxt += 1;
-            self.received.push(false);
-            self.send(now_us, self.nxt - 1);
+        loop {
+            let (lost, pipe) = self.scoreboard();
+            if let Some(recovery) = &mut self.recovery {
+                let budget = (recovery.delivered * self.ssthresh).div_ceil(recovery.prior);
+                self.cwnd = self
+                    .ssthresh
+                    .max(pipe + budget.saturating_sub(recovery.sent));
+                recovery.sent += usize::from(pipe < self.cwnd);
+            }
+            if pipe >= self.cwnd {
+                return;
+            }
+            let number = if let Some(&number) = lost.first() {
+                self.segments[number].retransmitted = true;
+                number
+            } else {
+                self.segments.push(Segment::default());
+                self.segments.len() - 1
+            };
+            self.send(now_us, number);
         }
     }
 
-    fn acknowledge(&mut self, now_us: i64, ack: i64) {
-        if ack > self.una {
-            let acked = ack - self.una;
-            self.una = ack;
-            self.dup_acks = 0;
-            match self.recovery_point {
-                Some(point) if ack < point => self.send(now_us, ack),
-                Some(_) => self.recovery_point = None,
-                None => self.grow(acked),
+    fn acknowledge(&mut self, now_us: i64, ack: usize, sacked: usize) {
+        let acked = ack.saturating_sub(self.una);
+        self.una = self.una.max(ack);
+        self.segments[sacked].sacked = true;
+        if let Some(recovery) = &mut self.recovery {
+            recovery.delivered += 1;
+            if ack >= recovery.point {
+                self.recovery = None;
+                self.cwnd = self.ssthresh;
             }
-        } else {
-            self.dup_acks += 1;
-            if self.dup_acks == 3 && self.recovery_point.is_none() {
-                self.send(now_us, self.una);
-                self.recovery_point = Some(self.nxt);
-                self.cwnd = match self.growth {
-                    Growth::Reno => self.cwnd / 2,
-                    Growth::Other => self.cwnd * 3 / 4,
-                };
-                self.ssthresh = self.cwnd;
-                self.count = 0;
-            }
+        } else if acked > 0 {
+            self.grow(acked);
+        } else if !self.scoreboard().0.is_empty() {
+            let prior = self.cwnd;
+            self.ssthresh = match self.growth {
+                Growth::Reno => prior / 2,
+                Growth::Other => prior * 4 / 5,
+            };
+            self.count = 0;
+            self.recovery = Some(Recovery {
+                point: self.segments.len(),
+                prior,
+                delivered: 1,
+                sent: 0,
+            });
         }
         self.fill(now_us);
     }
 
-    fn grow(&mut self, acked: i64) {
+    fn grow(&mut self, acked: usize) {
         if self.cwnd < self.ssthresh {
             self.cwnd += acked;
             return;
@@ -144,22 +186,21 @@ impl Link {
     }
 
     /// A segment arrives and is acknowledged at once.
-    fn arrive(&mut self, now_us: i64, segment: i64) {
-        self.received[segment as usize] = true;
-        let ack = self.received.iter().position(|received| !received);
-        let ack = ack.map_or(self.nxt, |ack| ack as i64);
-        let octet = |segment: i64| segment * SMSS + 1;
-        let (start, end) = (octet(segment), octet(segment + 1));
+    fn arrive(&mut self, now_us: i64, number: usize) {
+        self.segments[number].received = true;
+        let missing = self.segments.iter().position(|segment| !segment.received);
+        let ack = missing.unwrap_or(self.segments.len());
+        let octet = |number: usize| number as i64 * SMSS + 1;
+        let (start, end) = (octet(number), octet(number + 1));
         let ms = |us: i64| us as f64 / 1e3;
         writeln!(self.ladder, "{} a>b A {start}:{end} ack 1", ms(now_us)).expect("text");
-        let ack_ms = ms(now_us + 10);
-        write!(self.ladder, "{ack_ms} b>a A 1 ack {} win 60000", octet(ack)).expect("text");
-        if segment >= ack {
-            let sack = (octet(segment), octet(segment + 1));
-            write!(self.ladder, " sack {}-{}", sack.0, sack.1).expect("text");
+        let (ack_ms, seg_ack) = (ms(now_us + 10), octet(ack));
+        write!(self.ladder, "{ack_ms} b>a A 1 ack {seg_ack} win 60000").expect("text");
+        if number >= ack {
+            write!(self.ladder, " sack {start}-{end}").expect("text");
         }
         self.ladder.push('\n');
-        self.add(now_us + DELAY_US, Step::Acknowledge(ack));
+        self.add(now_us + DELAY_US, Step::Acknowledge(ack, number));
     }
 
     /// The ladder of `duration_us`, and what is true of it.
@@ -169,8 +210,8 @@ impl Link {
             && now_us < duration_us
         {
             match step {
-                Step::Arrive(segment) => self.arrive(now_us, segment),
-                Step::Acknowledge(ack) => self.acknowledge(now_us, ack),
+                Step::Arrive(number) => self.arrive(now_us, number),
+                Step::Acknowledge(ack, sacked) => self.acknowledge(now_us, ack, sacked),
             }
         }
         (self.ladder, self.truth)

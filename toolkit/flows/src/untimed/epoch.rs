@@ -69,8 +69,8 @@ pub struct Acked {
     pub seg_ack: i64,
     /// Octets that arrived since the ACK before it.
     pub delivered: i64,
-    /// The window that it advertises.
-    pub wnd_bytes: Option<i64>,
+    /// One past the last octet that the receiver allows.
+    pub window_end: Option<i64>,
 }
 
 /// The window after an ACK.
@@ -221,7 +221,9 @@ impl Epoch {
                 growth.on_ack(segments, acked.t_ns);
             }
             let next_bytes = (growth.cwnd + 1).saturating_mul(smss_bytes);
-            limited = acked.wnd_bytes.is_some_and(|wnd| next_bytes > wnd);
+            limited = acked
+                .window_end
+                .is_some_and(|end| acked.seg_ack.saturating_add(next_bytes) > end);
             Step {
                 cwnd: growth.cwnd,
                 slow_start: growth.cwnd < growth.ssthresh,
