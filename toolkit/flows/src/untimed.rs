@@ -239,10 +239,12 @@ impl UntimedSender {
         if !self.verified || best < MIN_CREDIT {
             return None;
         }
-        let laws = Law::ALL
-            .into_iter()
-            .filter(|&law| self.credit[law as usize] == best);
+        let law = self.law();
+        let mut laws = Law::ALL.to_vec();
+        laws.retain(|&one| self.credit[one as usize] > 0 && law.is_none_or(|law| law == one));
+        laws.sort_by_key(|&law| -self.credit[law as usize]);
         let paths: Option<Vec<_>> = laws
+            .into_iter()
             .map(|law| self.epoch.path(law, self.smss_bytes, self.rtt_ns))
             .collect();
         let paths = paths?;
@@ -253,15 +255,16 @@ impl UntimedSender {
         Some(last_cwnd)
     }
 
-    /// The law of the sender, if enough reductions show it.
+    /// The law of the sender, if enough reductions show it, and not the other one.
     fn law(&self) -> Option<Law> {
-        let [reno, cubic] = self.credit;
-        if reno >= MIN_CREDIT && reno > cubic {
+        let leads = |one: Law, other: Law| {
+            let credit = self.credit[one as usize];
+            credit >= MIN_CREDIT && credit - self.credit[other as usize] >= MIN_CREDIT
+        };
+        if leads(Law::Reno, Law::Cubic) {
             Some(Law::Reno)
-        } else if cubic >= MIN_CREDIT && cubic > reno {
-            Some(Law::Cubic)
         } else {
-            None
+            leads(Law::Cubic, Law::Reno).then_some(Law::Cubic)
         }
     }
 
@@ -354,12 +357,16 @@ impl UntimedSender {
             path.map_or(i64::MAX, |path| (path.last_cwnd() - cwnd).abs())
         };
         let distances = Law::ALL.map(distance);
-        let nearest = distances.into_iter().min();
+        // What is observed may be off by a segment.
+        let near = distances
+            .into_iter()
+            .min()
+            .map(|least| least.saturating_add(1));
         for (credit, distance) in self.credit.iter_mut().zip(distances) {
             let step = if distance > Self::tolerance(cwnd) {
                 -1
             } else {
-                i32::from(Some(distance) == nearest)
+                i32::from(Some(distance) <= near)
             };
             *credit = (*credit + step).clamp(-MIN_CREDIT, MAX_CREDIT);
         }
