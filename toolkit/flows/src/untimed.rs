@@ -146,7 +146,7 @@ impl UntimedSender {
         let (start, end) = data.octets;
         let now = data.t_ns;
         self.smss_bytes = self.smss_bytes.max(end - start);
-        let before = (self.holes.highest, self.holes.missing());
+        let highest = self.holes.highest;
         let arrival = self.holes.insert(data.octets, now);
         let silent = self.is_silent(now);
         let before_ns = self.last_ns.replace(now).unwrap_or(now);
@@ -158,21 +158,21 @@ impl UntimedSender {
                 self.push_unknown(before_ns.saturating_add(MIN_RTO_NS));
             }
             Arrival::New { skipped } => {
-                if self.holes.missing() > 0 && self.above_ns.len() < MAX_ABOVE {
+                if !self.holes.is_empty() && self.above_ns.len() < MAX_ABOVE {
                     self.above_ns.push(now);
                 }
-                self.extend_recovery(before.0, skipped);
+                self.extend_recovery(highest, skipped);
             }
             _ if silent => self.time_out(before_ns),
             Arrival::Oldest { since_ns } | Arrival::Other { since_ns }
-                if now - since_ns < self.rtt_ns / 2 =>
+                if now.saturating_sub(since_ns) < self.rtt_ns / 2 =>
             {
                 // No retransmission comes so soon.
                 self.reordered = true;
                 self.restart(Start::Unknown);
             }
             Arrival::Oldest { .. } if self.recovery_point.is_none() => {
-                self.reduce(start, before, now);
+                self.reduce(start, highest, now);
             }
             Arrival::Repeated if self.recovery_point.is_none() => self.restart(Start::Unknown),
             _ => {}
@@ -268,8 +268,9 @@ impl UntimedSender {
         }
     }
 
-    /// A retransmission of the octet `una` begins a recovery: before it, `highest` octets had arrived but for `missing`.
-    fn reduce(&mut self, una: i64, (highest, missing): (i64, i64), now_ns: i64) {
+    /// A retransmission of the octet `una` begins a recovery: octets up to `highest`
+    /// had arrived before it.
+    fn reduce(&mut self, una: i64, highest: i64, now_ns: i64) {
         let out = (highest - una) / self.smss_bytes;
         let candidates = self.window_before(out, highest, now_ns);
         let result = candidates
@@ -299,7 +300,8 @@ impl UntimedSender {
                 }
             }
         }
-        let lost = missing / self.smss_bytes;
+        // It has filled a part of what was missing.
+        let lost = self.holes.missing() / self.smss_bytes + 1;
         let start = Start::Reduced { cwnd, lost };
         self.recoveries += 1;
         self.recovery_point = Some(highest);
@@ -321,8 +323,8 @@ impl UntimedSender {
             return [out.max(1), (out - 1).max(1)];
         }
         let first_ns = self.above_ns.first().copied().unwrap_or(now_ns);
-        let window_ns = (self.rtt_ns / 4).min((now_ns - first_ns) / 8);
-        let in_window = |t_ns: &&i64| **t_ns - first_ns <= window_ns;
+        let window_ns = (self.rtt_ns / 4).min(now_ns.saturating_sub(first_ns) / 8);
+        let in_window = |t_ns: &&i64| t_ns.saturating_sub(first_ns) <= window_ns;
         let count = self.above_ns.iter().take_while(in_window).count();
         if self.above_ns.is_empty() || (count >= DUP_THRESH && !self.reordered) {
             let cwnd = (out - (DUP_THRESH as i64 - 1)).max(1);

@@ -37,7 +37,7 @@ pub enum Arrival {
 /// The octets that have arrived.
 #[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Holes {
-    holes: Vec<Hole>,
+    ranges: Vec<Hole>,
     /// One past the highest octet.
     pub highest: i64,
     /// Number of octets.
@@ -55,17 +55,22 @@ impl Holes {
 
     /// RCV.NXT.
     pub fn rcv_nxt(&self) -> i64 {
-        self.holes.first().map_or(self.highest, |hole| hole.start)
+        self.ranges.first().map_or(self.highest, |hole| hole.start)
     }
 
     /// Octets in holes.
     pub fn missing(&self) -> i64 {
-        self.holes.iter().map(|hole| hole.end - hole.start).sum()
+        self.ranges.iter().map(|hole| hole.end - hole.start).sum()
+    }
+
+    /// Whether there is no hole.
+    pub fn is_empty(&self) -> bool {
+        self.ranges.is_empty()
     }
 
     /// Whether there are more holes than are kept.
     pub fn is_full(&self) -> bool {
-        self.holes.len() >= MAX_HOLES
+        self.ranges.len() >= MAX_HOLES
     }
 
     /// The segment `start..end` arrives.
@@ -74,14 +79,14 @@ impl Holes {
             let skipped = start - self.highest;
             if skipped > 0 && !self.is_full() {
                 let (start, end) = (self.highest, start);
-                self.holes.push(Hole { start, end, t_ns });
+                self.ranges.push(Hole { start, end, t_ns });
             }
             self.highest = end;
             self.delivered += end - start;
             return Arrival::New { skipped };
         }
-        let index = self.holes.partition_point(|hole| hole.end <= start);
-        let Some(&hole) = self.holes.get(index).filter(|hole| hole.start <= start) else {
+        let index = self.ranges.partition_point(|hole| hole.end <= start);
+        let Some(&hole) = self.ranges.get(index).filter(|hole| hole.start <= start) else {
             return Arrival::Repeated;
         };
         let filled_end = end.min(hole.end);
@@ -92,7 +97,7 @@ impl Holes {
             ..hole
         });
         let rest = left.into_iter().chain(right);
-        self.holes.splice(index..=index, rest);
+        self.ranges.splice(index..=index, rest);
         let since_ns = hole.t_ns;
         if index == 0 && start == hole.start {
             Arrival::Oldest { since_ns }
