@@ -126,7 +126,7 @@ def cause_lines(flows: Sequence[FlowScore]) -> Iterator[Line]:
 
 
 def window_lines(flows: Sequence[FlowScore]) -> Iterator[Line]:
-    """cwnd per round trip for reno and cubic, in-flight for bbr. At the receiver, flows with timestamps also count apart."""
+    """cwnd per round trip for reno and cubic, in-flight for bbr. Flows without timestamps also count apart."""
     own = {
         side: [flow for flow in flows if flow.side == side and flow.congestion_control in WINDOWED]
         for side in ("sender", "receiver")
