@@ -126,7 +126,7 @@ def cause_lines(flows: Sequence[FlowScore]) -> Iterator[Line]:
 
 
 def window_lines(flows: Sequence[FlowScore]) -> Iterator[Line]:
-    """cwnd per round trip for reno and cubic, in-flight for bbr. At the receiver, only timestamps show cwnd."""
+    """cwnd per round trip for reno and cubic, in-flight for bbr. Flows without timestamps also count apart."""
     own = {
         side: [flow for flow in flows if flow.side == side and flow.congestion_control in WINDOWED]
         for side in ("sender", "receiver")
@@ -140,6 +140,12 @@ def window_lines(flows: Sequence[FlowScore]) -> Iterator[Line]:
     shown = sum((flow.windows for flow in own["receiver"] if flow.timestamps), WindowScore())
     name = "round trips with an estimate, flows with timestamps"
     yield _at_least("cwnd, receiver", name, shown.coverage, 0.95, shown.counted)
+    hidden = sum((flow.windows for flow in own["receiver"] if not flow.timestamps), WindowScore())
+    name = "flows without timestamps"
+    yield _at_least("cwnd, receiver", f"round trips with an estimate, {name}", hidden.coverage, None, hidden.counted)
+    yield _at_most("cwnd, receiver", f"95th percentile, {name}", hidden.quantile(0.95), None, len(hidden.errors))
+    held = hidden.held / hidden.bounded if hidden.bounded else None
+    yield _at_least("cwnd, receiver", f"95 % interval holds the truth, {name}", held, 0.90, hidden.bounded)
     others = [flow for flow in flows if flow.side == "sender" and flow.congestion_control not in WINDOWED]
     bbr = sum((flow.windows for flow in others), WindowScore())
     yield _at_most("in-flight of bbr", "median error", bbr.quantile(0.5), 0.02, len(bbr.errors))

@@ -26,7 +26,7 @@ this page.
 * **Causes**: the mechanism of each retransmission, by the kernel's state at the next poll; a retransmission is
   spurious if an earlier copy had been delivered.
 * **cwnd** per round trip, where the network limits the sender; data in flight for bbr, which seldom fills its cwnd.
-  At the receiver, timestamps show it; without them, all its round trips lack an estimate.
+  At the receiver, timestamps show it; without them, sequence numbers do from one recovery to the next.
 * **Channel**: the cause of each loss, and the delay and the rate of each stretch of 200 data packets or more.
   Packets mark an edge of an outage to one RTT if the last one that passed and the first one lost, or the last one lost
   and the next one that passed, are two RTTs apart at most; all packets of both directions count, with their true fates.

@@ -1,5 +1,6 @@
 //! A connection: two directions with their sequence spaces, the handshake, and the row of `flows`.
 
+mod estimators;
 mod vantage;
 
 use std::net::IpAddr;
@@ -18,6 +19,7 @@ use crate::rows::{Direction, Edges, Event, EventCause, EventKind, FlowRow, Note,
 use crate::scoreboard::Transmission;
 use crate::sender::{EmptySegment, ReceivedAck, Sender, Sent};
 use crate::sequence::SequenceSpace;
+use crate::untimed::{UntimedData, UntimedSender};
 
 /// SEG.LEN: the sequence space that a segment occupies (RFC 9293 §3.4).
 pub(crate) fn seg_len(segment: &Segment) -> i64 {
@@ -36,6 +38,7 @@ pub struct Connection {
     sequences: [SequenceSpace; 2],
     senders: [Sender; 2],
     remotes: [Option<Box<RemoteSender>>; 2],
+    untimed: [Option<Box<UntimedSender>>; 2],
     copies: Copies,
     integrity: [Integrity; 2],
     clocks: Clocks,
@@ -73,6 +76,7 @@ impl Connection {
             sequences: Default::default(),
             senders: Default::default(),
             remotes: Default::default(),
+            untimed: Default::default(),
             copies: Copies::default(),
             integrity: Default::default(),
             clocks: Clocks::default(),
@@ -193,21 +197,6 @@ impl Connection {
         self.release_full(direction, samples, events);
         self.split_losses(events, known_events);
         note
-    }
-
-    /// Releases rows of the estimators of cwnd that are full, first that of `direction`.
-    #[inline]
-    fn release_full(
-        &mut self,
-        direction: Direction,
-        samples: &mut Vec<Sample>,
-        events: &mut Vec<Event>,
-    ) {
-        for direction in [direction, direction.reverse()] {
-            if self.cwnd(direction).is_some_and(|cwnd| cwnd.is_full()) {
-                self.release_samples(direction, 1, samples, events);
-            }
-        }
     }
 
     /// Processes a segment of no length, at SND.NXT.
@@ -337,6 +326,18 @@ impl Connection {
             };
             remote.on_data(ts_ecr, &sent, fin, before, flow);
         }
+        if let Some(untimed) = self.untimed[index]
+            .as_mut()
+            .filter(|_| segment.payload_bytes > 0)
+        {
+            let row = &self.senders[index].row;
+            let counts = [row.data_segments, row.retransmitted_segments].map(|count| count as u32);
+            untimed.on_data(UntimedData {
+                t_ns: segment.t_ns,
+                octets: (start, start + i64::from(segment.payload_bytes)),
+                counts: counts.into(),
+            });
+        }
         retransmission
     }
 
@@ -465,65 +466,15 @@ impl Connection {
         }
         let flow = self.flow(direction.reverse());
         let result = self.senders[reverse].acknowledge(&ack, flow, events);
+        if let Some(untimed) = &mut self.untimed[reverse] {
+            untimed.on_ack(&ack, result.dup_ack);
+        }
         note.dup_ack = result.dup_ack;
         note.rtt_ns = result.rtt_ns;
         let row = &mut self.senders[index].row;
         row.dup_acks += u64::from(result.dup_ack);
         row.sack_segments += u64::from(has_sack);
         row.dsack_segments += u64::from(result.dsack);
-    }
-
-    /// The estimator of the congestion window of the sender of `direction`.
-    fn cwnd(&mut self, direction: Direction) -> Option<&mut CwndEstimator> {
-        let index = direction as usize;
-        match &mut self.senders[index].cwnd {
-            Some(cwnd) => Some(cwnd),
-            None => self.remotes[index]
-                .as_mut()
-                .and_then(|remote| remote.cwnd()),
-        }
-    }
-
-    /// Releases the held rows of `instruments` of `direction`, except the last `keep`.
-    fn release_samples(
-        &mut self,
-        direction: Direction,
-        keep: usize,
-        samples: &mut Vec<Sample>,
-        events: &mut Vec<Event>,
-    ) {
-        let is_data_direction = self.data_direction() == direction;
-        let flow = self.flow(direction);
-        if let Some(cwnd) = self.cwnd(direction) {
-            cwnd.release(is_data_direction, keep, flow, samples, events);
-        }
-    }
-
-    /// The direction with more payload so far; of two without a difference, that of which more was acknowledged.
-    fn data_direction(&self) -> Direction {
-        let [a2b, b2a] = [0, 1].map(|index| {
-            let row = &self.senders[index].row;
-            (row.payload_bytes, row.acked_bytes)
-        });
-        if b2a > a2b {
-            Direction::B2a
-        } else {
-            Direction::A2b
-        }
-    }
-
-    /// Releases memory that a closed connection does not need: all of the direction with less payload that concerns the
-    /// congestion window, of which no row is kept, and spare capacity.
-    pub fn release_memory(&mut self) {
-        let other = self.data_direction().reverse() as usize;
-        self.senders[other].cwnd = None;
-        self.remotes[other] = None;
-        for sender in &mut self.senders {
-            sender.release_memory();
-        }
-        for remote in self.remotes.iter_mut().flatten() {
-            remote.release_memory();
-        }
     }
 
     /// Ends the connection. Adds its last events and samples and returns its row.
@@ -533,6 +484,9 @@ impl Connection {
         self.senders[data_direction as usize].sample_cwnd(self.flow_id, CwndEstimator::take_due);
         if let Some(remote) = &mut self.remotes[data_direction as usize] {
             remote.finish(self.end_ns, self.flow_id);
+        }
+        if let Some(untimed) = &mut self.untimed[data_direction as usize] {
+            untimed.finish();
         }
         if let Some(cwnd) = self.cwnd(data_direction) {
             cwnd.finish();

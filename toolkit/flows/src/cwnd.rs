@@ -320,6 +320,11 @@ impl CwndEstimator {
         self.held.push(row);
     }
 
+    /// Adds a row that is made later than the time it is of: it has no mean of the pipe.
+    pub fn push_late(&mut self, row: Sample) {
+        self.held.push(row);
+    }
+
     /// Ends the last held row at `t_ns`: sets the mean of its pipe.
     fn end_row(&mut self, t_ns: i64, pipe_integral: i128) {
         if let Some(last) = self.held.last_mut().filter(|last| last.t_ns < t_ns) {

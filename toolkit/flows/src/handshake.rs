@@ -79,6 +79,8 @@ pub struct Handshake {
     pub is_late: bool,
     /// Timestamp of the SYN.
     syn_ts_val: Option<u32>,
+    /// The SYN/ACK has a timestamp: the connection uses them (RFC 7323 §3.2).
+    timestamps: bool,
     /// A SYN or SYN/ACK was repeated, so that the answer may be to the first (Karn, RFC 6298 §3).
     ambiguous: bool,
 }
@@ -98,7 +100,13 @@ impl Handshake {
             let named = timestamps.is_some() && timestamps.map(|pair| pair.1) == self.syn_ts_val;
             self.ambiguous = self.syn_ack_ns.is_some() || (self.ambiguous && !named);
             self.syn_ack_ns = Some(segment.t_ns);
+            self.timestamps = timestamps.is_some();
         }
+    }
+
+    /// Whether the SYN/ACK shows that the connection uses no timestamps.
+    pub fn lacks_timestamps(self) -> bool {
+        self.syn_ack_ns.is_some() && !self.timestamps
     }
 
     /// The RTT of the path, unless it is ambiguous.

@@ -26,6 +26,7 @@ mod scoreboard;
 mod sender;
 mod sequence;
 mod tracker;
+mod untimed;
 mod upstream_rtt;
 
 pub use clock_fix::{ClockFix, Corrected};

@@ -229,7 +229,7 @@ fn a_sender_limited_by_the_receive_window_has_no_estimate() {
 }
 
 #[test]
-fn rows_require_a_capture_point_at_the_data_sender() {
+fn estimates_require_a_capture_point_at_the_data_sender_where_nothing_is_lost() {
     let link = Link {
         service_ns: 1_000_000,
         ssthresh: 40.0,
@@ -251,7 +251,9 @@ fn rows_require_a_capture_point_at_the_data_sender() {
     for (number, segment) in (1..).zip(&mut segments) {
         segment.record = number;
     }
-    assert!(track(&segments).samples.is_empty());
+    // Without timestamps, only recoveries show the window, and there are none.
+    let samples = track(&segments).samples;
+    assert!(samples.iter().all(|row| row.cwnd_bytes.is_none()));
 }
 
 #[test]

@@ -5,6 +5,7 @@ use crate::cwnd::CwndEstimator;
 use crate::handshake::SplitRtt;
 use crate::remote::RemoteSender;
 use crate::rows::{Direction, Phase, Vantage};
+use crate::untimed::UntimedSender;
 
 /// Minimum number of samples to determine the capture point from timestamps.
 pub(super) const MIN_UPSTREAM_SAMPLES: u64 = 8;
@@ -45,14 +46,20 @@ impl Connection {
         } else {
             Phase::Unknown
         };
-        let senders = self.senders.iter_mut().zip(&mut self.remotes);
-        for ((sender, remote), vantage) in senders.zip(vantages) {
+        let estimators = self.remotes.iter_mut().zip(&mut self.untimed);
+        let senders = self.senders.iter_mut().zip(estimators);
+        for ((sender, (remote, untimed)), vantage) in senders.zip(vantages) {
             sender.set_handshake_rtt(handshake_rtt_ns, self.handshake.is_late);
             sender.vantage = vantage;
             match vantage {
                 _ if !self.estimates_cwnd => {}
                 Vantage::Sender if sender.cwnd.is_none() => {
                     sender.cwnd = Some(Box::new(CwndEstimator::new(phase)));
+                }
+                Vantage::Receiver if self.handshake.lacks_timestamps() => {
+                    let rtt_ns = handshake_rtt_ns.unwrap_or(0);
+                    let new = || Box::new(UntimedSender::new(self.flow_id, rtt_ns));
+                    untimed.get_or_insert_with(new);
                 }
                 Vantage::Receiver | Vantage::Middle if remote.is_none() => {
                     let mss_bytes = sender.board.mss_bytes();
