@@ -1,6 +1,6 @@
 """The native core's surface. Every name here is in the extension, and the other way round (tests/toolkit)."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from os import PathLike
 from typing import Any, Protocol, final
 
@@ -37,6 +37,7 @@ __all__ = [
     "pow",
     "profile",
     "replay",
+    "replay_batches",
     "replay_controller",
     "sin",
     "variants",
@@ -250,6 +251,22 @@ def replay(
     runs. KeyboardInterrupt stops all threads.
     A flow whose variant is `external:NAME` gets what `controllers[NAME]` returns for cwnd and ssthresh: an object with
     the methods of `hindflight.replay.controllers.base.Controller`; what it raises ends all runs and is raised here.
+    """
+
+def replay_batches(
+    batches: Iterator[tuple[Sequence[tuple[str, int, int, bool]], Sequence[_ArrowArray]]],
+    done: Callable[[dict[str, list[Columns]]], object],
+    *,
+    threads: int,
+    segments: bool = True,
+    samples: int | None = None,
+    captures: str | PathLike[str] | None = None,
+    controllers: Mapping[str, Callable[[float, float], object]] | None = None,
+) -> None:
+    """Run batches of jobs, each with its arrays, and call `done` with the tables of each, in the order of the batches.
+
+    Jobs, arrays, options, tables and errors are those of `replay`, but a configuration is refused when its batch is
+    taken from `batches`, while the one before it runs. What `batches` or `done` raises ends all runs.
     """
 
 def replay_controller(

@@ -2,6 +2,24 @@
 
 from __future__ import annotations
 
-from hindflight._native import Parameter, Variant, check, profile, replay, replay_controller, variants
+from hindflight._native import (
+    Parameter,
+    Variant,
+    check,
+    profile,
+    replay,
+    replay_batches,
+    replay_controller,
+    variants,
+)
 
-__all__ = ["Parameter", "Variant", "check", "profile", "replay", "replay_controller", "variants"]
+__all__ = [
+    "Parameter",
+    "Variant",
+    "check",
+    "profile",
+    "replay",
+    "replay_batches",
+    "replay_controller",
+    "variants",
+]

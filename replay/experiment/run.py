@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +37,7 @@ FLOW_UNDER_TEST = 1
 """Number of the flow that a scenario is about."""
 
 BATCH = 32
-"""Jobs between two reports of progress."""
+"""Jobs between two reports of progress; the configurations of two batches are in memory."""
 
 MEASURED_BATCH = 8
 """Jobs measured together: their congestion windows are in memory at the same time."""
@@ -60,6 +61,9 @@ class Recording:
 
 
 EVERYTHING = Recording()
+
+NativeJob = tuple[str, int, int, bool]
+"""Configuration as a text, seed, number of the run, and whether it is recorded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +94,7 @@ def run_configurations(
     texts = {key: documents.text(_with_controllers(config)) for key, config in different.items()}
     jobs = [(texts[id(c.config)], c.seed, run_id, c.recorded) for run_id, c in enumerate(configurations, 1)]
     try:
-        columns = _replay(jobs, documents, threads, Recording(segments, samples))
+        columns = _replay(jobs, documents.arrays, threads, Recording(segments, samples))
     except ValueError as error:
         raise ScenarioError(f"the engine refuses a configuration: {error}") from error
     except RuntimeError as error:
@@ -99,20 +103,26 @@ def run_configurations(
     return {"runs": pa.concat_tables([pa.table(part) for part in columns["runs"]]), **tables}
 
 
-def _replay(
-    jobs: list[tuple[str, int, int, bool]], documents: EngineDocuments, threads: int | None, recording: Recording
-) -> dict[str, Any]:
-    with plain_os_errors(f"writing captures to {recording.captures}"):
+def _replay(jobs: list[NativeJob], arrays: list[pa.Array], threads: int | None, recording: Recording) -> dict[str, Any]:
+    with _os_errors(recording):
         return _native.replay(
             jobs,
-            threads=threads or os.cpu_count() or 1,
+            threads=_threads(threads),
             segments=recording.segments,
             samples=recording.samples,
             transfer_ns=recording.transfer_ns,
             captures=recording.captures,
             controllers=registered_controllers(),
-            arrays=documents.arrays,
+            arrays=arrays,
         )
+
+
+def _os_errors(recording: Recording) -> AbstractContextManager[None]:
+    return plain_os_errors(f"writing captures to {recording.captures}")
+
+
+def _threads(wanted: int | None) -> int:
+    return wanted or os.cpu_count() or 1
 
 
 def replay_controller(config: Mapping[str, Any], flow: int, record: Sequence[Event]) -> pa.Table:
@@ -161,13 +171,45 @@ def run_jobs(
     where the engine refuses the configuration, with the key path; MachineError where captures cannot be written.
     """
     parts: dict[str, list[pa.Table]] = {name: [] for name in ("runs", *SERIES)}
-    numbered = list(jobs.items())
-    for start in range(0, len(numbered), BATCH):
-        batch = numbered[start : start + BATCH]
-        for name, table in _run_batch(scenario, batch, traces, threads, recording).items():
+    batches = list(_batches(jobs))
+    running = iter(batches)
+
+    def done(columns: dict[str, Any]) -> None:
+        batch = next(running)
+        for name, table in _tables_of(scenario, batch, columns).items():
             parts[name].append(table)
         on_done(len(batch))
-    return {name: _concatenate(name, found) for name, found in parts.items()}
+
+    inputs = (_engine_inputs(scenario, batch, traces) for batch in batches)
+    with _engine_errors(scenario, jobs.values(), traces), _os_errors(recording):
+        _native.replay_batches(
+            inputs,
+            done,
+            threads=_threads(threads),
+            segments=recording.segments,
+            samples=recording.samples,
+            captures=recording.captures,
+            controllers=registered_controllers(),
+        )
+    tables = {name: _concatenate(name, found) for name, found in parts.items()}
+    return {**tables, "runs": tables["runs"].sort_by("run_id")}
+
+
+def _batches(jobs: Mapping[int, Job]) -> Iterator[list[tuple[int, Job]]]:
+    """Divide `jobs` into batches: recorded ones first, then the others with those next to each other that differ in the
+    variant alone: behind a proxy next to the sender they may be the same run, which the native core makes once."""
+    groups: dict[object, list[tuple[int, Job]]] = {}
+    for run_id, job in jobs.items():
+        key = run_id if job.recorded else replace(job, variant="")
+        groups.setdefault(key, []).append((run_id, job))
+    batch: list[tuple[int, Job]] = []
+    for group in sorted(groups.values(), key=lambda group: not group[0][1].recorded):
+        batch += group
+        if len(batch) >= BATCH:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
 
 
 def measure_jobs(
@@ -187,7 +229,9 @@ def measure_jobs(
     numbered = list(jobs.items())
     for start in range(0, len(numbered), MEASURED_BATCH):
         batch = numbered[start : start + MEASURED_BATCH]
-        columns = _run_columns(scenario, batch, traces, threads, Recording(transfer_ns=span_ns))
+        native, arrays = _engine_inputs(scenario, batch, traces)
+        with _engine_errors(scenario, dict(batch).values(), traces):
+            columns = _replay(native, arrays, threads, Recording(transfer_ns=span_ns))
         runs = pa.concat_tables([_label(pa.table(part), scenario, dict(batch)) for part in columns["runs"]])
         rows = {row["run_id"]: row for row in runs.to_pylist() if row["role"] == "under_test"}
         outcomes = []
@@ -249,38 +293,34 @@ def _ineffective_with_controllers(scenario: Scenario, jobs: Sequence[Job]) -> It
             yield f"{key}.slow_start_limit: has no effect on a controller in Python, whose on_ack is its slow start"
 
 
-def _run_batch(
-    scenario: Scenario,
-    batch: Sequence[tuple[int, Job]],
-    traces: Mapping[str, LossTrace],
-    threads: int | None,
-    recording: Recording,
-) -> dict[str, pa.Table]:
+def _tables_of(scenario: Scenario, batch: Sequence[tuple[int, Job]], columns: Mapping[str, Any]) -> dict[str, pa.Table]:
+    """Return the tables of a batch from what the native core returns."""
     import pyarrow as pa
 
-    columns = _run_columns(scenario, batch, traces, threads, recording)
     runs = [_label(pa.table(part), scenario, dict(batch)) for part in columns["runs"]]
     tables = {name: [conform(name, pa.table(part)) for part in columns[name]] for name in SERIES}
     return {name: _concatenate(name, found) for name, found in {"runs": runs, **tables}.items()}
 
 
-def _run_columns(
-    scenario: Scenario,
-    batch: Sequence[tuple[int, Job]],
-    traces: Mapping[str, LossTrace],
-    threads: int | None,
-    recording: Recording,
-) -> dict[str, Any]:
-    """Run one batch; return what the native core returns."""
+def _engine_inputs(
+    scenario: Scenario, batch: Sequence[tuple[int, Job]], traces: Mapping[str, LossTrace]
+) -> tuple[list[NativeJob], list[pa.Array]]:
+    """Return the jobs of a batch as the native core reads them, and the arrays that they name."""
     documents = EngineDocuments()
     jobs = [
         (documents.text(_with_controllers(engine_config(scenario, job, traces))), job.seed, run_id, job.recorded)
         for run_id, job in batch
     ]
+    return jobs, documents.arrays
+
+
+@contextmanager
+def _engine_errors(scenario: Scenario, jobs: Iterable[Job], traces: Mapping[str, LossTrace]) -> Iterator[None]:
+    """Turn what the native core raises for `jobs` into errors of the scenario, or of a controller."""
     try:
-        return _replay(jobs, documents, threads, recording)
+        yield
     except ValueError as error:
-        check_jobs(scenario, [job for _, job in batch], traces)
+        check_jobs(scenario, jobs, traces)
         raise ScenarioError(f"{scenario.where}: {error}") from error
     except RuntimeError as error:
         raise _of_controller(error) from error.__cause__

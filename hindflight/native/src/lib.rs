@@ -14,6 +14,7 @@ mod input;
 mod mathematics;
 mod open_loop;
 mod packets;
+mod pool;
 mod profile;
 mod recorder;
 mod replay;
@@ -52,5 +53,5 @@ mod _native {
     #[pymodule_export]
     use super::profile::{FlowRows, TcptraceRows, WiresharkRows};
     #[pymodule_export]
-    use super::replay::{check, profile, replay};
+    use super::replay::{check, profile, replay, replay_batches};
 }

@@ -1,44 +1,44 @@
 //! `replay`: jobs to the engine, over threads, with the GIL released. Results come in the order of the jobs, whatever
-//! thread ran them; Ctrl-C is looked for while they run. Decides nothing about TCP.
+//! thread ran them. Decides nothing about TCP.
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread;
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use hindflight_engine::cc::Externals;
 use hindflight_engine::{
     Config, ConfigError, ConfigErrorKind, ConfigErrors, KeyPath, Leg, Nanos, PathStep, Profile,
-    RunError, RunSummary, StackOverrides, StackParams, Tap, World, ineffective_in_all,
+    RunError, RunSummary, StackOverrides, StackParams, Tap, World, ineffective_in_all, run_alike,
 };
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyIterator};
 use serde_path_to_error::Segment;
 
 use crate::arrays::{Column, Document};
 use crate::captures::Captures;
 use crate::controller::{Failure, externals};
+use crate::pool::{Batches, run_all};
 use crate::recorder::{Recorder, RunTables};
 use crate::runs::{Finished, runs};
 use crate::sampler::Sampler;
 use crate::transfer::Transfer;
 
-/// How often the waiting thread looks for Ctrl-C.
-const SIGNAL_CHECK: Duration = Duration::from_millis(50);
-
 /// A job as Python gives it: configuration, seed, run_id, recorded.
 type JobTuple = (String, u64, u32, bool);
 
+/// A batch as Python gives it: jobs, and the arrays that their configurations name.
+type BatchTuple = (Vec<JobTuple>, Vec<Column>);
+
 /// One run to make.
-struct Job {
+pub struct Job {
     config: Arc<Config>,
     seed: u64,
     run_id: u32,
-    recorded: bool,
+    /// Whether it keeps more than its summary.
+    pub recorded: bool,
 }
 
 /// What recorded jobs keep.
@@ -53,14 +53,14 @@ enum Series {
 }
 
 /// What is kept of recorded jobs.
-struct Keep {
+pub struct Keep {
     series: Series,
     /// Folder for a capture at each end of their connections.
     captures: Option<PathBuf>,
 }
 
 /// What a job gave.
-struct Outcome {
+pub struct Outcome {
     summary: RunSummary,
     tables: RunTables,
 }
@@ -135,40 +135,140 @@ pub fn replay(
     captures: Option<PathBuf>,
     controllers: Option<HashMap<String, Py<PyAny>>>,
     arrays: Option<Vec<Column>>,
-) -> PyResult<Bound<'_, PyDict>> {
-    let series = match transfer_ns {
-        Some(span) => Series::Transfer(span),
-        None => series(segments, samples)?,
-    };
-    let keep = Keep { series, captures };
-    let (runs, tables) = py.detach(|| {
-        let failure = Arc::new(Failure::default());
-        let externals = externals(controllers.unwrap_or_default(), &failure);
+) -> PyResult<Py<PyDict>> {
+    let keep = Keep::new(segments, samples, transfer_ns, captures)?;
+    let failure = Arc::new(Failure::default());
+    let externals = externals(controllers.unwrap_or_default(), &failure);
+    py.detach(|| {
         let jobs = parse(&jobs, &arrays.unwrap_or_default(), &externals)?;
-        let outcomes = run_all(&jobs, threads, &keep, &failure);
-        let outcomes = failure.take().map_or(outcomes, Err)?;
-        let finished = jobs.iter().zip(&outcomes).map(|(job, outcome)| Finished {
-            run_id: job.run_id,
-            seed: job.seed,
-            config: &job.config,
-            summary: &outcome.summary,
-        });
-        let runs = runs(&finished.collect::<Vec<_>>())?;
-        let mut tables = RunTables::default();
-        for outcome in outcomes {
-            tables.append(outcome.tables);
+        let mut batch = OneBatch {
+            jobs: Some(jobs),
+            tables: None,
+        };
+        run_all(&mut batch, threads, &keep, &failure)?;
+        (batch.tables).ok_or_else(|| refused(RunError::Interrupted))
+    })
+}
+
+/// The same for batches of jobs and arrays: `done` gets the tables of each, in their order. A batch is taken from
+/// `batches` while the one before it runs.
+#[pyfunction]
+#[pyo3(signature = (
+    batches, done, *, threads, segments = true, samples = None, captures = None, controllers = None
+))]
+#[allow(
+    clippy::too_many_arguments,
+    reason = "named ones, each with its own default, are what Python offers"
+)]
+pub fn replay_batches(
+    py: Python<'_>,
+    batches: Py<PyIterator>,
+    done: Py<PyAny>,
+    threads: usize,
+    segments: bool,
+    samples: Option<NonZeroU32>,
+    captures: Option<PathBuf>,
+    controllers: Option<HashMap<String, Py<PyAny>>>,
+) -> PyResult<()> {
+    let keep = Keep::new(segments, samples, None, captures)?;
+    let failure = Arc::new(Failure::default());
+    let mut batches = FromPython {
+        batches,
+        done,
+        externals: externals(controllers.unwrap_or_default(), &failure),
+    };
+    py.detach(|| run_all(&mut batches, threads, &keep, &failure))
+}
+
+/// A batch, and in the end its tables.
+struct OneBatch {
+    jobs: Option<Vec<Job>>,
+    tables: Option<Py<PyDict>>,
+}
+
+impl Batches for OneBatch {
+    fn next(&mut self) -> PyResult<Option<Vec<Job>>> {
+        Ok(self.jobs.take())
+    }
+
+    fn done(&mut self, finished: Vec<(Job, Outcome)>) -> PyResult<()> {
+        self.tables = Some(tables(finished)?);
+        Ok(())
+    }
+}
+
+/// Batches from an iterator of Python; their tables go to a function of Python.
+struct FromPython {
+    batches: Py<PyIterator>,
+    done: Py<PyAny>,
+    externals: Externals,
+}
+
+impl Batches for FromPython {
+    fn next(&mut self) -> PyResult<Option<Vec<Job>>> {
+        let batch: Option<BatchTuple> = Python::attach(|py| {
+            let next = self.batches.bind(py).clone().next().transpose()?;
+            next.map(|batch| batch.extract()).transpose()
+        })?;
+        let jobs = batch.map(|(jobs, arrays)| parse(&jobs, &arrays, &self.externals));
+        jobs.transpose()
+    }
+
+    fn done(&mut self, finished: Vec<(Job, Outcome)>) -> PyResult<()> {
+        let tables = tables(finished)?;
+        Python::attach(|py| self.done.call1(py, (tables,)).map(drop))
+    }
+}
+
+/// The tables of finished jobs by name.
+fn tables(finished: Vec<(Job, Outcome)>) -> PyResult<Py<PyDict>> {
+    let rows = finished.iter().map(|(job, outcome)| Finished {
+        run_id: job.run_id,
+        seed: job.seed,
+        config: &job.config,
+        summary: &outcome.summary,
+    });
+    let runs = runs(&rows.collect::<Vec<_>>())?;
+    let mut tables = RunTables::default();
+    for (_, outcome) in finished {
+        tables.append(outcome.tables);
+    }
+    Python::attach(|py| {
+        let out = PyDict::new(py);
+        out.set_item("runs", vec![runs])?;
+        out.set_item("segments", tables.segments)?;
+        out.set_item("flows", tables.flows)?;
+        out.set_item("events", tables.events)?;
+        out.set_item("instruments", tables.instruments)?;
+        out.set_item("transfers", tables.transfers)?;
+        out.set_item("windows", tables.windows)?;
+        Ok(out.unbind())
+    })
+}
+
+impl Outcome {
+    /// That of a job that is not recorded.
+    fn of(summary: RunSummary) -> Self {
+        Self {
+            summary,
+            tables: RunTables::default(),
         }
-        PyResult::Ok((runs, tables))
-    })?;
-    let out = PyDict::new(py);
-    out.set_item("runs", vec![runs])?;
-    out.set_item("segments", tables.segments)?;
-    out.set_item("flows", tables.flows)?;
-    out.set_item("events", tables.events)?;
-    out.set_item("instruments", tables.instruments)?;
-    out.set_item("transfers", tables.transfers)?;
-    out.set_item("windows", tables.windows)?;
-    Ok(out)
+    }
+}
+
+impl Keep {
+    fn new(
+        segments: bool,
+        samples: Option<NonZeroU32>,
+        transfer_ns: Option<Nanos>,
+        captures: Option<PathBuf>,
+    ) -> PyResult<Self> {
+        let series = match transfer_ns {
+            Some(span) => Series::Transfer(span),
+            None => series(segments, samples)?,
+        };
+        Ok(Self { series, captures })
+    }
 }
 
 fn series(segments: bool, samples: Option<NonZeroU32>) -> PyResult<Series> {
@@ -254,121 +354,37 @@ fn array_path(path: &str) -> KeyPath {
     KeyPath(steps.collect())
 }
 
-/// What the threads share.
-struct Pool<'a> {
-    jobs: &'a [Job],
-    /// Numbers of the jobs in the order in which they begin.
-    order: Vec<usize>,
-    keep: &'a Keep,
-    next: AtomicUsize,
-    failure: &'a Failure,
-    outcomes: Vec<Mutex<Option<Outcome>>>,
-    working: Mutex<usize>,
-    stopped: Condvar,
-}
-
-/// Hands the jobs to `threads` threads. All stop when one fails, with the cause in `failure`, or the user interrupts.
-fn run_all(jobs: &[Job], threads: usize, keep: &Keep, failure: &Failure) -> PyResult<Vec<Outcome>> {
-    let threads = threads.clamp(1, jobs.len().max(1));
-    // A recorded job takes several times as long as another: one that began last would leave the other threads idle.
-    let mut order: Vec<usize> = (0..jobs.len()).collect();
-    order.sort_by_key(|&number| !jobs[number].recorded);
-    let pool = Pool {
-        jobs,
-        order,
-        keep,
-        next: AtomicUsize::new(0),
-        failure,
-        outcomes: jobs.iter().map(|_| Mutex::new(None)).collect(),
-        working: Mutex::new(threads),
-        stopped: Condvar::new(),
-    };
-    thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| pool.work());
-        }
-        pool.wait()
-    })?;
-    let outcomes = pool
-        .outcomes
-        .into_iter()
-        .map(|slot| slot.into_inner().unwrap_or_else(PoisonError::into_inner));
-    let outcomes: Option<Vec<_>> = outcomes.collect();
-    outcomes.ok_or_else(|| refused(RunError::Interrupted))
-}
-
-impl Pool<'_> {
-    fn work(&self) {
-        let _leaving = Leaving(self);
-        let interrupt = &self.failure.interrupt;
-        while !interrupt.load(Ordering::Relaxed) {
-            let turn = self.next.fetch_add(1, Ordering::Relaxed);
-            let Some(&number) = self.order.get(turn) else {
-                return;
-            };
-            match self.jobs[number].run(self.keep, interrupt) {
-                Ok(outcome) => *lock(&self.outcomes[number]) = Some(outcome),
-                Err(error) if !interrupt.load(Ordering::Relaxed) => self.failure.note(error),
-                // Another job failed first, or the user interrupts: this error is not the cause.
-                Err(_) => return,
-            }
-        }
-    }
-
-    /// Waits for all threads; on Ctrl-C stops them, also inside a controller's Python code, and returns what Python
-    /// raised.
-    fn wait(&self) -> PyResult<()> {
-        let mut signal = Ok(());
-        let mut working = lock(&self.working);
-        while *working > 0 {
-            let waited = self.stopped.wait_timeout(working, SIGNAL_CHECK);
-            working = waited.unwrap_or_else(PoisonError::into_inner).0;
-            if signal.is_ok() {
-                signal = check_signals();
-            }
-            if signal.is_err() {
-                self.failure.interrupt.store(true, Ordering::Relaxed);
-                // Without the lock: a controller may be in the middle of Python code, a thread may want to end.
-                drop(working);
-                let raised = self.failure.interrupt_calls();
-                signal = signal.and(raised);
-                working = lock(&self.working);
-            }
-        }
-        signal
-    }
-}
-
-fn check_signals() -> PyResult<()> {
-    Python::attach(|py| {
-        let signal: PyResult<()> = py.check_signals();
-        signal
-    })
-}
-
-/// Counts a thread as stopped when it is dropped, also after a panic.
-struct Leaving<'a, 'b>(&'a Pool<'b>);
-
-impl Drop for Leaving<'_, '_> {
-    fn drop(&mut self) {
-        *lock(&self.0.working) -= 1;
-        self.0.stopped.notify_all();
-    }
-}
-
-/// A panic of a thread that had the lock leaves plain values behind.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Job {
-    fn run(&self, keep: &Keep, interrupt: &AtomicBool) -> PyResult<Outcome> {
+    /// Whether the run of `other` may turn out to be that of this job: see `run_alike`.
+    pub fn may_cover(&self, other: &Self) -> bool {
+        !self.recorded
+            && !other.recorded
+            && self.seed == other.seed
+            && self.config.differs_in_first_sender(&other.config)
+    }
+
+    /// Makes the run. Returns also the outcome of each of `others`, which it may cover, where it does.
+    pub fn run_for(
+        &self,
+        others: &[&Self],
+        keep: &Keep,
+        interrupt: &AtomicBool,
+    ) -> PyResult<(Outcome, Vec<Option<Outcome>>)> {
+        if others.is_empty() {
+            return Ok((self.run(keep, interrupt)?, Vec::new()));
+        }
+        let configs: Vec<&Config> = others.iter().map(|other| &*other.config).collect();
+        let (summary, known) =
+            run_alike(&self.config, &configs, self.seed, interrupt).map_err(refused)?;
+        let known = known.into_iter().map(|known| known.map(Outcome::of));
+        Ok((Outcome::of(summary), known.collect()))
+    }
+
+    /// Makes the run.
+    pub fn run(&self, keep: &Keep, interrupt: &AtomicBool) -> PyResult<Outcome> {
         if !self.recorded {
             let (summary, ()) = self.listen((), |(), _| {}, interrupt)?;
-            return Ok(Outcome {
-                summary,
-                tables: RunTables::default(),
-            });
+            return Ok(Outcome::of(summary));
         }
         let run_id = self.run_id;
         let captures = keep.captures.as_deref();
@@ -432,7 +448,8 @@ impl Job {
     }
 }
 
-fn refused(error: RunError) -> PyErr {
+/// What Python raises for an error of the engine.
+pub fn refused(error: RunError) -> PyErr {
     match error {
         RunError::Config(error) => PyValueError::new_err(error.to_string()),
         RunError::Interrupted => PyRuntimeError::new_err("the run was interrupted"),

@@ -48,6 +48,6 @@ pub use sim::open_loop::{OpenLoopState, RecordedEvent, ReplayMismatch, replay_op
 pub use sim::summary::{DatagramSummary, FlowSummary, LinkCounts, RunSummary};
 pub use sim::time::{MILLISECOND, Nanos, SECOND};
 pub use sim::trace::{Event, Tap};
-pub use sim::world::{RunError, World, run};
+pub use sim::world::{RunError, World, run, run_alike};
 pub use tcp::segment::{Direction, Ecn, Purpose, Segment, flags};
 pub use tcp::sender::{BoardCounts, PhaseName, ProxySample, SenderCounters, SenderSample};

@@ -6,6 +6,7 @@ import json
 import signal
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -134,6 +135,58 @@ def test_equal_seeds_give_equal_bytes_whatever_the_threads() -> None:
     two = as_bytes(run(*configs, seeds=range(1, 5), threads=2, recorded=True))
     assert one == two
     assert one == as_bytes(run(*configs, seeds=range(1, 5), threads=1, recorded=True))
+
+
+def test_batches_give_the_tables_of_one_call_in_their_order() -> None:
+    texts = [json.dumps({"config": config(variant=variant)}) for variant in ("newreno", "sack", "cubic")]
+    jobs = [(text, seed, 10 * number + seed, seed == 1) for number, text in enumerate(texts) for seed in range(1, 4)]
+    whole = _native.replay(jobs, threads=2)
+    found: list[dict[str, list[Any]]] = []
+    _native.replay_batches(iter([(jobs[:4], []), ([], []), (jobs[4:], [])]), found.append, threads=2)
+    assert [sum(len(part) for part in tables["runs"]) for tables in found] == [4, 0, 5]
+    for name in ("runs", "segments", "flows", "events", "instruments"):
+        parts = [pa.table(part) for tables in found for part in tables[name]]
+        assert pa.concat_tables(parts).equals(pa.concat_tables([pa.table(part) for part in whole[name]])), name
+
+
+@pytest.mark.parametrize("fails", ["batches", "done", "configuration"])
+def test_what_fails_while_a_batch_runs_ends_it(fails: str) -> None:
+    endless, short = (
+        json.dumps({"config": {**config(), "duration_ns": seconds * 10**9}}) for seconds in (20 * 86_400, 1)
+    )
+
+    def batches() -> Iterator[tuple[list[tuple[str, int, int, bool]], list[Any]]]:
+        if fails == "done":
+            yield [(short, 1, 1, False)], []
+        yield [(endless, 1, 2, False)], []
+        if fails == "batches":
+            raise LookupError(fails)
+        if fails == "configuration":
+            yield [("{}", 1, 3, False)], []
+
+    def done(_tables: dict[str, list[Any]]) -> None:
+        raise LookupError(fails)
+
+    begin = time.monotonic()
+    with pytest.raises(ValueError if fails == "configuration" else LookupError):
+        _native.replay_batches(batches(), done, threads=2)
+    assert time.monotonic() - begin < 5
+
+
+def proxied(variant: str, onward: str) -> dict[str, Any]:
+    """Return a path whose first hop neither loses nor queues, with a proxy behind it."""
+    path = config(variant=variant, proxies=[{"node": "satellite", "variant": onward}])
+    first = {"delay_ns": 100_000}
+    path["path"]["links"][0] = {"name": "access", "forward": first, "reverse": first}
+    return path
+
+
+def test_jobs_whose_runs_are_the_same_have_the_rows_of_their_own_runs() -> None:
+    configs = [proxied(variant, "hybla") for variant in ("sack", "newreno", "cubic", "bbr")]
+    together = run(*configs, seeds=range(1, 3), threads=2)["runs"].to_pylist()
+    alone = [row for each in configs for row in run(each, seeds=range(1, 3))["runs"].to_pylist()]
+    assert [{**row, "run_id": 0} for row in together] == [{**row, "run_id": 0} for row in alone]
+    assert [row["variant"] for row in together[::2]] == ["sack", "newreno", "cubic", "bbr"]
 
 
 def test_seeds_differ_and_jobs_keep_their_order() -> None:

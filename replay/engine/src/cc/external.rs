@@ -86,6 +86,16 @@ impl Externals {
     }
 }
 
+/// Whether they are the same ones.
+impl PartialEq for Externals {
+    fn eq(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (Some(ours), Some(theirs)) => Arc::ptr_eq(ours, theirs),
+            (ours, theirs) => ours.is_none() && theirs.is_none(),
+        }
+    }
+}
+
 impl fmt::Debug for Externals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Externals").field(&self.names()).finish()

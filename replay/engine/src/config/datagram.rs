@@ -12,7 +12,7 @@ use super::{Config, DirectionConfig, JitterConfig, RecordedConfig, Spread, Tree}
 use crate::sim::time::{Nanos, SECOND};
 
 /// A source of datagrams and their destination.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DatagramConfig {
     /// Name, for reports.
@@ -40,7 +40,7 @@ pub struct DatagramConfig {
 }
 
 /// Periods on and off.
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BurstConfig {
     /// Mean duration of a period on.

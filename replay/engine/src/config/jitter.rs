@@ -8,7 +8,7 @@ use super::validate::{MAX_NS, Place};
 use crate::sim::time::Nanos;
 
 /// Distribution of what is added to the delay of each packet; never negative.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum JitterConfig {
     /// Uniform from 0 to `spread_ns`.

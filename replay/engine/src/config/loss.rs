@@ -14,7 +14,7 @@ use super::error::{ConfigErrorKind, ConfigErrors, Relation};
 use super::validate::{Found, MAX_NS, Place};
 
 /// A loss process and its parameters.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum LossConfig {
     /// Nothing is lost.
@@ -123,7 +123,7 @@ pub enum ClockConfig {
 }
 
 /// A state of a chain: `per` or `ber`, and its stay.
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StateConfig {
     /// Probability that a packet is lost.
@@ -135,7 +135,7 @@ pub struct StateConfig {
 }
 
 /// Distribution of the duration of a stay.
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum StayConfig {
     /// Geometric: probability to leave the state before the next packet.
@@ -154,7 +154,7 @@ pub enum StayConfig {
 }
 
 /// Loss probability from a time on: `per` or `ber`.
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SpanConfig {
     /// Since the start of the run.

@@ -6,6 +6,7 @@
 mod application;
 mod datagram;
 mod error;
+mod first_sender;
 mod jitter;
 mod loss;
 mod proxy;
@@ -48,7 +49,7 @@ use crate::cc::{Externals, ParamValues};
 use crate::sim::time::Nanos;
 
 /// A run, without its seed.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// End of the run.
@@ -67,7 +68,7 @@ pub struct Config {
 
 /// Nodes joined by links to a tree. Link `i` joins nodes `i` and `i + 1`, unless it names others: then one of them is joined
 /// by a link before it, and the other one is not.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PathConfig {
     /// Names of the nodes; data go from the first one to the last one unless a flow names others.
@@ -77,7 +78,7 @@ pub struct PathConfig {
 }
 
 /// A link: two directions that share nothing.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LinkConfig {
     /// Name, for reports.
@@ -93,7 +94,7 @@ pub struct LinkConfig {
 }
 
 /// One direction of a link. A packet passes queue and serialiser, loss, and propagation, in this order.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DirectionConfig {
     /// Rate of the serialiser over IP octets; none: neither serialiser nor queue.
@@ -136,7 +137,7 @@ impl DirectionConfig {
 }
 
 /// A rate that changes with time and repeats from `end_ns` on. At rate 0 nothing is sent.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RateTraceConfig {
     /// Start of each interval since the start of the run, ascending, the first one 0.
@@ -148,7 +149,7 @@ pub struct RateTraceConfig {
 }
 
 /// From `at_ns` on, the given values apply; those left out stay.
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ChangeConfig {
     /// Time since the start of the run.
@@ -177,7 +178,7 @@ pub enum LossScope {
 }
 
 /// One connection.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FlowConfig {
     /// Name, for reports.

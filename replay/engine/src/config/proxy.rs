@@ -12,7 +12,7 @@ use crate::sim::time::Nanos;
 const DEFAULT_BUFFER_PKTS: u32 = 200;
 
 /// A proxy: it splits the connection, or does something else with its segments.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProxyConfig {
     /// Node of the proxy, neither end of the flow.
@@ -140,7 +140,7 @@ impl ProxyKind {
 }
 
 /// The stack of one connection of a split path.
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LegStack {
     /// Values of all parameters that `overrides` leaves out.

@@ -10,7 +10,7 @@ use super::validate::{MAX_NS, Place};
 use crate::sim::time::Nanos;
 
 /// Packets of a capture, which leave as they did.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RecordedConfig {
     /// Times since the start of the run, ascending.

@@ -181,7 +181,7 @@ macro_rules! stack_params {
         $($(#[$own_doc:meta])* $own:ident: $own_type:ty = $own_rfc:expr,)*
     ) => {
         /// Parameters that replace those of the profile; absent ones keep its value.
-        #[derive(Clone, Copy, Debug, Default, Deserialize)]
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
         #[serde(deny_unknown_fields)]
         pub struct StackOverrides {
             $($(#[$doc])* pub $name: <$type as Overridable>::Given,)*

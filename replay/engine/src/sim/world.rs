@@ -4,6 +4,9 @@
 //! Does not depend on TCP. Read ARCHITECTURE.md, "The engine", first.
 
 mod ahead;
+mod followers;
+
+pub use followers::run_alike;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -20,6 +23,7 @@ use crate::proxy::Proxy;
 use crate::tcp::receiver::Receiver;
 use crate::tcp::segment::Segment;
 use crate::tcp::sender::{Headline, ProxySample, Sender, SenderSample};
+use followers::Followers;
 
 /// Events between two looks at the interrupt.
 const INTERRUPT_EVERY: u32 = 4096;
@@ -83,6 +87,8 @@ pub struct World<'a, T: Tap> {
     closed: Vec<Option<FlowSummary>>,
     /// Some connection may end before the run does.
     may_end: bool,
+    /// Senders that send what the first one does.
+    followers: Followers,
 }
 
 impl<'a, T: Tap> World<'a, T> {
@@ -128,6 +134,7 @@ impl<'a, T: Tap> World<'a, T> {
             may_end,
             unfinished: (!goes_on).then_some(config.flows.len()),
             closed: vec![None; config.flows.len()],
+            followers: Followers::default(),
             network,
             nodes,
             legs,
@@ -180,6 +187,9 @@ impl<'a, T: Tap> World<'a, T> {
                 _ => {}
             }
         }
+        if flow == 0 {
+            self.followers.settle(end);
+        }
     }
 
     /// A flow has come to its end: what its ends and packets on their way still do is no part of its numbers, whoever else
@@ -188,6 +198,9 @@ impl<'a, T: Tap> World<'a, T> {
     fn close_books(&mut self, flow: usize) {
         self.settle(flow);
         self.closed[flow] = Some(self.books().flow(flow));
+        if flow == 0 {
+            self.close_books_of_followers();
+        }
         self.unfinished = self.unfinished.map(|flows| flows - 1);
     }
 
@@ -239,6 +252,12 @@ impl<'a, T: Tap> World<'a, T> {
 
     #[inline(never)]
     fn visit_one(&mut self, number: usize, came: Option<PacketHandle>, now: Nanos) {
+        if number == 0 && !self.followers.is_empty() {
+            if let Some(flow) = self.visit_followed(came, now) {
+                self.close_books(flow);
+            }
+            return;
+        }
         // A flow's nodes stand in the order of the path.
         let (before, after) = self.nodes.split_at_mut(number);
         let mut finished = None;
@@ -254,6 +273,9 @@ impl<'a, T: Tap> World<'a, T> {
                 let Belongs { flow, source } = self.belongs[number];
                 if let Node::Source(source) = &mut before[source] {
                     source.note_arrived(sink, now);
+                }
+                if source == 0 {
+                    self.followers.note_arrived(sink, now);
                 }
                 if self.network.tally(flow).finishes(sink, now, self.end) {
                     finished = Some(flow);

@@ -69,7 +69,7 @@ pub mod flags {
 }
 
 /// One TCP segment in its IP packet.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Segment {
     /// First octet.
     pub seq: u64,
