@@ -72,7 +72,7 @@ pub fn config(flow: &str, policies: &str) -> Config {
         r#"{{"duration_ns": 30000000000, "path": {{"nodes": ["a", "p", "b"], "links": [
             {{"name": "ap", "forward": {way}, "reverse": {way}}},
             {{"name": "pb", "forward": {way}, "reverse": {way}}}]}},
-            "flows": [{{"name": "f", "variant": "sack", {flow}, "proxies": [{{"node": "p", {policies}}}]}}]}}"#
+            "flows": [{{"name": "f", "variant": "linux-reno", {flow}, "proxies": [{{"node": "p", {policies}}}]}}]}}"#
     );
     serde_json::from_str(&text).expect("well-formed")
 }

@@ -98,11 +98,6 @@ fn every_mistake_names_its_key() {
         ),
         (
             "\"variant\": \"cubic\"",
-            "\"variant\": \"fack\", \"profile\": \"linux\", \"stack\": {\"sack\": false}",
-            "flows[0].stack.recovery: FixedRecovery { variant: \"fack\" }",
-        ),
-        (
-            "\"variant\": \"cubic\"",
             "\"variant\": \"cubic\", \"application\": {\"kind\": \"greedy\", \"write_bytes\": 65536}",
             "flows[0].application.write_bytes: Requires { key: \"send_buffer_bytes\", value: None }",
         ),
@@ -519,4 +514,16 @@ fn an_option_needs_an_effect_on_one_leg_and_a_parameter_may_decide() {
     let other = "\"proxies\": [{\"node\": \"b\", \"variant\": \"cubic\"}]";
     assert_eq!(ledbat("", other), "");
     assert_eq!(refusal("newreno", "\"dsack\": false"), "");
+}
+
+#[test]
+fn a_recovery_that_reads_sack_blocks_needs_sack() {
+    for variant in ["fack", "sack", "fack linux", "sack linux", "fack ns2"] {
+        let name = variant.split(' ').next().unwrap_or(variant);
+        let says = format!("flows[0].stack.recovery: FixedRecovery {{ variant: \"{name}\" }}");
+        assert_eq!(refusal(variant, "\"sack\": false"), says);
+    }
+    for variant in ["reno", "newreno", "cubic", "reno linux", "cubic ns2"] {
+        assert_eq!(refusal(variant, "\"sack\": false"), "", "{variant}");
+    }
 }
