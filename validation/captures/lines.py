@@ -144,8 +144,8 @@ def window_lines(flows: Sequence[FlowScore]) -> Iterator[Line]:
     name = "flows without timestamps"
     yield _at_least("cwnd, receiver", f"round trips with an estimate, {name}", hidden.coverage, None, hidden.counted)
     yield _at_most("cwnd, receiver", f"95th percentile, {name}", hidden.quantile(0.95), None, len(hidden.errors))
-    held = hidden.held / hidden.bounded if hidden.bounded else None
-    yield _at_least("cwnd, receiver", f"95 % interval holds the truth, {name}", held, 0.90, hidden.bounded)
+    inside = hidden.held / hidden.bounded if hidden.bounded else None
+    yield _at_least("cwnd, receiver", f"95 % interval holds the truth, {name}", inside, 0.90, hidden.bounded)
     others = [flow for flow in flows if flow.side == "sender" and flow.congestion_control not in WINDOWED]
     bbr = sum((flow.windows for flow in others), WindowScore())
     yield _at_most("in-flight of bbr", "median error", bbr.quantile(0.5), 0.02, len(bbr.errors))
