@@ -448,8 +448,7 @@ impl Job {
     }
 }
 
-/// What Python raises for an error of the engine.
-pub fn refused(error: RunError) -> PyErr {
+fn refused(error: RunError) -> PyErr {
     match error {
         RunError::Config(error) => PyValueError::new_err(error.to_string()),
         RunError::Interrupted => PyRuntimeError::new_err("the run was interrupted"),

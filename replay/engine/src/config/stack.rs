@@ -194,19 +194,7 @@ macro_rules! stack_params {
             $($(#[$own_doc])* pub $own: $own_type,)*
         }
 
-        impl StackOverrides {
-    /// Whether it gives another recovery than a variant that determines its own.
-    pub fn sets_another(&self, fixed: RecoveryKind) -> bool {
-        self.recovery.is_some_and(|given| given != fixed) || self.lacks_sack_for(fixed)
-    }
-
-    /// Whether it leaves out the SACK blocks that the recovery of a variant reads.
-    pub fn lacks_sack_for(&self, fixed: RecoveryKind) -> bool {
-        self.sack == Some(false) && matches!(fixed, RecoveryKind::Sack | RecoveryKind::Fack)
-    }
-}
-
-impl StackParams {
+        impl StackParams {
             fn rfc() -> Self {
                 Self { $($name: $rfc,)* $($own: $own_rfc,)* }
             }
@@ -341,6 +329,18 @@ const NS2_SACK_BLOCKS: usize = 3;
 /// it with payload.
 const LINUX_BUFFER_BYTES: u64 = (128 << 10) * 5 / 8;
 const LINUX_BUFFER_MAX_BYTES: u64 = (32 << 20) * 5 / 8;
+
+impl StackOverrides {
+    /// Whether it gives another recovery than a variant that determines its own.
+    pub fn sets_another(&self, fixed: RecoveryKind) -> bool {
+        self.recovery.is_some_and(|given| given != fixed) || self.lacks_sack_for(fixed)
+    }
+
+    /// Whether it leaves out the SACK blocks that the recovery of a variant reads.
+    pub fn lacks_sack_for(&self, fixed: RecoveryKind) -> bool {
+        self.sack == Some(false) && matches!(fixed, RecoveryKind::Sack | RecoveryKind::Fack)
+    }
+}
 
 impl StackParams {
     /// Octets of a full segment with its headers.
