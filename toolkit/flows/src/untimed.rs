@@ -12,6 +12,7 @@ mod growth;
 mod holes;
 mod samples;
 
+use crate::cause::DUP_THRESH;
 use crate::cwnd::CwndEstimator;
 use crate::rows::Phase;
 use crate::sender::ReceivedAck;
@@ -21,9 +22,6 @@ use holes::{Arrival, Holes};
 
 /// Minimum RTO (Linux, `TCP_RTO_MIN`).
 const MIN_RTO_NS: i64 = 200_000_000;
-
-/// Duplicate ACKs that begin a recovery (RFC 5681 §3.2).
-const DUP_THRESH: usize = 3;
 
 /// Segments above a hole of which the times are kept.
 const MAX_ABOVE: usize = 16;
@@ -326,8 +324,8 @@ impl UntimedSender {
         let window_ns = (self.rtt_ns / 4).min(now_ns.saturating_sub(first_ns) / 8);
         let in_window = |t_ns: &&i64| t_ns.saturating_sub(first_ns) <= window_ns;
         let count = self.above_ns.iter().take_while(in_window).count();
-        if self.above_ns.is_empty() || (count >= DUP_THRESH && !self.reordered) {
-            let cwnd = (out - (DUP_THRESH as i64 - 1)).max(1);
+        if self.above_ns.is_empty() || (count >= DUP_THRESH as usize && !self.reordered) {
+            let cwnd = (out - (i64::from(DUP_THRESH) - 1)).max(1);
             return [cwnd; 2];
         }
         let count = count as i64;

@@ -1,6 +1,7 @@
 //! The time from one reduction of the window to the next: what arrived and was acknowledged, and how the window grew.
 
 use super::growth::{Growth, Law};
+use crate::rows::Phase;
 
 /// Maximum number of segments and of ACKs that are kept.
 const MAX_KEPT: usize = 1 << 14;
@@ -114,21 +115,8 @@ pub struct Window {
     pub cwnd: Option<(i64, i64, i64)>,
     /// Slow start threshold, in octets.
     pub ssthresh_bytes: Option<i64>,
-    /// The stage.
-    pub stage: Stage,
-}
-
-/// What the sender did when a segment left.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
-    /// RFC 5681 §3.1.
-    SlowStart,
-    /// RFC 5681 §3.1.
-    CongestionAvoidance,
-    /// RFC 5681 §3.2.
-    Recovery,
-    /// The receive window limited it.
-    Limited,
+    /// What the sender did when the segment left.
+    pub phase: Phase,
 }
 
 /// The paths of an epoch that may be, the best one first, and the window at its end as its last segments show it.
@@ -276,12 +264,12 @@ impl Epoch {
                 snd_una,
                 cwnd: known.then(|| explained.limits(index, share, smss_bytes)),
                 ssthresh_bytes: ssthresh,
-                stage: match step {
-                    _ if !known => Stage::Limited,
+                phase: match step {
+                    _ if !known => Phase::Limited,
                     Step {
                         slow_start: true, ..
-                    } => Stage::SlowStart,
-                    _ => Stage::CongestionAvoidance,
+                    } => Phase::SlowStart,
+                    _ => Phase::CongestionAvoidance,
                 },
             });
         }
@@ -377,7 +365,7 @@ impl Recovery {
             snd_una: recovery_point,
             cwnd: self.known.then_some((cwnd, low.max(0), cwnd + margin)),
             ssthresh_bytes: Some(target_bytes),
-            stage: Stage::Recovery,
+            phase: Phase::Recovery,
         }
     }
 }

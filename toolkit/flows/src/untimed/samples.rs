@@ -1,33 +1,22 @@
 //! Rows of `instruments` from the windows of an epoch.
 
 use super::UntimedSender;
-use super::epoch::{Explained, Stage, Window};
+use super::epoch::{Explained, Window};
 use crate::rows::{Phase, Sample, Source};
 
 /// A change of the window by more than this fraction adds a row.
 const ROW_STEP_DIVISOR: i64 = 64;
-
-impl Stage {
-    fn phase(self) -> Phase {
-        match self {
-            Self::SlowStart => Phase::SlowStart,
-            Self::CongestionAvoidance => Phase::CongestionAvoidance,
-            Self::Recovery => Phase::Recovery,
-            Self::Limited => Phase::Limited,
-        }
-    }
-}
 
 impl UntimedSender {
     /// Adds rows for the epoch, whose last segments left when SND.UNA was `end_una`.
     pub(super) fn push_windows(&mut self, explained: &Explained, end_una: i64) {
         let windows = self.epoch.windows(explained, end_una, self.smss_bytes);
         for window in windows {
-            let phase = window.stage.phase();
+            let phase = window.phase;
             let cwnd_bytes = window.cwnd.map(|limits| limits.0);
             if self.is_due(phase, cwnd_bytes) {
                 self.last_row = Some((phase, cwnd_bytes));
-                let row = self.row(phase, &window);
+                let row = self.row(&window);
                 self.cwnd.push_late(row);
             }
         }
@@ -51,7 +40,7 @@ impl UntimedSender {
         })
     }
 
-    fn row(&self, phase: Phase, window: &Window) -> Sample {
+    fn row(&self, window: &Window) -> Sample {
         let (segments, retransmissions) = window.at.counts;
         let flight_bytes = (window.at.end - window.snd_una).max(0);
         Sample {
@@ -65,7 +54,7 @@ impl UntimedSender {
             segments_out: i64::from(segments),
             retransmissions: i64::from(retransmissions),
             app_limited: window.cwnd.map(|_| false),
-            ..self.empty_row(phase, window.at.t_ns)
+            ..self.empty_row(window.phase, window.at.t_ns)
         }
     }
 
