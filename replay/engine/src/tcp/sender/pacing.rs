@@ -341,4 +341,26 @@ mod tests {
              0.518 end",
         );
     }
+
+    #[test]
+    fn new_data_does_not_join_the_last_retransmission() {
+        let overrides = StackOverrides {
+            send_buffer_bytes: Some(1_000_000),
+            tail_loss_probe: Some(false),
+            frto: Some(false),
+            ..window(12)
+        };
+        check(
+            sender(Variant::Bbr, Profile::Linux, overrides),
+            "0.000 > 1 2 3 4 5 6 7 8 9 10 11 12 (cwnd 12 slow start)
+             0.100 < ack 3 wnd 11
+             0.100 > 13 (cwnd 14 limited)
+             0.416 > R3 (cwnd 1 loss)
+             0.500 < ack 12 wnd 100
+             0.500 > R12 (cwnd 10 loss)
+             0.501 > R13 (cwnd 10 loss)
+             0.504 > 14 15 (cwnd 10 loss)
+             0.506 end",
+        );
+    }
 }

@@ -176,7 +176,9 @@ impl Sender {
             self.note_no_data(now);
             return Err(Stop::NoData);
         };
-        if !self.pacing_allows(self.snd_nxt, true, now) {
+        // Linux (`tcp_write_xmit`) asks before each burst, so that none joins a retransmission that left just now.
+        let joins = !self.rules.sends_bursts || self.is_in_burst(now);
+        if !self.pacing_allows(self.snd_nxt, joins, now) {
             return Err(Stop::Deferred);
         }
         if self.rules.sends_bursts {
