@@ -5,9 +5,9 @@ mod ladder;
 use std::sync::atomic::AtomicBool;
 
 use hindflight_engine::{
-    Config, Event, FlowSummary, Leg, Nanos, ProxyCounts, Tap, World, flags, run,
+    Config, Event, FlowSummary, Leg, LossScope, Nanos, ProxyCounts, Tap, World, flags, run,
 };
-use ladder::{STACK, config, ladder};
+use ladder::{STACK, config, ladder, run_of};
 
 /// A stack of the same that opens and closes its connections.
 fn closing() -> String {
@@ -330,4 +330,26 @@ fn flows_that_a_limit_counts_together_agree_on_it() {
         errors.to_string(),
         r#"flows[1].proxies[0].limit: LimitDiffers { limit: "p" }"#
     );
+}
+
+/// RFC 9293 §3.8.6.1: the sender probes the closed window when its timer expires, 1 s where no round-trip time is known.
+#[test]
+fn the_senders_probe_makes_up_for_a_lost_window_update_of_a_proxy() {
+    let flow = format!(r#""size_bytes": 2000, "stack": {{{STACK}}}"#);
+    let mut config = config(&flow, r#""receive_buffer": {"pkts": 1}"#);
+    // The ACK that closes the window arrives; the one behind it, which opens it again, does not.
+    let second = r#"{"kind": "trace", "mode": "replayed", "positions": [1], "known_pkts": 1000}"#;
+    let link = &mut config.path.links[0].reverse;
+    link.loss = serde_json::from_str(second).expect("well-formed");
+    link.loss_applies_to = LossScope::All;
+    let (summary, got) = run_of(&config);
+    let expected = "0.010 up ack 2 wnd 0
+        0.010 on 1
+        0.030 up ack 2 wnd 1
+        1.030 up ack 2 wnd 1
+        1.050 up ack 3 wnd 0
+        1.050 on 2";
+    let lines: Vec<&str> = expected.lines().map(str::trim).collect();
+    assert_eq!(got.trim_end(), lines.join("\n"));
+    assert_eq!(summary.flows[0].delivered_bytes, 2000);
 }
