@@ -17,22 +17,14 @@ from hindflight.replay.experiment.stretches import stretch_rows
 from hindflight.replay.experiment.summary import CapturedSentences, key_numbers, summary, summary_without_capture
 from hindflight.replay.scenario.loss_trace import loss_trace
 from hindflight.replay.scenario.model import Scenario
-from hindflight.toolkit.schema import table_from_rows
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from hindflight.channels.trace import Trace
 
 
-def report_findings(
-    result: ExperimentResult, scenario: Scenario, folder: Path, captured: CapturedFlow | None, threads: int | None
-) -> pa.Table:
-    """Return the table `findings` of `result`; the sensitivity to how losses are replayed and the knee of a
-    recommended cache cost further runs.
-
-    `folder` is that of the scenario's trace files, `captured` the flow that it was drafted from.
-    """
+def known_findings(result: ExperimentResult, scenario: Scenario, captured: CapturedFlow | None) -> list[dict[str, Any]]:
+    """Return the rows of `findings` of `result` for which nothing more has to run; `captured` is the flow that the
+    scenario was drafted from."""
     rows, runs = result.tables["findings"].to_pylist(), result.tables["runs"].to_pylist()
     if result.captured is not None and result.traces:
         trace = next(iter(result.traces.values()))
@@ -49,11 +41,21 @@ def report_findings(
         ]
     elif result.captured is None:
         rows = [*summary_without_capture(rows, runs), *rows]
-    rows += fault_rows(scenario, runs, result.tables["instruments"])
+    return [*rows, *fault_rows(scenario, runs, result.tables["instruments"])]
+
+
+def findings_of_more_runs(
+    known: Sequence[dict[str, Any]], result: ExperimentResult, scenario: Scenario, folder: Path, threads: int | None
+) -> list[dict[str, Any]]:
+    """Return the rows of `findings` that cost further runs, behind those that are `known`: the sensitivity to how
+    losses are replayed, and the recommendation with the knee of its cache. `folder` is that of the scenario's trace
+    files.
+    """
+    runs, rows = result.tables["runs"].to_pylist(), list(known)
     if result.traces:
         rows += sensitivity_findings(scenario, folder, runs, _variants(runs), threads=threads)
     rows += _recommendation(rows, runs, scenario, result.traces, threads)
-    return table_from_rows("findings", rows)
+    return rows[len(known) :]
 
 
 def _recommendation(
