@@ -127,6 +127,8 @@ def replay_into(
     The self-check needs the captured flow in the workspace; without it there is none, and the findings say so.
     `on_compared` gets the tables as soon as they lack nothing but the findings that cost further runs.
     """
+    from concurrent.futures import ThreadPoolExecutor
+
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -153,15 +155,18 @@ def replay_into(
         sentences = flight_sentences(flow, trace, captured.positions, blocks)
         captured = replace(captured, sentences=[*sentences, numbered_in(flow, entry.name)], blocks=blocks)
     known = known_findings(result, scenario, captured)
-    result.tables["findings"] = table_from_rows("findings", known)
-    channels = [_channel_of(flow, trace.channel) for trace in result.traces.values()] if flow is not None else []
-    on_compared({**result.tables, **({"channel": pa.concat_tables(channels)} if channels else {})})
-    more = findings_of_more_runs(known, result, scenario, folder, execution.threads)
-    result.tables["findings"] = table_from_rows("findings", [*known, *more])
-    with workspace.transaction(command, replay=True) as transaction:
-        transaction.write_all(result.tables)
-        for channel in channels:
-            transaction.write("channel", channel)
+    replayed = {name: table for name, table in result.tables.items() if name != "findings"}
+    if flow is not None and result.traces:
+        channels = [_channel_of(flow, trace.channel) for trace in result.traces.values()]
+        replayed["channel"] = pa.concat_tables(channels)
+    on_compared({**replayed, "findings": table_from_rows("findings", known)})
+    # The last runs leave Python idle, and writing does not keep all processors busy.
+    with workspace.transaction(command, replay=True) as transaction, ThreadPoolExecutor(1) as pool:
+        written = pool.submit(transaction.write_all, replayed)
+        more = findings_of_more_runs(known, result, scenario, folder, execution.threads)
+        written.result()
+        result.tables["findings"] = table_from_rows("findings", [*known, *more])
+        transaction.write("findings", result.tables["findings"])
     return result
 
 
