@@ -71,7 +71,8 @@ def _together(kept: Workspace, replayed: Mapping[str, pa.Table]) -> dict[str, An
 
     tables = {name: kept.scan(name) for name in TABLES}
     for name, rows in replayed.items():
-        tables[name] = pl.concat([tables[name], pl.DataFrame(rows).lazy()])
+        frame = pl.DataFrame(pl.from_arrow(rows, rechunk=False))  # A copy of all rows would take longer than a chart.
+        tables[name] = pl.concat([tables[name], frame.lazy()])
     return tables
 
 
