@@ -163,7 +163,7 @@ def replay_into(
     # The last runs leave Python idle, and writing does not keep all processors busy.
     with workspace.transaction(command, replay=True) as transaction, ThreadPoolExecutor(1) as pool:
         written = pool.submit(transaction.write_all, replayed)
-        more = findings_of_more_runs(known, result, scenario, folder, execution.threads)
+        more = findings_of_more_runs(known, result, scenario, execution.threads)
         written.result()
         result.tables["findings"] = table_from_rows("findings", [*known, *more])
         transaction.write("findings", result.tables["findings"])
