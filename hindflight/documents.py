@@ -5,8 +5,8 @@ Puts the packages together; hindflight.reports renders.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from hindflight.replay.experiment.change import Change
     from hindflight.reports.document import ReportMeta
     from hindflight.reports.exports import Format
-    from hindflight.reports.sections import Section
+    from hindflight.reports.sections import Figure, Section
     from hindflight.toolkit.workspace import Workspace
 
 Form = Literal["html", "md", "pdf", "json"]
@@ -24,7 +24,8 @@ Form = Literal["html", "md", "pdf", "json"]
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """What to write: the report to `path` in `form` (by default that of the suffix of `path`, else HTML), and with
-    `charts` every chart as a file of `charts_form` into that folder."""
+    `charts` every chart as a file of `charts_form` into that folder. `drawn` holds charts of a report on one workspace
+    that have been drawn already."""
 
     path: Path
     form: Form | None = None
@@ -33,6 +34,7 @@ class Wanted:
     charts: Path | None = None
     charts_form: Format = "png"
     force: bool = False
+    drawn: Mapping[str, Figure] = field(default_factory=dict)
 
     @property
     def written_form(self) -> Form:
@@ -94,7 +96,7 @@ def _content(workspaces: Sequence[Workspace], wanted: Wanted) -> tuple[ReportMet
         Source({**{name: workspace.scan(name) for name in TABLES}, **more.tables}, meta.workspace, meta.made_by)
         for workspace, meta, more in zip(workspaces, metas, added, strict=True)
     ]
-    parts = [sections_of(source.tables, meta) for source, meta in zip(sources, metas, strict=True)]
+    parts = [sections_of(source.tables, meta, wanted.drawn) for source, meta in zip(sources, metas, strict=True)]
     if len(workspaces) == 1:
         return metas[0], parts[0]
     names = names_of([workspace.path for workspace in workspaces])

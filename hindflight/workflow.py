@@ -6,9 +6,10 @@ Puts the packages together; each step is theirs.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from hindflight.captured_link import extract_channel, limits_of_sent, trace_of
@@ -18,9 +19,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from hindflight.channels.trace import Trace
+    from hindflight.charts_ahead import Charts
     from hindflight.replay.experiment.experiment import Execution, ExperimentResult
     from hindflight.replay.scenario.from_capture import CapturedSender, Choice
     from hindflight.replay.scenario.model import Scenario
+    from hindflight.reports.sections import Figure
     from hindflight.toolkit.capture_writer import Progress
     from hindflight.toolkit.captured_flow import Flow
     from hindflight.toolkit.ingest import SpanOf
@@ -112,19 +115,29 @@ def draft_files(path: Path) -> tuple[Path, Path]:
 
 
 def replay_into(
-    workspace: Workspace, scenario: Scenario, folder: Path, command: str, execution: Execution
+    workspace: Workspace,
+    scenario: Scenario,
+    folder: Path,
+    command: str,
+    execution: Execution,
+    on_compared: Callable[[Mapping[str, pa.Table]], None] = lambda _: None,
 ) -> ExperimentResult:
     """Replay a scenario into the workspace, in place of an earlier replay, with findings for the report.
 
     The self-check needs the captured flow in the workspace; without it there is none, and the findings say so.
+    `on_compared` gets the tables as soon as they lack nothing but the findings that cost further runs.
     """
+    from concurrent.futures import ThreadPoolExecutor
+
+    import pyarrow as pa
     import pyarrow.compute as pc
 
     from hindflight.flight_findings import flight_blocks, flight_sentences, numbered_in
     from hindflight.replay.experiment.experiment import CapturedFlow, replay_scenario
-    from hindflight.replay.experiment.findings import report_findings
+    from hindflight.replay.experiment.findings import findings_of_more_runs, known_findings
     from hindflight.replay.experiment.interruptions import PLACE_NAMES
     from hindflight.toolkit.captured_flow import input_of
+    from hindflight.toolkit.schema import table_from_rows
 
     flow = captured_flow(workspace, scenario)
     captured = None
@@ -141,12 +154,19 @@ def replay_into(
         blocks = flight_blocks(flow)
         sentences = flight_sentences(flow, trace, captured.positions, blocks)
         captured = replace(captured, sentences=[*sentences, numbered_in(flow, entry.name)], blocks=blocks)
-    result.tables["findings"] = report_findings(result, scenario, folder, captured, execution.threads)
-    with workspace.transaction(command, replay=True) as transaction:
-        transaction.write_all(result.tables)
-        if flow is not None:
-            for trace in result.traces.values():
-                transaction.write("channel", _channel_of(flow, trace.channel))
+    known = known_findings(result, scenario, captured)
+    replayed = {name: table for name, table in result.tables.items() if name != "findings"}
+    if flow is not None and result.traces:
+        channels = [_channel_of(flow, trace.channel) for trace in result.traces.values()]
+        replayed["channel"] = pa.concat_tables(channels)
+    on_compared({**replayed, "findings": table_from_rows("findings", known)})
+    # The last runs leave Python idle, and writing does not keep all processors busy.
+    with workspace.transaction(command, replay=True) as transaction, ThreadPoolExecutor(1) as pool:
+        written = pool.submit(transaction.write_all, replayed)
+        more = findings_of_more_runs(known, result, scenario, execution.threads)
+        written.result()
+        result.tables["findings"] = table_from_rows("findings", [*known, *more])
+        transaction.write("findings", result.tables["findings"])
     return result
 
 
@@ -189,9 +209,10 @@ class WhatIf:
 
 
 def experiment_from_capture(
-    job: WhatIf, workspace: Workspace, execution: Execution, on_drafted: Callable[[], None] = lambda: None
+    job: WhatIf, workspace: Workspace, execution: Execution, charts: Charts | None = None
 ) -> ExperimentResult:
-    """Ingest the inputs, draft a scenario from the flow and replay it into the workspace, after `on_drafted`.
+    """Ingest the inputs, draft a scenario from the flow and replay it into the workspace; with `charts` those of the
+    report are drawn meanwhile.
 
     CaptureError, LogError, ChannelError, ScenarioError: an input is wrong. MachineError: no room for the results.
     HindflightError if files of the draft may not be replaced (toolkit/files.py).
@@ -205,8 +226,11 @@ def experiment_from_capture(
     captures = {entry.input_id for entry in ingest(job.inputs) if entry.kind == "capture"}
     chosen = flow_at_sender(ingest, read_flow(workspace, job.flow, captures), job.at_sender, force=job.force)
     write_draft(workspace, chosen, job.scenario, job.choice, force=execution.force)
-    on_drafted()
-    return replay_into(workspace, read_scenario(job.scenario), job.out, job.command, execution)
+    scenario = read_scenario(job.scenario)
+    if charts is None:
+        return replay_into(workspace, scenario, job.out, job.command, execution)
+    charts.prepare()
+    return replay_into(workspace, scenario, job.out, job.command, execution, charts.draw)
 
 
 def study_capture(job: WhatIf, execution: Execution) -> tuple[ExperimentResult, Path]:
@@ -214,6 +238,7 @@ def study_capture(job: WhatIf, execution: Execution) -> tuple[ExperimentResult, 
 
     Raises as `experiment_from_capture` does.
     """
+    from hindflight.charts_ahead import Charts
     from hindflight.replay.scenario.from_capture import check_choice
     from hindflight.toolkit.files import check_outputs
     from hindflight.toolkit.text import name_to_text
@@ -223,20 +248,11 @@ def study_capture(job: WhatIf, execution: Execution) -> tuple[ExperimentResult, 
     check_outputs([*draft_files(job.scenario), job.report, job.at_sender], job.inputs, force=job.force)
     job.at_sender.unlink(missing_ok=True)
     workspace = Workspace.open_or_create(job.out / "workspace")
-    result = experiment_from_capture(job, workspace, execution, _import_meanwhile)
     title = f"{name_to_text(job.inputs[0].name)}: what happened, and what if"
-    write_report_of(workspace, job.report, title, utc=False, force=job.force)
+    with Charts(workspace) as charts:
+        result = experiment_from_capture(job, workspace, execution, charts)
+        write_report_of(workspace, job.report, title, utc=False, force=job.force, drawn=charts.drawn())
     return result, workspace.path
-
-
-def _import_meanwhile() -> None:
-    """Import what the report and the intervals need while Python has nothing else to do, as the engine runs."""
-    from hindflight.imports import import_meanwhile
-    from hindflight.reports.bundle import prepare
-
-    prepare()
-    import_meanwhile("hindflight.reports.document")
-    import_meanwhile("scipy.special")
 
 
 def captured_flow(workspace: Workspace, scenario: Scenario) -> Flow | None:
@@ -257,15 +273,24 @@ def read_scenario(path: Path) -> Scenario:
     return load_scenario(path, variant_names())
 
 
-def write_report_of(workspace: Workspace, path: Path, title: str, utc: bool, *, force: bool = True) -> None:
-    """Write the report on a workspace: HTML, or by the suffix of `path` Markdown (.md), PDF or JSON.
+def write_report_of(
+    workspace: Workspace,
+    path: Path,
+    title: str,
+    utc: bool,
+    *,
+    force: bool = True,
+    drawn: Mapping[str, Figure] = MappingProxyType({}),
+) -> None:
+    """Write the report on a workspace: HTML, or by the suffix of `path` Markdown (.md), PDF or JSON. `drawn` holds
+    charts of it that have been drawn already.
 
     MachineError where the file cannot be written, or Chromium is missing for a PDF. Without `force` HindflightError if
     it may not be replaced (toolkit/files.py).
     """
     from hindflight.documents import Wanted, write_documents
 
-    write_documents([workspace], Wanted(path, title=title, utc=utc, force=force))
+    write_documents([workspace], Wanted(path, title=title, utc=utc, force=force, drawn=drawn))
 
 
 def replay_file(path: Path | str, *captures: Path | str, threads: int | None = None) -> Tables:

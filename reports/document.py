@@ -37,12 +37,21 @@ from hindflight.reports import page
 from hindflight.reports.bundle import prepare
 from hindflight.reports.frames import Tables
 from hindflight.reports.markdown import to_document, to_markdown
-from hindflight.reports.sections import Section, Source, sections
+from hindflight.reports.sections import Figure, Section, Source, figures_of, sections
 from hindflight.toolkit.files import write_whole
 from hindflight.toolkit.seal import EMPTY_SEAL, SEAL_NOTE, sealed
 from hindflight.toolkit.text import escape_json
 
-__all__ = ["ReportMeta", "json_of", "markdown_of", "page_of", "prepare", "sections_of", "write_report"]
+__all__ = [
+    "ReportMeta",
+    "figures_ahead",
+    "json_of",
+    "markdown_of",
+    "page_of",
+    "prepare",
+    "sections_of",
+    "write_report",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +86,18 @@ def write_report(tables: Tables, meta: ReportMeta, path: str | os.PathLike[str],
     return target
 
 
-def sections_of(tables: Tables, meta: ReportMeta) -> list[Section]:
-    """Return the sections of the report of `tables`."""
-    return sections(Source(tables, meta.workspace, meta.made_by), meta.manifest, utc=meta.utc)
+def sections_of(tables: Tables, meta: ReportMeta, drawn: Mapping[str, Figure] | None = None) -> list[Section]:
+    """Return the sections of the report of `tables`; `drawn` holds what `figures_ahead` has drawn of it."""
+    return sections(Source(tables, meta.workspace, meta.made_by, drawn=drawn or {}), meta.manifest, utc=meta.utc)
+
+
+def figures_ahead(tables: Tables, workspace: str) -> dict[str, Figure]:
+    """Return the charts of the report of `tables`, with times in seconds, by key, before all of its findings are known:
+    no chart needs those of the sections `sensitivity` and `recommendation`. `workspace` is that of ReportMeta."""
+    figures = figures_of(sections(Source(tables, workspace), {}))
+    for figure in figures.values():
+        _ = figure.spec  # Half of the work.
+    return figures
 
 
 def page_of(meta: ReportMeta, found: list[Section]) -> bytes:

@@ -77,8 +77,7 @@ def _text(text: str) -> str:
 
 
 def _figure(figure: Figure) -> dict[str, Any]:
-    spec = figure.chart.to_dict(validate=False)
-    return {"title": spec["title"]["text"], "description": spec["description"]}
+    return {"title": figure.spec["title"]["text"], "description": figure.spec["description"]}
 
 
 def to_document(title: str, generated: str, sections: Sequence[Section]) -> dict[str, Any]:

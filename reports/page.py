@@ -57,7 +57,7 @@ class Store:
 
     def add(self, figure: Figure) -> Drawing:
         """Add a chart. Its title and notes move from the specification to the page's text."""
-        spec = inert(figure.chart.to_dict(validate=False))
+        spec = inert(figure.spec)
         self.datasets.update(spec.pop("datasets", {}))
         title = spec.pop("title", {})
         linked = any(param.get("name") == ZOOM for param in spec.get("params", ()))

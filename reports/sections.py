@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import TypeAlias
+from functools import cached_property, partial
+from typing import Any, TypeAlias
 
 import altair as alt
 from altair.utils.schemapi import debug_mode
@@ -56,7 +56,7 @@ UNFOLDED_ROWS = 30
 AnyChart = alt.LayerChart | alt.ConcatChart
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Figure:
     """A chart in its place. `key` is its anchor on the page. Charts of one `group` zoom together."""
 
@@ -66,6 +66,13 @@ class Figure:
     caption: str = ""
     commands: tuple[str, ...] = ()
     """Commands that print the data of the chart, all rows of them."""
+
+    @cached_property
+    def spec(self) -> dict[str, Any]:
+        """The chart in Vega-Lite. Not to be changed: all readers get the same one."""
+        with debug_mode(False):  # As in `_add_figures`.
+            found: dict[str, Any] = self.chart.to_dict(validate=False)
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +114,8 @@ class Source:
     made_by: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     left_out: frozenset[str] = frozenset()
     """Tables that do not belong to the flow that is drawn."""
+    drawn: Mapping[str, Figure] = field(default_factory=dict)
+    """Charts of the same tables that need not be drawn again, by key."""
 
     def without(self, table: str) -> Source:
         """Return the source without a table."""
@@ -329,13 +338,22 @@ def _findings(tables: Tables, views: list[View], after: list[Section]) -> Sectio
 
 
 def _anchors(found: Sequence[Part]) -> set[str]:
-    keys: set[str] = set()
+    keys = set(figures_of(found))
     for part in found:
         if isinstance(part, Section):
             keys |= {part.key, *_anchors(part.parts)}
-        elif isinstance(part, Figure):
-            keys.add(part.key)
     return keys
+
+
+def figures_of(found: Sequence[Part]) -> dict[str, Figure]:
+    """Return the charts of sections by key."""
+    figures: dict[str, Figure] = {}
+    for part in found:
+        if isinstance(part, Section):
+            figures |= figures_of(part.parts)
+        elif isinstance(part, Figure):
+            figures[part.key] = part
+    return figures
 
 
 def _without_summary(tables: Tables) -> str:
@@ -504,6 +522,10 @@ def _add_figures(
     """
     reasons: set[str] = set()
     for recipe in recipes[0]:
+        key = recipes[1] + recipe.name
+        if key in source.drawn:
+            section.parts.append(source.drawn[key])
+            continue
         try:
             with debug_mode(False):
                 chart = recipe.draw(source.tables, view)
@@ -513,7 +535,7 @@ def _add_figures(
             reasons.add(str(error))
             continue
         commands = recipe.commands(view, source)
-        section.parts.append(Figure(chart, recipes[1] + recipe.name, group, recipe.text, commands))
+        section.parts.append(Figure(chart, key, group, recipe.text, commands))
 
 
 def _unknown(tables: Tables) -> Section:

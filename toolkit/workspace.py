@@ -205,6 +205,11 @@ class Workspace:
 
         return connect(dataset).table(name)
 
+    def without_replay(self) -> Workspace:
+        """Return the workspace as the next replay finds it: without the rows of an earlier one, which that replaces."""
+        parts = {name: tuple(p for p in parts if not p.replay) for name, parts in self.manifest.tables.items()}
+        return Workspace(self.path, replace(self.manifest, tables=parts))
+
     @contextmanager
     def transaction(self, command: str, *, replay: bool = False) -> Iterator[Transaction]:
         """Write rows and inputs, all or nothing; `command` is recorded with the time and the versions.

@@ -80,13 +80,14 @@ class CapturedFlow:
 
 @dataclass(frozen=True, slots=True)
 class ExperimentResult:
-    """The result: tables by name (`runs`, `segments`, …, `findings`), the traces that were replayed by file name,
-    the candidates of the self-check, best match first, and what happened, where there is a captured flow; the captures
-    that were written; and the congestion control of a captured flow with its probability (`unknown`: the capture does
-    not show it; no probability: it was given)."""
+    """The result: tables by name (`runs`, `segments`, …, `findings`), the traces that were replayed by file name, what
+    was replayed of them, the candidates of the self-check, best match first, and what happened, where there is a
+    captured flow; the captures that were written; and the congestion control of a captured flow with its probability
+    (`unknown`: the capture does not show it; no probability: it was given)."""
 
     tables: dict[str, pa.Table]
     traces: dict[str, Trace]
+    losses: dict[str, LossTrace]
     candidates: list[Candidate]
     captured: Outcome | None
     reference: tuple[str, str]
@@ -151,7 +152,7 @@ def replay_scenario(
     rows += setup_findings(scenario, {profile: parameters_of(profile) for profile in profiles})
     rows += [_unknown(sentence) for sentence in (*scenario.unknowns, *_sent_beyond_trace(tables["runs"]))]
     tables["findings"] = table_from_rows("findings", rows)
-    return ExperimentResult(tables, read, ranked, happened, reference, captures, _captured_variant(scenario))
+    return ExperimentResult(tables, read, traces, ranked, happened, reference, captures, _captured_variant(scenario))
 
 
 def _captured_variant(scenario: Scenario) -> tuple[str, float | None] | None:

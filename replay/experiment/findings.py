@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hindflight.replay.experiment.advice import advised, placement_of, recommendation
 from hindflight.replay.experiment.cache_knee import cache_knee
@@ -15,24 +14,13 @@ from hindflight.replay.experiment.proxy_faults import fault_rows
 from hindflight.replay.experiment.sensitivity import sensitivity_findings
 from hindflight.replay.experiment.stretches import stretch_rows
 from hindflight.replay.experiment.summary import CapturedSentences, key_numbers, summary, summary_without_capture
-from hindflight.replay.scenario.loss_trace import loss_trace
+from hindflight.replay.scenario.loss_trace import LossTrace
 from hindflight.replay.scenario.model import Scenario
-from hindflight.toolkit.schema import table_from_rows
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from hindflight.channels.trace import Trace
 
 
-def report_findings(
-    result: ExperimentResult, scenario: Scenario, folder: Path, captured: CapturedFlow | None, threads: int | None
-) -> pa.Table:
-    """Return the table `findings` of `result`; the sensitivity to how losses are replayed and the knee of a
-    recommended cache cost further runs.
-
-    `folder` is that of the scenario's trace files, `captured` the flow that it was drafted from.
-    """
+def known_findings(result: ExperimentResult, scenario: Scenario, captured: CapturedFlow | None) -> list[dict[str, Any]]:
+    """Return the rows of `findings` of `result` for which nothing more has to run; `captured` is the flow that the
+    scenario was drafted from."""
     rows, runs = result.tables["findings"].to_pylist(), result.tables["runs"].to_pylist()
     if result.captured is not None and result.traces:
         trace = next(iter(result.traces.values()))
@@ -49,25 +37,33 @@ def report_findings(
         ]
     elif result.captured is None:
         rows = [*summary_without_capture(rows, runs), *rows]
-    rows += fault_rows(scenario, runs, result.tables["instruments"])
+    return [*rows, *fault_rows(scenario, runs, result.tables["instruments"])]
+
+
+def findings_of_more_runs(
+    known: Sequence[dict[str, Any]], result: ExperimentResult, scenario: Scenario, threads: int | None
+) -> list[dict[str, Any]]:
+    """Return the rows of `findings` that cost further runs, behind those that are `known`: the sensitivity to how
+    losses are replayed, and the recommendation with the knee of its cache.
+    """
+    runs, rows = result.tables["runs"].to_pylist(), list(known)
     if result.traces:
-        rows += sensitivity_findings(scenario, folder, runs, _variants(runs), threads=threads)
-    rows += _recommendation(rows, runs, scenario, result.traces, threads)
-    return table_from_rows("findings", rows)
+        rows += sensitivity_findings(scenario, result.traces, result.losses, runs, _variants(runs), threads)
+    rows += _recommendation(rows, runs, scenario, result.losses, threads)
+    return rows[len(known) :]
 
 
 def _recommendation(
     rows: Sequence[Mapping[str, Any]],
     runs: Sequence[Mapping[str, Any]],
     scenario: Scenario,
-    traces: Mapping[str, Trace],
+    losses: Mapping[str, LossTrace],
     threads: int | None,
 ) -> list[dict[str, Any]]:
     """Return the rows of section `recommendation`, with the knee of the cache that is recommended."""
     best = advised(rows, runs)
     if best is None:
         return recommendation(rows, None, "")
-    losses = {name: loss_trace(trace, name) for name, trace in traces.items()}
     known = known_goodputs(runs)
     knee = cache_knee(scenario, best.variant, best.chain, losses, threads=threads, known=known)
     return recommendation(rows, best, placement_of(scenario, best, knee, runs))

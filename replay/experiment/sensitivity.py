@@ -12,7 +12,6 @@ from itertools import product
 from math import sqrt
 from pathlib import Path
 from statistics import mean, stdev
-from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
@@ -25,7 +24,7 @@ from hindflight.replay.experiment.compare import Known, known_goodputs, t_quanti
 from hindflight.replay.experiment.engine_inputs import Job, Mode, engine_config
 from hindflight.replay.experiment.experiment import load_traces
 from hindflight.replay.experiment.run import Configuration, run_configurations
-from hindflight.replay.scenario.loss_trace import loss_trace
+from hindflight.replay.scenario.loss_trace import LossTrace, loss_trace
 from hindflight.replay.scenario.model import Scenario
 from hindflight.replay.scenario.model import Trace as TraceLoss
 from hindflight.toolkit.errors import ChannelError, ScenarioError
@@ -89,10 +88,8 @@ class Sensitivity:
         return orders
 
 
-def measure_sensitivity(
-    scenario: Scenario, folder: Path, *, threads: int | None = None, known: Known = MappingProxyType({})
-) -> Sensitivity:
-    """Replay every variant and proxy of `scenario` in every way, but for the runs whose goodput is `known`.
+def measure_sensitivity(scenario: Scenario, folder: Path, *, threads: int | None = None) -> Sensitivity:
+    """Replay every variant and proxy of `scenario`, whose trace files are relative to `folder`, in every way.
 
     ScenarioError if it names no loss trace; ChannelError if a trace has no times or nothing can be fitted to it.
     """
@@ -103,6 +100,18 @@ def measure_sensitivity(
             'a captured channel is written as loss = { model = "trace", file = "…" }',
         )
     losses = {name: loss_trace(trace, name) for name, trace in traces.items()}
+    return _measure(scenario, traces, losses, threads=threads, known={})
+
+
+def _measure(
+    scenario: Scenario,
+    traces: Mapping[str, Trace],
+    losses: Mapping[str, LossTrace],
+    *,
+    threads: int | None,
+    known: Known,
+) -> Sensitivity:
+    """Replay every variant and proxy in every way, but for the runs whose goodput is `known`."""
     timed = {name: losses_by_time(trace, name) for name, trace in traces.items()}
     fits = {name: _best(trace, name) for name, trace in traces.items()}
     modelled = {name: model_config(fit) for name, fit in fits.items()}
@@ -136,16 +145,17 @@ def measure_sensitivity(
 
 def sensitivity_findings(
     scenario: Scenario,
-    folder: Path,
+    traces: Mapping[str, Trace],
+    losses: Mapping[str, LossTrace],
     runs: Sequence[Mapping[str, Any]],
     variants: Sequence[str],
-    *,
     threads: int | None = None,
 ) -> list[dict[str, Any]]:
     """Return rows of `findings` on how much depends on the way of replay; over no more than REPORTED_SEEDS seeds.
 
-    `runs` are those of the comparison, of `variants`, which are not made again. Where no sensitivity can be computed
-    (no loss to fit, no times) one row says why. ScenarioError as `measure_sensitivity`.
+    `traces` are those of the scenario by file name, `losses` what is replayed of them. `runs` are those of the
+    comparison, of `variants`, which are not made again. Where no sensitivity can be computed (no loss to fit, no times)
+    one row says why.
     """
     compare = scenario.compare.model_copy(
         update={"seeds": min(scenario.compare.seeds, REPORTED_SEEDS), "variants": tuple(variants)}
@@ -153,7 +163,7 @@ def sensitivity_findings(
     few = scenario.model_copy(update={"compare": compare})
     plain = {"section": "sensitivity", "subject": "capture", "metric": "", "unit": "", "verdict": "info"}
     try:
-        found = measure_sensitivity(few, folder, threads=threads, known=known_goodputs(runs))
+        found = _measure(few, traces, losses, threads=threads, known=known_goodputs(runs))
     except ChannelError as error:
         text = (
             "How much depends on the way in which losses of the channel are replayed (not those of a full queue or an "

@@ -70,6 +70,8 @@ def test_whatif_writes_scenario_tables_and_report(hindflight: Command, tmp_path:
     assert best in page
     ended = hindflight("report", "out/workspace", "-o", "again.html")
     assert ended.returncode == 0, ended.stderr
+    drawn = [text[text.index('id="charts"') :] for text in (page, (tmp_path / "again.html").read_text())]
+    assert drawn[0] == drawn[1], "the charts are the same as drawn from the workspace"
     again = hindflight("query", "out/workspace", "SELECT count(*) AS n FROM runs", "--csv")
     assert again.stdout.splitlines()[1] == str(len(document["runs"]))
 

@@ -381,6 +381,8 @@ def test_a_replay_takes_the_place_of_the_one_before_and_of_nothing_else(tmp_path
     again = Workspace.open(tmp_path / "ws")
     assert again.table("findings")["text"].to_pylist() == ["captured", "second replay"]
     assert len(list((tmp_path / "ws").glob("findings-*.parquet"))) == 2
+    assert again.without_replay().table("findings")["text"].to_pylist() == ["captured"]
+    assert again.rows("findings") == 2
 
 
 def test_a_capture_in_place_of_a_workspace_has_a_hint(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from hindflight.channels.fitting.fit import fit_models
 from hindflight.channels.fitting.loss_sequence import LossSequence
 from hindflight.channels.trace import Trace, write_trace
+from hindflight.replay.experiment.experiment import load_traces
 from hindflight.replay.experiment.sensitivity import (
     WAYS,
     Outcome,
@@ -20,7 +22,8 @@ from hindflight.replay.experiment.sensitivity import (
     model_config,
     sensitivity_findings,
 )
-from hindflight.replay.scenario.model import load_scenario
+from hindflight.replay.scenario.loss_trace import loss_trace
+from hindflight.replay.scenario.model import Scenario, load_scenario
 from hindflight.toolkit.errors import ChannelError, ScenarioError
 from hindflight.toolkit.schema import table_from_rows
 from tests.channels.formats.test_formats import packets
@@ -59,6 +62,12 @@ def bursts() -> Trace:
     return packets(lost, 2000)
 
 
+def findings_over(scenario: Scenario, folder: Path, runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    traces = load_traces(scenario, folder)
+    losses = {name: loss_trace(trace, name) for name, trace in traces.items()}
+    return sensitivity_findings(scenario, traces, losses, runs, VARIANTS, threads=1)
+
+
 def test_every_way_is_replayed_and_the_spread_is_theirs(tmp_path: Path) -> None:
     write_trace(bursts(), tmp_path / "channel.parquet")
     (tmp_path / "a.toml").write_text(TRACED)
@@ -80,7 +89,7 @@ def test_a_report_gets_the_spread_or_why_there_is_none(tmp_path: Path) -> None:
     write_trace(bursts(), tmp_path / "channel.parquet")
     (tmp_path / "a.toml").write_text(TRACED)
     scenario = load_scenario(tmp_path / "a.toml", VARIANTS)
-    rows = table_from_rows("findings", sensitivity_findings(scenario, tmp_path, [], VARIANTS, threads=1)).to_pylist()
+    rows = table_from_rows("findings", findings_over(scenario, tmp_path, [])).to_pylist()
     found = measure_sensitivity(scenario, tmp_path, threads=1)
     assert {row["section"] for row in rows} == {"sensitivity"}
     numbers = {(row["subject"], row["metric"]): row["value"] for row in rows if row["metric"]}
@@ -90,7 +99,7 @@ def test_a_report_gets_the_spread_or_why_there_is_none(tmp_path: Path) -> None:
     assert f"differs by up to {widest:.0f} %" in rows[0]["text"]
     assert ("does not decide" in rows[0]["text"]) == (not found.same_order())
     write_trace(packets(set(), 100), tmp_path / "channel.parquet")
-    (row,) = sensitivity_findings(scenario, tmp_path, [], VARIANTS, threads=1)
+    (row,) = findings_over(scenario, tmp_path, [])
     assert row["verdict"] == "unknown"
     assert "nothing to fit" in row["text"]
 
@@ -106,8 +115,8 @@ def test_runs_of_the_comparison_are_not_made_again(tmp_path: Path) -> None:
         {**labels, "channel_mode": "resampled", "seed": first + i, "goodput_bps": 3.0 + i}
         for i in range(max(2, scenario.compare.seeds))
     ]
-    whole = {(row["subject"], row["metric"]): row for row in sensitivity_findings(scenario, tmp_path, [], VARIANTS)}
-    rows = {(row["subject"], row["metric"]): row for row in sensitivity_findings(scenario, tmp_path, runs, VARIANTS)}
+    whole = {(row["subject"], row["metric"]): row for row in findings_over(scenario, tmp_path, [])}
+    rows = {(row["subject"], row["metric"]): row for row in findings_over(scenario, tmp_path, runs)}
     assert rows["reno", "by_position"]["value"] == 7.0
     assert rows["reno", "by_resampled"]["value"] == np.mean([run["goodput_bps"] for run in runs[1:]])
     for key in (("reno", "by_time"), ("reno", "by_model"), ("cubic", "by_position"), ("cubic", "by_resampled")):
