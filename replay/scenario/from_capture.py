@@ -13,7 +13,7 @@ from hindflight.channels.intervals import Direction
 from hindflight.channels.trace import Trace
 from hindflight.replay.controllers.base import variant_names
 from hindflight.replay.scenario.captured_application import CapturedWrites, SentData, captured_writes, transfer_end_ns
-from hindflight.replay.scenario.draft import RELAY_SHARE, Draft, OtherFlow, Stack, Value, draft_scenario
+from hindflight.replay.scenario.draft import RELAY_SHARE, Draft, OtherFlow, SendBuffer, Stack, Value, draft_scenario
 from hindflight.replay.scenario.link_schedule import LinkSchedule, link_schedule_of
 from hindflight.replay.scenario.loss_trace import default_block_pkts, loss_trace
 from hindflight.replay.scenario.model import check_variant
@@ -324,7 +324,28 @@ def stack_of(segments: pa.Table, direction: str, row: Mapping[str, Any]) -> Stac
         receive_buffer_bytes=None if window is None else int(window),
         sack=None if options is None else options.sack,
         timestamps=None if options is None else options.timestamps,
+        send_buffer=None if options is None or options.sack else _send_buffer(row[f"{direction}_flight_max_bytes"]),
     )
+
+
+SEND_BUFFER = SendBuffer(first_bytes=46_080, max_bytes=4_194_304)
+"""The send buffer of Linux: the memory of two initial windows of Ethernet frames (`tcp_sndbuf_expand`), and the third
+number of its `tcp_wmem`."""
+
+MAX_MEMORY_SHARE = 2
+"""Memory of an octet in a full Ethernet frame, at most: the frame's own, and as much again for its structures."""
+
+
+def _send_buffer(flight_max_bytes: int | None) -> SendBuffer:
+    """Return the send buffer of a sender without SACK, which had so many octets in flight at most.
+
+    It decides how long a recovery goes on: RFC 6582 repairs one hole in each round trip, and every duplicate ACK lets a
+    new segment leave while the application can write. With SACK a recovery is over before the buffer is full. The
+    buffer grows with cwnd, so that what was in flight does not show what another variant would have had; that is
+    only its lower bound.
+    """
+    held_bytes = MAX_MEMORY_SHARE * (flight_max_bytes or 0)
+    return SendBuffer(SEND_BUFFER.first_bytes, max(SEND_BUFFER.max_bytes, held_bytes))
 
 
 DEFAULT_WINDOW_PKTS = 10

@@ -9,6 +9,7 @@ import pytest
 
 from hindflight.channels.estimate import Estimate
 from hindflight.channels.trace import Trace
+from hindflight.replay.scenario.draft import SendBuffer
 from hindflight.replay.scenario.from_capture import rate_lower_bound, stack_of
 
 MS = 1_000_000
@@ -91,3 +92,15 @@ def test_a_link_whose_queue_dropped_packets_has_at_least_the_lower_bound_of_its_
     found = rate_lower_bound(Trace(pa.table({}), (rate,), counts={"queue": dropped}))
     assert (found and found.value) == drafted
     assert found is None or "a lower bound, as the rate is not known, but the queue dropped 3 packets" in found.how
+
+
+def test_only_without_sack_a_send_buffer_is_drafted_and_it_holds_what_was_in_flight() -> None:
+    rows = [*FLIGHT, _segment(45, "b2a", ack=2897)]
+    with_sack, bare = _table(rows), _table(rows).to_pylist()
+    without_sack = pa.Table.from_pylist([{**row, "sack_permitted": False} for row in bare])
+    without_handshake = pa.Table.from_pylist(rows)
+    for flight_bytes, max_bytes in ((700_000, 4_194_304), (3_000_000, 6_000_000), (None, 4_194_304)):
+        row = {**ROW, "a2b_flight_max_bytes": flight_bytes}
+        assert stack_of(with_sack, "a2b", row).send_buffer is None
+        assert stack_of(without_handshake, "a2b", row).send_buffer is None, "whether it has SACK is not known"
+        assert stack_of(without_sack, "a2b", row).send_buffer == SendBuffer(46_080, max_bytes)
