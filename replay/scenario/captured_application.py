@@ -138,6 +138,19 @@ def transfer_end_ns(sent: SentData) -> int:
     return sent.fin_ns if 0 < sent.fin_ns - int(sent.ack_t_ns[acknowledged]) <= longest_ns else last_ns
 
 
+def first_end_ns(sent: SentData) -> int:
+    """Return when an application that always had data may have stopped writing at the earliest: when no more was left
+    to acknowledge than was once in flight. What it wrote last waited in its send buffer for as long as that took: a
+    flow with many losses, or on a path that became slow, sends for many seconds after that.
+    """
+    if not len(sent.ack):
+        return int(sent.t_ns.max())
+    before = np.searchsorted(sent.ack_t_ns, sent.t_ns, side="right") - 1
+    held = int((sent.seq_end - np.where(before >= 0, sent.ack[np.maximum(before, 0)], sent.seq[0])).max())
+    reached = int(np.searchsorted(sent.ack, sent.seq_end.max() - held, side="left"))
+    return int(sent.ack_t_ns[min(reached, len(sent.ack) - 1)])
+
+
 def _longest_pause_ns(pauses_ns: list[int]) -> float:
     """Return how long the pause after some others may be: as long as the longest of them, or, where they are MIN_PAUSES
     or more, as 95 % of those that end at random; 0 after none.

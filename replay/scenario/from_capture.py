@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Any
 from hindflight.channels.intervals import Direction
 from hindflight.channels.trace import Trace
 from hindflight.replay.controllers.base import variant_names
-from hindflight.replay.scenario.captured_application import CapturedWrites, SentData, captured_writes, transfer_end_ns
+from hindflight.replay.scenario.captured_application import (
+    CapturedWrites,
+    SentData,
+    captured_writes,
+    first_end_ns,
+    transfer_end_ns,
+)
 from hindflight.replay.scenario.draft import RELAY_SHARE, Draft, OtherFlow, SendBuffer, Stack, Value, draft_scenario
 from hindflight.replay.scenario.link_schedule import LinkSchedule, link_schedule_of
 from hindflight.replay.scenario.loss_trace import default_block_pkts, loss_trace
@@ -100,6 +106,7 @@ def draft_from_capture(
     proxied = any(proxy != "none" for proxy in choice.proxies)
     path = _path(flow, trace, base, end_ns - start_ns, RELAY_SHARE if proxied else 1.0)
     writes = captured_writes(flow.sent)
+    stopped_ns = end_ns if writes is not None else min(end_ns, first_end_ns(flow.sent))
     facts = _facts(flow, trace, path)
     return draft_scenario(
         Draft(
@@ -119,7 +126,7 @@ def draft_from_capture(
             variant=flow.variant,
             probability=flow.probability,
             candidates=flow.candidates,
-            others=[_other(other, start_ns, end_ns) for other in others],
+            others=[_other(other, start_ns, stopped_ns) for other in others],
             variants=choice.variants,
             proxies=_chosen_proxies(choice, facts),
             facts=facts,
@@ -223,13 +230,13 @@ def _start_ns(flow: CapturedSender, span: tuple[int, int]) -> int:
 
 
 LATE_END_NS = 2_000_000_000
-"""Time before the end of the flow under test within which another flow counts as lasting as long: both drain a
-buffer."""
+"""Time before the first end of the flow under test within which another flow counts as lasting as long: no flight shows
+what is not sent yet."""
 
 
-def _other(flow: CapturedSender, origin_ns: int, end_ns: int) -> OtherFlow:
-    """Describe a flow that shares the path of a run from `origin_ns` to `end_ns`. One that began before starts then;
-    one that lasted to the end has no other end."""
+def _other(flow: CapturedSender, origin_ns: int, stopped_ns: int) -> OtherFlow:
+    """Describe a flow that shares the path of a run from `origin_ns`, whose flow under test had data until `stopped_ns`
+    at least. One that began before starts then; one that may have lasted as long has no other end."""
     span, sent = _span(flow), flow.sent
     start_ns = _start_ns(flow, span)
     return OtherFlow(
@@ -239,7 +246,7 @@ def _other(flow: CapturedSender, origin_ns: int, end_ns: int) -> OtherFlow:
         stack=flow.stack,
         application=captured_writes(sent),
         first_write_ns=span[0] - start_ns,
-        size_bytes=None if span[1] >= end_ns - LATE_END_NS else int(sent.seq_end[-1] - sent.seq[0]),
+        size_bytes=None if span[1] >= stopped_ns - LATE_END_NS else int(sent.seq_end[-1] - sent.seq[0]),
     )
 
 

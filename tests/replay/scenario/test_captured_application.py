@@ -6,7 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from hindflight.replay.scenario.captured_application import SentData, captured_writes, transfer_end_ns
+from hindflight.replay.scenario.captured_application import (
+    SentData,
+    captured_writes,
+    first_end_ns,
+    transfer_end_ns,
+)
 
 MS = 1_000_000
 MSS = 1000
@@ -186,3 +191,14 @@ def test_the_transfer_of_a_bulk_sender_ends_with_its_last_new_segment() -> None:
     bulk = [(50 * i, MSS) for i in range(100)]
     assert _closed(bulk, 6000) == 4950
     assert transfer_end_ns(_sent(bulk)) // MS == 4950
+
+
+def test_a_bulk_sender_may_have_stopped_writing_when_the_rest_was_once_in_flight() -> None:
+    # Ten segments in flight at first, then one: the last ten may have waited in the send buffer since the 90th.
+    sent = _sent([(0, MSS)] * 10 + [(50 * i, MSS) for i in range(1, 91)])
+    assert first_end_ns(sent) == (80 + 1) * 50 * MS
+    one_by_one = _sent([(51 * i, MSS) for i in range(100)])
+    assert first_end_ns(one_by_one) == 98 * 51 * MS + 50 * MS
+    # Without an ACK, the last segment is all that is known.
+    silent = replace(sent, ack=sent.ack[:0], ack_t_ns=sent.ack_t_ns[:0])
+    assert first_end_ns(silent) == sent.t_ns[-1]

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from hindflight.channels.estimate import Estimate
 from hindflight.channels.trace import Trace
-from hindflight.replay.scenario.draft import SendBuffer
-from hindflight.replay.scenario.from_capture import rate_lower_bound, stack_of
+from hindflight.replay.scenario.captured_application import SentData
+from hindflight.replay.scenario.draft import SendBuffer, Stack
+from hindflight.replay.scenario.from_capture import CapturedSender, _other, rate_lower_bound, stack_of
 
 MS = 1_000_000
 SYN, ACK = 2, 16
@@ -104,3 +106,16 @@ def test_only_without_sack_a_send_buffer_is_drafted_and_it_holds_what_was_in_fli
         assert stack_of(with_sack, "a2b", row).send_buffer is None
         assert stack_of(without_handshake, "a2b", row).send_buffer is None, "whether it has SACK is not known"
         assert stack_of(without_sack, "a2b", row).send_buffer == SendBuffer(46_080, max_bytes)
+
+
+@pytest.mark.parametrize(("stopped_s", "size_bytes"), [(10, 100 * 1448), (7, None), (5, None)])
+def test_another_flow_lasts_to_the_end_if_both_may_have_stopped_writing_together(
+    stopped_s: int, size_bytes: int | None
+) -> None:
+    t_ns = np.arange(100, dtype=np.int64) * 50 * MS
+    edges = 1 + 1448 * np.arange(101, dtype=np.int64)
+    sent = SentData(t_ns, edges[:-1], edges[1:], np.zeros(100, bool), t_ns + 50 * MS, edges[1:], 1448)
+    row = {"syn": True, "start_ns": 0}
+    flow = CapturedSender(2, 2, 2, "a2b", row, Stack(1448, 52, 10, None), sent, "x.pcap", "0" * 64, variant="cubic")
+    assert sent.t_ns[-1] == 4_950 * MS, "2 s before the end at 7 s, and 5 s before that at 10 s"
+    assert _other(flow, 0, stopped_s * 1000 * MS - 50 * MS).size_bytes == size_bytes
