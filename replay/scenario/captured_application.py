@@ -152,10 +152,28 @@ def first_end_ns(sent: SentData) -> int:
     """
     if not len(sent.ack):
         return int(sent.t_ns.max())
-    before = np.searchsorted(sent.ack_t_ns, sent.t_ns, side="right") - 1
-    held = int((sent.seq_end - np.where(before >= 0, sent.ack[np.maximum(before, 0)], sent.seq[0])).max())
+    held = int((sent.seq_end - _acknowledged(sent)).max())
     reached = int(np.searchsorted(sent.ack, sent.seq_end.max() - held, side="left"))
     return int(sent.ack_t_ns[min(reached, len(sent.ack) - 1)])
+
+
+def _acknowledged(sent: SentData) -> Ints:
+    """Return the cumulative ACK when each segment left."""
+    before = np.searchsorted(sent.ack_t_ns, sent.t_ns, side="right") - 1
+    return np.where(before >= 0, np.append(sent.ack, sent.seq[0])[before], sent.seq[0])
+
+
+def first_recovery_flights(sent: SentData) -> tuple[int, int] | None:
+    """Return the maximum of the octets in flight before the first retransmission, and until the recovery that it begins
+    is over, with the last octet acknowledged that was sent before it; None without a retransmission or before it."""
+    if not len(sent.retransmitted_ns) or not len(sent.ack):
+        return None
+    flight, begun = sent.seq_end - _acknowledged(sent), sent.t_ns <= sent.retransmitted_ns[0]
+    if not begun.any():
+        return None
+    over = int(np.searchsorted(sent.ack, sent.seq_end[begun].max(), side="left"))
+    until_ns = sent.ack_t_ns[over] if over < len(sent.ack) else NEVER
+    return int(flight[begun].max()), int(flight[sent.t_ns <= until_ns].max())
 
 
 def _longest_pause_ns(pauses_ns: list[int]) -> float:

@@ -17,6 +17,7 @@ from hindflight.replay.scenario.captured_application import (
     SentData,
     captured_writes,
     first_end_ns,
+    first_recovery_flights,
     transfer_end_ns,
 )
 from hindflight.replay.scenario.draft import RELAY_SHARE, Draft, OtherFlow, SendBuffer, Stack, Value, draft_scenario
@@ -119,7 +120,7 @@ def draft_from_capture(
             rate=path.rate,
             round_trip=path.round_trip,
             queue=path.queue,
-            stack=_within_queue(flow.stack, path.queue),
+            stack=_within_queue(_with_send_buffer(flow), path.queue),
             input_name=flow.input_name,
             input_sha256=flow.input_sha256,
             flow_id=flow.place,
@@ -243,11 +244,43 @@ def _other(flow: CapturedSender, origin_ns: int, stopped_ns: int) -> OtherFlow:
         name=f"flow-{flow.number}",
         variant=next(iter(flow.candidates), "cubic") if flow.variant == "auto" else flow.variant,
         start_ns=max(0, start_ns - origin_ns),
-        stack=flow.stack,
+        stack=_with_send_buffer(flow),
         application=captured_writes(sent),
         first_write_ns=span[0] - start_ns,
         size_bytes=None if span[1] >= stopped_ns - LATE_END_NS else int(sent.seq_end[-1] - sent.seq[0]),
     )
+
+
+SEND_BUFFER = SendBuffer(first_bytes=46_080, max_bytes=4_194_304)
+"""The send buffer of Linux: the memory of two initial windows of Ethernet frames (`tcp_sndbuf_expand`), and the third
+number of its `tcp_wmem`."""
+
+PIECE_BYTES = 832
+"""Memory that Linux accounts for a segment in addition to its octets: see the engine (`app/send_buffer.rs`)."""
+
+AUTOTUNED_WINDOWS = {"bbr": 3, "bbr3": 3}
+AUTOTUNED_WINDOWS_OF_OTHERS = 2
+"""Windows that the buffer of Linux grows to (`tcp_sndbuf_expand`, `bbr_sndbuf_expand`)."""
+
+
+def _with_send_buffer(flow: CapturedSender) -> Stack:
+    """Return the stack of a sender with its send buffer, if it agreed on no SACK.
+
+    It decides how long a recovery goes on: RFC 6582 repairs one hole in each round trip, and every duplicate ACK lets a
+    new segment leave while the application can write. With SACK a recovery is over before the buffer is full. The
+    buffer grows with cwnd, so that what was in flight does not show what another variant would have had; that is
+    only its lower bound. In the first recovery cwnd grows no more: a flight beyond what the window before it explains
+    shows a buffer that was larger from the start.
+    """
+    if flow.stack.sack is not False:
+        return flow.stack
+    per_octet = (flow.stack.mss_bytes + PIECE_BYTES) / flow.stack.mss_bytes
+    most = round(per_octet * (flow.row[f"{flow.direction}_flight_max_bytes"] or 0))
+    first, flights = SEND_BUFFER.first_bytes, first_recovery_flights(flow.sent)
+    windows = AUTOTUNED_WINDOWS.get(flow.variant, AUTOTUNED_WINDOWS_OF_OTHERS)
+    if flights is not None and flights[1] > windows * flights[0]:
+        first = max(first, round(per_octet * flights[1]))
+    return replace(flow.stack, send_buffer=SendBuffer(first, max(SEND_BUFFER.max_bytes, first, most)))
 
 
 def _within_queue(stack: Stack, queue: Value | None) -> Stack:
@@ -331,28 +364,7 @@ def stack_of(segments: pa.Table, direction: str, row: Mapping[str, Any]) -> Stac
         receive_buffer_bytes=None if window is None else int(window),
         sack=None if options is None else options.sack,
         timestamps=None if options is None else options.timestamps,
-        send_buffer=None if options is None or options.sack else _send_buffer(row[f"{direction}_flight_max_bytes"]),
     )
-
-
-SEND_BUFFER = SendBuffer(first_bytes=46_080, max_bytes=4_194_304)
-"""The send buffer of Linux: the memory of two initial windows of Ethernet frames (`tcp_sndbuf_expand`), and the third
-number of its `tcp_wmem`."""
-
-MAX_MEMORY_SHARE = 2
-"""Memory of an octet in a full Ethernet frame, at most: the frame's own, and as much again for its structures."""
-
-
-def _send_buffer(flight_max_bytes: int | None) -> SendBuffer:
-    """Return the send buffer of a sender without SACK, which had so many octets in flight at most.
-
-    It decides how long a recovery goes on: RFC 6582 repairs one hole in each round trip, and every duplicate ACK lets a
-    new segment leave while the application can write. With SACK a recovery is over before the buffer is full. The
-    buffer grows with cwnd, so that what was in flight does not show what another variant would have had; that is
-    only its lower bound.
-    """
-    held_bytes = MAX_MEMORY_SHARE * (flight_max_bytes or 0)
-    return SendBuffer(SEND_BUFFER.first_bytes, max(SEND_BUFFER.max_bytes, held_bytes))
 
 
 DEFAULT_WINDOW_PKTS = 10
