@@ -168,8 +168,8 @@ def _joined(states: list[tuple[int, int, float]]) -> tuple[tuple[int, int, float
 
 def _begun(delivery: Delivery, states: tuple[tuple[int, int, float], ...]) -> tuple[tuple[int, int, float], ...]:
     """Return states that begin where the ACKs show it, because rates are measured later: a faster one with the first
-    round trip that is shorter than any of the slower one before it, a slower one where ACKs begin to come at its
-    rate."""
+    round trip behind the last ACK at the slower rate that is shorter than any at that rate, a slower one where ACKs
+    begin to come at its rate."""
     prompt = np.flatnonzero(delivery.prompt)
     at, trip = delivery.acked_ns[prompt], (delivery.acked_ns - delivery.t_ns)[prompt]
     kept = list(states[:1])
@@ -178,10 +178,32 @@ def _begun(delivery: Delivery, states: tuple[tuple[int, int, float], ...]) -> tu
         if bps <= held:
             kept.append((_slower_since(delivery, (last, begin), (held, bps)), end, bps))
             continue
-        here, between = trip[(at >= first) & (at <= last)], (at > last) & (at < begin)
+        here = trip[(at >= first) & (at <= last)]
+        still_ns = _slower_until(delivery, kept[-1], (begin, end, bps))
+        between = (at > still_ns) & (at < begin)
         shorter = at[between][trip[between] < here.min()] if len(here) else at[:0]
         kept.append((int(shorter.min()) if len(shorter) else begin, end, bps))
     return tuple(kept)
+
+
+def _slower_until(delivery: Delivery, slower: tuple[int, int, float], faster: tuple[int, int, float]) -> int:
+    """Return the last time between two states at which at least FEW_PAIRS ACKs show the slower rate; without these, the
+    end of its state.
+
+    A sender that lets the queue run down, as BBR does, has shorter round trips at the same rate. A packet whose round
+    trip exceeds the minimum at the faster rate by more than that rate takes for what its ACK reports would have waited
+    then, and its ACK would have come faster.
+    """
+    (_, last, held), (begin, end, bps) = slower, faster
+    prompt = np.flatnonzero(delivery.prompt)
+    at, trip = delivery.acked_ns[prompt], (delivery.acked_ns - delivery.t_ns)[prompt]
+    behind = trip[(at >= begin) & (at <= end)]
+    if not len(behind):
+        return last
+    span_ns, bits = np.diff(at), NS_BIT * np.diff(np.cumsum(delivery.size_bytes)[prompt])
+    usable = (at[:-1] >= last) & (at[1:] < begin) & (span_ns > 0) & (trip[1:] > behind.min() + bits / bps)
+    same = np.abs(np.log(bits[usable] / span_ns[usable] / held)) <= RATE_TOLERANCE
+    return int(at[1:][usable][same].max()) if same.sum() >= FEW_PAIRS else last
 
 
 def _slower_since(delivery: Delivery, between_ns: tuple[int, int], bps: tuple[float, float]) -> int:

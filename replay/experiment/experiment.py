@@ -208,7 +208,8 @@ def _self_check(
             counter.add(len(measured))
             yield from ((jobs[run_id].variant, outcome) for run_id, outcome in measured)
 
-    ranked = rank_candidates(happened, outcomes())
+    likely = {} if scenario.captured is None else scenario.captured.candidates
+    ranked = rank_candidates(happened, outcomes(), likely)
     best = {run_id: job for run_id, job in jobs.items() if job.variant == ranked[0].variant}
     recorded = run_jobs(scenario, best, traces, threads=execution.threads, on_done=counter.add)
     return {**recorded, "runs": pa.concat_tables(runs)}, ranked

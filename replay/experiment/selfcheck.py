@@ -8,8 +8,9 @@ the engine.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from hindflight.replay.outcome import Outcome, cwnd_error
@@ -51,8 +52,14 @@ class Candidate:
         return abs(self.retransmissions - self.retransmissions_captured) <= allowed
 
 
-def rank_candidates(captured: Outcome, replays: Iterable[tuple[str, Outcome]]) -> list[Candidate]:
-    """Return one candidate per variant of `replays`, best match first; keeps none of the outcomes."""
+def rank_candidates(
+    captured: Outcome, replays: Iterable[tuple[str, Outcome]], likely: Mapping[str, float] = MappingProxyType({})
+) -> list[Candidate]:
+    """Return one candidate per variant of `replays`, best match first; keeps none of the outcomes.
+
+    Where the goodput of none is within GOODPUT_BOUND, a better match is no evidence: something else is wrong. Then the
+    order is that of `likely`, the probabilities that the packets of the flow give the variants.
+    """
     candidates = [
         Candidate(
             variant=variant,
@@ -64,7 +71,15 @@ def rank_candidates(captured: Outcome, replays: Iterable[tuple[str, Outcome]]) -
         )
         for variant, replay in replays
     ]
-    return sorted(candidates, key=lambda candidate: candidate.distance)
+    ranked = sorted(candidates, key=lambda candidate: candidate.distance)
+    if _matches_none(ranked):
+        ranked.sort(key=lambda candidate: -likely.get(candidate.variant, 0.0))
+    return ranked
+
+
+def _matches_none(candidates: Iterable[Candidate]) -> bool:
+    """Return whether the goodput of no candidate is within GOODPUT_BOUND."""
+    return all(abs(candidate.goodput_difference) > GOODPUT_BOUND for candidate in candidates)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +160,7 @@ def describe_self_check(
         _row("capture", "rtos", captured.rtos, ""),
     ]
     for candidate in ranked:
-        text = _sentence(captured, best, len(ranked), suspects, shared_difference) if candidate is best else ""
+        text = _sentence(captured, best, _choice(ranked), suspects, shared_difference) if candidate is best else ""
         difference = candidate.goodput_difference
         within = abs(difference) <= GOODPUT_BOUND
         goodput_bps = captured.goodput_bps * (1 + difference)
@@ -175,10 +190,18 @@ def describe_self_check(
     return rows
 
 
+def _choice(ranked: Sequence[Candidate]) -> str:
+    """Say why the first candidate is the first."""
+    if len(ranked) == 1:
+        return "the captured variant"
+    if ranked[0].distance > min(candidate.distance for candidate in ranked):
+        return f"the most likely of {len(ranked)} variants tried, none of which matches"
+    return f"the best match of {len(ranked)} variants tried"
+
+
 def _sentence(
-    captured: Outcome, best: Candidate, tried: int, suspects: str, shared_difference: float | None = None
+    captured: Outcome, best: Candidate, how: str, suspects: str, shared_difference: float | None = None
 ) -> str:
-    how = "the captured variant" if tried == 1 else f"the best match of {tried} variants tried"
     judged = (
         "so replays of other variants can be compared with the capture"
         if abs(best.goodput_difference) <= GOODPUT_BOUND

@@ -48,6 +48,13 @@ the rate is known to about as much, half of the error that a goodput may have.""
 LARGE_WRITE_BYTES = 65_536
 """Size from which what was written in one go took the network some time to carry."""
 
+EVEN_SHARE = 0.1
+"""Deviation of what was sent between two waits from a line over time, as a share of it, up to which it left evenly: ten
+writes or more, each at once."""
+
+UNRELEASED_SHARE = 0.5
+"""Share of the bursts that no ACK released from which the application timed them."""
+
 AHEAD_BYTES = 49_152
 """Octets that the engine's application that writes for a time is ahead of what was sent: it writes 64 KiB, and again
 once half of it is left, and all of it is sent. With an end that many octets before the last one, a replay of the
@@ -138,6 +145,37 @@ def transfer_end_ns(sent: SentData) -> int:
     return sent.fin_ns if 0 < sent.fin_ns - int(sent.ack_t_ns[acknowledged]) <= longest_ns else last_ns
 
 
+def first_end_ns(sent: SentData) -> int:
+    """Return when an application that always had data may have stopped writing at the earliest: when no more was left
+    to acknowledge than was once in flight. What it wrote last waited in its send buffer for as long as that took: a
+    flow with many losses, or on a path that became slow, sends for many seconds after that.
+    """
+    if not len(sent.ack):
+        return int(sent.t_ns.max())
+    held = int((sent.seq_end - _acknowledged(sent)).max())
+    reached = int(np.searchsorted(sent.ack, sent.seq_end.max() - held, side="left"))
+    return int(sent.ack_t_ns[min(reached, len(sent.ack) - 1)])
+
+
+def _acknowledged(sent: SentData) -> Ints:
+    """Return the cumulative ACK when each segment left."""
+    before = np.searchsorted(sent.ack_t_ns, sent.t_ns, side="right") - 1
+    return np.where(before >= 0, np.append(sent.ack, sent.seq[0])[before], sent.seq[0])
+
+
+def first_recovery_flights(sent: SentData) -> tuple[int, int] | None:
+    """Return the maximum of the octets in flight before the first retransmission, and until the recovery that it begins
+    is over, with the last octet acknowledged that was sent before it; None without a retransmission or before it."""
+    if not len(sent.retransmitted_ns) or not len(sent.ack):
+        return None
+    flight, begun = sent.seq_end - _acknowledged(sent), sent.t_ns <= sent.retransmitted_ns[0]
+    if not begun.any():
+        return None
+    over = int(np.searchsorted(sent.ack, sent.seq_end[begun].max(), side="left"))
+    until_ns = sent.ack_t_ns[over] if over < len(sent.ack) else NEVER
+    return int(flight[begun].max()), int(flight[sent.t_ns <= until_ns].max())
+
+
 def _longest_pause_ns(pauses_ns: list[int]) -> float:
     """Return how long the pause after some others may be: as long as the longest of them, or, where they are MIN_PAUSES
     or more, as 95 % of those that end at random; 0 after none.
@@ -169,7 +207,7 @@ def captured_writes(sent: SentData) -> CapturedWrites | None:
     share = sum(end - begin for begin, end, _ in waits) / max(span_ns, 1)
     busy = _busy_periods(sent, waits)
     small = bool(np.median([octets for _, _, octets in busy]) <= LARGE_WRITE_BYTES)
-    rate = _constant_rate(waits, sent) if small else None
+    rate = _constant_rate(waits, sent) if small or _left_evenly(sent, waits, busy) else None
     steady = rate is not None
     if share < MIN_WAIT_SHARE and not (rate and rate.lasts):
         return None
@@ -239,6 +277,31 @@ def _busy_periods(sent: SentData, waits: list[tuple[int, int, int]]) -> list[tup
         for begin, end, (before, after) in zip(begins, ends, pairwise(octets), strict=True)
         if after > before
     ]
+
+
+def _left_evenly(sent: SentData, waits: list[tuple[int, int, int]], busy: list[tuple[int, int, int]]) -> bool:
+    """Return whether most of what was written between two waits left evenly in small bursts, no ACK released them, and
+    the waits are no longer than the time between two bursts: then each burst is a write, and a wait shows only where
+    one ended with a full segment or let its end leave. A large write leaves as fast as the network allows, with the
+    ACKs, or, where the sender paces, evenly, and what follows it is longer than the time between two segments.
+    """
+    starts = np.flatnonzero(np.diff(sent.t_ns, prepend=-NEVER // 2) > RESPONSE_NS)
+    if not waits or len(starts) < 2:
+        return False
+    if np.median([end - begin for begin, end, _ in waits]) > np.median(np.diff(sent.t_ns[starts])):
+        return False
+    before = np.searchsorted(sent.ack_t_ns, sent.t_ns[starts], side="right") - 1
+    since_ns = sent.t_ns[starts] - np.where(before >= 0, sent.ack_t_ns[np.maximum(before, 0)], -NEVER // 2)
+    if np.mean(since_ns > RESPONSE_NS) < UNRELEASED_SHARE:
+        return False
+    off = []
+    for begin, end, octets in busy:
+        first, after = np.searchsorted(sent.t_ns, (begin, end + 1))
+        if end > begin and after > first:
+            gone = sent.seq_end[first:after] - sent.seq[first]
+            line = octets * (sent.t_ns[first:after] - begin) / (end - begin)
+            off.append(float(np.max(np.abs(gone - line))) / octets)
+    return bool(off) and float(np.median(off)) <= EVEN_SHARE
 
 
 def _last_sent_ns(sent: SentData, octet: int) -> int:

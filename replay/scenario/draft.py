@@ -26,12 +26,20 @@ class Value:
 
 
 @dataclass(frozen=True, slots=True)
+class SendBuffer:
+    """Memory of a sender for octets that are written and not acknowledged: at first, and the most that it grows to."""
+
+    first_bytes: int
+    max_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Stack:
     """The sender and its peer as the capture shows them.
 
     `flight_pkts` is what was in flight where the capture begins in mid-flow, else None: the replay starts with it.
     `initial_window_pkts`, `receive_buffer_bytes`, `sack` and `timestamps` are None where the capture lacks the
-    handshake, the first one also where the application wrote less.
+    handshake, the first one also where the application wrote less. `send_buffer` is None where it decides nothing.
     """
 
     mss_bytes: int
@@ -42,6 +50,7 @@ class Stack:
     sack: bool | None = None
     timestamps: bool | None = None
     flight_pkts: int | None = None
+    send_buffer: SendBuffer | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +128,10 @@ RELAY_SHARE = 0.5
 SIDE_NS = 100_000
 """One-way delay of the network of an end, in which a proxy may stand; at most SIDE_SHARE of the path's."""
 SIDE_SHARE = 0.01
+
+BULK_WRITE_BYTES = 65_536
+"""What a bulk sender writes by one call into its send buffer. It writes when a third of the buffer is free; one that
+filled each free octet would have more in flight."""
 
 
 def draft_scenario(draft: Draft) -> str:
@@ -234,16 +247,17 @@ def _hop_ns(draft: Draft, one_way_ns: float, *, first: bool) -> float:
 def _flow_lines(draft: Draft) -> list[str]:
     """The flow under test and those that share its path: their applications and their stacks."""
     first_ns = draft.duration_ns - (draft.transfer_ns or draft.duration_ns)
-    lines = ["[flow]", *_application_lines(draft.application, first_ns), *_stack_lines(draft.stack)]
+    lines = ["[flow]", *_application_lines(draft.application, first_ns, draft.stack), *_stack_lines(draft.stack)]
     for other in draft.others:
-        size = 'size = "greedy"' if other.size_bytes is None else f'size = "{other.size_bytes} B"'
+        bulk = _bulk_lines(other.size_bytes, other.stack)
+        timed = _application_lines(other.application, other.first_write_ns, other.stack)
         lines += [
             "",
             "[[flows]]  # also in the capture",
             f"name = {_toml(other.name)}",
             f"variant = {_toml(other.variant)}",
             f"start = {_toml(format_time(other.start_ns))}",
-            *([size] if other.application is None else _application_lines(other.application, other.first_write_ns)),
+            *(bulk if other.application is None else timed),
             *_stack_lines(other.stack),
         ]
     return lines
@@ -266,10 +280,29 @@ def _options(stack: Stack) -> list[tuple[str, bool]]:
     return [(name, value) for name, value in options if value is False]
 
 
-def _application_lines(writes: CapturedWrites | None, first_ns: int) -> list[str]:
+def _size_line(size_bytes: int | None) -> str:
+    """The size of a flow that always has data."""
+    return 'size = "greedy"' if size_bytes is None else f'size = "{size_bytes} B"'
+
+
+def _bulk_lines(size_bytes: int | None, stack: Stack) -> list[str]:
+    """An application that always has data, and the send buffer that it fills. Captured writes need none: they are
+    replayed when their octets left, which is when that buffer had taken them."""
+    buffer = stack.send_buffer
+    if buffer is None:
+        return [_size_line(size_bytes)]
+    return [
+        _size_line(size_bytes),
+        f'application = {{ kind = "greedy", write = "{BULK_WRITE_BYTES} B" }}  # assumed: large writes',
+        f'send_buffer = "{buffer.first_bytes} B"  # assumed: that of Linux; without SACK it ends what a recovery sends',
+        f'send_buffer_max = "{buffer.max_bytes} B"',
+    ]
+
+
+def _application_lines(writes: CapturedWrites | None, first_ns: int, stack: Stack) -> list[str]:
     """The application, whose first write is `first_ns` after the start of the flow."""
     if writes is None:
-        return ['size = "greedy"']
+        return _bulk_lines(None, stack)
     times = ", ".join(f'"{(at + first_ns) / 1e6:.3f} ms"' for at in writes.at_ns)
     sizes = ", ".join(f'"{size} B"' for size in writes.sizes)
     until = ""

@@ -12,8 +12,15 @@ from typing import TYPE_CHECKING, Any
 from hindflight.channels.intervals import Direction
 from hindflight.channels.trace import Trace
 from hindflight.replay.controllers.base import variant_names
-from hindflight.replay.scenario.captured_application import CapturedWrites, SentData, captured_writes, transfer_end_ns
-from hindflight.replay.scenario.draft import RELAY_SHARE, Draft, OtherFlow, Stack, Value, draft_scenario
+from hindflight.replay.scenario.captured_application import (
+    CapturedWrites,
+    SentData,
+    captured_writes,
+    first_end_ns,
+    first_recovery_flights,
+    transfer_end_ns,
+)
+from hindflight.replay.scenario.draft import RELAY_SHARE, Draft, OtherFlow, SendBuffer, Stack, Value, draft_scenario
 from hindflight.replay.scenario.link_schedule import LinkSchedule, link_schedule_of
 from hindflight.replay.scenario.loss_trace import default_block_pkts, loss_trace
 from hindflight.replay.scenario.model import check_variant
@@ -100,6 +107,7 @@ def draft_from_capture(
     proxied = any(proxy != "none" for proxy in choice.proxies)
     path = _path(flow, trace, base, end_ns - start_ns, RELAY_SHARE if proxied else 1.0)
     writes = captured_writes(flow.sent)
+    stopped_ns = end_ns if writes is not None else min(end_ns, first_end_ns(flow.sent))
     facts = _facts(flow, trace, path)
     return draft_scenario(
         Draft(
@@ -112,14 +120,14 @@ def draft_from_capture(
             rate=path.rate,
             round_trip=path.round_trip,
             queue=path.queue,
-            stack=_within_queue(flow.stack, path.queue),
+            stack=_within_queue(_with_send_buffer(flow), path.queue),
             input_name=flow.input_name,
             input_sha256=flow.input_sha256,
             flow_id=flow.place,
             variant=flow.variant,
             probability=flow.probability,
             candidates=flow.candidates,
-            others=[_other(other, start_ns, end_ns) for other in others],
+            others=[_other(other, start_ns, stopped_ns) for other in others],
             variants=choice.variants,
             proxies=_chosen_proxies(choice, facts),
             facts=facts,
@@ -223,24 +231,56 @@ def _start_ns(flow: CapturedSender, span: tuple[int, int]) -> int:
 
 
 LATE_END_NS = 2_000_000_000
-"""Time before the end of the flow under test within which another flow counts as lasting as long: both drain a
-buffer."""
+"""Time before the first end of the flow under test within which another flow counts as lasting as long: no flight shows
+what is not sent yet."""
 
 
-def _other(flow: CapturedSender, origin_ns: int, end_ns: int) -> OtherFlow:
-    """Describe a flow that shares the path of a run from `origin_ns` to `end_ns`. One that began before starts then;
-    one that lasted to the end has no other end."""
+def _other(flow: CapturedSender, origin_ns: int, stopped_ns: int) -> OtherFlow:
+    """Describe a flow that shares the path of a run from `origin_ns`, whose flow under test had data until `stopped_ns`
+    at least. One that began before starts then; one that may have lasted as long has no other end."""
     span, sent = _span(flow), flow.sent
     start_ns = _start_ns(flow, span)
     return OtherFlow(
         name=f"flow-{flow.number}",
         variant=next(iter(flow.candidates), "cubic") if flow.variant == "auto" else flow.variant,
         start_ns=max(0, start_ns - origin_ns),
-        stack=flow.stack,
+        stack=_with_send_buffer(flow),
         application=captured_writes(sent),
         first_write_ns=span[0] - start_ns,
-        size_bytes=None if span[1] >= end_ns - LATE_END_NS else int(sent.seq_end[-1] - sent.seq[0]),
+        size_bytes=None if span[1] >= stopped_ns - LATE_END_NS else int(sent.seq_end[-1] - sent.seq[0]),
     )
+
+
+SEND_BUFFER = SendBuffer(first_bytes=46_080, max_bytes=4_194_304)
+"""The send buffer of Linux: the memory of two initial windows of Ethernet frames (`tcp_sndbuf_expand`), and the third
+number of its `tcp_wmem`."""
+
+PIECE_BYTES = 832
+"""Memory that Linux accounts for a segment in addition to its octets: see the engine (`app/send_buffer.rs`)."""
+
+AUTOTUNED_WINDOWS = {"bbr": 3, "bbr3": 3}
+AUTOTUNED_WINDOWS_OF_OTHERS = 2
+"""Windows that the buffer of Linux grows to (`tcp_sndbuf_expand`, `bbr_sndbuf_expand`)."""
+
+
+def _with_send_buffer(flow: CapturedSender) -> Stack:
+    """Return the stack of a sender with its send buffer, if it agreed on no SACK.
+
+    It decides how long a recovery goes on: RFC 6582 repairs one hole in each round trip, and every duplicate ACK lets a
+    new segment leave while the application can write. With SACK a recovery is over before the buffer is full. The
+    buffer grows with cwnd, so that what was in flight does not show what another variant would have had; that is
+    only its lower bound. In the first recovery cwnd grows no more: a flight beyond what the window before it explains
+    shows a buffer that was larger from the start.
+    """
+    if flow.stack.sack is not False:
+        return flow.stack
+    per_octet = (flow.stack.mss_bytes + PIECE_BYTES) / flow.stack.mss_bytes
+    most = round(per_octet * (flow.row[f"{flow.direction}_flight_max_bytes"] or 0))
+    first, flights = SEND_BUFFER.first_bytes, first_recovery_flights(flow.sent)
+    windows = AUTOTUNED_WINDOWS.get(flow.variant, AUTOTUNED_WINDOWS_OF_OTHERS)
+    if flights is not None and flights[1] > windows * flights[0]:
+        first = max(first, round(per_octet * flights[1]))
+    return replace(flow.stack, send_buffer=SendBuffer(first, max(SEND_BUFFER.max_bytes, first, most)))
 
 
 def _within_queue(stack: Stack, queue: Value | None) -> Stack:

@@ -122,6 +122,18 @@ def test_the_nearest_candidate_comes_first_and_is_judged() -> None:
     assert "the rate is wrong" in far["text"]
 
 
+def test_where_no_candidate_matches_the_most_likely_comes_first() -> None:
+    captured, likely = _outcome(), {"reno": 0.7, "cubic": 0.2}
+    missed = [("cubic", _outcome(4.0)), ("reno", _outcome(5.0)), ("vegas", _outcome(3.0))]
+    ranked = rank_candidates(captured, missed, likely)
+    assert [c.variant for c in ranked] == ["reno", "cubic", "vegas"]
+    (said,) = [row["text"] for row in describe_self_check(captured, ranked, "the rate") if row["text"]]
+    assert "the most likely of 3 variants tried, none of which matches" in said
+    assert [c.variant for c in rank_candidates(captured, missed)] == ["vegas", "cubic", "reno"]
+    matched = rank_candidates(captured, [*missed, ("bic", _outcome(1.04))], likely)
+    assert [c.variant for c in matched] == ["bic", "vegas", "cubic", "reno"]
+
+
 def test_retransmissions_may_differ_by_a_tenth_or_ten() -> None:
     captured = _outcome(retransmissions=200)
     near, far = (rank_candidates(captured, [("x", _outcome(retransmissions=n))])[0] for n in (220, 221))

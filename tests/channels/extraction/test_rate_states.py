@@ -61,6 +61,21 @@ def test_where_acks_do_not_show_the_slower_rate_it_begins_with_its_first_measure
     assert bottleneck._slower_since(_acked(acked), (300 * MS, 310 * MS), (12e6, 3e6)) == 310 * MS
 
 
+@pytest.mark.parametrize("paced", [True, False])
+def test_a_queue_that_runs_down_makes_no_faster_rate(paced: bool) -> None:
+    # 4 ms per packet up to packet 60, then 1 ms. From packet 20 on the queue is shorter, and almost empty in the end.
+    # A sender that goes on at its pace behind the change shows the faster rate by its round trips alone.
+    acked = [*(50 + 4.0 * np.arange(60)), *(290 + (4.0 if paced else 1.0) * np.arange(40))]
+    waits = [*np.full(20, 80.0), *np.linspace(60, 12, 40), *np.full(40, 2.0)]
+    delivery = _packets(*((MS * np.array(times)).astype(np.int64) for times in (np.subtract(acked, waits) - 20, acked)))
+    end_ns = int(delivery.acked_ns.max())
+    states = ((50 * MS, 120 * MS, 3e6), (310 * MS, end_ns, 12e6))
+    assert bottleneck._begun(delivery, states) == (states[0], (290 * MS, end_ns, 12e6))
+    # With too few ACKs at the slower rate, the first shorter round trip is all that shows the change.
+    few = _packets(delivery.t_ns[[*range(24), *range(58, 100)]], delivery.acked_ns[[*range(24), *range(58, 100)]])
+    assert bottleneck._begun(few, states)[1][0] == int(delivery.acked_ns[20])
+
+
 def _falling(steps: int) -> tuple[Delivery, int]:
     """A full queue of 20 packets at 2 ms each, then at 8 ms, when it first refuses every second packet. Return the
     flow, and when the first packet was acknowledged that took 8 ms."""

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from hindflight.replay.scenario.captured_application import SentData, captured_writes, transfer_end_ns
+from hindflight.replay.scenario.captured_application import (
+    SentData,
+    captured_writes,
+    first_end_ns,
+    transfer_end_ns,
+)
 
 MS = 1_000_000
 MSS = 1000
@@ -186,3 +192,42 @@ def test_the_transfer_of_a_bulk_sender_ends_with_its_last_new_segment() -> None:
     bulk = [(50 * i, MSS) for i in range(100)]
     assert _closed(bulk, 6000) == 4950
     assert transfer_end_ns(_sent(bulk)) // MS == 4950
+
+
+def test_a_bulk_sender_may_have_stopped_writing_when_the_rest_was_once_in_flight() -> None:
+    # Ten segments in flight at first, then one: the last ten may have waited in the send buffer since the 90th.
+    sent = _sent([(0, MSS)] * 10 + [(50 * i, MSS) for i in range(1, 91)])
+    assert first_end_ns(sent) == (80 + 1) * 50 * MS
+    one_by_one = _sent([(51 * i, MSS) for i in range(100)])
+    assert first_end_ns(one_by_one) == 98 * 51 * MS + 50 * MS
+    # Without an ACK, the last segment is all that is known.
+    silent = replace(sent, ack=sent.ack[:0], ack_t_ns=sent.ack_t_ns[:0])
+    assert first_end_ns(silent) == sent.t_ns[-1]
+
+
+def _periods(bursts: Sequence[tuple[int, int]], every_ms: int) -> SentData:
+    """Bursts of so many full segments at these times, the last one with a short segment behind it, over and over."""
+    packets = []
+    for start in range(0, 20 * every_ms, every_ms):
+        for number, (at_ms, segments) in enumerate(bursts, 1):
+            packets += [(start + at_ms, MSS)] * segments + ([(start + at_ms, 400)] if number == len(bursts) else [])
+    return _sent(packets)
+
+
+def test_small_writes_whose_ends_were_held_are_not_taken_for_a_large_one() -> None:
+    # 5000 octets and some every 20 ms; the short segment that shows a wait leaves with every 17th write only.
+    writes = captured_writes(_periods([(20 * k, 5) for k in range(17)], 340))
+    assert writes is not None
+    assert writes.steady
+    assert writes.until_ns is None
+    assert max(writes.sizes) < 7000
+
+
+def test_large_writes_leave_with_the_acks_or_paced_and_are_followed_by_a_longer_wait() -> None:
+    with_acks = captured_writes(_periods([(0, 10), (50, 20), (100, 40), (150, 15)], 340))
+    paced = captured_writes(_periods([(3 * k, 1) for k in range(85)], 340))
+    for writes in (with_acks, paced):
+        assert writes is not None
+        assert not writes.steady
+        assert writes.until_ns is not None
+        assert set(writes.sizes[:-1]) == {85_400}

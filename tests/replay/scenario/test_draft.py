@@ -8,7 +8,7 @@ import tomllib
 import pytest
 
 from hindflight.replay.scenario.captured_application import CapturedWrites
-from hindflight.replay.scenario.draft import Draft, OtherFlow, Stack, Value, draft_scenario
+from hindflight.replay.scenario.draft import Draft, OtherFlow, SendBuffer, Stack, Value, draft_scenario
 from hindflight.replay.scenario.model import Trace, parse_scenario
 from hindflight.replay.scenario.proxies import StackLayers
 
@@ -109,3 +109,23 @@ def test_what_the_capture_shows_of_its_sender_is_drafted() -> None:
     assert scenario.captured is not None
     assert scenario.captured.others == ("flow-2",)
     assert (scenario.captured.transfer, scenario.captured.probability) == (59_500_000_000, 0.9)
+
+
+def test_a_bulk_sender_without_sack_fills_its_send_buffer() -> None:
+    stack = Stack(1448, 52, 10, 60_000, sack=False, send_buffer=SendBuffer(46_080, 4_194_304))
+    other = OtherFlow("flow-2", "cubic", 3_000_000_000, stack, None, 0, 1_500_000)
+    draft = dataclasses.replace(DRAFT, stack=stack, others=[other])
+    scenario = parse_scenario(tomllib.loads(draft_scenario(draft)), "draft.toml", ("newreno", "cubic"))
+    for flow in (scenario.flow, *scenario.flows):
+        assert (flow.send_buffer, flow.send_buffer_max) == (46_080, 4_194_304)
+        assert flow.application.engine()["write_bytes"] == 65_536
+    assert [flow.size for flow in scenario.flows] == [1_500_000]
+
+
+def test_captured_writes_need_no_send_buffer() -> None:
+    writes = CapturedWrites((0, 20_000_000), (1400, 600), 0.9, steady=False, until_ns=None)
+    stack = Stack(1448, 52, 10, 60_000, sack=False, send_buffer=SendBuffer(46_080, 4_194_304))
+    draft = dataclasses.replace(DRAFT, stack=stack, application=writes)
+    scenario = parse_scenario(tomllib.loads(draft_scenario(draft)), "draft.toml", ("newreno", "cubic"))
+    assert scenario.flow.application.engine()["kind"] == "writes"
+    assert scenario.flow.send_buffer is None

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from hindflight.channels.estimate import Estimate
 from hindflight.channels.trace import Trace
-from hindflight.replay.scenario.from_capture import rate_lower_bound, stack_of
+from hindflight.replay.scenario.captured_application import SentData
+from hindflight.replay.scenario.draft import SendBuffer, Stack
+from hindflight.replay.scenario.from_capture import (
+    CapturedSender,
+    _other,
+    _with_send_buffer,
+    rate_lower_bound,
+    stack_of,
+)
 
 MS = 1_000_000
 SYN, ACK = 2, 16
@@ -91,3 +101,56 @@ def test_a_link_whose_queue_dropped_packets_has_at_least_the_lower_bound_of_its_
     found = rate_lower_bound(Trace(pa.table({}), (rate,), counts={"queue": dropped}))
     assert (found and found.value) == drafted
     assert found is None or "a lower bound, as the rate is not known, but the queue dropped 3 packets" in found.how
+
+
+def _recovering(in_recovery: int) -> SentData:
+    """A window of 20 segments, a retransmission, this many more without an ACK, then the ACK of the first 20, and a
+    window of 200."""
+    numbers = np.arange(20 + in_recovery + 200, dtype=np.int64)
+    t_ns = np.where(numbers < 20, 0, np.where(numbers < 20 + in_recovery, 200, 400)) * MS
+    edges = 1 + 1448 * np.arange(len(numbers) + 1, dtype=np.int64)
+    return SentData(
+        t_ns, edges[:-1], edges[1:], np.zeros(len(numbers), bool), np.array([300 * MS]), edges[[20]], 1448,
+        retransmitted_ns=np.array([100 * MS]),
+    )  # fmt: skip
+
+
+def _captured(stack: Stack, sent: SentData, variant: str, flight_bytes: int | None = 300_000) -> CapturedSender:
+    row = {"syn": True, "start_ns": 0, "a2b_flight_max_bytes": flight_bytes}
+    return CapturedSender(2, 2, 2, "a2b", row, stack, sent, "x.pcap", "0" * 64, variant=variant)
+
+
+@pytest.mark.parametrize(
+    ("variant", "in_recovery", "shown"),
+    [("cubic", 20, False), ("cubic", 21, True), ("bbr", 40, False), ("bbr", 41, True), ("auto", 21, True)],
+)
+def test_without_sack_the_send_buffer_is_that_of_linux_or_what_the_first_recovery_shows(
+    variant: str, in_recovery: int, shown: bool
+) -> None:
+    captured = _captured(Stack(1448, 52, 10, None, sack=False), _recovering(in_recovery), variant)
+    memory_bytes = (20 + in_recovery) * (1448 + 832)
+    assert _with_send_buffer(captured).send_buffer == SendBuffer(memory_bytes if shown else 46_080, 4_194_304)
+
+
+def test_a_send_buffer_is_drafted_without_sack_alone_and_holds_what_was_in_flight() -> None:
+    sent = _recovering(20)
+    for sack in (True, None):
+        assert _with_send_buffer(_captured(Stack(1448, 52, 10, None, sack=sack), sent, "cubic")).send_buffer is None
+    bare = Stack(1448, 52, 10, None, sack=False)
+    for flight_bytes, max_bytes in ((3_000 * 1448, 3_000 * 2280), (None, 4_194_304)):
+        buffer = _with_send_buffer(_captured(bare, sent, "cubic", flight_bytes)).send_buffer
+        assert buffer == SendBuffer(46_080, max_bytes)
+    without_losses = replace(sent, retransmitted_ns=sent.retransmitted_ns[:0])
+    assert _with_send_buffer(_captured(bare, without_losses, "cubic")).send_buffer == SendBuffer(46_080, 4_194_304)
+
+
+@pytest.mark.parametrize(("stopped_s", "size_bytes"), [(10, 100 * 1448), (7, None), (5, None)])
+def test_another_flow_lasts_to_the_end_if_both_may_have_stopped_writing_together(
+    stopped_s: int, size_bytes: int | None
+) -> None:
+    t_ns = np.arange(100, dtype=np.int64) * 50 * MS
+    edges = 1 + 1448 * np.arange(101, dtype=np.int64)
+    sent = SentData(t_ns, edges[:-1], edges[1:], np.zeros(100, bool), t_ns + 50 * MS, edges[1:], 1448)
+    flow = _captured(Stack(1448, 52, 10, None), sent, "cubic")
+    assert sent.t_ns[-1] == 4_950 * MS, "2 s before the end at 7 s, and 5 s before that at 10 s"
+    assert _other(flow, 0, stopped_s * 1000 * MS - 50 * MS).size_bytes == size_bytes
