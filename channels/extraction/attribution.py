@@ -73,8 +73,10 @@ def verdicts(delivery: Delivery, link: Link) -> Attribution:
     odds = np.zeros(len(delivery))
     lost = delivery.lost
     blurred = _queue.blurred(link.arrivals)
-    gaps, noise = _gap_odds(link, blurred), _noise_pkts(delivery, link, blurred)
-    odds[lost] = _agreeing(_level_odds(delivery, link, noise), gaps, link.replay.group, link.base.spans)[lost]
+    gaps, least = _gap_odds(link, blurred), _least_noise_pkts(link, blurred)
+    noise = _noise_pkts(delivery, link, least)
+    levels = _level_odds(delivery, link, _noise_by_path(delivery, link, least))
+    odds[lost] = _agreeing(levels, gaps, link.replay.group, link.base.spans)[lost]
     odds += gaps
     cause = np.where(lost, np.where(odds > 0, QUEUE, CHANNEL), NONE).astype(np.int8)
     # Where the rate has a lower bound only, the queue was no longer than modelled, so it may not have been full.
@@ -104,7 +106,7 @@ def verdicts(delivery: Delivery, link: Link) -> Attribution:
     return Attribution(cause, known, odds, tuple(by_link), delivery.from_flow, refusals, gaps, burst_or_outage)
 
 
-def _level_odds(delivery: Delivery, link: Link, noise: float) -> Floats:
+def _level_odds(delivery: Delivery, link: Link, noise: Floats) -> Floats:
     """Return the log odds of queue against channel from the queue level that each packet met.
 
     A full queue always drops; the channel loses with the probability observed below the ceiling, higher within a burst.
@@ -115,7 +117,7 @@ def _level_odds(delivery: Delivery, link: Link, noise: float) -> Floats:
         maximum = float(np.max(level[~delivery.lost & delivery.observed], initial=0.0))
         return np.where((level < 0.8 * maximum) | (maximum < 3), -MAX_LEVEL_LOG_ODDS, -1.5)
     full = -np.log1p(np.exp(np.clip((ceiling.limit - level) / noise, -50, 50)))
-    clearly_below = level < ceiling.limit - 3 * max(1.0, noise)
+    clearly_below = level < ceiling.limit - 3 * np.maximum(1.0, noise)
     below = delivery.lost & clearly_below
     chance = (below.sum() + 1) / (np.sum(delivery.observed & clearly_below) + 2)
     surely_channel = below | _served_in_a_row(delivery, link, ceiling.limit)
@@ -142,17 +144,33 @@ def _served_in_a_row(delivery: Delivery, link: Link, limit: float) -> npt.NDArra
     return marked
 
 
-def _noise_pkts(delivery: Delivery, link: Link, blurred: npt.NDArray[np.bool_]) -> float:
-    """Return the standard error of the queue level that a packet met."""
-    noise = SHARED_NOISE_PKTS
-    if link.unshared:
-        noise = max(LEVEL_NOISE_PKTS, 1.4826 * float(np.median(np.abs(_jitter(link, blurred)))))
+def _least_noise_pkts(link: Link, blurred: npt.NDArray[np.bool_]) -> float:
+    """Return the standard error of the queue level that a packet met, by the departures without losses in front."""
+    if not link.unshared:
+        return SHARED_NOISE_PKTS
+    return max(LEVEL_NOISE_PKTS, 1.4826 * float(np.median(np.abs(_jitter(link, blurred)))))
+
+
+def _noise_pkts(delivery: Delivery, link: Link, least: float, within: slice = slice(None)) -> float:
+    """Return the standard error of the queue levels, `least` or more, as packets `within` show that arrived although
+    they met a level above the limit."""
     if link.ceiling is None:
-        return noise
+        return least
     limit, arrived = link.ceiling.limit, ~delivery.lost & ~delivery.undecided & delivery.observed
     # What undecided packets make of a level is no error of measurement, and the limit does not come from such levels.
-    over = link.replay.level[arrived & link.all_dropped.exact & (link.replay.level > limit)] - limit
-    return max(noise, 1.4826 * float(np.median(over))) if len(over) else noise
+    shown = arrived & link.all_dropped.exact & (link.replay.level > limit)
+    over = link.replay.level[within][shown[within]] - limit
+    return max(least, 1.4826 * float(np.median(over))) if len(over) else least
+
+
+def _noise_by_path(delivery: Delivery, link: Link, least: float) -> Floats:
+    """Return the standard error of each level. A base RTT that is wrong makes the levels of its path wrong, and not
+    those of another."""
+    overall = _noise_pkts(delivery, link, least)
+    noise = np.full(len(delivery), overall)
+    for first, after, _ in link.base.spans:
+        noise[first:after] = min(overall, _noise_pkts(delivery, link, least, slice(first, after)))
+    return noise
 
 
 def _refused(delivery: Delivery, link: Link, gaps: Floats, noise: float) -> npt.NDArray[np.int8]:

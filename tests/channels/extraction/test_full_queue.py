@@ -13,6 +13,7 @@ from hindflight.channels.extraction.attribution import (
     LEVEL_NOISE_PKTS,
     QUEUE,
     Attribution,
+    _noise_by_path,
     _noise_pkts,
     _served_in_a_row,
     verdicts,
@@ -110,9 +111,23 @@ def test_levels_that_undecided_packets_make_do_not_show_how_exact_a_level_is() -
     for exact in (level < 8, np.ones(n, bool)):
         dropped = replace(link.all_dropped, exact=exact)
         whole = replace(link, unshared=True, ceiling=LIMIT, replay=replayed, all_dropped=dropped)
-        noise.append(_noise_pkts(delivery, whole, np.zeros(n, bool)))
+        noise.append(_noise_pkts(delivery, whole, LEVEL_NOISE_PKTS))
     assert noise[0] == LEVEL_NOISE_PKTS
     assert noise[1] > 3
+
+
+def test_levels_that_are_wrong_on_one_path_say_nothing_about_those_of_another() -> None:
+    n = 600
+    delivery = _delivery([101, 301], every_ms=10.0)
+    link = of_delivery(delivery)
+    level = np.where(np.arange(n) < n // 2, 8.5, 200.0)
+    replayed = replace(link.replay, level=level)
+    base = replace(link.base, spans=((0, n // 2, 100e6), (n // 2, n, 150e6)))
+    dropped = replace(link.all_dropped, exact=np.ones(n, bool))
+    whole = replace(link, unshared=True, ceiling=LIMIT, replay=replayed, base=base, all_dropped=dropped)
+    noise = _noise_by_path(delivery, whole, LEVEL_NOISE_PKTS)
+    assert noise[: n // 2].max() < 1
+    assert noise[n // 2 :].min() > 1
 
 
 def test_what_the_channel_lost_waited_in_the_queue_too() -> None:

@@ -177,6 +177,11 @@ pub enum Reason {
         /// Record of the last sent segment that was delivered.
         delivered: u64,
     },
+    /// Reordering: a retransmission of the octets, which was sent later, arrived before.
+    Overtaken {
+        /// Record of the retransmission.
+        record: u64,
+    },
     /// Reordering: the segment fills a gap and shows no sign of a retransmission.
     Reordered {
         /// Record of the segment above the gap.
@@ -397,6 +402,10 @@ impl Reason {
     /// Formats what shows reordering, the end of a recovery, or a change of phase.
     fn fmt_outcome(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
+            Self::Overtaken { record } => write!(
+                f,
+                "record {record}, a retransmission of its octets, was sent later and arrived before"
+            ),
             Self::Reordered { revealed_by } => write!(
                 f,
                 "fills the gap below record {revealed_by}; no sign that it was sent later"

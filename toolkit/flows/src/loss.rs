@@ -7,6 +7,7 @@ mod arrival_order;
 mod discards;
 mod duplicates;
 mod first_arrived;
+mod originals;
 mod unacknowledged;
 
 use std::collections::{HashMap, VecDeque};
@@ -16,7 +17,7 @@ use crate::jump::Arrived;
 use crate::retransmissions::{Retransmission, Retransmissions};
 use crate::rows::{Direction, Event, EventCause, EventKind};
 use crate::scoreboard::{Range, State, Transmission};
-use arrival_order::{Around, ArrivalOrder};
+use arrival_order::{Around, ArrivalOrder, Arrivals};
 use discards::Discards;
 use first_arrived::{Verdict, is_answer_captured, is_unreported};
 
@@ -67,6 +68,8 @@ pub struct DeliveringAck {
     pub flight: (i64, i64),
     /// SACK is in use, so that the receiver may report duplicates.
     pub sack: bool,
+    /// It echoes the original transmission of the range, and no other.
+    pub echoes_first: bool,
     /// The SACK block that reports the range.
     pub block: Option<(i64, i64)>,
 }
@@ -104,6 +107,14 @@ impl PendingRange {
             .checked_sub(1)
             .map(|earlier| all.transmission(earlier).ts_val);
         self.ts_ecr.is_some() && self.ts_ecr == ts_val && earlier != Some(ts_val)
+    }
+
+    /// The number of transmissions, from the original on, that a hole below shows to be lost.
+    fn lost_before(&self) -> usize {
+        match self.arrived {
+            Arrived::Repaired(lost) => lost as usize,
+            _ => 0,
+        }
     }
 
     /// Whether it is all that was in flight.
@@ -171,10 +182,10 @@ impl LossDetector {
     ) {
         let discarded_by = self.discards.take(range.start);
         self.order.begin(delivered_by.record);
+        if self.shows_order(range, &delivered_by) {
+            self.on_arrival(&range.first, &delivered_by);
+        }
         if range.retransmissions.is_none() {
-            if range.state == State::Outstanding && !range.split {
-                self.on_sent_once(&range.first, &delivered_by);
-            }
             return;
         }
         self.by_start
@@ -193,14 +204,31 @@ impl LossDetector {
             dsack_ecr: None,
             reported_again: false,
             around: Around {
-                before: self.order.before,
+                // Without SACK, what was held back arrived before what the ACKs show to have arrived.
+                before: if delivered_by.sack {
+                    self.order.before
+                } else {
+                    Arrivals::default()
+                },
                 next: None,
             },
         });
     }
 
-    /// Processes a segment that was sent once and delivered.
-    fn on_sent_once(&mut self, sent: &Transmission, by: &DeliveringAck) {
+    /// Whether it is known that the original transmission of `range` arrived just before the ACK `by`. With SACK, it was
+    /// sent once. Without, the cumulative ACK may come long after; but the timestamp echoed is that of the segment which
+    /// moved the left edge of the window since the ACK before (RFC 7323 §4.3).
+    fn shows_order(&self, range: &Range, by: &DeliveringAck) -> bool {
+        let once = range.retransmissions.is_none() && range.state == State::Outstanding;
+        if by.sack {
+            once && !range.split
+        } else {
+            by.echoes_first
+        }
+    }
+
+    /// Processes the original transmission of a segment, which was delivered.
+    fn on_arrival(&mut self, sent: &Transmission, by: &DeliveringAck) {
         if !self.order.add(sent, by.t_ns) {
             return;
         }
@@ -402,12 +430,14 @@ fn decide_captured(all: &Transmissions<'_>, flow: FlowDirection, events: &mut Ve
         all.retransmission(number)
             .is_some_and(|entry| !entry.not_captured)
     });
-    let arrived = if all.range.first_not_captured {
+    // A SACK block had reported the octets, and what was lost of them before is known.
+    let again = all.range.state == State::Delivered;
+    let arrived = if all.range.first_not_captured && !again {
         first_captured.unwrap_or(all.last())
     } else {
         0
     };
-    for number in 0..=all.last() {
+    for number in usize::from(again)..=all.last() {
         let entry = all.retransmission(number);
         if entry.map_or(all.range.first_not_captured, |entry| entry.not_captured) {
             let record = all.transmission(arrived).record;

@@ -1,6 +1,7 @@
 //! The state of one direction of a connection as a data sender: scoreboard, RTT, recovery state and counters.
 //!
 //! [`ack`] is the ACK that it receives, [`delivery`] what that delivers, [`retransmission`] processes retransmissions,
+//! [`late_original`] what they overtook,
 //! [`lost_before`], [`missing`], [`in_recovery`], [`silence`], [`go_back_n`] and [`empty_segment`] those lost before
 //! the capture point, and [`cwnd`] feeds the estimator of the congestion window.
 
@@ -12,6 +13,7 @@ mod delivery;
 mod empty_segment;
 mod go_back_n;
 mod in_recovery;
+mod late_original;
 mod lost_before;
 mod missing;
 mod repairs;
@@ -248,6 +250,8 @@ impl Sender {
             false
         } else if self.board.is_stored_twice(sent.start, &sent.transmission) {
             return false;
+        } else if self.is_late_original(sent, &overlap, flow, events) {
+            false
         } else {
             let retransmission = self.resend(sent, &overlap, flow, events);
             self.correct_end_of_flight(sent, fin, overlap.gap);

@@ -154,3 +154,41 @@ fn an_empty_ack_after_a_retransmission_that_no_ack_echoes_may_answer_a_duplicate
          413.4 retransmission fast #15 2001:3001",
     );
 }
+
+#[test]
+fn an_original_is_discarded_after_a_sack_block_reported_its_retransmission() {
+    // From 215 on the round trip takes 20 ms, and not 100 ms. The retransmission of 3001:4001 arrives before the
+    // original, which is the second that the receiver discards. 7001:8001 is lost.
+    let outcome = run("  0.0 a>b S  0 mss 1000 sackok ts 0/0
+         100.0 b>a SA 0 ack 1 mss 1000 sackok ts 50/0
+         100.1 a>b A  1 ack 1 ts 100/50
+         110.0 a>b A 1:1001    ack 1 ts 110/50
+         210.0 b>a A 1 ack 1001 ts 160/110
+         212.0 a>b A 1001:2001 ack 1 ts 212/160
+         213.0 a>b A 2001:3001 ack 1 ts 213/160
+         214.0 a>b A 3001:4001 ack 1 ts 214/160
+         216.0 a>b A 4001:5001 ack 1 ts 216/160
+         217.0 a>b A 5001:6001 ack 1 ts 217/160
+         218.0 a>b A 6001:7001 ack 1 ts 218/160
+         219.0 a>b A 7001:8001 ack 1 ts 219/160    # lost
+         236.0 b>a A 1 ack 1001 sack 4001-5001 ts 226/110
+         237.0 b>a A 1 ack 1001 sack 4001-6001 ts 227/110
+         238.0 b>a A 1 ack 1001 sack 4001-7001 ts 228/110
+         238.1 a>b A 1001:2001 ack 1 ts 238/228
+         250.0 a>b A 3001:4001 ack 1 ts 250/228
+         258.1 b>a A 1 ack 2001 sack 4001-7001 ts 248/238
+         265.0 a>b A 2001:3001 ack 1 ts 265/248
+         270.0 b>a A 1 ack 2001 sack 3001-7001 ts 260/238
+         272.0 b>a A 1 ack 2001 sack 1001-2001 3001-7001 ts 262/238
+         273.0 b>a A 1 ack 2001 sack 3001-7001 ts 263/238
+         274.0 b>a A 1 ack 2001 sack 3001-7001 ts 264/238
+         285.0 b>a A 1 ack 7001 ts 275/265
+         290.0 a>b A 7001:8001 ack 1 ts 290/275
+         310.0 b>a A 1 ack 8001 ts 300/290");
+    let of = |kind: EventKind| {
+        let events = outcome.events.iter().filter(|event| event.kind == kind);
+        events.map(|event| event.seq_start).collect::<Vec<_>>()
+    };
+    assert_eq!(of(EventKind::Loss), [Some(7001)]);
+    assert_eq!(of(EventKind::Undecided), []);
+}

@@ -456,3 +456,35 @@ fn a_pause_of_the_application_is_no_silence_of_the_path() {
         6010.00 b>a A 1 ack 2001 sack 1001-2001 # one duplicate");
     assert_eq!(lost_records(&outcome), [Some(6)]);
 }
+
+#[test]
+fn the_echo_of_an_original_shows_that_no_later_retransmission_had_arrived() {
+    // The timeout is spurious: all four wait in a queue. One ACK covers the second and the third, and echoes the second.
+    let covered = |next_echo: u32| {
+        run(&format!(
+            "  0.00 a>b S  0 mss 1000 ts 0/0
+             100.00 b>a SA 0 ack 1 mss 1000 ts 500/0
+             100.01 a>b A  1 ack 1 ts 100/500
+             110.00 a>b A 1:1001    ack 1 ts 110/500
+             140.00 a>b A 1001:2001 ack 1 ts 140/500
+             170.00 a>b A 2001:3001 ack 1 ts 170/500
+             200.00 a>b A 3001:4001 ack 1 ts 200/500
+             500.00 a>b A 1:1001    ack 1 ts 500/500
+             510.00 b>a A 1 ack 1001 ts 910/110
+             510.01 a>b A 1001:2001 ack 1 ts 510/910
+             510.02 a>b A 2001:3001 ack 1 ts 510/910
+             510.03 a>b A 3001:4001 ack 1 ts 510/910
+             570.00 b>a A 1 ack 3001 ts 970/140
+             620.00 b>a A 1 ack 4001 ts 1020/{next_echo}"
+        ))
+    };
+    let outcome = covered(200);
+    assert_eq!(lost_records(&outcome), []);
+    assert!(
+        outcome.evidence(EventKind::Retransmission, 11).ends_with(
+            "it would have overtaken record 7, which was sent before it and arrived later"
+        )
+    );
+    // Nothing shows the order if the next segment that arrives in order is a retransmission, too.
+    assert_eq!(lost_records(&covered(510)), [Some(6), Some(7)]);
+}

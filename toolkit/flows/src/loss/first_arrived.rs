@@ -79,11 +79,7 @@ fn first_arrived(pending: &PendingRange, all: &Transmissions<'_>, path: Path) ->
         }
     }
     if let Some(min_rtt_ns) = path.min_rtt_ns {
-        let oldest = match pending.arrived {
-            Arrived::Repaired(lost) => lost as usize,
-            _ => 0,
-        };
-        while arrived > oldest {
+        while arrived > pending.lost_before() {
             let after_ns = pending.delivered_by.t_ns - all.transmission(arrived).t_ns;
             if after_ns >= min_rtt_ns / EARLY_DIVISOR || pending.is_echoed(all, arrived) {
                 break;
@@ -142,14 +138,14 @@ fn last_unanswered(
 }
 
 /// The last transmission up to `arrived` that fits the order of its path, if `arrived` does not, and the record of the
-/// segment that `arrived` would have overtaken. Without SACK, ACKs do not show the order of arrival.
+/// segment that `arrived` would have overtaken.
 fn in_order_of_path(
     pending: &PendingRange,
     all: &Transmissions<'_>,
     arrived: usize,
     path: Path,
 ) -> Option<(usize, u64)> {
-    let min_rtt_ns = path.min_rtt_ns.filter(|_| pending.delivered_by.sack)?;
+    let min_rtt_ns = path.min_rtt_ns?;
     let overtaken = pending
         .around
         .overtakes(&all.transmission(arrived), min_rtt_ns)?;
@@ -160,7 +156,7 @@ fn in_order_of_path(
         let captured = number > 0 || !pending.range.first_not_captured;
         captured && pending.around.fits(&all.transmission(number), min_rtt_ns)
     };
-    let in_order = (0..arrived).rev().find(fits)?;
+    let in_order = (pending.lost_before()..arrived).rev().find(fits)?;
     Some((in_order, overtaken.record))
 }
 
@@ -188,11 +184,8 @@ fn unclear(
         let either = ends_silence && by_dsack && one_in_flight;
         return if either { arrived..duplicate } else { 0..0 };
     }
-    let oldest = match pending.arrived {
-        Arrived::Repaired(lost) => lost as usize,
-        _ => 0,
-    };
-    if pending.delivered_by.missing_acks == 0 || before < oldest || before >= arrived {
+    let shown = before < pending.lost_before() || before >= arrived;
+    if pending.delivered_by.missing_acks == 0 || shown {
         return 0..0;
     }
     let end = if pending.is_flight() {

@@ -65,6 +65,7 @@ impl Sender {
             missed_ns: self.ack_ids.missed_ns(),
             flight: (self.board.snd_una(), self.board.snd_nxt()),
             sack: ack.sack_in_use,
+            echoes_first: false,
             block: None,
         }
     }
@@ -166,8 +167,9 @@ impl Sender {
             .outstanding()
             .take_while(|range| range.first.ts_val.is_some_and(|val| is_older(val, ts_ecr)));
         let (losses, overtaken) = (&self.losses, self.losses.overtaken());
+        // A retransmission may have arrived before it, and be reported in a SACK block.
         let discarded = older.into_iter().find(|range| {
-            range.state == State::Outstanding
+            (range.state == State::Outstanding || losses.awaits_original(range.start))
                 && ack.t_ns - range.first.t_ns <= longest_ns
                 && range.first.record > overtaken.record
                 && !losses.discards.is_answered(range.start)
@@ -175,10 +177,11 @@ impl Sender {
         if let Some(start) = discarded.map(|range| range.start) {
             let certain = !self.losses.may_be_duplicates(self.board.log());
             let flight = (self.board.snd_una(), self.board.snd_nxt());
-            let discards = &mut self.losses.discards;
-            discards.answer(start, ack.record);
+            self.losses.answer_original(start, ack.record);
             if certain {
-                discards.overtake(start, ack.record, ts_ecr, flight);
+                self.losses
+                    .discards
+                    .overtake(start, ack.record, ts_ecr, flight);
             }
         }
     }

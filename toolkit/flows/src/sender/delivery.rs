@@ -57,6 +57,8 @@ impl<'a> Delivered<'a> {
             Arrived::Before(_) | Arrived::Unclear => range.first,
         };
         let retransmitted = range.retransmissions.is_some();
+        let again = arrival.first_retransmission.and_then(|first| first.ts_val);
+        self.by.echoes_first = ts_ecr.is_some() && ts_ecr == range.first.ts_val && ts_ecr != again;
         let ts_ecr = ts_ecr.filter(|_| retransmitted);
         let echo_precedes = |ts_val: Option<u32>| {
             ts_ecr
