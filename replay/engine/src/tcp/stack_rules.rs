@@ -29,6 +29,10 @@ pub(in crate::tcp) struct StackRules {
     pub counts_acks: bool,
     /// Without SACK, duplicate ACKs count as segments sacked (Linux).
     pub counts_dup_acks: bool,
+    /// Segments that arrived twice count as delivered each time, for the window as for the rate (Linux, `tcp_dsack_seen`).
+    ///
+    /// Deviation: RFC 9937 §6.2 counts what snd.una and SACK blocks newly cover.
+    pub counts_duplicates: bool,
     /// ns-2 forgets SACK at a timeout and learns nothing from it until all has been sent again.
     pub ignores_sack_after_timeout: bool,
     /// Karn's rule apart, SACK measures the round-trip time too.
@@ -89,6 +93,7 @@ impl StackRules {
             counts_outstanding: ns2,
             counts_acks: ns2 || ns2_tcp_linux,
             counts_dup_acks: recovers_as_linux && !sack,
+            counts_duplicates: linux,
             ignores_sack_after_timeout: ns2,
             sack_measures_rtt: linux || snack,
             timestamp_measures_rtt: linux && params.timestamps,

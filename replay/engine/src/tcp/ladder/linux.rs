@@ -401,3 +401,17 @@ fn linux_learns_reordering_and_then_waits_for_late_segments() {
          0.137 end",
     );
 }
+
+#[test]
+fn linux_counts_what_came_twice_as_delivered_and_sends_lost_segments_behind_one_burst_of_new_data()
+{
+    // Both copies of 1 that the timeouts sent arrive, the second one as a duplicate: the window grows by two.
+    check(
+        sender(Variant::LinuxReno, Profile::Linux, unprobed(8)),
+        "0.000 > 1 2 3 4 5 6 7 8 (cwnd 8 slow start)
+         1.024 > R1 (cwnd 1 loss)
+         3.040 > R1 (cwnd 1 loss)
+         3.100 < ack 2 sack 1-1
+         3.100 > 9 10 R2 (cwnd 3 loss)",
+    );
+}

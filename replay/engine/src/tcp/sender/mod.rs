@@ -321,10 +321,13 @@ impl Sender {
             self.timeouts_in_a_row = 0;
             self.note_finish();
         }
-        let mut dsack = false;
+        let mut came_twice = 0;
         if segment.sack_len > 0 && !self.ignores_sack() {
-            dsack = self.take_dsack(segment, prior_una);
+            came_twice = self.take_dsack(segment, prior_una);
             self.take_sack_blocks(segment, &mut digest);
+        }
+        if self.rules.counts_duplicates {
+            digest.delivered += came_twice;
         }
         let duplicate = self.is_duplicate(segment, advances, &digest);
         self.counters.dup_acks_in += u64::from(duplicate);
@@ -337,7 +340,7 @@ impl Sender {
         let duplicate = self.heed_warning(segment, advances, now) || duplicate;
         let prior_min_rtt = self.rtt.min_rtt();
         let rtt = self.take_rtt_sample(segment, &digest, now);
-        let news = advances || duplicate || digest.sacked > 0 || dsack;
+        let news = advances || duplicate || digest.sacked > 0 || came_twice > 0;
         // ns-2 has no data in the reverse direction: there a segment with data that brings no news is not an ACK.
         let acts = self.rules.acts_on_every_ack && segment.payload_bytes == 0;
         if !(news || acts) {
@@ -441,28 +444,28 @@ impl Sender {
         self.board.forget_lost_lately();
     }
 
-    /// RFC 2883 §4: a first block below the ACK reports octets that arrived twice. Returns whether it was one, of a segment
-    /// that was sent twice.
-    pub(in crate::tcp) fn take_dsack(&mut self, segment: &Segment, prior_una: u64) -> bool {
+    /// RFC 2883 §4: a first block below the ACK reports octets that arrived twice. Returns the number of segments, which
+    /// were sent twice; 0 if it is no such block.
+    pub(in crate::tcp) fn take_dsack(&mut self, segment: &Segment, prior_una: u64) -> u32 {
         let Some((left, right)) = segment.sack_blocks().next() else {
-            return false;
+            return 0;
         };
         if left >= segment.ack || left >= right || !self.rules.sack {
-            return false;
+            return 0;
         }
         let segments = (right - left).div_ceil(u64::from(self.params.smss_bytes));
         self.counters.dsacks_in += segments;
         if self.counters.dsacks_in > self.counters.retransmissions {
-            return false;
+            return 0;
         }
         // RFC 8985 §7.4.2: the original of a probe came too: nothing was lost.
         let of_probe = (self.rack.probe.take_if(|probe| probe.high_seq == right)).is_some();
         if !of_probe {
             self.rules.algorithm.on_dsack(self, prior_una);
         }
-        self.undo_state
-            .note_dsack(right, prior_una, segments as u32);
-        true
+        let segments = segments as u32;
+        self.undo_state.note_dsack(right, prior_una, segments);
+        segments
     }
 
     pub(in crate::tcp) fn take_sack_blocks(&mut self, segment: &Segment, digest: &mut Digest) {

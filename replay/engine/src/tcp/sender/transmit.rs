@@ -122,6 +122,7 @@ impl Sender {
         if self.board.outstanding() == 0 {
             self.restart_if_idle(now);
         }
+        self.end_hold_behind_burst(now);
         let in_recovery = self.in_loss_recovery();
         if in_recovery
             && self.undo_state.hold == Hold::Nothing
@@ -161,6 +162,18 @@ impl Sender {
             && self.snd_nxt == self.recover
             && !self.is_window_full()
             && self.sendable(now).is_none()
+    }
+
+    /// Linux (`tcp_tsq_write`): once the device has taken the first burst of new data, lost segments come before more of it.
+    fn end_hold_behind_burst(&mut self, now: Nanos) {
+        if self.undo_state.hold == Hold::NewDataFirst
+            && self.rules.holds_for_one_ack
+            && self.rules.sends_bursts
+            && self.burst.at == now
+            && !self.burst.has_more()
+        {
+            self.undo_state.hold = Hold::Nothing;
+        }
     }
 
     /// Octets of the next new segment that may leave now into `room`, and the size of a burst that begins with it; or what
@@ -350,10 +363,12 @@ impl Sender {
         segment
     }
 
-    /// Departure timestamp of the segment from `seq` on, which leaves now.
+    /// Departure timestamp of the segment from `seq` on, which is sent again now. Behind a burst of new data it is the later
+    /// of the two, as RACK tells them apart by it.
     fn stamp(&self, seq: u64, now: Nanos) -> Nanos {
         match &self.pacer {
             Some(pacer) if self.rules.sends_bursts => pacer.stamp(seq, now),
+            None if self.rules.sends_bursts && self.burst.at == now => now + 1,
             _ => now,
         }
     }
