@@ -182,7 +182,7 @@ impl LossDetector {
     ) {
         let discarded_by = self.discards.take(range.start);
         self.order.begin(delivered_by.record);
-        if self.shows_order(range, &delivered_by) {
+        if Self::shows_order(range, &delivered_by) {
             self.on_arrival(&range.first, &delivered_by);
         }
         if range.retransmissions.is_none() {
@@ -218,7 +218,7 @@ impl LossDetector {
     /// Whether it is known that the original transmission of `range` arrived just before the ACK `by`. With SACK, it was
     /// sent once. Without, the cumulative ACK may come long after; but the timestamp echoed is that of the segment which
     /// moved the left edge of the window since the ACK before (RFC 7323 §4.3).
-    fn shows_order(&self, range: &Range, by: &DeliveringAck) -> bool {
+    fn shows_order(range: &Range, by: &DeliveringAck) -> bool {
         let once = range.retransmissions.is_none() && range.state == State::Outstanding;
         if by.sack {
             once && !range.split
