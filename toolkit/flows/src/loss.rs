@@ -260,10 +260,15 @@ impl LossDetector {
     /// Takes off the range at `start` up to `count` retransmissions that were lost just before its last one. Returns
     /// their number.
     pub fn take_lost_before_last(&self, start: i64, count: u32, log: &mut Retransmissions) -> u32 {
-        let number = self.by_start.get(&start);
-        let pending = number.and_then(|number| self.pending.get((number - self.first) as usize));
-        let list = pending.and_then(|pending| pending.range.retransmissions);
+        let index = self.index_of(start);
+        let list = index.and_then(|index| self.pending[index].range.retransmissions);
         list.map_or(0, |list| log.take_lost_before_newest(list, count))
+    }
+
+    /// Where the segment at `start`, which a retransmission delivered, stands among those that are pending.
+    fn index_of(&self, start: i64) -> Option<usize> {
+        let index = (self.by_start.get(&start)? - self.first) as usize;
+        (index < self.pending.len()).then_some(index)
     }
 
     /// Whether no range waits for a decision.

@@ -8,9 +8,8 @@ impl LossDetector {
     /// Whether the receiver may still discard the original transmission of the segment at `start`, which a retransmission
     /// delivered: no ACK has answered it.
     pub fn awaits_original(&self, start: i64) -> bool {
-        let pending = self.by_start.get(&start).map(|number| number - self.first);
-        let pending = pending.and_then(|index| self.pending.get(index as usize));
-        pending.is_some_and(|pending| {
+        self.index_of(start).is_some_and(|index| {
+            let pending = &self.pending[index];
             let captured = !pending.range.first_not_captured;
             captured && pending.discarded_by.is_none() && pending.dsacks == 0
         })
@@ -18,9 +17,8 @@ impl LossDetector {
 
     /// Notes that the ACK in `record` answered the original transmission of the segment at `start`.
     pub fn answer_original(&mut self, start: i64, record: u64) {
-        let pending = self.by_start.get(&start).map(|number| number - self.first);
-        match pending.and_then(|index| self.pending.get_mut(index as usize)) {
-            Some(pending) => pending.discarded_by = Some(record),
+        match self.index_of(start) {
+            Some(index) => self.pending[index].discarded_by = Some(record),
             None => self.discards.answer(start, record),
         }
     }
@@ -34,8 +32,8 @@ impl LossDetector {
         log: &Retransmissions,
         was_sent_later: impl Fn(&Transmission) -> bool,
     ) -> Option<u64> {
-        let number = self.by_start.get(&octets.0)?;
-        let pending = self.pending.get_mut((number - self.first) as usize)?;
+        let index = self.index_of(octets.0)?;
+        let pending = &mut self.pending[index];
         let record = pending.range.overtaken_by(octets, log, was_sent_later)?;
         pending.range.add_original(late);
         Some(record)
