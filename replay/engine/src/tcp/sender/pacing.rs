@@ -317,17 +317,22 @@ mod tests {
         assert_eq!(burst(u32::MAX, SECOND), 45);
     }
 
-    #[test]
-    fn retransmissions_leave_together_only_where_they_did_before() {
-        // 1 to 12 left as one, and 13 and 14. Acknowledged up to 12, that is alone; the other two still are a pair.
+    /// A sender of 12 segments that sends them again as soon as a timeout has marked them.
+    fn retransmitting() -> Sender {
         let overrides = StackOverrides {
             send_buffer_bytes: Some(1_000_000),
             tail_loss_probe: Some(false),
             frto: Some(false),
             ..window(12)
         };
+        sender(Variant::Bbr, Profile::Linux, overrides)
+    }
+
+    #[test]
+    fn retransmissions_leave_together_only_where_they_did_before() {
+        // 1 to 12 left as one, and 13 and 14. Acknowledged up to 12, that is alone; the other two still are a pair.
         check(
-            sender(Variant::Bbr, Profile::Linux, overrides),
+            retransmitting(),
             "0.000 > 1 2 3 4 5 6 7 8 9 10 11 12 (cwnd 12 slow start)
              0.100 < ack 3
              0.100 > 13 14 (cwnd 14 slow start)
@@ -344,14 +349,8 @@ mod tests {
 
     #[test]
     fn new_data_does_not_join_the_last_retransmission() {
-        let overrides = StackOverrides {
-            send_buffer_bytes: Some(1_000_000),
-            tail_loss_probe: Some(false),
-            frto: Some(false),
-            ..window(12)
-        };
         check(
-            sender(Variant::Bbr, Profile::Linux, overrides),
+            retransmitting(),
             "0.000 > 1 2 3 4 5 6 7 8 9 10 11 12 (cwnd 12 slow start)
              0.100 < ack 3 wnd 11
              0.100 > 13 (cwnd 14 limited)
