@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 PROBE_BW_CWND_GAIN = 512
 PROBING_GAIN = 320
 UNIT_GAIN = 256
+DRAIN_GAIN = 88
 """Gains of TCP_INFO, in 256ths."""
 
 CYCLE_LENGTH = 8
@@ -54,7 +55,7 @@ def _drained_into_probe_rtt(info: Mapping[str, Integers]) -> Integers:
     It ended DRAIN and drew a phase (`bbr_check_drain`) before it began PROBE_RTT (`bbr_update_min_rtt`).
     """
     gain = info["bbr_pacing_gain"]
-    drains = gain < 128
+    drains = gain == DRAIN_GAIN
     leaves = np.append(False, drains[:-1]) & (gain == UNIT_GAIN) & (info["bbr_cwnd_gain"] == UNIT_GAIN)
     flight = info["unacked"] - info["sacked"] - info["lost"] + info["retrans"]
     bdp_bytes = info["bbr_bw"] * info["bbr_min_rtt"] / 1e6
