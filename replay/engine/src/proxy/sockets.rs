@@ -16,6 +16,8 @@ use crate::tcp::sender::Sender;
 const PIPE_SLOTS: u64 = 16;
 /// Linux: what fits into a slot, a page.
 const SLOT_BYTES: u64 = 4096;
+/// Linux (`skb_page_frag_refill`): the block of pages that `linear_to_page` copies spliced segments to, one behind the other.
+const COPY_BYTES: u64 = 32_768;
 /// Linux (`tcp_space`): 1448 octets of a segment take 1440 of a receive buffer, which holds one in 180 more.
 const OCTETS_PER_SPARE_ONE: u64 = 180;
 /// The largest piece of a write: the largest burst (`Sender::piece_room`).
@@ -40,8 +42,56 @@ pub struct Relay {
     write_to: u64,
     /// What the pipe holds of full segments of the connection upstream.
     pipe_bytes: u64,
+    /// Where the memory is that segments are copied to.
+    copies: Copies,
     /// Size of all buffers at their maximum.
     capacity_bytes: u64,
+}
+
+/// Memory of what is read. A piece of the connection onward holds so many fragments of it, each in one page.
+///
+/// Deviation: all segments count as full ones, and their driver keeps each in one block (`skb_head_is_locked`), so that
+/// they are copied. Where it hands over pages each segment would be a fragment or two.
+#[derive(Debug)]
+struct Copies {
+    /// Octets that were read.
+    read_to: u64,
+    /// Offset in the block.
+    offset: u64,
+    /// The block does not continue what was read before.
+    breaks: bool,
+    segment_bytes: u64,
+}
+
+impl Copies {
+    fn of(segment_bytes: u64) -> Self {
+        Self {
+            read_to: 1,
+            offset: 0,
+            breaks: true,
+            segment_bytes,
+        }
+    }
+
+    /// The octets up to `end` are read, to be written to `to`. `cut`: more had come and the pipe was full; the segment that
+    /// did not fit in has been copied for nothing (`splice_to_pipe`).
+    fn note_read(&mut self, end: u64, cut: bool, to: &mut Sender) {
+        while self.read_to < end {
+            let within = self.offset % SLOT_BYTES;
+            if self.breaks || within == 0 {
+                to.begin_fragment(self.read_to);
+            }
+            let octets = (SLOT_BYTES - within).min(end - self.read_to);
+            self.read_to += octets;
+            self.offset = (self.offset + octets) % COPY_BYTES;
+            self.breaks = false;
+        }
+        if cut {
+            let wasted = self.segment_bytes.min(COPY_BYTES - self.offset);
+            self.offset = (self.offset + wasted) % COPY_BYTES;
+            self.breaks = true;
+        }
+    }
 }
 
 /// The stack of the connection onward: with the send buffer of Linux where it gives none.
@@ -69,6 +119,7 @@ impl Relay {
             awaits_room: false,
             write_to: 1,
             pipe_bytes,
+            copies: Copies::of(upstream.smss_bytes.into()),
             capacity_bytes: receive
                 + receive / OCTETS_PER_SPARE_ONE
                 + pipe_bytes
@@ -138,8 +189,12 @@ impl Relay {
     }
 
     /// Reads what the pipe takes; returns the end of that.
-    fn read(&self, from: &mut Receiver, to: &Sender) -> u64 {
-        let read = from.rcv_nxt().min(to.write_end() + self.pipe_bytes);
+    fn read(&mut self, from: &mut Receiver, to: &mut Sender) -> u64 {
+        let come = from.rcv_nxt();
+        let read = come.min(to.write_end() + self.pipe_bytes);
+        if read > self.copies.read_to {
+            self.copies.note_read(read, come > read, to);
+        }
         from.read_to(read, self.pipe_bytes);
         read
     }
@@ -189,5 +244,44 @@ impl Proxy {
         }
         // It may have read something, which the window upstream reports.
         self.transmit_own(now, slot)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cc::ParamValues;
+    use crate::cc::catalogue::Variant;
+    use crate::config::{Profile, StackOverrides};
+    use hindflight_kernels::{Purpose, StreamKey, StreamRng};
+
+    const SEGMENT: u64 = 2048;
+
+    /// The room in a new piece of a connection onward, once segments are read for it one at a time.
+    fn room_in_piece(cut: bool) -> u64 {
+        let overrides = StackOverrides {
+            handshake: Some(false),
+            smss_bytes: Some(SEGMENT as u32),
+            ..StackOverrides::default()
+        };
+        let params = StackParams::resolve(Profile::Linux, &overrides);
+        let draws = StreamRng::new(StreamKey::new(0, 0, Purpose::Controller));
+        let controller = Variant::LinuxReno.controller(&params, &ParamValues::new(), draws);
+        let mut onward = Sender::new(0, &params, controller);
+        onward.open(0, 1 << 20);
+        let mut copies = Copies::of(SEGMENT);
+        for n in 1..60 {
+            copies.note_read(1 + n * SEGMENT, cut, &mut onward);
+        }
+        assert_eq!(onward.write_end(), 1);
+        onward.piece_room()
+    }
+
+    #[test]
+    fn a_segment_that_the_pipe_does_not_take_leaves_a_gap_in_the_memory() {
+        // 31 segments are the largest burst; they are in 16 pages.
+        assert_eq!(room_in_piece(false), 31 * SEGMENT);
+        // With a gap of one behind each of them 17 are in as many pages.
+        assert_eq!(room_in_piece(true), 17 * SEGMENT);
     }
 }

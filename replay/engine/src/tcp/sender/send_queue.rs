@@ -13,12 +13,17 @@ use crate::sim::time::Nanos;
 /// Linux (`sk_dst_gso_max_size`): octets of the largest burst, and what of them is for headers.
 const BURST_BYTES: u64 = 65_536;
 const HEADROOM_BYTES: u64 = 193;
+/// Linux (`net.core.max_skb_frags`): fragments of a piece.
+const MAX_FRAGMENTS: usize = 17;
 
 /// Pieces of what is written and not sent.
 #[derive(Debug, Default)]
 pub(in crate::tcp) struct SendQueue {
     /// Where those end that are not wholly sent; the last one, which may grow, is not among them.
     ends: Ring<u64>,
+    /// Where another fragment begins of what is written and not sent, and of what may be written next. None where the
+    /// application does not hand over pages of memory.
+    fragments: Ring<u64>,
     /// The receiver's largest window at a write.
     max_window_bytes: u32,
     /// A piece that is the next to leave has just been filled: a burst of it does not wait for more
@@ -90,7 +95,7 @@ impl Sender {
             octets: self.write_end - self.snd_una,
             unsent: self.write_end - self.snd_nxt,
             pieces: self.board.pieces() + self.queued_pieces(),
-            tail_has_room: self.piece_room() < self.piece_bytes(),
+            tail_has_room: self.tail_room() > 0,
             window_has_room: self.send_queue.segment_came
                 && (f64::from(self.board.pipe()) < self.effective_window().floor()
                     || self.was_throttled(now)),
@@ -102,8 +107,34 @@ impl Sender {
 
     /// Octets that the last piece takes before it is full, or a new one where it is.
     pub fn piece_room(&self) -> u64 {
-        let (held, max) = (self.write_end - self.tail_start(), self.piece_bytes());
-        if held < max { max - held } else { max }
+        match self.tail_room() {
+            0 => self.full_end(self.write_end) - self.write_end,
+            room => room,
+        }
+    }
+
+    /// The memory of what may be written from octet `start` on does not continue what lies before: it is another
+    /// fragment of a piece. In ascending order, before it is written.
+    pub fn begin_fragment(&mut self, start: u64) {
+        self.send_queue.fragments.push_back(start);
+    }
+
+    /// Octets that the last piece takes before it is full; 0: there is none, or it is full.
+    fn tail_room(&self) -> u64 {
+        let start = self.tail_start();
+        if self.write_end > start {
+            self.full_end(start).saturating_sub(self.write_end)
+        } else {
+            0
+        }
+    }
+
+    /// Where a piece that begins at `start` is full: it has as many octets or as many fragments as a piece may have
+    /// (`skb_splice_from_iter`).
+    fn full_end(&self, start: u64) -> u64 {
+        let mut others = (self.send_queue.fragments.iter()).filter(|begin| **begin > start);
+        let fragmented = others.nth(MAX_FRAGMENTS - 1).copied();
+        (start + self.piece_bytes()).min(fragmented.unwrap_or(u64::MAX))
     }
 
     /// Segments of the piece that leaves next.
@@ -124,12 +155,19 @@ impl Sender {
         while ends.front().is_some_and(|end| *end <= self.snd_nxt) {
             ends.pop_front();
         }
+        let fragments = &mut self.send_queue.fragments;
+        while fragments
+            .front()
+            .is_some_and(|begin| *begin <= self.snd_nxt)
+        {
+            fragments.pop_front();
+        }
     }
 
     /// The application writes up to `end`, no more than the last piece takes.
     fn fill_piece(&mut self, end: u64) {
         self.send_queue.max_window_bytes = self.largest_window_bytes();
-        if self.write_end - self.tail_start() >= self.piece_bytes() {
+        if self.write_end > self.tail_start() && self.tail_room() == 0 {
             self.send_queue.ends.push_back(self.write_end);
         }
         let full = end - self.tail_start() >= self.piece_bytes();
@@ -305,6 +343,22 @@ mod tests {
         assert_eq!(write(&mut sender, 1000), (1, PIECE - 1000, false));
         sender.last_wnd_bytes = 4000;
         assert_eq!(sender.piece_room(), PIECE - 1000);
+    }
+
+    #[test]
+    fn a_piece_is_full_with_17_fragments() {
+        let mut sender = writer();
+        (0..40).for_each(|n| sender.begin_fragment(1 + 2000 * n));
+        assert_eq!((sender.queued_pieces(), sender.piece_room()), (0, 34_000));
+        assert_eq!(write(&mut sender, 33_500), (1, 500, false));
+        assert_eq!(write(&mut sender, 500), (1, 34_000, false));
+        assert!(!sender.buffered(0).tail_has_room);
+        // What leaves makes room for as many fragments; the rest of one counts.
+        send_to(&mut sender, 4500);
+        assert_eq!((sender.queued_pieces(), sender.piece_room()), (1, 4000));
+        assert!(sender.buffered(0).tail_has_room);
+        assert_eq!(write(&mut sender, 4000), (1, 34_000, false));
+        assert_eq!(write(&mut sender, 1), (2, 33_999, false));
     }
 
     #[test]
