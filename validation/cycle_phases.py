@@ -38,12 +38,14 @@ LONG_TERM_ROUNDS = 48
 def first_phases(info: Mapping[str, Integers], acks_ns: Integers) -> int:
     """Return the parameter `first_phases` of `bbr`: a digit for each draw, 8 where the cycle began by probing.
 
-    `acks_ns` is when the sender's ACKs came.
+    `acks_ns` is when the sender's ACKs came. Without BBR's rate, which old recordings of relays lack, only the cycles
+    count that begin with PROBE_BW.
     """
     rows = len(info["t_ns"])
     probes_bw = info["bbr_cwnd_gain"] == PROBE_BW_CWND_GAIN
     entries = np.flatnonzero(probes_bw & ~np.append(False, probes_bw[:-1]))
-    draws = np.unique([*entries, *_drained_into_probe_rtt(info), *_ends_of_long_term(info, probes_bw)]).astype(int)
+    unseen = [*_drained_into_probe_rtt(info), *_ends_of_long_term(info, probes_bw)] if "bbr_bw" in info else []
+    draws = np.unique([*entries, *unseen]).astype(int)
     ends = [*draws[1:], rows] if len(draws) else []
     digits = [_first_phase(info, acks_ns, slice(draw, end)) for draw, end in zip(draws, ends, strict=True)]
     return int("".join(map(str, digits[:MAX_DIGITS])) or "0")

@@ -53,7 +53,7 @@ _FORMAT = "=" + "".join(kind for kind, _ in _FIELDS)
 _NAMES = [name for _, names in _FIELDS for name in names.split()]
 _BYTES = struct.calcsize(_FORMAT)
 _KEPT = """ca_state rto unacked sacked lost retrans rtt snd_ssthresh snd_cwnd total_retrans bytes_acked notsent_bytes
-data_segs_out rwnd_limited sndbuf_limited bytes_sent bytes_retrans snd_wnd total_rto"""
+data_segs_out rwnd_limited sndbuf_limited bytes_sent bytes_retrans snd_wnd total_rto snd_mss"""
 _KEPT_NAMES = tuple(_KEPT.split())
 _COLUMNS = [_NAMES.index(name) for name in _KEPT_NAMES]
 BUFFERS = ("sndbuf", "outq", "in_rcvbuf", "inq", "pipe")
@@ -88,7 +88,7 @@ class Poller(threading.Thread):
         """Poll until `ended` is set."""
         names = ["t_ns", *_KEPT_NAMES, *BUFFERS]
         if self._bbr:
-            names += ["bbr_min_rtt", "bbr_pacing_gain", "bbr_cwnd_gain"]
+            names += ["bbr_bw", "bbr_min_rtt", "bbr_pacing_gain", "bbr_cwnd_gain"]
         last, last_ns, due_ns = None, 0, time.monotonic_ns()
         with open(self._path, "w", buffering=1 << 20) as file:
             file.write(",".join(names) + "\n")
@@ -117,8 +117,7 @@ class Poller(threading.Thread):
             row += [receiving.getsockopt(socket.SOL_SOCKET, SO_RCVBUF), _asked(receiving.fileno(), SIOCINQ)]
             row.append(_asked(self._pipe, termios.FIONREAD))
         if self._bbr:
-            _, _, *model = struct.unpack_from("=5I", sending.getsockopt(socket.IPPROTO_TCP, TCP_CC_INFO, 64))
-            row += model
+            row += struct.unpack_from("=Q3I", sending.getsockopt(socket.IPPROTO_TCP, TCP_CC_INFO, 64))
         return row
 
 
