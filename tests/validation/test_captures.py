@@ -26,7 +26,7 @@ from validation.captures.links import stretches_of
 from validation.captures.reliability import reliability
 from validation.captures.report import FlowScore, disturbed, judge_captures
 from validation.captures.scores import CauseScore, Counts, WindowScore, score_causes, score_losses, score_windows
-from validation.captures.spread import RECORDINGS, spreads_of
+from validation.captures.spread import RECORDINGS, Spread, spreads_of
 from validation.captures.truth import FlowTruth, RunTruth, Steps, Tile, Transmission, _behind_the_end, read_truth
 from validation.captures.whatif import Asked, Pair, group_of, summarise
 from validation.judge import Check
@@ -280,6 +280,16 @@ def test_the_spread_of_a_run_is_that_of_its_recordings(tmp_path: Path) -> None:
         assert not spread.holds(replace(check, value=1.001 * value))
     value = spread.measured["goodput"].pop()
     assert not spread.holds(Check("S9-reno", "goodput", value, value, 0.0, ""))
+    assert not spread.predicts(Check("S9-reno", "goodput", value, value, 0.0, ""))
+
+
+def test_one_more_recording_may_lie_beyond_those_that_there_are() -> None:
+    spread = Spread({"goodput": [98.0, 99.0, 101.0, 102.0]})
+    check = Check("S9-reno", "goodput", 100.0, 100.0, 0.0, "")
+    # Student's quantile for 4 degrees of freedom is 2.776, the standard deviation is 1.581.
+    for value, is_possible in ((104.80, True), (104.82, False), (95.20, True), (95.18, False)):
+        assert spread.predicts(replace(check, value=value)) == is_possible
+        assert not spread.holds(replace(check, value=value))
 
 
 def test_verdicts_are_counted_at_the_sender(run: RunTruth) -> None:
