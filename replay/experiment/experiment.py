@@ -23,7 +23,7 @@ from hindflight.replay.experiment.engine_inputs import (
     plan_self_check,
     trace_files,
 )
-from hindflight.replay.experiment.run import Recording, check_jobs, measure_jobs, run_jobs
+from hindflight.replay.experiment.run import Recording, check_jobs, measure_jobs, run_jobs, runnable
 from hindflight.replay.experiment.selfcheck import (
     GOODPUT_BOUND,
     Candidate,
@@ -111,8 +111,7 @@ def replay_scenario(
 
     read = load_traces(scenario, folder)
     traces = {name: loss_trace(trace, name) for name, trace in read.items()}
-    candidates = _candidates(scenario) if captured is not None else ()
-    checks = plan_self_check(scenario, candidates)
+    checks = [] if captured is None else runnable(scenario, plan_self_check(scenario, _candidates(scenario)), traces)
     planned = plan_comparison(scenario, _with_reference(scenario, None))
     # Before anything runs: an error in the last variant must not appear after the runs of all others.
     check_jobs(scenario, [*planned, *plan_comparison(scenario, tuple(scenario.variants))], traces)

@@ -272,12 +272,23 @@ def check_jobs(scenario: Scenario, jobs: Iterable[Job], traces: Mapping[str, Los
     different = list({(job.variant, job.proxy, job.mode): job for job in jobs}.values())
     if lines := list(_ineffective_with_controllers(scenario, different)):
         raise refusal(scenario.where, [(line, None) for line in lines])
-    documents = EngineDocuments()
-    texts = [documents.text(_with_controllers(engine_config(scenario, job, traces))) for job in different]
-    errors = _native.check(texts, registered_controllers(), documents.arrays)
-    if errors:
+    if errors := _engine_refuses(scenario, different, traces):
         refused = ((different[number], EngineError.read(text)) for number, text in errors)
         raise refusal(scenario.where, [(line, None) for line in in_scenario_terms(scenario, refused)])
+
+
+def runnable(scenario: Scenario, jobs: Sequence[Job], traces: Mapping[str, LossTrace]) -> list[Job]:
+    """Return those of `jobs` that the engine does not refuse, as it does a variant that needs SACK in a flow without
+    it; all where it refuses each of them, for `check_jobs` to say why."""
+    refused = {number for number, _ in _engine_refuses(scenario, jobs, traces)}
+    return [job for number, job in enumerate(jobs) if number not in refused] or list(jobs)
+
+
+def _engine_refuses(scenario: Scenario, jobs: Sequence[Job], traces: Mapping[str, LossTrace]) -> list[tuple[int, str]]:
+    """Return what the engine refuses of `jobs`, by their numbers."""
+    documents = EngineDocuments()
+    texts = [documents.text(_with_controllers(engine_config(scenario, job, traces))) for job in jobs]
+    return list(_native.check(texts, registered_controllers(), documents.arrays))
 
 
 def _ineffective_with_controllers(scenario: Scenario, jobs: Sequence[Job]) -> Iterator[str]:

@@ -12,10 +12,10 @@ import pytest
 
 from hindflight.replay.controllers.base import variant_names
 from hindflight.replay.experiment.engine_errors import EngineError, in_scenario_terms
-from hindflight.replay.experiment.engine_inputs import Job, plan_comparison
+from hindflight.replay.experiment.engine_inputs import Job, plan_comparison, plan_self_check
 from hindflight.replay.experiment.engine_wording import kinds
 from hindflight.replay.experiment.experiment import Execution, replay_scenario
-from hindflight.replay.experiment.run import check_jobs
+from hindflight.replay.experiment.run import check_jobs, runnable
 from hindflight.replay.scenario.model import Scenario, parse_scenario
 from hindflight.toolkit.errors import ScenarioError
 from tests.replay.scenario.test_scenario import GOOD
@@ -64,6 +64,19 @@ def test_each_flow_is_named_by_its_table() -> None:
     assert _refusal(flow=wrong, compare={"variants": ["cubic", "sack"]}).startswith("s.toml: flow.recovery: ")
     flows = [{"name": "a", "variant": "cubic"}, {"name": "b", "variant": "sack", **wrong}]
     assert _refusal(flows=flows).startswith("s.toml: flows[1].recovery: ")
+
+
+def test_variants_that_the_flow_excludes_are_no_candidates() -> None:
+    names = ("newreno", "sack", "fack", "linux-reno")
+
+    def left(**flow: Any) -> list[str]:
+        scenario = _scenario(flow=flow)
+        return [job.variant for job in runnable(scenario, plan_self_check(scenario, names), {})]
+
+    assert left() == list(names)
+    assert left(sack=False) == ["newreno", "linux-reno"]
+    # What is wrong with all of them is for the check of the scenario to say.
+    assert left(min_rto="300 s") == list(names)
 
 
 @pytest.mark.parametrize(
