@@ -28,7 +28,7 @@ from validation.captures.report import FlowScore, disturbed, judge_captures
 from validation.captures.scores import CauseScore, Counts, WindowScore, score_causes, score_losses, score_windows
 from validation.captures.spread import RECORDINGS, Spread, spreads_of
 from validation.captures.truth import FlowTruth, RunTruth, Steps, Tile, Transmission, _behind_the_end, read_truth
-from validation.captures.whatif import Asked, Pair, group_of, summarise
+from validation.captures.whatif import Asked, Pair, flow_number, group_of, summarise
 from validation.judge import Check
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "kernel"
@@ -296,6 +296,11 @@ def test_verdicts_are_counted_at_the_sender(run: RunTruth) -> None:
     rows = {(row["about"], row["verdict"]): row for row in reliability(judge_captures(run.folder, print).flows)}
     assert rows["vantage", "sender"] == {"about": "vantage", "verdict": "sender", "right": 1, "of": 1}
     assert 0 < rows["need", "needed"]["right"] <= rows["need", "needed"]["of"]
+
+
+def test_the_flow_under_test_is_found_where_another_begins_first() -> None:
+    first, second = {"t_syn_ns": 4_360_277}, {"t_syn_ns": -56_358}
+    assert (flow_number([first]), flow_number([first, second]), flow_number([second, first])) == (1, 2, 1)
 
 
 def test_the_factor_is_the_conformal_quantile() -> None:

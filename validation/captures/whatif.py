@@ -183,7 +183,7 @@ def ask_all(
 
 def _ask(link: str, control: str, capture: Path, recorded: Mapping[str, Any]) -> tuple[Asked, list[Pair]]:
     group = group_of(recorded[control]["params"])
-    document, error = _what_if(capture, two_flows=len(recorded[control]["flows"]) > 1)
+    document, error = _what_if(capture, flow_number(recorded[control]["flows"]))
     found = {(row["section"], row["subject"], row["metric"]): row for row in document.get("findings", [])}
     replayed = next((row["variant"] for row in document.get("runs", []) if row["purpose"] == "what_if"), None)
     capacity = found.get(("what_if", replayed, "capacity"), {}).get("value")
@@ -210,12 +210,17 @@ def _tcp_info(polls: Path) -> dict[str, list[int]]:
     return {name: column.to_pylist() for name, column in zip(table.column_names, table.columns, strict=True)}
 
 
-def _what_if(capture: Path, *, two_flows: bool) -> tuple[dict[str, Any], str | None]:
+def flow_number(flows: Sequence[Mapping[str, Any]]) -> int:
+    """Return which flow of the capture, from 1, is the one under test: the first of `flows`, which need not begin
+    first."""
+    return 1 + sum(int(other["t_syn_ns"]) < int(flows[0]["t_syn_ns"]) for other in flows)
+
+
+def _what_if(capture: Path, flow: int) -> tuple[dict[str, Any], str | None]:
     """Return the JSON document and the error; an empty document where there is an error."""
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "hindflight", "whatif", str(capture), "-o", f"{folder}/out", "--json"]
-        command += ["--variants", ",".join(VARIANTS.values()), "--proxy", "none"]
-        command += ["--flow", "1"] if two_flows else []
+        command += ["--variants", ",".join(VARIANTS.values()), "--proxy", "none", "--flow", str(flow)]
         try:
             ended = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
         except subprocess.TimeoutExpired:
