@@ -17,9 +17,9 @@ use crate::jump::Arrived;
 use crate::retransmissions::{Retransmission, Retransmissions};
 use crate::rows::{Direction, Event, EventCause, EventKind};
 use crate::scoreboard::{Range, State, Transmission};
-use arrival_order::{Around, ArrivalOrder, Arrivals};
+use arrival_order::{Around, ArrivalOrder, Arrivals, Duplicate};
 use discards::Discards;
-use first_arrived::{Verdict, is_answer_captured, is_unreported};
+use first_arrived::{Verdict, is_answer_captured, is_unreported, late_duplicate};
 
 pub use duplicates::Dsack;
 pub use unacknowledged::{decide_open_gap, decide_unacknowledged};
@@ -159,6 +159,7 @@ pub struct LossDetector {
     /// The receiver has reported a duplicate (RFC 2883).
     reports_duplicates: bool,
     order: ArrivalOrder,
+    duplicate: Option<Duplicate>,
     /// Number of the first entry after which no segment has arrived in order.
     waits: u64,
 }
@@ -210,7 +211,7 @@ impl LossDetector {
                 } else {
                     Arrivals::default()
                 },
-                next: None,
+                ..Around::default()
             },
         });
     }
@@ -244,17 +245,6 @@ impl LossDetector {
     /// The last sent segment of those that were sent once and arrived after one that was sent later.
     pub fn overtaken(&self) -> Transmission {
         self.order.now.overtaken
-    }
-
-    /// Whether the last retransmission of a range that was delivered lately may have been a duplicate, because no ACK
-    /// echoes it.
-    pub fn may_be_duplicates(&self, log: &Retransmissions) -> bool {
-        let echoed = |pending: &PendingRange| {
-            let newest = pending.range.retransmissions.map(|list| log.newest(list));
-            pending.ts_ecr.is_some()
-                && newest.is_some_and(|newest| newest.transmission.ts_val == pending.ts_ecr)
-        };
-        !self.pending.iter().all(echoed)
     }
 
     /// Takes off the range at `start` up to `count` retransmissions that were lost just before its last one. Returns
@@ -298,13 +288,18 @@ impl LossDetector {
             .front_mut()
             .filter(|entry| entry.deadline_ns <= now_ns)
         {
-            pending.discarded_by = pending.discarded_by.filter(|_| self.reports_duplicates);
+            if !self.reports_duplicates {
+                let answered_by = pending.discarded_by.take();
+                pending.maybe_discarded_by = pending.maybe_discarded_by.or(answered_by);
+            }
+            pending.around.duplicate = self.duplicate;
             if known.path.at_receiver {
                 let all = Transmissions::new(&pending.range, log);
                 decide_captured(&all, flow, events);
             } else {
                 let reports = self.reports_duplicates;
-                decide_delivered(pending, log, (known, reports), flow, events);
+                let duplicate = decide_delivered(pending, log, (known, reports), flow, events);
+                self.duplicate = duplicate.or(self.duplicate);
             }
             log.free(pending.range.retransmissions);
             let (start, number) = (pending.range.start, self.first);
@@ -356,17 +351,18 @@ impl<'a> Transmissions<'a> {
     }
 }
 
+/// Decides on a range that was delivered. Returns the retransmission that is known to have arrived late.
 fn decide_delivered(
     pending: &PendingRange,
     log: &Retransmissions,
     (known, reports_duplicates): (&Knowledge, bool),
     flow: FlowDirection,
     events: &mut Vec<Event>,
-) {
+) -> Option<Duplicate> {
     let (all, path) = (Transmissions::new(&pending.range, log), known.path);
     if pending.arrived == Arrived::Unclear {
         decide_unclear(&all, flow, events);
-        return;
+        return None;
     }
     let verdict = Verdict::new(pending, &all, path);
     let arrived = verdict.arrived;
@@ -410,6 +406,7 @@ fn decide_delivered(
             events.push(retransmission_event(entry, spurious, proof, flow));
         }
     }
+    late_duplicate(pending, &all, arrived, path)
 }
 
 /// Decides on a range of which the capture does not show whether the original or a retransmission arrived first.

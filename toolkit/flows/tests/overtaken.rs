@@ -99,6 +99,38 @@ fn a_retransmission_may_overtake_what_was_sent_before_the_path_became_shorter() 
 }
 
 #[test]
+fn a_retransmission_does_not_overtake_one_that_the_receiver_reports_as_a_duplicate() {
+    // 5001:6001 overtakes four segments, which arrive 100 ms after they were sent. They have been retransmitted by
+    // then: the first and the third retransmission are duplicates, the second and the fourth are lost.
+    let outcome = run("  0.0 a>b S  0 mss 1000 sackok
+          20.0 b>a SA 0 ack 1 mss 1000 sackok
+          20.1 a>b A  1 ack 1
+          30.0 a>b A 1:1001    ack 1
+          50.0 b>a A 1 ack 1001
+          60.0 a>b A 1001:2001 ack 1     # 6
+          61.0 a>b A 2001:3001 ack 1
+          62.0 a>b A 3001:4001 ack 1
+          63.0 a>b A 4001:5001 ack 1
+          64.0 a>b A 5001:6001 ack 1
+          84.0 b>a A 1 ack 1001 sack 5001-6001
+         148.0 a>b A 1001:2001 ack 1     # 12
+         148.1 a>b A 2001:3001 ack 1
+         148.2 a>b A 3001:4001 ack 1
+         148.3 a>b A 4001:5001 ack 1     # 15
+         160.0 b>a A 1 ack 2001 sack 5001-6001
+         161.0 b>a A 1 ack 3001 sack 5001-6001
+         170.0 b>a A 1 ack 4001 sack 5001-6001
+         171.0 b>a A 1 ack 6001
+         240.0 b>a A 1 ack 6001 sack 1001-2001
+         241.0 b>a A 1 ack 6001 sack 3001-4001");
+    assert_eq!(losses(&outcome), []);
+    assert_eq!(spurious(&outcome), [Some(12), Some(13), Some(14), Some(15)]);
+    assert!(outcome.evidence(EventKind::Retransmission, 15).ends_with(
+        "it would have overtaken record 14, which was sent before it and arrived later"
+    ));
+}
+
+#[test]
 fn what_was_sent_before_a_segment_that_arrived_late_is_not_discarded_later() {
     // From 255 on the round trip takes 20 ms, and not 100 ms. 1001:3001 is lost, 3001:4001 overtaken. When 4001:5001
     // arrives, its timestamp is too old, and the receiver discards it (PAWS).

@@ -53,6 +53,18 @@ pub(super) struct Around {
     pub(super) before: Arrivals,
     /// The first segment that arrived after that, in the order of sending.
     pub(super) next: Option<Transmission>,
+    /// The last retransmission known to have arrived after the original transmission of its segment.
+    pub(super) duplicate: Option<Duplicate>,
+}
+
+/// A retransmission that the receiver reported as a duplicate.
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
+pub(super) struct Duplicate {
+    pub(super) sent: Transmission,
+    pub(super) reported_ns: i64,
+    /// The original transmission, and when it was delivered.
+    pub(super) original: Transmission,
+    pub(super) original_ns: i64,
 }
 
 impl Around {
@@ -60,17 +72,29 @@ impl Around {
     /// before, it was overtaken, after others that were overtaken while it was on its way. Else no segment that was sent
     /// before it, by more than the reordering window (RFC 8985 §6.2), arrived later.
     pub(super) fn fits(&self, sent: &Transmission, min_rtt_ns: i64) -> bool {
-        let Arrivals {
-            newest,
-            overtaken,
-            overtaken_ns,
-        } = self.before;
-        if sent.record < newest.record {
-            return overtaken.record != 0
-                && overtaken.record < sent.record
-                && sent.t_ns < overtaken_ns;
+        let before = &self.before;
+        if sent.record < before.newest.record {
+            let follows = |late: &Transmission, late_ns: i64| {
+                late.record != 0 && late.record < sent.record && sent.t_ns < late_ns
+            };
+            return follows(&before.overtaken, before.overtaken_ns)
+                || self
+                    .duplicate
+                    .is_some_and(|one| follows(&one.original, one.original_ns));
         }
         self.overtakes(sent, min_rtt_ns).is_none()
+    }
+
+    /// The retransmission that `sent` would have overtaken if it had arrived by `now_ns`: it was sent before, and the
+    /// receiver reported it as a duplicate later.
+    pub(super) fn overtakes_duplicate(
+        &self,
+        sent: &Transmission,
+        now_ns: i64,
+    ) -> Option<Transmission> {
+        let duplicate = self.duplicate?;
+        let overtaken = duplicate.sent.record < sent.record && now_ns < duplicate.reported_ns;
+        overtaken.then_some(duplicate.sent)
     }
 
     /// The segment that `sent` would have overtaken if it had been the one that arrived.

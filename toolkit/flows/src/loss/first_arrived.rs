@@ -1,6 +1,7 @@
 //! The transmission of a retransmitted range that arrived first: timestamps (RFC 3522), the minimum RTT, DSACKs (RFC
 //! 3708), the order of arrival, and without SACK jumps of the cumulative ACK show it.
 
+use super::arrival_order::Duplicate;
 use super::{Knowledge, Path, PendingRange, Transmissions};
 use crate::evidence::Reason;
 use crate::jump::Arrived;
@@ -146,17 +147,20 @@ fn in_order_of_path(
     path: Path,
 ) -> Option<(usize, u64)> {
     let min_rtt_ns = path.min_rtt_ns?;
-    let overtaken = pending
-        .around
-        .overtakes(&all.transmission(arrived), min_rtt_ns)?;
+    let (around, sent) = (pending.around, all.transmission(arrived));
+    let later = around.overtakes(&sent, min_rtt_ns);
+    // What counts as lost because a retransmission sent after it was delivered is not, if that was a duplicate.
+    let earliest = later.map_or(0, |_| pending.lost_before());
+    let duplicate = || around.overtakes_duplicate(&sent, pending.delivered_by.t_ns);
+    let overtaken = later.or_else(duplicate)?;
     if pending.is_echoed(all, arrived) {
         return None;
     }
     let fits = |&number: &usize| {
         let captured = number > 0 || !pending.range.first_not_captured;
-        captured && pending.around.fits(&all.transmission(number), min_rtt_ns)
+        captured && around.fits(&all.transmission(number), min_rtt_ns)
     };
-    let in_order = (pending.lost_before()..arrived).rev().find(fits)?;
+    let in_order = (earliest..arrived).rev().find(fits)?;
     Some((in_order, overtaken.record))
 }
 
@@ -215,6 +219,34 @@ fn last_before_silence(pending: &PendingRange, all: &Transmissions<'_>, path: Pa
     (1..=all.last())
         .find(|&number| all.transmission(number).t_ns > silent_ns)
         .map_or(all.last(), |number| number - 1)
+}
+
+/// The only retransmission of a range if it is known to have arrived after the original transmission: the receiver
+/// reported it as a duplicate, and it was younger than the minimum RTT when the octets had arrived, or another such one
+/// was still on its way. On a path that became shorter, an original that is overtaken would be reported as well.
+pub(super) fn late_duplicate(
+    pending: &PendingRange,
+    all: &Transmissions<'_>,
+    arrived: usize,
+    path: Path,
+) -> Option<Duplicate> {
+    if (arrived, all.last(), pending.dsacks) != (0, 1, 1) {
+        return None;
+    }
+    let (sent, delivered_ns) = (all.transmission(1), pending.delivered_by.t_ns);
+    let too_young = delivered_ns - sent.t_ns < path.min_rtt_ns?;
+    let overtakes = || {
+        pending
+            .around
+            .overtakes_duplicate(&sent, delivered_ns)
+            .is_some()
+    };
+    (too_young || overtakes()).then_some(Duplicate {
+        sent,
+        reported_ns: pending.dsack_ns,
+        original: all.transmission(0),
+        original_ns: delivered_ns,
+    })
 }
 
 /// The number of the transmission after `arrived` that the ACK with the DSACK echoes.

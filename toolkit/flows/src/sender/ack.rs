@@ -143,7 +143,7 @@ impl Sender {
     ///
     /// A receiver that does not report duplicates (RFC 2883) answers them with such ACKs, too, so a segment counts as
     /// discarded only if the receiver has reported one by the time of the decision. Below RCV.NXT, it reports what was
-    /// overtaken. Until then, and where the ACK of another segment hides the answer, the fate of what was overtaken is
+    /// overtaken. Else, and where the ACK of another segment hides the answer, the fate of what was overtaken is
     /// undecided.
     ///
     /// Segments on one path arrive in order, so it is the oldest one that can have arrived now: after all that were
@@ -175,14 +175,19 @@ impl Sender {
                 && !losses.discards.is_answered(range.start)
         });
         if let Some(start) = discarded.map(|range| range.start) {
-            let certain = !self.losses.may_be_duplicates(self.board.log());
-            let flight = (self.board.snd_una(), self.board.snd_nxt());
+            // What was sent once and has arrived was not overtaken, and neither was what was sent after it.
+            let mut later = self
+                .board
+                .outstanding()
+                .skip_while(|range| range.start <= start);
+            let in_time = later
+                .find(|range| range.state == State::Delivered && range.retransmissions.is_none());
+            let end = in_time.map_or(self.board.snd_nxt(), |range| range.start);
+            let flight = (self.board.snd_una(), end);
             self.losses.answer_original(start, ack.record);
-            if certain {
-                self.losses
-                    .discards
-                    .overtake(start, ack.record, ts_ecr, flight);
-            }
+            self.losses
+                .discards
+                .overtake(start, ack.record, ts_ecr, flight);
         }
     }
 }
