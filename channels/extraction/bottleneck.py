@@ -376,6 +376,10 @@ def _states(busy: BusySpans) -> Rate:
     overall = float(np.median(bps))
     steady = levels.coverage > STEADY_SHARE
     if not steady:
+        part = _change_points.lowest_end(logarithms, RATE_TOLERANCE)
+        if part is not None:
+            # Elsewhere packets passed faster, at no rate in particular: they waited for their sender, not for the link.
+            return _states(busy.where(_within(part, len(bps))))
         low, high = (float(q) for q in np.quantile(bps, (0.025, 0.975)))
         whole = ((int(at_ns[0]), int(at_ns[-1]), overall),)
         return Rate(overall, low, high, len(bps), known=True, steady=False, states=whole, busy=busy)
@@ -389,6 +393,13 @@ def _states(busy: BusySpans) -> Rate:
     scale = 1.4826 * float(np.median(np.abs(near - overall)))
     half = 1.96 * 1.2533 * scale / np.sqrt(len(near)) + CLOCK_SHARE * overall
     return Rate(overall, overall - half, overall + half, len(bps), known=True, steady=True, states=states, busy=busy)
+
+
+def _within(part: slice, count: int) -> Bools:
+    """Mark a part of so many."""
+    marked = np.zeros(count, dtype=np.bool_)
+    marked[part] = True
+    return marked
 
 
 def _quotient(bps: Floats, span_ns: Ints, served_bytes: Ints) -> float:

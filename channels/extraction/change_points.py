@@ -48,21 +48,34 @@ def fit(values: Floats, tolerance: float) -> PiecewiseConstant:
     if count < 2 * MIN_BLOCKS:
         level = float(np.median(values))
         return PiecewiseConstant(((0, len(values), level),), float(np.mean(np.abs(values - level) <= tolerance)))
-    blocks = values[: count * BLOCK].reshape(count, BLOCK)
-    low, middle, high = np.quantile(blocks, (0.25, 0.5, 0.75), axis=1)
-    groups: list[list[int]] = []
-    for b in np.flatnonzero(high - low <= tolerance).tolist():
-        if groups and abs(middle[b] - _recent(groups[-1], middle)) <= tolerance:
-            groups[-1].append(b)
-        else:
-            groups.append([b])
-    spans = _merge(groups, middle, tolerance)
+    spans = _merge(_groups(values, tolerance), _medians(values), tolerance)
     if not spans:
         level = float(np.median(values))
         return PiecewiseConstant(((0, len(values), level),), float(np.mean(np.abs(values - level) <= tolerance)))
     spans = _stretch(spans, values, tolerance)
     explained = sum(int(np.sum(np.abs(values[a:b] - v) <= tolerance)) for a, b, v in spans)
     return PiecewiseConstant(tuple(spans), explained / len(values))
+
+
+def lowest_end(values: Floats, tolerance: float) -> slice | None:
+    """Return the part of a series, at one of its ends, that has one level, if the rest has none and lies above it: of
+    rates, that of a link which was busy for a part of the time. None if there is none.
+
+    AGREEING_SHARE of the part agree, and the median of each block of the rest is higher.
+    """
+    count = len(values) // BLOCK
+    if count < 2 * MIN_BLOCKS:
+        return None
+    spans = _merge(_groups(values, tolerance), _medians(values), tolerance)
+    if len(spans) != 1:
+        return None
+    first, stop, level = spans[0]
+    rest = _medians(values)[(stop if first == 0 else 0) // BLOCK : count if first == 0 else first // BLOCK]
+    at_end = first == 0 or stop == count * BLOCK
+    if not at_end or not len(rest) or rest.min() <= level + tolerance:
+        return None
+    agreeing = np.mean(np.abs(values[first:stop] - level) <= tolerance)
+    return slice(first, stop) if agreeing >= AGREEING_SHARE else None
 
 
 def with_lower_end(levels: PiecewiseConstant, values: Floats, tolerance: float) -> PiecewiseConstant:
@@ -79,6 +92,29 @@ def with_lower_end(levels: PiecewiseConstant, values: Floats, tolerance: float) 
         return levels
     spans = (*levels.spans[:-1], (first, start, level), (start, last, middle))
     return PiecewiseConstant(spans, levels.coverage + float(agreeing.sum()) / len(values))
+
+
+def _blocks(values: Floats) -> Floats:
+    """Return the values in rows of BLOCK; those left over are left out."""
+    count = len(values) // BLOCK
+    return values[: count * BLOCK].reshape(count, BLOCK)
+
+
+def _medians(values: Floats) -> Floats:
+    return np.asarray(np.median(_blocks(values), axis=1))
+
+
+def _groups(values: Floats, tolerance: float) -> list[list[int]]:
+    """Return the blocks of which half the values agree, those in succession that hardly differ together."""
+    low, high = np.quantile(_blocks(values), (0.25, 0.75), axis=1)
+    middle = _medians(values)
+    groups: list[list[int]] = []
+    for b in np.flatnonzero(high - low <= tolerance).tolist():
+        if groups and abs(middle[b] - _recent(groups[-1], middle)) <= tolerance:
+            groups[-1].append(b)
+        else:
+            groups.append([b])
+    return groups
 
 
 def _recent(group: list[int], middle: Floats) -> float:

@@ -151,8 +151,9 @@ def _too_early(delivery: Delivery, paths: Sequence[Stretch], service_ns: Floats)
     the packets before them allow, even at a rate that RATE_TOLERANCE does not tell from that of `service_ns`.
 
     There is no other margin: only what was delivered is counted, so the wait is the least, and hosts only lengthen
-    round trips. It counts from a packet that waited for none: what its own round trip shows, it may have waited for,
-    too, so those that follow an untimed one show nothing.
+    round trips. It counts from a packet that waited for none or, if that one is not timed, from the first timed one
+    behind it, as if this one had waited for none. Those that waited for a packet before the first timed one of their
+    path show nothing: it may have met another path.
     """
     service_ns = _at_faster(service_ns)
     wait_ns, first = _waits(delivery, service_ns)
@@ -163,10 +164,13 @@ def _too_early(delivery: Delivery, paths: Sequence[Stretch], service_ns: Floats)
         index = stretch.timed(delivery)
         index = index[on_one_path(delivery, index, (stretch.first, stretch.after), before_ns)] if len(index) else index
         before_ns = stretch.floor_ns
-        index = index[np.isin(first[index], index)]
+        index = index[first[index] >= index.min(initial=len(delivery))]
         if len(index):
-            least = float(bare[np.unique(first[index])].min())
-            early[index] = (bare - wait_ns)[index] < least
+            _, begins, train = np.unique(first[index], return_index=True, return_inverse=True)
+            begun = index[begins]
+            alone = begun[wait_ns[begun] == 0.0]
+            least = float(bare[alone if len(alone) else index].min())
+            early[index] = bare[index] - (wait_ns[index] - wait_ns[begun][train]) < least
     return np.unique(delivery.acked_ns[early])
 
 

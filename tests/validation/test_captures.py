@@ -28,7 +28,7 @@ from validation.captures.report import FlowScore, disturbed, judge_captures
 from validation.captures.scores import CauseScore, Counts, WindowScore, score_causes, score_losses, score_windows
 from validation.captures.spread import RECORDINGS, Spread, spreads_of
 from validation.captures.truth import FlowTruth, RunTruth, Steps, Tile, Transmission, _behind_the_end, read_truth
-from validation.captures.whatif import Asked, Pair, flow_number, group_of, summarise
+from validation.captures.whatif import Asked, Pair, as_predicted, flow_number, group_of, summarise
 from validation.judge import Check
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "kernel"
@@ -231,6 +231,18 @@ def test_pairs_sum_up() -> None:
     assert summary.score is not None
     assert summary.constant_score is not None
     assert summary.constant_score < summary.score
+
+
+def test_recordings_are_counted_as_predictions_are() -> None:
+    pairs = [
+        Pair("a", "reno", "bbr", "steps", 110.0, 90.0, 130.0, 140.0),
+        Pair("a", "bbr", "reno", "steps", 100.0, 99.0, 101.0, 200.0),
+    ]
+    asked = [
+        Asked("a", "bbr", "steps", None, "bbr", 1.0, 1.0, True, captured_bps=120.0),
+        Asked("a", "reno", "steps", "no answer", None, None, None, True),
+    ]
+    assert as_predicted(asked, pairs) == [replace(pairs[0], recorded=120.0)]
 
 
 def test_classes_of_links() -> None:

@@ -14,7 +14,7 @@ from validation.captures.report import SIDES, FlowScore
 from validation.captures.scores import CauseScore, Counts, WindowScore, quantile
 from validation.captures.spread import Spread
 from validation.captures.stretches import Given
-from validation.captures.whatif import FAMILIES, SELF_CHECK_PERCENT, Asked, Pair, summarise
+from validation.captures.whatif import FAMILIES, SELF_CHECK_PERCENT, Asked, Pair, as_predicted, summarise
 from validation.judge import Check
 from validation.linux import FlowResult, RunResult
 
@@ -245,6 +245,7 @@ def whatif_lines(asked: Sequence[Asked], pairs: Sequence[Pair]) -> Iterator[Line
     for group in (None, *groups):
         own = [pair for pair in pairs if group in (None, pair.group)]
         yield from _pair_lines("predictions" if group is None else f"predictions, {group}", own, whole=group is None)
+    yield from _as_predicted_lines("predictions, recording counted to its last new data", as_predicted(asked, pairs))
 
 
 def receiver_lines(asked: Sequence[Asked], pairs: Sequence[Pair]) -> Iterator[Line]:
@@ -348,6 +349,14 @@ def _pair_lines(subject: str, pairs: Sequence[Pair], *, whole: bool) -> Iterator
     yield _at_most(subject, "median width of the interval", summary.width_median, 0.12, summary.answered)
     yield _at_most(subject, "90th percentile of the width", summary.width_p90, 0.80, summary.answered)
     yield _at_most(subject, "interval score", summary.score, summary.constant_score, summary.answered)
+
+
+def _as_predicted_lines(subject: str, pairs: Sequence[Pair]) -> Iterator[Line]:
+    """Predictions compared with recordings whose goodput is counted in the same way."""
+    summary = summarise(pairs)
+    yield _at_most(subject, "median error", summary.median, None, summary.answered)
+    yield _at_most(subject, "90th percentile of the error", summary.p90, None, summary.answered)
+    yield _at_least(subject, "95 % interval holds the recording", summary.coverage, None, summary.answered)
 
 
 def _share(cases: Sequence[bool]) -> float | None:

@@ -38,7 +38,8 @@ this page.
   link, whose random losses were others. The network limits a flow if it reduced its window five times or, for bbr,
   if nothing else limited it for 10 s. The self-check replays other flows of a capture as the packets that they sent.
   Captures at the receiver are rebuilt first ([how](sender-view.md)); those without timestamps are refused, and the
-  other lines are of the rest.
+  other lines are of the rest. The goodput of a recording is what arrived until its program stopped writing; that of a
+  prediction counts to the last new data ([why](whatif.md)), which the last lines do for both.
 
 The bounds are goals. A value that misses its bound is marked `fail`.
 """

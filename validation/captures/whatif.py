@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +47,7 @@ class Asked:
     self_check_percent: float | None
     as_tcp_percent: float | None
     identifiable: bool
+    captured_bps: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +153,14 @@ def group_of(params: Mapping[str, Any]) -> str:
     return "steady" if params.get("loss", "none") == "none" else "loss"
 
 
+def as_predicted(asked: Sequence[Asked], pairs: Sequence[Pair]) -> list[Pair]:
+    """Return the pairs with the goodput of the recording counted as that of the prediction is: of its own capture, to
+    the last new data. Those of a recording whose capture got no answer are left out."""
+    captured = {(one.link, one.congestion_control): one.captured_bps for one in asked}
+    counted = [(pair, captured.get((pair.link, pair.predicted))) for pair in pairs]
+    return [replace(pair, recorded=goodput) for pair, goodput in counted if goodput is not None]
+
+
 SENDER, RECEIVER = "snd.pcap.xz", "rcv.pcap.xz"
 
 
@@ -202,7 +211,8 @@ def _ask(link: str, control: str, capture: Path, recorded: Mapping[str, Any]) ->
     as_tcp = found.get(("self_check", replayed, OTHERS_AS_TCP_METRIC), check)
     info = _tcp_info(capture.parent / recorded[control]["flows"][0]["tcpinfo"])
     differences = check.get("value"), as_tcp.get("value")
-    return Asked(link, control, group, error, named, *differences, is_identifiable(info, control)), pairs
+    captured = found.get(("self_check", "capture", "goodput"), {}).get("value")
+    return Asked(link, control, group, error, named, *differences, is_identifiable(info, control), captured), pairs
 
 
 def _tcp_info(polls: Path) -> dict[str, list[int]]:
