@@ -58,19 +58,21 @@ def fit(values: Floats, tolerance: float) -> PiecewiseConstant:
 
 
 def lowest_end(values: Floats, tolerance: float) -> slice | None:
-    """Return the part of a series, at one of its ends, that has one level, if the rest has none and lies above it: of
+    """Return the part of a series, at one of its ends, that has its lowest level, if all of the rest lies above it: of
     rates, that of a link which was busy for a part of the time. None if there is none.
 
-    AGREEING_SHARE of the part agree, and the median of each block of the rest is higher.
+    AGREEING_SHARE of the part agree, and the median of each block of the rest is higher, but for that at the border.
     """
     count = len(values) // BLOCK
     if count < 2 * MIN_BLOCKS:
         return None
-    spans = _merge(_groups(values, tolerance), _medians(values), tolerance)
-    if len(spans) != 1:
+    middle = _medians(values)
+    spans = _merge(_groups(values, tolerance), middle, tolerance)
+    if not spans:
         return None
-    first, stop, level = spans[0]
-    rest = _medians(values)[(stop if first == 0 else 0) // BLOCK : count if first == 0 else first // BLOCK]
+    first, stop, level = min(spans, key=lambda span: span[2])
+    # A block may straddle the border.
+    rest = middle[stop // BLOCK + 1 :] if first == 0 else middle[: max(first // BLOCK - 1, 0)]
     at_end = first == 0 or stop == count * BLOCK
     if not at_end or not len(rest) or rest.min() <= level + tolerance:
         return None

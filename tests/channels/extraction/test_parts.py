@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from hindflight.channels.extraction import busy_spans as _busy_spans
@@ -50,6 +51,29 @@ def test_a_short_level_at_the_end_is_lower_and_agrees_with_itself_and_never_with
     if len(begins) > 1:
         explained |= series == np.log(1.35)
     assert ended.coverage == pytest.approx(np.mean(explained))
+
+
+@pytest.mark.parametrize(
+    ("rest", "shown"),
+    [
+        (np.linspace(1.3, 3.0, 180), True),
+        (np.linspace(0.3, 0.9, 180), False),  # slower: cross traffic takes a share
+        (np.concatenate((np.linspace(1.3, 3.0, 150), np.linspace(0.8, 0.9, 30))), False),
+    ],
+)
+@pytest.mark.parametrize("first", [True, False])
+def test_a_level_at_one_end_is_shown_if_the_rest_lies_above_it(
+    rest: npt.NDArray[np.float64], shown: bool, first: bool
+) -> None:
+    parts = [np.zeros(160), np.log(rest)]
+    found = _change_points.lowest_end(np.concatenate(parts if first else parts[::-1]), 0.08)
+    where = slice(0, 160) if first else slice(192, 336)  # whole blocks
+    assert found == (where if shown else None)
+
+
+def test_a_level_in_the_middle_of_others_is_not_that_of_an_end() -> None:
+    above = np.log(np.linspace(1.3, 3.0, 96))
+    assert _change_points.lowest_end(np.concatenate((above, np.zeros(160), above)), 0.08) is None
 
 
 def test_constant_series_has_one_level_and_a_ramp_is_not_covered() -> None:

@@ -71,6 +71,20 @@ def test_data_that_passed_faster_than_the_measured_rate_has_a_lower_bound_of_it(
         assert rtt.low <= BASE_NS <= rtt.high
 
 
+def test_a_train_whose_first_packet_is_not_timed_shows_a_bound_from_its_first_timed_one_on() -> None:
+    # Eight packets every 50 ms, so that each of the last six of them waited for a timed one.
+    sent = [12_000.0 + 50.0 * (k // 8) for k in range(8 * 60)]
+    measured = _windows(0.0, 100)
+    delivery = _flow(measured + sent, [4.0] * len(measured) + [2.0] * len(sent))
+    firsts = len(measured) + np.arange(0, len(sent), 8)
+    delivery.prompt[firsts] = False
+    rate = of_delivery(delivery).rate
+    (bound,) = rate.bounds
+    (bps,) = (bps for start, _, bps in rate.states if start == bound)
+    # The first timed one counts as if it had waited for none, so a packet in eight is missing, besides one step.
+    assert np.exp(-2 * RATE_TOLERANCE) * 7 / 8 * 6e6 <= bps <= 6e6
+
+
 def test_a_rate_does_not_rise_and_fall_again_between_two_measurements_of_it() -> None:
     services = [4.0] * 2400
     services[1206:1209] = [2.0] * 3
