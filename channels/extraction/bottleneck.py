@@ -275,7 +275,7 @@ def _rate_within(delivery: Delivery, stretch: Stretch) -> Rate | None:
     pairs, whole, queued = _pairs(delivery, prompt)
     span = pairs.span_ns
     if queued.sum() >= MIN_PAIRS:
-        return _states(joined_until_exact(pairs, queued))
+        return _states_of_part(joined_until_exact(pairs, queued))
     # Packets that left closer together than their ACKs came back queued behind each other, if nowhere else; a sender
     # that paces below the rate has none, and then the few that jitter spread disagree. Nor did a packet wait for one
     # that had been acknowledged when it was sent: its own ACK waited for a timer.
@@ -366,6 +366,17 @@ def _above_local_floor(delivery: Delivery, prompt: Ints) -> Floats:
     return np.asarray(trip - around[cell])
 
 
+def _states_of_part(busy: BusySpans) -> Rate:
+    """Return the rate and its states; where they explain too little, those of the part at one end that has one rate, if
+    it is half of the intervals or more and all others are faster. These show no rate: a path that became longer unseen
+    makes intervals of a sender that paces its packets look busy."""
+    rate = _states(busy)
+    part = None if rate.steady else _change_points.lowest_end(np.log(busy.served_bytes / busy.span_ns), RATE_TOLERANCE)
+    if part is None or 2 * (part.stop - part.start) < len(busy.at_ns):
+        return rate
+    return _states(BusySpans(busy.at_ns[part], busy.span_ns[part], busy.served_bytes[part]))
+
+
 def _states(busy: BusySpans) -> Rate:
     """Return the rate and its states from single intervals, with a 95 % interval."""
     at_ns, span_ns, served_bytes = busy.at_ns, busy.span_ns, busy.served_bytes
@@ -376,10 +387,6 @@ def _states(busy: BusySpans) -> Rate:
     overall = float(np.median(bps))
     steady = levels.coverage > STEADY_SHARE
     if not steady:
-        part = _change_points.lowest_end(logarithms, RATE_TOLERANCE)
-        if part is not None:
-            # Elsewhere packets passed faster, at no rate in particular: they waited for their sender, not for the link.
-            return _states(busy.where(_within(part, len(bps))))
         low, high = (float(q) for q in np.quantile(bps, (0.025, 0.975)))
         whole = ((int(at_ns[0]), int(at_ns[-1]), overall),)
         return Rate(overall, low, high, len(bps), known=True, steady=False, states=whole, busy=busy)
@@ -393,13 +400,6 @@ def _states(busy: BusySpans) -> Rate:
     scale = 1.4826 * float(np.median(np.abs(near - overall)))
     half = 1.96 * 1.2533 * scale / np.sqrt(len(near)) + CLOCK_SHARE * overall
     return Rate(overall, overall - half, overall + half, len(bps), known=True, steady=True, states=states, busy=busy)
-
-
-def _within(part: slice, count: int) -> Bools:
-    """Mark a part of so many."""
-    marked = np.zeros(count, dtype=np.bool_)
-    marked[part] = True
-    return marked
 
 
 def _quotient(bps: Floats, span_ns: Ints, served_bytes: Ints) -> float:

@@ -167,10 +167,8 @@ def _too_early(delivery: Delivery, paths: Sequence[Stretch], service_ns: Floats)
         index = index[first[index] >= index.min(initial=len(delivery))]
         if len(index):
             _, begins, train = np.unique(first[index], return_index=True, return_inverse=True)
-            begun = index[begins]
-            alone = begun[wait_ns[begun] == 0.0]
-            least = float(bare[alone if len(alone) else index].min())
-            early[index] = bare[index] - (wait_ns[index] - wait_ns[begun][train]) < least
+            waited_ns = wait_ns[index] - wait_ns[index[begins]][train]
+            early[index] = bare[index] - waited_ns < bare[index].min()
     return np.unique(delivery.acked_ns[early])
 
 

@@ -94,6 +94,8 @@ struct PendingRange {
     dsack_ns: i64,
     /// Timestamp that the ACK with the last DSACK echoes.
     dsack_ecr: Option<u32>,
+    /// Record of the last sent segment of those sent once that had arrived by then.
+    newest_at_dsack: u64,
     /// A SACK block reported it again, and no DSACK did so far.
     reported_again: bool,
     around: Around,
@@ -203,6 +205,7 @@ impl LossDetector {
             dsack_record: 0,
             dsack_ns: 0,
             dsack_ecr: None,
+            newest_at_dsack: 0,
             reported_again: false,
             around: Around {
                 // Without SACK, what was held back arrived before what the ACKs show to have arrived.

@@ -131,6 +131,30 @@ fn a_retransmission_does_not_overtake_one_that_the_receiver_reports_as_a_duplica
 }
 
 #[test]
+fn a_retransmission_may_overtake_a_duplicate_if_a_segment_sent_after_that_did() {
+    // From 150 on the round trip takes 20 ms again, and not 100 ms: the retransmission of 2001:3001, which was lost,
+    // overtakes that of 1001:2001, and so does 6001:7001.
+    let outcome = run("  0.0 a>b S  0 mss 1000 sackok
+          20.0 b>a SA 0 ack 1 mss 1000 sackok
+          20.1 a>b A  1 ack 1
+          30.0 a>b A 1:1001    ack 1
+          50.0 b>a A 1 ack 1001
+          60.0 a>b A 1001:2001 ack 1
+          61.0 a>b A 2001:3001 ack 1     # 7, lost
+          64.0 a>b A 5001:6001 ack 1
+          84.0 b>a A 1 ack 1001 sack 5001-6001
+         148.0 a>b A 1001:2001 ack 1     # 10
+         152.0 a>b A 6001:7001 ack 1
+         160.0 b>a A 1 ack 2001 sack 5001-6001
+         165.0 a>b A 2001:3001 ack 1     # 13
+         172.0 b>a A 1 ack 2001 sack 5001-7001
+         185.0 b>a A 1 ack 3001 sack 5001-7001
+         248.0 b>a A 1 ack 3001 sack 1001-2001 5001-7001");
+    assert!(losses(&outcome).contains(&(Some(2001), Some(1), Some(7))));
+    assert_eq!(spurious(&outcome), [Some(10)]);
+}
+
+#[test]
 fn what_was_sent_before_a_segment_that_arrived_late_is_not_discarded_later() {
     // From 255 on the round trip takes 20 ms, and not 100 ms. 1001:3001 is lost, 3001:4001 overtaken. When 4001:5001
     // arrives, its timestamp is too old, and the receiver discards it (PAWS).

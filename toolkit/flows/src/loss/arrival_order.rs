@@ -86,14 +86,16 @@ impl Around {
     }
 
     /// The retransmission that `sent` would have overtaken if it had arrived by `now_ns`: it was sent before, and the
-    /// receiver reported it as a duplicate later.
+    /// receiver reported it as a duplicate later, by more than the reordering window (RFC 8985 §6.2).
     pub(super) fn overtakes_duplicate(
         &self,
         sent: &Transmission,
         now_ns: i64,
+        min_rtt_ns: i64,
     ) -> Option<Transmission> {
-        let duplicate = self.duplicate?;
-        let overtaken = duplicate.sent.record < sent.record && now_ns < duplicate.reported_ns;
+        let (duplicate, window_ns) = (self.duplicate?, min_rtt_ns / REO_WND_DIVISOR);
+        let overtaken =
+            duplicate.sent.record < sent.record && now_ns + window_ns < duplicate.reported_ns;
         overtaken.then_some(duplicate.sent)
     }
 

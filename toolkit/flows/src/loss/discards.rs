@@ -11,7 +11,7 @@ use crate::scoreboard::Range;
 struct Overtaken {
     /// First octet of the oldest one.
     start: i64,
-    /// First octet of what was not overtaken when an ACK answered one of them last.
+    /// SND.NXT at the last ACK that answered one of them.
     end: i64,
     /// Timestamp that made theirs too old.
     recent: u32,
@@ -41,7 +41,7 @@ impl Discards {
     /// Notes that the ACK in `record`, which no retransmission can have caused, answered the range at `start` and
     /// echoes `recent`: the segments sent after this one with an older timestamp arrived late as well. When SND.UNA,
     /// the first of `flight`, has passed what was in flight then, another flight is overtaken. The second of `flight`
-    /// is where what was overtaken ends.
+    /// is SND.NXT.
     pub fn overtake(&mut self, start: i64, record: u64, recent: u32, flight: (i64, i64)) {
         let (una, end) = flight;
         let first = self

@@ -21,22 +21,23 @@ pub struct Dsack {
 }
 
 impl PendingRange {
-    fn on_dsack(&mut self, dsack: &Dsack) {
+    fn on_dsack(&mut self, dsack: &Dsack, newest_record: u64) {
         if !std::mem::take(&mut self.reported_again) {
             self.dsacks = self.dsacks.saturating_add(1);
         }
         self.dsack_record = dsack.record;
         self.dsack_ns = dsack.t_ns;
         self.dsack_ecr = dsack.ts_ecr;
+        self.newest_at_dsack = newest_record;
     }
 
     /// Processes a SACK block that contains the range. A block grows while the receiver remembers it. One that does not
     /// contain the block that reported the range before is another: a duplicate arrived. Returns whether one did.
-    fn on_sack(&mut self, block: &Dsack) -> bool {
+    fn on_sack(&mut self, block: &Dsack, newest_record: u64) -> bool {
         let grown = |(left, right): (i64, i64)| block.left <= left && right <= block.right;
         let again = self.dsacks == 0 && self.delivered_by.block.is_some_and(|old| !grown(old));
         if again {
-            self.on_dsack(block);
+            self.on_dsack(block, newest_record);
             self.reported_again = true;
         }
         again
@@ -51,11 +52,12 @@ impl LossDetector {
     /// cumulative acknowledgement together with it. Returns whether there is one.
     pub fn on_sack(&mut self, block: &Dsack) -> bool {
         let (mut at, mut again) = (block.left, false);
+        let newest_record = self.order.now.newest.record;
         while let Some(&number) = self.by_start.get(&at).filter(|_| at < block.right)
             && let Some(pending) = self.pending.get_mut((number - self.first) as usize)
         {
             if pending.range.end <= block.right {
-                again |= pending.on_sack(block);
+                again |= pending.on_sack(block, newest_record);
             }
             at = pending.range.end.max(at + 1);
         }
@@ -65,13 +67,14 @@ impl LossDetector {
     /// Processes a DSACK block.
     pub fn on_dsack(&mut self, dsack: &Dsack) {
         let (left, right) = (dsack.left, dsack.right);
+        let newest_record = self.order.now.newest.record;
         self.reports_duplicates = true;
         let mut at = left;
         while let Some(&number) = self.by_start.get(&at).filter(|_| at < right) {
             let Some(pending) = self.pending.get_mut((number - self.first) as usize) else {
                 return;
             };
-            pending.on_dsack(dsack);
+            pending.on_dsack(dsack, newest_record);
             at = pending.range.end.max(at + 1);
         }
         if at == left {
@@ -82,7 +85,7 @@ impl LossDetector {
                 .rev()
                 .take(MAX_SEARCHED)
                 .filter(overlaps)
-                .for_each(|entry| entry.on_dsack(dsack));
+                .for_each(|entry| entry.on_dsack(dsack, newest_record));
         }
     }
 }

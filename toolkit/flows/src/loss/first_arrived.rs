@@ -151,14 +151,17 @@ fn in_order_of_path(
     let later = around.overtakes(&sent, min_rtt_ns);
     // What counts as lost because a retransmission sent after it was delivered is not, if that was a duplicate.
     let earliest = later.map_or(0, |_| pending.lost_before());
-    let duplicate = || around.overtakes_duplicate(&sent, pending.delivered_by.t_ns);
-    let overtaken = later.or_else(duplicate)?;
+    let duplicate = |sent: &Transmission| {
+        around.overtakes_duplicate(sent, pending.delivered_by.t_ns, min_rtt_ns)
+    };
+    let overtaken = later.or_else(|| duplicate(&sent))?;
     if pending.is_echoed(all, arrived) {
         return None;
     }
     let fits = |&number: &usize| {
         let captured = number > 0 || !pending.range.first_not_captured;
-        captured && around.fits(&all.transmission(number), min_rtt_ns)
+        let sent = all.transmission(number);
+        captured && around.fits(&sent, min_rtt_ns) && duplicate(&sent).is_none()
     };
     let in_order = (earliest..arrived).rev().find(fits)?;
     Some((in_order, overtaken.record))
@@ -223,22 +226,27 @@ fn last_before_silence(pending: &PendingRange, all: &Transmissions<'_>, path: Pa
 
 /// The only retransmission of a range if it is known to have arrived after the original transmission: the receiver
 /// reported it as a duplicate, and it was younger than the minimum RTT when the octets had arrived, or another such one
-/// was still on its way. On a path that became shorter, an original that is overtaken would be reported as well.
+/// was still on its way. On a path that became shorter, an original that is overtaken would be reported as well; if a
+/// segment sent once overtook the retransmission, the path became shorter while that was on its way.
 pub(super) fn late_duplicate(
     pending: &PendingRange,
     all: &Transmissions<'_>,
     arrived: usize,
     path: Path,
 ) -> Option<Duplicate> {
-    if (arrived, all.last(), pending.dsacks) != (0, 1, 1) {
+    let newest_record = pending.newest_at_dsack;
+    if (arrived, all.last(), pending.dsacks) != (0, 1, 1)
+        || newest_record > all.transmission(1).record
+    {
         return None;
     }
     let (sent, delivered_ns) = (all.transmission(1), pending.delivered_by.t_ns);
-    let too_young = delivered_ns - sent.t_ns < path.min_rtt_ns?;
+    let min_rtt_ns = path.min_rtt_ns?;
+    let too_young = delivered_ns - sent.t_ns < min_rtt_ns;
+    let around = pending.around;
     let overtakes = || {
-        pending
-            .around
-            .overtakes_duplicate(&sent, delivered_ns)
+        around
+            .overtakes_duplicate(&sent, delivered_ns, min_rtt_ns)
             .is_some()
     };
     (too_young || overtakes()).then_some(Duplicate {

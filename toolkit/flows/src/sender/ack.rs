@@ -175,15 +175,7 @@ impl Sender {
                 && !losses.discards.is_answered(range.start)
         });
         if let Some(start) = discarded.map(|range| range.start) {
-            // What was sent once and has arrived was not overtaken, and neither was what was sent after it.
-            let mut later = self
-                .board
-                .outstanding()
-                .skip_while(|range| range.start <= start);
-            let in_time = later
-                .find(|range| range.state == State::Delivered && range.retransmissions.is_none());
-            let end = in_time.map_or(self.board.snd_nxt(), |range| range.start);
-            let flight = (self.board.snd_una(), end);
+            let flight = (self.board.snd_una(), self.board.snd_nxt());
             self.losses.answer_original(start, ack.record);
             self.losses
                 .discards
