@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from hindflight.channels.extraction import bottleneck as _bottleneck
 from hindflight.channels.extraction import busy_spans as _busy_spans
 from hindflight.channels.extraction import change_points as _change_points
 from hindflight.channels.extraction import queue as _queue
@@ -74,6 +75,18 @@ def test_a_level_at_one_end_is_shown_if_the_rest_lies_above_it(
 def test_a_level_in_the_middle_of_others_is_not_that_of_an_end() -> None:
     above = np.log(np.linspace(1.3, 3.0, 96))
     assert _change_points.lowest_end(np.concatenate((above, np.zeros(160), above)), 0.08) is None
+
+
+@pytest.mark.parametrize(("paced", "shown"), [(150, True), (170, False)])
+def test_half_of_the_busy_intervals_with_one_rate_stand_for_themselves(paced: int, shown: bool) -> None:
+    # 160 packets of a link with 3 Mbit/s; then a sender paces its packets over a faster one.
+    spans = np.concatenate((np.full(160, 4.0), np.resize([3.0, 1.2, 2.2, 1.6], paced))) * 1e6
+    pairs = BusySpans(np.cumsum(spans).astype(np.int64), spans.astype(np.int64), np.full(len(spans), 1500))
+    rate = _bottleneck._states_of_part(pairs)
+    assert rate.steady is shown
+    assert len(rate.busy.at_ns) == (160 if shown else len(spans))
+    if shown:
+        assert rate.bps == pytest.approx(3e6)
 
 
 def test_constant_series_has_one_level_and_a_ramp_is_not_covered() -> None:

@@ -85,22 +85,6 @@ def test_a_train_whose_first_packet_is_not_timed_shows_a_bound_from_its_first_ti
     assert np.exp(-2 * RATE_TOLERANCE) * 7 / 8 * 6e6 <= bps <= 6e6
 
 
-def test_packets_paced_over_a_path_that_became_longer_unseen_show_no_rate() -> None:
-    # The path is 12 ms longer from 10 s on. As its queue is empty then, round trips do not jump, and spacings of the
-    # sender pass for those of a link with a queue.
-    measured = _windows(0.0, 100)
-    paced = (10_000.0 + np.cumsum(1.6 + 1.8 * (np.arange(600) % 7) / 6)).tolist()
-    delivery = _flow(measured + paced, [4.0] * len(measured) + [1.0] * len(paced))
-    delivery.acked_ns[len(measured) :] += 12 * MS
-    rate = of_delivery(delivery).rate
-    (begin, end, bps), *later = rate.states
-    assert rate.steady
-    assert bps == pytest.approx(3e6, rel=0.01)
-    assert end - begin == pytest.approx(1e10, rel=0.02)
-    assert {start for start, _, _ in later} == rate.bounds != frozenset()
-    assert all(3e6 < least <= 12e6 for _, _, least in later)
-
-
 def test_a_rate_does_not_rise_and_fall_again_between_two_measurements_of_it() -> None:
     services = [4.0] * 2400
     services[1206:1209] = [2.0] * 3
