@@ -374,7 +374,7 @@ def _states_of_part(busy: BusySpans) -> Rate:
     part = None if rate.steady else _change_points.lowest_end(np.log(busy.served_bytes / busy.span_ns), RATE_TOLERANCE)
     if part is None or 2 * (part.stop - part.start) < len(busy.at_ns):
         return rate
-    return _states(BusySpans(busy.at_ns[part], busy.span_ns[part], busy.served_bytes[part]))
+    return _states(busy.where(part))
 
 
 def _states(busy: BusySpans) -> Rate:

@@ -37,7 +37,7 @@ class BusySpans:
     span_ns: Ints
     served_bytes: Ints
 
-    def where(self, chosen: Bools) -> BusySpans:
+    def where(self, chosen: Bools | slice) -> BusySpans:
         """Return those that are chosen."""
         return BusySpans(self.at_ns[chosen], self.span_ns[chosen], self.served_bytes[chosen])
 

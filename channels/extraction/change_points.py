@@ -48,7 +48,7 @@ def fit(values: Floats, tolerance: float) -> PiecewiseConstant:
     if count < 2 * MIN_BLOCKS:
         level = float(np.median(values))
         return PiecewiseConstant(((0, len(values), level),), float(np.mean(np.abs(values - level) <= tolerance)))
-    spans = _merge(_groups(values, tolerance), _medians(values), tolerance)
+    spans, _ = _levels(values, tolerance)
     if not spans:
         level = float(np.median(values))
         return PiecewiseConstant(((0, len(values), level),), float(np.mean(np.abs(values - level) <= tolerance)))
@@ -66,8 +66,7 @@ def lowest_end(values: Floats, tolerance: float) -> slice | None:
     count = len(values) // BLOCK
     if count < 2 * MIN_BLOCKS:
         return None
-    middle = _medians(values)
-    spans = _merge(_groups(values, tolerance), middle, tolerance)
+    spans, middle = _levels(values, tolerance)
     if not spans:
         return None
     first, stop, level = min(spans, key=lambda span: span[2])
@@ -96,27 +95,19 @@ def with_lower_end(levels: PiecewiseConstant, values: Floats, tolerance: float) 
     return PiecewiseConstant(spans, levels.coverage + float(agreeing.sum()) / len(values))
 
 
-def _blocks(values: Floats) -> Floats:
-    """Return the values in rows of BLOCK; those left over are left out."""
+def _levels(values: Floats, tolerance: float) -> tuple[Spans, Floats]:
+    """Return the levels of a series in whole blocks, and the median of each block. A block of which half the values
+    agree makes a level, with those before that hardly differ; values behind the last whole block are left out."""
     count = len(values) // BLOCK
-    return values[: count * BLOCK].reshape(count, BLOCK)
-
-
-def _medians(values: Floats) -> Floats:
-    return np.asarray(np.median(_blocks(values), axis=1))
-
-
-def _groups(values: Floats, tolerance: float) -> list[list[int]]:
-    """Return the blocks of which half the values agree, those in succession that hardly differ together."""
-    low, high = np.quantile(_blocks(values), (0.25, 0.75), axis=1)
-    middle = _medians(values)
+    blocks = values[: count * BLOCK].reshape(count, BLOCK)
+    low, middle, high = np.quantile(blocks, (0.25, 0.5, 0.75), axis=1)
     groups: list[list[int]] = []
     for b in np.flatnonzero(high - low <= tolerance).tolist():
         if groups and abs(middle[b] - _recent(groups[-1], middle)) <= tolerance:
             groups[-1].append(b)
         else:
             groups.append([b])
-    return groups
+    return _merge(groups, middle, tolerance), middle
 
 
 def _recent(group: list[int], middle: Floats) -> float:

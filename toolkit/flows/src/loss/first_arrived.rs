@@ -234,16 +234,16 @@ pub(super) fn late_duplicate(
     arrived: usize,
     path: Path,
 ) -> Option<Duplicate> {
-    let newest_record = pending.newest_at_dsack;
-    if (arrived, all.last(), pending.dsacks) != (0, 1, 1)
-        || newest_record > all.transmission(1).record
-    {
+    if (arrived, all.last(), pending.dsacks) != (0, 1, 1) {
         return None;
     }
     let (sent, delivered_ns) = (all.transmission(1), pending.delivered_by.t_ns);
+    if pending.newest_at_dsack > sent.record {
+        return None;
+    }
     let min_rtt_ns = path.min_rtt_ns?;
     let too_young = delivered_ns - sent.t_ns < min_rtt_ns;
-    let around = pending.around;
+    let around = &pending.around;
     let overtakes = || {
         around
             .overtakes_duplicate(&sent, delivered_ns, min_rtt_ns)
