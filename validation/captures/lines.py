@@ -14,7 +14,7 @@ from validation.captures.report import SIDES, FlowScore
 from validation.captures.scores import CauseScore, Counts, WindowScore, quantile
 from validation.captures.spread import Spread
 from validation.captures.stretches import Given
-from validation.captures.whatif import FAMILIES, SELF_CHECK_PERCENT, Asked, Pair, as_predicted, summarise
+from validation.captures.whatif import FAMILIES, SELF_CHECK_PERCENT, Asked, Pair, PairSummary, as_predicted, summarise
 from validation.judge import Check
 from validation.linux import FlowResult, RunResult
 
@@ -245,7 +245,8 @@ def whatif_lines(asked: Sequence[Asked], pairs: Sequence[Pair]) -> Iterator[Line
     for group in (None, *groups):
         own = [pair for pair in pairs if group in (None, pair.group)]
         yield from _pair_lines("predictions" if group is None else f"predictions, {group}", own, whole=group is None)
-    yield from _as_predicted_lines("predictions, recording counted to its last new data", as_predicted(asked, pairs))
+    counted = summarise(as_predicted(asked, pairs))
+    yield from _error_lines("predictions, recording counted to its last new data", counted)
 
 
 def receiver_lines(asked: Sequence[Asked], pairs: Sequence[Pair]) -> Iterator[Line]:
@@ -255,9 +256,7 @@ def receiver_lines(asked: Sequence[Asked], pairs: Sequence[Pair]) -> Iterator[Li
     yield from _named_lines(subject, rest, 0.60)
     yield _self_check_line(subject, [one.self_check_percent for one in rest], None)
     subject, summary = "predictions at the receiver", summarise(pairs)
-    for name, value in (("median error", summary.median), ("90th percentile of the error", summary.p90)):
-        yield _at_most(subject, name, value, None, summary.answered)
-    yield _at_least(subject, "95 % interval holds the recording", summary.coverage, None, summary.answered)
+    yield from _error_lines(subject, summary)
     yield _at_most(subject, "median width of the interval", summary.width_median, None, summary.answered)
 
 
@@ -351,9 +350,8 @@ def _pair_lines(subject: str, pairs: Sequence[Pair], *, whole: bool) -> Iterator
     yield _at_most(subject, "interval score", summary.score, summary.constant_score, summary.answered)
 
 
-def _as_predicted_lines(subject: str, pairs: Sequence[Pair]) -> Iterator[Line]:
-    """Predictions compared with recordings whose goodput is counted in the same way."""
-    summary = summarise(pairs)
+def _error_lines(subject: str, summary: PairSummary) -> Iterator[Line]:
+    """Errors and coverage of predictions, without bounds."""
     yield _at_most(subject, "median error", summary.median, None, summary.answered)
     yield _at_most(subject, "90th percentile of the error", summary.p90, None, summary.answered)
     yield _at_least(subject, "95 % interval holds the recording", summary.coverage, None, summary.answered)

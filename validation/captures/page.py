@@ -39,7 +39,7 @@ this page.
   if nothing else limited it for 10 s. The self-check replays other flows of a capture as the packets that they sent.
   Captures at the receiver are rebuilt first ([how](sender-view.md)); those without timestamps are refused, and the
   other lines are of the rest. The goodput of a recording is what arrived until its program stopped writing; that of a
-  prediction counts to the last new data ([why](whatif.md)), which the last lines do for both.
+  prediction counts to the last new data ([why](whatif.md)); separate lines count both so.
 
 The bounds are goals. A value that misses its bound is marked `fail`.
 """
