@@ -5,9 +5,10 @@ Rebuilds, runs, measures and judges; the bounds are here. A run that cannot be c
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from hindflight.replay.experiment.run import Configuration, run_configurations
 from validation.divergence import Divergence, divergences
 from validation.judge import Check, not_made, within_share
 from validation.measured import QUANTILES, Measured, measure_engine, measure_kernel
-from validation.rebuild import as_it_was_timed, missing_variants, rebuild
+from validation.rebuild import as_it_was_timed, late_as_at_another_time, missing_variants, rebuild
 from validation.recorded import KernelRun, find_runs, read_run
 
 GOODPUT_SHARES = {"reno": 0.02, "cubic": 0.02, "bbr": 0.03}
@@ -35,7 +36,8 @@ NO_TCP_INFO = "no TCP_INFO next to this run, so the kernel's window is not known
 class FlowResult:
     """One flow of one run: its checks, where it parts from the kernel first, by kind, and what was measured.
 
-    `measured` is the kernel's and the engine's; None where they could not be compared.
+    `measured` is the kernel's and the engine's; None where they could not be compared. `middle` are the checks of the
+    medians over several replays, that of `checks` among them; empty where there was but one.
     """
 
     subject: str
@@ -43,6 +45,7 @@ class FlowResult:
     checks: tuple[Check, ...]
     divergences: tuple[Divergence, ...]
     measured: tuple[Measured, Measured] | None
+    middle: tuple[Check, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,20 +63,28 @@ class RunResult:
 
 
 def validate_runs(
-    folder: Path, *, threads: int | None = None, on_done: Callable[[int, int], None] = lambda _done, _all: None
+    folder: Path,
+    *,
+    replays: int = 1,
+    threads: int | None = None,
+    on_done: Callable[[int, int], None] = lambda _done, _all: None,
 ) -> list[RunResult]:
-    """Compare every run under `folder`; `on_done` is called with the runs done and the runs in all. LogError if
-    none."""
+    """Compare every run under `folder`, each with so many replays; `on_done` is called with the runs done and the runs
+    in all. LogError if none."""
     found = find_runs(folder)
     results = []
     for done, path in enumerate(found, 1):
-        results.append(validate_run(read_run(path), threads=threads))
+        results.append(validate_run(read_run(path), replays=replays, threads=threads))
         on_done(done, len(found))
     return results
 
 
-def validate_run(run: KernelRun, *, threads: int | None = None) -> RunResult:
-    """Compare one run, flow by flow; each flow up to its own end."""
+def validate_run(run: KernelRun, *, replays: int = 1, threads: int | None = None) -> RunResult:
+    """Compare one run, flow by flow; each flow up to its own end.
+
+    The first replay has every packet as late as it was; the others, the delays of the same run in another place. What
+    they differ by is what the recording of one run cannot tell from chance.
+    """
     missing = missing_variants(run, variant_names())
     subjects = [run.name if len(run.flows) == 1 else f"{run.name} flow {i}" for i, _ in enumerate(run.flows, 1)]
     if missing:
@@ -84,14 +95,19 @@ def validate_run(run: KernelRun, *, threads: int | None = None) -> RunResult:
         ]
         return RunResult(run.name, tuple(flows), ())
     kernel = [measure_kernel(flow) for flow in run.flows]
-    pairs = list(zip(kernel, measure_runs(run, threads=threads), strict=True))
+    drawn = [measure_runs(late_as_at_another_time(run, draw), threads=threads) for draw in range(replays)]
+    pairs = list(zip(kernel, drawn[0], strict=True))
     checks = [
         _checks(subject, flow.variant, *pair) for subject, flow, pair in zip(subjects, run.flows, pairs, strict=True)
     ]
     shared = _shared_checks(run.name, pairs)
+    middle = [
+        _middle_checks(subject, flow.variant, theirs, own) if replays > 1 else ()
+        for subject, flow, theirs, own in zip(subjects, run.flows, kernel, zip(*drawn, strict=True), strict=True)
+    ]
     results = [
-        FlowResult(subject, flow.variant, tuple(own), tuple(divergences(*pair)), pair)
-        for subject, flow, own, pair in zip(subjects, run.flows, checks, pairs, strict=True)
+        FlowResult(subject, flow.variant, tuple(own), tuple(divergences(*pair)), pair, of_middle)
+        for subject, flow, own, pair, of_middle in zip(subjects, run.flows, checks, pairs, middle, strict=True)
     ]
     return RunResult(run.name, tuple(results), tuple(shared))
 
@@ -105,6 +121,17 @@ def measure_runs(run: KernelRun, *, threads: int | None = None) -> list[Measured
     jobs = [Configuration(configuration, seed=1, recorded=True) for configuration in configurations]
     tables = run_configurations(jobs, threads=threads)
     return [measure_engine(flow, tables, number, run.since_step_ns) for number, flow in enumerate(run.flows, 1)]
+
+
+def _middle_checks(subject: str, variant: str, kernel: Measured, drawn: Sequence[Measured]) -> tuple[Check, ...]:
+    """Check the median of each quantity over several replays."""
+    goodput = median(one.goodput_bps for one in drawn)
+    checks = [within_share(subject, "goodput", goodput, kernel.goodput_bps, GOODPUT_SHARES[variant], "bit/s")]
+    windows = [one.cwnd_quantiles for one in drawn if one.cwnd_quantiles is not None]
+    if kernel.cwnd_quantiles is not None and windows:
+        middle = [median(values) for values in zip(*windows, strict=True)]
+        checks += _quantile_checks(subject, middle, kernel.cwnd_quantiles)
+    return tuple(checks)
 
 
 def _checks(subject: str, variant: str, kernel: Measured, engine: Measured) -> list[Check]:
@@ -125,9 +152,14 @@ def _cwnd_checks(subject: str, kernel: Measured, engine: Measured) -> list[Check
     error = np.abs(ours[:n] - theirs[:n]) / theirs[:n]
     median = float(np.nanmedian(error))
     checks = [Check(subject, "cwnd_error", 100 * median, 0.0, 100 * CWND_MEDIAN, "%")]
-    for q, own, reference in zip(QUANTILES, engine.cwnd_quantiles, kernel.cwnd_quantiles, strict=True):
-        checks.append(within_share(subject, f"cwnd_p{100 * q:.0f}", own, reference, CWND_QUANTILE_SHARE, "packets"))
-    return checks
+    return checks + _quantile_checks(subject, engine.cwnd_quantiles, kernel.cwnd_quantiles)
+
+
+def _quantile_checks(subject: str, engine: Sequence[float], kernel: Sequence[float]) -> list[Check]:
+    return [
+        within_share(subject, f"cwnd_p{100 * q:.0f}", own, reference, CWND_QUANTILE_SHARE, "packets")
+        for q, own, reference in zip(QUANTILES, engine, kernel, strict=True)
+    ]
 
 
 def _shared_checks(name: str, pairs: list[tuple[Measured, Measured]]) -> list[Check]:

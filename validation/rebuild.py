@@ -7,6 +7,7 @@ are replayed; what the queue drops must come from the engine's own queue.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -128,6 +129,18 @@ def as_it_was_timed(configuration: dict[str, Any], *runs: KernelRun) -> dict[str
         sides = {side: _as_late(link[side], delays_ns) for side, delays_ns in late}
         timed.append({**link, **sides})
     return {**configuration, "path": {**configuration["path"], "links": timed}}
+
+
+def late_as_at_another_time(run: KernelRun, draw: int) -> KernelRun:
+    """Return `run` with the emulator's delays begun at another packet, by `draw`; as it was for 0.
+
+    The delays stay in their order, so that those that came together do so again.
+    """
+    if draw == 0:
+        return run
+    chance = np.random.default_rng(draw)
+    data, acks = (np.roll(late, chance.integers(len(late) or 1)).tolist() for late in run.late_ns)
+    return replace(run, late_ns=(data, acks))
 
 
 def _as_late(direction: Mapping[str, Any], delays_ns: Sequence[int]) -> dict[str, Any]:

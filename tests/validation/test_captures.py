@@ -21,7 +21,7 @@ from validation.calibration import calibrate, deviations, held_out
 from validation.captures import whatif
 from validation.captures.claims import CauseClaim, LossClaim, WindowClaim, claims_of, when_sent
 from validation.captures.identifiable import is_identifiable, limited_ns, reductions
-from validation.captures.lines import loss_lines, whatif_lines, window_lines
+from validation.captures.lines import engine_lines, loss_lines, whatif_lines, window_lines
 from validation.captures.links import stretches_of
 from validation.captures.reliability import reliability
 from validation.captures.report import FlowScore, disturbed, judge_captures
@@ -30,6 +30,7 @@ from validation.captures.spread import RECORDINGS, Spread, spreads_of
 from validation.captures.truth import FlowTruth, RunTruth, Steps, Tile, Transmission, _behind_the_end, read_truth
 from validation.captures.whatif import Asked, Pair, as_predicted, flow_number, group_of, summarise
 from validation.judge import Check
+from validation.linux import FlowResult, RunResult
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "kernel"
 
@@ -293,6 +294,18 @@ def test_the_spread_of_a_run_is_that_of_its_recordings(tmp_path: Path) -> None:
     value = spread.measured["goodput"].pop()
     assert not spread.holds(Check("S9-reno", "goodput", value, value, 0.0, ""))
     assert not spread.predicts(Check("S9-reno", "goodput", value, value, 0.0, ""))
+
+
+def test_the_middle_of_several_replays_has_lines_of_its_own() -> None:
+    off, near = (Check("L-reno", "goodput", value, 100.0, 0.0, "") for value in (105.0, 101.0))
+    flow = FlowResult("L-reno", "reno", (off,), (), None)
+
+    def shares(flow: FlowResult) -> dict[str, float | None]:
+        lines = engine_lines([RunResult("L-reno", (flow,), ())], {})
+        return {line.subject: line.value for line in lines if line.metric.startswith("goodput")}
+
+    assert shares(flow) == {"engine": 0.0}
+    assert shares(replace(flow, middle=(near,))) == {"engine": 0.0, "engine, middle of several replays": 1.0}
 
 
 def test_one_more_recording_may_lie_beyond_those_that_there_are() -> None:

@@ -18,7 +18,14 @@ from validation.judge import Check, finding, not_made, within_share
 from validation.linux import jain_index, measure_runs, validate_run
 from validation.measured import Measured, held_quantiles, measure_kernel, segment_numbers
 from validation.page import render_page
-from validation.rebuild import as_it_was_timed, handshake_jitter, rebuild, window_bytes, writes
+from validation.rebuild import (
+    as_it_was_timed,
+    handshake_jitter,
+    late_as_at_another_time,
+    rebuild,
+    window_bytes,
+    writes,
+)
 from validation.recorded import KernelRun, find_runs, is_new, read_csv, read_run
 from validation.tables import Results
 
@@ -219,6 +226,17 @@ def test_lateness_lets_no_packet_overtake_unless_the_delay_changes(s2: KernelRun
         assert [link[side]["in_order"] for side in ("forward", "reverse")] == [in_order, in_order]
 
 
+def test_another_draw_has_the_same_delays_in_the_same_order_but_for_where_they_begin(s2: KernelRun) -> None:
+    assert late_as_at_another_time(s2, 0) is s2
+    for was, begun in zip(s2.late_ns, late_as_at_another_time(s2, 1).late_ns, strict=True):
+        places = [at for at in range(len(was)) if was[at:] + was[:at] == begun]
+        assert len(places) == 1
+        assert places[0] > 0
+    late = [late_as_at_another_time(s2, draw).late_ns for draw in range(3)]
+    assert late[0] != late[1] != late[2]
+    assert late_as_at_another_time(replace(s2, late_ns=([], [])), 1).late_ns == ([], [])
+
+
 def test_the_engine_begins_at_the_step_of_the_clock_that_the_recording_shows(s2: KernelRun) -> None:
     run = replace(s2, params={**s2.params, "events": [[20, "outage", 1]]}, since_step_ns=3_000_000)
     config = rebuild(run, 60_000_000_000)
@@ -265,6 +283,19 @@ def test_s9_reno_lies_within_every_bound(s9: KernelRun) -> None:
     metrics = [check.metric for check in result.checks]
     assert metrics == ["goodput", "retransmissions", "rtos", "cwnd_error", "cwnd_p25", "cwnd_p50", "cwnd_p75"]
     assert [check for check in result.checks if check.verdict != "pass"] == []
+
+
+def test_the_middle_of_several_replays_is_their_median(s9: KernelRun) -> None:
+    assert validate_run(s9, threads=1).flows[0].middle == ()
+    (flow,) = validate_run(s9, replays=3, threads=1).flows
+    drawn = [measure_runs(late_as_at_another_time(s9, draw), threads=1)[0] for draw in range(3)]
+    goodputs = [one.goodput_bps for one in drawn]
+    assert len(set(goodputs)) > 1
+    checks = {check.metric: check for check in flow.middle}
+    assert set(checks) == {"goodput", "cwnd_p25", "cwnd_p50", "cwnd_p75"}
+    assert checks["goodput"].value == sorted(goodputs)[1]
+    assert checks["cwnd_p50"].value == sorted(one.cwnd_quantiles[1] for one in drawn if one.cwnd_quantiles)[1]
+    assert flow.checks[0].value == goodputs[0]
 
 
 def test_a_run_without_tcp_info_says_so(s9: KernelRun) -> None:

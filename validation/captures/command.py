@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from validation.captures.whatif import Asked, Pair
     from validation.linux import RunResult
 
+ENGINE_REPLAYS = 5
+"""Replays of each run by the engine, as many as Linux's own spread takes recordings."""
+
 ENGINE_METRICS = ("goodput", "cwnd_p25", "cwnd_p50", "cwnd_p75")
 
 
@@ -59,7 +62,8 @@ def captures(
             found = judge_captures(folder, partial(_report, report, folder))
             judged.flows.extend(found.flows)
             judged.left_out.extend(found.left_out)
-            runs += validate_runs(folder, on_done=partial(_report, report, Path(f"engine, {folder.name}")))
+            on_done = partial(_report, report, Path(f"engine, {folder.name}"))
+            runs += validate_runs(folder, replays=ENGINE_REPLAYS, on_done=on_done)
     flows = judged.flows
     lines = [*loss_lines(flows), *cause_lines(flows), *window_lines(flows), *link_lines(flows)]
     left_out = {run for run, _ in judged.left_out}
@@ -176,7 +180,7 @@ def _show_worst(flows: Sequence[FlowScore]) -> None:
 def _show_worst_runs(runs: Sequence[RunResult]) -> None:
     from validation.captures.lines import checks_of, engine_errors
 
-    found = [(engine_errors(flow), flow.subject, checks_of(flow)) for run in runs for flow in run.flows]
+    found = [(engine_errors(flow), flow.subject, checks_of(flow.checks)) for run in runs for flow in run.flows]
     for errors, subject, checks in sorted(found, key=lambda one: -max(one[0], default=0.0))[:8]:
         if not errors:
             continue

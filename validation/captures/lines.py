@@ -280,46 +280,54 @@ def _checked(percents: Sequence[float | None]) -> list[bool]:
 def engine_lines(runs: Sequence[RunResult], spreads: Mapping[tuple[str, int], Spread]) -> Iterator[Line]:
     """The engine over the true link: goodput and quartiles of cwnd, flow by flow. `spreads` are Linux's own, over
     repeated recordings of a run, for the flows that have them."""
-    flows = [
-        (flow, checks_of(flow), spreads.get((run.name, number), Spread()))
-        for run in runs
-        for number, flow in enumerate(run.flows)
-    ]
+    flows = [(flow, spreads.get((run.name, number), Spread())) for run in runs for number, flow in enumerate(run.flows)]
+    repeated = bool(spreads)
+    one = [(flow.variant, checks_of(flow.checks), spread) for flow, spread in flows]
+    yield from _engine_lines("engine", one, repeated=repeated)
+    middle = [(flow.variant, checks_of(flow.middle), spread) for flow, spread in flows]
+    if any(checks for _, checks, _ in middle):
+        yield from _engine_lines("engine, middle of several replays", middle, repeated=repeated)
+
+
+def _engine_lines(
+    subject: str, flows: Sequence[tuple[str, dict[str, Check], Spread]], *, repeated: bool
+) -> Iterator[Line]:
+    """Lines of flows, each its variant, its checks by metric and Linux's own spread, which some have if `repeated`."""
 
     def held(metric: str, share: float, bbr: float) -> tuple[list[bool], list[bool], list[bool]]:
         """Whether each flow is within the bound; whether it is or lies within Linux's own spread; and whether it is or
         could be one more recording of Linux."""
-        judged = [(flow.variant, checks[metric], spread) for flow, checks, spread in flows if metric in checks]
+        judged = [(variant, checks[metric], spread) for variant, checks, spread in flows if metric in checks]
         near = [within(check, bbr if variant == "bbr" else share) for variant, check, _ in judged]
         pairs = list(zip(near, judged, strict=True))
         own = [is_near or spread.holds(check) for is_near, (_, check, spread) in pairs]
         return near, own, [is_near or spread.predicts(check) for is_near, (_, check, spread) in pairs]
 
     near, own, possible = held("goodput", GOODPUT, BBR_GOODPUT)
-    yield _at_least("engine", "goodput within 2 % (bbr 4 %)", _share(near), None if spreads else 0.90, len(near))
-    if spreads:
+    yield _at_least(subject, "goodput within 2 % (bbr 4 %)", _share(near), None if repeated else 0.90, len(near))
+    if repeated:
         name = "goodput within that, or within Linux's own spread"
-        yield _at_least("engine", name, _share(own), 0.90, len(own))
+        yield _at_least(subject, name, _share(own), 0.90, len(own))
         name = "goodput within that, or within the 95 % interval of one more recording of Linux"
-        yield _at_least("engine", name, _share(possible), None, len(possible))
+        yield _at_least(subject, name, _share(possible), None, len(possible))
     for percent in (25, 50, 75):
         near, own, _ = held(f"cwnd_p{percent}", QUARTILE, QUARTILE)
-        yield _at_least("engine", f"{percent}th percentile of cwnd within 10 %", _share(near), 0.80, len(near))
-        if spreads:
+        yield _at_least(subject, f"{percent}th percentile of cwnd within 10 %", _share(near), 0.80, len(near))
+        if repeated:
             name = f"{percent}th percentile within that, or within Linux's own spread"
-            yield _at_least("engine", name, _share(own), None, len(own))
+            yield _at_least(subject, name, _share(own), None, len(own))
 
 
-def checks_of(flow: FlowResult) -> dict[str, Check]:
-    """Return the checks of a flow that could be made, by metric."""
-    return {check.metric: check for check in flow.checks if check.value is not None}
+def checks_of(checks: Sequence[Check]) -> dict[str, Check]:
+    """Return those of `checks` that could be made, by metric."""
+    return {check.metric: check for check in checks if check.value is not None}
 
 
 def engine_errors(flow: FlowResult) -> list[float]:
     """Return the relative errors of goodput and quartiles that are too large."""
     goodput = BBR_GOODPUT if flow.variant == "bbr" else GOODPUT
     bounds = {"goodput": goodput} | dict.fromkeys(("cwnd_p25", "cwnd_p50", "cwnd_p75"), QUARTILE)
-    checks = checks_of(flow)
+    checks = checks_of(flow.checks)
     return [
         abs(checks[name].relative or 0.0)
         for name, bound in bounds.items()
