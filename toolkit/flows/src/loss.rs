@@ -58,6 +58,8 @@ pub struct DeliveringAck {
     pub record: u64,
     /// Time of the ACK before it.
     pub previous_ns: i64,
+    /// Minimum RTT from the capture point to the receiver up to then.
+    pub min_rtt_ns: Option<i64>,
     /// ACKs that are missing between the two.
     pub missing_acks: u16,
     /// IPv4 IDs that the ACKs up to the one before skipped, if the IDs count the ACKs.

@@ -291,3 +291,43 @@ fn what_arrived_without_an_ack_was_sent_before_the_last_ack_that_is_missing() {
     );
     assert_eq!(undecided(&outcome), []);
 }
+
+/// Two segments are repeated after a timeout and acknowledged 20 ms later; new data take `new_ms`.
+fn after_timeout(new_ms: u32) -> Outcome {
+    run(&format!(
+        "  0.0 a>b S  0 mss 1000 sackok
+         100.0 b>a SA 0 ack 1 mss 1000 sackok
+         100.1 a>b A  1 ack 1
+         110.0 a>b A 1:1001    ack 1
+         110.1 a>b A 1001:2001 ack 1     # 5
+         110.2 a>b A 2001:3001 ack 1
+         210.0 b>a A 1 ack 1001
+         520.0 a>b A 1001:2001 ack 1     # 8
+         540.0 b>a A 1 ack 2001
+         540.1 a>b A 2001:3001 ack 1     # 10
+         560.1 b>a A 1 ack 3001
+         560.2 a>b A 3001:4001 ack 1
+         {}.2 b>a A 1 ack 4001
+        2000.0 a>b A 4001:5001 ack 1
+        2100.0 b>a A 1 ack 5001",
+        560 + new_ms
+    ))
+}
+
+#[test]
+fn what_a_timeout_repeats_may_arrive_early_if_the_path_became_shorter() {
+    // 60 ms, in a queue: the path became shorter, and nothing says by how much.
+    let shorter = after_timeout(60);
+    assert_eq!(
+        losses(&shorter),
+        [
+            (Some(1001), Some(1), Some(5)),
+            (Some(2001), Some(1), Some(6))
+        ]
+    );
+    assert_eq!(spurious(&shorter), []);
+    // 80 ms are within the reordering window of the 100 ms before, so that 20 ms are too early.
+    let as_before = after_timeout(80);
+    assert_eq!(losses(&as_before), []);
+    assert_eq!(spurious(&as_before), [Some(8), Some(10)]);
+}

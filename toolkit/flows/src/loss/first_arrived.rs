@@ -3,6 +3,7 @@
 
 use super::arrival_order::Duplicate;
 use super::{Knowledge, Path, PendingRange, Transmissions};
+use crate::cause::REO_WND_DIVISOR;
 use crate::evidence::Reason;
 use crate::jump::Arrived;
 use crate::scoreboard::{State, Transmission};
@@ -82,7 +83,10 @@ fn first_arrived(pending: &PendingRange, all: &Transmissions<'_>, path: Path) ->
     if let Some(min_rtt_ns) = path.min_rtt_ns {
         while arrived > pending.lost_before() {
             let after_ns = pending.delivered_by.t_ns - all.transmission(arrived).t_ns;
-            if after_ns >= min_rtt_ns / EARLY_DIVISOR || pending.is_echoed(all, arrived) {
+            if after_ns >= min_rtt_ns / EARLY_DIVISOR
+                || pending.is_echoed(all, arrived)
+                || is_on_shorter_path(pending, all, arrived, min_rtt_ns)
+            {
                 break;
             }
             proof = Reason::TooEarly {
@@ -119,6 +123,25 @@ fn first_arrived(pending: &PendingRange, all: &Transmissions<'_>, path: Path) ->
         arrived = arrived.max(1);
     }
     (arrived, proof)
+}
+
+/// Whether a timeout sent transmission `number`, or the recovery from one, and the path became shorter since the range was
+/// delivered, by more than the reordering window (RFC 8985 §6.2). Nothing arrived before the timeout, so that what comes
+/// after it takes the new path; what has been measured on that may contain a queue, and bounds it from above only.
+fn is_on_shorter_path(
+    pending: &PendingRange,
+    all: &Transmissions<'_>,
+    number: usize,
+    min_rtt_ns: i64,
+) -> bool {
+    let before_ns = pending.delivered_by.min_rtt_ns.unwrap_or(min_rtt_ns);
+    let after_timeout = all.retransmission(number).is_some_and(|entry| {
+        matches!(
+            entry.reason,
+            Reason::TimerExpired { .. } | Reason::AfterTimeout { .. }
+        )
+    });
+    after_timeout && min_rtt_ns < before_ns - before_ns / REO_WND_DIVISOR
 }
 
 /// The last transmission up to `latest` that was sent before the last ACK that is missing, if the ACK of octets below

@@ -60,6 +60,7 @@ impl Sender {
             t_ns: ack.t_ns,
             record: ack.record,
             previous_ns: self.last_ack_ns,
+            min_rtt_ns: self.rtt.min_ns(),
             missing_acks: self.ack_ids.missing(),
             ids_skipped_before: self.ack_ids.skipped_before(),
             missed_ns: self.ack_ids.missed_ns(),
