@@ -330,11 +330,13 @@ impl Connection {
             .as_mut()
             .filter(|_| segment.payload_bytes > 0)
         {
-            let row = &self.senders[index].row;
+            let sender = &self.senders[index];
+            let row = &sender.row;
             let counts = [row.data_segments, row.retransmitted_segments].map(|count| count as u32);
             untimed.on_data(UntimedData {
                 t_ns: segment.t_ns,
                 octets: (start, start + i64::from(segment.payload_bytes)),
+                repeats: sender.order.ids_increment().then_some(retransmission),
                 counts: counts.into(),
             });
         }

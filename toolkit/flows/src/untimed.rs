@@ -39,6 +39,8 @@ pub struct UntimedData {
     pub t_ns: i64,
     /// First octet, and one past the last.
     pub octets: (i64, i64),
+    /// Whether it is a retransmission, if IPv4 IDs show it.
+    pub repeats: Option<bool>,
     /// Segments so far, and those among them that repeat octets.
     pub counts: (u32, u32),
 }
@@ -163,13 +165,14 @@ impl UntimedSender {
             }
             _ if silent => self.time_out(before_ns),
             Arrival::Oldest { since_ns } | Arrival::Other { since_ns }
-                if now.saturating_sub(since_ns) < self.rtt_ns / 2 =>
+                if self.is_reordered(&data, since_ns) =>
             {
-                // No retransmission comes so soon.
                 self.reordered = true;
                 self.restart(Start::Unknown);
             }
-            Arrival::Oldest { .. } if self.recovery_point.is_none() => {
+            Arrival::Oldest { since_ns } if self.recovery_point.is_none() => {
+                // A retransmission takes a round trip at least, and the path may have become shorter.
+                self.rtt_ns = self.rtt_ns.min(now.saturating_sub(since_ns));
                 self.reduce(start, highest, now);
             }
             Arrival::Repeated if self.recovery_point.is_none() => self.restart(Start::Unknown),
@@ -187,6 +190,13 @@ impl UntimedSender {
             retransmission: !matches!(arrival, Arrival::New { .. }),
             counts: data.counts,
         });
+    }
+
+    /// Whether a segment that fills a part of a hole, which showed at `since_ns`, was overtaken. If the IDs do not show
+    /// it: no retransmission comes so soon.
+    fn is_reordered(&self, data: &UntimedData, since_ns: i64) -> bool {
+        let soon = data.t_ns.saturating_sub(since_ns) < self.rtt_ns / 2;
+        data.repeats.map_or(soon, |repeats| !repeats)
     }
 
     /// Whether a timer of the sender may have expired since the last segment: it left a round trip after the ACK of

@@ -11,6 +11,8 @@ use support::run;
 
 const SMSS: i64 = 1000;
 
+const HANDSHAKE_US: i64 = 2 * DELAY_US;
+
 /// One way, and the time on the wire of one segment, in us.
 const DELAY_US: i64 = 20_000;
 const SERVICE_US: i64 = 2_000;
@@ -26,7 +28,8 @@ enum Growth {
 
 #[derive(Clone, Copy)]
 enum Step {
-    Arrive(usize),
+    /// A segment and its IPv4 ID.
+    Arrive(usize, u16),
     /// Of all segments before the first number, and of the second.
     Acknowledge(usize, usize),
 }
@@ -51,6 +54,8 @@ struct Recovery {
 struct Link {
     growth: Growth,
     queue: i64,
+    handshake_us: i64,
+    sent: u16,
     steps: BTreeMap<(i64, u32), Step>,
     number: u32,
     free_us: i64,
@@ -66,10 +71,13 @@ struct Link {
 }
 
 impl Link {
-    fn new(growth: Growth, queue: i64) -> Self {
+    /// The path of a connection whose handshake took `handshake_us`.
+    fn new(growth: Growth, queue: i64, handshake_us: i64) -> Self {
         Self {
             growth,
             queue,
+            handshake_us,
+            sent: 1,
             steps: BTreeMap::new(),
             number: 0,
             free_us: 0,
@@ -79,11 +87,12 @@ impl Link {
             count: 0,
             ssthresh: usize::MAX,
             recovery: None,
-            ladder: String::from(
-                "  0.00 a>b S  0 mss 1000 ws 7 sackok
+            ladder: format!(
+                "  0.00 a>b S  0 mss 1000 ws 7 sackok id 0
                    0.05 b>a SA 0 ack 1 mss 1000 ws 7 sackok
-                  40.05 a>b A  1 ack 1
+                  {} a>b A  1 ack 1 id 1
                 ",
+                handshake_us as f64 / 1e3 + 0.05
             ),
             truth: Vec::new(),
         }
@@ -97,11 +106,12 @@ impl Link {
     /// The queue has room for retransmissions.
     fn send(&mut self, now_us: i64, number: usize) {
         let waiting = (self.free_us - now_us).max(0) / SERVICE_US;
+        self.sent += 1;
         if waiting < self.queue || self.segments[number].retransmitted {
             self.free_us = self.free_us.max(now_us) + SERVICE_US;
             let at_us = self.free_us + DELAY_US;
             self.truth.push((at_us, self.cwnd as i64));
-            self.add(at_us, Step::Arrive(number));
+            self.add(at_us, Step::Arrive(number, self.sent));
         }
     }
 
@@ -186,14 +196,15 @@ impl Link {
     }
 
     /// A segment arrives and is acknowledged at once.
-    fn arrive(&mut self, now_us: i64, number: usize) {
+    fn arrive(&mut self, now_us: i64, number: usize, id: u16) {
         self.segments[number].received = true;
         let missing = self.segments.iter().position(|segment| !segment.received);
         let ack = missing.unwrap_or(self.segments.len());
         let octet = |number: usize| number as i64 * SMSS + 1;
         let (start, end) = (octet(number), octet(number + 1));
         let ms = |us: i64| us as f64 / 1e3;
-        writeln!(self.ladder, "{} a>b A {start}:{end} ack 1", ms(now_us)).expect("text");
+        let at_ms = ms(now_us);
+        writeln!(self.ladder, "{at_ms} a>b A {start}:{end} ack 1 id {id}").expect("text");
         let (ack_ms, seg_ack) = (ms(now_us + 10), octet(ack));
         write!(self.ladder, "{ack_ms} b>a A 1 ack {seg_ack} win 60000").expect("text");
         if number >= ack {
@@ -205,12 +216,12 @@ impl Link {
 
     /// The ladder of `duration_us`, and what is true of it.
     fn run(mut self, duration_us: i64) -> (String, Vec<(i64, i64)>) {
-        self.fill(41_000);
+        self.fill(self.handshake_us + 1000);
         while let Some(((now_us, _), step)) = self.steps.pop_first()
             && now_us < duration_us
         {
             match step {
-                Step::Arrive(number) => self.arrive(now_us, number),
+                Step::Arrive(number, id) => self.arrive(now_us, number, id),
                 Step::Acknowledge(ack, sacked) => self.acknowledge(now_us, ack, sacked),
             }
         }
@@ -224,8 +235,8 @@ fn row_at(samples: &[Sample], t_us: i64) -> Option<&Sample> {
 }
 
 /// The segments of which the window is known, those of which the interval holds the true one, and all.
-fn compare(growth: Growth, queue: i64) -> (usize, usize, usize) {
-    let (ladder, truth) = Link::new(growth, queue).run(20_000_000);
+fn compare(link: Link) -> (usize, usize, usize) {
+    let (ladder, truth) = link.run(20_000_000);
     let samples = run(&ladder).samples;
     let rows = truth.iter().map(|&(t_us, cwnd)| {
         let row = row_at(&samples, t_us)?;
@@ -241,21 +252,29 @@ fn compare(growth: Growth, queue: i64) -> (usize, usize, usize) {
 #[test]
 fn the_window_grows_with_the_octets_acknowledged_from_one_reduction_to_the_next() {
     for queue in [10, 30, 60] {
-        let (known, held, all) = compare(Growth::Reno, queue);
+        let (known, held, all) = compare(Link::new(Growth::Reno, queue, HANDSHAKE_US));
         assert!(10 * known > 9 * all, "{queue}: {known} of {all}");
         assert!(20 * held > 19 * known, "{queue}: {held} of {known}");
     }
 }
 
 #[test]
+fn ids_show_retransmissions_that_come_sooner_than_half_the_round_trip_of_the_handshake() {
+    // 500 ms, of which 40 ms are left, and 120 ms in the queue.
+    let (known, held, all) = compare(Link::new(Growth::Reno, 60, 500_000));
+    assert!(10 * known > 9 * all, "{known} of {all}");
+    assert!(20 * held > 19 * known, "{held} of {known}");
+}
+
+#[test]
 fn a_sender_that_follows_no_known_law_has_no_estimate() {
-    let (known, _, all) = compare(Growth::Other, 30);
+    let (known, _, all) = compare(Link::new(Growth::Other, 30, HANDSHAKE_US));
     assert!(10 * known < all, "{known} of {all}");
 }
 
 #[test]
 fn the_window_before_a_recovery_is_what_left_before_its_retransmission() {
-    let (ladder, truth) = Link::new(Growth::Reno, 30).run(5_000_000);
+    let (ladder, truth) = Link::new(Growth::Reno, 30, HANDSHAKE_US).run(5_000_000);
     let samples = run(&ladder).samples;
     let first = samples.iter().position(|row| row.phase == Phase::Recovery);
     let row = samples[first.expect("a recovery") - 1];
