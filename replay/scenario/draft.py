@@ -194,13 +194,12 @@ def _others_lines(others: Sequence[OtherFlow]) -> list[str]:
 def _link_lines(draft: Draft) -> list[str]:
     """The bottleneck, and behind the relay a second hop; before and behind them the network of an end with a proxy."""
     share = RELAY_SHARE if draft.relay else 1.0
-    round_trip = _less(draft.round_trip, _second_hop_ns(draft))
+    round_trip = _less(draft.round_trip, _second_hop_ns(draft, _first_bps(draft)))
     one_way_ns = round_trip.value / 2
-    up_ns = round(_hop_ns(draft, one_way_ns, first=True))
-    down_ns = round(_hop_ns(draft, one_way_ns, first=False))
+    up_ns, down_ns = (round(_hop_ns(draft, one_way_ns, first=first)) for first in (True, False))
     what = "half of the delay" if draft.relay else "the delay"
     lines = [
-        *_side_lines(draft, NEAR, "access", one_way_ns),
+        *_side_lines(draft, NEAR, "access"),
         "[[links]]",
         f'name = "{"uplink" if draft.relay else "path"}"  # the bottleneck: queue, captured losses, {what}',
         *_rate_lines(draft.rate),
@@ -221,27 +220,30 @@ def _link_lines(draft: Draft) -> list[str]:
         f'delay = "{format_time(down_ns)}"  # one way; {100 * (1 - RELAY_SHARE):.0f} % of the path by assumption',
         *_reverse_lines(draft.rate, down_ns),
         *_change_lines(draft, first=False),
-        *_side_lines(draft, FAR, "egress", one_way_ns),
+        *_side_lines(draft, FAR, "egress"),
     ]
 
 
-def _side_lines(draft: Draft, node: str, name: str, one_way_ns: float) -> list[str]:
+def _side_lines(draft: Draft, node: str, name: str) -> list[str]:
     """The network of an end in which a proxy may stand: short, and never full."""
     if node not in draft.nodes:
         return []
-    delay_ns = round(_side_ns(draft, node, one_way_ns))
-    lines = ["[[links]]", f'name = "{name}"', f'delay = "{format_time(delay_ns)}"  # a local network, by assumption']
+    delay = format_time(_side_ns(draft, node))
+    lines = ["[[links]]", f'name = "{name}"', f'delay = "{delay}"  # a local network, by assumption']
     return [*lines, ""] if node == NEAR else ["", *lines]
 
 
-def _side_ns(draft: Draft, node: str, one_way_ns: float) -> float:
-    return min(SIDE_NS, SIDE_SHARE * one_way_ns) if node in draft.nodes else 0.0
+def _side_ns(draft: Draft, node: str) -> int:
+    """Its one-way delay, which no change of the path changes; a link has at least a nanosecond."""
+    if node not in draft.nodes:
+        return 0
+    return max(1, round(min(SIDE_NS, SIDE_SHARE * draft.round_trip.value / 2)))
 
 
 def _hop_ns(draft: Draft, one_way_ns: float, *, first: bool) -> float:
     """The delay of the hop before the relay, or of that behind it, out of a one-way delay of the path."""
     share = (RELAY_SHARE if draft.relay else 1.0) if first else 1 - RELAY_SHARE
-    return share * one_way_ns - _side_ns(draft, NEAR if first else FAR, one_way_ns)
+    return max(0.0, share * one_way_ns - _side_ns(draft, NEAR if first else FAR))
 
 
 def _flow_lines(draft: Draft) -> list[str]:
@@ -383,14 +385,21 @@ def _assumed_lines(draft: Draft) -> list[str]:
 
 
 def _change_lines(draft: Draft, *, first: bool) -> list[str]:
-    """The changes of one hop: its share of the delay, the rate, and outages where the losses are, on the first."""
+    """The changes of one hop: its share of the delay, the rate, and outages where the losses are, on the first.
+
+    With another rate, the second hop serialises in another time, so that the delay differs as well.
+    """
     entries = []
+    rate_bps, round_trip_ns = _first_bps(draft), draft.round_trip.value
     for change in draft.changes:
         fields = [f'at = "{format_time(change.at_ns)}"']
         if change.rate_bps is not None:
             fields.append(f'rate = "{format_rate(change.rate_bps)}"')
+            rate_bps = change.rate_bps
         if change.round_trip_ns is not None:
-            one_way_ns = max(0.0, change.round_trip_ns - _second_hop_ns(draft)) / 2
+            round_trip_ns = change.round_trip_ns
+        if change.round_trip_ns is not None or (change.rate_bps is not None and draft.relay):
+            one_way_ns = max(0.0, round_trip_ns - _second_hop_ns(draft, rate_bps)) / 2
             fields.append(f'delay = "{format_time(_hop_ns(draft, one_way_ns, first=first))}"')
         if first and change.outage is not None:
             fields.append(f"outage = {'true' if change.outage else 'false'}")
@@ -405,12 +414,16 @@ def _less(value: Value, amount: float) -> Value:
     return Value(max(0.0, value.value - amount), low, high, value.how)
 
 
-def _second_hop_ns(draft: Draft) -> float:
+def _first_bps(draft: Draft) -> float | None:
+    return None if draft.rate is None else draft.rate.value
+
+
+def _second_hop_ns(draft: Draft, rate_bps: float | None) -> float:
     """Serialisation, both ways, that the second hop adds and the capture's single hop does not have."""
-    if draft.rate is None or not draft.relay:
+    if rate_bps is None or not draft.relay:
         return 0.0
     octets = draft.stack.mss_bytes + 2 * draft.stack.header_bytes
-    return octets * 8e9 / draft.rate.value
+    return octets * 8e9 / rate_bps
 
 
 def _reverse_lines(rate: Value | None, delay_ns: int) -> list[str]:
