@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from validation.relay.command import row
-from validation.relay.judge import RelayResult, explain, validate_relay
+from validation.relay.judge import REPLAYS, RelayResult, explain, validate_relay
 from validation.relay.readings import Reading, readings
 
 RUN_HEADS = {
@@ -37,6 +37,7 @@ def reading_rows(read: Sequence[Reading]) -> list[dict[str, str]]:
             "within the bound": cells["counted"],
             "runs": cells["runs"],
             "wanted": str(cells["wanted"]),
+            f"middle of {REPLAYS} replays": cells["middle of replays"],
             "Linux against itself, pairs": cells["Linux against itself, pairs"],
         }
         for cells in (one.row for one in read)

@@ -22,8 +22,10 @@ EVERY = "every quartile of both legs"
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """`held` runs have all that is counted within `bound` of Linux, `with_spread` within that or its own spread; of
-    `pairs` of recordings of one run `alike` are as close to each other."""
+    """`held` runs have all that is counted within `bound` of Linux, `with_spread` within that or its own spread,
+    `middle` if the middle of several replays counts. Of `pairs` of recordings of one run `alike` are as close to each
+    other.
+    """
 
     counted: str
     bound: float
@@ -31,6 +33,7 @@ class Reading:
     wanted: int
     held: int
     with_spread: int
+    middle: int
     alike: int
     pairs: int
 
@@ -55,6 +58,7 @@ class Reading:
             "wanted": self.wanted,
             "verdict": self.verdict,
             "or within Linux's spread": _share(self.with_spread, self.runs),
+            "middle of replays": _share(self.middle, self.runs),
             "Linux against itself, pairs": _share(self.alike, self.pairs),
         }
 
@@ -81,6 +85,7 @@ def _reading(
         wanted,
         sum(one.holds(metrics) for one in results),
         sum(one.holds_with_spread(metrics) for one in results),
+        sum(one.middle_holds(metrics) for one in results),
         sum(alike for alike, _ in pairs),
         sum(made for _, made in pairs),
     )
