@@ -6,7 +6,7 @@ it was first sent; it was written no earlier than the sender ran out of data bef
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -66,6 +66,9 @@ MIN_PAUSES = 3
 MIN_BURST_NS = 1_000
 """Shortest time of writing that a draft distinguishes from none."""
 
+TIME_STEP_NS = 1_000
+"""Step of the times of writes in a draft."""
+
 EVEN_WRITE_NS = 20_000_000
 """Interval between the writes of an application that writes at a constant rate while the network limits it."""
 
@@ -83,6 +86,12 @@ class CapturedWrites:
     steady: bool
     until_ns: tuple[int, ...] | None
     unsent_bytes: int = 0
+
+    def before(self, end_ns: int) -> CapturedWrites:
+        """Return the writes before `end_ns` alone, by as much as a draft rounds times."""
+        kept = sum(at + TIME_STEP_NS <= end_ns for at in self.at_ns)
+        until_ns = None if self.until_ns is None else self.until_ns[:kept]
+        return replace(self, at_ns=self.at_ns[:kept], sizes=self.sizes[:kept], until_ns=until_ns)
 
     @property
     def times_departures(self) -> bool:

@@ -127,7 +127,7 @@ def draft_from_capture(
             variant=flow.variant,
             probability=flow.probability,
             candidates=flow.candidates,
-            others=[_other(other, start_ns, stopped_ns) for other in others],
+            others=[_other(other, (start_ns, end_ns), stopped_ns) for other in others],
             variants=choice.variants,
             proxies=_chosen_proxies(choice, facts),
             facts=facts,
@@ -235,18 +235,21 @@ LATE_END_NS = 2_000_000_000
 what is not sent yet."""
 
 
-def _other(flow: CapturedSender, origin_ns: int, stopped_ns: int) -> OtherFlow:
-    """Describe a flow that shares the path of a run from `origin_ns`, whose flow under test had data until `stopped_ns`
-    at least. One that began before starts then; one that may have lasted as long has no other end."""
+def _other(flow: CapturedSender, run_ns: tuple[int, int], stopped_ns: int) -> OtherFlow:
+    """Describe a flow that shares the path of a run, given its begin and end, whose flow under test had data until
+    `stopped_ns` at least. One that began before starts then; one that may have lasted as long has no other end."""
     span, sent = _span(flow), flow.sent
-    start_ns = _start_ns(flow, span)
+    start_ns, (origin_ns, end_ns) = _start_ns(flow, span), run_ns
+    writes, first_write_ns = captured_writes(sent), span[0] - start_ns
+    if writes is not None:
+        writes = writes.before(end_ns - max(origin_ns, start_ns) - first_write_ns)
     return OtherFlow(
         name=f"flow-{flow.number}",
         variant=next(iter(flow.candidates), "cubic") if flow.variant == "auto" else flow.variant,
         start_ns=max(0, start_ns - origin_ns),
         stack=_with_send_buffer(flow),
-        application=captured_writes(sent),
-        first_write_ns=span[0] - start_ns,
+        application=writes,
+        first_write_ns=first_write_ns,
         size_bytes=None if span[1] >= stopped_ns - LATE_END_NS else int(sent.seq_end[-1] - sent.seq[0]),
     )
 

@@ -153,4 +153,19 @@ def test_another_flow_lasts_to_the_end_if_both_may_have_stopped_writing_together
     sent = SentData(t_ns, edges[:-1], edges[1:], np.zeros(100, bool), t_ns + 50 * MS, edges[1:], 1448)
     flow = _captured(Stack(1448, 52, 10, None), sent, "cubic")
     assert sent.t_ns[-1] == 4_950 * MS, "2 s before the end at 7 s, and 5 s before that at 10 s"
-    assert _other(flow, 0, stopped_s * 1000 * MS - 50 * MS).size_bytes == size_bytes
+    stopped_ns = stopped_s * 1000 * MS - 50 * MS
+    assert _other(flow, (0, stopped_ns), stopped_ns).size_bytes == size_bytes
+
+
+def test_another_flow_writes_nothing_after_the_end_of_the_run() -> None:
+    # One segment per second, acknowledged before the next.
+    t_ns = np.arange(10, dtype=np.int64) * 1000 * MS
+    edges = 1 + 700 * np.arange(11, dtype=np.int64)
+    sent = SentData(t_ns, edges[:-1], edges[1:], np.ones(10, bool), t_ns + 50 * MS, edges[1:], 1448)
+    flow = _captured(Stack(1448, 52, 10, None), sent, "cubic")
+    whole, short = (_other(flow, (0, end_s * 1000 * MS), end_s * 1000 * MS).application for end_s in (20, 5))
+    assert whole is not None
+    assert short is not None
+    before = sum(at < 5000 * MS for at in whole.at_ns)
+    assert 0 < before < len(whole.at_ns)
+    assert (short.at_ns, short.sizes) == (whole.at_ns[:before], whole.sizes[:before])
