@@ -154,10 +154,11 @@ def _unknown(why: str) -> CapturedVariant:
 def _judge(fits: Mapping[str, _Fit], paced: float, rounds: int, reductions: int) -> CapturedVariant:
     """Weigh the evidence, and name the candidate that it leaves, if any.
 
-    Departures of one second depend on one another, and so do windows between two reductions.
+    Departures of one second depend on one another, and so do windows between two reductions. Candidates that pace may
+    stop below their windows, so that only what exceeds these separates one from another.
     """
     windows = {name: (fit.agreement, min(reductions, fit.windows / WINDOWS_EACH)) for name, fit in fits.items()}
-    candidates = _weighed(windows, (paced, rounds))
+    candidates = _weighed(windows, (paced, rounds), {name: _allowed(fits[name]) for name in PACED & fits.keys()})
     best = next(iter(candidates))
     probability = candidates[best]
     if not fits[best].windows:
@@ -221,19 +222,32 @@ def _allowed(fit: _Fit) -> tuple[float, float]:
     return (1 - exceeded / fit.periods if fit.periods else 0.0), float(fit.periods)
 
 
-def _weighed(agreements: Mapping[str, tuple[float, float]], pacing: tuple[float, int] = (0.0, 0)) -> dict[str, float]:
+def _weighed(
+    agreements: Mapping[str, tuple[float, float]],
+    pacing: tuple[float, int] = (0.0, 0),
+    alternatives: Mapping[str, tuple[float, float]] | None = None,
+) -> dict[str, float]:
     """Return the probability of each candidate, the likeliest first, from its agreement and the number of independent
-    comparisons, and the share of paced departures and the seconds in which any was counted."""
+    comparisons, and the share of paced departures and the seconds in which any was counted.
+
+    `alternatives` are agreements that only tell some candidates from one another.
+    """
     paced, rounds = pacing
+    among = {name: _log_agreement(*one) for name, one in (alternatives or {}).items()}
     score = {}
-    for name, (agreement, independent) in agreements.items():
+    for name, one in agreements.items():
         released = rounds * _log_likelihood(paced, PACED_SHARE[name in PACED])
-        window = independent * (agreement * math.log(AGREES) + (1 - agreement) * math.log(DIFFERS))
-        score[name] = math.log(PRIOR[name]) + released + window
+        told_apart = among[name] - max(among.values()) if name in among else 0.0
+        score[name] = math.log(PRIOR[name]) + released + _log_agreement(*one) + told_apart
     top = max(score.values())
     weight = {name: math.exp(value - top) for name, value in score.items()}
     total = sum(weight.values())
     return {name: value / total for name, value in sorted(weight.items(), key=lambda item: -item[1])}
+
+
+def _log_agreement(share: float, independent: float) -> float:
+    """Return the log likelihood that so many independent comparisons agree by this share."""
+    return independent * (share * math.log(AGREES) + (1 - share) * math.log(DIFFERS))
 
 
 def _is_paced(paced: float) -> bool:
