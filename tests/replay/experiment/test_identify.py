@@ -155,6 +155,27 @@ def test_a_window_that_only_a_paced_sender_may_have_needs_its_pacing() -> None:
     assert "a timer released 1 % of the departures" in found.why
 
 
+@pytest.mark.parametrize(
+    ("spacing_us", "after_us", "rebuilt", "paced", "seconds"),
+    [
+        (1200, 50, False, 0.0, 1),
+        (1200, 600, False, 1.0, 1),  # within a millisecond of an ACK, but ACKs are no further apart
+        (1200, 600, True, 0.0, 1),  # a departure that is rebuilt is known to a millisecond only
+        (1200, 50, True, 0.0, 1),
+        (200, 150, False, 0.0, 0),  # a host may take as long
+        (20_000, 1100, False, 1.0, 1),
+    ],
+)
+def test_a_timer_releases_what_leaves_at_any_time_between_two_acks(
+    spacing_us: int, after_us: int, rebuilt: bool, paced: float, seconds: int
+) -> None:
+    # Behind the last ACK, of which nothing tells when the next one comes, nothing leaves.
+    t_ns = 1000 * np.array([at * spacing_us + late for at in range(40) for late in (0, after_us)][:-1])
+    is_ack = np.arange(len(t_ns)) % 2 == 0
+    record = identify._Record([], t_ns, is_ack, ~is_ack, t_ns, t_ns, np.zeros(len(t_ns), np.bool_), ~is_ack)
+    assert identify._paced_share(record, np.zeros(0, np.int64), rebuilt=rebuilt) == (paced, seconds)
+
+
 def test_a_capture_that_begins_in_mid_flow_shows_it_after_some_reductions(tmp_path: Path) -> None:
     _identified("cubic", tmp_path)
     capture = load_capture(next(tmp_path.glob("1-sender.pcap")))
