@@ -329,9 +329,10 @@ def _paced_share(record: _Record, ends: Ints, *, rebuilt: bool) -> tuple[float, 
     are `rebuilt` are known to a tick of the sender's clock only.
     """
     written = set(ends.tolist())
-    ack_ns = record.t_ns[record.is_ack]
+    ack_ns = record.t_ns[record.is_ack].tolist()
     gaps_ns = np.diff(ack_ns, append=NEVER)
-    response_ns = np.full(len(ack_ns), RESPONSE_NS) if rebuilt else np.minimum(RESPONSE_NS, gaps_ns // RELEASED_PARTS)
+    parts_ns = np.minimum(RESPONSE_NS, gaps_ns // RELEASED_PARTS)
+    response_ns = [RESPONSE_NS] * len(ack_ns) if rebuilt else parts_ns.tolist()
     acks_n, last_ns, cause = 0, -BURST_NS, "other"
     paced, counted, seconds = 0, 0, set()
     for t_ns, is_ack, is_data, new in zip(
