@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hindflight.replay.experiment.run import Event, replay_controller
-from hindflight.replay.scenario.captured_application import NEVER, RESPONSE_NS
+from hindflight.replay.scenario.captured_application import HOST_NS, RESPONSE_NS, response_ns
 from hindflight.toolkit.errors import LogError
 
 if TYPE_CHECKING:
@@ -53,13 +53,6 @@ PRIOR: Mapping[str, float] = {
 }
 """Prior of each candidate: defaults and common choices of today's stacks before rare ones. It decides only between
 candidates that the capture cannot separate."""
-
-HOST_NS = 100_000
-"""Time within which nearly all that an ACK releases leaves a host. Where ACKs come closer than RELEASED_PARTS times
-this, nothing tells what a timer releases."""
-
-RELEASED_PARTS = 4
-"""What leaves in the first part of so many between two ACKs, an ACK released; a timer's departures are in any part."""
 
 PACED = frozenset({"bbr", "bbr3"})
 """Candidates whose departures a pacing timer releases."""
@@ -324,15 +317,12 @@ def _as_arrays(events: list[Event], new: Bools, mss_bytes: int) -> _Record:
 def _paced_share(record: _Record, ends: Ints, *, rebuilt: bool) -> tuple[float, int]:
     """Return the share of departures that a pacing timer released, and the seconds in which any was counted.
 
-    What an ACK released leaves within RESPONSE_NS, and within HOST_NS on most hosts: where ACKs come often, a timer's
-    departures, too, follow one within the former. What a write or a timeout released is not counted. Departures that
-    are `rebuilt` are known to a tick of the sender's clock only.
+    What an ACK released leaves within its `response_ns`. What a write or a timeout released is not counted, nor what
+    left where nothing tells. Departures that are `rebuilt` are known to a tick of the sender's clock only.
     """
     written = set(ends.tolist())
     ack_ns = record.t_ns[record.is_ack].tolist()
-    gaps_ns = np.diff(ack_ns, append=NEVER)
-    parts_ns = np.minimum(RESPONSE_NS, gaps_ns // RELEASED_PARTS)
-    response_ns = [RESPONSE_NS] * len(ack_ns) if rebuilt else parts_ns.tolist()
+    within = [RESPONSE_NS] * len(ack_ns) if rebuilt else response_ns(record.t_ns[record.is_ack]).tolist()
     acks_n, last_ns, cause = 0, -BURST_NS, "other"
     paced, counted, seconds = 0, 0, set()
     for t_ns, is_ack, is_data, new in zip(
@@ -341,7 +331,7 @@ def _paced_share(record: _Record, ends: Ints, *, rebuilt: bool) -> tuple[float, 
         acks_n += is_ack
         if not is_data:
             continue
-        within_ns = response_ns[acks_n - 1] if acks_n else 0
+        within_ns = within[acks_n - 1] if acks_n else 0
         if within_ns < HOST_NS:
             cause = "other"
         elif t_ns - ack_ns[acks_n - 1] <= within_ns:

@@ -33,6 +33,12 @@ goodput by more than that."""
 RESPONSE_NS = 1_000_000
 """Time within which a host answers an ACK with the data that it releases; later sending has another reason."""
 
+HOST_NS = 100_000
+"""Time within which nearly all that an ACK releases leaves a host."""
+
+RELEASED_PARTS = 4
+"""What leaves in the first part of so many between two ACKs, an ACK released; a timer's departures are in any part."""
+
 NEVER = np.iinfo(np.int64).max
 
 BURST_NS = 100_000
@@ -138,6 +144,16 @@ def sent_data(segments: pa.Table, direction: str, mss_bytes: int) -> SentData:
         fin_ns=pc.min(segments.filter(pc.and_(ours, closing))["t_ns"]).as_py(),
         retransmitted_ns=np.sort(again["t_ns"].to_numpy().astype(np.int64)),
     )
+
+
+def response_ns(ack_t_ns: Ints) -> Ints:
+    """Return within what time after each ACK it counts as what released a departure: RESPONSE_NS, or the first of
+    RELEASED_PARTS of the time to the next ACK if that is less.
+
+    Where ACKs come often, a timer's departures, too, follow one within the former. Below HOST_NS nothing tells.
+    """
+    parts_ns = np.asarray(np.diff(ack_t_ns, append=NEVER) // RELEASED_PARTS, dtype=np.int64)
+    return np.minimum(RESPONSE_NS, parts_ns)
 
 
 def transfer_end_ns(sent: SentData) -> int:

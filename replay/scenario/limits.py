@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from hindflight.replay.scenario.captured_application import RESPONSE_NS, SentData, captured_writes, waits_of
+from hindflight.replay.scenario.captured_application import (
+    HOST_NS,
+    RESPONSE_NS,
+    SentData,
+    captured_writes,
+    response_ns,
+    waits_of,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -67,8 +74,10 @@ def limits_of(sent: SentData, records: Ints, edges: Ints, rtt_ns: float) -> Limi
     edge = np.where(known >= 0, edges[np.maximum(known, 0)], np.iinfo(np.int64).max)
     closed = sent.seq_end[1:] > edge
     before = np.searchsorted(sent.ack_t_ns, following, side="right") - 1
-    released = (before >= 0) & (following - sent.ack_t_ns[np.maximum(before, 0)] <= RESPONSE_NS)
-    paced = ~released & (following - t <= rtt_ns) & (following - t > RESPONSE_NS)
+    within_ns = response_ns(sent.ack_t_ns)[np.maximum(before, 0)]
+    within_ns = np.where(within_ns < HOST_NS, RESPONSE_NS, within_ns)
+    released = (before >= 0) & (following - sent.ack_t_ns[np.maximum(before, 0)] <= within_ns)
+    paced = ~released & (following - t <= rtt_ns) & (following - t > within_ns)
     spans: list[Limit] = []
     for begin, end, full, timed, record in zip(
         t.tolist(), following.tolist(), closed.tolist(), paced.tolist(), records[1:].tolist(), strict=True

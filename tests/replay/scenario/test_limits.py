@@ -56,6 +56,19 @@ def test_segments_that_no_ack_releases_are_paced() -> None:
     assert found.shares()["pacing"] > 0.95
 
 
+@pytest.mark.parametrize(("late_us", "pacing"), [(20, 0.0), (600, 1.0)])
+def test_pacing_shows_between_acks_that_come_more_often_than_a_host_may_take_to_answer(
+    late_us: int, pacing: float
+) -> None:
+    # Acknowledged 20 ms later, one every 1.2 ms.
+    edges = MSS * np.arange(501)
+    acked_ns = 20 * MS + 1_200_000 * np.arange(500)
+    sent_ns = np.concatenate([np.zeros(17, np.int64), acked_ns[:483] + late_us * 1000])
+    sent = SentData(sent_ns, edges[:-1], edges[1:], np.zeros(500, dtype=np.bool_), acked_ns, edges[1:], MSS)
+    found = limits_of(sent, np.arange(1, 501), edges[1:] + 10**9, 20 * MS)
+    assert found.shares()["pacing"] == pytest.approx(pacing, abs=0.05)
+
+
 def test_a_timeout_is_of_the_network() -> None:
     found = _limits([0.0, 0.1, 0.2, 900.0], [100.0], [1])
     assert found.shares()["network"] == pytest.approx(1.0, abs=0.001)
