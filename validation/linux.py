@@ -36,8 +36,8 @@ NO_TCP_INFO = "no TCP_INFO next to this run, so the kernel's window is not known
 class FlowResult:
     """One flow of one run: its checks, where it parts from the kernel first, by kind, and what was measured.
 
-    `measured` is the kernel's and the engine's; None where they could not be compared. `middle` are the checks of the
-    medians over several replays, that of `checks` among them; empty where there was but one.
+    `measured` is the kernel's and the engine's; None where they could not be compared. `medians` are the
+    checks of the medians over several replays, that of `checks` among them; empty where there was but one.
     """
 
     subject: str
@@ -45,7 +45,7 @@ class FlowResult:
     checks: tuple[Check, ...]
     divergences: tuple[Divergence, ...]
     measured: tuple[Measured, Measured] | None
-    middle: tuple[Check, ...] = ()
+    medians: tuple[Check, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +82,8 @@ def validate_runs(
 def validate_run(run: KernelRun, *, replays: int = 1, threads: int | None = None) -> RunResult:
     """Compare one run, flow by flow; each flow up to its own end.
 
-    The first replay has every packet as late as it was; the others, the delays of the same run in another place. What
-    they differ by is what the recording of one run cannot tell from chance.
+    The first replay has every packet as late as it was; the others have the same delays rotated by a random offset.
+    What they differ by is what the recording of one run cannot tell from chance.
     """
     missing = missing_variants(run, variant_names())
     subjects = [run.name if len(run.flows) == 1 else f"{run.name} flow {i}" for i, _ in enumerate(run.flows, 1)]
@@ -101,13 +101,13 @@ def validate_run(run: KernelRun, *, replays: int = 1, threads: int | None = None
         _checks(subject, flow.variant, *pair) for subject, flow, pair in zip(subjects, run.flows, pairs, strict=True)
     ]
     shared = _shared_checks(run.name, pairs)
-    middle = [
-        _middle_checks(subject, flow.variant, theirs, own) if replays > 1 else ()
+    medians = [
+        _median_checks(subject, flow.variant, theirs, own) if replays > 1 else ()
         for subject, flow, theirs, own in zip(subjects, run.flows, kernel, zip(*drawn, strict=True), strict=True)
     ]
     results = [
-        FlowResult(subject, flow.variant, tuple(own), tuple(divergences(*pair)), pair, of_middle)
-        for subject, flow, own, pair, of_middle in zip(subjects, run.flows, checks, pairs, middle, strict=True)
+        FlowResult(subject, flow.variant, tuple(own), tuple(divergences(*pair)), pair, of_medians)
+        for subject, flow, own, pair, of_medians in zip(subjects, run.flows, checks, pairs, medians, strict=True)
     ]
     return RunResult(run.name, tuple(results), tuple(shared))
 
@@ -123,14 +123,14 @@ def measure_runs(run: KernelRun, *, threads: int | None = None) -> list[Measured
     return [measure_engine(flow, tables, number, run.since_step_ns) for number, flow in enumerate(run.flows, 1)]
 
 
-def _middle_checks(subject: str, variant: str, kernel: Measured, drawn: Sequence[Measured]) -> tuple[Check, ...]:
+def _median_checks(subject: str, variant: str, kernel: Measured, drawn: Sequence[Measured]) -> tuple[Check, ...]:
     """Check the median of each quantity over several replays."""
     goodput = median(one.goodput_bps for one in drawn)
     checks = [within_share(subject, "goodput", goodput, kernel.goodput_bps, GOODPUT_SHARES[variant], "bit/s")]
     windows = [one.cwnd_quantiles for one in drawn if one.cwnd_quantiles is not None]
     if kernel.cwnd_quantiles is not None and windows:
-        middle = [median(values) for values in zip(*windows, strict=True)]
-        checks += _quantile_checks(subject, middle, kernel.cwnd_quantiles)
+        medians = [median(values) for values in zip(*windows, strict=True)]
+        checks += _quantile_checks(subject, medians, kernel.cwnd_quantiles)
     return tuple(checks)
 
 
@@ -150,8 +150,8 @@ def _cwnd_checks(subject: str, kernel: Measured, engine: Measured) -> list[Check
         return [not_made(subject, "cwnd_error", NO_TCP_INFO)]
     n = min(len(theirs), len(ours))
     error = np.abs(ours[:n] - theirs[:n]) / theirs[:n]
-    median = float(np.nanmedian(error))
-    checks = [Check(subject, "cwnd_error", 100 * median, 0.0, 100 * CWND_MEDIAN, "%")]
+    median_error = float(np.nanmedian(error))
+    checks = [Check(subject, "cwnd_error", 100 * median_error, 0.0, 100 * CWND_MEDIAN, "%")]
     return checks + _quantile_checks(subject, engine.cwnd_quantiles, kernel.cwnd_quantiles)
 
 

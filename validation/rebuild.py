@@ -132,14 +132,14 @@ def as_it_was_timed(configuration: dict[str, Any], *runs: KernelRun) -> dict[str
 
 
 def late_as_at_another_time(run: KernelRun, draw: int) -> KernelRun:
-    """Return `run` with the emulator's delays begun at another packet, by `draw`; as it was for 0.
+    """Return `run` with the emulator's delays rotated by a random offset that depends on `draw`; as it was for 0.
 
     The delays stay in their order, so that those that came together do so again.
     """
     if draw == 0:
         return run
     chance = np.random.default_rng(draw)
-    data, acks = (np.roll(late, chance.integers(len(late) or 1)).tolist() for late in run.late_ns)
+    data, acks = (np.roll(late, chance.integers(1, max(2, len(late)))).tolist() for late in run.late_ns)
     return replace(run, late_ns=(data, acks))
 
 

@@ -38,7 +38,7 @@ def reading_rows(read: Sequence[Reading]) -> list[dict[str, str]]:
             "runs": cells["runs"],
             "wanted": str(cells["wanted"]),
             "or within Linux's spread": cells["or within Linux's spread"],
-            f"middle of {REPLAYS} replays": cells["middle of replays"],
+            f"median of {REPLAYS} replays": cells["median of replays"],
             "Linux against itself, pairs": cells["Linux against itself, pairs"],
         }
         for cells in (one.row for one in read)

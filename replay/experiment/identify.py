@@ -10,13 +10,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from hindflight.replay.experiment.run import Event, replay_controller
-from hindflight.replay.scenario.captured_application import HOST_NS, RESPONSE_NS, response_ns
+from hindflight.replay.scenario.captured_application import RESPONSE_NS, response_ns
 from hindflight.toolkit.errors import LogError
 
 if TYPE_CHECKING:
@@ -144,21 +145,27 @@ def identify_variant(
         return _unknown("the capture cannot be followed: it lacks segments")
     if sender.steady_writes:
         return _judge_bounds(fits, rebuilt=sender.rebuilt)
-    return _judge(fits, *_paced_share(record, ends, rebuilt=sender.rebuilt), len(reductions))
+    pacing = _paced_share(record, ends, rebuilt=sender.rebuilt)
+    return _judge(fits, pacing, len(reductions), rebuilt=sender.rebuilt)
 
 
 def _unknown(why: str) -> CapturedVariant:
     return CapturedVariant(UNKNOWN, 0.0, {}, why)
 
 
-def _judge(fits: Mapping[str, _Fit], paced: float, rounds: int, reductions: int) -> CapturedVariant:
+def _judge(
+    fits: Mapping[str, _Fit], pacing: tuple[float, int], reductions: int, *, rebuilt: bool = False
+) -> CapturedVariant:
     """Weigh the evidence, and name the candidate that it leaves, if any.
 
     Departures of one second depend on one another, and so do windows between two reductions. Candidates that pace may
-    stop below their windows, so that only what exceeds these separates one from another.
+    stop below their windows, so that what exceeds these tells them from one another, too, unless departures are
+    `rebuilt`: those may seem to exceed any window.
     """
+    paced, rounds = pacing
     windows = {name: (fit.agreement, min(reductions, fit.windows / WINDOWS_EACH)) for name, fit in fits.items()}
-    candidates = _weighed(windows, (paced, rounds), {name: _allowed(fits[name]) for name in PACED & fits.keys()})
+    allowed = {} if rebuilt else {name: _allowed(fits[name]) for name in PACED & fits.keys()}
+    candidates = _weighed(windows, pacing, allowed)
     best = next(iter(candidates))
     probability = candidates[best]
     if not fits[best].windows:
@@ -171,7 +178,12 @@ def _judge(fits: Mapping[str, _Fit], paced: float, rounds: int, reductions: int)
             UNKNOWN, probability, candidates,
             f"the best match, {best}, agrees with {100 * fits[best].agreement:.0f} % of the windows only",
         )  # fmt: skip
-    if best in PACED and rounds and not _is_paced(paced):
+    if best in PACED and not rounds:
+        return CapturedVariant(
+            UNKNOWN, probability, candidates,
+            f"ACKs come so often that no departure shows whether a timer released it, as {best} needs",
+        )  # fmt: skip
+    if best in PACED and not _is_paced(paced):
         return _unknown(
             f"only the window of {best} fits, and it is not {best}: a timer released {100 * paced:.0f} % of the "
             "departures, and it paces"
@@ -225,7 +237,7 @@ def _allowed(fit: _Fit) -> tuple[float, float]:
 def _weighed(
     agreements: Mapping[str, tuple[float, float]],
     pacing: tuple[float, int] = (0.0, 0),
-    alternatives: Mapping[str, tuple[float, float]] | None = None,
+    alternatives: Mapping[str, tuple[float, float]] = MappingProxyType({}),
 ) -> dict[str, float]:
     """Return the probability of each candidate, the likeliest first, from its agreement and the number of independent
     comparisons, and the share of paced departures and the seconds in which any was counted.
@@ -233,7 +245,7 @@ def _weighed(
     `alternatives` are agreements that only tell some candidates from one another.
     """
     paced, rounds = pacing
-    among = {name: _log_agreement(*one) for name, one in (alternatives or {}).items()}
+    among = {name: _log_agreement(*one) for name, one in alternatives.items()}
     score = {}
     for name, one in agreements.items():
         released = rounds * _log_likelihood(paced, PACED_SHARE[name in PACED])
@@ -317,12 +329,14 @@ def _as_arrays(events: list[Event], new: Bools, mss_bytes: int) -> _Record:
 def _paced_share(record: _Record, ends: Ints, *, rebuilt: bool) -> tuple[float, int]:
     """Return the share of departures that a pacing timer released, and the seconds in which any was counted.
 
-    What an ACK released leaves within its `response_ns`. What a write or a timeout released is not counted, nor what
-    left where nothing tells. Departures that are `rebuilt` are known to a tick of the sender's clock only.
+    What an ACK released leaves within its `response_ns`. What a write or a timeout released is not counted, nor where
+    that cannot be decided. Departures that are `rebuilt` are known to a tick of the sender's clock only.
     """
     written = set(ends.tolist())
     ack_ns = record.t_ns[record.is_ack].tolist()
-    within = [RESPONSE_NS] * len(ack_ns) if rebuilt else response_ns(record.t_ns[record.is_ack]).tolist()
+    within_ns, decided = (
+        array.tolist() for array in response_ns(record.t_ns[record.is_ack], record.t_ns[record.is_new])
+    )
     acks_n, last_ns, cause = 0, -BURST_NS, "other"
     paced, counted, seconds = 0, 0, set()
     for t_ns, is_ack, is_data, new in zip(
@@ -331,10 +345,9 @@ def _paced_share(record: _Record, ends: Ints, *, rebuilt: bool) -> tuple[float, 
         acks_n += is_ack
         if not is_data:
             continue
-        within_ns = within[acks_n - 1] if acks_n else 0
-        if within_ns < HOST_NS:
+        if not acks_n or not (rebuilt or decided[acks_n - 1]):
             cause = "other"
-        elif t_ns - ack_ns[acks_n - 1] <= within_ns:
+        elif t_ns - ack_ns[acks_n - 1] <= (RESPONSE_NS if rebuilt else within_ns[acks_n - 1]):
             cause = "ack"
         elif t_ns in written or not new:
             cause = "other"

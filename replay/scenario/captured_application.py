@@ -34,10 +34,14 @@ RESPONSE_NS = 1_000_000
 """Time within which a host answers an ACK with the data that it releases; later sending has another reason."""
 
 HOST_NS = 100_000
-"""Time within which nearly all that an ACK releases leaves a host."""
+"""Assumed: by how much the times differ in which a host answers ACKs."""
 
 RELEASED_PARTS = 4
-"""What leaves in the first part of so many between two ACKs, an ACK released; a timer's departures are in any part."""
+"""Assumed: what an ACK released leaves within the first part of so many between two ACKs, counted from the time in
+which the host answers at least. A timer's departures are in any part."""
+
+FAST_SHARE = 0.1
+"""Share of the departures that show the time in which the host answers at least."""
 
 NEVER = np.iinfo(np.int64).max
 
@@ -146,14 +150,21 @@ def sent_data(segments: pa.Table, direction: str, mss_bytes: int) -> SentData:
     )
 
 
-def response_ns(ack_t_ns: Ints) -> Ints:
-    """Return within what time after each ACK it counts as what released a departure: RESPONSE_NS, or the first of
-    RELEASED_PARTS of the time to the next ACK if that is less.
+def response_ns(ack_t_ns: Ints, sent_t_ns: Ints) -> tuple[Ints, Bools]:
+    """Return within what time after each ACK a departure counts as released by it, and whether that can be decided.
 
-    Where ACKs come often, a timer's departures, too, follow one within the former. Below HOST_NS nothing tells.
+    It is RESPONSE_NS, or less where ACKs come so often that a timer's departures, too, follow one within that: the time
+    in which the host answers at least, and a part of the time to the next ACK. If that part is below HOST_NS, nothing
+    distinguishes the two, and RESPONSE_NS stands.
     """
-    parts_ns = np.asarray(np.diff(ack_t_ns, append=NEVER) // RELEASED_PARTS, dtype=np.int64)
-    return np.minimum(RESPONSE_NS, parts_ns)
+    parts_ns = np.diff(ack_t_ns, append=NEVER) // RELEASED_PARTS
+    before = np.searchsorted(ack_t_ns, sent_t_ns, side="right") - 1
+    answers_ns = (sent_t_ns - ack_t_ns[np.maximum(before, 0)])[before >= 0] if len(ack_t_ns) else parts_ns
+    answers_ns = answers_ns[answers_ns <= RESPONSE_NS]
+    least_ns = int(np.quantile(answers_ns, FAST_SHARE)) if len(answers_ns) else 0
+    decided = parts_ns >= HOST_NS
+    within_ns = np.where(decided, np.minimum(RESPONSE_NS - least_ns, parts_ns) + least_ns, RESPONSE_NS)
+    return np.asarray(within_ns, dtype=np.int64), np.asarray(decided, dtype=np.bool_)
 
 
 def transfer_end_ns(sent: SentData) -> int:

@@ -241,9 +241,10 @@ def _side_ns(draft: Draft, node: str) -> int:
 
 
 def _hop_ns(draft: Draft, one_way_ns: float, *, first: bool) -> float:
-    """The delay of the hop before the relay, or of that behind it, out of a one-way delay of the path."""
+    """The delay of the hop before the relay, or of that behind it, out of a one-way delay of the path; at least a
+    nanosecond."""
     share = (RELAY_SHARE if draft.relay else 1.0) if first else 1 - RELAY_SHARE
-    return max(0.0, share * one_way_ns - _side_ns(draft, NEAR if first else FAR))
+    return max(1.0, share * one_way_ns - _side_ns(draft, NEAR if first else FAR))
 
 
 def _flow_lines(draft: Draft) -> list[str]:

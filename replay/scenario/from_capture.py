@@ -127,7 +127,7 @@ def draft_from_capture(
             variant=flow.variant,
             probability=flow.probability,
             candidates=flow.candidates,
-            others=[_other(other, (start_ns, end_ns), stopped_ns) for other in others],
+            others=[found for other in others if (found := _other(other, (start_ns, end_ns), stopped_ns)) is not None],
             variants=choice.variants,
             proxies=_chosen_proxies(choice, facts),
             facts=facts,
@@ -235,12 +235,15 @@ LATE_END_NS = 2_000_000_000
 what is not sent yet."""
 
 
-def _other(flow: CapturedSender, run_ns: tuple[int, int], stopped_ns: int) -> OtherFlow:
+def _other(flow: CapturedSender, run_ns: tuple[int, int], stopped_ns: int) -> OtherFlow | None:
     """Describe a flow that shares the path of a run, given its begin and end, whose flow under test had data until
-    `stopped_ns` at least. One that began before starts then; one that may have lasted as long has no other end."""
+    `stopped_ns` at least. One that began before starts then; one that may have lasted as long has no other end. None if
+    it sends nothing before the end of the run."""
     span, sent = _span(flow), flow.sent
     start_ns, (origin_ns, end_ns) = _start_ns(flow, span), run_ns
     writes, first_write_ns = captured_writes(sent), span[0] - start_ns
+    if max(start_ns, span[0]) >= end_ns:
+        return None
     if writes is not None:
         writes = writes.before(end_ns - max(origin_ns, start_ns) - first_write_ns)
     return OtherFlow(

@@ -13,14 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from hindflight.replay.scenario.captured_application import (
-    HOST_NS,
-    RESPONSE_NS,
-    SentData,
-    captured_writes,
-    response_ns,
-    waits_of,
-)
+from hindflight.replay.scenario.captured_application import SentData, captured_writes, response_ns, waits_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -64,7 +57,8 @@ def limits_of(sent: SentData, records: Ints, edges: Ints, rtt_ns: float) -> Limi
     the highest so far. In order: it waits for data (see `captured_writes`); the next segment does not fit into the
     window; no ACK released the next segment, which left within `rtt_ns`: a timer of the sender did, or the application
     where it writes at a constant rate (Nagle keeps the end of a write back, so that the sender does not seem to wait);
-    else the network, by the ACKs that cwnd waits for or the timeout that no ACK stopped.
+    else the network, by the ACKs that cwnd waits for or the timeout that no ACK stopped. Where `response_ns` cannot
+    decide whether an ACK released a segment that followed one within a millisecond, it did.
     """
     writes = captured_writes(sent)
     clock = "application" if writes is not None and writes.times_departures else "pacing"
@@ -74,8 +68,7 @@ def limits_of(sent: SentData, records: Ints, edges: Ints, rtt_ns: float) -> Limi
     edge = np.where(known >= 0, edges[np.maximum(known, 0)], np.iinfo(np.int64).max)
     closed = sent.seq_end[1:] > edge
     before = np.searchsorted(sent.ack_t_ns, following, side="right") - 1
-    within_ns = response_ns(sent.ack_t_ns)[np.maximum(before, 0)]
-    within_ns = np.where(within_ns < HOST_NS, RESPONSE_NS, within_ns)
+    within_ns = response_ns(sent.ack_t_ns, sent.t_ns)[0][np.maximum(before, 0)]
     released = (before >= 0) & (following - sent.ack_t_ns[np.maximum(before, 0)] <= within_ns)
     paced = ~released & (following - t <= rtt_ns) & (following - t > within_ns)
     spans: list[Limit] = []

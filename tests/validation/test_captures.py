@@ -296,7 +296,7 @@ def test_the_spread_of_a_run_is_that_of_its_recordings(tmp_path: Path) -> None:
     assert not spread.predicts(Check("S9-reno", "goodput", value, value, 0.0, ""))
 
 
-def test_the_middle_of_several_replays_has_lines_of_its_own() -> None:
+def test_the_median_of_several_replays_has_lines_of_its_own() -> None:
     off, near = (Check("L-reno", "goodput", value, 100.0, 0.0, "") for value in (105.0, 101.0))
     flow = FlowResult("L-reno", "reno", (off,), (), None)
 
@@ -305,7 +305,7 @@ def test_the_middle_of_several_replays_has_lines_of_its_own() -> None:
         return {line.subject: line.value for line in lines if line.metric.startswith("goodput")}
 
     assert shares(flow) == {"engine": 0.0}
-    assert shares(replace(flow, middle=(near,))) == {"engine": 0.0, "engine, middle of several replays": 1.0}
+    assert shares(replace(flow, medians=(near,))) == {"engine": 0.0, "engine, median of several replays": 1.0}
 
 
 def test_one_more_recording_may_lie_beyond_those_that_there_are() -> None:

@@ -172,9 +172,11 @@ def test_quartiles_are_counted_one_by_one_and_all_together(result: RelayResult) 
     def missing(*metrics: str, recorded: Sequence[float] = (1.0,)) -> RelayResult:
         checks = tuple(replace(one, value=(2 if one.metric in metrics else 1) * one.reference) for one in result.checks)
         numbers = {one.metric: one.reference for one in checks}
-        middle = {metric: (1.2 if metrics and metric == "leg1_cwnd_p75" else 1) * numbers[metric] for metric in numbers}
+        medians = {
+            metric: (1.2 if metrics and metric == "leg1_cwnd_p75" else 1) * numbers[metric] for metric in numbers
+        }
         spread = Spread(tuple({metric: share * number for metric, number in numbers.items()} for share in recorded))
-        return replace(result, checks=checks, spread=spread, middle=middle)
+        return replace(result, checks=checks, spread=spread, medians=medians)
 
     runs = [
         missing(recorded=(1.0, 1.05, 1.2)),
@@ -196,7 +198,7 @@ def test_quartiles_are_counted_one_by_one_and_all_together(result: RelayResult) 
         EVERY: (2, 4, "fail"),
     }
     assert (read[EVERY].with_spread, read["leg 1: 50th percentile"].with_spread) == (3, 4)
-    assert [one.middle for one in read.values()] == [5] * 6 + [2, 2]
+    assert [one.by_median for one in read.values()] == [5] * 6 + [2, 2]
     assert [(one.alike, one.pairs) for one in read.values()] == [(6, 13)] + [(7, 13)] * 7
     assert read[EVERY].row["Linux against itself, pairs"] == "7 of 13 (54 %)"
     assert read[EVERY].check.text == "relay: 2 of 5 runs with every quartile of both legs within 10 %; 4 are wanted."
@@ -204,14 +206,14 @@ def test_quartiles_are_counted_one_by_one_and_all_together(result: RelayResult) 
     assert readings([missing("goodput"), missing()])[0].verdict == "fail", "goodput has to hold in all runs"
 
 
-def test_the_middle_of_the_replays_is_their_median(result: RelayResult) -> None:
+def test_the_median_of_the_replays_is_their_median(result: RelayResult) -> None:
     run = read_relay_run(RUN)
     legs = [_legs_late(run, draw) for draw in range(REPLAYS)]
     assert legs[0] == list(run.legs)
     sides = [_engine(run, as_it_was_timed(rebuild_relay(run), *each)) for each in legs]
     assert sides[0] == result.timed
     assert sides[1] != sides[0]
-    assert result.middle["goodput"] == sorted(side.goodput_bps for side in sides)[REPLAYS // 2]
+    assert result.medians["goodput"] == sorted(side.goodput_bps for side in sides)[REPLAYS // 2]
 
 
 def test_what_five_recordings_of_linux_enclose_is_its_spread(result: RelayResult) -> None:

@@ -284,9 +284,9 @@ def engine_lines(runs: Sequence[RunResult], spreads: Mapping[tuple[str, int], Sp
     repeated = bool(spreads)
     one = [(flow.variant, checks_of(flow.checks), spread) for flow, spread in flows]
     yield from _engine_lines("engine", one, repeated=repeated)
-    middle = [(flow.variant, checks_of(flow.middle), spread) for flow, spread in flows]
-    if any(checks for _, checks, _ in middle):
-        yield from _engine_lines("engine, middle of several replays", middle, repeated=repeated)
+    medians = [(flow.variant, checks_of(flow.medians), spread) for flow, spread in flows]
+    if any(checks for _, checks, _ in medians):
+        yield from _engine_lines("engine, median of several replays", medians, repeated=repeated)
 
 
 def _engine_lines(

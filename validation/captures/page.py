@@ -34,8 +34,8 @@ this page.
   delivered each packet, and where in a step of the kernel's clock a recording began, as recorded. Linux's own spread is
   the range over five recordings of a run or more, with other random losses; only runs whose goodput misses the bound
   were recorded again, so that for percentiles of cwnd it is the least that Linux varies. Delays below a millisecond
-  decide much of what two flows or a bbr flow do. The middle of several replays is the median of five: the first with
-  the delays as recorded, the others with the same delays begun at another packet.
+  decide much of what two flows or a bbr flow do. The median is that of five replays: the first with
+  the delays as recorded, the others with the same delays rotated by a random offset.
 * **What-if**: each variant predicted from the captures of the other two, compared with its recording on the same
   link, whose random losses were others. The network limits a flow if it reduced its window five times or, for bbr,
   if nothing else limited it for 10 s. The self-check replays other flows of a capture as the packets that they sent.

@@ -34,7 +34,7 @@ QUARTILES = tuple(f"leg{leg}_cwnd_p{100 * q:.0f}" for leg in range(2) for q in Q
 SHARES = {"goodput": GOODPUT_SHARE, **dict.fromkeys(QUARTILES, QUANTILE_SHARE)}
 """How far each number may be off, by metric."""
 REPLAYS = 5
-"""Replays of each run that the middle is taken of, as many as Linux's own spread takes recordings."""
+"""Replays of each run that the median is taken of, as many as Linux's own spread takes recordings."""
 LIMITED_SHARE = 0.25
 """Share of the time from which the relay's window counts as what limits a sender."""
 
@@ -61,8 +61,8 @@ class RelayResult:
 
     `late_ns` are the median and the 99th percentile of that lateness, `limited_share` the share of the time in which
     the relay's window limited the recorded sender, as its kernel counts (`rwnd_limited`); `spread` is that of all
-    recordings of this run. `middle` are the medians over several replays, each with the emulator's lateness: one as
-    recorded (`timed`), the others begun at another packet.
+    recordings of this run. `medians` are the medians over several replays, each with the emulator's lateness: one as
+    recorded (`timed`), the others rotated by a random offset.
     """
 
     name: str
@@ -70,7 +70,7 @@ class RelayResult:
     kernel: Side
     engine: Side
     timed: Side
-    middle: Numbers
+    medians: Numbers
     late_ns: tuple[float, float]
     limited_share: float
     checks: tuple[Check, ...]
@@ -86,10 +86,10 @@ class RelayResult:
         """Whether each of these numbers holds its bound."""
         return all(check.verdict == "pass" for check in self.checks if check.metric in metrics)
 
-    def middle_holds(self, metrics: Collection[str]) -> bool:
-        """Whether the middle of the replays holds the bound of each of these numbers."""
+    def medians_hold(self, metrics: Collection[str]) -> bool:
+        """Whether the median of the replays holds the bound of each of these numbers."""
         judged = [check for check in self.checks if check.metric in metrics]
-        return all(abs(self.middle[check.metric] - check.reference) <= check.allowed for check in judged)
+        return all(abs(self.medians[check.metric] - check.reference) <= check.allowed for check in judged)
 
     def holds_with_spread(self, metrics: Collection[str]) -> bool:
         """Whether each of these numbers holds its bound or lies within the spread of Linux."""
@@ -136,7 +136,7 @@ def compare(run: RelayRun, spread: Spread) -> RelayResult:
 
 
 def _legs_late(run: RelayRun, draw: int) -> list[KernelRun]:
-    """Return the legs with the emulator's delays as recorded, for draw 0, or begun elsewhere, on each leg by itself."""
+    """Return the legs with the emulator's delays as recorded, for draw 0, or each leg's rotated by a random offset."""
     return [late_as_at_another_time(leg, draw and len(run.legs) * draw + at) for at, leg in enumerate(run.legs)]
 
 

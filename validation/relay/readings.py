@@ -23,8 +23,8 @@ EVERY = "every quartile of both legs"
 @dataclass(frozen=True, slots=True)
 class Reading:
     """`held` runs have all that is counted within `bound` of Linux, `with_spread` within that or its own spread,
-    `middle` if the middle of several replays counts. Of `pairs` of recordings of one run `alike` are as close to each
-    other.
+    `by_median` if the median of several replays counts. Of `pairs` of recordings of one run `alike` are as close to
+    each other.
     """
 
     counted: str
@@ -33,7 +33,7 @@ class Reading:
     wanted: int
     held: int
     with_spread: int
-    middle: int
+    by_median: int
     alike: int
     pairs: int
 
@@ -58,7 +58,7 @@ class Reading:
             "wanted": self.wanted,
             "verdict": self.verdict,
             "or within Linux's spread": _share(self.with_spread, self.runs),
-            "middle of replays": _share(self.middle, self.runs),
+            "median of replays": _share(self.by_median, self.runs),
             "Linux against itself, pairs": _share(self.alike, self.pairs),
         }
 
@@ -85,7 +85,7 @@ def _reading(
         wanted,
         sum(one.holds(metrics) for one in results),
         sum(one.holds_with_spread(metrics) for one in results),
-        sum(one.middle_holds(metrics) for one in results),
+        sum(one.medians_hold(metrics) for one in results),
         sum(alike for alike, _ in pairs),
         sum(made for _, made in pairs),
     )

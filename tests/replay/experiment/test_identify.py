@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -146,34 +147,48 @@ def test_a_window_above_those_of_all_others_shows_a_paced_sender_without_its_pac
 def test_a_window_that_only_a_paced_sender_may_have_needs_its_pacing() -> None:
     # A stack that is none of the candidates: bbr may stop below its window, so its window fits most senders.
     fits = {name: _Fit(agreement=0.86 if name == "bbr" else 0.3, windows=900, exceeded=0, periods=90) for name in PRIOR}
-    assert _judge(fits, paced=0.6, rounds=30, reductions=90).name == "bbr"
-    # Where no departure counts, nothing shows that there was no pacing.
-    assert _judge(fits, paced=0.0, rounds=0, reductions=90).candidates
-    found = _judge(fits, paced=0.01, rounds=30, reductions=90)
+    assert _judge(fits, (0.6, 30), reductions=90).name == "bbr"
+    # Where no departure counts, nothing shows whether there was pacing.
+    none = _judge(fits, (0.0, 0), reductions=90)
+    assert (none.name, next(iter(none.candidates))) == ("unknown", "bbr")
+    found = _judge(fits, (0.01, 30), reductions=90)
     assert found.name == "unknown"
     assert not found.candidates, "it is none of them, so that a self-check tries all variants"
     assert "a timer released 1 % of the departures" in found.why
 
 
-@pytest.mark.parametrize(
-    ("spacing_us", "after_us", "rebuilt", "paced", "seconds"),
-    [
-        (1200, 50, False, 0.0, 1),
-        (1200, 600, False, 1.0, 1),  # within a millisecond of an ACK, but ACKs are no further apart
-        (1200, 600, True, 0.0, 1),  # a departure that is rebuilt is known to a millisecond only
-        (1200, 50, True, 0.0, 1),
-        (200, 150, False, 0.0, 0),  # a host may take as long
-        (20_000, 1100, False, 1.0, 1),
-    ],
-)
-def test_a_timer_releases_what_leaves_at_any_time_between_two_acks(
-    spacing_us: int, after_us: int, rebuilt: bool, paced: float, seconds: int
-) -> None:
-    # Behind the last ACK, of which nothing tells when the next one comes, nothing leaves.
-    t_ns = 1000 * np.array([at * spacing_us + late for at in range(40) for late in (0, after_us)][:-1])
+@pytest.mark.parametrize("rebuilt", [False, True])
+def test_what_exceeds_their_windows_tells_candidates_that_pace_from_one_another(rebuilt: bool) -> None:
+    # A receive window left few windows to compare, and both fit these.
+    few = _Fit(agreement=0.9, windows=30, exceeded=0, periods=8)
+    fits = {"bbr": few, "bbr3": replace(few, agreement=1.0, exceeded=5), "cubic": replace(few, agreement=0.1)}
+    found = _judge(fits, (0.6, 30), reductions=8, rebuilt=rebuilt)
+    assert found.name == ("unknown" if rebuilt else "bbr"), "what is rebuilt may exceed any window"
+    assert found.candidates["cubic"] < 0.01
+
+
+def _paced(offsets_us: Sequence[int], spacing_us: int, *, rebuilt: bool = False) -> tuple[float, int]:
+    """The share of paced departures where one follows each ACK after so long; behind the last ACK none does."""
+    times = [(at * spacing_us, at * spacing_us + offset) for at, offset in enumerate(offsets_us)]
+    t_ns = 1000 * np.array([*(t for pair in times for t in pair), len(offsets_us) * spacing_us])
     is_ack = np.arange(len(t_ns)) % 2 == 0
     record = identify._Record([], t_ns, is_ack, ~is_ack, t_ns, t_ns, np.zeros(len(t_ns), np.bool_), ~is_ack)
-    assert identify._paced_share(record, np.zeros(0, np.int64), rebuilt=rebuilt) == (paced, seconds)
+    return identify._paced_share(record, np.zeros(0, np.int64), rebuilt=rebuilt)
+
+
+@pytest.mark.parametrize(("spacing_us", "answers_us"), [(1200, 50), (1200, 310), (1200, 600), (600, 160), (3000, 800)])
+def test_a_host_that_answers_late_does_not_pace(spacing_us: int, answers_us: int) -> None:
+    jitter = [answers_us + 10 * (at % 5) for at in range(200)]
+    assert _paced(jitter, spacing_us)[0] == 0.0
+
+
+def test_a_timer_releases_what_leaves_at_any_time_between_two_acks() -> None:
+    anywhere = [(at * 377) % 1190 for at in range(200)]
+    assert _paced(anywhere, 1200)[0] == pytest.approx(0.65, abs=0.05)
+    assert _paced(anywhere, 1200, rebuilt=True)[0] == pytest.approx(0.16, abs=0.05), "known to a millisecond only"
+    often = [(at * 377) % 390 for at in range(200)]
+    assert _paced(often, 399) == (0.0, 0), "a host may take as long to answer"
+    assert _paced([(at * 377) % 20_000 for at in range(200)], 20_000)[0] > 0.9
 
 
 def test_a_capture_that_begins_in_mid_flow_shows_it_after_some_reductions(tmp_path: Path) -> None:

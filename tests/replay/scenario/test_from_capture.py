@@ -154,7 +154,9 @@ def test_another_flow_lasts_to_the_end_if_both_may_have_stopped_writing_together
     flow = _captured(Stack(1448, 52, 10, None), sent, "cubic")
     assert sent.t_ns[-1] == 4_950 * MS, "2 s before the end at 7 s, and 5 s before that at 10 s"
     stopped_ns = stopped_s * 1000 * MS - 50 * MS
-    assert _other(flow, (0, stopped_ns), stopped_ns).size_bytes == size_bytes
+    found = _other(flow, (0, stopped_ns), stopped_ns)
+    assert found is not None
+    assert found.size_bytes == size_bytes
 
 
 def test_another_flow_writes_nothing_after_the_end_of_the_run() -> None:
@@ -163,9 +165,23 @@ def test_another_flow_writes_nothing_after_the_end_of_the_run() -> None:
     edges = 1 + 700 * np.arange(11, dtype=np.int64)
     sent = SentData(t_ns, edges[:-1], edges[1:], np.ones(10, bool), t_ns + 50 * MS, edges[1:], 1448)
     flow = _captured(Stack(1448, 52, 10, None), sent, "cubic")
-    whole, short = (_other(flow, (0, end_s * 1000 * MS), end_s * 1000 * MS).application for end_s in (20, 5))
+    whole, short = (_other(flow, (0, end_s * 1000 * MS), end_s * 1000 * MS) for end_s in (20, 5))
     assert whole is not None
     assert short is not None
-    before = sum(at < 5000 * MS for at in whole.at_ns)
-    assert 0 < before < len(whole.at_ns)
-    assert (short.at_ns, short.sizes) == (whole.at_ns[:before], whole.sizes[:before])
+    assert whole.application is not None
+    assert short.application is not None
+    before = sum(at < 5000 * MS for at in whole.application.at_ns)
+    assert 0 < before < len(whole.application.at_ns)
+    assert short.application.at_ns == whole.application.at_ns[:before]
+    assert short.application.sizes == whole.application.sizes[:before]
+
+
+@pytest.mark.parametrize("paused", [True, False])
+def test_a_flow_that_sends_only_after_the_end_of_the_run_is_no_part_of_it(paused: bool) -> None:
+    t_ns = 5000 * MS + np.arange(10, dtype=np.int64) * (1000 if paused else 50) * MS
+    edges = 1 + 1448 * np.arange(11, dtype=np.int64)
+    sent = SentData(t_ns, edges[:-1], edges[1:], np.ones(10, bool), t_ns + 50 * MS, edges[1:], 1448)
+    flow = _captured(Stack(1448, 52, 10, None), sent, "cubic")
+    assert _other(flow, (0, 4000 * MS), 4000 * MS) is None
+    assert _other(flow, (0, 5000 * MS), 5000 * MS) is None
+    assert _other(flow, (0, 5001 * MS), 5001 * MS) is not None

@@ -56,14 +56,17 @@ def test_segments_that_no_ack_releases_are_paced() -> None:
     assert found.shares()["pacing"] > 0.95
 
 
-@pytest.mark.parametrize(("late_us", "pacing"), [(20, 0.0), (600, 1.0)])
+@pytest.mark.parametrize(("offsets_us", "pacing"), [((20, 20), 0.0), ((600, 20), 0.0), ((0, 1100), 0.81)])
 def test_pacing_shows_between_acks_that_come_more_often_than_a_host_may_take_to_answer(
-    late_us: int, pacing: float
+    offsets_us: tuple[int, int], pacing: float
 ) -> None:
-    # Acknowledged 20 ms later, one every 1.2 ms.
+    # Acknowledged 20 ms later, one every 1.2 ms; each lets a segment go after the first offset, and up to the second
+    # one more.
+    least_us, more_us = offsets_us
     edges = MSS * np.arange(501)
     acked_ns = 20 * MS + 1_200_000 * np.arange(500)
-    sent_ns = np.concatenate([np.zeros(17, np.int64), acked_ns[:483] + late_us * 1000])
+    late_ns = 1000 * (least_us + 377 * np.arange(483) % more_us)
+    sent_ns = np.concatenate([np.zeros(17, np.int64), acked_ns[:483] + late_ns])
     sent = SentData(sent_ns, edges[:-1], edges[1:], np.zeros(500, dtype=np.bool_), acked_ns, edges[1:], MSS)
     found = limits_of(sent, np.arange(1, 501), edges[1:] + 10**9, 20 * MS)
     assert found.shares()["pacing"] == pytest.approx(pacing, abs=0.05)

@@ -79,10 +79,15 @@ def test_auto_stands_for_the_proposals_among_other_choices() -> None:
     assert _chosen_proxies(Choice(), CLEAN) == propose(CLEAN)
 
 
-def _drafted(*proxies: str, changes: tuple[LinkChange, ...] = (), round_trip_ns: float = 480e6) -> Scenario:
+def _drafted(
+    *proxies: str,
+    changes: tuple[LinkChange, ...] = (),
+    round_trip_ns: float = 480e6,
+    rate: Value | None = Value(4e6, None, None, ""),  # noqa: B008 - frozen
+) -> Scenario:
     draft = Draft(
         name="d", duration_ns=60_000_000_000, trace_file="channel.parquet", block_pkts=80,
-        rate=Value(4e6, None, None, ""), round_trip=Value(round_trip_ns, None, None, ""), queue=None,
+        rate=rate, round_trip=Value(round_trip_ns, None, None, ""), queue=None,
         stack=Stack(1448, 52, 10, 6_000_000), input_name="flight.pcap", input_sha256="0" * 64, flow_id=1,
         variant="auto", variants=("newreno",), seeds=50, proxies=proxies, facts=LOSSY, changes=changes,
     )  # fmt: skip
@@ -124,12 +129,17 @@ def test_the_second_hop_serialises_at_the_rate_that_a_change_gives() -> None:
     assert 2 * sum(later) == pytest.approx(480e6 - second_hop_ns, abs=10)
 
 
-@pytest.mark.parametrize("round_trip_ns", [0.0, 1.0, 2e6])
-def test_each_link_of_a_path_that_is_all_serialisation_has_a_delay_or_a_rate(round_trip_ns: float) -> None:
+@pytest.mark.parametrize("rate", [Value(4e6, None, None, ""), None])
+@pytest.mark.parametrize("round_trip_ns", [0.0, 1.0, 2e6, 480e6])
+def test_each_link_of_a_path_that_is_all_serialisation_has_a_delay_or_a_rate(
+    round_trip_ns: float, rate: Value | None
+) -> None:
     # The engine refuses another one.
-    scenario = _drafted("sender-side+receiver-side", round_trip_ns=round_trip_ns)
-    assert [link.name for link in scenario.links if not link.delay and not link.rate] == []
-    assert all(link.delay >= 0 for link in scenario.links)
+    shorter = LinkChange(30_000_000_000, round_trip_ns=3e5)
+    scenario = _drafted("sender-side+receiver-side", round_trip_ns=round_trip_ns, rate=rate, changes=(shorter,))
+    for link in scenario.links:
+        assert link.rate or link.delay > 0
+        assert link.rate or all(change.delay is None or change.delay > 0 for change in link.changes)
 
 
 def test_a_draft_says_what_cannot_be_split_and_that_the_path_has_a_proxy() -> None:

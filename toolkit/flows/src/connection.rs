@@ -333,10 +333,11 @@ impl Connection {
             let sender = &self.senders[index];
             let row = &sender.row;
             let counts = [row.data_segments, row.retransmitted_segments].map(|count| count as u32);
+            let shown = sent.transmission.ip_id.is_some() && sender.order.ids_increment();
             untimed.on_data(UntimedData {
                 t_ns: segment.t_ns,
                 octets: (start, start + i64::from(segment.payload_bytes)),
-                repeats: sender.order.ids_increment().then_some(retransmission),
+                retransmission: shown.then_some(retransmission),
                 counts: counts.into(),
             });
         }

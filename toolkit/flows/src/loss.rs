@@ -369,7 +369,7 @@ fn decide_delivered(
         decide_unclear(&all, flow, events);
         return None;
     }
-    let verdict = Verdict::new(pending, &all, path);
+    let verdict = Verdict::new(pending, &all, path, reports_duplicates);
     let arrived = verdict.arrived;
     let successful = all.transmission(arrived);
     let retransmitted_as = Reason::RetransmittedAs {

@@ -40,7 +40,7 @@ pub struct UntimedData {
     /// First octet, and one past the last.
     pub octets: (i64, i64),
     /// Whether it is a retransmission, if IPv4 IDs show it.
-    pub repeats: Option<bool>,
+    pub retransmission: Option<bool>,
     /// Segments so far, and those among them that repeat octets.
     pub counts: (u32, u32),
 }
@@ -171,8 +171,9 @@ impl UntimedSender {
                 self.restart(Start::Unknown);
             }
             Arrival::Oldest { since_ns } if self.recovery_point.is_none() => {
-                // A retransmission takes a round trip at least, and the path may have become shorter.
-                self.rtt_ns = self.rtt_ns.min(now.saturating_sub(since_ns));
+                if data.retransmission == Some(true) {
+                    self.shorten_rtt(now.saturating_sub(since_ns));
+                }
                 self.reduce(start, highest, now);
             }
             Arrival::Repeated if self.recovery_point.is_none() => self.restart(Start::Unknown),
@@ -192,11 +193,19 @@ impl UntimedSender {
         });
     }
 
+    /// Lowers the RTT to the time from a hole to a retransmission that duplicate ACKs triggered: the path may have
+    /// become shorter. A timer may send one sooner.
+    fn shorten_rtt(&mut self, repair_ns: i64) {
+        if self.above_ns.len() >= DUP_THRESH as usize {
+            self.rtt_ns = self.rtt_ns.min(repair_ns);
+        }
+    }
+
     /// Whether a segment that fills a part of a hole, which showed at `since_ns`, was overtaken. If the IDs do not show
     /// it: no retransmission comes so soon.
     fn is_reordered(&self, data: &UntimedData, since_ns: i64) -> bool {
         let soon = data.t_ns.saturating_sub(since_ns) < self.rtt_ns / 2;
-        data.repeats.map_or(soon, |repeats| !repeats)
+        data.retransmission.map_or(soon, |again| !again)
     }
 
     /// Whether a timer of the sender may have expired since the last segment: it left a round trip after the ACK of
@@ -427,5 +436,54 @@ impl UntimedSender {
         }
         let path = path(low);
         ((path.last_cwnd() - cwnd).abs() <= Self::tolerance(cwnd)).then_some(path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: i64 = 1_000_000;
+
+    fn at(ms: i64, octets: (i64, i64), retransmission: Option<bool>) -> UntimedData {
+        UntimedData {
+            t_ns: ms * MS,
+            octets,
+            retransmission,
+            counts: (0, 0),
+        }
+    }
+
+    #[test]
+    fn ids_show_whether_a_segment_was_overtaken_and_else_half_a_round_trip_does() {
+        let sender = UntimedSender::new(1, 40 * MS);
+        let reordered =
+            |ms, retransmission| sender.is_reordered(&at(ms, (1, 2), retransmission), 0);
+        assert_eq!([19, 21].map(|ms| reordered(ms, None)), [true, false]);
+        assert_eq!([19, 21].map(|ms| reordered(ms, Some(true))), [false; 2]);
+        assert_eq!([19, 21].map(|ms| reordered(ms, Some(false))), [true; 2]);
+    }
+
+    /// The RTT after a hole and, 10 ms after it showed, a segment that fills it: `above` segments came in between.
+    fn rtt_after_repair(above: i64, retransmission: Option<bool>) -> i64 {
+        let mut sender = UntimedSender::new(1, 18 * MS);
+        sender.on_data(at(0, (1, 1001), None));
+        for number in 0..above {
+            let start = 2001 + 1000 * number;
+            sender.on_data(at(1, (start, start + 1000), None));
+        }
+        sender.on_data(at(11, (1001, 2001), retransmission));
+        sender.rtt_ns / MS
+    }
+
+    #[test]
+    fn a_fast_retransmission_takes_a_round_trip_at_least() {
+        assert_eq!(rtt_after_repair(3, Some(true)), 10);
+        assert_eq!(
+            rtt_after_repair(2, Some(true)),
+            18,
+            "a timer may have sent it"
+        );
+        assert_eq!(rtt_after_repair(3, None), 18, "it may have been overtaken");
     }
 }

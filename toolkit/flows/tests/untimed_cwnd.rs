@@ -55,6 +55,8 @@ struct Link {
     growth: Growth,
     queue: i64,
     handshake_us: i64,
+    /// Whether the sender increments its IPv4 IDs; else there are none.
+    ids: bool,
     sent: u16,
     steps: BTreeMap<(i64, u32), Step>,
     number: u32,
@@ -77,6 +79,7 @@ impl Link {
             growth,
             queue,
             handshake_us,
+            ids: true,
             sent: 1,
             steps: BTreeMap::new(),
             number: 0,
@@ -204,7 +207,12 @@ impl Link {
         let (start, end) = (octet(number), octet(number + 1));
         let ms = |us: i64| us as f64 / 1e3;
         let at_ms = ms(now_us);
-        writeln!(self.ladder, "{at_ms} a>b A {start}:{end} ack 1 id {id}").expect("text");
+        let id = if self.ids {
+            format!(" id {id}")
+        } else {
+            String::new()
+        };
+        writeln!(self.ladder, "{at_ms} a>b A {start}:{end} ack 1{id}").expect("text");
         let (ack_ms, seg_ack) = (ms(now_us + 10), octet(ack));
         write!(self.ladder, "{ack_ms} b>a A 1 ack {seg_ack} win 60000").expect("text");
         if number >= ack {
@@ -252,9 +260,12 @@ fn compare(link: Link) -> (usize, usize, usize) {
 #[test]
 fn the_window_grows_with_the_octets_acknowledged_from_one_reduction_to_the_next() {
     for queue in [10, 30, 60] {
-        let (known, held, all) = compare(Link::new(Growth::Reno, queue, HANDSHAKE_US));
-        assert!(10 * known > 9 * all, "{queue}: {known} of {all}");
-        assert!(20 * held > 19 * known, "{queue}: {held} of {known}");
+        for ids in [true, false] {
+            let link = Link::new(Growth::Reno, queue, HANDSHAKE_US);
+            let (known, held, all) = compare(Link { ids, ..link });
+            assert!(10 * known > 9 * all, "{queue}: {known} of {all}");
+            assert!(20 * held > 19 * known, "{queue}: {held} of {known}");
+        }
     }
 }
 
@@ -264,6 +275,9 @@ fn ids_show_retransmissions_that_come_sooner_than_half_the_round_trip_of_the_han
     let (known, held, all) = compare(Link::new(Growth::Reno, 60, 500_000));
     assert!(10 * known > 9 * all, "{known} of {all}");
     assert!(20 * held > 19 * known, "{held} of {known}");
+    let link = Link::new(Growth::Reno, 60, 500_000);
+    let (known, ..) = compare(Link { ids: false, ..link });
+    assert_eq!(known, 0, "as if others had overtaken them");
 }
 
 #[test]

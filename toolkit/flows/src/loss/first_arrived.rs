@@ -24,8 +24,13 @@ pub(super) struct Verdict {
 }
 
 impl Verdict {
-    pub(super) fn new(pending: &PendingRange, all: &Transmissions<'_>, path: Path) -> Self {
-        let (arrived, proof) = first_arrived(pending, all, path);
+    pub(super) fn new(
+        pending: &PendingRange,
+        all: &Transmissions<'_>,
+        path: Path,
+        reports_duplicates: bool,
+    ) -> Self {
+        let (arrived, proof) = first_arrived(pending, all, (path, reports_duplicates));
         Self {
             arrived,
             proof,
@@ -57,7 +62,11 @@ impl Verdict {
 }
 
 /// The number of the transmission that arrived first, and the proof if it is not the last one.
-fn first_arrived(pending: &PendingRange, all: &Transmissions<'_>, path: Path) -> (usize, Reason) {
+fn first_arrived(
+    pending: &PendingRange,
+    all: &Transmissions<'_>,
+    (path, reports_duplicates): (Path, bool),
+) -> (usize, Reason) {
     let (mut arrived, mut proof) = (all.last(), Reason::None);
     if pending.range.state == State::Delivered {
         return (0, Reason::AlreadyAcknowledged);
@@ -85,7 +94,7 @@ fn first_arrived(pending: &PendingRange, all: &Transmissions<'_>, path: Path) ->
             let after_ns = pending.delivered_by.t_ns - all.transmission(arrived).t_ns;
             if after_ns >= min_rtt_ns / EARLY_DIVISOR
                 || pending.is_echoed(all, arrived)
-                || is_on_shorter_path(pending, all, arrived, min_rtt_ns)
+                || is_on_shorter_path(pending, all, arrived, (path, reports_duplicates))
             {
                 break;
             }
@@ -125,23 +134,26 @@ fn first_arrived(pending: &PendingRange, all: &Transmissions<'_>, path: Path) ->
     (arrived, proof)
 }
 
-/// Whether a timeout sent transmission `number`, or the recovery from one, and the path became shorter since the range was
-/// delivered, by more than the reordering window (RFC 8985 §6.2). Nothing arrived before the timeout, so that what comes
-/// after it takes the new path; what has been measured on that may contain a queue, and bounds it from above only.
+/// Whether a timeout sent transmission `number`, or the recovery from one, over a path that became shorter since the
+/// range was delivered, by more than the reordering window (RFC 8985 §6.2). Nothing had arrived for a timeout, and what
+/// has been measured on a new path may contain a queue: it bounds the path from above only. A receiver that reports
+/// duplicates reported none, so the transmission was none.
 fn is_on_shorter_path(
     pending: &PendingRange,
     all: &Transmissions<'_>,
     number: usize,
-    min_rtt_ns: i64,
+    (path, reports_duplicates): (Path, bool),
 ) -> bool {
-    let before_ns = pending.delivered_by.min_rtt_ns.unwrap_or(min_rtt_ns);
     let after_timeout = all.retransmission(number).is_some_and(|entry| {
         matches!(
             entry.reason,
             Reason::TimerExpired { .. } | Reason::AfterTimeout { .. }
         )
     });
-    after_timeout && min_rtt_ns < before_ns - before_ns / REO_WND_DIVISOR
+    let shorter = path.min_rtt_ns.zip(pending.delivered_by.min_rtt_ns);
+    let shorter =
+        shorter.is_some_and(|(now_ns, before_ns)| now_ns < before_ns - before_ns / REO_WND_DIVISOR);
+    shorter && after_timeout && reports_duplicates && pending.dsacks == 0
 }
 
 /// The last transmission up to `latest` that was sent before the last ACK that is missing, if the ACK of octets below
