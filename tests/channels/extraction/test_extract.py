@@ -107,6 +107,18 @@ def test_intervals_of_estimates_contain_the_true_value_and_are_narrow(full: tupl
     assert share.low < 0.001 < share.high
 
 
+def test_a_propagation_delay_that_serialisation_hides_has_bounds() -> None:
+    # 40 ms for the packet, and next to nothing for the way.
+    flown = fly(LinkModel(300e3, 1_000, 20, 20_000_000_000, bernoulli(0.0, 1)))
+    base = _extract(flown).estimate("base_rtt_ns")
+    assert base.value is not None
+    assert base.low is not None
+    assert base.high is not None
+    assert 0.0 <= base.low <= base.value <= base.high
+    assert base.low <= 2_000 <= base.high
+    assert base.high > base.low
+
+
 def test_delay_is_the_round_trip_time_of_each_packet(full: tuple[Flown, Extraction]) -> None:
     _, extraction = full
     # 200 ms propagation, 3 ms for the packet, 0.104 ms for the ACK; the full queue adds 61 x 3 ms at maximum.
