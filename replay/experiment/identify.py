@@ -242,15 +242,15 @@ def _weighed(
     """Return the probability of each candidate, the likeliest first, from its agreement and the number of independent
     comparisons, and the share of paced departures and the seconds in which any was counted.
 
-    `alternatives` are agreements that only tell some candidates from one another.
+    `alternatives` are agreements that distinguish some candidates from one another, and from no others.
     """
     paced, rounds = pacing
     among = {name: _log_agreement(*one) for name, one in alternatives.items()}
     score = {}
     for name, one in agreements.items():
         released = rounds * _log_likelihood(paced, PACED_SHARE[name in PACED])
-        told_apart = among[name] - max(among.values()) if name in among else 0.0
-        score[name] = math.log(PRIOR[name]) + released + _log_agreement(*one) + told_apart
+        relative = among[name] - max(among.values()) if name in among else 0.0
+        score[name] = math.log(PRIOR[name]) + released + _log_agreement(*one) + relative
     top = max(score.values())
     weight = {name: math.exp(value - top) for name, value in score.items()}
     total = sum(weight.values())
