@@ -7,7 +7,8 @@
 //!
 //! Duplicate ACKs that no retransmission of older octets can have caused show that segments wait above the oldest
 //! outstanding one, so this one is missing. If the ACK of it covers fewer segments than wait, the next hole follows
-//! (RFC 6582 §3.2: a partial ACK), so the segment was lost, not reordered.
+//! (RFC 6582 §3.2: a partial ACK), so the segment was lost, not reordered. While ACKs overtake one another, a path
+//! becomes shorter, and originals that others overtook fill holes one by one, too.
 //!
 //! With timestamps, the ACK also names what filled the hole (RFC 7323 §4.3). What fills a gap is acknowledged at once
 //! (RFC 5681 §4.2), so what was sent later than that, with a later timestamp, was not what arrived.
@@ -50,19 +51,20 @@ impl QueuedSegments {
     }
 
     /// Starts to process an ACK of `segments_n` more segments that echoes `ts_ecr`, after `dup_acks` duplicates of the
-    /// one before. What was sent after `recent_ns` is not what it acknowledges.
+    /// one before. What was sent after `recent_ns` is not what it acknowledges. If ACKs are `overtaking` others, so may
+    /// segments.
     pub fn jump(
         &mut self,
         ts_ecr: Option<u32>,
         recent_ns: i64,
-        segments_n: i64,
-        dup_acks: u32,
+        (segments_n, dup_acks): (i64, u32),
+        overtaking: bool,
     ) -> Jump<'_> {
         let waiting = self.count.saturating_sub(self.doubtful);
         Jump {
             ts_ecr,
             recent_ns,
-            repairs: segments_n <= i64::from(waiting),
+            repairs: segments_n <= i64::from(waiting) && !overtaking,
             fills_gap: waiting > 0 || (dup_acks > 0 && segments_n > MAX_DELAYED_SEGMENTS),
             filled_by: None,
             queued: self,

@@ -130,6 +130,8 @@ pub struct Sender {
     /// Time when a segment sent after the oldest outstanding one was delivered.
     loss_evidence_ns: Option<i64>,
     last_ack_ns: i64,
+    /// Time of the last ACK that others had overtaken.
+    overtaken_ack_ns: Option<i64>,
     last_ack_id: Option<u16>,
     ack_ids: ack_ids::AckIds,
     last_send_ns: i64,
@@ -384,6 +386,9 @@ impl Sender {
         self.sack_in_use = ack.sack_in_use;
         let before = self.board.snd_una();
         let advances = ack.seg_ack > before;
+        if ack.seg_ack < before {
+            self.overtaken_ack_ns = Some(ack.t_ns);
+        }
         if advances || ack.sack_in_use {
             events.extend(self.pending_rto.take());
         }

@@ -294,6 +294,60 @@ fn a_hole_that_duplicate_acks_show_was_lost_though_the_path_became_shorter() {
     );
 }
 
+/// The path becomes shorter at 205. 2001:3001 and 3001:4001 take the former one, three segments overtake them, and fast
+/// retransmissions come just before they arrive. The ACK of 1:1001 comes at `first_ms`; that of 1001:2001 at 206.
+fn overtaken_without_sack(first_ms: u32) -> Outcome {
+    let acks = |late: bool| {
+        let ack = format!("{first_ms}.5 b>a A 1 ack 1001");
+        if late == (first_ms > 206) {
+            ack
+        } else {
+            String::new()
+        }
+    };
+    run(&format!(
+        "{HANDSHAKE_WITHOUT_SACK}
+         110.00 a>b A 1:1001    ack 1
+         110.50 a>b A 1001:2001 ack 1
+         190.00 a>b A 2001:3001 ack 1
+         190.50 a>b A 3001:4001 ack 1
+         {}
+         206.00 b>a A 1 ack 2001
+         206.10 a>b A 4001:5001 ack 1
+         206.20 a>b A 5001:6001 ack 1
+         206.30 a>b A 6001:7001 ack 1
+         {}
+         216.10 b>a A 1 ack 2001
+         216.20 b>a A 1 ack 2001
+         216.30 b>a A 1 ack 2001
+         244.50 a>b A 2001:3001 ack 1
+         245.00 b>a A 1 ack 3001
+         245.20 a>b A 3001:4001 ack 1
+         245.60 b>a A 1 ack 7001
+         300.00 a>b A 7001:8001 ack 1
+         310.00 b>a A 1 ack 8001
+        2000.00 a>b A 8001:9001 ack 1
+        2010.00 b>a A 1 ack 9001",
+        acks(false),
+        acks(true)
+    ))
+}
+
+#[test]
+fn while_acks_overtake_others_what_fills_a_hole_may_be_late() {
+    let losses = |first_ms| losses(&overtaken_without_sack(first_ms)).len();
+    assert_eq!(
+        losses(210),
+        0,
+        "an ACK was overtaken, and so may segments be"
+    );
+    assert_eq!(
+        losses(205),
+        2,
+        "no ACK was, so that a partial ACK shows a loss"
+    );
+}
+
 #[test]
 fn an_early_ack_of_all_that_waited_is_reordering() {
     let outcome = run(&format!(

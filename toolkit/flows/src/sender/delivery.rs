@@ -101,13 +101,14 @@ impl Sender {
         let min_age_ns = self.rtt.min_ns().unwrap_or(0) / 10 * 9;
         let (delivered, reordering_ns) = (self.newest_delivered, self.path_srtt_ns());
         let f_rto_point = self.f_rto_point(ack.sack_in_use);
+        let overtaking = self.is_overtaking(ack.t_ns);
         let mut repeated = (self.vantage == Vantage::Receiver).then_some(&mut self.repeated);
         let segments_n = (ack.seg_ack - before) / self.board.smss_bytes().max(1);
         let recent_ns = ack.t_ns - min_age_ns;
         let dup_acks = self.dup_acks;
         let mut jump = (!ack.sack_in_use).then(|| {
-            self.queued
-                .jump(ack.ts_ecr, recent_ns, segments_n, dup_acks)
+            let counts = (segments_n, dup_acks);
+            self.queued.jump(ack.ts_ecr, recent_ns, counts, overtaking)
         });
         let mut ranges = Delivered {
             wait_ns: rto_ns.saturating_mul(2),
@@ -158,6 +159,13 @@ impl Sender {
         }
         self.sample_retransmissions(ack, &delivery, echoed_ns, repaired_ns);
         delivery
+    }
+
+    /// Whether ACKs overtook others within the last round trip: the path became shorter, and what was sent before may
+    /// still arrive.
+    fn is_overtaking(&self, now_ns: i64) -> bool {
+        self.overtaken_ack_ns
+            .is_some_and(|overtaken_ns| now_ns - overtaken_ns <= self.path_srtt_ns())
     }
 
     /// Whether a timestamp that shows a retransmission to be spurious ends the recovery: fast recovery continues while
