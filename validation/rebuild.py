@@ -51,6 +51,9 @@ BARE_SYN_BYTES, TIMESTAMPS_BYTES, SACK_PERMITTED_BYTES = 48, 12, 4
 """Of a SYN and its answer with MSS and window scale, and of the options that a run can be without. The timestamps come
 with two octets of padding; SACK-permitted takes their place, if there are timestamps."""
 
+REPLAYS = 5
+"""Replays of a run of which the median is taken, as many as Linux's own spread takes recordings."""
+
 SEGMENT_MEMORY_BYTES = 2304
 """Memory that a received full Ethernet frame takes: a buffer of 2048 octets and its header of 256."""
 

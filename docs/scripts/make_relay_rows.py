@@ -10,8 +10,9 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from validation.rebuild import REPLAYS
 from validation.relay.command import row
-from validation.relay.judge import REPLAYS, RelayResult, explain, validate_relay
+from validation.relay.judge import RelayResult, explain, validate_relay
 from validation.relay.readings import Reading, readings
 
 RUN_HEADS = {

@@ -334,9 +334,11 @@ def _paced_share(record: _Record, ends: Ints, *, rebuilt: bool) -> tuple[float, 
     """
     written = set(ends.tolist())
     ack_ns = record.t_ns[record.is_ack].tolist()
-    within_ns, decided = (
-        array.tolist() for array in response_ns(record.t_ns[record.is_ack], record.t_ns[record.is_new])
-    )
+    if rebuilt:
+        within_ns, decided = [RESPONSE_NS] * len(ack_ns), [True] * len(ack_ns)
+    else:
+        shown = response_ns(record.t_ns[record.is_ack], record.t_ns[record.is_new])
+        within_ns, decided = (array.tolist() for array in shown)
     acks_n, last_ns, cause = 0, -BURST_NS, "other"
     paced, counted, seconds = 0, 0, set()
     for t_ns, is_ack, is_data, new in zip(
@@ -345,9 +347,9 @@ def _paced_share(record: _Record, ends: Ints, *, rebuilt: bool) -> tuple[float, 
         acks_n += is_ack
         if not is_data:
             continue
-        if not acks_n or not (rebuilt or decided[acks_n - 1]):
+        if not acks_n or not decided[acks_n - 1]:
             cause = "other"
-        elif t_ns - ack_ns[acks_n - 1] <= (RESPONSE_NS if rebuilt else within_ns[acks_n - 1]):
+        elif t_ns - ack_ns[acks_n - 1] <= within_ns[acks_n - 1]:
             cause = "ack"
         elif t_ns in written or not new:
             cause = "other"

@@ -241,9 +241,9 @@ def _other(flow: CapturedSender, run_ns: tuple[int, int], stopped_ns: int) -> Ot
     it sends nothing before the end of the run."""
     span, sent = _span(flow), flow.sent
     start_ns, (origin_ns, end_ns) = _start_ns(flow, span), run_ns
-    writes, first_write_ns = captured_writes(sent), span[0] - start_ns
     if max(start_ns, span[0]) >= end_ns:
         return None
+    writes, first_write_ns = captured_writes(sent), span[0] - start_ns
     if writes is not None:
         writes = writes.before(end_ns - max(origin_ns, start_ns) - first_write_ns)
     return OtherFlow(

@@ -14,8 +14,8 @@ import pytest
 
 from hindflight.toolkit.errors import LogError
 from validation.__main__ import main
-from validation.rebuild import as_it_was_timed
-from validation.relay.judge import QUARTILES, REPLAYS, RelayResult, _engine, _legs_late, compare, explain
+from validation.rebuild import REPLAYS, as_it_was_timed
+from validation.relay.judge import QUARTILES, RelayResult, _engine, _legs_late, compare, explain
 from validation.relay.links import draw
 from validation.relay.readings import EVERY, readings
 from validation.relay.rebuild import first_left_of_relay, first_left_of_sender, rebuild_relay

@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from validation.captures.whatif import Asked, Pair
     from validation.linux import RunResult
 
-ENGINE_REPLAYS = 5
-"""Replays of each run by the engine, as many as Linux's own spread takes recordings."""
-
 ENGINE_METRICS = ("goodput", "cwnd_p25", "cwnd_p50", "cwnd_p75")
 
 
@@ -54,6 +51,7 @@ def captures(
     from validation.captures.spread import spreads_of
     from validation.captures.whatif import RECEIVER, SENDER
     from validation.linux import validate_runs
+    from validation.rebuild import REPLAYS
 
     judged = Judged()
     runs: list[RunResult] = []
@@ -63,7 +61,7 @@ def captures(
             judged.flows.extend(found.flows)
             judged.left_out.extend(found.left_out)
             on_done = partial(_report, report, Path(f"engine, {folder.name}"))
-            runs += validate_runs(folder, replays=ENGINE_REPLAYS, on_done=on_done)
+            runs += validate_runs(folder, replays=REPLAYS, on_done=on_done)
     flows = judged.flows
     lines = [*loss_lines(flows), *cause_lines(flows), *window_lines(flows), *link_lines(flows)]
     left_out = {run for run, _ in judged.left_out}

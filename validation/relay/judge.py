@@ -18,7 +18,7 @@ import numpy as np
 from hindflight.replay.experiment.run import Configuration, run_configurations
 from validation.judge import Check, failures, within_share
 from validation.measured import QUANTILES, held_quantiles, measure_kernel
-from validation.rebuild import as_it_was_timed, late_as_at_another_time
+from validation.rebuild import REPLAYS, as_it_was_timed, late_as_at_another_time
 from validation.recorded import KernelFlow, KernelRun
 from validation.relay.rebuild import rebuild_relay
 from validation.relay.recorded import RelayRun, find_relay_runs, held_bytes, read_relay_run
@@ -33,8 +33,6 @@ QUARTILES = tuple(f"leg{leg}_cwnd_p{100 * q:.0f}" for leg in range(2) for q in Q
 """Metrics of the windows, in the order of legs and quantiles."""
 SHARES = {"goodput": GOODPUT_SHARE, **dict.fromkeys(QUARTILES, QUANTILE_SHARE)}
 """How far each number may be off, by metric."""
-REPLAYS = 5
-"""Replays of each run that the median is taken of, as many as Linux's own spread takes recordings."""
 LIMITED_SHARE = 0.25
 """Share of the time from which the relay's window counts as what limits a sender."""
 

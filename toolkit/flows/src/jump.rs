@@ -57,7 +57,8 @@ impl QueuedSegments {
         &mut self,
         ts_ecr: Option<u32>,
         recent_ns: i64,
-        (segments_n, dup_acks): (i64, u32),
+        segments_n: i64,
+        dup_acks: u32,
         overtaking: bool,
     ) -> Jump<'_> {
         let waiting = self.count.saturating_sub(self.doubtful);

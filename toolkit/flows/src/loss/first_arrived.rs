@@ -30,7 +30,7 @@ impl Verdict {
         path: Path,
         reports_duplicates: bool,
     ) -> Self {
-        let (arrived, proof) = first_arrived(pending, all, (path, reports_duplicates));
+        let (arrived, proof) = first_arrived(pending, all, path, reports_duplicates);
         Self {
             arrived,
             proof,
@@ -65,7 +65,8 @@ impl Verdict {
 fn first_arrived(
     pending: &PendingRange,
     all: &Transmissions<'_>,
-    (path, reports_duplicates): (Path, bool),
+    path: Path,
+    reports_duplicates: bool,
 ) -> (usize, Reason) {
     let (mut arrived, mut proof) = (all.last(), Reason::None);
     if pending.range.state == State::Delivered {
@@ -94,7 +95,7 @@ fn first_arrived(
             let after_ns = pending.delivered_by.t_ns - all.transmission(arrived).t_ns;
             if after_ns >= min_rtt_ns / EARLY_DIVISOR
                 || pending.is_echoed(all, arrived)
-                || is_on_shorter_path(pending, all, arrived, (path, reports_duplicates))
+                || (reports_duplicates && is_on_shorter_path(pending, all, arrived, path))
             {
                 break;
             }
@@ -136,13 +137,13 @@ fn first_arrived(
 
 /// Whether a timeout sent transmission `number`, or the recovery from one, over a path that became shorter since the
 /// range was delivered, by more than the reordering window (RFC 8985 §6.2). Nothing had arrived for a timeout, and what
-/// has been measured on a new path may contain a queue: it bounds the path from above only. A receiver that reports
-/// duplicates reported none, so the transmission was none.
+/// has been measured on a new path may contain a queue: it bounds the path from above only. For a receiver that reports
+/// duplicates: it reported none, so the transmission was none.
 fn is_on_shorter_path(
     pending: &PendingRange,
     all: &Transmissions<'_>,
     number: usize,
-    (path, reports_duplicates): (Path, bool),
+    path: Path,
 ) -> bool {
     let after_timeout = all.retransmission(number).is_some_and(|entry| {
         matches!(
@@ -150,10 +151,11 @@ fn is_on_shorter_path(
             Reason::TimerExpired { .. } | Reason::AfterTimeout { .. }
         )
     });
-    let shorter = path.min_rtt_ns.zip(pending.delivered_by.min_rtt_ns);
-    let shorter =
-        shorter.is_some_and(|(now_ns, before_ns)| now_ns < before_ns - before_ns / REO_WND_DIVISOR);
-    shorter && after_timeout && reports_duplicates && pending.dsacks == 0
+    let shorter = path
+        .min_rtt_ns
+        .zip(pending.delivered_by.min_rtt_ns)
+        .is_some_and(|(now_ns, before_ns)| now_ns < before_ns - before_ns / REO_WND_DIVISOR);
+    shorter && after_timeout && pending.dsacks == 0
 }
 
 /// The last transmission up to `latest` that was sent before the last ACK that is missing, if the ACK of octets below

@@ -107,8 +107,8 @@ impl Sender {
         let recent_ns = ack.t_ns - min_age_ns;
         let dup_acks = self.dup_acks;
         let mut jump = (!ack.sack_in_use).then(|| {
-            let counts = (segments_n, dup_acks);
-            self.queued.jump(ack.ts_ecr, recent_ns, counts, overtaking)
+            self.queued
+                .jump(ack.ts_ecr, recent_ns, segments_n, dup_acks, overtaking)
         });
         let mut ranges = Delivered {
             wait_ns: rto_ns.saturating_mul(2),
