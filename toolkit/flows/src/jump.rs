@@ -7,8 +7,8 @@
 //!
 //! Duplicate ACKs that no retransmission of older octets can have caused show that segments wait above the oldest
 //! outstanding one, so this one is missing. If the ACK of it covers fewer segments than wait, the next hole follows
-//! (RFC 6582 §3.2: a partial ACK), so the segment was lost, not reordered. While ACKs overtake one another, a path
-//! becomes shorter, and originals that others overtook fill holes one by one, too.
+//! (RFC 6582 §3.2: a partial ACK), so the segment was lost, not reordered. On a path that became shorter, originals that
+//! others overtook fill holes one by one, too, so an ACK that comes sooner than the RTT allows leaves it open.
 //!
 //! With timestamps, the ACK also names what filled the hole (RFC 7323 §4.3). What fills a gap is acknowledged at once
 //! (RFC 5681 §4.2), so what was sent later than that, with a later timestamp, was not what arrived.
@@ -51,21 +51,19 @@ impl QueuedSegments {
     }
 
     /// Starts to process an ACK of `segments_n` more segments that echoes `ts_ecr`, after `dup_acks` duplicates of the
-    /// one before. What was sent after `recent_ns` is not what it acknowledges. If ACKs are `overtaking` others, so may
-    /// segments.
+    /// one before. What was sent after `recent_ns` is not what it acknowledges.
     pub fn jump(
         &mut self,
         ts_ecr: Option<u32>,
         recent_ns: i64,
         segments_n: i64,
         dup_acks: u32,
-        overtaking: bool,
     ) -> Jump<'_> {
         let waiting = self.count.saturating_sub(self.doubtful);
         Jump {
             ts_ecr,
             recent_ns,
-            repairs: segments_n <= i64::from(waiting) && !overtaking,
+            repairs: segments_n <= i64::from(waiting),
             fills_gap: waiting > 0 || (dup_acks > 0 && segments_n > MAX_DELAYED_SEGMENTS),
             filled_by: None,
             queued: self,
@@ -99,6 +97,9 @@ pub enum Arrived {
     InOrder,
     /// A retransmission of it filled a hole: this many transmissions before were lost.
     Repaired(u32),
+    /// A partial ACK acknowledges it (RFC 6582 §3.2), so that the original was lost, if what waited above is counted
+    /// rightly.
+    Partial,
     /// Out of order, before this transmission filled the hole below.
     Before(Transmission),
     /// Out of order, and whether the original or a retransmission did is not shown.
@@ -109,7 +110,7 @@ impl Arrived {
     /// Notes that `lost` transmissions of a range that arrived in order were lost.
     pub fn set_lost(&mut self, lost: u32) {
         match self {
-            Self::InOrder => *self = Self::Repaired(lost),
+            Self::InOrder | Self::Partial => *self = Self::Repaired(lost),
             Self::Repaired(known) => *known = lost.max(*known),
             Self::Before(_) | Self::Unclear => {}
         }
@@ -124,7 +125,7 @@ impl Jump<'_> {
             let repaired = self.repairs && arrival.retransmissions_n > 0;
             self.expect(arrival, repaired);
             return if repaired {
-                Arrived::Repaired(1)
+                Arrived::Partial
             } else {
                 Arrived::InOrder
             };

@@ -19,7 +19,7 @@ use crate::rows::{Direction, Event, EventCause, EventKind};
 use crate::scoreboard::{Range, State, Transmission};
 use arrival_order::{Around, ArrivalOrder, Arrivals, Duplicate};
 use discards::Discards;
-use first_arrived::{Verdict, is_answer_captured, is_unreported, late_duplicate};
+use first_arrived::{Verdict, contradicts_rtt, is_answer_captured, is_unreported, late_duplicate};
 
 pub use duplicates::Dsack;
 pub use unacknowledged::{decide_open_gap, decide_unacknowledged};
@@ -117,6 +117,7 @@ impl PendingRange {
     fn lost_before(&self) -> usize {
         match self.arrived {
             Arrived::Repaired(lost) => lost as usize,
+            Arrived::Partial => 1,
             _ => 0,
         }
     }
@@ -133,6 +134,8 @@ impl PendingRange {
 pub struct Path {
     /// Minimum RTT from the capture point to the receiver.
     pub min_rtt_ns: Option<i64>,
+    /// That, or less if a retransmission may have repaired a hole sooner.
+    pub shortest_rtt_ns: Option<i64>,
     /// The capture point is at the receiver: all segments captured have arrived.
     pub at_receiver: bool,
     /// ACKs of this direction were captured.
@@ -365,7 +368,7 @@ fn decide_delivered(
     events: &mut Vec<Event>,
 ) -> Option<Duplicate> {
     let (all, path) = (Transmissions::new(&pending.range, log), known.path);
-    if pending.arrived == Arrived::Unclear {
+    if pending.arrived == Arrived::Unclear || contradicts_rtt(pending, &all, path) {
         decide_unclear(&all, flow, events);
         return None;
     }
@@ -414,7 +417,7 @@ fn decide_delivered(
     late_duplicate(pending, &all, arrived, path)
 }
 
-/// Decides on a range of which the capture does not show whether the original or a retransmission arrived first.
+/// Decides on a range of which the capture does not show which transmission arrived first.
 fn decide_unclear(all: &Transmissions<'_>, flow: FlowDirection, events: &mut Vec<Event>) {
     for number in 0..=all.last() {
         add_fate(

@@ -21,6 +21,7 @@ pub struct RttEstimator {
     sum_ns: i128,
     min_ns: Option<i64>,
     max_ns: Option<i64>,
+    repaired_ns: Option<i64>,
 }
 
 impl RttEstimator {
@@ -36,11 +37,18 @@ impl RttEstimator {
         self.max_ns = Some(self.max_ns.map_or(rtt_ns, |max| max.max(rtt_ns)));
     }
 
-    /// Lowers the minimum to the time that a retransmission took. It is no sample: the sender cannot tell which
-    /// transmission was acknowledged (Karn), so its estimate does not follow.
+    /// Lowers the minimum to the time that a retransmission took which repaired a hole. It is no sample: the sender
+    /// cannot tell which transmission was acknowledged (Karn), so its estimate does not follow.
     pub fn shorten(&mut self, rtt_ns: i64) {
         if rtt_ns >= 0 {
             self.min_ns = self.min_ns.map(|min| min.min(rtt_ns));
+        }
+    }
+
+    /// Notes the time that a retransmission took which may have repaired a hole.
+    pub fn may_shorten(&mut self, rtt_ns: i64) {
+        if rtt_ns >= 0 {
+            self.repaired_ns = Some(self.repaired_ns.map_or(rtt_ns, |min| min.min(rtt_ns)));
         }
     }
 
@@ -91,6 +99,13 @@ impl RttEstimator {
     /// Minimum sample.
     pub fn min_ns(&self) -> Option<i64> {
         self.min_ns
+    }
+
+    /// The shortest time that may be a round trip: the minimum of the samples and of the retransmissions that may
+    /// have repaired holes. `None` without samples.
+    pub fn shortest_ns(&self) -> Option<i64> {
+        let repaired_ns = self.repaired_ns.unwrap_or(i64::MAX);
+        self.min_ns.map(|min| min.min(repaired_ns))
     }
 
     /// Maximum sample.

@@ -130,8 +130,6 @@ pub struct Sender {
     /// Time when a segment sent after the oldest outstanding one was delivered.
     loss_evidence_ns: Option<i64>,
     last_ack_ns: i64,
-    /// Time of the last ACK that others had overtaken.
-    overtaken_ack_ns: Option<i64>,
     last_ack_id: Option<u16>,
     ack_ids: ack_ids::AckIds,
     last_send_ns: i64,
@@ -144,6 +142,7 @@ impl Sender {
     fn path(&self) -> Path {
         Path {
             min_rtt_ns: self.rtt.min_ns(),
+            shortest_rtt_ns: self.rtt.shortest_ns(),
             at_receiver: self.vantage == Vantage::Receiver,
             acknowledged: self.board.acknowledged(),
         }
@@ -386,9 +385,6 @@ impl Sender {
         self.sack_in_use = ack.sack_in_use;
         let before = self.board.snd_una();
         let advances = ack.seg_ack > before;
-        if ack.seg_ack < before {
-            self.overtaken_ack_ns = Some(ack.t_ns);
-        }
         if advances || ack.sack_in_use {
             events.extend(self.pending_rto.take());
         }

@@ -135,6 +135,24 @@ fn first_arrived(
     (arrived, proof)
 }
 
+/// Whether duplicate ACKs contradict the minimum RTT: they show that a transmission arrived, or that the path is
+/// shorter, and the ACK came too early for it. Without SACK, other things cause duplicate ACKs, too.
+pub(super) fn contradicts_rtt(pending: &PendingRange, all: &Transmissions<'_>, path: Path) -> bool {
+    let Some((min_ns, shortest_ns)) = path.min_rtt_ns.zip(path.shortest_rtt_ns) else {
+        return false;
+    };
+    let (by, lost) = (pending.delivered_by, pending.lost_before());
+    let after_ns = |number| by.t_ns - all.transmission(number).t_ns;
+    let arrived = (1..=all.last())
+        .rev()
+        .find(|&number| number <= lost || after_ns(number) >= shortest_ns / EARLY_DIVISOR);
+    let too_early = arrived.is_some_and(|number| {
+        after_ns(number) < min_ns / EARLY_DIVISOR && !pending.is_echoed(all, number)
+    });
+    let by_order = matches!(pending.arrived, Arrived::Repaired(_));
+    too_early && !by.sack && !by_order
+}
+
 /// Whether a timeout sent transmission `number`, or the recovery from one, over a path that became shorter since the
 /// range was delivered, by more than the reordering window (RFC 8985 §6.2). Nothing had arrived for a timeout, and what
 /// has been measured on a new path may contain a queue: it bounds the path from above only. For a receiver that reports

@@ -7,6 +7,15 @@ use crate::loss::{DeliveringAck, LossDetector};
 use crate::rows::Vantage;
 use crate::scoreboard::{Arrival, Delivery, Transmission};
 
+/// When the retransmissions were sent that one ACK delivers, in ns: one that it echoes, one that repaired a hole, and one
+/// that may have.
+#[derive(Clone, Copy, Default)]
+struct Resent {
+    echoed: Option<i64>,
+    repaired: Option<i64>,
+    maybe_repaired: Option<i64>,
+}
+
 /// The ranges that one ACK delivers.
 struct Delivered<'a> {
     losses: &'a mut LossDetector,
@@ -20,9 +29,7 @@ struct Delivered<'a> {
     retransmit_ts: Option<u32>,
     /// Recovery point of a timeout that F-RTO examines; `i64::MIN` if there is none.
     f_rto_point: i64,
-    /// Time of the retransmission that the ACK echoes, and of one that repaired a hole.
-    echoed_ns: Option<i64>,
-    repaired_ns: Option<i64>,
+    resent: Resent,
     /// Time of the transmission that was delivered last.
     rack_sent_ns: Option<i64>,
     /// The recovery, or the timeout, is spurious.
@@ -40,8 +47,7 @@ impl<'a> Delivered<'a> {
             min_age_ns: 0,
             retransmit_ts: None,
             f_rto_point: i64::MIN,
-            echoed_ns: None,
-            repaired_ns: None,
+            resent: Resent::default(),
             rack_sent_ns: None,
             undo: false,
             f_rto: false,
@@ -53,7 +59,7 @@ impl<'a> Delivered<'a> {
     fn push(&mut self, arrival: Arrival<'_>, ts_ecr: Option<u32>, arrived: &Arrived) {
         let range = arrival.range;
         let last = match arrived {
-            Arrived::InOrder | Arrived::Repaired(_) => arrival.last,
+            Arrived::InOrder | Arrived::Repaired(_) | Arrived::Partial => arrival.last,
             Arrived::Before(_) | Arrived::Unclear => range.first,
         };
         let retransmitted = range.retransmissions.is_some();
@@ -78,10 +84,12 @@ impl<'a> Delivered<'a> {
             }
         }
         if echoed {
-            self.echoed_ns = Some(last.t_ns);
+            self.resent.echoed = Some(last.t_ns);
         }
         if *arrived == Arrived::Repaired(arrival.retransmissions_n) {
-            self.repaired_ns = Some(last.t_ns);
+            self.resent.repaired = Some(last.t_ns);
+        } else if *arrived == Arrived::Partial && arrival.retransmissions_n == 1 {
+            self.resent.maybe_repaired = Some(last.t_ns);
         }
         // RFC 5682 §3.1 step 3.b: data sent before the timeout and never retransmitted arrived.
         self.f_rto |= !retransmitted && range.captured() && range.end <= self.f_rto_point;
@@ -101,14 +109,13 @@ impl Sender {
         let min_age_ns = self.rtt.min_ns().unwrap_or(0) / 10 * 9;
         let (delivered, reordering_ns) = (self.newest_delivered, self.path_srtt_ns());
         let f_rto_point = self.f_rto_point(ack.sack_in_use);
-        let overtaking = self.is_overtaking(ack.t_ns);
         let mut repeated = (self.vantage == Vantage::Receiver).then_some(&mut self.repeated);
         let segments_n = (ack.seg_ack - before) / self.board.smss_bytes().max(1);
         let recent_ns = ack.t_ns - min_age_ns;
         let dup_acks = self.dup_acks;
         let mut jump = (!ack.sack_in_use).then(|| {
             self.queued
-                .jump(ack.ts_ecr, recent_ns, segments_n, dup_acks, overtaking)
+                .jump(ack.ts_ecr, recent_ns, segments_n, dup_acks)
         });
         let mut ranges = Delivered {
             wait_ns: rto_ns.saturating_mul(2),
@@ -149,7 +156,7 @@ impl Sender {
             });
         }
         let (undo, f_rto) = (ranges.undo, ranges.f_rto);
-        let (echoed_ns, repaired_ns) = (ranges.echoed_ns, ranges.repaired_ns);
+        let resent = ranges.resent;
         if let Some(sent_ns) = acknowledged_ns.or(ranges.rack_sent_ns) {
             self.rack_rtt_ns = ack.t_ns - sent_ns;
         }
@@ -157,15 +164,8 @@ impl Sender {
         if delivery.acked_bytes + delivery.sacked_bytes > 0 {
             self.count_f_rto_ack();
         }
-        self.sample_retransmissions(ack, &delivery, echoed_ns, repaired_ns);
+        self.sample_retransmissions(ack, &delivery, &resent);
         delivery
-    }
-
-    /// Whether ACKs overtook others within the last round trip: the path became shorter, and what was sent before may
-    /// still arrive.
-    fn is_overtaking(&self, now_ns: i64) -> bool {
-        self.overtaken_ack_ns
-            .is_some_and(|overtaken_ns| now_ns - overtaken_ns <= self.path_srtt_ns())
     }
 
     /// Whether a timestamp that shows a retransmission to be spurious ends the recovery: fast recovery continues while
@@ -193,20 +193,22 @@ impl Sender {
         }
     }
 
-    /// Samples the RTT of retransmissions that `ack` delivered: one that it echoes, and one that repaired a hole.
+    /// Samples the RTT of retransmissions that `ack` delivered.
     fn sample_retransmissions(
         &mut self,
         ack: &ReceivedAck<'_>,
         delivery: &Delivery,
-        echoed_ns: Option<i64>,
-        repaired_ns: Option<i64>,
+        resent: &Resent,
     ) {
-        if let (None, Some(sent_ns)) = (delivery.sample_sent_ns, echoed_ns) {
+        if let (None, Some(sent_ns)) = (delivery.sample_sent_ns, resent.echoed) {
             // RFC 7323 §4: the echo names the transmission, so it may be a retransmission.
             self.rtt.sample(ack.t_ns - sent_ns);
         }
-        if let Some(sent_ns) = repaired_ns {
+        if let Some(sent_ns) = resent.repaired {
             self.rtt.shorten(ack.t_ns - sent_ns);
+        }
+        if let Some(sent_ns) = resent.maybe_repaired {
+            self.rtt.may_shorten(ack.t_ns - sent_ns);
         }
     }
 }
