@@ -14,6 +14,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pyarrow as pa
 
+SCALARS = frozenset((str, int, float, bool, type(None)))
+"""Types of values that need no look inside; a thousand flows have thousands of them."""
+
 
 @cache
 def column_types() -> dict[str, pa.DataType]:
@@ -49,7 +52,10 @@ class EngineDocuments:
 
     def _without_columns(self, value: Any, path: str, named: dict[str, int]) -> Any:
         if isinstance(value, Mapping):
-            return {key: self._of_key(key, each, f"{path}.{key}".lstrip("."), named) for key, each in value.items()}
+            return {
+                key: each if type(each) in SCALARS else self._of_key(key, each, f"{path}.{key}".lstrip("."), named)
+                for key, each in value.items()
+            }
         if isinstance(value, list | tuple):
             return [self._without_columns(each, f"{path}.{i}", named) for i, each in enumerate(value)]
         return value

@@ -226,7 +226,7 @@ pub struct RunSummary {
 pub struct SummaryInputs<'a> {
     /// Counters per flow.
     pub tallies: &'a [FlowTally],
-    /// The connections.
+    /// The connections, in the order of their flows.
     pub legs: &'a [Leg],
     /// Their ends.
     pub nodes: &'a [Node],
@@ -259,7 +259,8 @@ impl<'a> SummaryInputs<'a> {
     }
 
     fn legs_of(&self, flow: usize) -> impl Iterator<Item = &'a Leg> {
-        self.legs.iter().filter(move |leg| leg.flow == flow)
+        let first = self.legs.partition_point(|leg| leg.flow < flow);
+        (self.legs[first..].iter()).take_while(move |leg| leg.flow == flow)
     }
 
     fn senders(&self, flow: usize) -> impl Iterator<Item = &'a Sender> {
