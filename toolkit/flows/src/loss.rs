@@ -113,6 +113,12 @@ impl PendingRange {
         self.ts_ecr.is_some() && self.ts_ecr == ts_val && earlier != Some(ts_val)
     }
 
+    /// Whether the ACK echoes a timestamp older than that of `sent` (RFC 3522).
+    fn echoes_earlier(&self, sent: &Transmission) -> bool {
+        let times = self.ts_ecr.zip(sent.ts_val);
+        times.is_some_and(|(ts_ecr, ts_val)| (ts_ecr.wrapping_sub(ts_val) as i32) < 0)
+    }
+
     /// The number of transmissions, from the original on, that a hole below shows to be lost.
     fn lost_before(&self) -> usize {
         match self.arrived {

@@ -31,13 +31,14 @@ impl RttEstimator {
             return;
         }
         self.smooth(rtt_ns);
+        self.repaired_ns = None;
         self.samples += 1;
         self.sum_ns += i128::from(rtt_ns);
         self.min_ns = Some(self.min_ns.map_or(rtt_ns, |min| min.min(rtt_ns)));
         self.max_ns = Some(self.max_ns.map_or(rtt_ns, |max| max.max(rtt_ns)));
     }
 
-    /// Lowers the minimum to the time that a retransmission took which repaired a hole. It is no sample: the sender
+    /// Lowers the minimum to the time that a retransmission that repaired a hole took. It is no sample: the sender
     /// cannot tell which transmission was acknowledged (Karn), so its estimate does not follow.
     pub fn shorten(&mut self, rtt_ns: i64) {
         if rtt_ns >= 0 {
@@ -45,7 +46,7 @@ impl RttEstimator {
         }
     }
 
-    /// Notes the time that a retransmission took which may have repaired a hole.
+    /// Notes the time that a retransmission that may have repaired a hole took, until the next sample.
     pub fn may_shorten(&mut self, rtt_ns: i64) {
         if rtt_ns >= 0 {
             self.repaired_ns = Some(self.repaired_ns.map_or(rtt_ns, |min| min.min(rtt_ns)));
@@ -101,8 +102,8 @@ impl RttEstimator {
         self.min_ns
     }
 
-    /// The shortest time that may be a round trip: the minimum of the samples and of the retransmissions that may
-    /// have repaired holes. `None` without samples.
+    /// The shortest time that may be a round trip: the minimum of the samples and of the retransmissions that may have
+    /// repaired holes since the last one. `None` without samples.
     pub fn shortest_ns(&self) -> Option<i64> {
         let repaired_ns = self.repaired_ns.unwrap_or(i64::MAX);
         self.min_ns.map(|min| min.min(repaired_ns))

@@ -297,6 +297,28 @@ fn a_hole_that_duplicate_acks_show_was_lost_though_the_path_became_shorter() {
 }
 
 #[test]
+fn an_echo_shows_a_late_original_against_duplicate_acks() {
+    let outcome = run("   0.00 a>b S  0 mss 1000 ts 1/0
+         100.00 b>a SA 0 ack 1 mss 1000 ts 9001/1
+         100.01 a>b A  1 ack 1 ts 101/9001
+         110.00 a>b A 1:1001    ack 1 ts 111/9001
+         110.01 a>b A 1001:2001 ack 1 ts 111/9001
+         110.02 a>b A 2001:3001 ack 1 ts 111/9001
+         110.03 a>b A 3001:4001 ack 1 ts 111/9001
+         110.04 a>b A 4001:5001 ack 1 ts 111/9001
+         210.02 b>a A 1 ack 1 ts 9111/101
+         210.03 b>a A 1 ack 1 ts 9111/101
+         210.04 b>a A 1 ack 1 ts 9111/101
+         210.05 a>b A 1:1001    ack 1 ts 211/9111
+         211.00 b>a A 1 ack 1001 ts 9112/111      # the original, late
+         211.10 b>a A 1 ack 5001 ts 9112/111
+         220.00 a>b A 5001:6001 ack 1 ts 221/9112
+         320.00 b>a A 1 ack 6001 ts 9221/221");
+    let spurious: Vec<_> = mechanisms(&outcome).iter().map(|row| row.2).collect();
+    assert_eq!((losses(&outcome), spurious), (vec![], vec![Some(true)]));
+}
+
+#[test]
 fn duplicate_acks_alone_do_not_show_that_the_path_became_shorter() {
     let outcome = run(&format!(
         "{HANDSHAKE_WITHOUT_SACK} {HOLES_OF_A_SHORTER_PATH}
@@ -308,7 +330,7 @@ fn duplicate_acks_alone_do_not_show_that_the_path_became_shorter() {
     ));
     assert_eq!(losses(&outcome), []);
     let spurious: Vec<_> = mechanisms(&outcome).iter().map(|row| row.2).collect();
-    assert_eq!(spurious, [None, None]);
+    assert_eq!(spurious, [None, Some(true)]);
     assert_eq!(outcome.flows[0].directions[0].rtt_min_ns, Some(100_000_000));
 }
 

@@ -83,7 +83,7 @@ fn first_arrived(
             .then(|| all.transmission(arrived).ts_val)
             .flatten()
         {
-            if ts_ecr.wrapping_sub(ts_val) as i32 >= 0 {
+            if !pending.echoes_earlier(&all.transmission(arrived)) {
                 break;
             }
             proof = Reason::EarlierEchoed { ts_ecr, ts_val };
@@ -135,22 +135,23 @@ fn first_arrived(
     (arrived, proof)
 }
 
-/// Whether duplicate ACKs contradict the minimum RTT: they show that a transmission arrived, or that the path is
-/// shorter, and the ACK came too early for it. Without SACK, other things cause duplicate ACKs, too.
+/// Whether the minimum RTT is in doubt for this range: without SACK, duplicate ACKs show that a transmission arrived, or
+/// that the path is shorter, but the ACK came sooner than the samples allow. Other things cause duplicate ACKs, too.
 pub(super) fn contradicts_rtt(pending: &PendingRange, all: &Transmissions<'_>, path: Path) -> bool {
     let Some((min_ns, shortest_ns)) = path.min_rtt_ns.zip(path.shortest_rtt_ns) else {
         return false;
     };
     let (by, lost) = (pending.delivered_by, pending.lost_before());
     let after_ns = |number| by.t_ns - all.transmission(number).t_ns;
-    let arrived = (1..=all.last())
-        .rev()
-        .find(|&number| number <= lost || after_ns(number) >= shortest_ns / EARLY_DIVISOR);
+    let arrived = (1..=all.last()).rev().find(|&number| {
+        let possible = number <= lost || after_ns(number) >= shortest_ns / EARLY_DIVISOR;
+        possible && !pending.echoes_earlier(&all.transmission(number))
+    });
     let too_early = arrived.is_some_and(|number| {
         after_ns(number) < min_ns / EARLY_DIVISOR && !pending.is_echoed(all, number)
     });
-    let by_order = matches!(pending.arrived, Arrived::Repaired(_));
-    too_early && !by.sack && !by_order
+    let by_count = matches!(pending.arrived, Arrived::InOrder | Arrived::Partial);
+    too_early && !by.sack && by_count
 }
 
 /// Whether a timeout sent transmission `number`, or the recovery from one, over a path that became shorter since the

@@ -88,7 +88,10 @@ impl<'a> Delivered<'a> {
         }
         if *arrived == Arrived::Repaired(arrival.retransmissions_n) {
             self.resent.repaired = Some(last.t_ns);
-        } else if *arrived == Arrived::Partial && arrival.retransmissions_n == 1 {
+        } else if *arrived == Arrived::Partial
+            && arrival.retransmissions_n == 1
+            && !echo_precedes(last.ts_val)
+        {
             self.resent.maybe_repaired = Some(last.t_ns);
         }
         // RFC 5682 §3.1 step 3.b: data sent before the timeout and never retransmitted arrived.
