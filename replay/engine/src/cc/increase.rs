@@ -59,8 +59,8 @@ pub trait WindowIncrease {
     /// The connection was idle for `idle`, longer than the RTO, and sends again.
     fn on_idle(&mut self, _idle: Nanos) {}
 
-    /// New data leaves while nothing is in the network, `idle` after the last segment.
-    fn on_resume(&mut self, _idle: Nanos) {}
+    /// New data leaves at `now` while nothing is in the network, `idle` after the last segment.
+    fn on_resume(&mut self, _idle: Nanos, _now: Nanos) {}
 }
 
 /// Declares the closed enum of rules; each call is passed to the rule in use.
@@ -151,8 +151,8 @@ macro_rules! increases {
             }
 
             /// See [`WindowIncrease::on_resume`].
-            pub fn on_resume(&mut self, idle: Nanos) {
-                match self { $(Self::$name(increase) => increase.on_resume(idle),)* }
+            pub fn on_resume(&mut self, idle: Nanos, now: Nanos) {
+                match self { $(Self::$name(increase) => increase.on_resume(idle, now),)* }
             }
         }
     };

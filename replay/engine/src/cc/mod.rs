@@ -173,8 +173,13 @@ pub enum ConnectionEvent {
     /// Nothing was sent for this time, longer than the RTO, and the window restarts from at most so many segments: the
     /// initial window (RFC 5681 §4.1), or more where the stack halves it (RFC 2861).
     Idle(f64, Nanos),
-    /// New data leaves while nothing is in the network, this long after the last segment.
-    Resume(Nanos),
+    /// New data leaves while nothing is in the network.
+    Resume {
+        /// Time since the last segment.
+        idle: Nanos,
+        /// The time.
+        now: Nanos,
+    },
     /// Data leaves again after the application had none and nothing was in flight.
     Restart(Nanos),
 }

@@ -285,7 +285,7 @@ impl Windowed {
                 }
                 self.increase.on_idle(*idle);
             }
-            ConnectionEvent::Resume(idle) => self.increase.on_resume(*idle),
+            ConnectionEvent::Resume { idle, now } => self.increase.on_resume(*idle, *now),
             ConnectionEvent::Lost(_) | ConnectionEvent::Restart(_) => {}
         }
     }

@@ -224,10 +224,11 @@ impl WindowIncrease for LinuxCubic {
         *self = Self::default();
     }
 
-    /// RFC 9438 §5.8: the curve goes on where it was.
-    fn on_resume(&mut self, idle: Nanos) {
+    /// RFC 9438 §5.8: the curve goes on where it was; one that began in the idle time begins now (Linux:
+    /// `cubictcp_cwnd_event`).
+    fn on_resume(&mut self, idle: Nanos, now: Nanos) {
         if let Some(stage) = &mut self.stage {
-            stage.start += idle;
+            stage.start = (stage.start + idle).min(now);
         }
     }
 }
@@ -360,9 +361,16 @@ mod tests {
         let mut cubic = LinuxCubic::default();
         cubic.on_decrease(&Window::at(100.0));
         cubic.update(71, 1, 0);
-        cubic.on_resume(5 * SECOND);
+        let starts_at = |cubic: &LinuxCubic, seconds: u64| {
+            cubic
+                .stage
+                .is_some_and(|stage| stage.start == seconds * SECOND)
+        };
+        cubic.on_resume(5 * SECOND, 5 * SECOND);
         cubic.update(70, 1, 5 * SECOND);
-        assert!(cubic.stage.is_some_and(|stage| stage.start == 5 * SECOND));
+        assert!(starts_at(&cubic, 5));
+        cubic.on_resume(5 * SECOND, 7 * SECOND);
+        assert!(starts_at(&cubic, 7), "not later than now");
         cubic.on_timeout();
         assert_eq!((cubic.w_max, cubic.stage.is_none()), (0, true));
     }

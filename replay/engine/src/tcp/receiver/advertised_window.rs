@@ -151,7 +151,7 @@ impl Receiver {
     #[inline(always)]
     pub(super) fn move_edge(&mut self) {
         let edge = self.rcv_nxt + self.full_window;
-        if edge > self.edge && self.reassembly.is_empty() {
+        if edge > self.edge && self.reassembly.is_empty() && self.filled_bytes == 0 {
             self.edge = edge;
         } else {
             self.move_edge_by_space();
@@ -161,7 +161,8 @@ impl Receiver {
     fn move_edge_by_space(&mut self) {
         let promised = self.edge.saturating_sub(self.rcv_nxt);
         let window = if let Some(growing) = &self.growing {
-            let free = self.free_octets(growing, self.unread());
+            // Linux: the segment that fills a gap is acknowledged before the application wakes and reads.
+            let free = self.free_octets(growing, self.unread().max(self.filled_bytes));
             if is_crowded(free, growing.limit()) {
                 self.policy.end_quick();
             }
@@ -316,9 +317,15 @@ mod tests {
         }
         assert_eq!(receiver.edge, before);
         assert!(!receiver.edge_moves(SMSS));
-        // When it comes, all of it has been read, and the edge moves on.
+        // When it comes, it is acknowledged before any of it is read; then all is, and the edge moves on.
         take(&mut receiver, 100, SECOND);
-        assert!(receiver.edge > before && receiver.edge_moves(0));
+        assert!(
+            receiver.edge < before + 2 * UNIT,
+            "{} {before}",
+            receiver.edge
+        );
+        take(&mut receiver, 151, SECOND);
+        assert!(receiver.edge > before + 50 * SMSS && receiver.edge_moves(0));
     }
 
     /// A receiver with a buffer of `buffer_bytes`, whose size is given.
@@ -335,6 +342,28 @@ mod tests {
             octets_per_ns: None,
         };
         Receiver::new(0, &StackParams::resolve(Profile::Linux, &overrides), space)
+    }
+
+    #[test]
+    fn linux_opens_the_window_when_what_filled_it_is_read() {
+        let mut receiver = small(60_000);
+        let segments = (receiver.edge - 1) / SMSS;
+        for n in 1..segments {
+            take(&mut receiver, n, SECOND);
+        }
+        let window = take(&mut receiver, 0, SECOND);
+        assert!(
+            window < segments * SMSS / 2,
+            "nothing is read yet: {window}"
+        );
+        assert!(!receiver.owes_nothing());
+        let mut slot = Segment::new(0, Direction::Reverse);
+        receiver.acknowledge(SECOND, &mut slot);
+        assert!(
+            u64::from(slot.wnd_bytes) >= segments * SMSS,
+            "{}",
+            slot.wnd_bytes
+        );
     }
 
     #[test]
@@ -384,6 +413,9 @@ mod tests {
             let mut slot = Segment::new(0, Direction::Reverse);
             receiver.acknowledge(now, &mut slot);
             take(&mut receiver, 101, now);
+            while !receiver.owes_nothing() {
+                receiver.acknowledge(now, &mut slot);
+            }
             receiver.receive(&segment(102 + held), now);
             receiver.owes_nothing()
         };

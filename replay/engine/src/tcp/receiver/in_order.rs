@@ -73,6 +73,9 @@ impl Receiver {
             || self.has_fin()
         {
             self.owed = Owed::Acknowledgement;
+            if fills_gap && self.reads_at_once {
+                self.filled_bytes = self.rcv_nxt - segment.seq;
+            }
         }
     }
 

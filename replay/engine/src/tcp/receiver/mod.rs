@@ -106,6 +106,9 @@ pub struct Receiver {
     edge: u64,
     /// See `find_full_window`.
     full_window: u64,
+    /// Octets that became readable with the segment that filled a gap, while its acknowledgement is owed: the application
+    /// reads them after it.
+    filled_bytes: u64,
     wscale: u8,
     last_ack_sent: u64,
     ts_recent: u32,
@@ -177,6 +180,7 @@ impl Receiver {
             clock: 0,
             edge: 1,
             full_window: 0,
+            filled_bytes: 0,
             wscale: scale,
             last_ack_sent: 1,
             ts_recent: 0,
@@ -516,8 +520,13 @@ impl Receiver {
             self.catch_up(now);
         }
         self.move_edge();
+        let filled = std::mem::take(&mut self.filled_bytes) > 0;
         self.write_acknowledgement(now, slot);
         slot.waited = waited;
+        if filled {
+            // They are read now.
+            self.maybe_update_window();
+        }
     }
 
     #[inline(always)]

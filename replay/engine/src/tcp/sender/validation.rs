@@ -144,7 +144,7 @@ impl Sender {
     pub(in crate::tcp) fn note_resumption(&mut self, now: Nanos) {
         if self.counters.segments_out > 0 && self.rules.unused_window == UnusedWindow::Decays {
             let idle = now - self.last_sent_at;
-            (self.controller).on_event(&ConnectionEvent::Resume(idle));
+            (self.controller).on_event(&ConnectionEvent::Resume { idle, now });
         }
     }
 }
