@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -15,6 +15,7 @@ from hindflight.cli.output import AsJson, echo, print_json, print_table, progres
 if TYPE_CHECKING:
     from validation.captures.lines import Line
     from validation.captures.report import FlowScore, Judged
+    from validation.captures.spread import Spread
     from validation.captures.whatif import Asked, Pair
     from validation.linux import RunResult
 
@@ -73,7 +74,7 @@ def captures(
         asked, pairs = _ask(folders, links, SENDER)
         lines += [*whatif_lines(asked, pairs), *receiver_lines(*_ask(folders, links, RECEIVER))]
     if write is not None:
-        _write_page(write, lines, judged, _what(judged, folders, links if what_if else None))
+        _write_page(write, lines, judged, _what(judged, folders, links if what_if else None, spreads))
     if as_json:
         print_json(_document(judged, lines, asked, pairs))
     else:
@@ -96,12 +97,14 @@ def _ask(folders: Sequence[Path], links: int | None, capture: str) -> tuple[list
     return asked, pairs
 
 
-def _what(judged: Judged, folders: Sequence[Path], links: int | None) -> str:
-    """Say which recordings were judged."""
+def _what(judged: Judged, folders: Sequence[Path], links: int | None, spreads: Mapping[tuple[str, int], Spread]) -> str:
+    """Say which recordings were judged, and how many runs have repeated ones."""
     runs = len({flow.run for flow in judged.flows})
     what = f"Judged: {runs} runs in {', '.join(folder.name for folder in folders)}."
     if links is not None:
         what += f" Predictions: the first {links} links of each set in the order of their names (`--links {links}`)."
+    if spreads:
+        what += f" Recorded again, for Linux's own spread: {len({run for run, _ in spreads})} runs."
     return what
 
 
