@@ -14,6 +14,7 @@ use std::collections::{HashMap, VecDeque};
 
 use crate::evidence::{Evidence, Reason};
 use crate::jump::Arrived;
+use crate::ordering::is_older;
 use crate::retransmissions::{Retransmission, Retransmissions};
 use crate::rows::{Direction, Event, EventCause, EventKind};
 use crate::scoreboard::{Range, State, Transmission};
@@ -113,10 +114,10 @@ impl PendingRange {
         self.ts_ecr.is_some() && self.ts_ecr == ts_val && earlier != Some(ts_val)
     }
 
-    /// Whether the ACK echoes a timestamp older than that of `sent` (RFC 3522).
-    fn echoes_earlier(&self, sent: &Transmission) -> bool {
-        let times = self.ts_ecr.zip(sent.ts_val);
-        times.is_some_and(|(ts_ecr, ts_val)| (ts_ecr.wrapping_sub(ts_val) as i32) < 0)
+    /// The proof that the ACK was not caused by `sent`, if it echoes an older timestamp (RFC 3522).
+    fn earlier_echo(&self, sent: &Transmission) -> Option<Reason> {
+        let (ts_ecr, ts_val) = self.ts_ecr.zip(sent.ts_val)?;
+        is_older(ts_ecr, ts_val).then_some(Reason::EarlierEchoed { ts_ecr, ts_val })
     }
 
     /// The number of transmissions, from the original on, that a hole below shows to be lost.

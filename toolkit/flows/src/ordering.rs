@@ -94,6 +94,11 @@ impl SendOrder {
     }
 }
 
+/// Whether timestamp `val` is older than `reference` (RFC 7323 §5.2).
+pub fn is_older(val: u32, reference: u32) -> bool {
+    (val.wrapping_sub(reference) as i32) < 0
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -563,8 +563,3 @@ impl Sender {
 
 /// Maximum number of octets that one ACK shows to be unseen: the largest window (RFC 7323 §2.3).
 const MAX_UNSEEN: i64 = 1 << 30;
-
-/// Whether timestamp `val` is older than `reference` (RFC 7323 §5.2).
-fn is_older(val: u32, reference: u32) -> bool {
-    (val.wrapping_sub(reference) as i32) < 0
-}

@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 
+use crate::ordering::is_older;
 use crate::scoreboard::Range;
 
 /// What was overtaken in a flight: segments that arrived after one with a later timestamp had moved the left edge of
@@ -65,9 +66,9 @@ impl Discards {
     /// Record of the ACK which shows that the receiver may have discarded the original transmission of `range`.
     pub fn overtaken(&self, range: &Range) -> Option<u64> {
         let overtaken = self.overtaken?;
-        let is_older = |val: u32| (val.wrapping_sub(overtaken.recent) as i32) < 0;
+        let older = |val: u32| is_older(val, overtaken.recent);
         let in_flight = (overtaken.start..overtaken.end).contains(&range.start);
-        let late = in_flight && range.first.ts_val.is_some_and(is_older);
+        let late = in_flight && range.first.ts_val.is_some_and(older);
         late.then_some(overtaken.record)
     }
 

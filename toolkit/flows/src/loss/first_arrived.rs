@@ -78,17 +78,11 @@ fn first_arrived(
         let record = filled_by.record;
         return (0, Reason::JumpedOver { record });
     }
-    if let Some(ts_ecr) = pending.ts_ecr {
-        while let Some(ts_val) = (arrived > 0)
-            .then(|| all.transmission(arrived).ts_val)
-            .flatten()
-        {
-            if !pending.echoes_earlier(&all.transmission(arrived)) {
-                break;
-            }
-            proof = Reason::EarlierEchoed { ts_ecr, ts_val };
-            arrived -= 1;
-        }
+    while arrived > 0
+        && let Some(echoed) = pending.earlier_echo(&all.transmission(arrived))
+    {
+        proof = echoed;
+        arrived -= 1;
     }
     if let Some(min_rtt_ns) = path.min_rtt_ns {
         while arrived > pending.lost_before() {
@@ -135,8 +129,8 @@ fn first_arrived(
     (arrived, proof)
 }
 
-/// Whether the minimum RTT is in doubt for this range: without SACK, duplicate ACKs show that a transmission arrived, or
-/// that the path is shorter, but the ACK came sooner than the samples allow. Other things cause duplicate ACKs, too.
+/// Whether the evidence contradicts itself: without SACK, duplicate ACKs show that a transmission arrived, or that the
+/// path is shorter, but the ACK came sooner than the samples allow. Other things cause duplicate ACKs, too.
 pub(super) fn contradicts_rtt(pending: &PendingRange, all: &Transmissions<'_>, path: Path) -> bool {
     let Some((min_ns, shortest_ns)) = path.min_rtt_ns.zip(path.shortest_rtt_ns) else {
         return false;
@@ -145,7 +139,7 @@ pub(super) fn contradicts_rtt(pending: &PendingRange, all: &Transmissions<'_>, p
     let after_ns = |number| by.t_ns - all.transmission(number).t_ns;
     let arrived = (1..=all.last()).rev().find(|&number| {
         let possible = number <= lost || after_ns(number) >= shortest_ns / EARLY_DIVISOR;
-        possible && !pending.echoes_earlier(&all.transmission(number))
+        possible && pending.earlier_echo(&all.transmission(number)).is_none()
     });
     let too_early = arrived.is_some_and(|number| {
         after_ns(number) < min_ns / EARLY_DIVISOR && !pending.is_echoed(all, number)

@@ -1,8 +1,9 @@
 //! The ACK that a sender receives: duplicate ACKs, DSACKs, and one that reports nothing new.
 
-use super::{Sender, is_older};
+use super::Sender;
 use crate::cause::DUP_THRESH;
 use crate::loss::{DeliveringAck, Dsack};
+use crate::ordering::is_older;
 use crate::rows::{Edges, Vantage};
 use crate::scoreboard::{Delivery, State};
 

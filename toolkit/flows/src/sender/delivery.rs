@@ -1,9 +1,10 @@
 //! What an ACK delivers: the ranges that leave the scoreboard, and what they show about the transmission that arrived.
 
-use super::{ReceivedAck, Sender, is_older};
+use super::{ReceivedAck, Sender};
 use crate::cause::CaState;
 use crate::jump::Arrived;
 use crate::loss::{DeliveringAck, LossDetector};
+use crate::ordering::is_older;
 use crate::rows::Vantage;
 use crate::scoreboard::{Arrival, Delivery, Transmission};
 
