@@ -188,6 +188,33 @@ fn linux_a_piece_that_a_write_has_just_filled_does_not_wait() {
     assert_eq!(left[12..], [(100, 12), (100, 13), (101, 14)]);
 }
 
+#[test]
+fn linux_a_write_ends_the_wait_for_more() {
+    // Room for one waits at 0.101. At 0.103 no segment has left within a millisecond: a write uses that room, and time alone
+    // does not.
+    let left_at_103 = |writes: bool| {
+        let overrides = StackOverrides {
+            send_buffer_bytes: Some(1 << 20),
+            ..avoiding(12)
+        };
+        let mut sender = sender(Variant::LinuxReno, Profile::Linux, overrides);
+        sender.write_end = 1 + 40 * SMSS;
+        sender.send_queue = SendQueue::default();
+        for (at, acked) in [(0, None), (100, Some(3)), (101, Some(4))] {
+            let now = at * MILLISECOND;
+            if let Some(acked) = acked {
+                sender.receive(&parse(&format!("ack {acked}"), now), now);
+            }
+            while sender.poll_transmit(now).is_some() {}
+        }
+        if writes {
+            sender.write_to(sender.write_end() + 10, false);
+        }
+        sender.poll_transmit(103 * MILLISECOND).is_some()
+    };
+    assert_eq!([false, true].map(left_at_103), [false, true]);
+}
+
 /// Four segments; three SACKs trigger Linux's retransmission of the first one at 0.104.
 const RETRANSMITTED: &str = "0.000 > 1 2 3 4 (cwnd 4 avoidance)
     0.100 < ack 1 echo 1 sack 2-2

@@ -60,13 +60,15 @@ impl Sender {
         self.write_end - self.snd_nxt >= u64::from(self.params.smss_bytes)
     }
 
-    /// The application has written up to stream offset `end`; `finished`: that was its last octet.
+    /// The application has written up to stream offset `end`; `finished`: that was its last octet. What waits to leave with
+    /// more may leave now (`tcp_push`).
     pub fn write_to(&mut self, end: u64, finished: bool) {
         if self.board.keeps_pieces() {
             self.fill_piece(end);
         }
         if end > self.write_end || finished {
             self.window_use.called_early_at = None;
+            self.deferred = false;
         }
         self.write_end = self.write_end.max(end);
         self.finished |= finished;
