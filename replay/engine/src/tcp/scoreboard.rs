@@ -12,13 +12,13 @@ mod invariants;
 mod losses;
 mod pieces;
 mod reneging;
+mod repeats;
 mod send_order;
 
 pub use digest::{Digest, Latest};
+pub use fast_path::Covered;
 
 use crate::sim::time::Nanos;
-
-pub use fast_path::Covered;
 
 const SACKED: u8 = 1;
 const LOST: u8 = 2;

@@ -202,6 +202,15 @@ impl Segment {
                 )
             })
     }
+
+    /// RFC 2883 §4: the octets that arrived twice: a first block below the ACK, or within the second.
+    pub fn dsack(&self) -> Option<(u64, u64)> {
+        let mut blocks = self.sack_blocks();
+        let (left, right) = blocks.next()?;
+        let repeated = left < self.ack
+            || (blocks.next()).is_some_and(|(start, end)| start <= left && right <= end);
+        (left < right && repeated).then_some((left, right))
+    }
 }
 
 const _: () = assert!(

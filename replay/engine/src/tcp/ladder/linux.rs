@@ -442,3 +442,20 @@ fn linux_counts_what_came_twice_as_delivered_and_sends_lost_segments_behind_one_
          3.100 > 9 10 R2 (cwnd 3 loss)",
     );
 }
+
+/// The ACK of segment 3 was lost, and with it all that left since. What was sent again arrives twice: the timeout is undone
+/// (`tcp_sacktag_one`, before `tcp_clean_rtx_queue`), and RACK, which knows now that the rest is lost, begins recovery.
+#[test]
+fn linux_a_dsack_of_what_its_ack_covers_undoes_a_timeout() {
+    check(
+        sender(Variant::LinuxReno, Profile::Linux, avoiding(4)),
+        "0.000 > 1 2 3 4 (cwnd 4 avoidance)
+         0.100 < ack 2 echo 0
+         0.100 > 5 (cwnd 4 avoidance)
+         0.101 < ack 3 echo 0
+         0.308 > P6 (cwnd 4 avoidance)
+         0.640 > R3 (cwnd 1 loss)
+         0.745 < ack 4 echo 640 sack 3-3
+         0.745 > R4 R5 (cwnd 2 recovery)",
+    );
+}

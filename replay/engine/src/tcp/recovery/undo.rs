@@ -81,13 +81,9 @@ impl UndoState {
         self.first_sent.get_or_insert(now);
     }
 
-    /// RFC 3708 §3: a DSACK whose block ends at `end`, below the earlier `snd_una`, shows that retransmissions were
-    /// spurious.
-    pub fn note_dsack(&mut self, end: u64, prior_una: u64, segments: u32) {
-        if self.marker.is_some_and(|marker| end > marker)
-            && end <= prior_una
-            && let Some(undo_retrans) = &mut self.undo_retrans
-        {
+    /// RFC 3708 §3: DSACKs have shown that so many of the retransmissions were spurious.
+    pub fn note_spurious(&mut self, segments: u32) {
+        if let Some(undo_retrans) = &mut self.undo_retrans {
             *undo_retrans = undo_retrans.saturating_sub(segments);
         }
     }

@@ -5,6 +5,7 @@
 
 pub(in crate::tcp) mod burst;
 pub(in crate::tcp) mod connection;
+pub(in crate::tcp) mod dsack;
 pub(in crate::tcp) mod dupacks;
 pub(in crate::tcp) mod ecn;
 pub(in crate::tcp) mod fast_path;
@@ -315,15 +316,15 @@ impl Sender {
             echo,
             ..Digest::default()
         };
+        let reports = segment.sack_len > 0 && !self.ignores_sack();
+        let came_twice = if reports { self.take_dsack(segment) } else { 0 };
         if advances {
             self.board.acknowledge(segment.ack, &mut digest);
             self.snd_una = segment.ack;
             self.timeouts_in_a_row = 0;
             self.note_finish();
         }
-        let mut came_twice = 0;
-        if segment.sack_len > 0 && !self.ignores_sack() {
-            came_twice = self.take_dsack(segment, prior_una);
+        if reports {
             self.take_sack_blocks(segment, &mut digest);
         }
         if self.rules.counts_duplicates {
@@ -442,30 +443,6 @@ impl Sender {
             self.controller.on_event(&ConnectionEvent::Lost(lost));
         }
         self.board.forget_lost_lately();
-    }
-
-    /// RFC 2883 §4: a first block below the ACK reports octets that arrived twice. Returns the number of segments, which
-    /// were sent twice; 0 if it is no such block.
-    pub(in crate::tcp) fn take_dsack(&mut self, segment: &Segment, prior_una: u64) -> u32 {
-        let Some((left, right)) = segment.sack_blocks().next() else {
-            return 0;
-        };
-        if left >= segment.ack || left >= right || !self.rules.sack {
-            return 0;
-        }
-        let segments = (right - left).div_ceil(u64::from(self.params.smss_bytes));
-        self.counters.dsacks_in += segments;
-        if self.counters.dsacks_in > self.counters.retransmissions {
-            return 0;
-        }
-        // RFC 8985 §7.4.2: the original of a probe came too: nothing was lost.
-        let of_probe = (self.rack.probe.take_if(|probe| probe.high_seq == right)).is_some();
-        if !of_probe {
-            self.rules.algorithm.on_dsack(self, prior_una);
-        }
-        let segments = segments as u32;
-        self.undo_state.note_dsack(right, prior_una, segments);
-        segments
     }
 
     pub(in crate::tcp) fn take_sack_blocks(&mut self, segment: &Segment, digest: &mut Digest) {
