@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -124,7 +125,7 @@ def as_it_was_timed(configuration: dict[str, Any], *runs: KernelRun) -> dict[str
     """Return `configuration` with packets as late as the emulator delivered them; one of `runs` for each link.
 
     What `configuration` delays already, the handshake, stays as it is, which contains the emulator's share. Late, it
-    delivered all packets that were due, in their order: none overtook another unless the delay changed.
+    delivered all packets that were due, in their order: none overtook another unless the delay fell.
     """
     timed = []
     for link, run in zip(configuration["path"]["links"], runs, strict=True):
@@ -147,10 +148,11 @@ def late_as_at_another_time(run: KernelRun, draw: int) -> KernelRun:
 
 
 def _as_late(direction: Mapping[str, Any], delays_ns: Sequence[int]) -> dict[str, Any]:
-    changes = any("delay_ns" in change for change in direction["schedule"])
+    delays = [direction["delay_ns"], *(step["delay_ns"] for step in direction["schedule"] if "delay_ns" in step)]
+    falls = any(after < before for before, after in pairwise(delays))
     handshake = direction["jitter"]["delays_ns"]
     jitter = recorded_delays(*handshake, *delays_ns[len(handshake) :])
-    return {**direction, "jitter": jitter, "in_order": direction["in_order"] or not changes}
+    return {**direction, "jitter": jitter, "in_order": direction["in_order"] or not falls}
 
 
 def losses(positions: Sequence[int]) -> dict[str, Any]:
