@@ -5,7 +5,8 @@
 //! But the segments that arrive before the retransmission that begins a recovery left before it, and SND.UNA did not
 //! move since the loss: the octets from there, less those that duplicate ACKs had reported, are the window. From one
 //! such point to the next, the window follows from the octets acknowledged, if the sender grows it as RFC 5681 or RFC
-//! 9438 say. There is an estimate where that leads to the window that the next reduction shows.
+//! 9438 say. There is an estimate where that leads to the window that the next reduction shows; where it does not, the
+//! estimate is drawn from one window to the other, and its interval is as wide as that and the law differ.
 
 mod epoch;
 mod growth;
@@ -174,7 +175,9 @@ impl UntimedSender {
                 if data.retransmission == Some(true) {
                     self.shorten_rtt(now.saturating_sub(since_ns));
                 }
-                self.reduce(start, highest, now);
+                if !self.resume_recovery(start, highest) {
+                    self.reduce(start, highest, now);
+                }
             }
             Arrival::Repeated if self.recovery_point.is_none() => self.restart(Start::Unknown),
             _ => {}
@@ -224,6 +227,22 @@ impl UntimedSender {
                 *cwnd += skipped / self.smss_bytes;
             }
         }
+    }
+
+    /// Whether the recovery that seemed to end when everything before `una` had arrived goes on, because what was lost
+    /// behind the last segment before it left before it, too. A new recovery begins with a full window.
+    fn resume_recovery(&mut self, una: i64, highest: i64) -> bool {
+        let Start::Reduced { cwnd, lost } = &mut self.epoch.start else {
+            return false;
+        };
+        let out = (highest - una) / self.smss_bytes;
+        let resumes =
+            una == self.epoch.snd_una && Law::ALL.iter().all(|law| out < law.reduced(*cwnd));
+        if resumes {
+            *lost += 1;
+            self.recovery_point = Some(highest);
+        }
+        resumes
     }
 
     /// A new epoch begins, of which the end of the last one is not known.
@@ -298,11 +317,15 @@ impl UntimedSender {
         if observes {
             self.count_credit(candidates[0]);
         }
+        // Too soon after the last reduction for the window to be full.
+        let mut cwnd = match &result {
+            Some((_, explained)) if !observes => explained.paths[0].last_cwnd(),
+            _ => candidates[0],
+        };
         let trusted = result.filter(|(_, explained)| {
             let law = explained.paths[0].law;
             self.credit[law as usize] > 0 || matches!(self.epoch.start, Start::Initial)
         });
-        let mut cwnd = candidates[0];
         self.verified = trusted.is_some();
         match trusted {
             Some((observed, explained)) => {
@@ -312,7 +335,9 @@ impl UntimedSender {
                 self.push_windows(&explained, una);
             }
             None => {
-                if let Some(first_ns) = self.epoch.first_ns() {
+                if let Some(explained) = self.between(candidates[0], observes) {
+                    self.push_windows(&explained, una);
+                } else if let Some(first_ns) = self.epoch.first_ns() {
                     self.push_unknown(first_ns);
                 }
             }
@@ -330,7 +355,7 @@ impl UntimedSender {
     /// segment at `now_ns`, the likelier one first. Each duplicate ACK before that which began it let a segment go.
     ///
     /// RFC 8985 §6.2: the third duplicate ACK begins it, or the first segment sent more than a quarter of the minimum
-    /// RTT after the lost one (Linux: an eighth of SRTT if that is less), or the time itself.
+    /// RTT after the lost one, or the time itself.
     fn window_before(&self, out: i64, highest: i64, now_ns: i64) -> [i64; 2] {
         if self
             .window_end
@@ -340,7 +365,7 @@ impl UntimedSender {
             return [out.max(1), (out - 1).max(1)];
         }
         let first_ns = self.above_ns.first().copied().unwrap_or(now_ns);
-        let window_ns = (self.rtt_ns / 4).min(now_ns.saturating_sub(first_ns) / 8);
+        let window_ns = self.rtt_ns / 4;
         let in_window = |t_ns: &&i64| t_ns.saturating_sub(first_ns) <= window_ns;
         let count = self.above_ns.iter().take_while(in_window).count();
         if self.above_ns.is_empty() || (count >= DUP_THRESH as usize && !self.reordered) {
@@ -417,6 +442,24 @@ impl UntimedSender {
         })
     }
 
+    /// The paths of an epoch that no law leads to `cwnd` segments at its end: from the window at its start to that one,
+    /// as wide as they differ. Only for a sender that a law has explained more often than not: another one, such as BBR,
+    /// has no window that its segments show.
+    fn between(&self, cwnd: i64, observes: bool) -> Option<Explained> {
+        let follows_a_law = self.credit.iter().any(|&credit| credit > 0);
+        if !follows_a_law || !matches!(self.epoch.start, Start::Reduced { .. }) {
+            return None;
+        }
+        let mut paths: Vec<_> = Law::ALL
+            .into_iter()
+            .filter_map(|law| self.epoch.path(law, self.smss_bytes, self.rtt_ns))
+            .filter(|path| !observes || path.first_cwnd() <= cwnd)
+            .collect();
+        paths.sort_by_key(|path| (path.last_cwnd() - cwnd).abs());
+        let observed = observes.then_some(cwnd);
+        (!paths.is_empty()).then_some(Explained { paths, observed })
+    }
+
     /// The path on which slow start ends early enough that the window is `cwnd` segments in the end, as HyStart ends it
     /// when the delay grows (RFC 9406; Linux: with cubic).
     fn early_end_of_slow_start(&self, cwnd: i64) -> Option<Path> {
@@ -442,6 +485,7 @@ impl UntimedSender {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rows::Edges;
 
     const MS: i64 = 1_000_000;
 
@@ -485,5 +529,43 @@ mod tests {
             "a timer may have sent it"
         );
         assert_eq!(rtt_after_repair(3, None), 18, "it may have been overtaken");
+    }
+
+    /// Recoveries after a window of 10 segments, of which the second is lost, and so is the first one that arrives
+    /// behind its retransmission. `above` segments come before what is sent again of that.
+    fn recoveries(above: i64) -> i64 {
+        let mut sender = UntimedSender::new(1, 18 * MS);
+        let ack = |sender: &mut UntimedSender, ms, segments: i64| {
+            let ack = ReceivedAck {
+                t_ns: ms * MS,
+                seg_ack: 1 + 1000 * segments,
+                record: 0,
+                sack: &Edges::default(),
+                ts_ecr: None,
+                ip_id: None,
+                wnd_bytes: None,
+                window: 0,
+                pure: true,
+                sack_in_use: true,
+            };
+            sender.on_ack(&ack, false);
+        };
+        let data = |sender: &mut UntimedSender, ms, segment| {
+            sender.on_data(at(ms, (1 + 1000 * segment, 1001 + 1000 * segment), None));
+        };
+        (0..13)
+            .filter(|&n| n != 1)
+            .for_each(|n| data(&mut sender, n, n));
+        ack(&mut sender, 13, 1);
+        data(&mut sender, 30, 1);
+        ack(&mut sender, 30, 13);
+        (0..above).for_each(|n| data(&mut sender, 31 + n, 14 + n));
+        data(&mut sender, 60, 13);
+        sender.recoveries
+    }
+
+    #[test]
+    fn a_recovery_goes_on_for_what_left_before_it_unless_the_window_was_full_again() {
+        assert_eq!([3, 4, 5].map(recoveries), [1, 2, 2]);
     }
 }

@@ -24,6 +24,8 @@ enum Growth {
     Reno,
     /// By four segments per window, and reduced to four fifths.
     Other,
+    /// As RFC 5681 says, but three times as fast after every third reduction.
+    Uneven,
 }
 
 #[derive(Clone, Copy)]
@@ -67,6 +69,7 @@ struct Link {
     count: usize,
     ssthresh: usize,
     recovery: Option<Recovery>,
+    reductions: usize,
     ladder: String,
     /// Time of arrival of each segment, and the window with which it left.
     truth: Vec<(i64, i64)>,
@@ -90,6 +93,7 @@ impl Link {
             count: 0,
             ssthresh: usize::MAX,
             recovery: None,
+            reductions: 0,
             ladder: format!(
                 "  0.00 a>b S  0 mss 1000 ws 7 sackok id 0
                    0.05 b>a SA 0 ack 1 mss 1000 ws 7 sackok
@@ -169,10 +173,11 @@ impl Link {
         } else if !self.scoreboard().0.is_empty() {
             let prior = self.cwnd;
             self.ssthresh = match self.growth {
-                Growth::Reno => prior / 2,
+                Growth::Reno | Growth::Uneven => prior / 2,
                 Growth::Other => prior * 4 / 5,
             };
             self.count = 0;
+            self.reductions += 1;
             self.recovery = Some(Recovery {
                 point: self.segments.len(),
                 prior,
@@ -189,7 +194,8 @@ impl Link {
             return;
         }
         self.count += match self.growth {
-            Growth::Reno => acked,
+            Growth::Uneven if self.reductions % 3 == 0 => 3 * acked,
+            Growth::Reno | Growth::Uneven => acked,
             Growth::Other => 4 * acked,
         };
         if self.count >= self.cwnd {
@@ -284,6 +290,13 @@ fn ids_show_retransmissions_that_come_sooner_than_half_the_round_trip_of_the_han
 fn a_sender_that_follows_no_known_law_has_no_estimate() {
     let (known, _, all) = compare(Link::new(Growth::Other, 30, HANDSHAKE_US));
     assert!(10 * known < all, "{known} of {all}");
+}
+
+#[test]
+fn where_a_known_law_does_not_lead_to_the_next_window_the_interval_is_wider() {
+    let (known, held, all) = compare(Link::new(Growth::Uneven, 30, HANDSHAKE_US));
+    assert!(10 * known > 9 * all, "{known} of {all}");
+    assert!(20 * held > 19 * known, "{held} of {known}");
 }
 
 #[test]

@@ -94,6 +94,11 @@ pub struct Path {
 }
 
 impl Path {
+    /// The window at the start, in segments.
+    pub fn first_cwnd(&self) -> i64 {
+        self.first.cwnd
+    }
+
     /// The window at the end, in segments.
     pub fn last_cwnd(&self) -> i64 {
         self.steps.last().unwrap_or(&self.first).cwnd
