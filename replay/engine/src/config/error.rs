@@ -103,6 +103,9 @@ pub struct ConfigError {
     pub kind: ConfigErrorKind,
 }
 
+/// Errors in a line of text, at most.
+const MAX_SHOWN: usize = 8;
+
 /// Everything that is wrong with a configuration, at least one error, in the order of the checks.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(transparent)]
@@ -137,14 +140,17 @@ impl ConfigErrors {
     }
 }
 
-/// One line with every error, for developers: the path, and the kind as Rust prints it.
+/// One line with the first errors and the number of the others, for developers: the path, and the kind as Rust prints it.
 impl fmt::Display for ConfigErrors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (place, error) in self.0.iter().enumerate() {
+        for (place, error) in self.0.iter().take(MAX_SHOWN).enumerate() {
             let separator = if place > 0 { "; " } else { "" };
             write!(f, "{separator}{error}")?;
         }
-        Ok(())
+        match self.0.len().saturating_sub(MAX_SHOWN) {
+            0 => Ok(()),
+            more => write!(f, "; {more} more"),
+        }
     }
 }
 
@@ -377,4 +383,26 @@ pub enum NoEffectReason {
     NeedsNewreno,
     /// Only a recovery that counts duplicate ACKs has limited transmit.
     NeedsDupacks,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_text_shows_the_first_errors_and_counts_the_others() {
+        let text = |errors: usize| {
+            let one = ConfigError {
+                path: KeyPath::root("flows"),
+                kind: ConfigErrorKind::NoFlows,
+            };
+            let all = vec![one; errors];
+            ConfigErrors::unless_empty(all).map_err(|errors| errors.to_string())
+        };
+        let counts = |errors| text(errors).expect_err("errors").matches("NoFlows").count();
+        assert_eq!(text(0), Ok(()));
+        assert_eq!([1, 8, 10].map(counts), [1, 8, 8]);
+        assert!(text(10).expect_err("errors").ends_with("; 2 more"));
+        assert!(!text(8).expect_err("errors").contains("more"));
+    }
 }
