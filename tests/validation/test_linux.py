@@ -221,7 +221,8 @@ def test_the_handshake_of_the_link_is_that_of_a_syn_with_its_options(
 
 def test_lateness_lets_no_packet_overtake_unless_the_delay_falls(s2: KernelRun) -> None:
     rises, falls = [20, "rtt_ms", 900], [25, "rtt_ms", 50]
-    for events, in_order in (([], True), ([[20, "rate", 2e6]], True), ([rises], True), ([rises, falls], False)):
+    orders = [([], True), ([[20, "rate", 2e6]], True), ([rises], True), ([falls], False), ([rises, falls], False)]
+    for events, in_order in orders:
         run = replace(s2, params={**s2.params, "events": events})
         link = as_it_was_timed(rebuild(run, 60_000_000_000), run)["path"]["links"][0]
         assert [link[side]["in_order"] for side in ("forward", "reverse")] == [in_order, in_order]

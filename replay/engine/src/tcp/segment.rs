@@ -217,3 +217,22 @@ const _: () = assert!(
     size_of::<Segment>() < 96,
     "a segment moves by value through every ring"
 );
+
+#[cfg(test)]
+mod tests {
+    use crate::tcp::ladder::{SMSS, parse};
+
+    #[test]
+    fn rfc2883_what_arrived_twice_lies_below_the_ack_or_within_the_second_block() {
+        let twice = |ack: &str| {
+            let octets = parse(ack, 0).dsack();
+            octets.map(|(left, right)| (left / SMSS + 1, right / SMSS))
+        };
+        assert_eq!(twice("ack 4 sack 2-3,6-7"), Some((2, 3)));
+        assert_eq!(twice("ack 4 sack 3-3"), Some((3, 3)));
+        assert_eq!(twice("ack 4 sack 6-6,6-8,10-10"), Some((6, 6)));
+        assert_eq!(twice("ack 4 sack 6-8,10-10"), None);
+        assert_eq!(twice("ack 4 sack 6-8"), None);
+        assert_eq!(twice("ack 4"), None);
+    }
+}

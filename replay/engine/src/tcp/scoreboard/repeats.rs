@@ -1,6 +1,6 @@
 //! Segments that were sent more than once.
 //!
-//! Does not depend on why. Read RFC 3708 §3 first.
+//! Does not depend on the recovery that sent them. Read RFC 3708 §3 first.
 
 use super::{EVER_RETRANSMITTED, Scoreboard};
 
