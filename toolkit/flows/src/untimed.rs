@@ -5,8 +5,8 @@
 //! But the segments that arrive before the retransmission that begins a recovery left before it, and SND.UNA did not
 //! move since the loss: the octets from there, less those that duplicate ACKs had reported, are the window. From one
 //! such point to the next, the window follows from the octets acknowledged, if the sender grows it as RFC 5681 or RFC
-//! 9438 say. There is an estimate where that leads to the window that the next reduction shows; where it does not, the
-//! estimate is drawn from one window to the other, and its interval is as wide as that and the law differ.
+//! 9438 say. There is an estimate where that leads to the window that the next reduction shows; where it does not, it is
+//! interpolated, and its interval reaches to what the law says.
 
 mod epoch;
 mod growth;
@@ -235,12 +235,15 @@ impl UntimedSender {
         let Start::Reduced { cwnd, lost } = &mut self.epoch.start else {
             return false;
         };
+        let missing = self.holes.missing() / self.smss_bytes;
         let out = (highest - una) / self.smss_bytes;
         let resumes =
             una == self.epoch.snd_una && Law::ALL.iter().all(|law| out < law.reduced(*cwnd));
         if resumes {
-            *lost += 1;
+            // It has filled a part of what was missing.
+            *lost += missing + 1;
             self.recovery_point = Some(highest);
+            self.verified = false;
         }
         resumes
     }
@@ -286,7 +289,14 @@ impl UntimedSender {
         let paths = paths?;
         let last_cwnd = paths.first()?.last_cwnd();
         let observed = None;
-        self.push_windows(&Explained { paths, observed }, self.snd_una);
+        self.push_windows(
+            &Explained {
+                paths,
+                observed,
+                reached: true,
+            },
+            self.snd_una,
+        );
         self.epoch = Epoch::new(Start::Unknown, self.snd_una, self.epoch.w_max);
         Some(last_cwnd)
     }
@@ -335,7 +345,7 @@ impl UntimedSender {
                 self.push_windows(&explained, una);
             }
             None => {
-                if let Some(explained) = self.between(candidates[0], observes) {
+                if let Some(explained) = self.interpolate(candidates[0], highest) {
                     self.push_windows(&explained, una);
                 } else if let Some(first_ns) = self.epoch.first_ns() {
                     self.push_unknown(first_ns);
@@ -357,10 +367,7 @@ impl UntimedSender {
     /// RFC 8985 §6.2: the third duplicate ACK begins it, or the first segment sent more than a quarter of the minimum
     /// RTT after the lost one, or the time itself.
     fn window_before(&self, out: i64, highest: i64, now_ns: i64) -> [i64; 2] {
-        if self
-            .window_end
-            .is_some_and(|end| highest + self.smss_bytes > end)
-        {
+        if self.is_rwnd_limited(highest) {
             // The receive window let no segment go.
             return [out.max(1), (out - 1).max(1)];
         }
@@ -374,6 +381,12 @@ impl UntimedSender {
         }
         let count = count as i64;
         [(out - count + 1).max(1), (out - count).max(1)]
+    }
+
+    /// Whether the receive window ended with the octet before `highest`, but for a part of a segment.
+    fn is_rwnd_limited(&self, highest: i64) -> bool {
+        let end = self.window_end;
+        end.is_some_and(|end| highest + self.smss_bytes > end)
     }
 
     /// Whether the window before a reduction at `una` is that of the epoch: a round trip has passed in it.
@@ -439,25 +452,25 @@ impl UntimedSender {
         (!paths.is_empty()).then_some(Explained {
             paths,
             observed: observes.then_some(cwnd),
+            reached: true,
         })
     }
 
-    /// The paths of an epoch that no law leads to `cwnd` segments at its end: from the window at its start to that one,
-    /// as wide as they differ. Only for a sender that a law has explained more often than not: another one, such as BBR,
-    /// has no window that its segments show.
-    fn between(&self, cwnd: i64, observes: bool) -> Option<Explained> {
-        let follows_a_law = self.credit.iter().any(|&credit| credit > 0);
-        if !follows_a_law || !matches!(self.epoch.start, Start::Reduced { .. }) {
+    /// The path of an epoch that does not lead to `cwnd` segments at its end, where recoveries have shown the law of the
+    /// sender: the window is interpolated. Another sender, such as BBR, does not show its window.
+    fn interpolate(&self, cwnd: i64, highest: i64) -> Option<Explained> {
+        if self.is_rwnd_limited(highest) || !matches!(self.epoch.start, Start::Reduced { .. }) {
             return None;
         }
-        let mut paths: Vec<_> = Law::ALL
-            .into_iter()
-            .filter_map(|law| self.epoch.path(law, self.smss_bytes, self.rtt_ns))
-            .filter(|path| !observes || path.first_cwnd() <= cwnd)
-            .collect();
-        paths.sort_by_key(|path| (path.last_cwnd() - cwnd).abs());
-        let observed = observes.then_some(cwnd);
-        (!paths.is_empty()).then_some(Explained { paths, observed })
+        let (law, credit) = (Law::ALL.into_iter())
+            .map(|law| (law, self.credit[law as usize]))
+            .max_by_key(|(_, credit)| *credit)?;
+        let path = self.epoch.path(law, self.smss_bytes, self.rtt_ns)?;
+        (credit >= MIN_CREDIT && path.first_cwnd() <= cwnd).then_some(Explained {
+            paths: vec![path],
+            observed: Some(cwnd),
+            reached: false,
+        })
     }
 
     /// The path on which slow start ends early enough that the window is `cwnd` segments in the end, as HyStart ends it

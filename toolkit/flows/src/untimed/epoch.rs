@@ -131,6 +131,8 @@ pub struct Explained {
     pub paths: Vec<Path>,
     /// The window at the end, in segments; `None` if nothing shows it.
     pub observed: Option<i64>,
+    /// The first path leads to it. Else the window may be anywhere between what is interpolated and the path.
+    pub reached: bool,
 }
 
 /// One epoch.
@@ -326,7 +328,9 @@ impl Explained {
         };
         let best = value(&self.paths[0]);
         let values = self.paths.iter().map(value);
-        let (low, high) = values.fold((best, best), |(low, high), value| {
+        let own = |path: &Path| path.step(index).cwnd * smss_bytes;
+        let unreached = self.paths.iter().filter(|_| !self.reached).map(own);
+        let (low, high) = (values.chain(unreached)).fold((best, best), |(low, high), value| {
             (low.min(value), high.max(value))
         });
         let observed = self.observed.unwrap_or(self.paths[0].last_cwnd());

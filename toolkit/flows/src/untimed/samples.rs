@@ -16,7 +16,7 @@ impl UntimedSender {
             let cwnd_bytes = window.cwnd.map(|limits| limits.0);
             if self.is_due(phase, cwnd_bytes) {
                 self.last_row = Some((phase, cwnd_bytes));
-                let row = self.row(&window);
+                let row = self.row(&window, explained.reached);
                 self.cwnd.push_late(row);
             }
         }
@@ -40,7 +40,8 @@ impl UntimedSender {
         })
     }
 
-    fn row(&self, window: &Window) -> Sample {
+    /// `reached`: the sender followed its law all the time, so that it filled its window.
+    fn row(&self, window: &Window, reached: bool) -> Sample {
         let (segments, retransmissions) = window.at.counts;
         let flight_bytes = (window.at.end - window.snd_una).max(0);
         Sample {
@@ -53,7 +54,7 @@ impl UntimedSender {
             snd_nxt: window.at.end,
             segments_out: i64::from(segments),
             retransmissions: i64::from(retransmissions),
-            app_limited: window.cwnd.map(|_| false),
+            app_limited: (reached && window.cwnd.is_some()).then_some(false),
             ..self.empty_row(window.phase, window.at.t_ns)
         }
     }
