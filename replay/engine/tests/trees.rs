@@ -94,8 +94,9 @@ fn split_flows_cross_a_tree_in_both_directions_and_share_only_the_trunk() {
         .collect();
     let forth = mbps[0] + mbps[1];
     assert!((3.4..=4.0).contains(&forth), "the trunk forward: {mbps:?}");
+    // Were the trunk shared by its directions, all three would get 4 Mbit/s together.
     assert!(
-        (3.0..=4.0).contains(&mbps[2]),
+        mbps[2] <= 4.0 && forth + mbps[2] > 6.0,
         "the trunk backward is not shared: {mbps:?}"
     );
     assert!(mbps[0] > 1.0 && mbps[1] > 1.0, "{mbps:?}");
