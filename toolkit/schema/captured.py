@@ -271,7 +271,7 @@ INSTRUMENTS = Table(
             "phase",
             "enum",
             "",
-            "Phase of congestion control (RFC 5681); `loss`: after a timeout; `limited`: limited by the application or the receive window",
+            "Phase of congestion control (RFC 5681); `loss`: after a timeout; `limited`: limited by the application, its own pace or the receive window",
             values=PHASES,
         ),
         Column("cwnd_bytes", "i64", "bytes", "Congestion window", nullable=True),

@@ -1,10 +1,19 @@
 //! Estimator of the congestion window, for a capture point at the sender.
 //!
 //! A sender with data to send fills its window, so the window is the maximum of the pipe over the last RTT. In
-//! recovery, the window follows the pipe (RFC 6937). While the application or the receive window limits the sender, the
+//! recovery, the window follows the pipe (RFC 6937). While the application limits the sender, the window is as it was when
+//! the sender last filled it; before that, while the sender paces its segments, or the receive window limits it, the
 //! congestion window cannot be observed, and there is no estimate.
 
+mod ack_clock;
+mod last_filled;
+mod writes;
+
 use std::collections::VecDeque;
+
+use ack_clock::{AckClock, RESPONSE_NS};
+use last_filled::LastFilled;
+use writes::Writes;
 
 use crate::cause::CaState;
 use crate::evidence::Reason;
@@ -19,12 +28,15 @@ const ROW_STEP_DIVISOR: i64 = 64;
 
 /// The 95 % interval of a window estimated as `cwnd_bytes`, counted in whole segments, as the sender sends them. Rows
 /// leave out smaller changes. While recovery or a timeout holds the window, the pipe rounds it to a segment (RFC 6937
-/// §3). Of a `remote` sender, a segment may be lost unseen, so that the pipe is larger than it appears.
-pub fn interval(cwnd_bytes: i64, smss_bytes: i64, phase: Phase, remote: bool) -> (i64, i64) {
+/// §3), and while the application limits the sender, it may have grown by one. Of a `remote` sender, a segment may be lost
+/// unseen, so that the pipe is larger than it appears.
+pub fn interval(cwnd_bytes: i64, smss_bytes: i64, estimate: &Estimate, remote: bool) -> (i64, i64) {
     let margin = cwnd_bytes / ROW_STEP_DIVISOR;
-    let rounding = match phase {
-        Phase::Recovery | Phase::Loss => smss_bytes,
-        _ => 0,
+    let in_recovery = matches!(estimate.phase, Phase::Recovery | Phase::Loss);
+    let rounding = if in_recovery || estimate.app_limited == Some(true) {
+        smss_bytes
+    } else {
+        0
     };
     let unseen = if remote { smss_bytes } else { 0 };
     (
@@ -39,16 +51,6 @@ const MAX_HELD_ROWS: usize = 64;
 /// Minimum growth of the window per RTT in slow start. Slow start doubles the window, or grows it by half if it counts
 /// delayed ACKs (RFC 3465 with L = 1).
 const SLOW_START_GROWTH_PERCENT: i64 = 125;
-
-/// A sender limited by its window responds to an ACK within this time, or within this fraction of the time to the next
-/// ACK. On Linux, half of the responses take less than 20 us, 99 % less than 50 us.
-const RESPONSE_NS: i64 = 250_000;
-const RESPONSE_DIVISOR: i64 = 16;
-
-/// Fraction of ACKs with an immediate response, in 1/1024: below the first value the sender is not limited by its
-/// window, above the second value it is again.
-const LIMITED_BELOW: i64 = 410;
-const CWND_LIMITED_ABOVE: i64 = 819;
 
 /// The state of the sender after a segment or an ACK.
 #[derive(Clone, Copy, Debug)]
@@ -65,8 +67,21 @@ pub struct SenderState {
     pub smss_bytes: i64,
     /// SRTT, or 0.
     pub srtt_ns: i64,
+    /// RTO.
+    pub rto_ns: i64,
     /// Window advertised by the receiver.
     pub snd_wnd_bytes: Option<i64>,
+}
+
+/// A segment that the sender sends.
+#[derive(Clone, Copy, Debug)]
+pub struct NewSegment {
+    /// Time.
+    pub t_ns: i64,
+    /// It, or the last one of those captured as one, is shorter than the SMSS.
+    pub short: bool,
+    /// Its timestamp (RFC 7323 §3), if the sender is remote.
+    pub remote_ts_val: Option<u32>,
 }
 
 /// An estimate.
@@ -86,63 +101,6 @@ pub struct Estimate {
     pub pipe_integral: i128,
     /// Minimum time between rows.
     interval_ns: i64,
-}
-
-/// Detects whether ACKs clock the sender, that is, whether the window limits it.
-///
-/// Two moving averages of the fraction of ACKs with an immediate response decide. The slow one is needed because a
-/// sender with its own pace responds to a few consecutive ACKs by chance.
-#[derive(Debug, serde::Serialize, serde::Deserialize)]
-struct AckClock {
-    /// Time of the last ACK of new data, and of the first segment after it.
-    ack_ns: Option<i64>,
-    response_ns: Option<i64>,
-    /// Moving averages with weights 1/8 and 1/128, in 1/1024 x 1/256 to preserve small steps.
-    fast_average: i64,
-    slow_average: i64,
-    /// The sender is not limited by its window.
-    limited: bool,
-    /// The last segment was shorter than the SMSS.
-    short: bool,
-}
-
-impl AckClock {
-    fn new() -> Self {
-        Self {
-            ack_ns: None,
-            response_ns: None,
-            fast_average: 1024 << 8,
-            slow_average: 1024 << 8,
-            limited: false,
-            short: false,
-        }
-    }
-
-    fn on_ack(&mut self, now_ns: i64) {
-        if let Some(ack_ns) = self.ack_ns {
-            let max_ns = RESPONSE_NS.max((now_ns - ack_ns) / RESPONSE_DIVISOR);
-            let immediate = self
-                .response_ns
-                .is_some_and(|response| response - ack_ns <= max_ns);
-            let value = if immediate { 1024 << 8 } else { 0 };
-            self.fast_average += (value - self.fast_average) / 8;
-            self.slow_average += (value - self.slow_average) / 128;
-            let threshold = if self.limited {
-                CWND_LIMITED_ABOVE
-            } else {
-                LIMITED_BELOW
-            };
-            self.limited =
-                self.fast_average < threshold << 8 || self.slow_average < LIMITED_BELOW << 8;
-        }
-        self.ack_ns = Some(now_ns);
-        self.response_ns = None;
-    }
-
-    fn on_segment(&mut self, now_ns: i64, short: bool) {
-        self.response_ns.get_or_insert(now_ns);
-        self.short = short;
-    }
 }
 
 /// The integral of the pipe over time: the difference between two of its values gives a mean.
@@ -177,6 +135,8 @@ pub struct CwndEstimator {
     /// Time and window from which growth is measured.
     growth_start: (i64, i64),
     ack_clock: AckClock,
+    last_filled: LastFilled,
+    writes: Writes,
     /// Start of the phase.
     phase_start_ns: i64,
     /// Maximum of the pipe since the reduction in recovery is complete, and whether the pipe has fallen since. The
@@ -207,6 +167,8 @@ impl CwndEstimator {
             before_recovery: (phase, None),
             growth_start: (i64::MIN, 0),
             ack_clock: AckClock::new(),
+            last_filled: LastFilled::default(),
+            writes: Writes::new(),
             phase_start_ns: i64::MIN,
             recovery_max_bytes: 0,
             drained: false,
@@ -238,8 +200,8 @@ impl CwndEstimator {
             });
         }
         self.probe_bytes = 0;
-        if advances {
-            self.ack_clock.on_ack(now_ns);
+        if advances && let Some(answered) = self.ack_clock.on_ack(now_ns) {
+            self.last_filled.on_answer(now_ns, answered);
         }
         self.take_due()
     }
@@ -249,10 +211,13 @@ impl CwndEstimator {
         self.probe_bytes = probe_bytes;
     }
 
-    /// Called before a segment is processed; `short` if it is shorter than the SMSS. Returns the last estimate if the
-    /// segment does not belong to the same response to an ACK, and a row is due.
-    pub fn before_segment(&mut self, now_ns: i64, short: bool) -> Option<Estimate> {
-        self.ack_clock.on_segment(now_ns, short);
+    /// Called before a segment is processed. Returns the last estimate if the segment does not belong to the same response
+    /// to an ACK, and a row is due.
+    pub fn before_segment(&mut self, segment: &NewSegment) -> Option<Estimate> {
+        let now_ns = segment.t_ns;
+        self.writes
+            .on_segment(segment, self.ack_clock.is_answer(now_ns));
+        self.ack_clock.on_segment(segment);
         let complete = self
             .pending
             .is_some_and(|estimate| now_ns - estimate.t_ns > estimate.interval_ns.min(RESPONSE_NS));
@@ -397,6 +362,8 @@ impl CwndEstimator {
             Phase::Recovery | Phase::Loss => pipe,
             _ => max_pipe,
         };
+        self.last_filled
+            .observe(state, pipe, self.ack_clock.is_answer(now));
         self.detect_slow_start(now, state.srtt_ns, cwnd);
         if self.phase == Phase::Recovery && now - self.phase_start_ns > 2 * state.srtt_ns {
             self.recovery_max_bytes = self.recovery_max_bytes.max(max_pipe);
@@ -413,8 +380,16 @@ impl CwndEstimator {
     fn estimate(&self, state: &SenderState, cwnd: i64, max_pipe: i64) -> Estimate {
         let next_bytes = max_pipe.max(state.outstanding_bytes) + state.smss_bytes;
         let rwnd_limited = state.snd_wnd_bytes.is_some_and(|wnd| next_bytes > wnd);
-        let limited = self.ack_clock.limited || rwnd_limited || self.drained;
         let in_recovery = matches!(self.phase, Phase::Recovery | Phase::Loss);
+        let leaves_nothing = self.writes.leave_nothing_waiting();
+        // While a sender repairs losses, data wait: its window limits it if ACKs release what waits.
+        let released = in_recovery && leaves_nothing && self.last_filled.fills();
+        let limited = (self.ack_clock.limited && !released) || rwnd_limited || self.drained;
+        let held_bytes = (self.phase == Phase::CongestionAvoidance)
+            .then(|| self.last_filled.window_bytes(state))
+            .flatten()
+            .filter(|_| leaves_nothing && !rwnd_limited && (limited || self.ack_clock.short));
+        let app_limited = held_bytes.is_some() || self.ack_clock.short;
         Estimate {
             t_ns: state.t_ns,
             phase: if limited && !in_recovery {
@@ -422,13 +397,16 @@ impl CwndEstimator {
             } else {
                 self.phase
             },
-            cwnd_bytes: (!limited).then_some(cwnd),
+            cwnd_bytes: match held_bytes {
+                Some(bytes) => Some(bytes.max(cwnd)),
+                None => (!limited).then_some(cwnd),
+            },
             ssthresh_bytes: self.ssthresh_bytes,
             // Only short segments distinguish a sender that waits for the application from one that paces.
-            app_limited: if rwnd_limited || !limited {
+            app_limited: if rwnd_limited || !(limited || held_bytes.is_some()) {
                 Some(false)
             } else {
-                self.ack_clock.short.then_some(true)
+                app_limited.then_some(true)
             },
             pipe_integral: 0,
             interval_ns: state.srtt_ns / ROWS_PER_RTT,
@@ -453,6 +431,9 @@ impl CwndEstimator {
         if matches!(next, Phase::Recovery | Phase::Loss) {
             // It changes now (RFC 5681 §3.1, equation 4) but cannot be observed before the end of the recovery.
             self.ssthresh_bytes = None;
+            self.last_filled.forget();
+        } else {
+            self.last_filled.restart();
         }
         self.exited_recovery = self.phase == Phase::Recovery && next == Phase::CongestionAvoidance;
         self.phase = next;
@@ -467,6 +448,7 @@ impl CwndEstimator {
     pub fn cancel_recovery(&mut self) {
         if self.phase == Phase::Recovery {
             (self.phase, self.ssthresh_bytes) = self.before_recovery;
+            self.last_filled.forget();
             self.maxima.clear();
             self.drained = false;
             self.growth_start = (i64::MIN, 0);
@@ -505,6 +487,7 @@ mod tests {
             outstanding_bytes: 0,
             smss_bytes: 1000,
             srtt_ns: 1,
+            rto_ns: 1,
             snd_wnd_bytes: None,
         });
         let estimate = cwnd.take_due().expect("an estimate");

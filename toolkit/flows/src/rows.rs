@@ -67,7 +67,7 @@ enumeration! {
         Recovery = "recovery",
         /// After a retransmission timeout, until the recovery point is acknowledged.
         Loss = "loss",
-        /// Limited by the application or the receive window, which hides the congestion window.
+        /// Limited by the application, its own pace or the receive window, which may hide the congestion window.
         Limited = "limited",
     }
 }
@@ -441,7 +441,7 @@ pub struct Sample {
     pub source: Source,
     /// Phase.
     pub phase: Phase,
-    /// Congestion window; `None` in phase `limited`, in which it cannot be observed.
+    /// Congestion window; `None` where it cannot be observed, which is in phase `limited`.
     pub cwnd_bytes: Option<i64>,
     /// Limits between which the congestion window lies with 95 % probability; `None` without an estimate.
     pub cwnd_low_bytes: Option<i64>,

@@ -22,7 +22,7 @@ mod silence;
 mod undo;
 
 use crate::cause::{ACK_CLOCK_NS, CaState, REO_WND_DIVISOR};
-use crate::cwnd::CwndEstimator;
+use crate::cwnd::{CwndEstimator, NewSegment};
 use crate::evidence::{End, Reason};
 use crate::jump::QueuedSegments;
 use crate::loss::{self, FlowDirection, Knowledge, LossDetector, Path};
@@ -221,7 +221,13 @@ impl Sender {
         }
         let short = i64::from(sent.payload_bytes) < self.board.smss_bytes();
         self.short_segments += u64::from(short);
-        self.sample_cwnd(flow.flow_id, |cwnd| cwnd.before_segment(now, short));
+        let payload_bytes = i64::from(sent.payload_bytes);
+        let segment = NewSegment {
+            t_ns: now,
+            short: payload_bytes % self.board.smss_bytes().max(1) != 0,
+            remote_ts_val: sent.transmission.ts_val.filter(|_| self.remote),
+        };
+        self.sample_cwnd(flow.flow_id, |cwnd| cwnd.before_segment(&segment));
         if self.board.flight_bytes() == 0 {
             self.timer_restart_ns = now;
         }

@@ -58,6 +58,7 @@ impl Sender {
             outstanding_bytes: self.board.snd_nxt() - self.board.snd_una(),
             smss_bytes: self.board.smss_bytes(),
             srtt_ns: self.rtt.srtt_ns().unwrap_or(0),
+            rto_ns: self.rtt.rto_ns(),
             snd_wnd_bytes: self.snd_wnd_bytes,
         };
         if let Some(cwnd) = &mut self.cwnd {
@@ -77,7 +78,7 @@ impl Sender {
         let smss_bytes = self.board.smss_bytes();
         let interval = estimate
             .cwnd_bytes
-            .map(|cwnd| interval(cwnd, smss_bytes, estimate.phase, self.remote));
+            .map(|cwnd| interval(cwnd, smss_bytes, &estimate, self.remote));
         let row = Sample {
             flow_id,
             t_ns: estimate.t_ns,

@@ -1,0 +1,85 @@
+//! Whether ACKs clock the sender, that is, whether its window limits it.
+
+use super::NewSegment;
+
+/// A sender limited by its window responds to an ACK within this time, or within this fraction of the time to the next
+/// ACK. On Linux, half of the responses take less than 20 us, 99 % less than 50 us.
+pub(super) const RESPONSE_NS: i64 = 250_000;
+const RESPONSE_DIVISOR: i64 = 16;
+
+/// Fraction of ACKs with an immediate response, in 1/1024: below the first value the sender is not limited by its
+/// window, above the second value it is again.
+const LIMITED_BELOW: i64 = 410;
+const CWND_LIMITED_ABOVE: i64 = 819;
+
+/// Detects whether ACKs clock the sender, that is, whether the window limits it.
+///
+/// Two moving averages of the fraction of ACKs with an immediate response decide. The slow one is needed because a
+/// sender with its own pace responds to a few consecutive ACKs by chance.
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
+pub(super) struct AckClock {
+    /// Time of the last ACK of new data, and of the first segment after it.
+    ack_ns: Option<i64>,
+    response_ns: Option<i64>,
+    /// Moving averages with weights 1/8 and 1/128, in 1/1024 x 1/256 to preserve small steps.
+    fast_average: i64,
+    slow_average: i64,
+    /// The sender is not limited by its window.
+    pub(super) limited: bool,
+    /// The last segment was not full: nothing waits to be sent.
+    pub(super) short: bool,
+    /// Data may have waited to be sent when the last ACK came.
+    waited: bool,
+}
+
+impl AckClock {
+    pub(super) fn new() -> Self {
+        Self {
+            ack_ns: None,
+            response_ns: None,
+            fast_average: 1024 << 8,
+            slow_average: 1024 << 8,
+            limited: false,
+            short: false,
+            waited: false,
+        }
+    }
+
+    /// Called for an ACK of new data. If data may have waited for the one before it, returns whether an immediate response
+    /// shows that they had.
+    pub(super) fn on_ack(&mut self, now_ns: i64) -> Option<bool> {
+        let mut answered = None;
+        if let Some(ack_ns) = self.ack_ns {
+            let max_ns = RESPONSE_NS.max((now_ns - ack_ns) / RESPONSE_DIVISOR);
+            let immediate = self
+                .response_ns
+                .is_some_and(|response| response - ack_ns <= max_ns);
+            let value = if immediate { 1024 << 8 } else { 0 };
+            self.fast_average += (value - self.fast_average) / 8;
+            self.slow_average += (value - self.slow_average) / 128;
+            let threshold = if self.limited {
+                CWND_LIMITED_ABOVE
+            } else {
+                LIMITED_BELOW
+            };
+            self.limited =
+                self.fast_average < threshold << 8 || self.slow_average < LIMITED_BELOW << 8;
+            answered = self.waited.then_some(immediate);
+        }
+        self.waited = !self.short;
+        self.ack_ns = Some(now_ns);
+        self.response_ns = None;
+        answered
+    }
+
+    /// Whether what is sent now answers the last ACK.
+    pub(super) fn is_answer(&self, now_ns: i64) -> bool {
+        self.ack_ns
+            .is_some_and(|ack_ns| now_ns - ack_ns <= RESPONSE_NS)
+    }
+
+    pub(super) fn on_segment(&mut self, segment: &NewSegment) {
+        self.response_ns.get_or_insert(segment.t_ns);
+        self.short = segment.short;
+    }
+}
