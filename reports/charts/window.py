@@ -57,7 +57,7 @@ _SHADES = {
     "slow_start": ("slow start", SHADE_GREEN),
     "recovery": ("fast recovery", SHADE_AMBER),
     "loss": ("after a timeout", SHADE_RED),
-    "limited": ("limited by application or receiver", SHADE_GREY),
+    "limited": ("limited by application, pace or receiver", SHADE_GREY),
 }
 """Labels and shades of phases; congestion avoidance is not shaded."""
 

@@ -309,6 +309,8 @@ impl Connection {
             end,
             payload_bytes: segment.payload_bytes,
             segments_n: note.segments_n,
+            piece_bytes: offload::piece_bytes(segment, self.senders[index].board.mss_bytes())
+                as u32,
             transmission: transmission(segment),
         };
         self.sequences[index].advance(end);

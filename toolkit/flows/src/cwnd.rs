@@ -73,14 +73,18 @@ pub struct SenderState {
     pub snd_wnd_bytes: Option<i64>,
 }
 
-/// A segment that the sender sends.
+/// A segment, or several captured as one, that the sender sends.
 #[derive(Clone, Copy, Debug)]
-pub struct NewSegment {
+pub struct Departure {
     /// Time.
     pub t_ns: i64,
-    /// It, or the last one of those captured as one, is shorter than the SMSS.
+    /// Number of segments.
+    pub segments_n: u16,
+    /// It has new data or a FIN.
+    pub new: bool,
+    /// The last segment is not full, or has a FIN.
     pub short: bool,
-    /// Its timestamp (RFC 7323 §3), if the sender is remote.
+    /// Its timestamp (RFC 7323 §3), if the sender is remote and the segment captured.
     pub remote_ts_val: Option<u32>,
 }
 
@@ -137,10 +141,13 @@ pub struct CwndEstimator {
     ack_clock: AckClock,
     last_filled: LastFilled,
     writes: Writes,
+    /// The last estimate outside of recovery and slow start after a timeout, and whether the receive window was the limit.
+    last_cwnd_bytes: Option<i64>,
+    rwnd_limited: bool,
     /// Start of the phase.
     phase_start_ns: i64,
-    /// Maximum of the pipe since the reduction in recovery is complete, and whether the pipe has fallen since. The
-    /// window does not fall then (RFC 6937 §3), so the sender has run out of data.
+    /// Maximum of the pipe since the reduction in recovery is complete, or since a timeout, and whether the pipe has fallen
+    /// since. The window does not fall then (RFC 6937 §3, RFC 5681 §3.1), so the sender has run out of data.
     recovery_max_bytes: i64,
     drained: bool,
     /// The last estimate that is not a row yet, and the last one that is.
@@ -169,6 +176,8 @@ impl CwndEstimator {
             ack_clock: AckClock::new(),
             last_filled: LastFilled::default(),
             writes: Writes::new(),
+            last_cwnd_bytes: None,
+            rwnd_limited: false,
             phase_start_ns: i64::MIN,
             recovery_max_bytes: 0,
             drained: false,
@@ -200,8 +209,13 @@ impl CwndEstimator {
             });
         }
         self.probe_bytes = 0;
-        if advances && let Some(answered) = self.ack_clock.on_ack(now_ns) {
-            self.last_filled.on_answer(now_ns, answered);
+        if advances {
+            let response = self.ack_clock.on_ack(now_ns, !self.writes.end_short());
+            let counts = self.phase == Phase::CongestionAvoidance && !self.rwnd_limited;
+            if let Some(response) = response.filter(|_| counts) {
+                self.last_filled.on_response(now_ns, response);
+            }
+            self.last_filled.before_ack();
         }
         self.take_due()
     }
@@ -211,13 +225,16 @@ impl CwndEstimator {
         self.probe_bytes = probe_bytes;
     }
 
-    /// Called before a segment is processed. Returns the last estimate if the segment does not belong to the same response
-    /// to an ACK, and a row is due.
-    pub fn before_segment(&mut self, segment: &NewSegment) -> Option<Estimate> {
-        let now_ns = segment.t_ns;
-        self.writes
-            .on_segment(segment, self.ack_clock.is_answer(now_ns));
-        self.ack_clock.on_segment(segment);
+    /// Called before a segment is processed. Returns the last estimate if the segment does not belong to the same
+    /// response to an ACK, and a row is due.
+    pub fn before_segment(&mut self, departure: &Departure) -> Option<Estimate> {
+        let now_ns = departure.t_ns;
+        if departure.new {
+            self.writes
+                .on_new(departure, self.ack_clock.is_response(now_ns));
+        }
+        self.last_filled.before_segment(now_ns);
+        self.ack_clock.on_segment(now_ns);
         let complete = self
             .pending
             .is_some_and(|estimate| now_ns - estimate.t_ns > estimate.interval_ns.min(RESPONSE_NS));
@@ -363,36 +380,51 @@ impl CwndEstimator {
             _ => max_pipe,
         };
         self.last_filled
-            .observe(state, pipe, self.ack_clock.is_answer(now));
+            .observe(state, pipe, self.ack_clock.is_response(now));
         self.detect_slow_start(now, state.srtt_ns, cwnd);
-        if self.phase == Phase::Recovery && now - self.phase_start_ns > 2 * state.srtt_ns {
-            self.recovery_max_bytes = self.recovery_max_bytes.max(max_pipe);
-            self.drained = max_pipe + 2 * state.smss_bytes < self.recovery_max_bytes;
+        self.detect_drained(state, pipe, max_pipe);
+        let next_bytes = max_pipe.max(state.outstanding_bytes) + state.smss_bytes;
+        self.rwnd_limited = state.snd_wnd_bytes.is_some_and(|wnd| next_bytes > wnd);
+        let estimate = self.estimate(state, cwnd);
+        if !self.repairs() {
+            self.last_cwnd_bytes = estimate.cwnd_bytes;
         }
         self.pending = Some(Estimate {
             pipe_integral,
-            ..self.estimate(state, cwnd, max_pipe)
+            ..estimate
         });
+    }
+
+    /// Whether the sender repairs losses.
+    fn repairs(&self) -> bool {
+        matches!(self.phase, Phase::Recovery | Phase::Loss)
+    }
+
+    /// Detects that the sender has run out of data while it repairs losses.
+    fn detect_drained(&mut self, state: &SenderState, pipe: i64, max_pipe: i64) {
+        if self.phase == Phase::Recovery && state.t_ns - self.phase_start_ns > 2 * state.srtt_ns {
+            self.recovery_max_bytes = self.recovery_max_bytes.max(max_pipe);
+            self.drained = max_pipe + 2 * state.smss_bytes < self.recovery_max_bytes;
+        } else if self.phase == Phase::Loss && self.ack_clock.limited {
+            self.recovery_max_bytes = self.recovery_max_bytes.max(pipe);
+            self.drained = pipe + state.smss_bytes < self.recovery_max_bytes;
+        }
     }
 
     /// The estimate, without the integral of the pipe.
     #[inline]
-    fn estimate(&self, state: &SenderState, cwnd: i64, max_pipe: i64) -> Estimate {
-        let next_bytes = max_pipe.max(state.outstanding_bytes) + state.smss_bytes;
-        let rwnd_limited = state.snd_wnd_bytes.is_some_and(|wnd| next_bytes > wnd);
-        let in_recovery = matches!(self.phase, Phase::Recovery | Phase::Loss);
-        let leaves_nothing = self.writes.leave_nothing_waiting();
+    fn estimate(&self, state: &SenderState, cwnd: i64) -> Estimate {
+        let (app_limits, short) = (self.writes.limit_sender(), self.writes.end_short());
         // While a sender repairs losses, data wait: its window limits it if ACKs release what waits.
-        let released = in_recovery && leaves_nothing && self.last_filled.fills();
-        let limited = (self.ack_clock.limited && !released) || rwnd_limited || self.drained;
+        let released = self.repairs() && app_limits && self.last_filled.fills();
+        let limited = (self.ack_clock.limited && !released) || self.rwnd_limited || self.drained;
         let held_bytes = (self.phase == Phase::CongestionAvoidance)
             .then(|| self.last_filled.window_bytes(state))
             .flatten()
-            .filter(|_| leaves_nothing && !rwnd_limited && (limited || self.ack_clock.short));
-        let app_limited = held_bytes.is_some() || self.ack_clock.short;
+            .filter(|_| app_limits && !self.rwnd_limited && (limited || short));
         Estimate {
             t_ns: state.t_ns,
-            phase: if limited && !in_recovery {
+            phase: if limited && !self.repairs() {
                 Phase::Limited
             } else {
                 self.phase
@@ -403,10 +435,10 @@ impl CwndEstimator {
             },
             ssthresh_bytes: self.ssthresh_bytes,
             // Only short segments distinguish a sender that waits for the application from one that paces.
-            app_limited: if rwnd_limited || !(limited || held_bytes.is_some()) {
+            app_limited: if self.rwnd_limited || !(limited || held_bytes.is_some()) {
                 Some(false)
             } else {
-                app_limited.then_some(true)
+                (held_bytes.is_some() || short).then_some(true)
             },
             pipe_integral: 0,
             interval_ns: state.srtt_ns / ROWS_PER_RTT,
@@ -431,9 +463,14 @@ impl CwndEstimator {
         if matches!(next, Phase::Recovery | Phase::Loss) {
             // It changes now (RFC 5681 §3.1, equation 4) but cannot be observed before the end of the recovery.
             self.ssthresh_bytes = None;
-            self.last_filled.forget();
-        } else {
-            self.last_filled.restart();
+        }
+        match (
+            self.repairs(),
+            matches!(next, Phase::Recovery | Phase::Loss),
+        ) {
+            (false, true) => self.last_filled.begin_reduction(self.last_cwnd_bytes),
+            (true, false) => self.last_filled.end_reduction(self.phase == Phase::Loss),
+            _ => {}
         }
         self.exited_recovery = self.phase == Phase::Recovery && next == Phase::CongestionAvoidance;
         self.phase = next;
@@ -444,11 +481,16 @@ impl CwndEstimator {
         self.growth_start = (state.t_ns, 0);
     }
 
+    /// The window becomes again what it was before the recovery or the timeout.
+    pub fn undo_reduction(&mut self) {
+        self.last_filled.undo_reduction();
+    }
+
     /// The recovery ends, and nothing was retransmitted in it: the window was not reduced.
     pub fn cancel_recovery(&mut self) {
         if self.phase == Phase::Recovery {
             (self.phase, self.ssthresh_bytes) = self.before_recovery;
-            self.last_filled.forget();
+            self.last_filled.cancel_reduction();
             self.maxima.clear();
             self.drained = false;
             self.growth_start = (i64::MIN, 0);

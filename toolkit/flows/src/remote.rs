@@ -443,6 +443,7 @@ impl RemoteSender {
                 end,
                 payload_bytes: (end - start) as u32,
                 segments_n: 1,
+                piece_bytes: smss as u32,
                 transmission,
             };
             self.send(&lost, false, flow);
@@ -509,6 +510,7 @@ mod tests {
                 end: start + 1000,
                 payload_bytes: 1000,
                 segments_n: 1,
+                piece_bytes: 1000,
                 transmission: Transmission {
                     t_ns,
                     ..Transmission::default()

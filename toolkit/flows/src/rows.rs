@@ -441,7 +441,7 @@ pub struct Sample {
     pub source: Source,
     /// Phase.
     pub phase: Phase,
-    /// Congestion window; `None` where it cannot be observed, which is in phase `limited`.
+    /// Congestion window; `None` where it cannot be observed.
     pub cwnd_bytes: Option<i64>,
     /// Limits between which the congestion window lies with 95 % probability; `None` without an estimate.
     pub cwnd_low_bytes: Option<i64>,

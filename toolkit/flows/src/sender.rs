@@ -22,7 +22,7 @@ mod silence;
 mod undo;
 
 use crate::cause::{ACK_CLOCK_NS, CaState, REO_WND_DIVISOR};
-use crate::cwnd::{CwndEstimator, NewSegment};
+use crate::cwnd::CwndEstimator;
 use crate::evidence::{End, Reason};
 use crate::jump::QueuedSegments;
 use crate::loss::{self, FlowDirection, Knowledge, LossDetector, Path};
@@ -48,6 +48,8 @@ pub struct Sent {
     pub payload_bytes: u32,
     /// Segments that the record stands for.
     pub segments_n: u16,
+    /// Payload of a full segment with the options of these.
+    pub piece_bytes: u32,
     /// Its transmission.
     pub transmission: Transmission,
 }
@@ -221,13 +223,8 @@ impl Sender {
         }
         let short = i64::from(sent.payload_bytes) < self.board.smss_bytes();
         self.short_segments += u64::from(short);
-        let payload_bytes = i64::from(sent.payload_bytes);
-        let segment = NewSegment {
-            t_ns: now,
-            short: payload_bytes % self.board.smss_bytes().max(1) != 0,
-            remote_ts_val: sent.transmission.ts_val.filter(|_| self.remote),
-        };
-        self.sample_cwnd(flow.flow_id, |cwnd| cwnd.before_segment(&segment));
+        let departure = self.departure(sent, fin);
+        self.sample_cwnd(flow.flow_id, |cwnd| cwnd.before_segment(&departure));
         if self.board.flight_bytes() == 0 {
             self.timer_restart_ns = now;
         }

@@ -1,97 +1,171 @@
 //! The window of a sender that waits for its application, from the last time that it filled it.
 
 use super::SenderState;
+use super::ack_clock::Response;
 
-/// ACKs for which data may have waited since the last reduction: a sender with its own pace responds to this many of them,
-/// and to three in four, by chance in one case of a hundred at most.
-const MIN_ANSWERS: u32 = 3;
+/// Immediate responses since the last reduction before one fills the window. A sender with its own pace gives so many in
+/// a row by chance where it gives one to every tenth ACK in one case of a thousand.
+const MIN_RESPONSES: u64 = 3;
 
-/// So many of these ACKs, and the responses did not fill the window: the sender has its own pace.
-const MANY_WAITS: u32 = 16;
+/// So many ACKs for which data may have waited, and no response filled the window: the sender has its own pace.
+const MANY_ACKS: u64 = 16;
 
 /// The congestion window when the sender last filled it, or the maximum of the pipe since then, in whole segments.
 ///
-/// After the first reduction, a window that the sender does not fill does not grow (RFC 7661 §4.3; Linux:
+/// In congestion avoidance, a window that the sender does not fill does not grow (RFC 9438 §5.8; Linux:
 /// `tcp_is_cwnd_limited`), so that it ends a segment above the largest burst. It falls only after an idle time (RFC 5681
 /// §4.1): while ACKs advance within every RTO, Linux lets it stay (`tcp_cong_avoid` sets `snd_cwnd_stamp`).
+///
+/// Deviation: a stack of RFC 7661 lets a window grow of which half is used, and CUBIC may take one far from its last
+/// maximum more than a segment beyond what is sent.
 #[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct LastFilled {
-    /// The window, if it was filled since the last reduction, and since when it has this value.
-    window: Option<(i64, i64)>,
-    /// Pipe after the last segment that answered the last ACK.
-    answer_bytes: i64,
-    /// Since when nothing is in the pipe.
-    idle_from_ns: Option<i64>,
-    /// The window has been reduced before.
-    reduced: bool,
-    /// Number of ACKs since then for which data may have waited, and of those with an immediate response.
-    waits: u32,
-    answers: u32,
-    /// These responses have filled the window since the last reduction, or did when it was last known.
+    known: Known,
+    /// What was known before a reduction, and the window then if it is known.
+    before: (Known, Option<i64>),
+    /// The reduction was undone.
+    undone: bool,
+    /// Pipe when the last ACK came, and after the last segment in response to it.
+    found_bytes: i64,
+    response_bytes: i64,
+    /// Pipe and RTO after the last segment or ACK, and time of the last segment.
+    pipe_bytes: i64,
+    rto_ns: i64,
+    sent_ns: Option<i64>,
+    /// ACKs since the last reduction for which data may have waited, and those of them with an immediate response.
+    acks: u64,
+    responses: u64,
+    /// A response has filled the window since the last reduction, or did so before and nothing speaks against it.
     filled: bool,
     fills: bool,
 }
 
+/// What is known of the window.
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
+struct Known {
+    /// The window, if it was filled since the last reduction, and since when it has this value.
+    window: Option<(i64, i64)>,
+    /// The window is above the slow start threshold. In slow start, it grows up to twice what is sent.
+    avoids: bool,
+    /// A pipe of more octets shows that.
+    ssthresh_limit_bytes: Option<i64>,
+}
+
 impl LastFilled {
-    /// A reduction begins, or the window was restored: it is not known.
-    pub(super) fn forget(&mut self) {
-        self.window = None;
+    /// A reduction of a window of so many octets begins.
+    pub(super) fn begin_reduction(&mut self, cwnd_bytes: Option<i64>) {
+        self.before = (self.known, cwnd_bytes);
+        self.known.window = None;
+        self.undone = false;
     }
 
-    /// A reduction ends.
-    pub(super) fn restart(&mut self) {
-        self.forget();
-        self.reduced = true;
-        (self.waits, self.answers, self.filled) = (0, 0, false);
+    /// A reduction ends, after a timeout with slow start.
+    pub(super) fn end_reduction(&mut self, timeout: bool) {
+        let (before, cwnd_bytes) = self.before;
+        self.known = if self.undone {
+            Known {
+                window: None,
+                ..before
+            }
+        } else {
+            Known {
+                window: None,
+                avoids: !timeout,
+                // The largest factor of a reduction: 0.7 (RFC 9438 §4.6).
+                ssthresh_limit_bytes: cwnd_bytes.map(|bytes| bytes - bytes * 3 / 10),
+            }
+        };
+        (self.acks, self.responses, self.filled) = (0, 0, false);
     }
 
-    /// An ACK for which data may have waited was `answered` at once, or not.
-    pub(super) fn on_answer(&mut self, now_ns: i64, answered: bool) {
-        self.waits += 1;
-        self.answers += u32::from(answered);
-        let by_chance = self.answers < MIN_ANSWERS || 4 * self.answers < 3 * self.waits;
-        if answered && !by_chance {
+    /// The reduction that has begun is undone.
+    pub(super) fn undo_reduction(&mut self) {
+        self.undone = true;
+    }
+
+    /// There was no reduction.
+    pub(super) fn cancel_reduction(&mut self) {
+        self.known = self.before.0;
+    }
+
+    /// The last ACK for which data may have waited had this `response`, and the receive window was no limit.
+    pub(super) fn on_response(&mut self, now_ns: i64, response: Response) {
+        self.acks += 1;
+        self.responses += u64::from(response.immediate);
+        let by_chance = self.responses < MIN_RESPONSES || 4 * self.responses < 3 * self.acks;
+        if response.immediate && !by_chance {
             self.filled = true;
-            self.fill(now_ns);
+            // Data waited, so that the window was full. It is full again if the response did not end the data.
+            let known_bytes = self.known.window.map_or(0, |(bytes, _)| bytes);
+            self.fill(
+                now_ns,
+                if response.full {
+                    self.response_bytes
+                } else {
+                    known_bytes.max(self.found_bytes)
+                },
+            );
         }
-        self.fills = self.filled || (self.fills && self.waits < MANY_WAITS);
+        self.fills = self.filled || (self.fills && self.acks < MANY_ACKS);
     }
 
-    /// Whether ACKs release what waits.
+    /// Whether ACKs release what waits to be sent.
     pub(super) fn fills(&self) -> bool {
         self.fills
     }
 
-    fn fill(&mut self, now_ns: i64) {
-        let known_bytes = self.window.map(|(bytes, _)| bytes);
-        if self.reduced && known_bytes != Some(self.answer_bytes) {
-            self.window = Some((self.answer_bytes, now_ns));
+    fn fill(&mut self, now_ns: i64, bytes: i64) {
+        let same = self
+            .known
+            .window
+            .is_some_and(|(known_bytes, _)| known_bytes == bytes);
+        if self.known.avoids && !same {
+            self.known.window = Some((bytes, now_ns));
         }
     }
 
-    /// The sender is in `state`, with so many octets in the pipe; `is_answer` if a segment sent now answers the last ACK.
-    pub(super) fn observe(&mut self, state: &SenderState, pipe_bytes: i64, is_answer: bool) {
-        let now_ns = state.t_ns;
-        // A window in segments counts a short one as a full one.
+    /// Called before an ACK is processed, after [`Self::on_response`].
+    pub(super) fn before_ack(&mut self) {
+        self.found_bytes = self.pipe_bytes;
+    }
+
+    /// Called before a segment is sent: after an idle time the sender starts again.
+    pub(super) fn before_segment(&mut self, now_ns: i64) {
+        let sent_ns = self.sent_ns.replace(now_ns);
+        let idle = sent_ns.is_some_and(|sent_ns| now_ns - sent_ns > self.rto_ns);
+        if idle && self.pipe_bytes == 0 {
+            self.known = Known {
+                window: None,
+                avoids: false,
+                ssthresh_limit_bytes: self.known.window.map(|(bytes, _)| bytes),
+            };
+        }
+    }
+
+    /// The sender is in `state`, with so many octets in the pipe; `is_response` if a segment sent now is a response to the
+    /// last ACK.
+    pub(super) fn observe(&mut self, state: &SenderState, pipe_bytes: i64, is_response: bool) {
+        // A window in segments counts a short one as a full one. Deviation: only one is short.
         let smss_bytes = state.smss_bytes.max(1);
         let pipe_bytes = (pipe_bytes + smss_bytes - 1) / smss_bytes * smss_bytes;
-        if is_answer {
-            self.answer_bytes = pipe_bytes;
+        (self.pipe_bytes, self.rto_ns) = (pipe_bytes, state.rto_ns);
+        if is_response {
+            self.response_bytes = pipe_bytes;
         }
-        let idle_from_ns = self.idle_from_ns.take();
-        if pipe_bytes == 0 {
-            self.idle_from_ns = idle_from_ns.or(Some(now_ns));
-        } else if idle_from_ns.is_some_and(|from_ns| now_ns - from_ns > state.rto_ns) {
-            self.forget();
-        }
-        if self.window.is_some_and(|(bytes, _)| pipe_bytes > bytes) {
-            self.window = Some((pipe_bytes, now_ns));
+        let limit_bytes = self.known.ssthresh_limit_bytes;
+        self.known.avoids |= limit_bytes.is_some_and(|limit_bytes| pipe_bytes > limit_bytes);
+        if self
+            .known
+            .window
+            .is_some_and(|(bytes, _)| pipe_bytes > bytes)
+        {
+            self.known.window = Some((pipe_bytes, state.t_ns));
         }
     }
 
     /// The window, if it is known. A round trip after it was full it has grown by a segment.
     pub(super) fn window_bytes(&self, state: &SenderState) -> Option<i64> {
-        let (bytes, from_ns) = self.window?;
+        let (bytes, from_ns) = self.known.window?;
         let full_for_a_round = state.t_ns - from_ns > state.srtt_ns;
         Some(
             bytes
@@ -101,5 +175,118 @@ impl LastFilled {
                     0
                 },
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cause::CaState;
+
+    const SRTT_NS: i64 = 1_000_000;
+
+    fn state(t_ns: i64) -> SenderState {
+        SenderState {
+            t_ns,
+            ca_state: CaState::Open,
+            pipe_bytes: 0,
+            outstanding_bytes: 0,
+            smss_bytes: 1000,
+            srtt_ns: SRTT_NS,
+            rto_ns: 200_000_000,
+            snd_wnd_bytes: None,
+        }
+    }
+
+    /// A window of ten segments, reduced, that responses of a pipe of so many segments then filled.
+    fn filled(timeout: bool, undone: bool, segments: i64) -> LastFilled {
+        let mut filled = LastFilled::default();
+        filled.begin_reduction(Some(10_000));
+        if undone {
+            filled.undo_reduction();
+        }
+        filled.end_reduction(timeout);
+        respond(&mut filled, segments, true);
+        filled
+    }
+
+    fn respond(filled: &mut LastFilled, segments: i64, full: bool) {
+        let response = Response {
+            immediate: true,
+            full,
+        };
+        for _ in 0..4 {
+            filled.observe(&state(0), segments * 1000, true);
+            filled.on_response(0, response);
+            filled.before_ack();
+        }
+    }
+
+    #[test]
+    fn a_round_trip_after_it_was_full_a_window_is_a_segment_larger() {
+        let filled = filled(false, false, 6);
+        assert_eq!(filled.window_bytes(&state(SRTT_NS)), Some(6000));
+        assert_eq!(filled.window_bytes(&state(SRTT_NS + 1)), Some(7000));
+    }
+
+    #[test]
+    fn a_response_that_ends_the_data_shows_the_window_before_it() {
+        let mut filled = filled(false, false, 6);
+        respond(&mut filled, 3, false);
+        assert_eq!(filled.window_bytes(&state(0)), Some(6000));
+        let mut filled = LastFilled::default();
+        filled.begin_reduction(None);
+        filled.end_reduction(false);
+        respond(&mut filled, 5, false);
+        assert_eq!(filled.window_bytes(&state(0)), Some(5000));
+    }
+
+    #[test]
+    fn after_a_timeout_a_window_is_known_above_the_slow_start_threshold() {
+        assert_eq!(filled(true, false, 7).window_bytes(&state(0)), None);
+        assert_eq!(filled(true, false, 8).window_bytes(&state(0)), Some(8000));
+    }
+
+    #[test]
+    fn an_undone_reduction_is_none() {
+        assert_eq!(filled(false, true, 8).window_bytes(&state(0)), None);
+    }
+
+    #[test]
+    fn a_cancelled_reduction_leaves_the_window_known() {
+        let mut filled = filled(false, false, 6);
+        filled.begin_reduction(Some(6000));
+        assert_eq!(filled.window_bytes(&state(0)), None);
+        filled.cancel_reduction();
+        assert_eq!(filled.window_bytes(&state(0)), Some(6000));
+    }
+
+    #[test]
+    fn many_acks_without_a_response_show_a_sender_with_its_own_pace() {
+        let mut filled = filled(false, false, 6);
+        assert!(filled.fills());
+        filled.begin_reduction(None);
+        filled.end_reduction(false);
+        let late = Response {
+            immediate: false,
+            full: true,
+        };
+        for _ in 1..MANY_ACKS {
+            filled.on_response(0, late);
+        }
+        assert!(filled.fills());
+        filled.on_response(0, late);
+        assert!(!filled.fills());
+    }
+
+    #[test]
+    fn an_idle_time_longer_than_the_rto_since_the_last_segment_hides_the_window() {
+        for (idle_ns, known) in [(200_000_000, true), (200_000_001, false)] {
+            let mut filled = filled(false, false, 6);
+            filled.before_segment(0);
+            filled.observe(&state(150_000_000), 0, false);
+            filled.before_segment(idle_ns);
+            assert_eq!(filled.window_bytes(&state(idle_ns)).is_some(), known);
+        }
     }
 }

@@ -1,20 +1,26 @@
 //! How the application of a sender writes.
 
-use super::NewSegment;
+use super::Departure;
 use super::ack_clock::RESPONSE_NS;
 
-/// The application lets the sender wait if at least one in so many segments is short, and full segments are sent together:
-/// the fraction of them in 1/1024.
+/// Records of new data, one of which at least ends with a short segment where the application limits the sender: a write
+/// of whole segments is rare, and Nagle's algorithm joins the ends of some writes to the next ones.
 const MAX_SINCE_SHORT: u32 = 256;
+
+/// Fraction of the segments after a full one that follow it at once, in 1/1024: with Nagle's algorithm, the first segment
+/// of a write does not, so that a write has four segments at least.
 const TOGETHER_ABOVE: i64 = 768;
 
-/// Detects an application that writes less than the window lets through, and a sender that sends each write at once.
+/// Segments captured as one that count at most: the average has forgotten what was before them.
+const MAX_COUNTED: u16 = 128;
+
+/// Detects an application that at times leaves the sender without data, and a sender that sends each write at once.
 #[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct Writes {
     /// Time of the last segment, and its timestamp if its sender is remote.
     sent_ns: i64,
     ts_val: Option<u32>,
-    /// Full segments since one that was not.
+    /// Records since one that ended with a short segment.
     since_short: u32,
     /// Moving average with weight 1/32 of the fraction of segments after a full one that follow it, or an ACK, at once, in
     /// 1/1024 x 1/256.
@@ -31,28 +37,42 @@ impl Writes {
         }
     }
 
-    /// Called for each segment; `is_answer` if it answers an ACK.
-    pub(super) fn on_segment(&mut self, segment: &NewSegment, is_answer: bool) {
+    /// Called for new data; `is_response` if they are a response to an ACK.
+    ///
+    /// Deviation: the path spreads what a remote sender sent together, but not its timestamps. A clock of more than 1 ms
+    /// hides the pace of a sender, and so does a rate of more than a segment in 0.25 ms at the sender.
+    pub(super) fn on_new(&mut self, departure: &Departure, is_response: bool) {
         if self.since_short > 0 {
-            // The path spreads what a remote sender sent together, but not its timestamps, of 1 ms on common stacks.
-            let together = match segment.remote_ts_val {
+            let together = match departure.remote_ts_val {
                 Some(ts_val) => self.ts_val == Some(ts_val),
-                None => is_answer || segment.t_ns - self.sent_ns <= RESPONSE_NS,
+                None => is_response || departure.t_ns - self.sent_ns <= RESPONSE_NS,
             };
-            let value = if together { 1024 << 8 } else { 0 };
-            self.together_average += (value - self.together_average) / 32;
+            self.average(together);
         }
-        self.since_short = if segment.short {
+        for _ in 1..departure.segments_n.min(MAX_COUNTED) {
+            self.average(true);
+        }
+        self.since_short = if departure.short {
             0
         } else {
             self.since_short.saturating_add(1)
         };
-        (self.sent_ns, self.ts_val) = (segment.t_ns, segment.remote_ts_val);
+        (self.sent_ns, self.ts_val) = (departure.t_ns, departure.remote_ts_val);
     }
 
-    /// Whether the window limits the sender as soon as data wait, which its application does not always let them. A sender
-    /// that paces its segments sends full ones apart.
-    pub(super) fn leave_nothing_waiting(&self) -> bool {
+    fn average(&mut self, together: bool) {
+        let value = if together { 1024 << 8 } else { 0 };
+        self.together_average += (value - self.together_average) / 32;
+    }
+
+    /// Whether the last segment was short: nothing waits to be sent.
+    pub(super) fn end_short(&self) -> bool {
+        self.since_short == 0
+    }
+
+    /// Whether the application limits the sender at times, and nothing but the window does otherwise. A sender that paces
+    /// its segments sends full ones apart.
+    pub(super) fn limit_sender(&self) -> bool {
         self.since_short < MAX_SINCE_SHORT && self.together_average > TOGETHER_ABOVE << 8
     }
 }

@@ -1,8 +1,8 @@
 //! Input of the congestion window estimator, and rows of `instruments` from its estimates.
 
-use super::Sender;
+use super::{Sender, Sent};
 use crate::cause::CaState;
-use crate::cwnd::{CwndEstimator, Estimate, SenderState, interval};
+use crate::cwnd::{CwndEstimator, Departure, Estimate, SenderState, interval};
 use crate::rows::{Sample, Source};
 
 impl Sender {
@@ -40,6 +40,18 @@ impl Sender {
     /// One past the last octet that the window of the receiver allows, if its scale is known.
     pub fn window_end(&self) -> Option<i64> {
         Some(self.board.snd_una().saturating_add(self.snd_wnd_bytes?))
+    }
+
+    /// `sent` as the estimator needs it, before it is processed.
+    pub(super) fn departure(&self, sent: &Sent, fin: bool) -> Departure {
+        let full_bytes = i64::from(sent.piece_bytes).min(self.board.smss_bytes());
+        Departure {
+            t_ns: sent.transmission.t_ns,
+            segments_n: sent.segments_n,
+            new: sent.end > self.board.snd_nxt(),
+            short: fin || i64::from(sent.payload_bytes) % full_bytes.max(1) != 0,
+            remote_ts_val: sent.transmission.ts_val.filter(|_| self.remote),
+        }
     }
 
     /// Passes the current state to the estimator, if there is one.
