@@ -1,9 +1,9 @@
 //! Estimator of the congestion window, for a capture point at the sender.
 //!
 //! A sender with data to send fills its window, so the window is the maximum of the pipe over the last RTT. In
-//! recovery, the window follows the pipe (RFC 6937). While the application limits the sender, the window is as it was when
-//! the sender last filled it; before that, while the sender paces its segments, or the receive window limits it, the
-//! congestion window cannot be observed, and there is no estimate.
+//! recovery, the window follows the pipe (RFC 6937). While the application limits the sender, the window is as it was
+//! when the sender last filled it. Before that, while the sender paces its segments, and while the receive window
+//! limits it, the congestion window cannot be observed, and there is no estimate.
 
 mod ack_clock;
 mod last_filled;
@@ -28,8 +28,8 @@ const ROW_STEP_DIVISOR: i64 = 64;
 
 /// The 95 % interval of a window estimated as `cwnd_bytes`, counted in whole segments, as the sender sends them. Rows
 /// leave out smaller changes. While recovery or a timeout holds the window, the pipe rounds it to a segment (RFC 6937
-/// §3), and while the application limits the sender, it may have grown by one. Of a `remote` sender, a segment may be lost
-/// unseen, so that the pipe is larger than it appears.
+/// §3), and while the application limits the sender, it may have grown by one or not. Of a `remote` sender, a segment
+/// may be lost unseen, so that the pipe is larger than it appears.
 pub fn interval(cwnd_bytes: i64, smss_bytes: i64, estimate: &Estimate, remote: bool) -> (i64, i64) {
     let margin = cwnd_bytes / ROW_STEP_DIVISOR;
     let in_recovery = matches!(estimate.phase, Phase::Recovery | Phase::Loss);
@@ -141,13 +141,14 @@ pub struct CwndEstimator {
     ack_clock: AckClock,
     last_filled: LastFilled,
     writes: Writes,
-    /// The last estimate outside of recovery and slow start after a timeout, and whether the receive window was the limit.
+    /// The last estimate outside of [`Phase::Recovery`] and [`Phase::Loss`].
     last_cwnd_bytes: Option<i64>,
+    /// The receive window limits the sender.
     rwnd_limited: bool,
     /// Start of the phase.
     phase_start_ns: i64,
-    /// Maximum of the pipe since the reduction in recovery is complete, or since a timeout, and whether the pipe has fallen
-    /// since. The window does not fall then (RFC 6937 §3, RFC 5681 §3.1), so the sender has run out of data.
+    /// Maximum of the pipe since the reduction in recovery is complete, or since a timeout, and whether the pipe has
+    /// fallen since. The window does not fall then (RFC 6937 §3, RFC 5681 §3.1), so the sender has run out of data.
     recovery_max_bytes: i64,
     drained: bool,
     /// The last estimate that is not a row yet, and the last one that is.
@@ -234,7 +235,7 @@ impl CwndEstimator {
                 .on_new(departure, self.ack_clock.is_response(now_ns));
         }
         self.last_filled.before_segment(now_ns);
-        self.ack_clock.on_segment(now_ns);
+        self.ack_clock.on_segment(departure);
         let complete = self
             .pending
             .is_some_and(|estimate| now_ns - estimate.t_ns > estimate.interval_ns.min(RESPONSE_NS));
@@ -405,9 +406,16 @@ impl CwndEstimator {
         if self.phase == Phase::Recovery && state.t_ns - self.phase_start_ns > 2 * state.srtt_ns {
             self.recovery_max_bytes = self.recovery_max_bytes.max(max_pipe);
             self.drained = max_pipe + 2 * state.smss_bytes < self.recovery_max_bytes;
-        } else if self.phase == Phase::Loss && self.ack_clock.limited {
-            self.recovery_max_bytes = self.recovery_max_bytes.max(pipe);
-            self.drained = pipe + state.smss_bytes < self.recovery_max_bytes;
+        } else if self.phase == Phase::Loss {
+            // Each timeout sets the window to a segment (RFC 5681 §3.1).
+            let timed_out = pipe <= state.smss_bytes;
+            let max_bytes = if timed_out {
+                pipe
+            } else {
+                self.recovery_max_bytes.max(pipe)
+            };
+            self.recovery_max_bytes = max_bytes;
+            self.drained = self.ack_clock.limited && pipe + state.smss_bytes < max_bytes;
         }
     }
 
@@ -416,7 +424,7 @@ impl CwndEstimator {
     fn estimate(&self, state: &SenderState, cwnd: i64) -> Estimate {
         let (app_limits, short) = (self.writes.limit_sender(), self.writes.end_short());
         // While a sender repairs losses, data wait: its window limits it if ACKs release what waits.
-        let released = self.repairs() && app_limits && self.last_filled.fills();
+        let released = self.repairs() && app_limits && self.last_filled.is_clocked();
         let limited = (self.ack_clock.limited && !released) || self.rwnd_limited || self.drained;
         let held_bytes = (self.phase == Phase::CongestionAvoidance)
             .then(|| self.last_filled.window_bytes(state))

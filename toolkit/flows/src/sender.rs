@@ -221,8 +221,8 @@ impl Sender {
         if fin {
             self.fin_seq = Some(sent.end - 1);
         }
-        let short = i64::from(sent.payload_bytes) < self.board.smss_bytes();
-        self.short_segments += u64::from(short);
+        let below_smss = i64::from(sent.payload_bytes) < self.board.smss_bytes();
+        self.short_segments += u64::from(below_smss);
         let departure = self.departure(sent, fin);
         self.sample_cwnd(flow.flow_id, |cwnd| cwnd.before_segment(&departure));
         if self.board.flight_bytes() == 0 {

@@ -40,7 +40,8 @@ struct Sender {
 }
 
 impl Sender {
-    /// A connection whose first flight of ten segments lacks its second one, if `lost`, so that the window falls to four.
+    /// A connection whose first flight of ten segments lacks its second one, if `lost`, so that the window falls to
+    /// four.
     fn new(lost: bool, pace_ms: Option<f64>) -> Self {
         let mut ladder = String::from(
             "0 a>b S 0 mss 1000 sackok\n20 b>a SA 0 ack 1 mss 1000 sackok\n20.01 a>b A 1 ack 1\n",

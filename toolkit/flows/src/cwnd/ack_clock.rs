@@ -1,5 +1,7 @@
 //! Whether ACKs clock the sender, that is, whether its window limits it.
 
+use super::Departure;
+
 /// A sender limited by its window responds to an ACK within this time, or within this fraction of the time to the next
 /// ACK. On Linux, half of the responses take less than 20 us, 99 % less than 50 us.
 pub(super) const RESPONSE_NS: i64 = 250_000;
@@ -15,7 +17,7 @@ const CWND_LIMITED_ABOVE: i64 = 819;
 pub(super) struct Response {
     /// The first segment came within [`RESPONSE_NS`].
     pub immediate: bool,
-    /// The last segment was full.
+    /// The last new segment within that time was full.
     pub full: bool,
 }
 
@@ -28,6 +30,8 @@ pub(super) struct AckClock {
     /// Time of the last ACK of new data, and of the first segment after it.
     ack_ns: Option<i64>,
     response_ns: Option<i64>,
+    /// The last new segment within [`RESPONSE_NS`] of that ACK was full.
+    response_full: bool,
     /// The last segment before that ACK was full.
     found_full: bool,
     /// Moving averages with weights 1/8 and 1/128, in 1/1024 x 1/256 to preserve small steps.
@@ -42,6 +46,7 @@ impl AckClock {
         Self {
             ack_ns: None,
             response_ns: None,
+            response_full: false,
             found_full: false,
             fast_average: 1024 << 8,
             slow_average: 1024 << 8,
@@ -61,10 +66,10 @@ impl AckClock {
             .filter(|_| self.found_full)
             .map(|waited_ns| Response {
                 immediate: waited_ns <= RESPONSE_NS,
-                full,
+                full: self.response_full,
             });
         self.ack_ns = Some(now_ns);
-        self.response_ns = None;
+        (self.response_ns, self.response_full) = (None, false);
         self.found_full = full;
         response
     }
@@ -91,7 +96,10 @@ impl AckClock {
             .is_some_and(|ack_ns| now_ns - ack_ns <= RESPONSE_NS)
     }
 
-    pub(super) fn on_segment(&mut self, now_ns: i64) {
-        self.response_ns.get_or_insert(now_ns);
+    pub(super) fn on_segment(&mut self, departure: &Departure) {
+        self.response_ns.get_or_insert(departure.t_ns);
+        if departure.new && self.is_response(departure.t_ns) {
+            self.response_full = !departure.short;
+        }
     }
 }

@@ -3,18 +3,18 @@
 use super::SenderState;
 use super::ack_clock::Response;
 
-/// Immediate responses since the last reduction before one fills the window. A sender with its own pace gives so many in
-/// a row by chance where it gives one to every tenth ACK in one case of a thousand.
+/// Immediate responses since the last reduction before one shows a full window. A sender with its own pace that gives
+/// one to every tenth ACK by chance gives so many in a row in one case of a thousand.
 const MIN_RESPONSES: u64 = 3;
 
-/// So many ACKs for which data may have waited, and no response filled the window: the sender has its own pace.
+/// So many ACKs for which data may have waited, and no response showed a full window: the sender has its own pace.
 const MANY_ACKS: u64 = 16;
 
 /// The congestion window when the sender last filled it, or the maximum of the pipe since then, in whole segments.
 ///
 /// In congestion avoidance, a window that the sender does not fill does not grow (RFC 9438 §5.8; Linux:
-/// `tcp_is_cwnd_limited`), so that it ends a segment above the largest burst. It falls only after an idle time (RFC 5681
-/// §4.1): while ACKs advance within every RTO, Linux lets it stay (`tcp_cong_avoid` sets `snd_cwnd_stamp`).
+/// `tcp_is_cwnd_limited`), so that it ends a segment above the largest burst. It falls only after an idle time (RFC
+/// 5681 §4.1): while ACKs advance within every RTO, Linux lets it stay (`tcp_cong_avoid` sets `snd_cwnd_stamp`).
 ///
 /// Deviation: a stack of RFC 7661 lets a window grow of which half is used, and CUBIC may take one far from its last
 /// maximum more than a segment beyond what is sent.
@@ -35,9 +35,11 @@ pub(super) struct LastFilled {
     /// ACKs since the last reduction for which data may have waited, and those of them with an immediate response.
     acks: u64,
     responses: u64,
-    /// A response has filled the window since the last reduction, or did so before and nothing speaks against it.
-    filled: bool,
-    fills: bool,
+    /// A response has shown a full window since the last reduction.
+    seen_full: bool,
+    /// ACKs release what waits: a response has shown that since the last reduction, or before, and nothing speaks
+    /// against it.
+    clocked: bool,
 }
 
 /// What is known of the window.
@@ -46,7 +48,7 @@ struct Known {
     /// The window, if it was filled since the last reduction, and since when it has this value.
     window: Option<(i64, i64)>,
     /// The window is above the slow start threshold. In slow start, it grows up to twice what is sent.
-    avoids: bool,
+    in_avoidance: bool,
     /// A pipe of more octets shows that.
     ssthresh_limit_bytes: Option<i64>,
 }
@@ -70,12 +72,12 @@ impl LastFilled {
         } else {
             Known {
                 window: None,
-                avoids: !timeout,
+                in_avoidance: !timeout,
                 // The largest factor of a reduction: 0.7 (RFC 9438 §4.6).
                 ssthresh_limit_bytes: cwnd_bytes.map(|bytes| bytes - bytes * 3 / 10),
             }
         };
-        (self.acks, self.responses, self.filled) = (0, 0, false);
+        (self.acks, self.responses, self.seen_full) = (0, 0, false);
     }
 
     /// The reduction that has begun is undone.
@@ -94,34 +96,24 @@ impl LastFilled {
         self.responses += u64::from(response.immediate);
         let by_chance = self.responses < MIN_RESPONSES || 4 * self.responses < 3 * self.acks;
         if response.immediate && !by_chance {
-            self.filled = true;
-            // Data waited, so that the window was full. It is full again if the response did not end the data.
-            let known_bytes = self.known.window.map_or(0, |(bytes, _)| bytes);
-            self.fill(
-                now_ns,
-                if response.full {
-                    self.response_bytes
-                } else {
-                    known_bytes.max(self.found_bytes)
-                },
-            );
+            self.seen_full = true;
+            // Data waited, so that the window was full, and is again if the response did not end the data.
+            let bytes = if response.full {
+                self.response_bytes
+            } else {
+                self.found_bytes
+            };
+            let grows = self.known.window.is_none_or(|(known, _)| bytes > known);
+            if self.known.in_avoidance && grows {
+                self.known.window = Some((bytes, now_ns));
+            }
         }
-        self.fills = self.filled || (self.fills && self.acks < MANY_ACKS);
+        self.clocked = self.seen_full || (self.clocked && self.acks < MANY_ACKS);
     }
 
     /// Whether ACKs release what waits to be sent.
-    pub(super) fn fills(&self) -> bool {
-        self.fills
-    }
-
-    fn fill(&mut self, now_ns: i64, bytes: i64) {
-        let same = self
-            .known
-            .window
-            .is_some_and(|(known_bytes, _)| known_bytes == bytes);
-        if self.known.avoids && !same {
-            self.known.window = Some((bytes, now_ns));
-        }
+    pub(super) fn is_clocked(&self) -> bool {
+        self.clocked
     }
 
     /// Called before an ACK is processed, after [`Self::on_response`].
@@ -136,14 +128,15 @@ impl LastFilled {
         if idle && self.pipe_bytes == 0 {
             self.known = Known {
                 window: None,
-                avoids: false,
-                ssthresh_limit_bytes: self.known.window.map(|(bytes, _)| bytes),
+                in_avoidance: false,
+                ssthresh_limit_bytes: (self.known.window.map(|(bytes, _)| bytes))
+                    .or(self.known.ssthresh_limit_bytes),
             };
         }
     }
 
-    /// The sender is in `state`, with so many octets in the pipe; `is_response` if a segment sent now is a response to the
-    /// last ACK.
+    /// The sender is in `state`, with so many octets in the pipe; `is_response` if a segment sent now is a response to
+    /// the last ACK.
     pub(super) fn observe(&mut self, state: &SenderState, pipe_bytes: i64, is_response: bool) {
         // A window in segments counts a short one as a full one. Deviation: only one is short.
         let smss_bytes = state.smss_bytes.max(1);
@@ -153,7 +146,7 @@ impl LastFilled {
             self.response_bytes = pipe_bytes;
         }
         let limit_bytes = self.known.ssthresh_limit_bytes;
-        self.known.avoids |= limit_bytes.is_some_and(|limit_bytes| pipe_bytes > limit_bytes);
+        self.known.in_avoidance |= limit_bytes.is_some_and(|limit_bytes| pipe_bytes > limit_bytes);
         if self
             .known
             .window
@@ -264,7 +257,7 @@ mod tests {
     #[test]
     fn many_acks_without_a_response_show_a_sender_with_its_own_pace() {
         let mut filled = filled(false, false, 6);
-        assert!(filled.fills());
+        assert!(filled.is_clocked());
         filled.begin_reduction(None);
         filled.end_reduction(false);
         let late = Response {
@@ -274,9 +267,29 @@ mod tests {
         for _ in 1..MANY_ACKS {
             filled.on_response(0, late);
         }
-        assert!(filled.fills());
+        assert!(filled.is_clocked());
         filled.on_response(0, late);
-        assert!(!filled.fills());
+        assert!(!filled.is_clocked());
+    }
+
+    #[test]
+    fn a_late_write_does_not_lower_the_window() {
+        let mut filled = filled(false, false, 6);
+        respond(&mut filled, 3, true);
+        assert_eq!(filled.window_bytes(&state(0)), Some(6000));
+    }
+
+    #[test]
+    fn after_two_idle_times_a_pipe_above_the_last_window_shows_the_window() {
+        let mut filled = filled(false, false, 6);
+        filled.observe(&state(0), 0, false);
+        for now_ns in [0, 1, 2] {
+            filled.before_segment(now_ns * 1_000_000_000);
+        }
+        respond(&mut filled, 6, true);
+        assert_eq!(filled.window_bytes(&state(0)), None);
+        respond(&mut filled, 7, true);
+        assert_eq!(filled.window_bytes(&state(0)), Some(7000));
     }
 
     #[test]

@@ -3,12 +3,12 @@
 use super::Departure;
 use super::ack_clock::RESPONSE_NS;
 
-/// Records of new data, one of which at least ends with a short segment where the application limits the sender: a write
-/// of whole segments is rare, and Nagle's algorithm joins the ends of some writes to the next ones.
+/// Records of new data, one of which at least ends with a short segment where the application limits the sender: a
+/// write of whole segments is rare, and Nagle's algorithm joins the ends of some writes to the next ones.
 const MAX_SINCE_SHORT: u32 = 256;
 
-/// Fraction of the segments after a full one that follow it at once, in 1/1024: with Nagle's algorithm, the first segment
-/// of a write does not, so that a write has four segments at least.
+/// Fraction of the segments after a full one that follow it at once, in 1/1024: with Nagle's algorithm, the first
+/// segment of a write does not, so that a write has four segments at least.
 const TOGETHER_ABOVE: i64 = 768;
 
 /// Segments captured as one that count at most: the average has forgotten what was before them.
@@ -22,8 +22,8 @@ pub(super) struct Writes {
     ts_val: Option<u32>,
     /// Records since one that ended with a short segment.
     since_short: u32,
-    /// Moving average with weight 1/32 of the fraction of segments after a full one that follow it, or an ACK, at once, in
-    /// 1/1024 x 1/256.
+    /// Moving average with weight 1/32 of the fraction of segments after a full one that follow it, or an ACK, at once,
+    /// in 1/1024 x 1/256.
     together_average: i64,
 }
 
@@ -39,8 +39,8 @@ impl Writes {
 
     /// Called for new data; `is_response` if they are a response to an ACK.
     ///
-    /// Deviation: the path spreads what a remote sender sent together, but not its timestamps. A clock of more than 1 ms
-    /// hides the pace of a sender, and so does a rate of more than a segment in 0.25 ms at the sender.
+    /// The path spreads what a remote sender sent together, but not its timestamps. Deviation: a clock of more than
+    /// 1 ms hides the pace of a sender, and so does a rate of more than a segment in 0.25 ms at the sender.
     pub(super) fn on_new(&mut self, departure: &Departure, is_response: bool) {
         if self.since_short > 0 {
             let together = match departure.remote_ts_val {
@@ -70,8 +70,8 @@ impl Writes {
         self.since_short == 0
     }
 
-    /// Whether the application limits the sender at times, and nothing but the window does otherwise. A sender that paces
-    /// its segments sends full ones apart.
+    /// Whether the application limits the sender at times, and nothing but the window does otherwise. A sender that
+    /// paces its segments sends full ones apart.
     pub(super) fn limit_sender(&self) -> bool {
         self.since_short < MAX_SINCE_SHORT && self.together_average > TOGETHER_ABOVE << 8
     }

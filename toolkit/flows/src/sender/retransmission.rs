@@ -473,11 +473,6 @@ impl Sender {
                 self.row.recoveries += 1;
             }
         }
-        if end == End::Undone
-            && let Some(cwnd) = &mut self.cwnd
-        {
-            cwnd.undo_reduction();
-        }
         self.ca_state = CaState::Open;
         self.retransmit_ts = None;
         self.dup_acked_bytes = 0;

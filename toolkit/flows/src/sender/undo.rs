@@ -45,8 +45,11 @@ impl Undo {
 }
 
 impl Sender {
-    /// Stores the recovery point of the spurious timeout.
+    /// Stores the recovery point of the spurious timeout. The window is as before the reduction.
     pub(super) fn note_spurious_timeout(&mut self) {
+        if let Some(cwnd) = &mut self.cwnd {
+            cwnd.undo_reduction();
+        }
         if let CaState::Loss { recovery_point, .. } = self.ca_state {
             self.spurious_rto_point = Some(recovery_point);
         }
