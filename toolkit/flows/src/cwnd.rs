@@ -7,6 +7,7 @@
 
 mod ack_clock;
 mod last_filled;
+mod moving_share;
 mod writes;
 
 use std::collections::VecDeque;
@@ -32,8 +33,7 @@ const ROW_STEP_DIVISOR: i64 = 64;
 /// may be lost unseen, so that the pipe is larger than it appears.
 pub fn interval(cwnd_bytes: i64, smss_bytes: i64, estimate: &Estimate, remote: bool) -> (i64, i64) {
     let margin = cwnd_bytes / ROW_STEP_DIVISOR;
-    let in_recovery = matches!(estimate.phase, Phase::Recovery | Phase::Loss);
-    let rounding = if in_recovery || estimate.app_limited == Some(true) {
+    let rounding = if estimate.phase.repairs() || estimate.app_limited == Some(true) {
         smss_bytes
     } else {
         0
@@ -376,10 +376,7 @@ impl CwndEstimator {
             self.maxima.pop_front();
         }
         let max_pipe = self.maxima.front().map_or(0, |first| first.1);
-        let cwnd = match self.phase {
-            Phase::Recovery | Phase::Loss => pipe,
-            _ => max_pipe,
-        };
+        let cwnd = if self.phase.repairs() { pipe } else { max_pipe };
         self.last_filled
             .observe(state, pipe, self.ack_clock.is_response(now));
         self.detect_slow_start(now, state.srtt_ns, cwnd);
@@ -387,18 +384,13 @@ impl CwndEstimator {
         let next_bytes = max_pipe.max(state.outstanding_bytes) + state.smss_bytes;
         self.rwnd_limited = state.snd_wnd_bytes.is_some_and(|wnd| next_bytes > wnd);
         let estimate = self.estimate(state, cwnd);
-        if !self.repairs() {
+        if !self.phase.repairs() {
             self.last_cwnd_bytes = estimate.cwnd_bytes;
         }
         self.pending = Some(Estimate {
             pipe_integral,
             ..estimate
         });
-    }
-
-    /// Whether the sender repairs losses.
-    fn repairs(&self) -> bool {
-        matches!(self.phase, Phase::Recovery | Phase::Loss)
     }
 
     /// Detects that the sender has run out of data while it repairs losses.
@@ -408,14 +400,12 @@ impl CwndEstimator {
             self.drained = max_pipe + 2 * state.smss_bytes < self.recovery_max_bytes;
         } else if self.phase == Phase::Loss {
             // Each timeout sets the window to a segment (RFC 5681 §3.1).
-            let timed_out = pipe <= state.smss_bytes;
-            let max_bytes = if timed_out {
-                pipe
-            } else {
-                self.recovery_max_bytes.max(pipe)
-            };
-            self.recovery_max_bytes = max_bytes;
-            self.drained = self.ack_clock.limited && pipe + state.smss_bytes < max_bytes;
+            if pipe <= state.smss_bytes {
+                self.recovery_max_bytes = 0;
+            }
+            self.recovery_max_bytes = self.recovery_max_bytes.max(pipe);
+            self.drained =
+                self.ack_clock.limited && pipe + state.smss_bytes < self.recovery_max_bytes;
         }
     }
 
@@ -424,7 +414,7 @@ impl CwndEstimator {
     fn estimate(&self, state: &SenderState, cwnd: i64) -> Estimate {
         let (app_limits, short) = (self.writes.limit_sender(), self.writes.end_short());
         // While a sender repairs losses, data wait: its window limits it if ACKs release what waits.
-        let released = self.repairs() && app_limits && self.last_filled.is_clocked();
+        let released = self.phase.repairs() && app_limits && self.last_filled.is_clocked();
         let limited = (self.ack_clock.limited && !released) || self.rwnd_limited || self.drained;
         let held_bytes = (self.phase == Phase::CongestionAvoidance)
             .then(|| self.last_filled.window_bytes(state))
@@ -432,7 +422,7 @@ impl CwndEstimator {
             .filter(|_| app_limits && !self.rwnd_limited && (limited || short));
         Estimate {
             t_ns: state.t_ns,
-            phase: if limited && !self.repairs() {
+            phase: if limited && !self.phase.repairs() {
                 Phase::Limited
             } else {
                 self.phase
@@ -468,14 +458,11 @@ impl CwndEstimator {
         if next == Phase::Recovery {
             self.before_recovery = (self.phase, self.ssthresh_bytes);
         }
-        if matches!(next, Phase::Recovery | Phase::Loss) {
+        if next.repairs() {
             // It changes now (RFC 5681 §3.1, equation 4) but cannot be observed before the end of the recovery.
             self.ssthresh_bytes = None;
         }
-        match (
-            self.repairs(),
-            matches!(next, Phase::Recovery | Phase::Loss),
-        ) {
+        match (self.phase.repairs(), next.repairs()) {
             (false, true) => self.last_filled.begin_reduction(self.last_cwnd_bytes),
             (true, false) => self.last_filled.end_reduction(self.phase == Phase::Loss),
             _ => {}

@@ -72,6 +72,14 @@ enumeration! {
     }
 }
 
+impl Phase {
+    /// Whether the sender repairs losses.
+    #[must_use]
+    pub(crate) const fn repairs(self) -> bool {
+        matches!(self, Self::Recovery | Self::Loss)
+    }
+}
+
 enumeration! {
     /// Kind of an event.
     EventKind {

@@ -223,8 +223,10 @@ impl Sender {
         }
         let below_smss = i64::from(sent.payload_bytes) < self.board.smss_bytes();
         self.short_segments += u64::from(below_smss);
-        let departure = self.departure(sent, fin);
-        self.sample_cwnd(flow.flow_id, |cwnd| cwnd.before_segment(&departure));
+        if self.cwnd.is_some() {
+            let departure = self.departure(sent, fin);
+            self.sample_cwnd(flow.flow_id, |cwnd| cwnd.before_segment(&departure));
+        }
         if self.board.flight_bytes() == 0 {
             self.timer_restart_ns = now;
         }

@@ -1,6 +1,7 @@
 //! Whether ACKs clock the sender, that is, whether its window limits it.
 
 use super::Departure;
+use super::moving_share::MovingShare;
 
 /// A sender limited by its window responds to an ACK within this time, or within this fraction of the time to the next
 /// ACK. On Linux, half of the responses take less than 20 us, 99 % less than 50 us.
@@ -34,9 +35,9 @@ pub(super) struct AckClock {
     response_full: bool,
     /// The last segment before that ACK was full.
     found_full: bool,
-    /// Moving averages with weights 1/8 and 1/128, in 1/1024 x 1/256 to preserve small steps.
-    fast_average: i64,
-    slow_average: i64,
+    /// Moving averages with weights 1/8 and 1/128.
+    fast_average: MovingShare,
+    slow_average: MovingShare,
     /// The sender is not limited by its window.
     pub(super) limited: bool,
 }
@@ -48,8 +49,8 @@ impl AckClock {
             response_ns: None,
             response_full: false,
             found_full: false,
-            fast_average: 1024 << 8,
-            slow_average: 1024 << 8,
+            fast_average: MovingShare::ALL,
+            slow_average: MovingShare::ALL,
             limited: false,
         }
     }
@@ -57,37 +58,32 @@ impl AckClock {
     /// Called for an ACK of new data; `full` if the last segment is. Returns the response to the ACK before it, if data
     /// may have waited.
     pub(super) fn on_ack(&mut self, now_ns: i64, full: bool) -> Option<Response> {
-        let waited_ns = self.ack_ns.map(|ack_ns| {
-            self.average_response(now_ns, ack_ns);
-            self.response_ns
-                .map_or(i64::MAX, |response_ns| response_ns - ack_ns)
-        });
-        let response = waited_ns
-            .filter(|_| self.found_full)
-            .map(|waited_ns| Response {
-                immediate: waited_ns <= RESPONSE_NS,
-                full: self.response_full,
-            });
-        self.ack_ns = Some(now_ns);
-        (self.response_ns, self.response_full) = (None, false);
-        self.found_full = full;
-        response
+        let last_ns = self.ack_ns.replace(now_ns);
+        let response_ns = self.response_ns.take();
+        let waited_ns = last_ns
+            .zip(response_ns)
+            .map_or(i64::MAX, |(ack_ns, response_ns)| response_ns - ack_ns);
+        if let Some(ack_ns) = last_ns {
+            let max_ns = RESPONSE_NS.max((now_ns - ack_ns) / RESPONSE_DIVISOR);
+            self.average_response(waited_ns <= max_ns);
+        }
+        let response = Response {
+            immediate: waited_ns <= RESPONSE_NS,
+            full: std::mem::take(&mut self.response_full),
+        };
+        std::mem::replace(&mut self.found_full, full).then_some(response)
     }
 
-    fn average_response(&mut self, now_ns: i64, ack_ns: i64) {
-        let max_ns = RESPONSE_NS.max((now_ns - ack_ns) / RESPONSE_DIVISOR);
-        let immediate = self
-            .response_ns
-            .is_some_and(|response| response - ack_ns <= max_ns);
-        let value = if immediate { 1024 << 8 } else { 0 };
-        self.fast_average += (value - self.fast_average) / 8;
-        self.slow_average += (value - self.slow_average) / 128;
+    fn average_response(&mut self, immediate: bool) {
+        self.fast_average.add(immediate, 8);
+        self.slow_average.add(immediate, 128);
         let threshold = if self.limited {
             CWND_LIMITED_ABOVE
         } else {
             LIMITED_BELOW
         };
-        self.limited = self.fast_average < threshold << 8 || self.slow_average < LIMITED_BELOW << 8;
+        self.limited =
+            self.fast_average.is_below(threshold) || self.slow_average.is_below(LIMITED_BELOW);
     }
 
     /// Whether what is sent at `now_ns` is a response to the last ACK.

@@ -160,14 +160,12 @@ impl LastFilled {
     pub(super) fn window_bytes(&self, state: &SenderState) -> Option<i64> {
         let (bytes, from_ns) = self.known.window?;
         let full_for_a_round = state.t_ns - from_ns > state.srtt_ns;
-        Some(
-            bytes
-                + if full_for_a_round {
-                    state.smss_bytes
-                } else {
-                    0
-                },
-        )
+        let grown_bytes = if full_for_a_round {
+            state.smss_bytes
+        } else {
+            0
+        };
+        Some(bytes + grown_bytes)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::Departure;
 use super::ack_clock::RESPONSE_NS;
+use super::moving_share::MovingShare;
 
 /// Records of new data, one of which at least ends with a short segment where the application limits the sender: a
 /// write of whole segments is rare, and Nagle's algorithm joins the ends of some writes to the next ones.
@@ -10,6 +11,9 @@ const MAX_SINCE_SHORT: u32 = 256;
 /// Fraction of the segments after a full one that follow it at once, in 1/1024: with Nagle's algorithm, the first
 /// segment of a write does not, so that a write has four segments at least.
 const TOGETHER_ABOVE: i64 = 768;
+
+/// The inverse of the weight of a segment in this fraction.
+const AVERAGED: i64 = 32;
 
 /// Segments captured as one that count at most: the average has forgotten what was before them.
 const MAX_COUNTED: u16 = 128;
@@ -22,9 +26,8 @@ pub(super) struct Writes {
     ts_val: Option<u32>,
     /// Records since one that ended with a short segment.
     since_short: u32,
-    /// Moving average with weight 1/32 of the fraction of segments after a full one that follow it, or an ACK, at once,
-    /// in 1/1024 x 1/256.
-    together_average: i64,
+    /// Moving average of the fraction of segments after a full one that follow it, or an ACK, at once.
+    together_average: MovingShare,
 }
 
 impl Writes {
@@ -33,7 +36,7 @@ impl Writes {
             sent_ns: 0,
             ts_val: None,
             since_short: u32::MAX,
-            together_average: 0,
+            together_average: MovingShare::NONE,
         }
     }
 
@@ -47,10 +50,10 @@ impl Writes {
                 Some(ts_val) => self.ts_val == Some(ts_val),
                 None => is_response || departure.t_ns - self.sent_ns <= RESPONSE_NS,
             };
-            self.average(together);
+            self.together_average.add(together, AVERAGED);
         }
         for _ in 1..departure.segments_n.min(MAX_COUNTED) {
-            self.average(true);
+            self.together_average.add(true, AVERAGED);
         }
         self.since_short = if departure.short {
             0
@@ -58,11 +61,6 @@ impl Writes {
             self.since_short.saturating_add(1)
         };
         (self.sent_ns, self.ts_val) = (departure.t_ns, departure.remote_ts_val);
-    }
-
-    fn average(&mut self, together: bool) {
-        let value = if together { 1024 << 8 } else { 0 };
-        self.together_average += (value - self.together_average) / 32;
     }
 
     /// Whether the last segment was short: nothing waits to be sent.
@@ -73,6 +71,6 @@ impl Writes {
     /// Whether the application limits the sender at times, and nothing but the window does otherwise. A sender that
     /// paces its segments sends full ones apart.
     pub(super) fn limit_sender(&self) -> bool {
-        self.since_short < MAX_SINCE_SHORT && self.together_average > TOGETHER_ABOVE << 8
+        self.since_short < MAX_SINCE_SHORT && self.together_average.is_above(TOGETHER_ABOVE)
     }
 }
