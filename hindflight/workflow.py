@@ -120,12 +120,13 @@ def replay_into(
     folder: Path,
     command: str,
     execution: Execution,
-    on_compared: Callable[[Mapping[str, pa.Table]], None] = lambda _: None,
+    on_compared: Callable[[Mapping[str, pa.Table]], None] | None = None,
 ) -> ExperimentResult:
     """Replay a scenario into the workspace, in place of an earlier replay, with findings for the report.
 
     The self-check needs the captured flow in the workspace; without it there is none, and the findings say so.
-    `on_compared` gets the tables as soon as they lack nothing but the findings that cost further runs.
+    `on_compared` gets the tables as soon as they lack nothing but the findings that cost further runs, for which it
+    leaves one thread less.
     """
     from concurrent.futures import ThreadPoolExecutor
 
@@ -136,6 +137,7 @@ def replay_into(
     from hindflight.replay.experiment.experiment import CapturedFlow, replay_scenario
     from hindflight.replay.experiment.findings import findings_of_more_runs, known_findings
     from hindflight.replay.experiment.interruptions import PLACE_NAMES
+    from hindflight.replay.experiment.run import thread_count
     from hindflight.toolkit.captured_flow import input_of
     from hindflight.toolkit.schema import table_from_rows
 
@@ -159,11 +161,14 @@ def replay_into(
     if flow is not None and result.traces:
         channels = [_channel_of(flow, trace.channel) for trace in result.traces.values()]
         replayed["channel"] = pa.concat_tables(channels)
-    on_compared({**replayed, "findings": table_from_rows("findings", known)})
+    threads = execution.threads
+    if on_compared is not None:
+        on_compared({**replayed, "findings": table_from_rows("findings", known)})
+        threads = max(1, thread_count(threads) - 1)
     # The last runs leave Python idle, and writing does not keep all processors busy.
     with workspace.transaction(command, replay=True) as transaction, ThreadPoolExecutor(1) as pool:
         written = pool.submit(transaction.write_all, replayed)
-        more = findings_of_more_runs(known, result, scenario, execution.threads)
+        more = findings_of_more_runs(known, result, scenario, threads)
         written.result()
         result.tables["findings"] = table_from_rows("findings", [*known, *more])
         transaction.write("findings", result.tables["findings"])

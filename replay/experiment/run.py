@@ -107,7 +107,7 @@ def _replay(jobs: list[NativeJob], arrays: list[pa.Array], threads: int | None, 
     with _os_errors(recording):
         return _native.replay(
             jobs,
-            threads=_threads(threads),
+            threads=thread_count(threads),
             segments=recording.segments,
             samples=recording.samples,
             transfer_ns=recording.transfer_ns,
@@ -121,7 +121,8 @@ def _os_errors(recording: Recording) -> AbstractContextManager[None]:
     return plain_os_errors(f"writing captures to {recording.captures}")
 
 
-def _threads(wanted: int | None) -> int:
+def thread_count(wanted: int | None) -> int:
+    """Return how many runs are made at a time: as many as wanted, else one for each processor."""
     return wanted or os.cpu_count() or 1
 
 
@@ -185,7 +186,7 @@ def run_jobs(
         _native.replay_batches(
             inputs,
             done,
-            threads=_threads(threads),
+            threads=thread_count(threads),
             segments=recording.segments,
             samples=recording.samples,
             captures=recording.captures,
