@@ -88,7 +88,10 @@ class Legend:
         labels = [name for name, _ in self.entries]
         scale = alt.Scale(domain=labels, range=[colour for _, colour in self.entries])
         colour = alt.Color("series", type="nominal", scale=scale, legend=alt.Legend(title=None))
-        return mark.transform_calculate(series=json.dumps(label)).encode(*channels, colour, **named)
+        encoded = mark.transform_calculate(series=json.dumps(label)).encode(*channels, colour, **named)
+        # As plain values: Altair copies layers several times, with each attribute of a channel that could be set.
+        encoded.encoding = alt.FacetedEncoding(**encoded.encoding.to_dict(validate=False))
+        return encoded
 
 
 def zoom(axes: Sequence[Literal["x", "y"]] = ("x",)) -> alt.Parameter:
