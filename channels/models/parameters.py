@@ -74,7 +74,7 @@ Longitude = Annotated[float, Field(ge=-180, le=360, allow_inf_nan=False, strict=
 class Parameters(BaseModel):
     """A table of parameters; unknown keys are errors."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=False)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=False, defer_build=True)
 
 
 class FileName(str):

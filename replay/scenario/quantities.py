@@ -59,4 +59,4 @@ Chains = Annotated[tuple[Chain, ...], AfterValidator(_distinct)]
 class Part(BaseModel):
     """A table of the file: unknown keys are errors."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)

@@ -31,7 +31,7 @@ segments, rounds or shares is a plain number."""
 class VariantParameters(BaseModel):
     """A variant of the catalogue, the parameters that are not as it has them (all keys but these), and its stack."""
 
-    model_config = ConfigDict(extra="allow", frozen=True)
+    model_config = ConfigDict(extra="allow", frozen=True, defer_build=True)
     __pydantic_extra__: dict[str, Any]
 
     variant: Name
