@@ -208,18 +208,28 @@ def _slower_until(delivery: Delivery, slower: tuple[int, int, float], faster: tu
 
 def _slower_since(delivery: Delivery, between_ns: tuple[int, int], bps: tuple[float, float]) -> int:
     """Return when ACKs began to come at the second, slower of two rates in a time between two states: the change point
-    of what they report per time, if what they report from then on is that rate. Losses that used the link, and a link
-    that was not busy, show less: then the end of that time."""
+    of what they report per time, if what they report from then on is that rate. A link that was not busy shows less:
+    then the end of that time. Losses that used the link, as those of a break, hide its rate: one that is seen right
+    behind them begins with the first ACK there."""
     last_ns, begin_ns = between_ns
-    within = (delivery.acked_ns >= last_ns) & (delivery.acked_ns <= begin_ns)
+    within = np.flatnonzero((delivery.acked_ns >= last_ns) & (delivery.acked_ns <= begin_ns))
     at, number = np.unique(delivery.acked_ns[within], return_inverse=True)
     if len(at) < 2:
         return begin_ns
-    served = np.bincount(number, delivery.size_bytes[within])[1:]
+    newest = np.zeros(len(at), dtype=np.int64)
+    np.maximum.at(newest, number, within)
+    newest = np.maximum.accumulate(newest)
+    passed = np.where(delivery.lost, 0, delivery.size_bytes)
+    span_ns, served = np.diff(at), np.diff(np.cumsum(passed)[newest])
+    used = np.diff(np.cumsum(delivery.lost)[newest]) > 0
+    used &= span_ns > (1 + RATE_TOLERANCE) * NS_BIT / bps[1] * served
+    span_ns, served = np.where(used, 0, span_ns), np.where(used, 0, served)
     middle = float(np.sqrt(bps[0] * bps[1])) / NS_BIT
-    since = int(np.argmax(np.cumsum((np.diff(at) * middle - served)[::-1])[::-1]))
-    shown = NS_BIT * float(served[since:].sum()) / float(at[-1] - at[since])
-    return int(at[since + 1]) if abs(np.log(shown / bps[1])) <= RATE_TOLERANCE else begin_ns
+    since = int(np.argmax(np.cumsum((span_ns * middle - served)[::-1])[::-1]))
+    octets, shown_ns = float(served[since:].sum()), float(span_ns[since:].sum())
+    if not octets or not shown_ns or abs(np.log(NS_BIT * octets / shown_ns / bps[1])) > RATE_TOLERANCE:
+        return begin_ns
+    return int(at[since + 1])
 
 
 def _acked_span(delivery: Delivery, stretch: Stretch) -> tuple[int, int] | None:

@@ -120,7 +120,7 @@ def of_delivery(delivery: Delivery) -> Link:
         rate, served = _served(delivery, paths)
     service, full = served.ns, served.full_ns
     base = _base_rtt.constant_base(delivery, served)
-    arrivals = _arrivals(delivery, base, service, full)
+    arrivals = _arrivals(delivery, base, served)
     unshared = _late_share(arrivals) <= LATE_SHARE
     # A link that is always busy explains a shorter path by a longer queue, too; a jump of the round trip does not.
     # Other steps none of which is shown are needed only where one base does not explain the round trips.
@@ -131,7 +131,7 @@ def of_delivery(delivery: Delivery) -> Link:
     first = AllDropped.of(arrivals, unshared)
     if unshared and len(base.spans) > 1:
         base = _only_at_a_rate(base, _with_one_limit(delivery, base, first, full), served.bounded)
-        arrivals = _arrivals(delivery, base, service, full)
+        arrivals = _arrivals(delivery, base, served)
         first = AllDropped.of(arrivals, unshared)
     limit = _limit(delivery, first if unshared else _shared(arrivals, first), served.bounded)
     if unshared and limit is not None:
@@ -330,11 +330,21 @@ def _served_at_ns(delivery: Delivery) -> Ints:
 
 
 def _answered_at_ns(delivery: Delivery) -> Ints:
-    """Return when the ACK of each packet came, or that of the next one that has one."""
+    """Return when the ACK of each packet came, or that of the next one that has one.
+
+    Where ACKs were lost with the packets behind theirs, the ACK that reports both came later: then the last one before.
+    """
     known = np.flatnonzero(delivery.acked_ns >= 0)
     following = known[np.minimum(np.searchsorted(known, np.arange(len(delivery))), len(known) - 1)]
     # A FIFO delivers in order: what was acknowledged later than a packet behind it waited at the receiver.
-    return np.minimum.accumulate(delivery.acked_ns[known][::-1])[::-1][np.searchsorted(known, following)]
+    at = np.minimum.accumulate(delivery.acked_ns[known][::-1])[::-1][np.searchsorted(known, following)]
+    edges = np.diff(np.concatenate(([0], delivery.lost.astype(np.int8), [0])))
+    lost, behind = np.flatnonzero(edges == 1), np.minimum(np.flatnonzero(edges == -1), len(at) - 1)
+    earlier_ns = delivery.ack_t_ns[np.maximum(np.searchsorted(delivery.ack_t_ns, at[behind]) - 1, 0)]
+    unreported = np.searchsorted(at, at[behind])
+    for begin, end, last_ns in zip(unreported.tolist(), lost.tolist(), earlier_ns.tolist(), strict=True):
+        at[begin:end] = np.minimum(at[begin:end], last_ns)
+    return at
 
 
 def served_behind_breaks(delivery: Delivery, link: Link) -> Arrivals:
@@ -365,18 +375,20 @@ def left_behind_breaks_ns(delivery: Delivery, link: Link) -> Floats:
     return np.asarray(delivery.t_ns + wait_ns + arrivals.service)
 
 
-def _arrivals(delivery: Delivery, base: Base, service: Floats, full: Floats) -> Arrivals:
+def _arrivals(delivery: Delivery, base: Base, served: Served) -> Arrivals:
     start = delivery.t_ns[0]
     seen = delivery.prompt & base.trusted
     departed = np.where(seen, delivery.acked_ns - start - base.per_packet_ns, np.nan)
-    departed = _queue.bound_by_followers(departed, service, delivery.lost | delivery.undecided)
-    slack = _base_rtt.rtt_tolerance_ns(service, float(base.per_packet_ns.min()))
+    departed = _queue.bound_by_followers(departed, served.ns, delivery.lost | delivery.undecided)
+    slack = _base_rtt.rtt_tolerance_ns(served.ns, float(base.per_packet_ns.min()))
     distrusted = np.cumsum(~base.trusted)
     index = np.flatnonzero(seen)
     anchor = np.zeros(len(delivery), dtype=np.bool_)
     anchor[index[1:]] = np.diff(distrusted[index]) > 0
     t = (delivery.t_ns - start).astype(np.float64)
-    return Arrivals(t, service, departed, delivery.lost, delivery.undecided, full, slack, anchor)
+    return Arrivals(
+        t, served.ns, departed, delivery.lost, delivery.undecided, served.full_ns, slack, anchor, served.most_ns
+    )  # fmt: skip
 
 
 def _stepped_fit(delivery: Delivery, paths: Sequence[Stretch], served: Served) -> tuple[Base, Arrivals, bool] | None:
@@ -393,7 +405,7 @@ def _stepped_fit(delivery: Delivery, paths: Sequence[Stretch], served: Served) -
         found.append(coarse)
     if not found:
         return None
-    fitted = [(base, _arrivals(delivery, base, served.ns, served.full_ns)) for base in found]
+    fitted = [(base, _arrivals(delivery, base, served)) for base in found]
     late = [_late_share(arrivals) for _, arrivals in fitted]
     best = int(np.argmin(late))
     if found[-1] is coarse and late[-1] <= late[best] + SURE_STEPS_SHARE:

@@ -51,7 +51,8 @@ class Arrivals:
 
     `full` is the service time of a full-sized packet at each time; `slack` is the tolerance of a departure; `anchor`
     marks departures that reset the model, because it lost track of the queue before them. `undecided` marks packets of
-    which it is not known whether they arrived.
+    which it is not known whether they arrived. `most` is the longest service time: what waited when the link broke may
+    have been served at the rate behind the break.
     """
 
     t: Floats
@@ -62,6 +63,7 @@ class Arrivals:
     full: Floats
     slack: float
     anchor: Bools
+    most: Floats
     leeway: float = LEEWAY
 
 
@@ -99,8 +101,8 @@ def replay(arrivals: Arrivals, limit: float, unshared: bool) -> Replay:
     Behind a packet that nothing follows while the link is busy, the receiver may have waited with its ACK: nothing
     after it shows when it really left. A rate that changes changes the time that the waiting packets take, not their
     number. An observed departure corrects the model downwards at any time, and upwards only
-    by the service of losses that may have entered: a later one is due to a delayed ACK, unless the queue is shared
-    (`unshared` is false).
+    by the service of losses that may have entered, which is uncertain where a break lost them: a later one is due to a
+    delayed ACK, unless the queue is shared (`unshared` is false).
     """
     n = len(arrivals.t)
     level, entered, residual, group = [0.0] * n, [True] * n, [np.nan] * n, [-1] * n
@@ -118,10 +120,11 @@ def replay(arrivals: Arrivals, limit: float, unshared: bool) -> Replay:
         undecided,
         arrivals.full,
         arrivals.anchor,
+        np.maximum(arrivals.most - arrivals.service, 0.0),
     )
     rows = [column.tolist() for column in columns]
-    sent = rows[0]
-    for k, (t, service, departed, lost, unclear, full, anchor) in enumerate(zip(*rows, strict=True)):
+    sent, slower = rows[0], rows[-1]
+    for k, (t, service, departed, lost, unclear, full, anchor, _) in enumerate(zip(*rows, strict=True)):
         if full != full_ns:
             before_ns, full_ns, work_ns = full_ns or full, full, 0.0
         if busy_until <= t:
@@ -146,15 +149,16 @@ def replay(arrivals: Arrivals, limit: float, unshared: bool) -> Replay:
         if departed != departed:  # NaN: not seen to leave  # noqa: PLR0124
             busy_until = modelled
             continue
-        refused, off = 0, (departed - modelled) / full if waiting > 0.7 else np.nan
+        refused, longer_ns, off = 0, 0.0, (departed - modelled) / full if waiting > 0.7 else np.nan
         if members:
             for m in members:
                 residual[m], group[m] = off, groups
                 refused += not entered[m]
+                longer_ns += slower[m]
             groups, members = groups + 1, []
         else:
             residual[k] = off
-        latest = modelled + (refused + arrivals.leeway) * full
+        latest = modelled + (refused + arrivals.leeway) * full + longer_ns
         seen += 1
         followed = k + 1 < n and sent[k + 1] <= modelled
         late += not anchor and departed > latest + arrivals.slack + (0.0 if followed else LATE_ACK_NS)

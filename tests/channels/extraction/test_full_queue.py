@@ -148,7 +148,7 @@ def test_what_the_channel_lost_waited_in_the_queue_too() -> None:
         handshake=None,
     )  # fmt: skip
     departed = np.where(of_burst == 0, t + MS, np.nan)
-    arrivals = Arrivals(t, ms, departed, lost, none, ms, 1.0 * MS, none)
+    arrivals = Arrivals(t, ms, departed, lost, none, ms, 1.0 * MS, none, ms)
     dropped = AllDropped.of(arrivals, unshared=True)
     low = link_module._limit(delivery, dropped, none)
     assert low is not None

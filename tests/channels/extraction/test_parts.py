@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -122,7 +124,20 @@ def _arrivals(t: list[float], departed: list[float], lost: list[bool]) -> Arriva
         np.full(n, 10.0),
         1.0,
         np.zeros(n, dtype=bool),
+        np.full(n, 10.0),
     )
+
+
+def test_losses_of_a_break_may_have_been_served_at_the_rate_behind_it() -> None:
+    # Two losses of 10 ns each, which may have taken 30; the packet behind them left 80 ns later than without them.
+    sure = _arrivals(
+        [0.0, 0.0, 0.0, 0.0, 1.0], [10.0, np.nan, np.nan, 100.0, np.nan], [False, True, True, False, False]
+    )
+    sure = replace(sure, leeway=0.0)
+    most = np.where(sure.lost, 30.0, 10.0)
+    waits = [_queue.replay(one, -np.inf, unshared=True).wait_ns[4] for one in (sure, replace(sure, most=most))]
+    # The queue behind is as long as the departure shows, if the losses explain it.
+    assert waits == [20 + 20 - 1, 20 + 2 * (10 + 20) - 1]
 
 
 def test_queue_replay_applies_the_limit_and_measures_gaps() -> None:

@@ -61,6 +61,29 @@ def test_where_acks_do_not_show_the_slower_rate_it_begins_with_its_first_measure
     assert bottleneck._slower_since(_acked(acked), (300 * MS, 310 * MS), (12e6, 3e6)) == 310 * MS
 
 
+def test_a_slower_rate_that_is_seen_right_behind_a_break_begins_there() -> None:
+    # 12 Mbit/s up to packet 50, a break that loses 20 packets, then 3 Mbit/s: nothing shows at which rate those left.
+    for rest_ms in (30.0, 70.0):
+        acked = [*np.arange(1.0, 51), *np.full(20, -1.0), *(50 + rest_ms + 4.0 * np.arange(1, 31))]
+        assert bottleneck._slower_since(_acked(acked), (40 * MS, 170 * MS), (12e6, 3e6)) == (54 + rest_ms) * MS
+
+
+def test_what_was_delivered_before_a_break_left_at_the_rate_before_it() -> None:
+    # The ACKs of packets 46 to 49 were lost with the packets behind them: the first ACK behind the break reports them.
+    acked = [*np.arange(1.0, 47), *np.full(4, 120.0), *np.full(20, -1.0), *(120 + 4.0 * np.arange(30))]
+    delivery = _acked(acked)
+    delivery = replace(delivery, prompt=delivery.prompt & ~np.isin(np.arange(100), range(46, 50)))
+    at_ms = link_module._answered_at_ns(delivery) / MS
+    assert at_ms[40:50].tolist() == [41, 42, 43, 44, 45, 46, 46, 46, 46, 46]
+    assert at_ms[50:72].tolist() == [120.0] * 21 + [124.0]
+    # As long as none of them is known to have been lost behind the others, it reports what it reports.
+    whole = replace(
+        delivery, lost=np.zeros(100, dtype=np.bool_), acked_ns=np.where(delivery.lost, 0, delivery.acked_ns)
+    )
+    whole = replace(whole, acked_ns=np.where(delivery.lost, 120 * MS, whole.acked_ns))
+    assert link_module._answered_at_ns(whole)[46] == 120 * MS
+
+
 @pytest.mark.parametrize("paced", [True, False])
 def test_a_queue_that_runs_down_makes_no_faster_rate(paced: bool) -> None:
     # 4 ms per packet up to packet 60, then 1 ms. From packet 20 on the queue is shorter, and almost empty in the end.

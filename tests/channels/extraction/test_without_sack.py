@@ -57,7 +57,15 @@ def _arrivals(undecided: bool, full_ns: tuple[float, ...] = (10.0, 10.0, 10.0, 1
     n = len(full_ns)
     full = np.array(full_ns)
     return Arrivals(
-        np.zeros(n), full, np.full(n, np.nan), np.zeros(n, bool), np.full(n, undecided), full, 1.0, np.zeros(n, bool)
+        np.zeros(n),
+        full,
+        np.full(n, np.nan),
+        np.zeros(n, bool),
+        np.full(n, undecided),
+        full,
+        1.0,
+        np.zeros(n, bool),
+        full,
     )
 
 
@@ -75,7 +83,9 @@ def _gap(undecided: bool) -> AllDropped:
     departed = np.array([10.0, np.nan, np.nan, 40.0, 110.0])
     unclear = np.array([0, undecided, 0, 0, 0], bool)
     sent = np.array([0.0, 0.0, 0.0, 0.0, 100.0])
-    return AllDropped.of(Arrivals(sent, full, departed, lost, unclear, full, 1.0, np.zeros(5, bool)), unshared=True)
+    return AllDropped.of(
+        Arrivals(sent, full, departed, lost, unclear, full, 1.0, np.zeros(5, bool), full), unshared=True
+    )
 
 
 def test_levels_and_gaps_behind_an_undecided_packet_are_not_exact() -> None:
