@@ -22,7 +22,7 @@ from hindflight.channels.extraction.busy_spans import (
 )
 from hindflight.channels.extraction.change_points import Floats
 from hindflight.channels.extraction.delivery import Bools, Delivery, Ints
-from hindflight.channels.extraction.path_steps import Stretch
+from hindflight.channels.extraction.path_steps import LOST_IN_ROW, Stretch
 
 NS_BIT = 8e9
 """Converts bytes per nanosecond to bit/s."""
@@ -209,8 +209,8 @@ def _slower_until(delivery: Delivery, slower: tuple[int, int, float], faster: tu
 def _slower_since(delivery: Delivery, between_ns: tuple[int, int], bps: tuple[float, float]) -> int:
     """Return when ACKs began to come at the second, slower of two rates in a time between two states: the change point
     of what they report per time, if what they report from then on is that rate. A link that was not busy shows less:
-    then the end of that time. Losses that used the link, as those of a break, hide its rate: one that is seen right
-    behind them begins with the first ACK there."""
+    then the end of that time. Where LOST_IN_ROW losses or more used the link, as those of a break, nothing shows its
+    rate: one that is seen right behind them begins with the first ACK there."""
     last_ns, begin_ns = between_ns
     within = np.flatnonzero((delivery.acked_ns >= last_ns) & (delivery.acked_ns <= begin_ns))
     at, number = np.unique(delivery.acked_ns[within], return_inverse=True)
@@ -221,15 +221,15 @@ def _slower_since(delivery: Delivery, between_ns: tuple[int, int], bps: tuple[fl
     newest = np.maximum.accumulate(newest)
     passed = np.where(delivery.lost, 0, delivery.size_bytes)
     span_ns, served = np.diff(at), np.diff(np.cumsum(passed)[newest])
-    used = np.diff(np.cumsum(delivery.lost)[newest]) > 0
-    used &= span_ns > (1 + RATE_TOLERANCE) * NS_BIT / bps[1] * served
-    span_ns, served = np.where(used, 0, span_ns), np.where(used, 0, served)
+    unseen = np.diff(np.cumsum(delivery.lost)[newest]) >= LOST_IN_ROW
+    unseen &= span_ns > NS_BIT / bps[1] * (served + LOST_IN_ROW * full_size(delivery))
+    span_ns, served = np.where(unseen, 0, span_ns), np.where(unseen, 0, served)
     middle = float(np.sqrt(bps[0] * bps[1])) / NS_BIT
-    since = int(np.argmax(np.cumsum((span_ns * middle - served)[::-1])[::-1]))
+    since = len(span_ns) - 1 - int(np.argmax(np.cumsum((span_ns * middle - served)[::-1])))
     octets, shown_ns = float(served[since:].sum()), float(span_ns[since:].sum())
     if not octets or not shown_ns or abs(np.log(NS_BIT * octets / shown_ns / bps[1])) > RATE_TOLERANCE:
         return begin_ns
-    return int(at[since + 1])
+    return int(at[since] if since and unseen[since - 1] else at[since + 1])
 
 
 def _acked_span(delivery: Delivery, stretch: Stretch) -> tuple[int, int] | None:

@@ -332,18 +332,23 @@ def _served_at_ns(delivery: Delivery) -> Ints:
 def _answered_at_ns(delivery: Delivery) -> Ints:
     """Return when the ACK of each packet came, or that of the next one that has one.
 
-    Where ACKs were lost with the packets behind theirs, the ACK that reports both came later: then the last one before.
+    What was delivered before losses may be reported with a packet behind them only, because its own ACK was lost or
+    waited. It was served before them: its time is that of the last ACK before.
     """
     known = np.flatnonzero(delivery.acked_ns >= 0)
     following = known[np.minimum(np.searchsorted(known, np.arange(len(delivery))), len(known) - 1)]
     # A FIFO delivers in order: what was acknowledged later than a packet behind it waited at the receiver.
     at = np.minimum.accumulate(delivery.acked_ns[known][::-1])[::-1][np.searchsorted(known, following)]
     edges = np.diff(np.concatenate(([0], delivery.lost.astype(np.int8), [0])))
-    lost, behind = np.flatnonzero(edges == 1), np.minimum(np.flatnonzero(edges == -1), len(at) - 1)
-    earlier_ns = delivery.ack_t_ns[np.maximum(np.searchsorted(delivery.ack_t_ns, at[behind]) - 1, 0)]
-    unreported = np.searchsorted(at, at[behind])
-    for begin, end, last_ns in zip(unreported.tolist(), lost.tolist(), earlier_ns.tolist(), strict=True):
-        at[begin:end] = np.minimum(at[begin:end], last_ns)
+    ends = np.flatnonzero(edges == -1)
+    reported = ends <= known[-1]
+    lost, behind_ns = np.flatnonzero(edges == 1)[reported], at[ends[reported]]
+    earlier_ns = delivery.ack_t_ns[np.maximum(np.searchsorted(delivery.ack_t_ns, behind_ns) - 1, 0)]
+    # Of several losses before packets with the same ACK the last ones count.
+    unreported = np.searchsorted(at, behind_ns).tolist()
+    for begin, (end, last_ns) in dict(zip(unreported, zip(lost, earlier_ns, strict=True), strict=True)).items():
+        delivered = begin + np.flatnonzero(delivery.acked_ns[begin:end] >= 0)
+        at[delivered] = np.minimum(at[delivered], last_ns)
     return at
 
 
@@ -358,11 +363,8 @@ def served_behind_breaks(delivery: Delivery, link: Link) -> Arrivals:
         behind = behind[left_ns[behind] > left_ns[first] + one_way_ns(delivery, link, first)]
         at_ns[behind] = answered_ns[timed]
     full_bytes = np.full(len(delivery), int(_bottleneck.full_size(delivery)))
-    return replace(
-        link.arrivals,
-        service=link.rate.service_ns(delivery.size_bytes, at_ns),
-        full=link.rate.service_ns(full_bytes, at_ns),
-    )
+    service, full = (link.rate.service_ns(octets, at_ns) for octets in (delivery.size_bytes, full_bytes))
+    return replace(link.arrivals, service=service, full=full, most=service)
 
 
 def left_behind_breaks_ns(delivery: Delivery, link: Link) -> Floats:

@@ -101,8 +101,8 @@ def replay(arrivals: Arrivals, limit: float, unshared: bool) -> Replay:
     Behind a packet that nothing follows while the link is busy, the receiver may have waited with its ACK: nothing
     after it shows when it really left. A rate that changes changes the time that the waiting packets take, not their
     number. An observed departure corrects the model downwards at any time, and upwards only
-    by the service of losses that may have entered, which is uncertain where a break lost them: a later one is due to a
-    delayed ACK, unless the queue is shared (`unshared` is false).
+    by the service of losses that may have entered, and by how much longer that of those which entered may have taken: a
+    later one is due to a delayed ACK, unless the queue is shared (`unshared` is false).
     """
     n = len(arrivals.t)
     level, entered, residual, group = [0.0] * n, [True] * n, [np.nan] * n, [-1] * n
@@ -154,7 +154,7 @@ def replay(arrivals: Arrivals, limit: float, unshared: bool) -> Replay:
             for m in members:
                 residual[m], group[m] = off, groups
                 refused += not entered[m]
-                longer_ns += slower[m]
+                longer_ns += slower[m] if entered[m] else 0.0
             groups, members = groups + 1, []
         else:
             residual[k] = off

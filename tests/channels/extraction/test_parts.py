@@ -128,16 +128,18 @@ def _arrivals(t: list[float], departed: list[float], lost: list[bool]) -> Arriva
     )
 
 
-def test_losses_of_a_break_may_have_been_served_at_the_rate_behind_it() -> None:
-    # Two losses of 10 ns each, which may have taken 30; the packet behind them left 80 ns later than without them.
-    sure = _arrivals(
-        [0.0, 0.0, 0.0, 0.0, 1.0], [10.0, np.nan, np.nan, 100.0, np.nan], [False, True, True, False, False]
-    )
-    sure = replace(sure, leeway=0.0)
-    most = np.where(sure.lost, 30.0, 10.0)
-    waits = [_queue.replay(one, -np.inf, unshared=True).wait_ns[4] for one in (sure, replace(sure, most=most))]
-    # The queue behind is as long as the departure shows, if the losses explain it.
-    assert waits == [20 + 20 - 1, 20 + 2 * (10 + 20) - 1]
+@pytest.mark.parametrize("limit", [np.inf, -np.inf])
+def test_losses_of_a_break_may_have_been_served_at_the_rate_behind_it(limit: float) -> None:
+    # Two losses of 10 ns each, which may have taken 30 as the packets behind them; one of these left at 200 ns.
+    lost = [False, True, True, False, False]
+    sure = _arrivals([0.0, 0.0, 0.0, 0.0, 1.0], [10.0, np.nan, np.nan, 200.0, np.nan], lost)
+    service = np.where(np.arange(5) < 3, 10.0, 30.0)
+    sure = replace(sure, leeway=0.0, service=service, full=service, most=service)
+    loose = replace(sure, most=np.where(sure.lost, 30.0, service))
+    waits = [_queue.replay(one, limit, unshared=True).wait_ns[4] + 1 for one in (sure, loose)]
+    # The queue behind is as long as the departure shows, up to what the losses explain; refused ones count as full
+    # packets of then anyway.
+    assert waits == ([10 + 2 * 10 + 30, 10 + 2 * 30 + 30] if limit > 0 else [10 + 2 * 30 + 30] * 2)
 
 
 def test_queue_replay_applies_the_limit_and_measures_gaps() -> None:
