@@ -65,3 +65,20 @@ def test_last_runs_that_fail_leave_the_earlier_replay(tmp_path: Path, monkeypatc
         replay_into(workspace, scenario(), tmp_path, "again", Execution(1))
     assert Workspace.open(workspace.path).manifest == before
     assert sorted(workspace.path.iterdir()) == files
+
+
+@pytest.mark.parametrize(("threads", "watched", "left"), [(3, True, 2), (1, True, 1), (3, False, 3)])
+def test_who_gets_the_tables_has_a_thread_during_the_last_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int, watched: bool, left: int
+) -> None:
+    given: list[object] = []
+
+    def last_runs(*arguments: object) -> list[dict[str, Any]]:
+        given.append(arguments[-1])
+        return []
+
+    monkeypatch.setattr(findings, "findings_of_more_runs", last_runs)
+    on_compared = (lambda _: None) if watched else None
+    workspace = Workspace.create(tmp_path / "ws")
+    replay_into(workspace, scenario(), tmp_path, "replay", Execution(threads), on_compared)
+    assert given == [left]
