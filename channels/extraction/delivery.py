@@ -134,6 +134,12 @@ def of_flow(segments: pa.Table, events: pa.Table, flow_id: int, direction: str) 
     )
 
 
+def runs_of(marks: Bools) -> tuple[Ints, Ints]:
+    """Return the first index of each run of marks, and one past the last."""
+    edges = np.diff(np.concatenate(([0], marks.astype(np.int8), [0])))
+    return np.flatnonzero(edges == 1), np.flatnonzero(edges == -1)
+
+
 def with_arrivals(delivery: Delivery, arrivals: Arrivals) -> Delivery:
     """Mark as lost the packets that the receiver's capture lacks, up to the last packet that it contains."""
     lost = ~np.isin(delivery.record, arrivals.arrived) & (delivery.record <= arrivals.last_sent)

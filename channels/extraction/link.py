@@ -17,7 +17,7 @@ from hindflight.channels.extraction.base_rtt import Base
 from hindflight.channels.extraction.bottleneck import Rate, Served
 from hindflight.channels.extraction.change_points import Floats
 from hindflight.channels.extraction.clock_steps import split_where_acks_come_earlier
-from hindflight.channels.extraction.delivery import Bools, Delivery, Ints
+from hindflight.channels.extraction.delivery import Bools, Delivery, Ints, runs_of
 from hindflight.channels.extraction.idle_steps import split_where_idle
 from hindflight.channels.extraction.path_steps import Stretch, interrupted_losses, interruptions, silences, stretches
 from hindflight.channels.extraction.queue import Arrivals, Ceiling, Replay
@@ -339,10 +339,9 @@ def _answered_at_ns(delivery: Delivery) -> Ints:
     following = known[np.minimum(np.searchsorted(known, np.arange(len(delivery))), len(known) - 1)]
     # A FIFO delivers in order: what was acknowledged later than a packet behind it waited at the receiver.
     at = np.minimum.accumulate(delivery.acked_ns[known][::-1])[::-1][np.searchsorted(known, following)]
-    edges = np.diff(np.concatenate(([0], delivery.lost.astype(np.int8), [0])))
-    ends = np.flatnonzero(edges == -1)
+    lost, ends = runs_of(delivery.lost)
     reported = ends <= known[-1]
-    lost, behind_ns = np.flatnonzero(edges == 1)[reported], at[ends[reported]]
+    lost, behind_ns = lost[reported], at[ends[reported]]
     earlier_ns = delivery.ack_t_ns[np.maximum(np.searchsorted(delivery.ack_t_ns, behind_ns) - 1, 0)]
     # Of several losses before packets with the same ACK the last ones count.
     unreported = np.searchsorted(at, behind_ns).tolist()

@@ -13,7 +13,7 @@ import numpy as np
 from hindflight.channels.extraction import queue as _queue
 from hindflight.channels.extraction.bottleneck import behind_a_hole
 from hindflight.channels.extraction.change_points import Floats
-from hindflight.channels.extraction.delivery import Bools, Delivery, Ints
+from hindflight.channels.extraction.delivery import Bools, Delivery, Ints, runs_of
 from hindflight.channels.extraction.link import Link, left_queue_ns, one_way_ns
 
 MIN_OUTAGE_PKTS = 3
@@ -136,11 +136,11 @@ def _runs(delivery: Delivery, link: Link, left_ns: Floats, judged_so_far: tuple[
     """Return all losses in a row, given those that the queue did not make, and the packets that are `_unanswered`."""
     by_channel, unanswered = judged_so_far
     own = np.flatnonzero(delivery.observed & ~unanswered)
-    edges = np.diff(np.concatenate(([0], delivery.lost[own].astype(np.int8), [0])))
     passed = np.cumsum(~delivery.observed & (delivery.size_bytes > delivery.ack_bytes))
     minimum_acks = SILENT_ACKS * _packets_per_ack(delivery)
     timed = np.flatnonzero(delivery.prompt)
-    spans = list(zip(np.flatnonzero(edges == 1).tolist(), np.flatnonzero(edges == -1).tolist(), strict=True))
+    starts, stops = runs_of(delivery.lost[own])
+    spans = list(zip(starts.tolist(), stops.tolist(), strict=True))
     behind = [bool(np.mean(by_channel[own[start:stop]]) >= 0.5) for start, stop in spans]
     duplicates = _with_duplicates(delivery, link, left_ns)
     silences = [

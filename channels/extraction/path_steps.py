@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 
 from hindflight.channels.extraction.change_points import Floats
-from hindflight.channels.extraction.delivery import Bools, Delivery, Ints
+from hindflight.channels.extraction.delivery import Bools, Delivery, Ints, runs_of
 
 AROUND = 4
 """Round trips before and after a jump that must all lie on their side of it: one delayed ACK is no jump."""
@@ -392,8 +392,7 @@ def interruptions(delivery: Delivery) -> Iterator[tuple[int, int]]:
     """Yield the first packet lost, and the next one delivered, of each time at which the link passed nothing: a run of
     losses, and no ACK until that packet was delivered."""
     own = np.flatnonzero(delivery.observed)
-    edges = np.diff(np.concatenate(([0], delivery.lost[own].astype(np.int8), [0])))
-    for start, stop in zip(np.flatnonzero(edges == 1), np.flatnonzero(edges == -1), strict=True):
+    for start, stop in zip(*runs_of(delivery.lost[own]), strict=True):
         if stop - start < LOST_IN_ROW or stop == len(own) or delivery.covered_ns[own[stop]] < 0:
             continue
         answered_ns = delivery.covered_ns[own[stop]]

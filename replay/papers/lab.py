@@ -6,7 +6,6 @@ Depends on scenarios and jobs; knows no claim. All cells meet the same channel w
 from __future__ import annotations
 
 import copy
-import os
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -20,7 +19,7 @@ import numpy as np
 
 from hindflight.replay.catalogue import catalogue
 from hindflight.replay.experiment.engine_inputs import Job, engine_config
-from hindflight.replay.experiment.run import Configuration, run_configurations
+from hindflight.replay.experiment.run import Configuration, run_configurations, thread_count
 from hindflight.replay.papers.model import Cell, Change, Point, Reading
 from hindflight.replay.papers.statistics import Samples, mean
 from hindflight.replay.scenario.model import Scenario, parse_scenario
@@ -66,7 +65,7 @@ class Bench:
             made = self.rows.setdefault(cell, {})
             missing += [(cell, seed) for seed in seeds if seed not in made]
         batches = [missing[start : start + AT_ONCE] for start in range(0, len(missing), AT_ONCE)]
-        workers = min(len(batches), self.threads or os.cpu_count() or 1)
+        workers = min(len(batches), thread_count(self.threads))
         if workers < 2:
             for batch in batches:
                 self._make(batch, self.threads)
