@@ -282,7 +282,7 @@ def _rate_within(delivery: Delivery, stretch: Stretch) -> Rate | None:
     if len(prompt) < MIN_PAIRS:
         return None
     first, last = prompt[:-1], prompt[1:]
-    pairs, whole, queued = _pairs(delivery, prompt)
+    pairs, whole, queued = _pairs(delivery, prompt, stretch.floor_ns)
     span = pairs.span_ns
     if queued.sum() >= MIN_PAIRS:
         return _states_of_part(joined_until_exact(pairs, queued))
@@ -297,16 +297,17 @@ def _rate_within(delivery: Delivery, stretch: Stretch) -> Rate | None:
     return next((rate for rate in rates if rate.steady), None)
 
 
-def _pairs(delivery: Delivery, prompt: Ints) -> tuple[BusySpans, Bools, Bools]:
+def _pairs(delivery: Delivery, prompt: Ints, floor_ns: float) -> tuple[BusySpans, Bools, Bools]:
     """Return the intervals between successive prompt ACKs; which have no loss in between, and at both ends of which
-    packets queued."""
+    packets queued. `floor_ns` is the minimum round trip of their path."""
     first, last = prompt[:-1], prompt[1:]
     served = np.cumsum(delivery.size_bytes)
     broken = np.cumsum((delivery.acked_ns < 0) & delivery.observed)
     span = delivery.acked_ns[last] - delivery.acked_ns[first]
     whole = (broken[last] == broken[first]) & (span > 0)
     ns_per_byte = np.where(whole, span, 1) / (served[last] - served[first])
-    queued = _queued(delivery, prompt, whole, ns_per_byte)
+    above = _above_local_floor(delivery, prompt, floor_ns)
+    queued = _queued(delivery, prompt, whole, ns_per_byte, above)
     return BusySpans(delivery.acked_ns[last], span, served[last] - served[first]), whole, queued
 
 
@@ -316,7 +317,7 @@ def _contradicting(delivery: Delivery, stretch: Stretch, bps: float) -> float | 
     prompt = stretch.timed(delivery)
     if len(prompt) < 2:
         return None
-    pairs, _, queued = _pairs(delivery, prompt)
+    pairs, _, queued = _pairs(delivery, prompt, stretch.floor_ns)
     chosen = pairs.where(queued)
     if len(chosen.at_ns) < FEW_PAIRS:
         return None
@@ -336,9 +337,9 @@ def _maybe_delayed(delivery: Delivery, first: Ints, last: Ints) -> Bools:
     return np.asarray(alone & (delivery.acked_ns[last] - delivery.acked_ns[first] >= MIN_DELAYED_ACK_NS))
 
 
-def _queued(delivery: Delivery, prompt: Ints, whole: Bools, ns_per_byte: Floats) -> Bools:
-    """Mark the pairs of successive ACKs at both of which packets queued, and the second before the first left."""
-    above = _above_local_floor(delivery, prompt)
+def _queued(delivery: Delivery, prompt: Ints, whole: Bools, ns_per_byte: Floats, above: Floats) -> Bools:
+    """Mark the pairs of successive ACKs at both of which packets queued, and the second before the first left.
+    `above` are the round trips above the minimum."""
     left_ns = delivery.t_ns[prompt] + above
     whole = whole & (delivery.t_ns[prompt[1:]] <= left_ns[:-1])
     span_above = np.quantile(above, 0.95)
@@ -366,14 +367,15 @@ def rate_lower_bound(delivery: Delivery, paths: Sequence[Stretch]) -> Rate:
     )  # fmt: skip
 
 
-def _above_local_floor(delivery: Delivery, prompt: Ints) -> Floats:
-    """Return round-trip times of one path minus their minimum within LOCAL_NS."""
+def _above_local_floor(delivery: Delivery, prompt: Ints, floor_ns: float) -> Floats:
+    """Return round-trip times of one path minus their minimum within LOCAL_NS, or minus `floor_ns` if that is more.
+    What takes less met a part of the path before."""
     trip, t = rtt_ns(delivery)[prompt].astype(np.float64), delivery.t_ns[prompt]
     cell = (t - t[0]) // LOCAL_NS
     floors = np.full(int(cell[-1]) + 1, np.inf)
     np.minimum.at(floors, cell, trip)
     around = np.minimum(floors, np.minimum(np.append(floors[1:], np.inf), np.insert(floors[:-1], 0, np.inf)))
-    return np.asarray(trip - around[cell])
+    return np.asarray(np.maximum(trip - np.maximum(around[cell], floor_ns), 0.0))
 
 
 def _states_of_part(busy: BusySpans) -> Rate:

@@ -390,8 +390,9 @@ def silences(delivery: Delivery) -> Iterator[tuple[int, int]]:
 
 def interruptions(delivery: Delivery) -> Iterator[tuple[int, int]]:
     """Yield the first packet lost, and the next one delivered, of each time at which the link passed nothing: a run of
-    losses, and no ACK until that packet was delivered."""
-    own = np.flatnonzero(delivery.observed)
+    losses, and no ACK until that packet was delivered. Packets of which it is not known whether they arrived may lie
+    between the losses."""
+    own = np.flatnonzero(delivery.observed & ~delivery.undecided)
     for start, stop in zip(*runs_of(delivery.lost[own]), strict=True):
         if stop - start < LOST_IN_ROW or stop == len(own) or delivery.covered_ns[own[stop]] < 0:
             continue

@@ -143,7 +143,32 @@ def test_a_rate_that_falls_while_the_queue_drops_packets_makes_no_longer_path(st
     assert since_ns == pytest.approx(slower_ns, abs=2 * SLOW_MS * MS)
     # The wait behind the slow packets is one of the queue, so the path is one, and the queue made all losses.
     assert len(link.base.spans) == 1
-    assert (attribution.verdicts(delivery, link).cause[delivery.lost] == QUEUE).all()
+    verdicts = attribution.verdicts(delivery, link)
+    assert (verdicts.cause[delivery.lost] == QUEUE).all()
+    assert verdicts.known[delivery.lost].all()
+
+
+def test_a_loss_is_not_attributed_by_levels_where_the_round_trips_fit_no_delay() -> None:
+    delivery, _ = _falling(40)
+    link = of_delivery(delivery)
+    lost = np.flatnonzero(delivery.lost)
+    # No gap shows how many packets used the link.
+    untimed = replace(link, replay=replace(link.replay, residual=np.full(len(delivery), np.nan)))
+    assert attribution.verdicts(delivery, untimed).known[lost[-1]]
+    drifting = replace(link.base, trusted=np.arange(len(delivery)) != lost[-1])
+    assert not attribution.verdicts(delivery, replace(untimed, base=drifting)).known[lost[-1]]
+
+
+def test_a_paced_flow_is_not_busy_because_a_round_trip_met_a_part_of_the_path_before() -> None:
+    # 10 ms apart over an empty queue, then 4 ms apart behind each other; the first five met half of a shorter path.
+    acked = [*(10.0 * np.arange(1, 101)), *(1000 + 4.0 * np.arange(1, 61))]
+    trips = [*np.full(5, 30.0), *np.full(95, 50.0), *(74 + 2.0 * np.arange(60))]
+    sent = (MS * (np.array(acked) - trips + 30)).astype(np.int64)
+    delivery = _packets(sent, (MS * (np.array(acked) + 30)).astype(np.int64))
+    found = bottleneck._rate_within(delivery, Stretch(0, len(delivery), 50.0 * MS))
+    assert found is not None
+    assert found.steady
+    assert found.bps == pytest.approx(3e6, rel=0.001)
 
 
 def _spans(acked_ns: Floats) -> BusySpans:
