@@ -82,7 +82,8 @@ def verdicts(delivery: Delivery, link: Link) -> Attribution:
     # Where the rate has a lower bound only, the queue was no longer than modelled, so it may not have been full.
     open_levels = lost & link.bounded & (odds > -KNOWN_LOG_ODDS)
     # Where the round trips fit no level of the path's delay, the modelled queue is not the one that they waited in.
-    open_levels |= lost & ~link.base.trusted & (np.abs(gaps) < KNOWN_LOG_ODDS)
+    drifting = ~link.base.trusted & (not link.base.sure)
+    open_levels |= lost & drifting & (np.abs(gaps) < KNOWN_LOG_ODDS)
     known = delivery.observed & ~delivery.undecided & ~open_levels & (~lost | (np.abs(odds) >= KNOWN_LOG_ODDS))
     outages, doubtful = outage_runs(delivery, link, cause == CHANNEL)
     refused = _refused(delivery, link, gaps, noise) if outages else np.zeros(len(delivery), dtype=np.int8)

@@ -33,7 +33,8 @@ class Base:
     packet.
 
     `per_packet_ns` is its value at each transmission; `trusted` is false while it changes; `spans` are its levels as
-    (first packet, one past the last, ns). `sure` marks levels whose steps no queue makes: each is a minimum.
+    (first packet, one past the last, ns). `sure` marks levels whose steps no queue makes: each is a minimum. Without
+    it, round trips between two levels fit neither.
     `error_ns` says for each level by how much it may be off: by nothing where a packet met an empty queue, infinite
     where the queue never ran empty and nothing else shows the level; `least_ns` is the minimum round trip without
     serialisation. `waits_pkts` is the wait that was subtracted for each level: an error of the rate scales it.

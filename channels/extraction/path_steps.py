@@ -131,7 +131,8 @@ def _part_of(delivery: Delivery, first: int, after: int, whole: Stretch) -> Stre
         return whole
     prompt = Stretch(first, after, whole.floor_ns).timed(delivery)
     trip_ns = (delivery.acked_ns - delivery.t_ns)[prompt].astype(np.float64)
-    floor_ns = float(trip_ns.min()) if len(prompt) else whole.floor_ns
+    # What took less than the whole stretch does crossed a part of the path before.
+    floor_ns = max(float(trip_ns.min()), whole.floor_ns) if len(prompt) else whole.floor_ns
     exact_ns = scatter_ns(trip_ns, sent_alone(delivery)[prompt])
     begins = replace(whole, after=after) if first == whole.first else Stretch(first, after, floor_ns)
     return replace(begins, floor_ns=floor_ns, scatter_ns=exact_ns)

@@ -17,7 +17,7 @@ from hindflight.channels.extraction.busy_spans import RATE_TOLERANCE, STEADY_SHA
 from hindflight.channels.extraction.change_points import Floats
 from hindflight.channels.extraction.delivery import Delivery, Ints
 from hindflight.channels.extraction.link import _served_at_ns, of_delivery, served_behind_breaks
-from hindflight.channels.extraction.path_steps import Stretch, stretches
+from hindflight.channels.extraction.path_steps import Stretch, divided, stretches
 
 MS = 1_000_000
 BASE_NS = 40 * MS
@@ -155,20 +155,25 @@ def test_a_loss_is_not_attributed_by_levels_where_the_round_trips_fit_no_delay()
     # No gap shows how many packets used the link.
     untimed = replace(link, replay=replace(link.replay, residual=np.full(len(delivery), np.nan)))
     assert attribution.verdicts(delivery, untimed).known[lost[-1]]
-    drifting = replace(link.base, trusted=np.arange(len(delivery)) != lost[-1])
-    assert not attribution.verdicts(delivery, replace(untimed, base=drifting)).known[lost[-1]]
+    changing = replace(link.base, trusted=np.arange(len(delivery)) != lost[-1])
+    for sure in (False, True):
+        # What is sent just behind a sure step met both paths: its round trip says nothing, and refutes nothing.
+        stepped = replace(untimed, base=replace(changing, sure=sure))
+        assert attribution.verdicts(delivery, stepped).known[lost[-1]] == sure
 
 
 def test_a_paced_flow_is_not_busy_because_a_round_trip_met_a_part_of_the_path_before() -> None:
     # 10 ms apart over an empty queue, then 4 ms apart behind each other; the first five met half of a shorter path.
     acked = [*(10.0 * np.arange(1, 101)), *(1000 + 4.0 * np.arange(1, 61))]
-    trips = [*np.full(5, 30.0), *np.full(95, 50.0), *(74 + 2.0 * np.arange(60))]
+    trips = [*np.full(5, 25.0), *np.full(95, 50.0), *(74 + 2.0 * np.arange(60))]
     sent = (MS * (np.array(acked) - trips + 30)).astype(np.int64)
     delivery = _packets(sent, (MS * (np.array(acked) + 30)).astype(np.int64))
-    found = bottleneck._rate_within(delivery, Stretch(0, len(delivery), 50.0 * MS))
-    assert found is not None
-    assert found.steady
-    assert found.bps == pytest.approx(3e6, rel=0.001)
+    whole = Stretch(0, len(delivery), 50.0 * MS)
+    for stretch in (whole, divided(delivery, whole, [159])[0]):
+        found = bottleneck._rate_within(delivery, stretch)
+        assert found is not None
+        assert found.steady
+        assert found.bps == pytest.approx(3e6, rel=0.001)
 
 
 def _spans(acked_ns: Floats) -> BusySpans:
