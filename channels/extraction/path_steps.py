@@ -392,14 +392,17 @@ def silences(delivery: Delivery) -> Iterator[tuple[int, int]]:
 def interruptions(delivery: Delivery) -> Iterator[tuple[int, int]]:
     """Yield the first packet lost, and the next one delivered, of each time at which the link passed nothing: a run of
     losses, and no ACK until that packet was delivered. Packets of which it is not known whether they arrived may lie
-    between the losses."""
+    between the losses if no ACK, not even a duplicate, came behind that of the last packet delivered before."""
     own = np.flatnonzero(delivery.observed & ~delivery.undecided)
     for start, stop in zip(*runs_of(delivery.lost[own]), strict=True):
         if stop - start < LOST_IN_ROW or stop == len(own) or delivery.covered_ns[own[stop]] < 0:
             continue
         answered_ns = delivery.covered_ns[own[stop]]
         earlier = int(np.searchsorted(delivery.ack_t_ns, answered_ns)) - 1
-        if earlier >= 0 and answered_ns - delivery.ack_t_ns[earlier] >= SILENT_NS:
+        if earlier < 0 or answered_ns - delivery.ack_t_ns[earlier] < SILENT_NS:
+            continue
+        between = delivery.undecided[own[start] : own[stop]].any()
+        if not between or (start and delivery.ack_t_ns[earlier] <= delivery.covered_ns[own[start - 1]]):
             yield int(own[start]), int(own[stop])
 
 
