@@ -306,8 +306,7 @@ def _pairs(delivery: Delivery, prompt: Ints, floor_ns: float) -> tuple[BusySpans
     span = delivery.acked_ns[last] - delivery.acked_ns[first]
     whole = (broken[last] == broken[first]) & (span > 0)
     ns_per_byte = np.where(whole, span, 1) / (served[last] - served[first])
-    above = _above_local_floor(delivery, prompt, floor_ns)
-    queued = _queued(delivery, prompt, whole, ns_per_byte, above)
+    queued = _queued(delivery, prompt, whole, ns_per_byte, floor_ns)
     return BusySpans(delivery.acked_ns[last], span, served[last] - served[first]), whole, queued
 
 
@@ -337,9 +336,9 @@ def _maybe_delayed(delivery: Delivery, first: Ints, last: Ints) -> Bools:
     return np.asarray(alone & (delivery.acked_ns[last] - delivery.acked_ns[first] >= MIN_DELAYED_ACK_NS))
 
 
-def _queued(delivery: Delivery, prompt: Ints, whole: Bools, ns_per_byte: Floats, above: Floats) -> Bools:
-    """Mark the pairs of successive ACKs at both of which packets queued, and the second before the first left.
-    `above` are the round trips above the minimum."""
+def _queued(delivery: Delivery, prompt: Ints, whole: Bools, ns_per_byte: Floats, floor_ns: float) -> Bools:
+    """Mark the pairs of successive ACKs at both of which packets queued, and the second before the first left."""
+    above = _above_local_floor(delivery, prompt, floor_ns)
     left_ns = delivery.t_ns[prompt] + above
     whole = whole & (delivery.t_ns[prompt[1:]] <= left_ns[:-1])
     span_above = np.quantile(above, 0.95)
@@ -369,7 +368,7 @@ def rate_lower_bound(delivery: Delivery, paths: Sequence[Stretch]) -> Rate:
 
 def _above_local_floor(delivery: Delivery, prompt: Ints, floor_ns: float) -> Floats:
     """Return round-trip times of one path minus their minimum within LOCAL_NS, or minus `floor_ns` if that is more.
-    What takes less met a part of the path before."""
+    What takes less crossed a part of the path before."""
     trip, t = rtt_ns(delivery)[prompt].astype(np.float64), delivery.t_ns[prompt]
     cell = (t - t[0]) // LOCAL_NS
     floors = np.full(int(cell[-1]) + 1, np.inf)

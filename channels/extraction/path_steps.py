@@ -399,10 +399,12 @@ def interruptions(delivery: Delivery) -> Iterator[tuple[int, int]]:
             continue
         answered_ns = delivery.covered_ns[own[stop]]
         earlier = int(np.searchsorted(delivery.ack_t_ns, answered_ns)) - 1
-        if earlier < 0 or answered_ns - delivery.ack_t_ns[earlier] < SILENT_NS:
+        if earlier < 0:
             continue
-        between = delivery.undecided[own[start] : own[stop]].any()
-        if not between or (start and delivery.ack_t_ns[earlier] <= delivery.covered_ns[own[start - 1]]):
+        last_ns = delivery.ack_t_ns[earlier]
+        unclear = delivery.undecided[own[start] : own[stop]].any()
+        answered = unclear and (start == 0 or last_ns > delivery.covered_ns[own[start - 1]])
+        if answered_ns - last_ns >= SILENT_NS and not answered:
             yield int(own[start]), int(own[stop])
 
 
