@@ -40,6 +40,8 @@ pub enum CaState {
         f_rto_acks: u8,
         /// Record of the segment that the timer sent.
         record: u64,
+        /// First octet of that segment.
+        seq_start: i64,
     },
 }
 
@@ -143,7 +145,11 @@ impl RetransmissionContext {
         if let CaState::Recovery { recovery_point, .. } = self.ca_state {
             return (EventCause::Fast, Reason::InRecovery { recovery_point });
         }
-        if self.tail && self.since_send_ns >= self.srtt_ns && !self.retransmitted_before {
+        if self.tail
+            && self.sack
+            && self.since_send_ns >= self.srtt_ns
+            && !self.retransmitted_before
+        {
             return self.tail_loss_probe();
         }
         if let Some(recovery_point) = self.spurious_rto_point {

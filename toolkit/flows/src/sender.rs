@@ -227,9 +227,7 @@ impl Sender {
             let departure = self.departure(sent, fin);
             self.sample_cwnd(flow.flow_id, |cwnd| cwnd.before_segment(&departure));
         }
-        if self.board.flight_bytes() == 0 {
-            self.timer_restart_ns = now;
-        }
+        let idle = self.board.flight_bytes() == 0;
         self.revise_timeout(sent);
         self.explain_unseen();
         let probes = sent.payload_bytes == 1 && self.snd_wnd_bytes == Some(0);
@@ -241,6 +239,9 @@ impl Sender {
         self.decide_skipped(now, (sent.start, sent.end), flow, events);
         self.lost_in_go_back_n(sent, flow, events);
         let overlap = self.overlap_of(sent);
+        if idle && overlap.gap.is_none() {
+            self.timer_restart_ns = now;
+        }
         let retransmission = if overlap.is_empty() {
             let gap_start = self.board.snd_nxt();
             self.board.send_new(sent.start, sent.end, sent.transmission);

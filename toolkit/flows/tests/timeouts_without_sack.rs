@@ -3,6 +3,7 @@
 
 mod support;
 
+use hindflight_flows::EventKind;
 use support::{losses, run, second_of_twelve_lost, ten_segments};
 
 /// Rows of `losses`: starts and copies.
@@ -271,4 +272,71 @@ fn of_two_packets_missing_in_a_silence_of_three_rtos_one_was_the_rest_of_the_fli
         ten_segments().replace(" sackok", "")
     ));
     assert_eq!(losses(&outcome), copies(&[(10_001, 1), (11_001, 1)]));
+}
+
+#[test]
+fn what_f_rto_sent_after_a_timeout_is_not_repeated() {
+    let outcome = run(&format!(
+        "{}
+         520.0 a>b A 1001:2001 ack 1 id 15
+         520.1 b>a A 1 ack 6001
+         620.0 a>b A 12001:13001 ack 1 id 16      # F-RTO: new data
+         620.1 b>a A 1 ack 6001
+         621.0 a>b A 13001:14001 ack 1 id 17
+         621.1 b>a A 1 ack 6001
+         720.0 a>b A 6001:7001 ack 1 id 18
+         720.1 b>a A 1 ack 9001
+         820.0 a>b A 15001:16001 ack 1 id 23      # 19 to 21: 9001:12001, 22: 14001:15001
+         820.1 b>a A 1 ack 9001
+         920.0 a>b A 9001:10001 ack 1 id 24
+         920.1 b>a A 1 ack 10001",
+        second_of_twelve_lost(&[6, 9, 10])
+    ));
+    let again = [(9001, 2), (10_001, 2), (11_001, 2)];
+    let expected = [(1001, 1), (6001, 1), (9001, 1), (10_001, 1), (14_001, 1)];
+    assert_eq!(losses(&outcome), copies(&[&expected[..], &again].concat()));
+}
+
+#[test]
+fn a_duplicate_ack_after_the_new_data_of_f_rto_begins_go_back_n() {
+    let outcome = run(&format!(
+        "{}
+         520.0 a>b A 1001:2001 ack 1 id 15
+         520.1 b>a A 1 ack 6001
+         620.0 a>b A 12001:13001 ack 1 id 16      # F-RTO: new data
+         620.1 b>a A 1 ack 6001
+         621.0 a>b A 13001:14001 ack 1 id 17
+         621.1 b>a A 1 ack 6001
+        1021.0 a>b A 6001:7001 ack 1 id 20        # 18 and 19: 6001:8001, one for each duplicate ACK
+        1021.1 b>a A 1 ack 14001
+        1121.0 a>b A 14001:15001 ack 1 id 21
+        1121.1 b>a A 1 ack 15001",
+        second_of_twelve_lost(&[6])
+    ));
+    assert_eq!(
+        losses(&outcome),
+        copies(&[(1001, 1), (6001, 1), (6001, 2), (7001, 2)])
+    );
+}
+
+#[test]
+fn without_sack_the_end_of_a_flight_is_repeated_by_a_timeout_not_by_a_probe() {
+    // A round trip before the capture point takes 100 ms, so that the RTO is about 0.3 s.
+    let outcome = run(&format!(
+        "{}
+         520.0 a>b A 1001:2001 ack 1 id 15
+         520.1 b>a A 1 ack 12001
+         940.0 a>b A 12001:13001 ack 1 id 18      # 16 and 17: 12001:14001
+         940.1 b>a A 1 ack 13001
+        1360.0 a>b A 13001:14001 ack 1 id 20      # 19: 13001:14001 again, as the ACK triggered it
+        1360.1 b>a A 1 ack 14001",
+        second_of_twelve_lost(&[])
+    ));
+    let kinds = outcome.events.iter().map(|event| event.kind);
+    let timeouts = kinds.filter(|kind| *kind == EventKind::Rto);
+    assert_eq!(timeouts.count(), 3);
+    assert_eq!(
+        losses(&outcome),
+        copies(&[(1001, 1), (12_001, 1), (13_001, 1), (13_001, 2)])
+    );
 }

@@ -135,6 +135,9 @@ impl Sender {
             self.dup_thresh_ns = now_ns;
         }
         self.dup_acks_in += 1;
+        if !self.sack_in_use {
+            self.end_f_rto();
+        }
         self.dup_acked_bytes += self.board.smss_bytes();
         self.queued.on_dup_ack();
     }

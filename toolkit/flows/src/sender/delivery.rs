@@ -1,7 +1,7 @@
 //! What an ACK delivers: the ranges that leave the scoreboard, and what they show about the transmission that arrived.
 
 use super::{ReceivedAck, Sender};
-use crate::cause::CaState;
+use crate::cause::{CaState, F_RTO_ACKS};
 use crate::jump::Arrived;
 use crate::loss::{DeliveringAck, LossDetector};
 use crate::ordering::is_older;
@@ -176,6 +176,16 @@ impl Sender {
     /// other retransmissions are outstanding.
     fn may_undo(&self) -> bool {
         matches!(self.ca_state, CaState::Loss { .. }) || self.board.retrans_out_bytes() == 0
+    }
+
+    /// Ends F-RTO with a duplicate ACK without SACK, once the sender has sent new data: it repeats what was in flight
+    /// (RFC 5682 §3.1 step 3a).
+    pub(super) fn end_f_rto(&mut self) {
+        if let CaState::Loss { f_rto_acks, .. } = &mut self.ca_state
+            && *f_rto_acks < F_RTO_ACKS
+        {
+            *f_rto_acks = 0;
+        }
     }
 
     /// Counts an ACK that delivers data, which F-RTO examines.

@@ -194,10 +194,11 @@ impl Sender {
         segments_n: i64,
     ) -> Option<[(i64, i64); 2]> {
         let (una, nxt) = (self.board.snd_una(), self.board.snd_nxt());
-        let continued_to = sent.start.min(nxt);
+        let continued_to = sent.start.min(self.go_back_n_end(una));
         let below = segments_n - self.board.segments_in(continued_to - una);
         let stopped_at = resent_to + below * self.board.smss_bytes().max(1);
-        let continued = una == continued_to || (una < continued_to && sent.start < nxt);
+        let in_order = sent.start < nxt || continued_to < nxt;
+        let continued = una == continued_to || (una < continued_to && in_order);
         let jumped = una > resent_to && continued;
         let end = una.min(self.go_back_n_end(resent_to));
         let possible = segments_n > 0 && below >= 0 && stopped_at <= end;

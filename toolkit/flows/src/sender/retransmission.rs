@@ -369,11 +369,14 @@ impl Sender {
         let recovery_point = self.board.snd_nxt();
         // RFC 5682 §3.1 step 1: F-RTO is not used if fast recovery was in progress, which begins with the evidence of a
         // loss, even if a full window holds the retransmission. Evidence that may be reordering leaves the segment to
-        // another timer: see `waits_for_reordering`. As in Linux, a repeated timeout starts F-RTO again.
+        // another timer: see `waits_for_reordering`. As in Linux, a repeated timeout starts F-RTO again, and another one
+        // during the recovery does not. Without SACK, the recovery lasts until more than the recovery point is
+        // acknowledged (RFC 6582 §4).
+        let held = !self.sack_in_use && self.board.snd_una() == self.timeout_point;
         let in_recovery = match self.ca_state {
             CaState::Recovery { .. } => true,
-            CaState::Open => self.sack_in_use && self.loss_evidence_ns.is_some(),
-            CaState::Loss { .. } => false,
+            CaState::Open => held || (self.sack_in_use && self.loss_evidence_ns.is_some()),
+            CaState::Loss { seq_start, .. } => seq_start != entry.seq_start,
         };
         let f_rto_acks = if in_recovery { 0 } else { F_RTO_ACKS };
         let evidence = self.board.sacked().octets() > 0 || self.dup_acks > 0;
@@ -387,6 +390,7 @@ impl Sender {
             recovery_point,
             f_rto_acks,
             record: entry.transmission.record,
+            seq_start: entry.seq_start,
         };
         self.retransmit_ts = entry.transmission.ts_val;
         let timeout = Event {
