@@ -152,6 +152,7 @@ def stretch_base(delivery: Delivery, paths: Sequence[Stretch], served: Served) -
         if not empty and len(bare):
             floor = min(least, max(0.0, _less_wait(floor, rest, service_ns)))
         by_clock = not empty and len(spans) > 0 and np.isfinite(stretch.fell_off_ns) and np.isfinite(errors[-1])
+        by_clock &= not stretch.by_limit or abs(floor - most) > stretch.fell_off_ns
         if by_clock:
             # How much earlier the ACKs of a busy link come shows the path by that before.
             floor, error, empty = min(least, most), errors[-1] + stretch.fell_off_ns, True

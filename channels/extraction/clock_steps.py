@@ -71,6 +71,51 @@ def _cuts(delivery: Delivery, stretch: Stretch, service_ns: Floats) -> list[tupl
 
 
 @dataclass(frozen=True, slots=True)
+class Later:
+    """The packet from which on ACKs come later, by how much, and by how much that may be off."""
+
+    first: int
+    later_ns: float
+    off_ns: float
+
+
+def later_near(
+    delivery: Delivery, stretch: Stretch, service_ns: Floats, between: tuple[int, int], bounds_ns: tuple[float, float]
+) -> Later | None:
+    """Return where the ACKs of a busy link come later, by something within `bounds_ns`, than the work before takes:
+    among packets that were on the way from when the first of the packets `between` was sent until the second arrived.
+    None if they do not, or not for good.
+
+    A link that pauses, or carries packets unseen, delays ACKs as a longer path does: something else must show which of
+    them it was.
+    """
+    timed = stretch.timed(delivery)
+    if len(timed) < 2 * (AROUND + MIN_STRETCH):
+        return None
+    phase, slack = _phase(delivery, timed, service_ns)
+    trip_ns = (delivery.acked_ns - delivery.t_ns)[timed]
+    from_ns, until_ns = delivery.t_ns[list(between)]
+    near = (delivery.acked_ns[timed] >= from_ns) & (delivery.t_ns[timed] <= until_ns + np.median(trip_ns))
+    least_ns = max(MIN_JUMP_NS, MIN_JUMP_SHARE * float(trip_ns.min()), bounds_ns[0])
+    found: Later | None = None
+    best: tuple[int, float] | None = None
+    for k in np.flatnonzero(near).tolist():
+        if not max(AROUND, MIN_STRETCH) <= k <= len(timed) - AROUND - MIN_STRETCH:
+            continue
+        jump = _jump(-phase[k - AROUND : k], -phase[k : k + AROUND + MOST_BETWEEN])
+        if jump is None or not least_ns < jump.fell_ns < bounds_ns[1]:
+            continue
+        # Of the ACKs around, which may leave one out, it is the first that is later.
+        if phase[k] - phase[k - 1] < SPREAD * jump.fell_ns:
+            continue
+        # Where ACKs agree, the link did not idle between them.
+        busy = slack[k] >= 0 and (slack[k + 1 : k + 1 + jump.between] >= jump.fell_ns).all()
+        if busy and (best is None or (jump.between, jump.off_ns) < best):
+            best, found = (jump.between, jump.off_ns), Later(int(timed[k]), jump.fell_ns, jump.off_ns)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
 class _Jump:
     """By how much ACKs come earlier, by how much that may be off, and how many ACKs of both paths lie between."""
 

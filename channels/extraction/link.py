@@ -19,6 +19,7 @@ from hindflight.channels.extraction.change_points import Floats
 from hindflight.channels.extraction.clock_steps import split_where_acks_come_earlier
 from hindflight.channels.extraction.delivery import Bools, Delivery, Ints, runs_of
 from hindflight.channels.extraction.idle_steps import split_where_idle
+from hindflight.channels.extraction.limit_steps import split_where_limit_moves
 from hindflight.channels.extraction.path_steps import Stretch, interrupted_losses, interruptions, silences, stretches
 from hindflight.channels.extraction.queue import Arrivals, Ceiling, Replay
 from hindflight.channels.extraction.size_rate import with_sizes
@@ -129,6 +130,13 @@ def of_delivery(delivery: Delivery) -> Link:
         if moved is not None and (not unshared or (moved[2] and (moved[0].sure or any(moved[0].emptied)))):
             base, arrivals, unshared = moved
     first = AllDropped.of(arrivals, unshared)
+    if unshared:
+        usable = ~delivery.undecided & delivery.observed & ~interrupted_losses(delivery) & ~served.bounded & first.exact
+        moving = split_where_limit_moves(delivery, paths, first.level, usable, service)
+        moved = _stepped_fit(delivery, moving, served) if len(moving) > len(paths) else None
+        if moved is not None and moved[2]:
+            base, arrivals, unshared = moved
+            first = AllDropped.of(arrivals, unshared)
     if unshared and len(base.spans) > 1:
         base = _only_at_a_rate(base, _with_one_limit(delivery, base, first, full), served.bounded)
         arrivals = _arrivals(delivery, base, served)
