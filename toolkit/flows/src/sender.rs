@@ -125,8 +125,11 @@ pub struct Sender {
     /// Deviation: as in Linux, it is that of what the ACK acknowledges cumulatively, if there is any, although a SACK
     /// block may report what was sent later.
     rack_rtt_ns: i64,
-    /// Recovery point of the last timeout.
+    /// Recovery point of the last timeout, and of the last recovery.
     timeout_point: i64,
+    recovery_point: i64,
+    /// Without SACK, where a duplicate ACK after the new data of F-RTO lets the sender begin to repeat segments.
+    f_rto_ended_at: Option<i64>,
     /// Time of the last restart of the retransmission timer.
     timer_restart_ns: i64,
     /// Time when a segment sent after the oldest outstanding one was delivered.
@@ -479,6 +482,7 @@ impl Sender {
         events: &mut Vec<Event>,
     ) {
         self.dup_acks = 0;
+        self.f_rto_ended_at = None;
         // RFC 6582 §3.2 step 3: a partial ACK acknowledges the oldest segment and segments that had left before.
         let left_before = (delivery.acked_bytes - self.board.smss_bytes()).max(0);
         self.dup_acked_bytes = match self.ca_state {

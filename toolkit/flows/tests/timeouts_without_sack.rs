@@ -340,3 +340,34 @@ fn without_sack_the_end_of_a_flight_is_repeated_by_a_timeout_not_by_a_probe() {
         copies(&[(1001, 1), (12_001, 1), (13_001, 1), (13_001, 2)])
     );
 }
+
+#[test]
+fn once_all_is_repeated_new_data_are_lost_in_a_silence() {
+    let outcome = run(&format!(
+        "{}
+         520.0 a>b A 1001:2001 ack 1 id 15
+         520.1 b>a A 1 ack 6001
+         620.0 a>b A 6001:7001 ack 1 id 16
+         620.1 b>a A 1 ack 8001
+         720.0 a>b A 9001:10001 ack 1 id 18       # 17: 8001:9001
+         720.1 b>a A 1 ack 8001
+         721.0 a>b A 10001:11001 ack 1 id 19
+         721.1 b>a A 1 ack 8001
+         722.0 a>b A 11001:12001 ack 1 id 20
+         722.1 b>a A 1 ack 8001
+         723.0 a>b A 12001:13001 ack 1 id 21
+         723.1 b>a A 1 ack 8001
+        1123.0 a>b A 8001:9001 ack 1 id 24        # 22 and 23: 13001:15001
+        1123.1 b>a A 1 ack 13001
+        1223.0 a>b A 13001:14001 ack 1 id 25
+        1223.1 b>a A 1 ack 14001
+        1224.0 a>b A 14001:15001 ack 1 id 26
+        1224.1 b>a A 1 ack 15001",
+        second_of_twelve_lost(&[6, 8])
+    ));
+    let first = [(1001, 1), (6001, 1), (8001, 1), (13_001, 1), (14_001, 1)];
+    assert_eq!(
+        losses(&outcome),
+        copies(&[&first[..], &[(8001, 2)]].concat())
+    );
+}

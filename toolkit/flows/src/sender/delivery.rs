@@ -180,11 +180,14 @@ impl Sender {
 
     /// Ends F-RTO with a duplicate ACK without SACK, once the sender has sent new data: it repeats what was in flight
     /// (RFC 5682 §3.1 step 3a).
+    ///
+    /// Deviation: a duplicate ACK before that ends nothing, as in Linux; by step 2a, it does.
     pub(super) fn end_f_rto(&mut self) {
         if let CaState::Loss { f_rto_acks, .. } = &mut self.ca_state
-            && *f_rto_acks < F_RTO_ACKS
+            && (1..F_RTO_ACKS).contains(f_rto_acks)
         {
             *f_rto_acks = 0;
+            self.f_rto_ended_at = Some(self.board.snd_una());
         }
     }
 

@@ -101,6 +101,7 @@ impl Sender {
         } else {
             self.lost_in_silence_without_sack(&end, flow, events)
         };
+        self.f_rto_ended_at = None;
         let (rounds, at_once) = match gap {
             Some(_) => (missing.count, again),
             None => (missing.count + again, 0),

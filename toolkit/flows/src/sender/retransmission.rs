@@ -346,6 +346,7 @@ impl Sender {
     /// It counts from its first captured retransmission on: until then, it may be reordering.
     fn begin_recovery(&mut self, now_ns: i64, octets: i64) {
         self.begin_undo(octets);
+        self.recovery_point = self.board.snd_nxt();
         self.ca_state = CaState::Recovery {
             start_ns: now_ns,
             record: 0,
@@ -372,7 +373,7 @@ impl Sender {
         // another timer: see `waits_for_reordering`. As in Linux, a repeated timeout starts F-RTO again, and another one
         // during the recovery does not. Without SACK, the recovery lasts until more than the recovery point is
         // acknowledged (RFC 6582 §4).
-        let held = !self.sack_in_use && self.board.snd_una() == self.timeout_point;
+        let held = !self.sack_in_use && self.board.snd_una() == self.recovery_point;
         let in_recovery = match self.ca_state {
             CaState::Recovery { .. } => true,
             CaState::Open => held || (self.sack_in_use && self.loss_evidence_ns.is_some()),
@@ -383,7 +384,7 @@ impl Sender {
         let may_be_recovery = self.ca_state == CaState::Open && evidence;
         self.exit_recovery(now, End::BrokenOff, flow, events);
         self.row.rtos += 1;
-        self.timeout_point = recovery_point;
+        (self.timeout_point, self.recovery_point) = (recovery_point, recovery_point);
         self.board
             .lose_retransmissions(self.lost_at_timeout_ns(now));
         self.ca_state = CaState::Loss {

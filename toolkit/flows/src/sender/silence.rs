@@ -141,7 +141,7 @@ impl Sender {
         if silence.lost == 0 || !self.is_silent(entry.transmission.t_ns) {
             return 0;
         }
-        let resent_to = silence.resent_to.or_else(|| self.f_rto_ended_at());
+        let resent_to = silence.resent_to.or(self.f_rto_ended_at);
         let rest = resent_to.map(|from| (from, self.go_back_n_end(from)));
         let rest = rest.filter(|(from, end)| from < end);
         if let Some(retransmitted) = self.lost_as_silence_shows(silence, rest, flow, events) {
@@ -157,12 +157,6 @@ impl Sender {
         };
         self.begin_account(entry, (silence.explained, 0), silence.lost, before);
         0
-    }
-
-    /// Where a sender that F-RTO let send new data begins to repeat segments, if duplicate ACKs have ended F-RTO.
-    fn f_rto_ended_at(&self) -> Option<i64> {
-        let ended = matches!(self.ca_state, CaState::Loss { f_rto_acks: 0, .. });
-        (ended && self.dup_acks > 0).then_some(self.board.snd_una())
     }
 
     /// The same if the silence shows what all of them were, where the sender had still to retransmit the octets `rest`;
@@ -250,9 +244,9 @@ impl Sender {
         let too_many = u32::try_from(too_many).unwrap_or(u32::MAX);
         self.take_repeats(&silence.entry, too_many.min(silence.by_timer));
         let mut resent_segments = self.board.segments_in(rest.1 - rest.0);
-        if gap_segments == 0 || besides_gap < resent_segments {
-            // The sender need not have repeated all. If new data are missing nevertheless, F-RTO sent them, or the
-            // pacer before it went on.
+        // New data were lost before the sender had repeated all: what it repeated for certain is lost.
+        let broken_off = gap_segments > 0 && besides_gap < resent_segments;
+        if gap_segments == 0 || broken_off {
             let at_most = besides_gap - besides_gap.min(repeats);
             resent_segments = resent_segments.min(at_most);
         }
@@ -263,7 +257,11 @@ impl Sender {
         if !shown || !whole || !(0..=repeats + probes).contains(&again) {
             return;
         }
-        let repeated = again.min(repeats) as u32;
+        let repeated = if broken_off {
+            0
+        } else {
+            again.min(repeats) as u32
+        };
         // Once more has been repeated, the rest of go-back-N is no longer the last that was sent of its segments.
         let head = (silence.entry.seq_start, silence.entry.seq_end);
         if resent_segments > 0 && self.last_resent == Some(head) {
