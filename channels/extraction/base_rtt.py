@@ -6,7 +6,9 @@ Reads arrays of `delivery`, not tables. Does not depend on the causes of losses.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TypeVar
 
 import numpy as np
 
@@ -25,6 +27,8 @@ add up."""
 
 TRANSITION_NS = 1e9
 """Maximum time after a change of path in which packets may have met both."""
+
+Level = TypeVar("Level")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +84,33 @@ class Base:
         shorter = np.where(self.trusted, shorter, np.minimum(shorter, around))
         return np.asarray(shorter - np.minimum(np.array(self.error_ns)[levels], shorter))
 
+    def less_exact(self, parts: Sequence[tuple[int, int, float]]) -> Base:
+        """Return the base with what is known less exactly as levels of their own: each part is (first packet, one past
+        the last, by how many ns it may be off)."""
+        cuts = np.unique([edge for first, after, _ in parts for edge in (first, after)])
+        spans: list[tuple[int, int, float]] = []
+        owners: list[int] = []
+        errors: list[float] = []
+        for i, (begin, end, held) in enumerate(self.spans):
+            for one, other in pairwise([begin, *cuts[(cuts > begin) & (cuts < end)].tolist(), end]):
+                spans.append((one, other, held))
+                owners.append(i)
+                off_ns = [ns for first, after, ns in parts if first < other and one < after]
+                errors.append(max([self.error_ns[i], *off_ns]))
+        return replace(
+            self, spans=tuple(spans), error_ns=tuple(errors), least_ns=_of(self.least_ns, owners),
+            carried=_of(self.carried, owners), waits_pkts=_of(self.waits_pkts, owners),
+            shown_by=_of(self.shown_by, owners), clocked=_of(self.clocked, owners),
+        )  # fmt: skip
+
     def _levels(self, packets: Ints) -> Ints:
         firsts = [first for first, _, _ in self.spans]
         return np.maximum(np.searchsorted(firsts, packets, side="right") - 1, 0)
+
+
+def _of(levels: tuple[Level, ...], owners: Sequence[int]) -> tuple[Level, ...]:
+    """Return the elements of some levels, if there are any."""
+    return tuple(levels[i] for i in owners) if levels else ()
 
 
 def _bare_ns(delivery: Delivery, served: Served, packets: Ints) -> Floats:
@@ -152,7 +180,6 @@ def stretch_base(delivery: Delivery, paths: Sequence[Stretch], served: Served) -
         if not empty and len(bare):
             floor = min(least, max(0.0, _less_wait(floor, rest, service_ns)))
         by_clock = not empty and len(spans) > 0 and np.isfinite(stretch.fell_off_ns) and np.isfinite(errors[-1])
-        by_clock &= not stretch.by_limit or abs(floor - most) > stretch.fell_off_ns
         if by_clock:
             # How much earlier the ACKs of a busy link come shows the path by that before.
             floor, error, empty = min(least, most), errors[-1] + stretch.fell_off_ns, True

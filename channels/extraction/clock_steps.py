@@ -84,7 +84,7 @@ def later_near(
 ) -> Later | None:
     """Return where the ACKs of a busy link come later, by something within `bounds_ns`, than the work before takes:
     among packets that were on the way from when the first of the packets `between` was sent until the second arrived.
-    None if they do not, or not for good.
+    None if they do so nowhere, or at several places.
 
     A link that pauses, or carries packets unseen, delays ACKs as a longer path does: something else must show which of
     them it was.
@@ -93,13 +93,10 @@ def later_near(
     if len(timed) < 2 * (AROUND + MIN_STRETCH):
         return None
     phase, slack = _phase(delivery, timed, service_ns)
-    trip_ns = (delivery.acked_ns - delivery.t_ns)[timed]
-    from_ns, until_ns = delivery.t_ns[list(between)]
-    near = (delivery.acked_ns[timed] >= from_ns) & (delivery.t_ns[timed] <= until_ns + np.median(trip_ns))
-    least_ns = max(MIN_JUMP_NS, MIN_JUMP_SHARE * float(trip_ns.min()), bounds_ns[0])
-    found: Later | None = None
-    best: tuple[int, float] | None = None
-    for k in np.flatnonzero(near).tolist():
+    trip_ns = float((delivery.acked_ns - delivery.t_ns)[timed].min())
+    least_ns = max(MIN_JUMP_NS, MIN_JUMP_SHARE * trip_ns, bounds_ns[0])
+    found: list[tuple[int, Later]] = []
+    for k in _near(delivery, timed, between).tolist():
         if not max(AROUND, MIN_STRETCH) <= k <= len(timed) - AROUND - MIN_STRETCH:
             continue
         jump = _jump(-phase[k - AROUND : k], -phase[k : k + AROUND + MOST_BETWEEN])
@@ -109,10 +106,28 @@ def later_near(
         if phase[k] - phase[k - 1] < SPREAD * jump.fell_ns:
             continue
         # Where ACKs agree, the link did not idle between them.
-        busy = slack[k] >= 0 and (slack[k + 1 : k + 1 + jump.between] >= jump.fell_ns).all()
-        if busy and (best is None or (jump.between, jump.off_ns) < best):
-            best, found = (jump.between, jump.off_ns), Later(int(timed[k]), jump.fell_ns, jump.off_ns)
-    return found
+        if slack[k] >= 0 and (slack[k + 1 : k + 1 + jump.between] >= jump.fell_ns).all():
+            found.append((k, Later(int(timed[k]), jump.fell_ns, jump.off_ns)))
+    if not found or found[-1][0] - found[0][0] > MOST_BETWEEN:
+        return None
+    return min((later for _, later in found), key=lambda later: later.off_ns)
+
+
+def acks_keep_time(delivery: Delivery, stretch: Stretch, service_ns: Floats, between: tuple[int, int]) -> bool:
+    """Return whether the ACKs of the packets that were on the way between those of `between`, as in `later_near`, come
+    neither earlier nor later than a link that is busy all the time allows: the path is the same."""
+    timed = stretch.timed(delivery)
+    phase, slack = _phase(delivery, timed, service_ns)
+    near = _near(delivery, timed, between)
+    return len(near) > AROUND and bool(np.ptp(phase[near]) < MIN_JUMP_NS and (slack[near[1:]] >= 0).all())
+
+
+def _near(delivery: Delivery, timed: Ints, between: tuple[int, int]) -> Ints:
+    """Return which timed packets were on the way from when the first of the packets `between` was sent until the second
+    arrived."""
+    trip_ns = float(np.median((delivery.acked_ns - delivery.t_ns)[timed]))
+    from_ns, until_ns = delivery.t_ns[list(between)]
+    return np.flatnonzero((delivery.acked_ns[timed] >= from_ns) & (delivery.t_ns[timed] <= until_ns + trip_ns))
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,8 +30,13 @@ EMPTY_PKTS = 0.5
 WAIT_ERROR = 0.1
 """Error of so short a wait, in packets."""
 
-LATER = 4
-"""Times in succession that the queue ran empty and that must all show the new round trip: one delayed ACK is none."""
+LATER, AGREEING = 4, 2
+"""Times in succession that the queue ran empty and that must all show a new round trip, and those that must if no more
+follow, and they agree: one delayed ACK is none."""
+
+AGREEING_SHARE, MIN_TIMED = 0.1, 2
+"""Share of a rise by which round trips that agree differ at most, and timed packets of which each is the minimum: the
+ACK of a single one may be delayed by the same time each time."""
 
 
 def split_where_idle(
@@ -41,20 +46,21 @@ def split_where_idle(
     queue unseen, they are returned as they are."""
     if not delivery.observed.all():
         return tuple(paths)
-    at, rest = _over_empty_queue(delivery, wait_ns, service_ns)
+    at, rest, timed = _over_empty_queue(delivery, wait_ns, service_ns)
     packet_ns = float(np.median(service_ns))
     found: list[Stretch] = []
     for stretch in paths:
         within = (at >= stretch.first) & (at < stretch.after)
         starts, levels = at[within], rest[within]
-        cuts = [_begin(delivery, service_ns, starts, levels, k) for k in _changes(levels, packet_ns).tolist()]
+        changes = _changes(levels, timed[within] >= MIN_TIMED, packet_ns).tolist()
+        cuts = [_begin(delivery, service_ns, starts, levels, k) for k in changes]
         found += divided(delivery, stretch, cuts)
     return tuple(found) if all(_long_enough(delivery, part) for part in found) else tuple(paths)
 
 
-def _over_empty_queue(delivery: Delivery, wait_ns: Floats, service_ns: Floats) -> tuple[Ints, Floats]:
-    """Return the first packet after each time at which nothing was on the way, and the minimum round trip of the few
-    behind it without serialisation and wait."""
+def _over_empty_queue(delivery: Delivery, wait_ns: Floats, service_ns: Floats) -> tuple[Ints, Floats, Ints]:
+    """Return the first packet after each time at which nothing was on the way, the minimum round trip of the few timed
+    ones behind it without serialisation and wait, and their number."""
     answered = np.concatenate(([0], np.maximum.accumulate(delivery.covered_ns)[:-1]))
     empty = (wait_ns < EMPTY_PKTS * service_ns) & (answered <= delivery.t_ns)
     firsts = np.flatnonzero(empty)
@@ -66,19 +72,22 @@ def _over_empty_queue(delivery: Delivery, wait_ns: Floats, service_ns: Floats) -
     period, number = np.unique(busy[index], return_inverse=True)
     minima = np.full(len(period), np.inf)
     np.minimum.at(minima, number, rest)
-    return firsts[period - 1], minima
+    return firsts[period - 1], minima, np.bincount(number, minlength=len(period))
 
 
-def _changes(rest: Floats, packet_ns: float) -> Ints:
-    """Return where a new level begins."""
+def _changes(rest: Floats, several: Bools, packet_ns: float) -> Ints:
+    """Return where a new level begins; `several` marks the minima of MIN_TIMED packets."""
     cuts: list[int] = []
     begin = 0
-    for k in range(1, len(rest) - LATER + 1):
+    for k in range(1, len(rest) - AGREEING + 1):
         floor = float(rest[begin:k].min())
         jump = max(MIN_JUMP_NS, MIN_JUMP_SHARE * floor) + WAIT_ERROR * packet_ns
-        later = rest[k : k + LATER]
-        falls = k - begin >= LATER and later.max() < floor - jump
-        if falls or later.min() > floor + jump:
+        later, last = rest[k : k + LATER], rest[k:]
+        falls = k - begin >= LATER and len(later) == LATER and later.max() < floor - jump
+        rises = len(later) == LATER and later.min() > floor + jump
+        agree = np.ptp(last) <= AGREEING_SHARE * (last.min() - floor) and several[k:].all()
+        rises |= last.min() > floor + jump and agree
+        if falls or rises:
             cuts.append(k)
             begin = k
     return np.array(cuts, dtype=np.int64)

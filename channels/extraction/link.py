@@ -19,7 +19,7 @@ from hindflight.channels.extraction.change_points import Floats
 from hindflight.channels.extraction.clock_steps import split_where_acks_come_earlier
 from hindflight.channels.extraction.delivery import Bools, Delivery, Ints, runs_of
 from hindflight.channels.extraction.idle_steps import split_where_idle
-from hindflight.channels.extraction.limit_steps import split_where_limit_moves
+from hindflight.channels.extraction.limit_steps import Moves, moves_of_limit
 from hindflight.channels.extraction.path_steps import Stretch, interrupted_losses, interruptions, silences, stretches
 from hindflight.channels.extraction.queue import Arrivals, Ceiling, Replay
 from hindflight.channels.extraction.size_rate import with_sizes
@@ -130,17 +130,17 @@ def of_delivery(delivery: Delivery) -> Link:
         if moved is not None and (not unshared or (moved[2] and (moved[0].sure or any(moved[0].emptied)))):
             base, arrivals, unshared = moved
     first = AllDropped.of(arrivals, unshared)
-    if unshared:
-        usable = ~delivery.undecided & delivery.observed & ~interrupted_losses(delivery) & ~served.bounded & first.exact
-        moving = split_where_limit_moves(delivery, paths, first.level, usable, service)
-        moved = _stepped_fit(delivery, moving, served) if len(moving) > len(paths) else None
-        if moved is not None and moved[2]:
-            base, arrivals, unshared = moved
+    moves = _moves_of_limit(delivery, paths, first, served) if unshared else None
+    if moves is not None and len(moves.paths) > len(paths):
+        moved = _stepped_fit(delivery, moves.paths, served)
+        if moved is not None and moved[2] and moved[0].sure:
+            base, arrivals, _ = moved
             first = AllDropped.of(arrivals, unshared)
     if unshared and len(base.spans) > 1:
         base = _only_at_a_rate(base, _with_one_limit(delivery, base, first, full), served.bounded)
         arrivals = _arrivals(delivery, base, served)
         first = AllDropped.of(arrivals, unshared)
+    base = base.less_exact(moves.unclear) if moves is not None else base
     limit = _limit(delivery, first if unshared else _shared(arrivals, first), served.bounded)
     if unshared and limit is not None:
         limit, final = _with_what_entered(delivery, arrivals, first, limit, served.bounded)
@@ -153,6 +153,12 @@ def of_delivery(delivery: Delivery) -> Link:
     return Link(
         rate, base, unshared, service, full, served.bounded, arrivals.departed, limit, final, first, arrivals
     )  # fmt: skip
+
+
+def _moves_of_limit(delivery: Delivery, paths: Sequence[Stretch], dropped: AllDropped, served: Served) -> Moves:
+    """Return what the moves of the queue's limit show, from the levels that are certain."""
+    usable = ~delivery.undecided & delivery.observed & ~interrupted_losses(delivery) & ~served.bounded & dropped.exact
+    return moves_of_limit(delivery, paths, dropped.level, usable, (served.ns, served.full_ns))
 
 
 def _limit(delivery: Delivery, dropped: AllDropped, bounded: Bools) -> Ceiling | None:
@@ -203,13 +209,16 @@ def _with_one_limit(delivery: Delivery, base: Base, dropped: AllDropped, full: F
     that saw it both empty and full."""
     limits: list[float | None] = []
     exact: list[float] = []
+    refused: list[float] = []
     for first, after, _ in base.spans:
         within = np.zeros(len(delivery), dtype=np.bool_)
         within[first:after] = True
         found = limit_within(delivery, dropped, within)
         limits.append(found.limit if found is not None else None)
         exact.append(found.limit - found.low if found is not None else np.inf)
+        refused.append(found.refused if found is not None else np.inf)
     known = [limit for limit, empty in zip(limits, base.emptied, strict=True) if empty and limit is not None]
+    held_pkts = max(known) - exact[limits.index(max(known))] if known else 0.0
     taken = 0.0 if known else _taken(delivery, base, dropped)
     per_packet, spans, errors = base.per_packet_ns.copy(), list[tuple[int, int, float]](), list[float]()
     waits: list[float] = []
@@ -235,7 +244,7 @@ def _with_one_limit(delivery: Delivery, base: Base, dropped: AllDropped, full: F
             # The queue has one limit, and elsewhere it accepted packets at a level above the one that is modelled here.
             # So it is longer here than modelled, by the difference at least: that much of the base is queueing delay.
             level = float(np.clip(held - (taken - limit) * packet_ns, 0.0, least))
-        elif empty and limit is not None and max(known) - limit > LEVEL_ERROR:
+        elif empty and limit is not None and held_pkts - refused[len(spans)] > LEVEL_ERROR:
             # The queue held more elsewhere: here some of it never left.
             may_be_off = (max(known) - limit) * packet_ns
             if spans and abs(held - may_be_off - spans[-1][2]) <= LIMIT_ERROR * packet_ns and spans[-1][2] <= least:

@@ -51,8 +51,7 @@ class Stretch:
     whether the link was interrupted before; `fell_ns`: by how much at least the path is shorter than the one before, as
     round trips fell by more than a queue drains, over packets that were lost. `scatter_ns` says how exact the minimum
     is as that of an empty queue: see `scatter_ns`. `fell_off_ns`: by how much `fell_ns` may be off, where it is no mere
-    lower bound; a longer path has fallen by less than 0. `by_limit`: a full queue shows that, and round trips that
-    agree within `fell_off_ns` are more exact."""
+    lower bound; a longer path has fallen by less than 0."""
 
     first: int
     after: int
@@ -61,7 +60,6 @@ class Stretch:
     scatter_ns: float = np.inf
     fell_ns: float = 0.0
     fell_off_ns: float = np.inf
-    by_limit: bool = False
 
     def timed(self, delivery: Delivery) -> Ints:
         """Return its packets with a prompt ACK."""

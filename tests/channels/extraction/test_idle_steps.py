@@ -50,6 +50,16 @@ def test_a_few_late_answers_are_no_other_path() -> None:
     assert _cuts(_delivery(trip)) == []
 
 
+def test_two_that_agree_are_another_path_if_none_follows() -> None:
+    trip = np.full(N, 20.0)
+    trip[216:] = 60.0
+    assert _cuts(_delivery(trip)) == [216]
+    # They differ by more than a tenth of the step, or each is a single answer.
+    assert _cuts(_delivery(trip + np.where(np.arange(N) >= 228, 5.0, 0.0))) == []
+    single = replace(_delivery(trip), prompt=(np.arange(N) < 216) | np.isin(np.arange(N), [216, 228]))
+    assert _cuts(single) == []
+
+
 def test_other_traffic_hides_the_path() -> None:
     delivery = _delivery(np.where(np.arange(N) < 120, 20.0, 40.0))
     assert _cuts(replace(delivery, from_flow=np.arange(N) != 3, observed=np.arange(N) != 3)) == []

@@ -1,4 +1,4 @@
-"""Where a full queue refuses packets at another level than before, the path has changed."""
+"""Where a full queue refuses packets at a higher level than before, the path or the queue has changed."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ import numpy as np
 import pytest
 
 from hindflight.channels.extraction import limit_steps
-from hindflight.channels.extraction.base_rtt import stretch_base
-from hindflight.channels.extraction.bottleneck import Served
 from hindflight.channels.extraction.change_points import Floats
-from hindflight.channels.extraction.delivery import Delivery
-from hindflight.channels.extraction.limit_steps import split_where_limit_moves
+from hindflight.channels.extraction.delivery import Bools, Delivery
+from hindflight.channels.extraction.limit_steps import Moves, moves_of_limit
 from hindflight.channels.extraction.link import Link, base_rtt_ns, of_delivery
 from hindflight.channels.extraction.path_steps import Stretch
 
@@ -21,21 +19,22 @@ MS = 1_000_000
 PACKET, QUEUE = 10 * MS, 8
 
 
-def _flow(path_ms: int, step_ms: int, seconds: int = 40) -> Delivery:
+def _flow(path_ms: int, step_ms: int, seconds: int = 40, grown: int = 0) -> Delivery:
     """A flow whose window grows by a packet per round trip and is halved by a loss, through a queue of eight packets of
-    10 ms; its path of `path_ms` is longer by `step_ms` half-way. From then on the queue never runs empty."""
+    10 ms. Half-way its path of `path_ms` becomes longer by `step_ms`, and the queue larger by `grown` packets. From
+    then on it never runs empty."""
     sent, acked, acks, lost_ns = list[int](), list[int](), deque[tuple[int, bool]](), -1
-    window, t, leaves, queue = 4.0, 0, 0, deque[int]()
+    window, t, leaves, queue, half_ns = 4.0, 0, 0, deque[int](), seconds * 500 * MS
     while t < seconds * 1000 * MS:
         while len(acks) < int(window):
             while queue and queue[0] <= t:
                 queue.popleft()
             # One packet is in service.
-            refused = len(queue) > QUEUE
+            refused = len(queue) > QUEUE + (grown if t >= half_ns else 0)
             arrives = leaves = leaves if refused else max(leaves, t) + PACKET
             if not refused:
                 queue.append(leaves)
-            base = path_ms * MS + (step_ms * MS if t >= seconds * 500 * MS else 0)
+            base = path_ms * MS + (step_ms * MS if t >= half_ns else 0)
             sent.append(t)
             acked.append(-1 if refused else arrives + base)
             acks.append((arrives + base + (refused * PACKET), refused))
@@ -82,6 +81,13 @@ def test_a_queue_that_refuses_at_one_level_shows_one_path() -> None:
     assert len(of_delivery(_flow(57, 0)).base.spans) == 1
 
 
+@pytest.mark.parametrize("grown", [1, 3, -2])
+def test_a_queue_that_becomes_larger_or_smaller_shows_no_other_path(grown: int) -> None:
+    delivery = _flow(58, 0, grown=grown)
+    link = of_delivery(delivery)
+    assert [held for _, _, held in link.base.spans] == pytest.approx([58 * MS] * len(link.base.spans))
+
+
 N, SERVICE = 400, np.full(400, 10.0 * MS)
 WHOLE = (Stretch(0, N, 110.0 * MS),)
 ALL = np.ones(N, dtype=np.bool_)
@@ -102,42 +108,89 @@ def _heights(moved_pkts: float) -> Floats:
     return np.where(index % 10 == 9, 8.3, 7.3) + np.where(index >= 200, moved_pkts, 0.0)
 
 
+def _moves(delivery: Delivery, level: Floats, paths: tuple[Stretch, ...] = WHOLE, usable: Bools = ALL) -> Moves:
+    return moves_of_limit(delivery, paths, level, usable, (SERVICE, SERVICE))
+
+
+NONE = Moves(WHOLE, ())
+
+
 def test_the_acks_of_a_busy_link_show_by_how_much_the_path_is_longer() -> None:
-    _, longer = split_where_limit_moves(_busy(13), WHOLE, _heights(1.0), ALL, SERVICE)
-    assert (longer.first, longer.fell_ns, longer.fell_off_ns, longer.by_limit) == (200, -13 * MS, 0.0, False)
+    found = _moves(_busy(13), _heights(1.0))
+    assert [(part.first, part.fell_ns, part.fell_off_ns) for part in found.paths[1:]] == [(200, -13 * MS, 0.0)]
+    assert found.unclear == ()
 
 
-@pytest.mark.parametrize("later_ms", [0.0, 23.0])
-def test_without_such_acks_the_limit_shows_it_to_a_packet(later_ms: float) -> None:
+def test_acks_that_keep_time_show_a_larger_queue() -> None:
+    assert _moves(_busy(0), _heights(1.0)) == NONE
+
+
+def test_acks_that_show_neither_leave_it_unclear() -> None:
+    for delivery in (_busy(23), _paused(13)):
+        found = _moves(delivery, _heights(1.0))
+        assert found.paths == WHOLE
+        ((first, after, off_ns),) = found.unclear
+        assert 190 <= first <= 200
+        assert (after, off_ns) == (N, 20 * MS)
+
+
+def _paused(later_ms: float) -> Delivery:
+    """The same where the sender pauses before packet 200, so that the link runs empty."""
     delivery = _busy(later_ms)
-    parts = split_where_limit_moves(delivery, WHOLE, _heights(1.0), ALL, SERVICE)
-    assert parts[1].by_limit
-    assert (parts[1].fell_ns, parts[1].fell_off_ns) == (-10 * MS, 10 * MS)
-    assert 190 <= parts[1].first <= 200
-    served = Served(SERVICE, SERVICE, SERVICE, np.ones(N, dtype=np.bool_), np.zeros(N, dtype=np.bool_))
-    base = stretch_base(delivery, parts, served)
-    assert base.error_ns[1] >= 10 * MS
+    later = np.where(np.arange(N) >= 199, 80 * MS, 0)
+    return _delivery(delivery.t_ns + later, np.where(delivery.lost, -1, delivery.acked_ns + later))
+
+
+def test_two_places_where_acks_come_later_leave_it_unclear() -> None:
+    delivery = _busy(13)
+    again = np.where(np.arange(N) >= 190, 13 * MS, 0)
+    level = np.where((np.arange(N) >= 175) & (np.arange(N) < 215), 5.0, _heights(1.0))
+    both = _delivery(delivery.t_ns, np.where(delivery.lost, -1, delivery.acked_ns + again))
+    assert [part.first for part in _moves(delivery, level).paths] == [0, 200]
+    assert _moves(both, level).paths == WHOLE
+
+
+def test_what_is_unclear_is_known_less_exactly() -> None:
+    base = of_delivery(_flow(57, 0)).base
+    assert base.less_exact([]) == base
+    n = len(base.per_packet_ns)
+    less = base.less_exact([(100, n, 20.0 * MS)])
+    assert [(first, after) for first, after, _ in less.spans] == [(0, 100), (100, n)]
+    assert less.error_ns == (base.error_ns[0], 20.0 * MS)
+    assert less.least_ns == base.least_ns * 2
 
 
 def test_a_few_levels_that_are_wrong_do_not_show_another_path() -> None:
     level = _heights(0.0)
     level[[220, 240, 260, 280]] = 8.9
-    assert split_where_limit_moves(_busy(13), WHOLE, level, ALL, SERVICE) == WHOLE
-    assert split_where_limit_moves(_busy(13), WHOLE, _heights(0.4), ALL, SERVICE) == WHOLE
+    assert _moves(_busy(13), level) == NONE
+    assert _moves(_busy(13), _heights(0.4)) == NONE
+    assert _moves(_busy(13), _heights(-1.0)) == NONE
     late = np.where(np.arange(N) >= 390, 1.0, 0.0)
-    assert split_where_limit_moves(_busy(13), WHOLE, _heights(0.0) + late, ALL, SERVICE) == WHOLE
-    unknown = np.arange(N) < 200
-    assert split_where_limit_moves(_busy(13), WHOLE, _heights(1.0), unknown, SERVICE) == WHOLE
+    assert _moves(_busy(13), _heights(0.0) + late) == NONE
+    assert _moves(_busy(13), _heights(1.0), usable=np.arange(N) < 200) == NONE
+
+
+def test_a_step_needs_one_rate_and_one_size() -> None:
+    smaller = np.where(np.arange(N) >= 200, 750, 1500)
+    delivery = replace(_busy(13), size_bytes=smaller)
+    assert _moves(delivery, _heights(1.0)) == NONE
+    faster = np.where(np.arange(N) >= 200, 9.0 * MS, 10.0 * MS)
+    assert moves_of_limit(_busy(13), WHOLE, _heights(1.0), ALL, (faster, faster)) == NONE
+
+
+def test_a_step_of_less_than_a_path_jumps_is_none() -> None:
+    tenth = SERVICE / 10
+    assert moves_of_limit(_busy(13), WHOLE, _heights(1.0), ALL, (tenth, tenth)) == NONE
 
 
 def test_each_path_has_its_own_limit() -> None:
     halves = (Stretch(0, 200, 110.0 * MS), Stretch(200, N, 110.0 * MS))
-    assert split_where_limit_moves(_busy(13), halves, _heights(1.0), ALL, SERVICE) == halves
+    assert _moves(_busy(13), _heights(1.0), halves) == Moves(halves, ())
 
 
-def test_many_levels_are_tried_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_highest_of_many_limits_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limit_steps, "MAX_CELLS", 1)
     spread = np.where(np.arange(N) % 50 == 49, np.arange(N) / 200, 0.0)
-    parts = split_where_limit_moves(_busy(13), WHOLE, _heights(1.0) + 6 - spread, ALL, SERVICE)
-    assert [part.first for part in parts] == [0, 200]
-    assert replace(parts[0], after=N).first == 0
+    found = _moves(_busy(13), _heights(1.0) + 6 - spread)
+    assert [part.first for part in found.paths] == [0, 200]
