@@ -8,6 +8,7 @@ cannot mislead it; the self-check asks the other question. Depends on tables and
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -131,7 +132,7 @@ def identify_variant(
 
     `waits` are its waits for data of the application, (begin, end, octet) in ns of the capture.
     """
-    record = _record_of(segments, events, direction, sender.mss_bytes)
+    record = _record_of(segments, events, (direction, sender.mss_bytes), [end for _, end, _ in waits])
     if record is None:
         return _unknown("the capture lacks the start of the flow")
     shift_ns = int(record.t_ns[0]) - segments["t_ns"][0].as_py()
@@ -272,8 +273,12 @@ def _log_likelihood(paced: float, share: float) -> float:
     return paced * math.log(share) + (1 - paced) * math.log(1 - share)
 
 
-def _record_of(segments: pa.Table, events: pa.Table, direction: str, mss_bytes: int) -> _Record | None:
-    """Return the events at the captured sender in the order of the capture, with the timeouts of `events`."""
+def _record_of(
+    segments: pa.Table, events: pa.Table, sender: tuple[str, int], written_ns: Sequence[int]
+) -> _Record | None:
+    """Return the events at the captured sender in the order of the capture, with the timeouts of `events` and the
+    writes that ended its waits for data. `sender` is the direction of its data and its MSS in octets."""
+    direction, mss_bytes = sender
     rows = segments.slice(0, MAX_EVENTS)
     names = ("t_ns", "flags", "seq", "payload_bytes", "ack", "wnd_bytes", "sack", "record", "retransmission")
     columns = {name: rows[name].to_pylist() for name in names}
@@ -284,12 +289,16 @@ def _record_of(segments: pa.Table, events: pa.Table, direction: str, mss_bytes: 
     # Where the start is missing, a handshake stands in for it: the window is right after the first reductions.
     shift = 0 if begins else min(seq for seq, own in zip(columns["seq"], sent, strict=True) if own) - 1
     timeouts = {e["record"] for e in events.to_pylist() if e["kind"] == "rto" and e["record"] is not None}
-    first_ns, latest_ns = columns["t_ns"][0], 0
+    first_ns, latest_ns, writes = columns["t_ns"][0], 0, deque(sorted(written_ns))
     out: list[Event] = [] if begins else [(LEAD_NS - 2, "syn", 0, 0, 0, []), (LEAD_NS - 1, "syn_ack", 1, 65_535, 0, [])]
     new: list[bool] = [False] * len(out)
     for i, t_ns in enumerate(columns["t_ns"]):
         at_ns = latest_ns = max(latest_ns, t_ns - first_ns + LEAD_NS)
         syn, octets = columns["flags"][i] & SYN, columns["payload_bytes"][i]
+        if sent[i] and octets and writes and writes[0] <= t_ns:
+            while writes and writes[0] <= t_ns:
+                writes.popleft()
+            out.append((at_ns, "write", 0, 0, 0, []))
         if not sent[i] and columns["ack"][i] is not None:
             if columns["ack"][i] <= shift:
                 continue  # of data before the capture

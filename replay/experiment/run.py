@@ -44,8 +44,8 @@ MEASURED_BATCH = 8
 
 
 Event = tuple[int, str, int, int, int, list[tuple[int, int]]]
-"""Of a recorded sender: time in ns, kind (syn, data, timeout, syn_ack, ack), octet (the first sent, or the next one
-awaited), size (octets sent, or window), the time that an ACK echoes in ms of the same clock, SACK blocks."""
+"""Of a recorded sender: time in ns, kind (syn, data, write, timeout, syn_ack, ack), octet (the first sent, or the next
+one awaited), size (octets sent, or window), the time that an ACK echoes in ms of the same clock, SACK blocks."""
 
 
 @dataclass(frozen=True, slots=True)

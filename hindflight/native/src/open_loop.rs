@@ -45,12 +45,13 @@ fn recorded_event(event: &EventTuple) -> PyResult<(Nanos, RecordedEvent)> {
             payload_bytes: u16::try_from(*size)
                 .map_err(|_| PyValueError::new_err(format!("a segment of {size} octets")))?,
         },
+        "write" => RecordedEvent::Write,
         "timeout" => RecordedEvent::Timeout,
         "syn_ack" => RecordedEvent::syn_ack(*size),
         "ack" => RecordedEvent::ack(*octet, *size, *ts_ecr, sack),
         other => {
             return Err(PyValueError::new_err(format!(
-                "an event {other:?}: syn, data, timeout, syn_ack or ack"
+                "an event {other:?}: syn, data, write, timeout, syn_ack or ack"
             )));
         }
     };

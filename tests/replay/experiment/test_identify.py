@@ -89,6 +89,13 @@ def test_a_window_that_alone_allows_what_was_sent_shows_the_sender_of_steady_wri
     assert found.why.startswith("the application wrote at a constant rate, and its window alone allowed")
 
 
+def test_a_paced_sender_of_steady_writes_keeps_its_estimate_of_the_rate(tmp_path: Path) -> None:
+    # Samples of the rate that the application limits do not lower the estimate, nor the window that follows from it.
+    found = _identified("bbr", tmp_path, steady_writes=True, application=_steady(2000))
+    assert found.name in ("bbr", "unknown"), found
+    assert next(iter(found.candidates)) == "bbr"
+
+
 def test_what_a_rebuilt_sender_had_in_flight_is_too_inexact_for_bounds(tmp_path: Path) -> None:
     found = _identified("cubic", tmp_path, steady_writes=True, rebuilt=True, application=_steady(3300))
     assert found.name == "unknown", found

@@ -23,6 +23,8 @@ pub enum RecordedEvent {
         /// Their number.
         payload_bytes: u16,
     },
+    /// Its application wrote, after it had nothing more to send.
+    Write,
     /// Its retransmission timer fired.
     Timeout,
     /// A segment with the SYN flag arrived.
@@ -147,6 +149,7 @@ pub fn replay_open_loop(
                     });
                 }
             }
+            RecordedEvent::Write => sender.record_write(now),
             RecordedEvent::Timeout => sender.record_timeout(now),
             RecordedEvent::SynAck(segment) | RecordedEvent::Ack(segment) => {
                 sender.record_ack(&segment, now);
@@ -298,6 +301,28 @@ mod tests {
         assert_eq!(cwnd_after_pause_until(1650), 20.0);
         assert_eq!(cwnd_after_pause_until(1950), 10.0);
         assert_eq!(cwnd_after_pause_until(9000), 10.0);
+    }
+
+    #[test]
+    fn writes_show_that_the_application_limited_the_rate() {
+        // 20 segments in a round trip, then one in each: a low rate, unless the application wrote no more.
+        let cwnd_after = |writes: bool| {
+            let at = |ms| ms * MILLISECOND;
+            let mut record = opening();
+            record.push((at(1200), ack(11, &[])));
+            record.extend((11..=30).map(|n| (at(1200), data(n))));
+            record.push((at(1300), ack(31, &[])));
+            for n in 31..=60 {
+                let ms = 1300 + (n - 31) * 100;
+                record.extend(writes.then_some((at(ms), RecordedEvent::Write)));
+                record.push((at(ms), data(n)));
+                record.push((at(ms + 100), ack(n + 1, &[])));
+            }
+            let config = config("bbr", r#"{"kind": "none"}"#);
+            let states = replay_open_loop(&config, 0, &record).expect("fits");
+            states.last().expect("states").cwnd_pkts
+        };
+        assert!(cwnd_after(true) > 2.0 * cwnd_after(false));
     }
 
     #[test]

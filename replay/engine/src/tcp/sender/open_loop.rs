@@ -98,6 +98,12 @@ impl Sender {
         }
     }
 
+    /// The application wrote when all that it had written before was sent: up to then it limited the rate.
+    pub(crate) fn record_write(&mut self, now: Nanos) {
+        self.pass_time(now);
+        self.note_write_after_all();
+    }
+
     /// The retransmission timer fired.
     pub(crate) fn record_timeout(&mut self, now: Nanos) {
         self.pass_time(now);

@@ -48,8 +48,14 @@ impl Sender {
     /// The application limits the rate if it writes when all has been sent, what was lost too, and the window has room
     /// (Linux: `tcp_rate_check_app_limited`).
     fn note_late_write(&mut self) {
-        let retransmitted = self.board.lost() <= self.board.retransmitted();
-        if !self.has_unsent_segment() && retransmitted && !self.is_window_full() {
+        if !self.has_unsent_segment() {
+            self.note_write_after_all();
+        }
+    }
+
+    /// The same, of a write when all has been sent but for what was lost.
+    pub(super) fn note_write_after_all(&mut self) {
+        if self.board.lost() <= self.board.retransmitted() && !self.is_window_full() {
             self.limit_rates();
         }
     }
