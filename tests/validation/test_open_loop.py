@@ -175,7 +175,7 @@ def test_a_record_that_leaves_octets_out_is_refused(s9: KernelRun) -> None:
     start: list[Event] = [(1, "syn", 0, 0, 0, []), (2, "syn_ack", 0, 65535, 0, [])]
     with pytest.raises(LogError, match="event 2 of the record sends octet 1449, but nothing sent octet 1 before"):
         replay_controller(config, 0, [*start, (3, "data", 1449, 1448, 0, [])])
-    with pytest.raises(LogError, match="syn, data, timeout, syn_ack or ack"):
+    with pytest.raises(LogError, match="syn, data, write, timeout, syn_ack or ack"):
         replay_controller(config, 0, [(1, "fin", 0, 0, 0, [])])
     with pytest.raises(LogError, match="flows: UnknownFlow"):
         replay_controller(config, 1, start)
