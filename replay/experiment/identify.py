@@ -204,7 +204,8 @@ def _judge_bounds(fits: Mapping[str, _Fit], *, rebuilt: bool) -> CapturedVariant
 
     A timer of the application may have released every departure, which then shows no pacing, and may have stopped the
     sender below its window. No sender exceeds its window, which each time between two reductions tests once. What is
-    `rebuilt` may: a departure is known to a tick of the sender's clock, that of a lost segment is inferred.
+    `rebuilt` may: a departure is known to a tick of the sender's clock, that of a lost segment is inferred. A window so
+    large that it seldom stopped the sender allows anything, and shows nothing.
     """
     candidates = _weighed({name: _allowed(fit) for name, fit in fits.items()})
     best = next(iter(candidates))
@@ -215,7 +216,8 @@ def _judge_bounds(fits: Mapping[str, _Fit], *, rebuilt: bool) -> CapturedVariant
             "a timer of the application released the departures, so they show no pacing, and a capture at the receiver "
             "does not show exactly what was in flight",
         )  # fmt: skip
-    if probability < MIN_PROBABILITY or allowed_n < max(1, MIN_FIT * fits[best].periods):
+    loose = fits[best].agreement < MIN_FIT
+    if probability < MIN_PROBABILITY or loose or allowed_n < max(1, MIN_FIT * fits[best].periods):
         return CapturedVariant(
             UNKNOWN, probability, candidates,
             "a timer of the application released the departures, so they show no pacing, and not just one candidate "

@@ -105,12 +105,14 @@ def test_what_a_rebuilt_sender_had_in_flight_is_too_inexact_for_bounds(tmp_path:
 
 
 def test_a_window_that_was_exceeded_once_excludes_nobody() -> None:
-    allowed = _Fit(agreement=0.0, windows=0, exceeded=0, periods=5)
+    allowed = _Fit(agreement=0.8, windows=100, exceeded=0, periods=5)
     once = replace(allowed, exceeded=1)
     fits = {name: allowed if name == "cubic" else once for name in PRIOR}
     assert _judge_bounds(fits, rebuilt=False).name == "unknown"
     fits |= {name: replace(allowed, exceeded=3) for name in fits if name != "cubic"}
     assert _judge_bounds(fits, rebuilt=False).name == "cubic"
+    loose = fits | {"cubic": replace(allowed, agreement=0.2)}
+    assert _judge_bounds(loose, rebuilt=False).name == "unknown", "a window that never stopped it allows anything"
     untested = {"cubic": replace(allowed, periods=0)}
     assert _judge_bounds(untested, rebuilt=False).name == "unknown", "the only candidate, and nothing tested it"
 
