@@ -478,6 +478,9 @@ impl Sender {
                 self.row.recoveries += 1;
             }
         }
+        if end == End::Undone {
+            self.recovery_point = i64::MIN;
+        }
         self.ca_state = CaState::Open;
         self.retransmit_ts = None;
         self.dup_acked_bytes = 0;
