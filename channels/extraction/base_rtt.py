@@ -45,7 +45,8 @@ class Base:
     `carried` marks levels at whose beginning nothing was lost, so that the queue went on as it was, and whose round
     trips agree on what is left without its modelled wait. `clocked` marks levels that lie below the one before by how
     much earlier ACKs came. `shown_by` is the packet whose round trip shows each level:
-    the rate may have changed since, and with it the serialisation of the ACK.
+    the rate may have changed since, and with it the serialisation of the ACK. `inexact_from` are the first packets of
+    levels that `less_exact` made.
     """
 
     per_packet_ns: Floats
@@ -58,6 +59,12 @@ class Base:
     waits_pkts: tuple[float, ...] = ()
     shown_by: tuple[int, ...] = ()
     clocked: tuple[bool, ...] = ()
+    inexact_from: tuple[int, ...] = ()
+
+    @property
+    def changes(self) -> tuple[int, ...]:
+        """The first packet of each later level, but where only less is known of the same one."""
+        return tuple(first for first, _, _ in self.spans[1:] if first not in self.inexact_from)
 
     @property
     def emptied(self) -> tuple[bool, ...]:
@@ -101,6 +108,7 @@ class Base:
             self, spans=tuple(spans), error_ns=tuple(errors), least_ns=_of(self.least_ns, owners),
             carried=_of(self.carried, owners), waits_pkts=_of(self.waits_pkts, owners),
             shown_by=_of(self.shown_by, owners), clocked=_of(self.clocked, owners),
+            inexact_from=tuple(cuts.tolist()),
         )  # fmt: skip
 
     def _levels(self, packets: Ints) -> Ints:

@@ -80,7 +80,7 @@ def _delays(delivery: Delivery, link: Link) -> tuple[Estimate, ...]:
     within = delivery.prompt & (np.arange(len(delivery)) >= first) & (np.arange(len(delivery)) < last)
     bare = np.sort((_bottleneck.rtt_ns(delivery) - link.service_ns)[within])
     scatter = float(bare[min(len(bare) - 1, 4)] - bare[0]) if len(bare) else full
-    stepped = full if len(link.base.spans) > 1 and not link.base.sure else 0.0
+    stepped = full if link.base.changes and not link.base.sure else 0.0
     # Where the serialisation that was subtracted took all of the round trip, it may be wrong by one packet.
     clipped = full if base == 0 else 0.0
     low = max(0.0, base - rate_part * full - min(scatter, full) - ack_ns - stepped)
@@ -89,7 +89,7 @@ def _delays(delivery: Delivery, link: Link) -> tuple[Estimate, ...]:
         "Propagation delay of both directions: the minimum round-trip time minus the serialisation of its data packet "
         f"and, at the same rate, of its ACK ({ack_ns / 1e6:.3f} ms). Includes the delay of the hosts."
     )
-    if len(link.base.spans) > 1:
+    if link.base.changes:
         how += " The delay changed during the flow; the value is the level that lasted longest."
     known = link.unshared and link.rate.known
     return (

@@ -52,7 +52,7 @@ def split_where_idle(
     for stretch in paths:
         within = (at >= stretch.first) & (at < stretch.after)
         starts, levels = at[within], rest[within]
-        changes = _changes(levels, timed[within] >= MIN_TIMED, packet_ns).tolist()
+        changes = _changes(levels, timed[within], packet_ns).tolist()
         cuts = [_begin(delivery, service_ns, starts, levels, k) for k in changes]
         found += divided(delivery, stretch, cuts)
     return tuple(found) if all(_long_enough(delivery, part) for part in found) else tuple(paths)
@@ -75,22 +75,28 @@ def _over_empty_queue(delivery: Delivery, wait_ns: Floats, service_ns: Floats) -
     return firsts[period - 1], minima, np.bincount(number, minlength=len(period))
 
 
-def _changes(rest: Floats, several: Bools, packet_ns: float) -> Ints:
-    """Return where a new level begins; `several` marks the minima of MIN_TIMED packets."""
+def _changes(rest: Floats, timed: Ints, packet_ns: float) -> Ints:
+    """Return where a new level begins; `timed` is how many packets each minimum is of."""
     cuts: list[int] = []
     begin = 0
+    lowest = np.minimum.accumulate(rest[::-1])[::-1]
     for k in range(1, len(rest) - AGREEING + 1):
         floor = float(rest[begin:k].min())
         jump = max(MIN_JUMP_NS, MIN_JUMP_SHARE * floor) + WAIT_ERROR * packet_ns
-        later, last = rest[k : k + LATER], rest[k:]
+        later = rest[k : k + LATER]
         falls = k - begin >= LATER and len(later) == LATER and later.max() < floor - jump
         rises = len(later) == LATER and later.min() > floor + jump
-        agree = np.ptp(last) <= AGREEING_SHARE * (last.min() - floor) and several[k:].all()
-        rises |= last.min() > floor + jump and agree
+        rises |= lowest[k] > floor + jump and _agree(rest[k:], timed[k:], lowest[k] - floor)
         if falls or rises:
             cuts.append(k)
             begin = k
     return np.array(cuts, dtype=np.int64)
+
+
+def _agree(last: Floats, timed: Ints, rise_ns: float) -> bool:
+    """Return whether the last minima show one path: they agree, and each and all are of enough packets."""
+    enough = timed.min() >= MIN_TIMED and timed.sum() >= MIN_STRETCH
+    return bool(enough and np.ptp(last) <= AGREEING_SHARE * rise_ns)
 
 
 def _begin(delivery: Delivery, service_ns: Floats, starts: Ints, rest: Floats, k: int) -> int:

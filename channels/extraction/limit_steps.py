@@ -14,7 +14,7 @@ import numpy as np
 from hindflight.channels.extraction.change_points import Floats
 from hindflight.channels.extraction.clock_steps import acks_keep_time, later_near
 from hindflight.channels.extraction.delivery import Bools, Delivery
-from hindflight.channels.extraction.path_steps import MIN_JUMP_NS, MIN_JUMP_SHARE, MIN_STRETCH, Stretch, divided
+from hindflight.channels.extraction.path_steps import MIN_JUMP_NS, MIN_JUMP_SHARE, Stretch, divided
 
 MIN_MOVE_PKTS, MIN_MOVE_SHARE = 0.5, 0.02
 """Minimum move of the limit, in packets and as a share of it: levels count whole packets, and a rate that is not exact
@@ -32,10 +32,12 @@ STEP_PKTS, MAX_LIMITS, MAX_CELLS = 0.25, 64, 10_000_000
 
 @dataclass(frozen=True, slots=True)
 class Moves:
-    """What the moves of a queue's limit show: `paths`, divided where the path became longer, and where either the path
-    or the queue did: `unclear`, as (first packet, one past the last, by how many ns at most)."""
+    """What the moves of a queue's limit show: `paths`, divided where the path became longer, with those parts in
+    `longer`, and where either the path or the queue did: `unclear`. Each is (first packet, one past the last, by how
+    many ns at most)."""
 
     paths: tuple[Stretch, ...]
+    longer: tuple[tuple[int, int, float], ...]
     unclear: tuple[tuple[int, int, float], ...]
 
 
@@ -51,6 +53,7 @@ def moves_of_limit(
     """
     service_ns, full_ns = rate_ns
     found: list[Stretch] = []
+    longer_ns: list[tuple[int, int, float]] = []
     unclear: list[tuple[int, int, float]] = []
     for stretch in paths:
         found.append(stretch)
@@ -62,11 +65,11 @@ def moves_of_limit(
         shown = later_near(delivery, stretch, service_ns, between, bounds_ns)
         if shown is not None:
             before, longer = divided(delivery, stretch, [shown.first])
-            if min(len(part.timed(delivery)) for part in (before, longer)) >= MIN_STRETCH:
-                found[-1:] = [before, replace(longer, fell_ns=-shown.later_ns, fell_off_ns=shown.off_ns)]
+            found[-1:] = [before, replace(longer, fell_ns=-shown.later_ns, fell_off_ns=shown.off_ns)]
+            longer_ns.append((shown.first, stretch.after, shown.later_ns + shown.off_ns))
         elif not acks_keep_time(delivery, stretch, service_ns, between):
             unclear.append((step.last + 1, stretch.after, bounds_ns[1]))
-    return Moves(tuple(found), tuple(unclear))
+    return Moves(tuple(found), tuple(longer_ns), tuple(unclear))
 
 
 @dataclass(frozen=True, slots=True)

@@ -130,17 +130,18 @@ def of_delivery(delivery: Delivery) -> Link:
         if moved is not None and (not unshared or (moved[2] and (moved[0].sure or any(moved[0].emptied)))):
             base, arrivals, unshared = moved
     first = AllDropped.of(arrivals, unshared)
-    moves = _moves_of_limit(delivery, paths, first, served) if unshared else None
-    if moves is not None and len(moves.paths) > len(paths):
+    moves = _moves_of_limit(delivery, paths, first, served) if unshared else Moves((), (), ())
+    inexact = moves.longer + moves.unclear
+    if moves.longer:
         moved = _stepped_fit(delivery, moves.paths, served)
         if moved is not None and moved[2] and moved[0].sure:
             base, arrivals, _ = moved
-            first = AllDropped.of(arrivals, unshared)
+            first, inexact = AllDropped.of(arrivals, unshared), moves.unclear
     if unshared and len(base.spans) > 1:
         base = _only_at_a_rate(base, _with_one_limit(delivery, base, first, full), served.bounded)
         arrivals = _arrivals(delivery, base, served)
         first = AllDropped.of(arrivals, unshared)
-    base = base.less_exact(moves.unclear) if moves is not None else base
+    base = base.less_exact(inexact)
     limit = _limit(delivery, first if unshared else _shared(arrivals, first), served.bounded)
     if unshared and limit is not None:
         limit, final = _with_what_entered(delivery, arrivals, first, limit, served.bounded)

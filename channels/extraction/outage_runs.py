@@ -199,11 +199,11 @@ def _moved(delivery: Delivery, link: Link, timed: Ints, ends: tuple[int, int]) -
         return False
     before, after = int(timed[begin - 1]), int(timed[end])
     share = (delivery.t_ns[after] - delivery.t_ns[before]) / (delivery.t_ns[-1] - delivery.t_ns[0])
-    levels, states = link.base.spans[1:], link.rate.states[1:]
+    levels, states = link.base.changes, link.rate.states[1:]
     if share * max(len(levels), len(states)) > np.exp(-KNOWN_LOG_ODDS):
         return False
     acked_ns = delivery.acked_ns[[before, after]]
-    moved = any(before < start <= after for start, _, _ in levels)
+    moved = any(before < start <= after for start in levels)
     return moved or any(acked_ns[0] < start <= acked_ns[1] for start, _, _ in states)
 
 

@@ -149,7 +149,7 @@ def _unseen(delivery: Delivery, link: Link, left_ns: Floats, outages: Sequence[_
     timed behind it left the queue, if that is a round trip or longer: the change may lie anywhere in it, unless it came
     with an outage."""
     found = []
-    for first, _, _ in link.base.spans[1:]:
+    for first in link.base.changes:
         timed = np.flatnonzero(delivery.prompt[:first])
         if len(timed):
             before = int(timed[-1])

@@ -60,6 +60,14 @@ def test_two_that_agree_are_another_path_if_none_follows() -> None:
     assert _cuts(single) == []
 
 
+def test_a_last_path_of_too_few_packets_hides_no_other() -> None:
+    trip = np.where(np.arange(N) < 120, 20.0, 40.0)
+    trip[216:] = 80.0
+    assert _cuts(_delivery(trip)) == [120, 216]
+    few = replace(_delivery(trip), prompt=(np.arange(N) < 216) | np.isin(np.arange(N), [216, 217, 218, 228, 229, 230]))
+    assert _cuts(few) == [120]
+
+
 def test_other_traffic_hides_the_path() -> None:
     delivery = _delivery(np.where(np.arange(N) < 120, 20.0, 40.0))
     assert _cuts(replace(delivery, from_flow=np.arange(N) != 3, observed=np.arange(N) != 3)) == []

@@ -85,7 +85,8 @@ def test_a_queue_that_refuses_at_one_level_shows_one_path() -> None:
 def test_a_queue_that_becomes_larger_or_smaller_shows_no_other_path(grown: int) -> None:
     delivery = _flow(58, 0, grown=grown)
     link = of_delivery(delivery)
-    assert [held for _, _, held in link.base.spans] == pytest.approx([58 * MS] * len(link.base.spans))
+    assert [held for _, _, held in link.base.spans] == pytest.approx([58 * MS])
+    assert link.base.error_ns == (0.0,)
 
 
 N, SERVICE = 400, np.full(400, 10.0 * MS)
@@ -112,7 +113,7 @@ def _moves(delivery: Delivery, level: Floats, paths: tuple[Stretch, ...] = WHOLE
     return moves_of_limit(delivery, paths, level, usable, (SERVICE, SERVICE))
 
 
-NONE = Moves(WHOLE, ())
+NONE = Moves(WHOLE, (), ())
 
 
 def test_the_acks_of_a_busy_link_show_by_how_much_the_path_is_longer() -> None:
@@ -158,6 +159,7 @@ def test_what_is_unclear_is_known_less_exactly() -> None:
     assert [(first, after) for first, after, _ in less.spans] == [(0, 100), (100, n)]
     assert less.error_ns == (base.error_ns[0], 20.0 * MS)
     assert less.least_ns == base.least_ns * 2
+    assert less.changes == (), "the delay is not said to change there"
 
 
 def test_a_few_levels_that_are_wrong_do_not_show_another_path() -> None:
@@ -186,7 +188,7 @@ def test_a_step_of_less_than_a_path_jumps_is_none() -> None:
 
 def test_each_path_has_its_own_limit() -> None:
     halves = (Stretch(0, 200, 110.0 * MS), Stretch(200, N, 110.0 * MS))
-    assert _moves(_busy(13), _heights(1.0), halves) == Moves(halves, ())
+    assert _moves(_busy(13), _heights(1.0), halves) == Moves(halves, (), ())
 
 
 def test_the_highest_of_many_limits_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
