@@ -205,7 +205,8 @@ def _judge_bounds(fits: Mapping[str, _Fit], *, rebuilt: bool) -> CapturedVariant
     A timer of the application may have released every departure, which then shows no pacing, and may have stopped the
     sender below its window. No sender exceeds its window, which each time between two reductions tests once. What is
     `rebuilt` may: a departure is known to a tick of the sender's clock, that of a lost segment is inferred. A window so
-    large that it seldom stopped the sender allows anything, and shows nothing.
+    large that it seldom stopped the sender allows anything, and shows nothing; a sender that paces may stop below its
+    window at any time, so that its own may be as large.
     """
     candidates = _weighed({name: _allowed(fit) for name, fit in fits.items()})
     best = next(iter(candidates))
@@ -216,8 +217,13 @@ def _judge_bounds(fits: Mapping[str, _Fit], *, rebuilt: bool) -> CapturedVariant
             "a timer of the application released the departures, so they show no pacing, and a capture at the receiver "
             "does not show exactly what was in flight",
         )  # fmt: skip
-    loose = fits[best].agreement < MIN_FIT
-    if probability < MIN_PROBABILITY or loose or allowed_n < max(1, MIN_FIT * fits[best].periods):
+    if fits[best].agreement < MIN_FIT:
+        return CapturedVariant(
+            UNKNOWN, probability, candidates,
+            "a timer of the application released the departures, so they show no pacing, and the window of the best "
+            f"candidate, {best}, seldom limited the sender",
+        )  # fmt: skip
+    if probability < MIN_PROBABILITY or allowed_n < max(1, MIN_FIT * fits[best].periods):
         return CapturedVariant(
             UNKNOWN, probability, candidates,
             "a timer of the application released the departures, so they show no pacing, and not just one candidate "
@@ -297,7 +303,7 @@ def _record_of(
     for i, t_ns in enumerate(columns["t_ns"]):
         at_ns = latest_ns = max(latest_ns, t_ns - first_ns + LEAD_NS)
         syn, octets = columns["flags"][i] & SYN, columns["payload_bytes"][i]
-        if sent[i] and octets and writes and writes[0] <= t_ns:
+        if sent[i] and octets and not columns["retransmission"][i] and writes and writes[0] <= t_ns:
             while writes and writes[0] <= t_ns:
                 writes.popleft()
             out.append((at_ns, "write", 0, 0, 0, []))

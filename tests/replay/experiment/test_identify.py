@@ -206,3 +206,17 @@ def test_a_capture_that_begins_in_mid_flow_shows_it_after_some_reductions(tmp_pa
     sender = Sender(1448, 52, sack=True, initial_window_pkts=None)
     found = identify_variant(capture.segments.slice(500), capture.events, "a2b", sender, [])
     assert found.name == "cubic", found
+
+
+def test_a_write_comes_before_the_first_new_data_behind_a_wait(tmp_path: Path) -> None:
+    _identified("cubic", tmp_path, steady_writes=True, application=_steady(3300))
+    capture = load_capture(next(tmp_path.glob("1-sender.pcap")))
+    sent = sent_data(capture.segments, "a2b", 1448)
+    ends = [end for _, end, _ in waits_of(sent)]
+    # One ends just when a segment is repeated.
+    repeated = capture.segments.filter(capture.segments["retransmission"])["t_ns"].to_pylist()
+    record = identify._record_of(capture.segments, capture.events, ("a2b", 1448), [*ends, *repeated])
+    assert record is not None
+    writes = [index for index, event in enumerate(record.events) if event[1] == "write"]
+    assert len(writes) > 100
+    assert all(record.is_new[index + 1] for index in writes)
