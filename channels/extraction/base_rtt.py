@@ -43,8 +43,8 @@ class Base:
     where the queue never ran empty and nothing else shows the level; `least_ns` is the minimum round trip without
     serialisation. `waits_pkts` is the wait that was subtracted for each level: an error of the rate scales it.
     `carried` marks levels at whose beginning nothing was lost, so that the queue went on as it was, and whose round
-    trips agree on what is left without its modelled wait. `clocked` marks levels that lie below the one before by how
-    much earlier ACKs came. `shown_by` is the packet whose round trip shows each level:
+    trips agree on what is left without its modelled wait. `clocked` marks levels that differ from the one before by
+    how much earlier or later ACKs came. `shown_by` is the packet whose round trip shows each level:
     the rate may have changed since, and with it the serialisation of the ACK. `inexact_from` are the first packets of
     levels that `less_exact` made.
     """
@@ -108,7 +108,7 @@ class Base:
             self, spans=tuple(spans), error_ns=tuple(errors), least_ns=_of(self.least_ns, owners),
             carried=_of(self.carried, owners), waits_pkts=_of(self.waits_pkts, owners),
             shown_by=_of(self.shown_by, owners), clocked=_of(self.clocked, owners),
-            inexact_from=tuple(cuts.tolist()),
+            inexact_from=tuple(np.setdiff1d(cuts, [first for first, _, _ in self.spans]).tolist()),
         )  # fmt: skip
 
     def _levels(self, packets: Ints) -> Ints:
