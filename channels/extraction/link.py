@@ -208,19 +208,14 @@ def _served(delivery: Delivery, paths: Sequence[Stretch]) -> tuple[Rate, Served]
 def _with_one_limit(delivery: Delivery, base: Base, dropped: AllDropped, full: Floats) -> Base:
     """Return `base` with the levels corrected whose queue never ran empty: the queue has one limit, which a level shows
     that saw it both empty and full."""
-    limits: list[float | None] = []
-    exact: list[float] = []
-    refused: list[float] = []
+    limits: list[Ceiling | None] = []
     for first, after, _ in base.spans:
         within = np.zeros(len(delivery), dtype=np.bool_)
         within[first:after] = True
-        found = limit_within(delivery, dropped, within)
-        limits.append(found.limit if found is not None else None)
-        exact.append(found.limit - found.low if found is not None else np.inf)
-        refused.append(found.refused if found is not None else np.inf)
-    known = [limit for limit, empty in zip(limits, base.emptied, strict=True) if empty and limit is not None]
-    held_pkts = max(known) - exact[limits.index(max(known))] if known else 0.0
-    taken = 0.0 if known else _taken(delivery, base, dropped)
+        limits.append(limit_within(delivery, dropped, within))
+    emptied = [limit for limit, empty in zip(limits, base.emptied, strict=True) if empty and limit is not None]
+    known = max(emptied, key=lambda limit: limit.limit, default=None)
+    taken = 0.0 if known is not None else _taken(delivery, base, dropped)
     per_packet, spans, errors = base.per_packet_ns.copy(), list[tuple[int, int, float]](), list[float]()
     waits: list[float] = []
     shown_by = list(base.shown_by)
@@ -228,26 +223,26 @@ def _with_one_limit(delivery: Delivery, base: Base, dropped: AllDropped, full: F
     for (first, after, held), error, limit, least in zip(base.spans, base.error_ns, limits, base.least_ns, strict=True):
         level, may_be_off, wait, follows = held, error, 0.0, False
         empty, packet_ns = np.isfinite(error), float(np.median(full[first:after]))
-        if not empty and limit is not None and known:
-            off = max(known) - limit
+        if not empty and limit is not None and known is not None:
+            off = known.limit - limit.limit
             # Between the fullest queue that took a packet and the emptiest that did not lies the limit, in both.
-            between = exact[len(spans)] + exact[limits.index(max(known))]
+            between = (limit.limit - limit.low) + (known.limit - known.low)
             wanted = held - off * packet_ns
             level = float(np.clip(wanted, 0.0, least))
             if abs(off) <= LIMIT_ERROR:
                 level, wanted, between = held, held, max(between, abs(off))
             # Where the round trips contradict it, one of the limits is wrong.
-            may_be_off, wait = packet_ns * min(1.0, between) + abs(wanted - level), max(known)
+            may_be_off, wait = packet_ns * min(1.0, between) + abs(wanted - level), known.limit
         elif not empty and spans and np.isfinite(errors[-1]) and spans[-1][2] <= least and not _rises(base, len(spans)):
             # Nothing shows another path than that before.
             level, may_be_off, follows = spans[-1][2], errors[-1], True
-        elif not empty and limit is not None and taken - limit > LIMIT_ERROR:
+        elif not empty and limit is not None and taken - limit.limit > LIMIT_ERROR:
             # The queue has one limit, and elsewhere it accepted packets at a level above the one that is modelled here.
             # So it is longer here than modelled, by the difference at least: that much of the base is queueing delay.
-            level = float(np.clip(held - (taken - limit) * packet_ns, 0.0, least))
-        elif empty and limit is not None and held_pkts - refused[len(spans)] > LEVEL_ERROR:
+            level = float(np.clip(held - (taken - limit.limit) * packet_ns, 0.0, least))
+        elif empty and limit is not None and known is not None and known.low - limit.refused > LEVEL_ERROR:
             # The queue held more elsewhere: here some of it never left.
-            may_be_off = (max(known) - limit) * packet_ns
+            may_be_off = (known.limit - limit.limit) * packet_ns
             if spans and abs(held - may_be_off - spans[-1][2]) <= LIMIT_ERROR * packet_ns and spans[-1][2] <= least:
                 level, may_be_off, follows = spans[-1][2], errors[-1], True
         elif not empty and carried[len(spans)]:
