@@ -13,6 +13,7 @@ from hindflight.channels.extraction.change_points import Floats
 from hindflight.channels.extraction.clock_steps import split_where_acks_come_earlier
 from hindflight.channels.extraction.delivery import Delivery
 from hindflight.channels.extraction.path_steps import Stretch
+from tests.channels.extraction.packets import packets
 
 MS = 1_000_000
 N, WAITING = 400, 6
@@ -25,14 +26,7 @@ def _delivery(earlier_ms: float, lost: tuple[int, ...] = ()) -> Delivery:
     left = 10 * MS * (1 + np.arange(N))
     acked = left + 100 * MS - np.where(np.arange(N) >= 200, round(earlier_ms * MS), 0)
     t = np.maximum(0, left - 10 * MS * WAITING)
-    gone = np.isin(np.arange(N), lost)
-    acked = np.where(gone, -1, acked)
-    yes = np.ones(N, dtype=np.bool_)
-    return Delivery(
-        direction="a2b", record=np.arange(1, N + 1), t_ns=t, size_bytes=np.full(N, 1500), seq=np.arange(N),
-        seq_end=np.arange(N) + 1, lost=gone, acked_ns=acked, prompt=~gone, undecided=~yes, covered_ns=acked,
-        from_flow=yes, observed=yes, ack_t_ns=np.sort(acked[~gone]), ack_bytes=40, handshake=None,
-    )  # fmt: skip
+    return packets(t, np.where(np.isin(np.arange(N), lost), -1, acked))
 
 
 def _split(delivery: Delivery, service: Floats = SERVICE) -> tuple[Stretch, ...]:

@@ -9,6 +9,7 @@ import numpy as np
 from hindflight.channels.extraction.delivery import Delivery
 from hindflight.channels.extraction.idle_steps import split_where_idle
 from hindflight.channels.extraction.path_steps import Stretch
+from tests.channels.extraction.packets import packets
 
 MS = 1_000_000
 BURST, BURSTS = 12, 20
@@ -20,12 +21,7 @@ def _delivery(trip_ms: np.ndarray) -> Delivery:
     t = (np.repeat(500 * np.arange(BURSTS), BURST) * MS).astype(np.int64)
     wait_ms = np.tile(np.arange(BURST), BURSTS)
     acked = t + ((trip_ms + wait_ms + 1) * MS).astype(np.int64)
-    no, yes = np.zeros(N, dtype=np.bool_), np.ones(N, dtype=np.bool_)
-    return Delivery(
-        direction="a2b", record=np.arange(1, N + 1), t_ns=t, size_bytes=np.full(N, 1500), seq=np.arange(N),
-        seq_end=np.arange(N) + 1, lost=no, acked_ns=acked, prompt=yes, undecided=no, covered_ns=acked, from_flow=yes,
-        observed=yes, ack_t_ns=np.sort(acked), ack_bytes=40, handshake=None,
-    )  # fmt: skip
+    return packets(t, acked)
 
 
 def _cuts(delivery: Delivery) -> list[int]:

@@ -14,6 +14,7 @@ from hindflight.channels.extraction.delivery import Bools, Delivery
 from hindflight.channels.extraction.limit_steps import Moves, moves_of_limit
 from hindflight.channels.extraction.link import Link, base_rtt_ns, of_delivery
 from hindflight.channels.extraction.path_steps import Stretch
+from tests.channels.extraction.packets import packets
 
 MS = 1_000_000
 PACKET, QUEUE = 10 * MS, 8
@@ -45,17 +46,7 @@ def _flow(path_ms: int, step_ms: int, seconds: int = 40, grown: int = 0) -> Deli
             window, lost_ns = max(window / 2, 7.0), t
         elif not refused:
             window += 1 / window
-    return _delivery(np.array(sent), np.array(acked))
-
-
-def _delivery(t: np.ndarray, acked: np.ndarray) -> Delivery:
-    n, lost = len(t), acked < 0
-    yes = np.ones(n, dtype=np.bool_)
-    return Delivery(
-        direction="a2b", record=np.arange(1, n + 1), t_ns=t, size_bytes=np.full(n, 1500), seq=np.arange(n),
-        seq_end=np.arange(n) + 1, lost=lost, acked_ns=acked, prompt=~lost, undecided=~yes, covered_ns=acked,
-        from_flow=yes, observed=yes, ack_t_ns=np.sort(acked[~lost]), ack_bytes=40, handshake=None,
-    )  # fmt: skip
+    return packets(np.array(sent), np.array(acked))
 
 
 def _levels(delivery: Delivery, link: Link) -> list[float]:
@@ -101,7 +92,7 @@ def _busy(later_ms: float) -> Delivery:
     refused = index % 10 == 9
     left = 10 * MS * (1 + np.cumsum(~refused))
     acked = left + 100 * MS + np.where(index >= 200, round(later_ms * MS), 0)
-    return _delivery(np.maximum(0, left - 60 * MS), np.where(refused, -1, acked))
+    return packets(np.maximum(0, left - 60 * MS), np.where(refused, -1, acked))
 
 
 def _heights(moved_pkts: float) -> Floats:
@@ -139,14 +130,14 @@ def _paused(later_ms: float) -> Delivery:
     """The same where the sender pauses before packet 200, so that the link runs empty."""
     delivery = _busy(later_ms)
     later = np.where(np.arange(N) >= 199, 80 * MS, 0)
-    return _delivery(delivery.t_ns + later, np.where(delivery.lost, -1, delivery.acked_ns + later))
+    return packets(delivery.t_ns + later, np.where(delivery.lost, -1, delivery.acked_ns + later))
 
 
 def test_two_places_where_acks_come_later_leave_it_unclear() -> None:
     delivery = _busy(13)
     again = np.where(np.arange(N) >= 190, 13 * MS, 0)
     level = np.where((np.arange(N) >= 175) & (np.arange(N) < 215), 5.0, _heights(1.0))
-    both = _delivery(delivery.t_ns, np.where(delivery.lost, -1, delivery.acked_ns + again))
+    both = packets(delivery.t_ns, np.where(delivery.lost, -1, delivery.acked_ns + again))
     assert [part.first for part in _moves(delivery, level).paths] == [0, 200]
     assert _moves(both, level).paths == WHOLE
 
@@ -160,6 +151,9 @@ def test_what_is_unclear_is_known_less_exactly() -> None:
     assert less.error_ns == (base.error_ns[0], 20.0 * MS)
     assert less.least_ns == base.least_ns * 2
     assert less.changes == (), "the delay is not said to change there"
+    levels = (0, 100, 1.0), (100, n, 2.0)
+    two = replace(base, spans=levels, error_ns=(0.0, 0.0), least_ns=(1.0, 2.0), shown_by=(0, 100))
+    assert two.less_exact([(50, 100, 20.0 * MS)]).changes == (100,), "a change where such a part ends is one"
 
 
 def test_a_few_levels_that_are_wrong_do_not_show_another_path() -> None:

@@ -15,30 +15,20 @@ from hindflight.channels.extraction.attribution import QUEUE
 from hindflight.channels.extraction.bottleneck import Rate
 from hindflight.channels.extraction.busy_spans import RATE_TOLERANCE, STEADY_SHARE, BusySpans, joined_until_exact
 from hindflight.channels.extraction.change_points import Floats
-from hindflight.channels.extraction.delivery import Delivery, Ints
+from hindflight.channels.extraction.delivery import Delivery
 from hindflight.channels.extraction.link import _served_at_ns, of_delivery, served_behind_breaks
 from hindflight.channels.extraction.path_steps import Stretch, divided, stretches
+from tests.channels.extraction.packets import packets
 
 MS = 1_000_000
 BASE_NS = 40 * MS
 FAST_MS, SLOW_MS = 2.0, 8.0
 
 
-def _packets(t_ns: Ints, acked_ns: Ints) -> Delivery:
-    """Full-sized packets that were sent and acknowledged at these times; -1: lost."""
-    n, lost = len(t_ns), acked_ns < 0
-    none = np.zeros(n, dtype=np.bool_)
-    return Delivery(
-        direction="a2b", record=np.arange(1, n + 1), t_ns=t_ns, size_bytes=np.full(n, 1500), seq=np.arange(n),
-        seq_end=np.arange(n) + 1, lost=lost, acked_ns=acked_ns, prompt=~lost, undecided=none, covered_ns=acked_ns,
-        from_flow=~none, observed=~none, ack_t_ns=np.unique(acked_ns[~lost]), ack_bytes=40, handshake=None,
-    )  # fmt: skip
-
-
 def _acked(acked_ms: list[float]) -> Delivery:
     """Packets that left 1 ms apart and were acknowledged at these times; negative: lost."""
     acked = (MS * np.array(acked_ms)).astype(np.int64)
-    return _packets(np.arange(len(acked)) * MS, np.maximum(acked, -1))
+    return packets(np.arange(len(acked)) * MS, np.maximum(acked, -1))
 
 
 @pytest.mark.parametrize("dropped", [False, True])
@@ -103,12 +93,12 @@ def test_a_queue_that_runs_down_makes_no_faster_rate(paced: bool) -> None:
     # A sender that goes on at its pace behind the change shows the faster rate by its round trips alone.
     acked = [*(50 + 4.0 * np.arange(60)), *(290 + (4.0 if paced else 1.0) * np.arange(40))]
     waits = [*np.full(20, 80.0), *np.linspace(60, 12, 40), *np.full(40, 2.0)]
-    delivery = _packets(*((MS * np.array(times)).astype(np.int64) for times in (np.subtract(acked, waits) - 20, acked)))
+    delivery = packets(*((MS * np.array(times)).astype(np.int64) for times in (np.subtract(acked, waits) - 20, acked)))
     end_ns = int(delivery.acked_ns.max())
     states = ((50 * MS, 120 * MS, 3e6), (310 * MS, end_ns, 12e6))
     assert bottleneck._begun(delivery, states) == (states[0], (290 * MS, end_ns, 12e6))
     # With too few ACKs at the slower rate, the first shorter round trip is all that shows the change.
-    few = _packets(delivery.t_ns[[*range(24), *range(58, 100)]], delivery.acked_ns[[*range(24), *range(58, 100)]])
+    few = packets(delivery.t_ns[[*range(24), *range(58, 100)]], delivery.acked_ns[[*range(24), *range(58, 100)]])
     assert bottleneck._begun(few, states)[1][0] == int(delivery.acked_ns[20])
 
 
@@ -128,7 +118,7 @@ def _falling(steps: int) -> tuple[Delivery, int]:
         if service:
             busy = max(busy, float(t[k])) + service * MS
             acked[k] = busy + BASE_NS
-    delivery = _packets(t, acked)
+    delivery = packets(t, acked)
     assert _delivery._prompt(acked[~delivery.lost], acked[~delivery.lost]).all()
     return delivery, int(acked[np.flatnonzero(np.array(services) == SLOW_MS)[0]])
 
@@ -167,7 +157,7 @@ def test_a_paced_flow_is_not_busy_because_a_round_trip_met_a_part_of_the_path_be
     acked = [*(10.0 * np.arange(1, 101)), *(1000 + 4.0 * np.arange(1, 61))]
     trips = [*np.full(5, 25.0), *np.full(95, 50.0), *(74 + 2.0 * np.arange(60))]
     sent = (MS * (np.array(acked) - trips + 30)).astype(np.int64)
-    delivery = _packets(sent, (MS * (np.array(acked) + 30)).astype(np.int64))
+    delivery = packets(sent, (MS * (np.array(acked) + 30)).astype(np.int64))
     whole = Stretch(0, len(delivery), 50.0 * MS)
     for stretch in (whole, divided(delivery, whole, [159])[0]):
         found = bottleneck._rate_within(delivery, stretch)
@@ -214,7 +204,7 @@ def test_what_is_delivered_behind_a_break_left_the_queue_at_the_rate_behind_it()
     t = (10 * MS * k).astype(np.int64)
     acked = np.where(k < 200, t + 150 * MS, t[200] + 600 * MS + 100 * MS * (k - 200))
     acked[190:200] = -1
-    at_ns = _served_at_ns(_packets(t, acked))
+    at_ns = _served_at_ns(packets(t, acked))
     assert t[200] < acked[189] < acked[200]
     assert (at_ns[190:200] == acked[189]).all()
     assert (at_ns[200:] == acked[200:]).all()
@@ -228,7 +218,7 @@ def test_few_intervals_that_all_contradict_the_rate_before_show_another_one(
     few = np.cumsum(np.resize(service_ms, 18))
     sent = np.concatenate([np.arange(60.0), 1000 + 0.01 * np.arange(18)])
     acked = np.concatenate([100 + 2.0 * np.arange(60), 1050 + few])
-    delivery = _packets((MS * sent).astype(np.int64), (MS * acked).astype(np.int64))
+    delivery = packets((MS * sent).astype(np.int64), (MS * acked).astype(np.int64))
     rate = bottleneck.rate(delivery, (Stretch(0, 60, 100.0 * MS), Stretch(60, 78, 50.0 * MS)))
     assert rate is not None
     assert rate.states[0][2] == pytest.approx(6e6, rel=0.01)
@@ -244,7 +234,7 @@ def test_acks_that_a_timer_delayed_do_not_hide_the_rate() -> None:
             delay_ns = 42 * MS if packet == 2 and train % 10 else 0
             sent.append(200 * train * MS)
             acked.append(sent[-1] + BASE_NS + int((packet + 1) * FAST_MS * MS) + delay_ns)
-    delivery = _packets(np.array(sent), np.array(acked))
+    delivery = packets(np.array(sent), np.array(acked))
     found = bottleneck.rate(delivery, stretches(delivery))
     assert found is not None
     assert found.steady
@@ -260,7 +250,7 @@ def test_segments_that_were_alone_on_the_way_show_no_rate_by_the_time_between_th
         now += BASE_NS + int(FAST_MS * MS) + (45 * MS if packet % 4 == 0 else 0)
         acked.append(now)
         now += 50_000
-    delivery = _packets(np.array(sent), np.array(acked))
+    delivery = packets(np.array(sent), np.array(acked))
     assert bottleneck.rate(delivery, stretches(delivery)) is None
 
 

@@ -12,6 +12,7 @@ from hindflight.channels.extraction.attribution import verdicts
 from hindflight.channels.extraction.delivery import Delivery
 from hindflight.channels.extraction.link import Link, left_queue_ns, of_delivery
 from hindflight.channels.extraction.outage_runs import lost_acks_due_ns
+from tests.channels.extraction.packets import packets
 
 MS = 1_000_000
 
@@ -22,13 +23,7 @@ def _delivery(lost: range) -> Delivery:
     t = (10 * MS * np.arange(n)).astype(np.int64)
     gone = np.isin(np.arange(n), list(lost))
     acked = np.where(gone, -1, t + 100 * MS)
-    all_packets = np.ones(n, dtype=np.bool_)
-    return Delivery(
-        direction="a2b", record=np.arange(1, n + 1), t_ns=t, size_bytes=np.full(n, 1500), seq=np.arange(n),
-        seq_end=np.arange(n) + 1, lost=gone, acked_ns=acked, prompt=~gone, undecided=~all_packets,
-        covered_ns=acked, from_flow=all_packets, observed=all_packets, ack_t_ns=acked[~gone], ack_bytes=40,
-        handshake=None,
-    )  # fmt: skip
+    return packets(t, acked)
 
 
 def test_the_first_packet_behind_a_handover_shows_the_link_up_by_its_ack() -> None:
@@ -55,13 +50,7 @@ def _busy() -> Delivery:
         if free_ns - sent_ns < 8 * service_ns:
             free_ns = max(free_ns, sent_ns) + service_ns
             acked[i] = free_ns + trip_ns if not 1450 <= i < 1800 else -1
-    whole, lost = _delivery(range(0)), acked < 0
-    every = np.ones(n, dtype=np.bool_)
-    return replace(
-        whole, record=np.arange(1, n + 1), t_ns=t, size_bytes=np.full(n, 1500), seq=np.arange(n),
-        seq_end=np.arange(n) + 1, lost=lost, acked_ns=acked, prompt=~lost, undecided=~every, covered_ns=acked,
-        from_flow=every, observed=every, ack_t_ns=acked[~lost],
-    )  # fmt: skip
+    return packets(t, acked)
 
 
 def test_steps_that_a_queue_may_make_do_not_replace_a_base_that_explains_the_round_trips(
