@@ -125,8 +125,9 @@ pub struct Sender {
     /// Deviation: as in Linux, it is that of what the ACK acknowledges cumulatively, if there is any, although a SACK
     /// block may report what was sent later.
     rack_rtt_ns: i64,
-    /// Recovery point of the last timeout, and of the last recovery.
+    /// Recovery point of the last timeout.
     timeout_point: i64,
+    /// Recovery point of the last recovery, also from a timeout, unless it was undone.
     recovery_point: i64,
     /// Without SACK, where a duplicate ACK after the new data of F-RTO lets the sender begin to repeat segments.
     f_rto_ended_at: Option<i64>,
