@@ -129,6 +129,15 @@ impl PendingRange {
         }
     }
 
+    /// Whether the receiver may still report its last transmission as a duplicate: nothing sent later is known to have
+    /// arrived. On a path that became longer, that takes longer than a timer of the path before.
+    fn awaits_report(&self, log: &Retransmissions, known: &Knowledge, reports: bool) -> bool {
+        let last = self.range.retransmissions.map(|list| log.newest(list));
+        let sent = last.map_or(self.range.first, |entry| entry.transmission);
+        let answers = reports && self.delivered_by.sack && !known.path.at_receiver;
+        answers && self.dsacks == 0 && known.newest.record < sent.record
+    }
+
     /// Whether it is all that was in flight.
     fn is_flight(&self) -> bool {
         let (una, nxt) = self.delivered_by.flight;
@@ -154,7 +163,7 @@ pub struct Path {
 pub struct Knowledge {
     /// The path.
     pub path: Path,
-    /// The last sent transmission that was delivered.
+    /// The last sent one of the segments that are known to have arrived: their ACKs leave no other transmission of them.
     pub newest: Transmission,
     /// IPv4 IDs that the ACKs skipped, if the IDs count the ACKs.
     pub ids_skipped: Option<u32>,
@@ -231,16 +240,12 @@ impl LossDetector {
         });
     }
 
-    /// Whether it is known that the original transmission of `range` arrived just before the ACK `by`. With SACK, it was
-    /// sent once. Without, the cumulative ACK may come long after; but the timestamp echoed is that of the segment which
-    /// moved the left edge of the window since the ACK before (RFC 7323 §4.3).
+    /// Whether it is known that the original transmission of `range` arrived just before the ACK `by`: the timestamp
+    /// echoed is that of the segment which moved the left edge of the window since the ACK before (RFC 7323 §4.3), or,
+    /// with SACK, it was sent once. Without, the cumulative ACK may come long after.
     fn shows_order(range: &Range, by: &DeliveringAck) -> bool {
         let once = range.retransmissions.is_none() && range.state == State::Outstanding;
-        if by.sack {
-            once && !range.split
-        } else {
-            by.echoes_first
-        }
+        by.echoes_first || (by.sack && once && !range.split)
     }
 
     /// Processes the original transmission of a segment, which was delivered.
@@ -255,6 +260,11 @@ impl LossDetector {
             pending.around.next = Some(*sent);
             self.waits += 1;
         }
+    }
+
+    /// The last sent segment of those whose original transmission is known to have arrived.
+    pub fn newest(&self) -> Transmission {
+        self.order.now.newest
     }
 
     /// The last sent segment of those that were sent once and arrived after one that was sent later.
@@ -298,11 +308,11 @@ impl LossDetector {
         flow: FlowDirection,
         events: &mut Vec<Event>,
     ) {
-        while let Some(pending) = self
-            .pending
-            .front_mut()
-            .filter(|entry| entry.deadline_ns <= now_ns)
-        {
+        let reports = self.reports_duplicates;
+        while let Some(pending) = self.pending.front_mut().filter(|entry| {
+            entry.deadline_ns <= now_ns
+                && (now_ns == i64::MAX || !entry.awaits_report(log, known, reports))
+        }) {
             if !self.reports_duplicates {
                 let answered_by = pending.discarded_by.take();
                 pending.maybe_discarded_by = pending.maybe_discarded_by.or(answered_by);
@@ -312,7 +322,6 @@ impl LossDetector {
                 let all = Transmissions::new(&pending.range, log);
                 decide_captured(&all, flow, events);
             } else {
-                let reports = self.reports_duplicates;
                 let duplicate = decide_delivered(pending, log, (known, reports), flow, events);
                 self.duplicate = duplicate.or(self.duplicate);
             }

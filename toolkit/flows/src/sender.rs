@@ -454,7 +454,7 @@ impl Sender {
     fn decide_losses(&mut self, now_ns: i64, flow: FlowDirection, events: &mut Vec<Event>) {
         let known = Knowledge {
             path: self.path(),
-            newest: self.newest_delivered,
+            newest: self.losses.newest(),
             ids_skipped: self.ack_ids.skipped(),
         };
         let log = self.board.log_mut();
