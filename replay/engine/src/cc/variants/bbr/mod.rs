@@ -190,9 +190,9 @@ impl Bbr {
         matches!(self.mode, Mode::Startup)
     }
 
-    /// Whether what is sent now is to be taken for limited by the application: BBR itself holds back.
+    /// Whether it holds back to see the RTT of the empty path.
     #[inline]
-    fn holds_back(&self) -> bool {
+    fn in_probe_rtt(&self) -> bool {
         matches!(self.mode, Mode::ProbeRtt { .. })
     }
 
@@ -244,21 +244,27 @@ impl Bbr {
         self.update_bandwidth(ack);
         self.update_aggregation(ack);
         let stands = self.stands(ack);
-        if !stands {
-            self.update_model(ack);
-        }
+        let holds_back = !stands && self.update_model(ack);
         self.set_cwnd(ack);
-        AckOutcome::of_model(self.holds_back(), !stands)
+        AckOutcome::of_model(holds_back, !stands)
     }
 
+    /// Returns whether the ACK found it in `PROBE_RTT`, be it the one that ends it: what is sent before the next ACK counts
+    /// as limited by the application (Linux: `bbr_update_min_rtt`).
     #[inline(always)]
-    fn update_model(&mut self, ack: &AckEvidence) {
+    fn update_model(&mut self, ack: &AckEvidence) -> bool {
         self.update_cycle(ack);
         self.check_full_pipe(ack);
         self.check_drain(ack);
         self.update_min_rtt(ack);
+        let holds_back = self.in_probe_rtt();
+        self.stay_in_probe_rtt(ack);
+        if ack.rate.is_some() {
+            self.idle_restart = false;
+        }
         self.set_pacing(ack.srtt);
         self.standing = self.standing();
+        holds_back
     }
 
     /// A loss: the window does not decrease, but it is saved to return to.
@@ -465,18 +471,13 @@ impl Bbr {
                 seen_at: ack.now,
             };
         }
-        let probing = matches!(self.mode, Mode::ProbeRtt { .. });
-        if expired && !self.idle_restart && !probing {
+        if expired && !self.idle_restart && !self.in_probe_rtt() {
             self.enter(Mode::ProbeRtt {
                 until: None,
                 round_done: false,
             });
             // As Linux: it returns to the larger of the window now and the one saved before.
             self.save_cwnd();
-        }
-        self.stay_in_probe_rtt(ack);
-        if ack.rate.is_some() {
-            self.idle_restart = false;
         }
     }
 
@@ -532,7 +533,7 @@ impl Bbr {
     }
 
     fn save_cwnd(&mut self) {
-        let whole = self.recovery_phase == RecoveryPhase::None && !self.holds_back();
+        let whole = self.recovery_phase == RecoveryPhase::None && !self.in_probe_rtt();
         self.output.save_cwnd(whole);
     }
 
@@ -569,7 +570,7 @@ impl Bbr {
             }
             self.output.cwnd = self.output.cwnd.max(self.params.min_cwnd.into());
         }
-        if matches!(self.mode, Mode::ProbeRtt { .. }) {
+        if self.in_probe_rtt() {
             self.output.cwnd = self.output.cwnd.min(self.params.min_cwnd.into());
         }
     }

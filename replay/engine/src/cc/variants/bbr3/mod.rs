@@ -166,9 +166,9 @@ impl Bbr3 {
         matches!(self.mode, Mode::Startup)
     }
 
-    /// Whether what is sent now is to be taken for limited by the application: BBR itself holds back.
+    /// Whether it holds back to see the RTT of the empty path.
     #[inline]
-    fn holds_back(&self) -> bool {
+    fn in_probe_rtt(&self) -> bool {
         matches!(self.mode, Mode::ProbeRtt { .. })
     }
 
@@ -218,14 +218,14 @@ impl Bbr3 {
         self.check_full_pipe(ack, bw);
         self.check_drain(ack);
         self.update_cycle(ack, bw);
-        self.update_min_rtt(ack);
+        let holds_back = self.update_min_rtt(ack);
         let paces_anew = self.set_pacing(ack.srtt);
         self.set_cwnd(ack);
         self.bound_cwnd();
         self.signals.advance(ack, bw);
         self.recovery_phase = ack.recovery_phase;
         self.lost_total = ack.lost_total;
-        AckOutcome::of_model(self.holds_back(), paces_anew)
+        AckOutcome::of_model(holds_back, paces_anew)
     }
 
     /// A segment was marked lost (draft §5.5.10.2).
@@ -461,11 +461,11 @@ impl Bbr3 {
         }
     }
 
-    /// Draft §5.3.4.3.
-    fn update_min_rtt(&mut self, ack: &AckEvidence) {
+    /// Draft §5.3.4.3. Returns whether the ACK found it in `ProbeRTT`, be it the one that ends it: what is sent before the
+    /// next ACK counts as limited by the application.
+    fn update_min_rtt(&mut self, ack: &AckEvidence) -> bool {
         let expired = self.min_rtt.take(ack);
-        let there = matches!(self.mode, Mode::ProbeRtt { .. });
-        if expired && !self.idle_restart && !there {
+        if expired && !self.idle_restart && !self.in_probe_rtt() {
             self.enter(Mode::ProbeRtt {
                 until: None,
                 round_done: false,
@@ -474,10 +474,12 @@ impl Bbr3 {
             self.cycle.feedback = Feedback::Stopping;
             self.round.restart(ack);
         }
+        let holds_back = self.in_probe_rtt();
         self.update_probe_rtt(ack);
         if ack.rate.is_some() {
             self.idle_restart = false;
         }
+        holds_back
     }
 
     fn update_probe_rtt(&mut self, ack: &AckEvidence) {
@@ -528,7 +530,7 @@ impl Bbr3 {
     }
 
     fn save_cwnd(&mut self) {
-        let whole = self.recovery_phase == RecoveryPhase::None && !self.holds_back();
+        let whole = self.recovery_phase == RecoveryPhase::None && !self.in_probe_rtt();
         self.output.save_cwnd(whole);
         self.data_volume_before = self.data_volume;
     }
