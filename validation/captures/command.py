@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from validation.captures.lines import Line
     from validation.captures.report import FlowScore, Judged
     from validation.captures.spread import Spread
+    from validation.captures.true_link import Flights
     from validation.captures.whatif import Asked, Pair
     from validation.linux import RunResult
 
@@ -45,6 +46,7 @@ def captures(
         link_lines,
         loss_lines,
         receiver_lines,
+        true_link_lines,
         whatif_lines,
         window_lines,
     )
@@ -72,7 +74,8 @@ def captures(
     pairs: list[Pair] = []
     if what_if:
         asked, pairs = _ask(folders, links, SENDER)
-        lines += [*whatif_lines(asked, pairs), *receiver_lines(*_ask(folders, links, RECEIVER))]
+        lines += [*whatif_lines(asked, pairs), *true_link_lines(_fly(folders, links))]
+        lines += receiver_lines(*_ask(folders, links, RECEIVER))
     if write is not None:
         _write_page(write, lines, judged, _what(judged, folders, links if what_if else None, spreads))
     if as_json:
@@ -95,6 +98,17 @@ def _ask(folders: Sequence[Path], links: int | None, capture: str) -> tuple[list
         asked += answers
         pairs += predictions
     return asked, pairs
+
+
+def _fly(folders: Sequence[Path], links: int | None) -> list[Flights]:
+    """Let flows like the recorded ones fly over the true links in the folders."""
+    from validation.captures.true_link import fly_all
+
+    flights: list[Flights] = []
+    for folder in folders:
+        with progress_on_stderr() as report:
+            flights += fly_all(folder, partial(_report, report, Path(f"flights, {folder.name}")), links)
+    return flights
 
 
 def _what(judged: Judged, folders: Sequence[Path], links: int | None, spreads: Mapping[tuple[str, int], Spread]) -> str:

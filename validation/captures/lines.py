@@ -14,6 +14,7 @@ from validation.captures.report import SIDES, FlowScore
 from validation.captures.scores import CauseScore, Counts, WindowScore, quantile
 from validation.captures.spread import Spread
 from validation.captures.stretches import Given
+from validation.captures.true_link import FLIGHTS, Flights
 from validation.captures.whatif import FAMILIES, SELF_CHECK_PERCENT, Asked, Pair, PairSummary, as_predicted, summarise
 from validation.judge import Check
 from validation.linux import FlowResult, RunResult
@@ -247,6 +248,15 @@ def whatif_lines(asked: Sequence[Asked], pairs: Sequence[Pair]) -> Iterator[Line
         yield from _pair_lines("predictions" if group is None else f"predictions, {group}", own, whole=group is None)
     counted = summarise(as_predicted(asked, pairs))
     yield from _error_lines("predictions, recording counted to its last new data", counted)
+
+
+def true_link_lines(flights: Sequence[Flights]) -> Iterator[Line]:
+    """What flights over the true link differ by: no honest prediction from a capture has narrower intervals."""
+    subject, widths, n = "flights over the true link", [run.width for run in flights], len(flights)
+    holds = _share([run.holds for run in flights])
+    yield _at_least(subject, f"range of {FLIGHTS} flights holds the recording", holds, None, n)
+    yield _at_most(subject, "median width of the range", quantile(widths, 0.5), None, n)
+    yield _at_most(subject, "90th percentile of the width", quantile(widths, 0.9), None, n)
 
 
 def receiver_lines(asked: Sequence[Asked], pairs: Sequence[Pair]) -> Iterator[Line]:

@@ -42,6 +42,9 @@ this page.
   Captures at the receiver are rebuilt first ([how](sender-view.md)); those without timestamps are refused, and the
   other lines are of the rest. The goodput of a recording is what arrived until its program stopped writing; that of a
   prediction counts to the last new data ([why](whatif.md)); separate lines count both so.
+* **Flights over the true link**: flows of the engine like the recorded one, over the link as it was drawn, with losses
+  drawn anew from its true model. Flights of one link differ by so much for whoever knows the link exactly: a
+  prediction from a capture cannot have narrower intervals that hold as often.
 
 The bounds are goals. A value that misses its bound is marked `fail`.
 """

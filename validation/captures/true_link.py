@@ -1,0 +1,92 @@
+"""How far single flights over the true link differ: the width of an interval of one who knows the link exactly.
+
+Each flight is the engine's over the link as it was drawn, with other random losses and the emulator's delays rotated.
+Depends on the recorded run and the engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hindflight.replay.experiment.run import FLOW_UNDER_TEST, Configuration, run_configurations
+from validation.captures.report import disturbed
+from validation.rebuild import as_it_was_timed, late_as_at_another_time, rebuild
+from validation.recorded import KernelRun, find_runs, read_run
+
+FLIGHTS = 39
+"""The next of exchangeable flights lies between the outermost of so many with a probability of 1 - 2 / 40 = 95 %."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flights:
+    """Goodput of the first flow of a run in bit/s: of each flight of the engine, and as recorded."""
+
+    run: str
+    goodput_bps: Sequence[float]
+    recorded_bps: float
+
+    @property
+    def width(self) -> float:
+        """The range of the flights relative to its middle."""
+        low, high = min(self.goodput_bps), max(self.goodput_bps)
+        return 2 * (high - low) / (high + low) if high else 0.0
+
+    @property
+    def holds(self) -> bool:
+        """Whether the range holds what was recorded."""
+        return min(self.goodput_bps) <= self.recorded_bps <= max(self.goodput_bps)
+
+
+def fly_all(folder: Path, on_done: Callable[[int, int], None], first: int | None = None) -> list[Flights]:
+    """Return the flights of each run in `folder`, with `first` of so many links; disturbed recordings left out."""
+    runs = [path for path in find_runs(folder) if not disturbed(path)]
+    links = list(dict.fromkeys(map(_link, runs)))[:first]
+    runs = [path for path in runs if _link(path) in links]
+    flown = []
+    for number, path in enumerate(runs, 1):
+        flown.append(_fly(read_run(path)))
+        on_done(number, len(runs))
+    return flown
+
+
+def _link(run: Path) -> str:
+    return run.name.rpartition("-")[0]
+
+
+def _fly(run: KernelRun) -> Flights:
+    import pyarrow.compute as pc
+
+    flow = run.flows[0]
+    timed = [late_as_at_another_time(run, flight) for flight in range(FLIGHTS)]
+    configurations = [_with_random_losses(as_it_was_timed(rebuild(one, flow.end_ns), one), run.params) for one in timed]
+    jobs = [Configuration(one, seed, recorded=False) for seed, one in enumerate(configurations, 1)]
+    runs = run_configurations(jobs)["runs"]
+    octets = runs.filter(pc.equal(runs["flow_id"], FLOW_UNDER_TEST))["delivered_bytes"].to_pylist()
+    goodput = [8e9 * one / (flow.end_ns - flow.start_ns) for one in octets]
+    return Flights(run.name, goodput, flow.goodput_bps)
+
+
+def _with_random_losses(configuration: dict[str, Any], params: Mapping[str, Any]) -> dict[str, Any]:
+    (link,) = configuration["path"]["links"]
+    sides = {
+        "forward": {**link["forward"], "loss": random_losses(params["loss"])},
+        "reverse": {**link["reverse"], "loss": random_losses(params.get("rloss", "none")), "loss_applies_to": "all"},
+    }
+    return {**configuration, "path": {**configuration["path"], "links": [{**link, **sides}]}}
+
+
+def random_losses(drawn: str) -> dict[str, Any]:
+    """Return the loss model of a link as the recorder describes it: `none`, `bern:P` or `ge:p,r,h,k`."""
+    kind, _, numbers = drawn.partition(":")
+    match kind:
+        case "none":
+            return {"kind": "none"}
+        case "bern":
+            return {"kind": "bernoulli", "per": float(numbers)}
+        case "ge":
+            return {"kind": "gilbert_elliott", **dict(zip("prhk", map(float, numbers.split(",")), strict=True))}
+        case _:
+            raise ValueError(f"the loss of a recording has an unknown model {drawn!r}")
