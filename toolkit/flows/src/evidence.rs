@@ -169,7 +169,7 @@ pub enum Reason {
     },
     /// Loss: no DSACK reports it, although the octets had arrived before.
     NoDsack {
-        /// Record of the last sent segment that was delivered.
+        /// Record of the last sent transmission that is known to have arrived.
         newest: u64,
     },
     /// Loss: never acknowledged, although a segment sent later was.

@@ -97,7 +97,7 @@ struct PendingRange {
     dsack_ns: i64,
     /// Timestamp that the ACK with the last DSACK echoes.
     dsack_ecr: Option<u32>,
-    /// Record of the last sent segment of those sent once that had arrived by then.
+    /// Record of the last sent of the original transmissions that were known to have arrived by then.
     newest_at_dsack: u64,
     /// A SACK block reported it again, and no DSACK did so far.
     reported_again: bool,
@@ -129,15 +129,6 @@ impl PendingRange {
         }
     }
 
-    /// Whether the receiver may still report its last transmission as a duplicate: nothing sent later is known to have
-    /// arrived. On a path that became longer, that takes longer than a timer of the path before.
-    fn awaits_report(&self, log: &Retransmissions, known: &Knowledge, reports: bool) -> bool {
-        let last = self.range.retransmissions.map(|list| log.newest(list));
-        let sent = last.map_or(self.range.first, |entry| entry.transmission);
-        let answers = reports && self.delivered_by.sack && !known.path.at_receiver;
-        answers && self.dsacks == 0 && known.newest.record < sent.record
-    }
-
     /// Whether it is all that was in flight.
     fn is_flight(&self) -> bool {
         let (una, nxt) = self.delivered_by.flight;
@@ -163,7 +154,8 @@ pub struct Path {
 pub struct Knowledge {
     /// The path.
     pub path: Path,
-    /// The last sent one of the segments that are known to have arrived: their ACKs leave no other transmission of them.
+    /// The last sent of the transmissions that are known to have arrived: the segment was sent once, or the ACK echoes its
+    /// timestamp.
     pub newest: Transmission,
     /// IPv4 IDs that the ACKs skipped, if the IDs count the ACKs.
     pub ids_skipped: Option<u32>,
@@ -182,6 +174,7 @@ pub struct LossDetector {
     /// The receiver has reported a duplicate (RFC 2883).
     reports_duplicates: bool,
     order: ArrivalOrder,
+    newest_known: Transmission,
     duplicate: Option<Duplicate>,
     /// Number of the first entry after which no segment has arrived in order.
     waits: u64,
@@ -207,6 +200,7 @@ impl LossDetector {
         let discarded_by = self.discards.take(range.start);
         self.order.begin(delivered_by.record);
         if Self::shows_order(range, &delivered_by) {
+            self.note_arrived(&range.first);
             self.on_arrival(&range.first, &delivered_by);
         }
         if range.retransmissions.is_none() {
@@ -242,10 +236,11 @@ impl LossDetector {
 
     /// Whether it is known that the original transmission of `range` arrived just before the ACK `by`: the timestamp
     /// echoed is that of the segment which moved the left edge of the window since the ACK before (RFC 7323 §4.3), or,
-    /// with SACK, it was sent once. Without, the cumulative ACK may come long after.
+    /// with SACK, it was sent once. Without SACK, the cumulative ACK may come long after.
     fn shows_order(range: &Range, by: &DeliveringAck) -> bool {
         let once = range.retransmissions.is_none() && range.state == State::Outstanding;
-        by.echoes_first || (by.sack && once && !range.split)
+        let echoed = by.echoes_first && !range.first_not_captured;
+        echoed || (by.sack && once && !range.split)
     }
 
     /// Processes the original transmission of a segment, which was delivered.
@@ -262,12 +257,19 @@ impl LossDetector {
         }
     }
 
-    /// The last sent segment of those whose original transmission is known to have arrived.
-    pub fn newest(&self) -> Transmission {
-        self.order.now.newest
+    /// Notes that `sent` is known to have arrived.
+    pub fn note_arrived(&mut self, sent: &Transmission) {
+        if sent.record > self.newest_known.record {
+            self.newest_known = *sent;
+        }
     }
 
-    /// The last sent segment of those that were sent once and arrived after one that was sent later.
+    /// The last sent of the transmissions that are known to have arrived.
+    pub fn newest_known(&self) -> Transmission {
+        self.newest_known
+    }
+
+    /// The last sent of the original transmissions that arrived after one that was sent later.
     pub fn overtaken(&self) -> Transmission {
         self.order.now.overtaken
     }
@@ -393,7 +395,7 @@ fn decide_delivered(
     let successful = all.transmission(arrived);
     let retransmitted_as = Reason::RetransmittedAs {
         record: successful.record,
-        after_ns: pending.delivered_by.t_ns - successful.t_ns,
+        after_ns: pending.delivered_by.t_ns.saturating_sub(successful.t_ns),
     };
     for number in 0..=all.last() {
         let discarded_by = pending.discarded_by.filter(|_| number == 0);

@@ -349,11 +349,10 @@ impl Sender {
     fn discard_excess(&mut self, flow: FlowDirection, events: &mut Vec<Event>) {
         while let Some(range) = self.board.pop_excess() {
             if range.retransmissions.is_some() {
-                let newest = self.newest_delivered;
                 loss::decide_unacknowledged(
                     &range,
                     self.board.log(),
-                    newest,
+                    self.newest_arrived(),
                     self.path(),
                     flow,
                     events,
@@ -454,7 +453,7 @@ impl Sender {
     fn decide_losses(&mut self, now_ns: i64, flow: FlowDirection, events: &mut Vec<Event>) {
         let known = Knowledge {
             path: self.path(),
-            newest: self.losses.newest(),
+            newest: self.losses.newest_known(),
             ids_skipped: self.ack_ids.skipped(),
         };
         let log = self.board.log_mut();
@@ -522,6 +521,16 @@ impl Sender {
         }
     }
 
+    /// The last sent transmission that arrived. With SACK, it is known to have; what the sender takes for delivered may be
+    /// a duplicate on its way.
+    fn newest_arrived(&self) -> Transmission {
+        if self.sack_in_use {
+            self.losses.newest_known()
+        } else {
+            self.newest_delivered
+        }
+    }
+
     /// Updates the time since when the oldest outstanding segment appears lost.
     fn update_loss_evidence(&mut self, now_ns: i64, advances: bool) {
         let appears_lost = self
@@ -542,7 +551,7 @@ impl Sender {
         self.decide_losses(i64::MAX, flow, events);
         self.decide_skipped(now_ns, (i64::MIN, i64::MIN), flow, events);
         self.exit_recovery(now_ns, End::BrokenOff, flow, events);
-        let newest = self.newest_delivered;
+        let newest = self.newest_arrived();
         let mut max_losses = self.max_open_losses();
         for range in self.board.outstanding() {
             // Without SACK, an ACK says nothing about the segments above the first hole.

@@ -1,10 +1,11 @@
-//! The order in which segments that were sent once arrived. Segments on one path arrive in the order of sending, so it
-//! shows which transmission of a retransmitted range can have arrived when its octets did.
+//! The order in which original transmissions arrived: those of segments that were sent once, or whose timestamp was
+//! echoed. Segments on one path arrive in the order of sending, so it shows which transmission of a retransmitted range can
+//! have arrived when its octets did.
 
 use crate::cause::REO_WND_DIVISOR;
 use crate::scoreboard::Transmission;
 
-/// How far the segments that were sent once had arrived.
+/// How far original transmissions that are known to have arrived had come.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct Arrivals {
     /// The last sent one.
@@ -15,10 +16,11 @@ pub(super) struct Arrivals {
 }
 
 impl Arrivals {
+    /// Adds a transmission. Two parts of one segment arrived together.
     fn add(&mut self, sent: &Transmission, now_ns: i64) {
         if sent.record > self.newest.record {
             self.newest = *sent;
-        } else if sent.record > self.overtaken.record {
+        } else if sent.record > self.overtaken.record && sent.record != self.newest.record {
             (self.overtaken, self.overtaken_ns) = (*sent, now_ns);
         }
     }
@@ -104,5 +106,31 @@ impl Around {
         let window_ns = min_rtt_ns / REO_WND_DIVISOR;
         self.next
             .filter(|next| next.record < sent.record && next.t_ns + window_ns < sent.t_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sent(record: u64) -> Transmission {
+        Transmission {
+            record,
+            ..Transmission::default()
+        }
+    }
+
+    #[test]
+    fn the_second_part_of_a_segment_was_not_overtaken_by_the_first() {
+        let mut order = ArrivalOrder::default();
+        order.begin(60);
+        assert!(order.add(&sent(50), 1));
+        assert!(order.add(&sent(50), 2));
+        assert_eq!(order.now.overtaken.record, 0);
+        assert!(!order.add(&sent(49), 3));
+        assert_eq!(
+            (order.now.overtaken.record, order.now.overtaken_ns),
+            (49, 3)
+        );
     }
 }

@@ -86,7 +86,10 @@ fn first_arrived(
     }
     if let Some(min_rtt_ns) = path.min_rtt_ns {
         while arrived > pending.lost_before() {
-            let after_ns = pending.delivered_by.t_ns - all.transmission(arrived).t_ns;
+            let after_ns = pending
+                .delivered_by
+                .t_ns
+                .saturating_sub(all.transmission(arrived).t_ns);
             if after_ns >= min_rtt_ns / EARLY_DIVISOR
                 || pending.is_echoed(all, arrived)
                 || (reports_duplicates && is_on_shorter_path(pending, all, arrived, path))
@@ -136,7 +139,7 @@ pub(super) fn contradicts_rtt(pending: &PendingRange, all: &Transmissions<'_>, p
         return false;
     };
     let (by, lost) = (pending.delivered_by, pending.lost_before());
-    let after_ns = |number| by.t_ns - all.transmission(number).t_ns;
+    let after_ns = |number| by.t_ns.saturating_sub(all.transmission(number).t_ns);
     let arrived = (1..=all.last()).rev().find(|&number| {
         let possible = number <= lost || after_ns(number) >= shortest_ns / EARLY_DIVISOR;
         possible && pending.earlier_echo(&all.transmission(number)).is_none()
@@ -339,7 +342,7 @@ pub(super) fn is_unreported(
 }
 
 /// Whether the capture has the answer to `sent`, a spurious retransmission, if it arrived: a transmission sent later
-/// was delivered, and the IDs of the ACKs skip none since the one before the octets were acknowledged.
+/// is known to have arrived, and the IDs of the ACKs skip none since the one before the octets were acknowledged.
 pub(super) fn is_answer_captured(
     pending: &PendingRange,
     sent: &Transmission,

@@ -86,6 +86,7 @@ impl<'a> Delivered<'a> {
         }
         if echoed {
             self.resent.echoed = Some(last.t_ns);
+            self.losses.note_arrived(&last);
         }
         if *arrived == Arrived::Repaired(arrival.retransmissions_n) {
             self.resent.repaired = Some(last.t_ns);
