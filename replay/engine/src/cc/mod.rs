@@ -200,7 +200,8 @@ pub enum AckOutcome {
     Nothing,
     /// The pace may be another one.
     UpdatePace,
-    /// The same, and the controller holds back by itself: rates sampled meanwhile count as limited by the application.
+    /// The same, and the controller has held back by itself: what is sent until the segments in the network now have been
+    /// delivered counts as limited by the application.
     HoldBack,
 }
 

@@ -416,7 +416,8 @@ impl Sender {
         }
     }
 
-    /// What is in the network now counts as limited by the application, for lack of data or of a window.
+    /// What is sent until the segments in the network now have been delivered counts as limited by the application, for lack
+    /// of data or of a window.
     #[inline]
     pub(in crate::tcp) fn limit_rates(&mut self) {
         if let Some(rates) = &mut self.rates {

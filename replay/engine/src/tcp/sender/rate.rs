@@ -43,7 +43,7 @@ pub struct RateSampler {
     delivered_at: Nanos,
     first_sent_at: Nanos,
     marked: u64,
-    /// Samples count as limited by the application until more segments than this have been delivered; 0: they do not.
+    /// Segments that are sent count as limited by the application until more than this have been delivered; 0: they do not.
     app_limited_until: u64,
 }
 

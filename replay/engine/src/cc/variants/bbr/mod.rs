@@ -249,8 +249,8 @@ impl Bbr {
         AckOutcome::of_model(holds_back, !stands)
     }
 
-    /// Returns whether the ACK found it in `PROBE_RTT`, be it the one that ends it: what is sent before the next ACK counts
-    /// as limited by the application (Linux: `bbr_update_min_rtt`).
+    /// Returns whether the ACK found it in `PROBE_RTT`, be it the one that ends it: its rates count as limited by the
+    /// application (Linux: `bbr_update_min_rtt`).
     #[inline(always)]
     fn update_model(&mut self, ack: &AckEvidence) -> bool {
         self.update_cycle(ack);

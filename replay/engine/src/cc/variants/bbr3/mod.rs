@@ -461,8 +461,8 @@ impl Bbr3 {
         }
     }
 
-    /// Draft §5.3.4.3. Returns whether the ACK found it in `ProbeRTT`, be it the one that ends it: what is sent before the
-    /// next ACK counts as limited by the application.
+    /// Draft §5.3.4.3. Returns whether the ACK found it in `ProbeRTT`, be it the one that ends it: its rates
+    /// count as limited by the application.
     fn update_min_rtt(&mut self, ack: &AckEvidence) -> bool {
         let expired = self.min_rtt.take(ack);
         if expired && !self.idle_restart && !self.in_probe_rtt() {

@@ -422,6 +422,7 @@ fn probe_rtt_comes_after_five_seconds_with_half_the_product_for_200_ms_and_a_rou
     assert_eq!(path.phase(), Some(Phase::Cruise));
     assert!(path.bbr.output.cwnd >= before);
     assert_eq!(path.bbr.data_volume, DataVolume::default());
+    assert_ne!(path.round(100), AckOutcome::HoldBack);
 }
 
 #[test]
