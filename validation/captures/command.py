@@ -28,10 +28,14 @@ def captures(
         list[Path], typer.Argument(metavar="DIR...", help="Folders of recorded runs of the Linux stack.")
     ],
     what_if: Annotated[
-        bool, typer.Option("--what-if", help="Also ask whatif about every capture, which takes minutes.")
+        bool,
+        typer.Option(
+            "--what-if",
+            help="Also ask whatif about every capture, and replay the true links with other losses. Takes minutes.",
+        ),
     ] = False,
     links: Annotated[
-        int | None, typer.Option("--links", min=1, help="Ask whatif about the first links of each folder only.")
+        int | None, typer.Option("--links", min=1, help="With --what-if: only the first links of each folder.")
     ] = None,
     repeats: Annotated[
         Path | None, typer.Option("--repeats", help="Folder of repeated recordings: Linux's own spread of goodput.")
@@ -72,14 +76,16 @@ def captures(
     lines += engine_lines([run for run in runs if run.name not in left_out], spreads)
     asked: list[Asked] = []
     pairs: list[Pair] = []
+    flights: list[Flights] = []
     if what_if:
         asked, pairs = _ask(folders, links, SENDER)
-        lines += [*whatif_lines(asked, pairs), *true_link_lines(_fly(folders, links))]
+        flights = _fly(folders, links)
+        lines += [*whatif_lines(asked, pairs), *true_link_lines(flights)]
         lines += receiver_lines(*_ask(folders, links, RECEIVER))
     if write is not None:
         _write_page(write, lines, judged, _what(judged, folders, links if what_if else None, spreads))
     if as_json:
-        print_json(_document(judged, lines, asked, pairs))
+        print_json(_document(judged, lines, what_if=asked, predictions=pairs, flights=flights))
     else:
         _show(judged, lines, asked, pairs)
         _show_worst_runs(runs)
@@ -134,7 +140,9 @@ def _report(report: Callable[[Path, float], None], what: Path, done: int, of: in
     report(what, done / of)
 
 
-def _document(judged: Judged, lines: Sequence[Line], asked: Sequence[Asked], pairs: Sequence[Pair]) -> dict[str, Any]:
+def _document(
+    judged: Judged, lines: Sequence[Line], **what_if: Sequence[Asked] | Sequence[Pair] | Sequence[Flights]
+) -> dict[str, Any]:
     from validation.captures.reliability import reliability
 
     return {
@@ -142,8 +150,7 @@ def _document(judged: Judged, lines: Sequence[Line], asked: Sequence[Asked], pai
         "verdicts": reliability(judged.flows),
         "flows": [asdict(flow) for flow in judged.flows],
         "left_out": [{"run": run, "reason": reason} for run, reason in judged.left_out],
-        "what_if": [asdict(one) for one in asked],
-        "predictions": [asdict(pair) for pair in pairs],
+        **{name: [asdict(one) for one in parts] for name, parts in what_if.items()},
     }
 
 

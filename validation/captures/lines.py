@@ -251,7 +251,7 @@ def whatif_lines(asked: Sequence[Asked], pairs: Sequence[Pair]) -> Iterator[Line
 
 
 def true_link_lines(flights: Sequence[Flights]) -> Iterator[Line]:
-    """What flights over the true link differ by: no honest prediction from a capture has narrower intervals."""
+    """How much flights over the true link differ: the width of intervals has to be compared with it."""
     subject, widths, n = "flights over the true link", [run.width for run in flights], len(flights)
     holds = _share([run.holds for run in flights])
     yield _at_least(subject, f"range of {FLIGHTS} flights holds the recording", holds, None, n)

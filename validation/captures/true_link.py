@@ -1,7 +1,8 @@
-"""How far single flights over the true link differ: the width of an interval of one who knows the link exactly.
+"""How much goodput varies by chance over the true link, which even a prediction that knows the link must allow for.
 
-Each flight is the engine's over the link as it was drawn, with other random losses and the emulator's delays rotated.
-Depends on the recorded run and the engine.
+Each flight is the engine's over the link as configured: losses of data random, from its loss model; the emulator's
+delays rotated; lost ACKs, and the times at which the application wrote, as recorded. Depends on the recorded run and
+the engine.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from hindflight.replay.experiment.run import FLOW_UNDER_TEST, Configuration, run_configurations
@@ -17,7 +19,7 @@ from validation.rebuild import as_it_was_timed, late_as_at_another_time, rebuild
 from validation.recorded import KernelRun, find_runs, read_run
 
 FLIGHTS = 39
-"""The next of exchangeable flights lies between the outermost of so many with a probability of 1 - 2 / 40 = 95 %."""
+"""The next flight lies between the outermost of so many with a probability of 1 - 2 / 40 = 95 %."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +32,9 @@ class Flights:
 
     @property
     def width(self) -> float:
-        """The range of the flights relative to its middle."""
-        low, high = min(self.goodput_bps), max(self.goodput_bps)
-        return 2 * (high - low) / (high + low) if high else 0.0
+        """The range of the flights relative to their median."""
+        middle = median(self.goodput_bps)
+        return (max(self.goodput_bps) - min(self.goodput_bps)) / middle if middle else 0.0
 
     @property
     def holds(self) -> bool:
@@ -60,7 +62,7 @@ def _fly(run: KernelRun) -> Flights:
     import pyarrow.compute as pc
 
     flow = run.flows[0]
-    timed = [late_as_at_another_time(run, flight) for flight in range(FLIGHTS)]
+    timed = [late_as_at_another_time(run, flight) for flight in range(1, 1 + FLIGHTS)]
     configurations = [_with_random_losses(as_it_was_timed(rebuild(one, flow.end_ns), one), run.params) for one in timed]
     jobs = [Configuration(one, seed, recorded=False) for seed, one in enumerate(configurations, 1)]
     runs = run_configurations(jobs)["runs"]
@@ -70,17 +72,17 @@ def _fly(run: KernelRun) -> Flights:
 
 
 def _with_random_losses(configuration: dict[str, Any], params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return `configuration` without what chance decided in the recording: lost data and parameters of the variants."""
     (link,) = configuration["path"]["links"]
-    sides = {
-        "forward": {**link["forward"], "loss": random_losses(params["loss"])},
-        "reverse": {**link["reverse"], "loss": random_losses(params.get("rloss", "none")), "loss_applies_to": "all"},
-    }
-    return {**configuration, "path": {**configuration["path"], "links": [{**link, **sides}]}}
+    forward = {**link["forward"], "loss": random_losses(params.get("loss", "none"))}
+    flows = [{key: value for key, value in flow.items() if key != "params"} for flow in configuration["flows"]]
+    path = {**configuration["path"], "links": [{**link, "forward": forward}]}
+    return {**configuration, "path": path, "flows": flows}
 
 
-def random_losses(drawn: str) -> dict[str, Any]:
+def random_losses(model: str) -> dict[str, Any]:
     """Return the loss model of a link as the recorder describes it: `none`, `bern:P` or `ge:p,r,h,k`."""
-    kind, _, numbers = drawn.partition(":")
+    kind, _, numbers = model.partition(":")
     match kind:
         case "none":
             return {"kind": "none"}
@@ -89,4 +91,4 @@ def random_losses(drawn: str) -> dict[str, Any]:
         case "ge":
             return {"kind": "gilbert_elliott", **dict(zip("prhk", map(float, numbers.split(",")), strict=True))}
         case _:
-            raise ValueError(f"the loss of a recording has an unknown model {drawn!r}")
+            raise ValueError(f"the loss of a recording has an unknown model {model!r}")
