@@ -46,6 +46,7 @@ this page.
   losses generated from its loss model and the recorded delays of the emulator rotated. The range of 39 such flights
   contains the next one with 95 % probability. Its width, relative to the median, shows how much goodput varies by
   chance even if the link is known exactly: a prediction from a capture can hardly be much narrower and hold as often.
+  Where little is random, the recording lies outside by what the engine and Linux differ in.
 
 The bounds are goals. A value that misses its bound is marked `fail`.
 """
