@@ -43,10 +43,11 @@ this page.
   other lines are of the rest. The goodput of a recording is what arrived until its program stopped writing; that of a
   prediction counts to the last new data ([why](whatif.md)); separate lines count both so.
 * **Flights over the true link**: 39 flows of the engine for each recorded flow, over the link as configured, with
-  losses generated from its loss model and the recorded delays of the emulator rotated. The range of 39 such flights
-  contains the next one with 95 % probability. Its width, relative to the median, shows how much goodput varies by
-  chance even if the link is known exactly: a prediction from a capture can hardly be much narrower and hold as often.
-  Where little is random, the recording lies outside by what the engine and Linux differ in.
+  losses generated from its loss model, the recorded delays of the emulator rotated, and lost ACKs and the writes of the
+  application as recorded. The range of 39 such flights contains the next one with 95 % probability. Its width, relative
+  to the median, shows how much goodput varies by chance even if the link and the application are known exactly: a
+  prediction from a capture can hardly be much narrower and hold as often. Where little is random, the recording lies
+  outside by what the engine and Linux differ in.
 
 The bounds are goals. A value that misses its bound is marked `fail`.
 """
