@@ -79,8 +79,7 @@ pub struct RetransmissionContext {
     pub sacked_bytes: i64,
     /// Record of the last sent segment that was delivered, if it was sent after the last transmission of this one.
     pub later_delivered: Option<u64>,
-    /// It was retransmitted since the timeout from which the sender recovers, or so shortly before that this did not take the
-    /// retransmission for lost, and a segment sent later was delivered.
+    /// It was retransmitted since the timeout from which the sender recovers, and a segment sent later was delivered.
     pub lost_after_timeout: bool,
     /// SACK is in use.
     pub sack: bool,

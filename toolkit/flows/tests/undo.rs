@@ -182,31 +182,3 @@ fn a_retransmission_that_is_lost_after_a_timeout_starts_fast_recovery() {
          720.05 b>a A 1 ack 5001";
     assert_eq!(mechanisms(new_data), [rto, after, after, after]);
 }
-
-#[test]
-fn a_retransmission_that_a_timeout_leaves_out_starts_fast_recovery_if_it_is_lost() {
-    // The oldest segment is repeated at 210 ms and lost again; the next one at `second_ms`.
-    let mechanisms = |second_ms: u32| {
-        mechanisms(&run(&after_handshake(&format!(
-            "110.00 a>b A 1:1001    ack 1    # lost
-             110.01 a>b A 1001:2001 ack 1    # lost
-             110.02 a>b A 2001:3001 ack 1
-             110.03 a>b A 3001:4001 ack 1
-             110.04 a>b A 4001:5001 ack 1
-             210.02 b>a A 1 ack 1 sack 2001-5001
-             210.03 a>b A 1:1001    ack 1    # lost
-             {second_ms}.04 a>b A 1001:2001 ack 1    # lost
-             520.00 a>b A 1:1001    ack 1
-             620.00 b>a A 1 ack 1001 sack 2001-5001
-             620.01 a>b A 1001:2001 ack 1
-             720.01 b>a A 1 ack 5001"
-        ))))
-    };
-    let [rto, after, sack] = [Mechanism::Rto, Mechanism::AfterRto, Mechanism::Sack].map(Some);
-    assert_eq!(
-        mechanisms(210),
-        [sack, sack, rto, after],
-        "taken for lost: over an RTT old"
-    );
-    assert_eq!(mechanisms(500), [sack, sack, rto, sack]);
-}

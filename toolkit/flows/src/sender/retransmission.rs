@@ -208,7 +208,7 @@ impl Sender {
             later_delivered,
             lost_after_timeout: retransmitted_before
                 && later_delivered.is_some()
-                && self.board.is_retransmission_out(&previous),
+                && self.sent_since_timeout(&previous),
             sack: self.sack_in_use,
             since_timer_restart_ns: now - self.timer_restart_ns - upstream_ns,
             since_last_transmission_ns: now - previous.t_ns,
@@ -225,6 +225,11 @@ impl Sender {
             rto_ns: self.rtt.rto_ns().saturating_add(upstream_ns),
             min_rto_ns: self.rtt.min_rto_ns().saturating_add(upstream_ns),
         }
+    }
+
+    /// Whether the sender recovers from a timeout and sent this transmission since.
+    fn sent_since_timeout(&self, transmission: &Transmission) -> bool {
+        matches!(self.ca_state, CaState::Loss { record, .. } if record <= transmission.record)
     }
 
     /// Whether the reordering timer may have sent at `now_ns` what no ACK triggered, as a capture at the sender shows.
