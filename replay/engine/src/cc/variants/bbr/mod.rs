@@ -249,19 +249,13 @@ impl Bbr {
         AckOutcome::of_model(holds_back, !stands)
     }
 
-    /// Returns whether the ACK found it in `PROBE_RTT`, be it the one that ends it: its rates count as limited by the
-    /// application (Linux: `bbr_update_min_rtt`).
+    /// Returns what `update_min_rtt` does.
     #[inline(always)]
     fn update_model(&mut self, ack: &AckEvidence) -> bool {
         self.update_cycle(ack);
         self.check_full_pipe(ack);
         self.check_drain(ack);
-        self.update_min_rtt(ack);
-        let holds_back = self.in_probe_rtt();
-        self.stay_in_probe_rtt(ack);
-        if ack.rate.is_some() {
-            self.idle_restart = false;
-        }
+        let holds_back = self.update_min_rtt(ack);
         self.set_pacing(ack.srtt);
         self.standing = self.standing();
         holds_back
@@ -460,8 +454,10 @@ impl Bbr {
         });
     }
 
+    /// Returns whether the ACK found it in `PROBE_RTT`, be it the one that ends it: its rates count as limited by the
+    /// application (Linux: `bbr_update_min_rtt`).
     #[inline(always)]
-    fn update_min_rtt(&mut self, ack: &AckEvidence) {
+    fn update_min_rtt(&mut self, ack: &AckEvidence) -> bool {
         let expired = self.min_rtt_has_expired(ack);
         if let Some(rtt) = ack.rtt
             && (expired || self.is_new_min_rtt(ack))
@@ -479,6 +475,12 @@ impl Bbr {
             // As Linux: it returns to the larger of the window now and the one saved before.
             self.save_cwnd();
         }
+        let holds_back = self.in_probe_rtt();
+        self.stay_in_probe_rtt(ack);
+        if ack.rate.is_some() {
+            self.idle_restart = false;
+        }
+        holds_back
     }
 
     #[inline(always)]
