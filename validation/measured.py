@@ -96,7 +96,7 @@ def measure_engine(flow: KernelFlow, tables: Mapping[str, pa.Table], number: int
     at = np.searchsorted(states_ns, t_ns, side="right") - 1
     phases = states["phase"].cast("string").to_pylist()
     return Measured(
-        goodput_bps=run["delivered_bytes"] * 8e9 / (flow.end_ns - flow.start_ns),
+        goodput_bps=engine_goodput_bps(flow, run["delivered_bytes"]),
         retransmissions=run["retransmissions"],
         rtos=run["rtos"],
         t_ns=t_ns,
@@ -106,6 +106,11 @@ def measure_engine(flow: KernelFlow, tables: Mapping[str, pa.Table], number: int
         state=[phases[i] for i in at],
         cwnd_quantiles=held_quantiles(states_ns, window, flow.start_ns, flow.end_ns),
     )
+
+
+def engine_goodput_bps(flow: KernelFlow, delivered_bytes: int) -> float:
+    """Return the goodput in bit/s of an engine run of `flow` that delivered so many octets until the flow's end."""
+    return delivered_bytes * 8e9 / (flow.end_ns - flow.start_ns)
 
 
 def segment_numbers(seq: Integers, end: Integers) -> Integers:

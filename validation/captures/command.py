@@ -85,7 +85,7 @@ def captures(
     if write is not None:
         _write_page(write, lines, judged, _what(judged, folders, links if what_if else None, spreads))
     if as_json:
-        print_json(_document(judged, lines, what_if=asked, predictions=pairs, flights=flights))
+        print_json(_document(judged, lines, asked, pairs, flights))
     else:
         _show(judged, lines, asked, pairs)
         _show_worst_runs(runs)
@@ -141,7 +141,11 @@ def _report(report: Callable[[Path, float], None], what: Path, done: int, of: in
 
 
 def _document(
-    judged: Judged, lines: Sequence[Line], **what_if: Sequence[Asked] | Sequence[Pair] | Sequence[Flights]
+    judged: Judged,
+    lines: Sequence[Line],
+    asked: Sequence[Asked],
+    pairs: Sequence[Pair],
+    flights: Sequence[Flights],
 ) -> dict[str, Any]:
     from validation.captures.reliability import reliability
 
@@ -150,7 +154,9 @@ def _document(
         "verdicts": reliability(judged.flows),
         "flows": [asdict(flow) for flow in judged.flows],
         "left_out": [{"run": run, "reason": reason} for run, reason in judged.left_out],
-        **{name: [asdict(one) for one in parts] for name, parts in what_if.items()},
+        "what_if": [asdict(one) for one in asked],
+        "predictions": [asdict(pair) for pair in pairs],
+        "flights": [asdict(run) for run in flights],
     }
 
 

@@ -74,6 +74,18 @@ def judge_captures(folder: Path, on_done: Callable[[int, int], None]) -> Judged:
     return judged
 
 
+def runs_by_link(folder: Path, first: int | None = None) -> dict[str, dict[str, Path]]:
+    """Return the undisturbed runs in `folder`, by link and congestion control, in the order of names: of all
+    links or of the `first` so many. LogError if there is no run."""
+    links: dict[str, dict[str, Path]] = {}
+    for run in find_runs(folder):
+        if disturbed(run):
+            continue
+        link, _, control = run.name.rpartition("-")
+        links.setdefault(link, {})[control] = run
+    return dict(list(links.items())[:first])
+
+
 def disturbed(run: Path) -> str | None:
     """Return what disturbed a recording: packets that the capture lost, or an emulator that came late."""
     scenario: dict[str, Any] = json.loads((run / "scenario.json").read_text())

@@ -14,9 +14,10 @@ from statistics import median
 from typing import Any
 
 from hindflight.replay.experiment.run import FLOW_UNDER_TEST, Configuration, run_configurations
-from validation.captures.report import disturbed
+from validation.captures.report import runs_by_link
+from validation.measured import engine_goodput_bps
 from validation.rebuild import as_it_was_timed, late_as_at_another_time, rebuild
-from validation.recorded import KernelRun, find_runs, read_run
+from validation.recorded import KernelRun, read_run
 
 FLIGHTS = 39
 """The next flight lies between the outermost of so many with a probability of 1 - 2 / 40 = 95 %."""
@@ -44,9 +45,7 @@ class Flights:
 
 def fly_all(folder: Path, on_done: Callable[[int, int], None], first: int | None = None) -> list[Flights]:
     """Return the flights of each run in `folder`, with `first` of so many links; disturbed recordings left out."""
-    runs = [path for path in find_runs(folder) if not disturbed(path)]
-    links = list(dict.fromkeys(map(_link, runs)))[:first]
-    runs = [path for path in runs if _link(path) in links]
+    runs = [path for runs in runs_by_link(folder, first).values() for path in runs.values()]
     flown = []
     for number, path in enumerate(runs, 1):
         flown.append(_fly(read_run(path)))
@@ -54,21 +53,18 @@ def fly_all(folder: Path, on_done: Callable[[int, int], None], first: int | None
     return flown
 
 
-def _link(run: Path) -> str:
-    return run.name.rpartition("-")[0]
-
-
 def _fly(run: KernelRun) -> Flights:
     import pyarrow.compute as pc
 
     flow = run.flows[0]
-    timed = [late_as_at_another_time(run, flight) for flight in range(1, 1 + FLIGHTS)]
-    configurations = [_with_random_losses(as_it_was_timed(rebuild(one, flow.end_ns), one), run.params) for one in timed]
-    jobs = [Configuration(one, seed, recorded=False) for seed, one in enumerate(configurations, 1)]
+    rebuilt = _with_random_losses(rebuild(run, flow.end_ns), run.params)
+    jobs = [
+        Configuration(as_it_was_timed(rebuilt, late_as_at_another_time(run, flight)), seed=flight, recorded=False)
+        for flight in range(1, 1 + FLIGHTS)
+    ]
     runs = run_configurations(jobs)["runs"]
     octets = runs.filter(pc.equal(runs["flow_id"], FLOW_UNDER_TEST))["delivered_bytes"].to_pylist()
-    goodput = [8e9 * one / (flow.end_ns - flow.start_ns) for one in octets]
-    return Flights(run.name, goodput, flow.goodput_bps)
+    return Flights(run.name, [engine_goodput_bps(flow, one) for one in octets], flow.goodput_bps)
 
 
 def _with_random_losses(configuration: dict[str, Any], params: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,10 +18,10 @@ from typing import Any
 
 from hindflight.toolkit.schema import INTERVAL_METRIC, OTHERS_AS_TCP_METRIC
 from validation.captures.identifiable import is_identifiable
-from validation.captures.report import disturbed
+from validation.captures.report import runs_by_link
 from validation.captures.scores import quantile
 from validation.rebuild import VARIANTS
-from validation.recorded import find_runs, read_csv
+from validation.recorded import read_csv
 
 FAMILIES = {"reno": {"reno", "newreno", "sack", "fack", "linux-reno"}, "cubic": {"cubic"}, "bbr": {"bbr"}}
 """Names that count as right for a congestion control of the kernel."""
@@ -172,13 +172,7 @@ def ask_all(
 
     Disturbed recordings are left out.
     """
-    links: dict[str, dict[str, Path]] = {}
-    for run in find_runs(folder):
-        if disturbed(run):
-            continue
-        link, _, control = run.name.rpartition("-")
-        links.setdefault(link, {})[control] = run
-    links = dict(list(links.items())[:first])
+    links = runs_by_link(folder, first)
     captures = [(link, control) for link, runs in links.items() for control in runs]
     asked, pairs = [], []
     for number, (link, control) in enumerate(captures, 1):
