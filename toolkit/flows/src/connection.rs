@@ -367,7 +367,7 @@ impl Connection {
     /// Adds a sample of the RTT between the capture point and the sender of `direction`.
     fn add_upstream_sample(&mut self, direction: Direction, rtt_ns: i64) {
         let sender = &mut self.senders[direction as usize];
-        sender.upstream.rtt.sample(rtt_ns);
+        sender.upstream.rtt.sample(rtt_ns, sender.board.round());
         if sender.vantage == Vantage::Unknown
             && sender.upstream.rtt.samples() >= vantage::MIN_UPSTREAM_SAMPLES
         {

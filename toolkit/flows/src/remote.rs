@@ -192,7 +192,7 @@ impl RemoteSender {
         sender.cwnd = Some(Box::new(CwndEstimator::new(phase)));
         sender.board.set_mss(mss_bytes);
         if let Some(rtt_ns) = handshake_rtt_ns {
-            sender.rtt.sample(rtt_ns);
+            sender.rtt.sample(rtt_ns, sender.board.round());
         }
         Self {
             sender,

@@ -1,7 +1,8 @@
-//! Round-trip times: the estimator of RFC 6298, minimum, mean and maximum. The scoreboard selects the samples (Karn).
-
-/// Clock granularity G (RFC 6298 §2). The clocks of current stacks have a millisecond or less.
-const GRANULARITY_NS: i64 = 1_000_000;
+//! Round-trip times: the estimator of RFC 6298 as Linux has it, minimum, mean and maximum. The scoreboard selects the
+//! samples (Karn).
+//!
+//! Deviation: RFC 6298 §2.3 lets the variation fall with each sample. That of Linux rises at once and falls once per
+//! round trip, by a quarter of the difference, so that its timeouts are longer where the RTT has become steady again.
 
 /// RTO before the first sample (RFC 6298 §2.1).
 const INITIAL_RTO_NS: i64 = 1_000_000_000;
@@ -17,6 +18,11 @@ const MIN_VARIATION_NS: i64 = 200_000_000;
 pub struct RttEstimator {
     srtt_ns: Option<i64>,
     rttvar_ns: i64,
+    /// The variation term of the RTO, four times RTTVAR or more.
+    variation_ns: i64,
+    /// Its largest value in this round trip, which ends when more than `round_end` is acknowledged.
+    round_max_ns: i64,
+    round_end: i64,
     samples: u64,
     sum_ns: i128,
     min_ns: Option<i64>,
@@ -25,12 +31,14 @@ pub struct RttEstimator {
 }
 
 impl RttEstimator {
-    /// Adds a sample. Ignores a negative one, which a step of the capture clock can cause.
-    pub fn sample(&mut self, rtt_ns: i64) {
+    /// Adds a sample, with SND.UNA and SND.NXT at its time. Ignores a negative one, which a step of the capture clock
+    /// can cause.
+    pub fn sample(&mut self, rtt_ns: i64, (snd_una, snd_nxt): (i64, i64)) {
         if rtt_ns < 0 {
             return;
         }
         self.smooth(rtt_ns);
+        self.vary((snd_una, snd_nxt));
         self.repaired_ns = None;
         self.samples += 1;
         self.sum_ns += i128::from(rtt_ns);
@@ -54,17 +62,30 @@ impl RttEstimator {
     }
 
     fn smooth(&mut self, rtt_ns: i64) {
-        match self.srtt_ns {
-            None => {
-                // RFC 6298 §2.2
-                self.srtt_ns = Some(rtt_ns);
-                self.rttvar_ns = rtt_ns / 2;
-            }
-            Some(srtt) => {
-                // RFC 6298 §2.3: beta = 1/4, alpha = 1/8; RTTVAR is updated first.
-                self.rttvar_ns += ((srtt - rtt_ns).abs() - self.rttvar_ns) / 4;
-                self.srtt_ns = Some(srtt + (rtt_ns - srtt) / 8);
-            }
+        let Some(srtt) = self.srtt_ns else {
+            // RFC 6298 §2.2
+            self.srtt_ns = Some(rtt_ns);
+            self.rttvar_ns = rtt_ns / 2;
+            return;
+        };
+        // RFC 6298 §2.3: beta = 1/4, alpha = 1/8; RTTVAR is updated first.
+        let step_ns = ((srtt - rtt_ns).abs() - self.rttvar_ns) / 4;
+        // Deviation: as in Linux, an RTT that falls raises the variation by an eighth of that.
+        let shorter = rtt_ns < srtt && step_ns > 0;
+        self.rttvar_ns += if shorter { step_ns / 8 } else { step_ns };
+        self.srtt_ns = Some(srtt + (rtt_ns - srtt) / 8);
+    }
+
+    /// Updates the variation term of the RTO (Linux: `tcp_rtt_estimator`).
+    fn vary(&mut self, (snd_una, snd_nxt): (i64, i64)) {
+        let now_ns = self.rttvar_ns.saturating_mul(4).max(MIN_VARIATION_NS);
+        self.round_max_ns = self.round_max_ns.max(now_ns);
+        self.variation_ns = self.variation_ns.max(self.round_max_ns);
+        if self.samples == 0 {
+            self.round_end = snd_nxt;
+        } else if snd_una > self.round_end {
+            self.variation_ns -= (self.variation_ns - self.round_max_ns) / 4;
+            (self.round_max_ns, self.round_end) = (MIN_VARIATION_NS, snd_nxt);
         }
     }
 
@@ -81,8 +102,7 @@ impl RttEstimator {
     /// RTO, without backoff.
     pub fn rto_ns(&self) -> i64 {
         self.srtt_ns.map_or(INITIAL_RTO_NS, |srtt| {
-            let variation = self.rttvar_ns.saturating_mul(4);
-            srtt.saturating_add(GRANULARITY_NS.max(variation).max(MIN_VARIATION_NS))
+            srtt.saturating_add(self.variation_ns)
         })
     }
 
@@ -130,11 +150,14 @@ mod tests {
     fn follows_rfc_6298() {
         let mut rtt = RttEstimator::default();
         assert_eq!((rtt.srtt_ns(), rtt.rto_ns()), (None, 1000 * MS));
-        rtt.sample(500 * MS);
+        rtt.sample(500 * MS, (0, 10));
         assert_eq!((rtt.srtt_ns(), rtt.rto_ns()), (Some(500 * MS), 1500 * MS));
-        rtt.sample(580 * MS);
-        assert_eq!((rtt.srtt_ns(), rtt.rto_ns()), (Some(510 * MS), 1340 * MS));
-        rtt.sample(-1);
+        rtt.sample(580 * MS, (1, 20));
+        assert_eq!(
+            (rtt.srtt_ns(), rtt.rttvar_ns()),
+            (Some(510 * MS), Some(207_500_000))
+        );
+        rtt.sample(-1, (2, 30));
         assert_eq!(
             (rtt.samples(), rtt.min_ns(), rtt.max_ns()),
             (2, Some(500 * MS), Some(580 * MS))
@@ -143,9 +166,43 @@ mod tests {
     }
 
     #[test]
+    fn the_rto_falls_once_per_round_trip_as_in_linux() {
+        let mut rtt = RttEstimator::default();
+        let mut variation_ms = |una| {
+            rtt.sample(400 * MS, (una, una + 10));
+            (rtt.rto_ns() - rtt.srtt_ns().unwrap()) / MS
+        };
+        // The first sample: twice the RTT. Octet 10 ends the first round trip, octet 21 the second one.
+        assert_eq!(variation_ms(0), 800);
+        assert_eq!([1, 5, 10].map(&mut variation_ms), [800; 3]);
+        assert_eq!(
+            variation_ms(11),
+            800,
+            "the deviation was 800 ms in this round trip"
+        );
+        assert_eq!([12, 20, 21].map(&mut variation_ms), [800; 3]);
+        assert_eq!(
+            variation_ms(22),
+            650,
+            "less a quarter of the difference to 200 ms"
+        );
+    }
+
+    #[test]
+    fn an_rtt_that_falls_hardly_raises_the_rto() {
+        let [rises, falls] = [[100, 300], [300, 100]].map(|[before, after]| {
+            let mut rtt = RttEstimator::default();
+            (0..100).for_each(|una| rtt.sample(before * MS, (una, una)));
+            rtt.sample(after * MS, (100, 100));
+            rtt.rttvar_ns().unwrap() / MS
+        });
+        assert_eq!((rises, falls), (50, 6));
+    }
+
+    #[test]
     fn a_constant_rtt_gives_the_minimum_rto() {
         let mut rtt = RttEstimator::default();
-        (0..100).for_each(|_| rtt.sample(50 * MS));
+        (0..100).for_each(|una| rtt.sample(50 * MS, (una, una)));
         assert_eq!(rtt.rto_ns(), 250 * MS);
     }
 }

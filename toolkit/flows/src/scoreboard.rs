@@ -215,6 +215,11 @@ impl Scoreboard {
         self.snd_nxt
     }
 
+    /// SND.UNA and SND.NXT, which delimit round trips.
+    pub fn round(&self) -> (i64, i64) {
+        (self.snd_una, self.snd_nxt)
+    }
+
     /// Whether the capture has shown a segment or an ACK of this direction.
     pub fn started(&self) -> bool {
         self.started

@@ -66,7 +66,7 @@ fn a_full_window_leaves_the_retransmission_to_its_timer() {
         ",
     );
     let (mut t_ms, mut start) = (600, 1);
-    for _ in 0..24 {
+    for _ in 0..60 {
         let end = start + 1000;
         writeln!(ladder, "{t_ms} a>b A {start}:{end} ack 1").expect("text");
         t_ms += 1000;

@@ -124,7 +124,7 @@ impl Sender {
     /// Samples the RTT at `now_ns`, and returns the sample.
     pub(super) fn sample_rtt(&mut self, now_ns: i64, delivery: &Delivery) -> Option<i64> {
         let rtt_ns = now_ns - delivery.sample_sent_ns?;
-        self.rtt.sample(rtt_ns);
+        self.rtt.sample(rtt_ns, self.board.round());
         (rtt_ns >= 0).then_some(rtt_ns)
     }
 

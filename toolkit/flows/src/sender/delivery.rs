@@ -220,7 +220,7 @@ impl Sender {
     ) {
         if let (None, Some(sent_ns)) = (delivery.sample_sent_ns, resent.echoed) {
             // RFC 7323 §4: the echo names the transmission, so it may be a retransmission.
-            self.rtt.sample(ack.t_ns - sent_ns);
+            self.rtt.sample(ack.t_ns - sent_ns, self.board.round());
         }
         if let Some(sent_ns) = resent.repaired {
             self.rtt.shorten(ack.t_ns - sent_ns);
