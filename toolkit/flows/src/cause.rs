@@ -42,6 +42,8 @@ pub enum CaState {
         record: u64,
         /// First octet of that segment.
         seq_start: i64,
+        /// End of what was retransmitted since (RFC 6675 §2: HighRxt).
+        high_rxt: i64,
     },
 }
 
@@ -79,7 +81,8 @@ pub struct RetransmissionContext {
     pub sacked_bytes: i64,
     /// Record of the last sent segment that was delivered, if it was sent after the last transmission of this one.
     pub later_delivered: Option<u64>,
-    /// It was retransmitted since the timeout from which the sender recovers, and a segment sent later was delivered.
+    /// It was retransmitted since the timeout from which the sender recovers, or so shortly before that the sender did
+    /// not repeat it with the others, and a segment sent later was delivered.
     pub lost_after_timeout: bool,
     /// SACK is in use.
     pub sack: bool,

@@ -182,3 +182,39 @@ fn a_retransmission_that_is_lost_after_a_timeout_starts_fast_recovery() {
          720.05 b>a A 1 ack 5001";
     assert_eq!(mechanisms(new_data), [rto, after, after, after]);
 }
+
+#[test]
+fn a_retransmission_that_a_timeout_leaves_out_starts_fast_recovery_if_it_is_lost() {
+    // Both holes are repeated at 210 ms and lost again; the second one once more at `second_ms`, before the timeout.
+    let mechanisms = |ms: u32, rest: &str| {
+        mechanisms(&run(&after_handshake(&format!(
+            "110.00 a>b A 1:1001    ack 1    # lost
+             110.01 a>b A 1001:2001 ack 1    # lost
+             110.02 a>b A 2001:3001 ack 1    # lost
+             110.03 a>b A 3001:4001 ack 1
+             110.04 a>b A 4001:5001 ack 1
+             110.05 a>b A 5001:6001 ack 1
+             210.05 b>a A 1 ack 1 sack 3001-6001
+             210.06 a>b A 1:1001    ack 1    # lost
+             {ms}.07 a>b A 1001:2001 ack 1    # lost
+             520.00 a>b A 1:1001    ack 1
+             {rest}"
+        ))))
+    };
+    let [rto, after, sack] = [Mechanism::Rto, Mechanism::AfterRto, Mechanism::Sack].map(Some);
+    let in_order = "620.00 b>a A 1 ack 1001 sack 3001-6001
+             620.01 a>b A 1001:2001 ack 1
+             620.02 a>b A 2001:3001 ack 1
+             720.01 b>a A 1 ack 6001";
+    assert_eq!(
+        mechanisms(500, in_order),
+        [sack, rto, sack, after, after],
+        "the timer took all for lost (RFC 6675)"
+    );
+    let left_out = "620.00 b>a A 1 ack 1001 sack 3001-6001
+             620.01 a>b A 2001:3001 ack 1
+             720.01 b>a A 1 ack 1001 sack 2001-6001
+             720.02 a>b A 1001:2001 ack 1
+             820.02 b>a A 1 ack 6001";
+    assert_eq!(mechanisms(500, left_out), [sack, rto, after, sack, sack]);
+}

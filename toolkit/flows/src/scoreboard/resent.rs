@@ -45,6 +45,11 @@ impl Scoreboard {
         Some(record)
     }
 
+    /// Whether the last timeout did not take the retransmission `sent` for lost.
+    pub fn is_retransmission_out(&self, sent: &Transmission) -> bool {
+        sent.t_ns > self.lost_until_ns
+    }
+
     /// Counts retransmissions sent up to `until_ns` as lost: the timer has expired (RFC 8985 §6.3).
     pub fn lose_retransmissions(&mut self, until_ns: i64) {
         self.lost_until_ns = until_ns;

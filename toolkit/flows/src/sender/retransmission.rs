@@ -208,7 +208,7 @@ impl Sender {
             later_delivered,
             lost_after_timeout: retransmitted_before
                 && later_delivered.is_some()
-                && self.sent_since_timeout(&previous),
+                && (self.sent_since_timeout(&previous) || self.left_out(sent, &previous)),
             sack: self.sack_in_use,
             since_timer_restart_ns: now - self.timer_restart_ns - upstream_ns,
             since_last_transmission_ns: now - previous.t_ns,
@@ -230,6 +230,15 @@ impl Sender {
     /// Whether the sender recovers from a timeout and sent this transmission since.
     fn sent_since_timeout(&self, transmission: &Transmission) -> bool {
         matches!(self.ca_state, CaState::Loss { record, .. } if record <= transmission.record)
+    }
+
+    /// Whether the sender, which recovers from a timeout, did not take its last transmission for lost then: it was sent
+    /// a round trip before the timeout at most, and the sender has come further since. RFC 6675 §5.1 takes all for lost.
+    fn left_out(&self, sent: &Sent, previous: &Transmission) -> bool {
+        let CaState::Loss { high_rxt, .. } = self.ca_state else {
+            return false;
+        };
+        sent.start < high_rxt && self.board.is_retransmission_out(previous)
     }
 
     /// Whether the reordering timer may have sent at `now_ns` what no ACK triggered, as a capture at the sender shows.
@@ -329,6 +338,9 @@ impl Sender {
             }
             *retransmissions += 1;
         }
+        if let CaState::Loss { high_rxt, .. } = &mut self.ca_state {
+            *high_rxt = entry.seq_end.max(*high_rxt);
+        }
         self.undo.on_retransmission(segments_n as u32);
     }
 
@@ -392,6 +404,7 @@ impl Sender {
             f_rto_acks,
             record: entry.transmission.record,
             seq_start: entry.seq_start,
+            high_rxt: entry.seq_end,
         };
         self.retransmit_ts = entry.transmission.ts_val;
         let timeout = Event {
