@@ -7,6 +7,7 @@ mod arrival_order;
 mod discards;
 mod duplicates;
 mod first_arrived;
+mod knowledge;
 mod originals;
 mod unacknowledged;
 
@@ -18,11 +19,13 @@ use crate::ordering::is_older;
 use crate::retransmissions::{Retransmission, Retransmissions};
 use crate::rows::{Direction, Event, EventCause, EventKind};
 use crate::scoreboard::{Range, State, Transmission};
-use arrival_order::{Around, ArrivalOrder, Arrivals, Duplicate};
+use arrival_order::{Around, ArrivalOrder, Arrivals, Duplicate, Duplicates};
 use discards::Discards;
-use first_arrived::{Verdict, contradicts_rtt, is_answer_captured, is_unreported, late_duplicate};
+use first_arrived::{Reported, Verdict, contradicts_rtt, is_answer_captured, late_duplicate};
+use knowledge::Knowledge;
 
 pub use duplicates::Dsack;
+pub use knowledge::Path;
 pub use unacknowledged::{decide_open_gap, decide_unacknowledged};
 
 /// One direction of a connection.
@@ -136,30 +139,8 @@ impl PendingRange {
     }
 }
 
-/// Properties of the path.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Path {
-    /// Minimum RTT from the capture point to the receiver.
-    pub min_rtt_ns: Option<i64>,
-    /// That, or less if a retransmission may have repaired a hole sooner.
-    pub shortest_rtt_ns: Option<i64>,
-    /// The capture point is at the receiver: all segments captured have arrived.
-    pub at_receiver: bool,
-    /// ACKs of this direction were captured.
-    pub acknowledged: bool,
-}
-
-/// What the sender knows at the time of a decision.
-#[derive(Clone, Copy, Debug)]
-pub struct Knowledge {
-    /// The path.
-    pub path: Path,
-    /// The last sent of the transmissions that are known to have arrived: the segment was sent once, or the ACK echoes its
-    /// timestamp.
-    pub newest: Transmission,
-    /// IPv4 IDs that the ACKs skipped, if the IDs count the ACKs.
-    pub ids_skipped: Option<u32>,
-}
+/// The time of a decision at the end of a capture.
+pub const END: i64 = i64::MAX;
 
 /// Detects losses and spurious retransmissions of one direction.
 #[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
@@ -175,9 +156,7 @@ pub struct LossDetector {
     reports_duplicates: bool,
     order: ArrivalOrder,
     newest_known: Transmission,
-    duplicate: Option<Duplicate>,
-    /// Number of the first entry after which no segment has arrived in order.
-    waits: u64,
+    duplicates: Duplicates,
 }
 
 impl LossDetector {
@@ -186,6 +165,7 @@ impl LossDetector {
         self.pending.shrink_to_fit();
         self.by_start.shrink_to_fit();
         self.discards.release_memory();
+        self.order.release_memory();
     }
 
     /// Adds a delivered range, if it was retransmitted. The decision is taken `wait_ns` later.
@@ -201,7 +181,8 @@ impl LossDetector {
         self.order.begin(delivered_by.record);
         if Self::shows_order(range, &delivered_by) {
             self.note_arrived(&range.first);
-            self.on_arrival(&range.first, &delivered_by);
+            let awaited = !self.pending.is_empty();
+            self.order.add(&range.first, delivered_by.t_ns, awaited);
         }
         if range.retransmissions.is_none() {
             return;
@@ -241,20 +222,6 @@ impl LossDetector {
         let once = range.retransmissions.is_none() && range.state == State::Outstanding;
         let echoed = by.echoes_first && !range.first_not_captured;
         echoed || (by.sack && once && !range.split)
-    }
-
-    /// Processes the original transmission of a segment, which was delivered.
-    fn on_arrival(&mut self, sent: &Transmission, by: &DeliveringAck) {
-        if !self.order.add(sent, by.t_ns) {
-            return;
-        }
-        self.waits = self.waits.max(self.first);
-        while let Some(pending) = self.pending.get_mut((self.waits - self.first) as usize)
-            && pending.delivered_by.record < by.record
-        {
-            pending.around.next = Some(*sent);
-            self.waits += 1;
-        }
     }
 
     /// Notes that `sent` is known to have arrived.
@@ -301,31 +268,36 @@ impl LossDetector {
         first.is_some_and(|entry| entry.deadline_ns <= now_ns)
     }
 
-    /// Takes the decisions that are due at `now_ns`.
+    /// Takes the decisions that are due at `now_ns`, with the IPv4 IDs that the ACKs have skipped, if the IDs count the
+    /// ACKs. At the [`END`] of a capture, all are.
     pub fn decide(
         &mut self,
         now_ns: i64,
         log: &mut Retransmissions,
-        known: &Knowledge,
+        (path, ids_skipped): (Path, Option<u32>),
         flow: FlowDirection,
         events: &mut Vec<Event>,
     ) {
-        let reports = self.reports_duplicates;
+        let known = Knowledge {
+            path,
+            ids_skipped,
+            newest: self.newest_known,
+            reports_duplicates: self.reports_duplicates,
+            order: &self.order,
+        };
         while let Some(pending) = self.pending.front_mut().filter(|entry| {
-            entry.deadline_ns <= now_ns
-                && (now_ns == i64::MAX || !entry.awaits_report(log, known, reports))
+            entry.deadline_ns <= now_ns && (now_ns == END || !entry.awaits_report(log, &known))
         }) {
-            if !self.reports_duplicates {
+            if !known.reports_duplicates {
                 let answered_by = pending.discarded_by.take();
                 pending.maybe_discarded_by = pending.maybe_discarded_by.or(answered_by);
             }
-            pending.around.duplicate = self.duplicate;
-            if known.path.at_receiver {
+            pending.around.duplicates = self.duplicates;
+            if path.at_receiver {
                 let all = Transmissions::new(&pending.range, log);
                 decide_captured(&all, flow, events);
-            } else {
-                let duplicate = decide_delivered(pending, log, (known, reports), flow, events);
-                self.duplicate = duplicate.or(self.duplicate);
+            } else if let Some(one) = decide_delivered(pending, log, &known, flow, events) {
+                self.duplicates.add(one, &pending.around.before.newest);
             }
             log.free(pending.range.retransmissions);
             let (start, number) = (pending.range.start, self.first);
@@ -335,6 +307,9 @@ impl LossDetector {
             self.pending.pop_front();
             self.first += 1;
         }
+        let oldest = self.pending.front();
+        self.order
+            .forget(oldest.map_or(u64::MAX, |entry| entry.delivered_by.record));
     }
 }
 
@@ -381,7 +356,7 @@ impl<'a> Transmissions<'a> {
 fn decide_delivered(
     pending: &PendingRange,
     log: &Retransmissions,
-    (known, reports_duplicates): (&Knowledge, bool),
+    known: &Knowledge<'_>,
     flow: FlowDirection,
     events: &mut Vec<Event>,
 ) -> Option<Duplicate> {
@@ -390,8 +365,9 @@ fn decide_delivered(
         decide_unclear(&all, flow, events);
         return None;
     }
-    let verdict = Verdict::new(pending, &all, path, reports_duplicates);
+    let verdict = Verdict::new(pending, &all, known);
     let arrived = verdict.arrived;
+    let reported = Reported::new(pending, &all, arrived, known);
     let successful = all.transmission(arrived);
     let retransmitted_as = Reason::RetransmittedAs {
         record: successful.record,
@@ -403,12 +379,12 @@ fn decide_delivered(
             add_fate(EventKind::Undecided, &all, number, reason, flow, events);
         } else if number < arrived && discarded_by.is_none() {
             add_loss(&all, number, retransmitted_as, flow, events);
-        } else if is_unreported(pending, &all, arrived, path, number) {
+        } else if number > arrived && reported.is_lost(number) {
             let record = pending.dsack_record;
             add_loss(&all, number, Reason::LaterReported { record }, flow, events);
-        } else if number > arrived && pending.dsacks == 0 {
+        } else if number > arrived && reported.is_later(number) {
             let sent = all.transmission(number);
-            let shown = reports_duplicates && is_answer_captured(pending, &sent, known);
+            let shown = known.reports_duplicates && is_answer_captured(pending, &sent, known);
             let (kind, reason) = if shown {
                 let newest = known.newest.record;
                 (EventKind::Loss, Reason::NoDsack { newest })
@@ -432,7 +408,7 @@ fn decide_delivered(
             events.push(retransmission_event(entry, spurious, proof, flow));
         }
     }
-    late_duplicate(pending, &all, arrived, path)
+    late_duplicate(pending, &all, arrived, known)
 }
 
 /// Decides on a range of which the capture does not show which transmission arrived first.

@@ -25,7 +25,7 @@ use crate::cause::{ACK_CLOCK_NS, CaState, REO_WND_DIVISOR};
 use crate::cwnd::CwndEstimator;
 use crate::evidence::{End, Reason};
 use crate::jump::QueuedSegments;
-use crate::loss::{self, FlowDirection, Knowledge, LossDetector, Path};
+use crate::loss::{self, FlowDirection, LossDetector, Path};
 use crate::missing::MissingPackets;
 use crate::ordering::SendOrder;
 use crate::passes::Passes;
@@ -451,13 +451,9 @@ impl Sender {
 
     /// Takes the decisions on losses that are due at `now_ns`.
     fn decide_losses(&mut self, now_ns: i64, flow: FlowDirection, events: &mut Vec<Event>) {
-        let known = Knowledge {
-            path: self.path(),
-            newest: self.losses.newest_known(),
-            ids_skipped: self.ack_ids.skipped(),
-        };
+        let known = (self.path(), self.ack_ids.skipped());
         let log = self.board.log_mut();
-        self.losses.decide(now_ns, log, &known, flow, events);
+        self.losses.decide(now_ns, log, known, flow, events);
     }
 
     /// Releases spare capacity.
@@ -548,7 +544,7 @@ impl Sender {
     pub fn finish(&mut self, now_ns: i64, flow: FlowDirection, events: &mut Vec<Event>) {
         events.extend(self.pending_rto.take());
         let path = self.path();
-        self.decide_losses(i64::MAX, flow, events);
+        self.decide_losses(loss::END, flow, events);
         self.decide_skipped(now_ns, (i64::MIN, i64::MIN), flow, events);
         self.exit_recovery(now_ns, End::BrokenOff, flow, events);
         let newest = self.newest_arrived();

@@ -155,6 +155,59 @@ fn a_retransmission_may_overtake_a_duplicate_if_a_segment_sent_after_that_did() 
 }
 
 #[test]
+fn a_retransmission_that_overtook_nothing_in_a_queue_was_the_duplicate() {
+    // From 430 on the round trip takes 20 ms, and not 200 ms, and a segment leaves the queue each 15 ms. 1001:4001 is
+    // overtaken, and retransmitted 1 ms after new data that are queued until 544. The second retransmissions are lost.
+    let outcome = run("  0.0 a>b S  0 mss 1000 sackok
+         200.0 b>a SA 0 ack 1 mss 1000 sackok id 1
+         200.1 a>b A  1 ack 1
+         200.2 a>b A 1:1001    ack 1
+         400.2 b>a A 1 ack 1001 id 2
+         401.0 b>a A 1 ack 1001 win 61000 id 3
+         402.0 b>a A 1 ack 1001 win 62000 id 4
+         403.0 b>a A 1 ack 1001 win 63000 id 5
+         404.0 b>a A 1 ack 1001 win 64000 id 6
+         410.0 a>b A 1001:2001 ack 1     # 10
+         411.0 a>b A 2001:3001 ack 1
+         412.0 a>b A 3001:4001 ack 1
+         460.0 a>b A 4001:5001 ack 1
+         479.0 a>b A 5001:6001 ack 1
+         479.1 a>b A 6001:7001 ack 1
+         479.2 a>b A 7001:8001 ack 1
+         479.3 a>b A 8001:9001 ack 1
+         480.0 b>a A 1 ack 1001 sack 4001-5001 id 7
+         480.1 a>b A 1001:2001 ack 1     # 19
+         480.2 a>b A 2001:3001 ack 1
+         480.3 a>b A 3001:4001 ack 1     # 21
+         499.0 b>a A 1 ack 1001 sack 4001-6001 id 8
+         500.0 a>b A 9001:10001 ack 1
+         514.0 b>a A 1 ack 1001 sack 4001-7001 id 9
+         515.0 a>b A 2001:3001 ack 1     # 25, lost
+         515.5 a>b A 3001:4001 ack 1     # 26, lost
+         520.0 b>a A 1 ack 2001 sack 4001-7001 id 10
+         521.0 b>a A 1 ack 3001 sack 4001-7001 id 11
+         522.0 b>a A 1 ack 7001 id 12
+         529.0 b>a A 1 ack 8001 id 13
+         544.0 b>a A 1 ack 9001 id 14
+         559.0 b>a A 1 ack 9001 sack 1001-2001 id 15
+         574.0 b>a A 1 ack 9001 sack 2001-3001 id 16
+         589.0 b>a A 1 ack 9001 sack 3001-4001 id 17
+         604.0 b>a A 1 ack 10001 id 18
+         620.0 a>b A 10001:11001 ack 1
+         640.0 b>a A 1 ack 11001 id 19");
+    let lost = [
+        (Some(2001), Some(3), Some(25)),
+        (Some(3001), Some(3), Some(26)),
+    ];
+    assert_eq!(losses(&outcome), lost);
+    assert_eq!(undecided(&outcome), []);
+    assert_eq!(
+        spurious(&outcome),
+        [Some(19), Some(20), Some(25), Some(21), Some(26)]
+    );
+}
+
+#[test]
 fn what_was_sent_before_a_segment_that_arrived_late_is_not_discarded_later() {
     // From 255 on the round trip takes 20 ms, and not 100 ms. 1001:3001 is lost, 3001:4001 overtaken. When 4001:5001
     // arrives, its timestamp is too old, and the receiver discards it (PAWS).

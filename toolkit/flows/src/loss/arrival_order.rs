@@ -2,6 +2,8 @@
 //! echoed. Segments on one path arrive in the order of sending, so it shows which transmission of a retransmitted range can
 //! have arrived when its octets did.
 
+use std::collections::VecDeque;
+
 use crate::cause::REO_WND_DIVISOR;
 use crate::scoreboard::Transmission;
 
@@ -26,15 +28,31 @@ impl Arrivals {
     }
 }
 
+/// An original transmission that arrived in the order of sending.
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
+struct InOrder {
+    sent: Transmission,
+    /// Record and time of the ACK that shows it.
+    ack_record: u64,
+    ack_ns: i64,
+}
+
 /// How far they have arrived by the last ACK, and by the one before it.
-#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct ArrivalOrder {
     pub(super) before: Arrivals,
     pub(super) now: Arrivals,
     ack_record: u64,
+    /// Those in order since the oldest ACK with a decision to come.
+    in_order: VecDeque<InOrder>,
 }
 
 impl ArrivalOrder {
+    /// Releases spare capacity.
+    pub(super) fn release_memory(&mut self) {
+        self.in_order.shrink_to_fit();
+    }
+
     /// Begins with the ACK in `record`.
     pub(super) fn begin(&mut self, record: u64) {
         if record != self.ack_record {
@@ -42,21 +60,74 @@ impl ArrivalOrder {
         }
     }
 
-    /// Adds a segment that the ACK at `now_ns` delivers. Returns whether it arrived in the order of sending.
-    pub(super) fn add(&mut self, sent: &Transmission, now_ns: i64) -> bool {
+    /// Adds a segment that the ACK at `now_ns` delivers; `awaited`: a decision is to come.
+    pub(super) fn add(&mut self, sent: &Transmission, now_ns: i64, awaited: bool) {
         self.now.add(sent, now_ns);
-        sent.record == self.now.newest.record
+        if awaited && sent.record == self.now.newest.record {
+            self.in_order.push_back(InOrder {
+                sent: *sent,
+                ack_record: self.ack_record,
+                ack_ns: now_ns,
+            });
+        }
+    }
+
+    /// Forgets what ACKs up to `record` show.
+    pub(super) fn forget(&mut self, record: u64) {
+        while self
+            .in_order
+            .front()
+            .is_some_and(|one| one.ack_record <= record)
+        {
+            self.in_order.pop_front();
+        }
+    }
+
+    /// The segment that `sent` would have overtaken if it had caused the ACK of this record and time: it was sent before
+    /// and arrived later, one of them by more than the reordering window (RFC 8985 §6.2).
+    pub(super) fn overtaken(
+        &self,
+        sent: &Transmission,
+        (ack_record, ack_ns): (u64, i64),
+        min_rtt_ns: i64,
+    ) -> Option<Transmission> {
+        let window_ns = min_rtt_ns / REO_WND_DIVISOR;
+        let in_order = &self.in_order;
+        let later = in_order.partition_point(|one| one.ack_record <= ack_record);
+        let earlier = in_order.partition_point(|one| one.sent.record < sent.record);
+        let first = in_order.get(later).filter(|_| later < earlier)?;
+        let last = in_order.get(earlier - 1)?;
+        if first.sent.t_ns.saturating_add(window_ns) < sent.t_ns {
+            return Some(first.sent);
+        }
+        (ack_ns.saturating_add(window_ns) < last.ack_ns).then_some(last.sent)
     }
 }
 
-/// What had arrived before the ACK that delivered a retransmitted range, and what did next.
+/// What had arrived before the ACK that delivered a retransmitted range.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct Around {
     pub(super) before: Arrivals,
-    /// The first segment that arrived after that, in the order of sending.
-    pub(super) next: Option<Transmission>,
-    /// The last retransmission known to have arrived after the original transmission of its segment.
-    pub(super) duplicate: Option<Duplicate>,
+    pub(super) duplicates: Duplicates,
+}
+
+/// Retransmissions known to have arrived after the original transmissions of their segments.
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
+pub(super) struct Duplicates {
+    /// The last one.
+    last: Option<Duplicate>,
+    /// The last one of which the original had been overtaken.
+    late_original: Option<Duplicate>,
+}
+
+impl Duplicates {
+    /// Adds one; `newest` had arrived before its original.
+    pub(super) fn add(&mut self, one: Duplicate, newest: &Transmission) {
+        self.last = Some(one);
+        if one.original.record < newest.record {
+            self.late_original = Some(one);
+        }
+    }
 }
 
 /// A retransmission that the receiver reported as a duplicate.
@@ -70,21 +141,20 @@ pub(super) struct Duplicate {
 }
 
 impl Around {
-    /// Whether the transmission `sent` can have arrived in the order of its path. If segments sent later had arrived
-    /// before, it was overtaken, after others that were overtaken while it was on its way. Else no segment that was sent
-    /// before it, by more than the reordering window (RFC 8985 §6.2), arrived later.
-    pub(super) fn fits(&self, sent: &Transmission, min_rtt_ns: i64) -> bool {
+    /// Whether the transmission `sent`, which segments sent later had overtaken, can have arrived in the order of its path:
+    /// after others that were overtaken while it was on its way. `None` if it had not been overtaken.
+    pub(super) fn follows_overtaken(&self, sent: &Transmission) -> Option<bool> {
         let before = &self.before;
-        if sent.record < before.newest.record {
-            let follows = |late: &Transmission, late_ns: i64| {
-                late.record != 0 && late.record < sent.record && sent.t_ns < late_ns
-            };
-            return follows(&before.overtaken, before.overtaken_ns)
+        let follows = |late: &Transmission, late_ns: i64| {
+            late.record != 0 && late.record < sent.record && sent.t_ns < late_ns
+        };
+        (sent.record < before.newest.record).then(|| {
+            follows(&before.overtaken, before.overtaken_ns)
                 || self
-                    .duplicate
-                    .is_some_and(|one| follows(&one.original, one.original_ns));
-        }
-        self.overtakes(sent, min_rtt_ns).is_none()
+                    .duplicates
+                    .late_original
+                    .is_some_and(|one| follows(&one.original, one.original_ns))
+        })
     }
 
     /// The retransmission that `sent` would have overtaken if it had arrived by `now_ns`: it was sent before, and the
@@ -95,17 +165,10 @@ impl Around {
         now_ns: i64,
         min_rtt_ns: i64,
     ) -> Option<Transmission> {
-        let (duplicate, window_ns) = (self.duplicate?, min_rtt_ns / REO_WND_DIVISOR);
+        let (duplicate, window_ns) = (self.duplicates.last?, min_rtt_ns / REO_WND_DIVISOR);
         let overtaken =
             duplicate.sent.record < sent.record && now_ns + window_ns < duplicate.reported_ns;
         overtaken.then_some(duplicate.sent)
-    }
-
-    /// The segment that `sent` would have overtaken if it had been the one that arrived.
-    pub(super) fn overtakes(&self, sent: &Transmission, min_rtt_ns: i64) -> Option<Transmission> {
-        let window_ns = min_rtt_ns / REO_WND_DIVISOR;
-        self.next
-            .filter(|next| next.record < sent.record && next.t_ns + window_ns < sent.t_ns)
     }
 }
 
@@ -124,10 +187,11 @@ mod tests {
     fn the_second_part_of_a_segment_was_not_overtaken_by_the_first() {
         let mut order = ArrivalOrder::default();
         order.begin(60);
-        assert!(order.add(&sent(50), 1));
-        assert!(order.add(&sent(50), 2));
+        order.add(&sent(50), 1, true);
+        order.add(&sent(50), 2, true);
         assert_eq!(order.now.overtaken.record, 0);
-        assert!(!order.add(&sent(49), 3));
+        order.add(&sent(49), 3, true);
+        assert_eq!(order.in_order.len(), 2);
         assert_eq!(
             (order.now.overtaken.record, order.now.overtaken_ns),
             (49, 3)

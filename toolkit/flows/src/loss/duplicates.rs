@@ -1,6 +1,7 @@
 //! Reports of duplicates: DSACKs (RFC 2883), and SACK blocks that report octets again.
 
-use super::{Knowledge, LossDetector, PendingRange};
+use super::knowledge::Knowledge;
+use super::{LossDetector, PendingRange};
 use crate::retransmissions::Retransmissions;
 
 /// Maximum number of entries searched for a DSACK that does not start at the start of a range.
@@ -24,16 +25,11 @@ pub struct Dsack {
 impl PendingRange {
     /// Whether the receiver may still report its last transmission as a duplicate: nothing sent later is known to have
     /// arrived. On a path that became longer, the answer takes longer than the timer of the path before.
-    pub(super) fn awaits_report(
-        &self,
-        log: &Retransmissions,
-        known: &Knowledge,
-        reports: bool,
-    ) -> bool {
+    pub(super) fn awaits_report(&self, log: &Retransmissions, known: &Knowledge<'_>) -> bool {
         let last = self.range.retransmissions.map(|list| log.newest(list));
         let sent = last.map_or(self.range.first, |entry| entry.transmission);
         let echoed = self.ts_ecr.is_some() && self.ts_ecr == sent.ts_val;
-        let answers = reports && self.delivered_by.sack && !known.path.at_receiver;
+        let answers = known.reports_duplicates && self.delivered_by.sack && !known.path.at_receiver;
         answers && self.dsacks == 0 && !echoed && known.newest.record < sent.record
     }
 

@@ -2,7 +2,8 @@
 //! 3708), the order of arrival, and without SACK jumps of the cumulative ACK show it.
 
 use super::arrival_order::Duplicate;
-use super::{Knowledge, Path, PendingRange, Transmissions};
+use super::knowledge::{Knowledge, Path};
+use super::{PendingRange, Transmissions};
 use crate::cause::REO_WND_DIVISOR;
 use crate::evidence::Reason;
 use crate::jump::Arrived;
@@ -27,14 +28,13 @@ impl Verdict {
     pub(super) fn new(
         pending: &PendingRange,
         all: &Transmissions<'_>,
-        path: Path,
-        reports_duplicates: bool,
+        known: &Knowledge<'_>,
     ) -> Self {
-        let (arrived, proof) = first_arrived(pending, all, path, reports_duplicates);
+        let (arrived, proof) = first_arrived(pending, all, known);
         Self {
             arrived,
             proof,
-            unclear: unclear(pending, all, (arrived, proof), path),
+            unclear: unclear(pending, all, (arrived, proof), known.path),
         }
     }
 
@@ -65,10 +65,9 @@ impl Verdict {
 fn first_arrived(
     pending: &PendingRange,
     all: &Transmissions<'_>,
-    path: Path,
-    reports_duplicates: bool,
+    known: &Knowledge<'_>,
 ) -> (usize, Reason) {
-    let (mut arrived, mut proof) = (all.last(), Reason::None);
+    let (mut arrived, mut proof, path) = (all.last(), Reason::None, known.path);
     if pending.range.state == State::Delivered {
         return (0, Reason::AlreadyAcknowledged);
     }
@@ -92,7 +91,7 @@ fn first_arrived(
                 .saturating_sub(all.transmission(arrived).t_ns);
             if after_ns >= min_rtt_ns / EARLY_DIVISOR
                 || pending.is_echoed(all, arrived)
-                || (reports_duplicates && is_on_shorter_path(pending, all, arrived, path))
+                || (known.reports_duplicates && is_on_shorter_path(pending, all, arrived, path))
             {
                 break;
             }
@@ -122,7 +121,7 @@ fn first_arrived(
             };
         }
     }
-    if let Some((in_order, record)) = in_order_of_path(pending, all, arrived, path) {
+    if let Some((in_order, record)) = in_order_of_path(pending, all, arrived, known) {
         arrived = in_order;
         proof = Reason::Overtaking { record };
     }
@@ -197,24 +196,28 @@ fn in_order_of_path(
     pending: &PendingRange,
     all: &Transmissions<'_>,
     arrived: usize,
-    path: Path,
+    known: &Knowledge<'_>,
 ) -> Option<(usize, u64)> {
-    let min_rtt_ns = path.min_rtt_ns?;
-    let (around, sent) = (pending.around, all.transmission(arrived));
-    let later = around.overtakes(&sent, min_rtt_ns);
+    let min_rtt_ns = known.path.min_rtt_ns?;
+    let (around, by) = (&pending.around, &pending.delivered_by);
+    let overtakes = |sent: &Transmission| known.overtaken(sent, (by.record, by.t_ns));
+    let duplicate = |sent: &Transmission| around.overtakes_duplicate(sent, by.t_ns, min_rtt_ns);
+    let later = overtakes(&all.transmission(arrived));
     // What counts as lost because a retransmission sent after it was delivered is not, if that was a duplicate.
     let earliest = later.map_or(0, |_| pending.lost_before());
-    let duplicate = |sent: &Transmission| {
-        around.overtakes_duplicate(sent, pending.delivered_by.t_ns, min_rtt_ns)
-    };
-    let overtaken = later.or_else(|| duplicate(&sent))?;
+    let overtaken = later.or_else(|| duplicate(&all.transmission(arrived)))?;
     if pending.is_echoed(all, arrived) {
         return None;
     }
     let fits = |&number: &usize| {
         let captured = number > 0 || !pending.range.first_not_captured;
         let sent = all.transmission(number);
-        captured && around.fits(&sent, min_rtt_ns) && duplicate(&sent).is_none()
+        let in_order = || {
+            around
+                .follows_overtaken(&sent)
+                .unwrap_or_else(|| overtakes(&sent).is_none())
+        };
+        captured && in_order() && duplicate(&sent).is_none()
     };
     let in_order = (earliest..arrived).rev().find(fits)?;
     Some((in_order, overtaken.record))
@@ -278,35 +281,35 @@ fn last_before_silence(pending: &PendingRange, all: &Transmissions<'_>, path: Pa
 }
 
 /// The only retransmission of a range if it is known to have arrived after the original transmission: the receiver
-/// reported it as a duplicate, and it was younger than the minimum RTT when the octets had arrived, or another such one
-/// was still on its way. On a path that became shorter, an original that is overtaken would be reported as well; if a
+/// reported it as a duplicate, and it was younger than the minimum RTT when the octets had arrived, or what was sent before
+/// it was still on its way. On a path that became shorter, an original that is overtaken would be reported as well; if a
 /// segment sent once overtook the retransmission, the path became shorter while that was on its way.
 pub(super) fn late_duplicate(
     pending: &PendingRange,
     all: &Transmissions<'_>,
     arrived: usize,
-    path: Path,
+    known: &Knowledge<'_>,
 ) -> Option<Duplicate> {
     if (arrived, all.last(), pending.dsacks) != (0, 1, 1) {
         return None;
     }
-    let (sent, delivered_ns) = (all.transmission(1), pending.delivered_by.t_ns);
+    let (sent, by) = (all.transmission(1), &pending.delivered_by);
     if pending.newest_at_dsack > sent.record {
         return None;
     }
-    let min_rtt_ns = path.min_rtt_ns?;
-    let too_young = delivered_ns - sent.t_ns < min_rtt_ns;
-    let around = &pending.around;
+    let min_rtt_ns = known.path.min_rtt_ns?;
+    let too_young = by.t_ns - sent.t_ns < min_rtt_ns;
     let overtakes = || {
-        around
-            .overtakes_duplicate(&sent, delivered_ns, min_rtt_ns)
-            .is_some()
+        let duplicate = pending
+            .around
+            .overtakes_duplicate(&sent, by.t_ns, min_rtt_ns);
+        duplicate.or_else(|| known.overtaken(&sent, (by.record, by.t_ns)))
     };
-    (too_young || overtakes()).then_some(Duplicate {
+    (too_young || overtakes().is_some()).then_some(Duplicate {
         sent,
         reported_ns: pending.dsack_ns,
         original: all.transmission(0),
-        original_ns: delivered_ns,
+        original_ns: by.t_ns,
     })
 }
 
@@ -321,24 +324,67 @@ fn named_duplicate(
     })
 }
 
-/// Whether the spurious transmission `number` was lost nevertheless: the receiver reported one duplicate, and another
-/// transmission caused it. A duplicate that ends at the left edge of the window has its timestamp echoed (RFC 7323
-/// §4.3), so the echo may name it; else it was the last one that can have arrived.
-pub(super) fn is_unreported(
-    pending: &PendingRange,
-    all: &Transmissions<'_>,
-    arrived: usize,
-    path: Path,
-    number: usize,
-) -> bool {
-    if pending.dsacks != 1 || number <= arrived {
-        return false;
+/// Which of the transmissions after the one that arrived the receiver reported as duplicates.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Reported {
+    /// None.
+    None,
+    /// This one, which the ACK echoes. A duplicate that ends at the left edge of the window has its timestamp echoed (RFC
+    /// 7323 §4.3).
+    Named(usize),
+    /// One, so that it was the last one that can have arrived: this one.
+    Last(usize),
+    /// Several.
+    Several,
+}
+
+impl Reported {
+    pub(super) fn new(
+        pending: &PendingRange,
+        all: &Transmissions<'_>,
+        arrived: usize,
+        known: &Knowledge<'_>,
+    ) -> Self {
+        match pending.dsacks {
+            0 => return Self::None,
+            1 => {}
+            _ => return Self::Several,
+        }
+        if let Some(duplicate) = named_duplicate(pending, all, arrived) {
+            return Self::Named(duplicate);
+        }
+        let min_rtt_ns = known.path.min_rtt_ns.unwrap_or(0);
+        let latest_ns = pending.dsack_ns - min_rtt_ns / EARLY_DIVISOR;
+        let overtakes = |sent: &Transmission| {
+            let (around, by_ns) = (&pending.around, pending.dsack_ns);
+            let duplicate = around.overtakes_duplicate(sent, by_ns, min_rtt_ns);
+            duplicate.or_else(|| known.overtaken(sent, (pending.dsack_record, by_ns)))
+        };
+        let possible = |&number: &usize| {
+            let sent = all.transmission(number);
+            sent.t_ns <= latest_ns && overtakes(&sent).is_none()
+        };
+        let last = (arrived + 1..=all.last()).rev().find(possible);
+        Self::Last(last.unwrap_or(arrived + 1))
     }
-    if let Some(duplicate) = named_duplicate(pending, all, arrived) {
-        return number != duplicate;
+
+    /// Whether the spurious transmission `number` was lost nevertheless: another one caused the only report.
+    pub(super) fn is_lost(self, number: usize) -> bool {
+        match self {
+            Self::Named(duplicate) => number != duplicate,
+            Self::Last(duplicate) => number < duplicate,
+            Self::None | Self::Several => false,
+        }
     }
-    let latest_ns = pending.dsack_ns - path.min_rtt_ns.unwrap_or(0) / EARLY_DIVISOR;
-    (number + 1..=all.last()).any(|later| all.transmission(later).t_ns <= latest_ns)
+
+    /// Whether a report of the spurious transmission `number` would have come later.
+    pub(super) fn is_later(self, number: usize) -> bool {
+        match self {
+            Self::None => true,
+            Self::Last(duplicate) => number > duplicate,
+            Self::Named(_) | Self::Several => false,
+        }
+    }
 }
 
 /// Whether the capture has the answer to `sent`, a spurious retransmission, if it arrived: a transmission sent later
@@ -346,7 +392,7 @@ pub(super) fn is_unreported(
 pub(super) fn is_answer_captured(
     pending: &PendingRange,
     sent: &Transmission,
-    known: &Knowledge,
+    known: &Knowledge<'_>,
 ) -> bool {
     let before = pending.delivered_by.ids_skipped_before;
     before.is_some() && before == known.ids_skipped && sent.record < known.newest.record

@@ -1,0 +1,40 @@
+//! What is known when a decision is taken.
+
+use super::arrival_order::ArrivalOrder;
+use crate::scoreboard::Transmission;
+
+/// Properties of the path.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Path {
+    /// Minimum RTT from the capture point to the receiver.
+    pub min_rtt_ns: Option<i64>,
+    /// That, or less if a retransmission may have repaired a hole sooner.
+    pub shortest_rtt_ns: Option<i64>,
+    /// The capture point is at the receiver: all segments captured have arrived.
+    pub at_receiver: bool,
+    /// ACKs of this direction were captured.
+    pub acknowledged: bool,
+}
+
+/// What all decisions of one time share.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Knowledge<'a> {
+    pub(super) path: Path,
+    /// IPv4 IDs that the ACKs skipped, if the IDs count the ACKs.
+    pub(super) ids_skipped: Option<u32>,
+    /// The last sent of the transmissions that are known to have arrived: the segment was sent once, or the ACK echoes its
+    /// timestamp.
+    pub(super) newest: Transmission,
+    /// The receiver has reported a duplicate (RFC 2883).
+    pub(super) reports_duplicates: bool,
+    pub(super) order: &'a ArrivalOrder,
+}
+
+impl Knowledge<'_> {
+    /// The segment that `sent` would have overtaken if it had caused the ACK `by`, of a record and a time: see
+    /// [`ArrivalOrder::overtaken`].
+    pub(super) fn overtaken(&self, sent: &Transmission, by: (u64, i64)) -> Option<Transmission> {
+        let min_rtt_ns = self.path.min_rtt_ns?;
+        self.order.overtaken(sent, by, min_rtt_ns)
+    }
+}
