@@ -19,9 +19,9 @@ use crate::ordering::is_older;
 use crate::retransmissions::{Retransmission, Retransmissions};
 use crate::rows::{Direction, Event, EventCause, EventKind};
 use crate::scoreboard::{Range, State, Transmission};
-use arrival_order::{Around, ArrivalOrder, Arrivals, Duplicate, Duplicates};
+use arrival_order::{ArrivalOrder, Arrivals, Duplicate, Duplicates};
 use discards::Discards;
-use first_arrived::{Reported, Verdict, contradicts_rtt, is_answer_captured, late_duplicate};
+use first_arrived::{Verdict, contradicts_rtt, is_answer_captured, late_duplicate};
 use knowledge::Knowledge;
 
 pub use duplicates::Dsack;
@@ -104,7 +104,8 @@ struct PendingRange {
     newest_at_dsack: u64,
     /// A SACK block reported it again, and no DSACK did so far.
     reported_again: bool,
-    around: Around,
+    /// What had arrived before the ACK that delivered it.
+    before: Arrivals,
 }
 
 impl PendingRange {
@@ -203,14 +204,11 @@ impl LossDetector {
             dsack_ecr: None,
             newest_at_dsack: 0,
             reported_again: false,
-            around: Around {
-                // Without SACK, what was held back arrived before what the ACKs show to have arrived.
-                before: if delivered_by.sack {
-                    self.order.before
-                } else {
-                    Arrivals::default()
-                },
-                ..Around::default()
+            // Without SACK, what was held back arrived before what the ACKs show to have arrived.
+            before: if delivered_by.sack {
+                self.order.before
+            } else {
+                Arrivals::default()
             },
         });
     }
@@ -278,12 +276,13 @@ impl LossDetector {
         flow: FlowDirection,
         events: &mut Vec<Event>,
     ) {
-        let known = Knowledge {
+        let mut known = Knowledge {
             path,
             ids_skipped,
             newest: self.newest_known,
             reports_duplicates: self.reports_duplicates,
             order: &self.order,
+            duplicates: self.duplicates,
         };
         while let Some(pending) = self.pending.front_mut().filter(|entry| {
             entry.deadline_ns <= now_ns && (now_ns == END || !entry.awaits_report(log, &known))
@@ -292,12 +291,11 @@ impl LossDetector {
                 let answered_by = pending.discarded_by.take();
                 pending.maybe_discarded_by = pending.maybe_discarded_by.or(answered_by);
             }
-            pending.around.duplicates = self.duplicates;
             if path.at_receiver {
                 let all = Transmissions::new(&pending.range, log);
                 decide_captured(&all, flow, events);
             } else if let Some(one) = decide_delivered(pending, log, &known, flow, events) {
-                self.duplicates.add(one, &pending.around.before.newest);
+                known.duplicates.add(one, &pending.before.newest);
             }
             log.free(pending.range.retransmissions);
             let (start, number) = (pending.range.start, self.first);
@@ -307,6 +305,7 @@ impl LossDetector {
             self.pending.pop_front();
             self.first += 1;
         }
+        self.duplicates = known.duplicates;
         let oldest = self.pending.front();
         self.order
             .forget(oldest.map_or(u64::MAX, |entry| entry.delivered_by.record));
@@ -367,7 +366,7 @@ fn decide_delivered(
     }
     let verdict = Verdict::new(pending, &all, known);
     let arrived = verdict.arrived;
-    let reported = Reported::new(pending, &all, arrived, known);
+    let reported = verdict.reported;
     let successful = all.transmission(arrived);
     let retransmitted_as = Reason::RetransmittedAs {
         record: successful.record,
@@ -379,10 +378,10 @@ fn decide_delivered(
             add_fate(EventKind::Undecided, &all, number, reason, flow, events);
         } else if number < arrived && discarded_by.is_none() {
             add_loss(&all, number, retransmitted_as, flow, events);
-        } else if number > arrived && reported.is_lost(number) {
+        } else if number > arrived && reported.is_before(number) {
             let record = pending.dsack_record;
             add_loss(&all, number, Reason::LaterReported { record }, flow, events);
-        } else if number > arrived && reported.is_later(number) {
+        } else if number > arrived && reported.is_without(number) {
             let sent = all.transmission(number);
             let shown = known.reports_duplicates && is_answer_captured(pending, &sent, known);
             let (kind, reason) = if shown {

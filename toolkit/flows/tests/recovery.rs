@@ -366,14 +366,14 @@ fn the_echo_of_a_dsack_names_the_duplicate() {
     let outcome = run(&after_handshake(
         "110.00 a>b A 1:1001    ack 1 ts 110/501 # arrives, its ACK is lost
          520.00 a>b A 1:1001    ack 1 ts 520/501 # arrives late
-        1330.00 a>b A 1:1001    ack 1 ts 1330/501 # lost
+        1330.00 a>b A 1:1001    ack 1 ts 1330/501 # lost or still on its way
         1430.00 b>a A 1 ack 1001 ts 1930/520 sack 1-1001",
     ));
     outcome.assert_events(
         "520 retransmission spurious #5 1:1001
-         1330 loss unknown #6 1:1001
          1330 retransmission spurious #6 1:1001
-         1330 rto rto #6 1:1001",
+         1330 rto rto #6 1:1001
+         1330 undecided unknown #6 1:1001",
     );
 }
 

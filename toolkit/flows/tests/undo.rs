@@ -185,7 +185,7 @@ fn a_retransmission_that_is_lost_after_a_timeout_starts_fast_recovery() {
 
 #[test]
 fn a_retransmission_that_a_timeout_leaves_out_starts_fast_recovery_if_it_is_lost() {
-    // Both holes are repeated at 210 ms and lost again; the second one once more at `second_ms`, before the timeout.
+    // The first hole is repeated at 210 ms, the second one at `ms`, before the timeout; both are lost again.
     let mechanisms = |ms: u32, rest: &str| {
         mechanisms(&run(&after_handshake(&format!(
             "110.00 a>b A 1:1001    ack 1    # lost
@@ -209,7 +209,7 @@ fn a_retransmission_that_a_timeout_leaves_out_starts_fast_recovery_if_it_is_lost
     assert_eq!(
         mechanisms(500, in_order),
         [sack, rto, sack, after, after],
-        "the timer took all for lost (RFC 6675)"
+        "the sender repeats all in order"
     );
     let left_out = "620.00 b>a A 1 ack 1001 sack 3001-6001
              620.01 a>b A 2001:3001 ack 1
@@ -217,4 +217,9 @@ fn a_retransmission_that_a_timeout_leaves_out_starts_fast_recovery_if_it_is_lost
              720.02 a>b A 1001:2001 ack 1
              820.02 b>a A 1 ack 6001";
     assert_eq!(mechanisms(500, left_out), [sack, rto, after, sack, sack]);
+    assert_eq!(
+        mechanisms(210, left_out),
+        [sack, rto, after, sack, after],
+        "over a round trip old, so that the timer took it for lost"
+    );
 }

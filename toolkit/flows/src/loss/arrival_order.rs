@@ -4,7 +4,6 @@
 
 use std::collections::VecDeque;
 
-use crate::cause::REO_WND_DIVISOR;
 use crate::scoreboard::Transmission;
 
 /// How far original transmissions that are known to have arrived had come.
@@ -26,24 +25,46 @@ impl Arrivals {
             (self.overtaken, self.overtaken_ns) = (*sent, now_ns);
         }
     }
+
+    /// Whether the transmission `sent`, which segments sent later had overtaken, can have arrived in the order of its path:
+    /// after others that were overtaken while it was on its way. `None` if it had not been overtaken.
+    pub(super) fn follows_overtaken(
+        &self,
+        sent: &Transmission,
+        duplicates: &Duplicates,
+    ) -> Option<bool> {
+        let follows = |late: &Transmission, late_ns: i64| {
+            late.record != 0 && late.record < sent.record && sent.t_ns < late_ns
+        };
+        let late_original = &duplicates.late_original;
+        (sent.record < self.newest.record).then(|| {
+            follows(&self.overtaken, self.overtaken_ns)
+                || (late_original.as_ref())
+                    .is_some_and(|one| follows(&one.original, one.original_ns))
+        })
+    }
 }
+
+/// Maximum number of arrivals that are kept: those of the largest window.
+const MAX_IN_ORDER: usize = 1 << 18;
 
 /// An original transmission that arrived in the order of sending.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 struct InOrder {
-    sent: Transmission,
+    record: u64,
+    t_ns: i64,
     /// Record and time of the ACK that shows it.
     ack_record: u64,
     ack_ns: i64,
 }
 
-/// How far they have arrived by the last ACK, and by the one before it.
+/// How far they have arrived by the last ACK and by the one before it, and which in order since the oldest ACK with a
+/// decision to come.
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct ArrivalOrder {
     pub(super) before: Arrivals,
     pub(super) now: Arrivals,
     ack_record: u64,
-    /// Those in order since the oldest ACK with a decision to come.
     in_order: VecDeque<InOrder>,
 }
 
@@ -63,52 +84,47 @@ impl ArrivalOrder {
     /// Adds a segment that the ACK at `now_ns` delivers; `awaited`: a decision is to come.
     pub(super) fn add(&mut self, sent: &Transmission, now_ns: i64, awaited: bool) {
         self.now.add(sent, now_ns);
-        if awaited && sent.record == self.now.newest.record {
-            self.in_order.push_back(InOrder {
-                sent: *sent,
-                ack_record: self.ack_record,
-                ack_ns: now_ns,
-            });
+        if !awaited || sent.record != self.now.newest.record {
+            return;
         }
+        if self.in_order.len() == MAX_IN_ORDER {
+            self.in_order.pop_front();
+        }
+        self.in_order.push_back(InOrder {
+            record: sent.record,
+            t_ns: sent.t_ns,
+            ack_record: self.ack_record,
+            ack_ns: now_ns,
+        });
     }
 
     /// Forgets what ACKs up to `record` show.
     pub(super) fn forget(&mut self, record: u64) {
-        while self
-            .in_order
-            .front()
-            .is_some_and(|one| one.ack_record <= record)
+        while let Some(one) = self.in_order.front()
+            && one.ack_record <= record
         {
             self.in_order.pop_front();
         }
     }
 
-    /// The segment that `sent` would have overtaken if it had caused the ACK of this record and time: it was sent before
-    /// and arrived later, one of them by more than the reordering window (RFC 8985 §6.2).
+    /// The record of a segment that `sent` would have overtaken if it had caused the ACK of this record and time: one that
+    /// was sent before and arrived later, one of the two by more than `window_ns`.
     pub(super) fn overtaken(
         &self,
         sent: &Transmission,
         (ack_record, ack_ns): (u64, i64),
-        min_rtt_ns: i64,
-    ) -> Option<Transmission> {
-        let window_ns = min_rtt_ns / REO_WND_DIVISOR;
+        window_ns: i64,
+    ) -> Option<u64> {
         let in_order = &self.in_order;
         let later = in_order.partition_point(|one| one.ack_record <= ack_record);
-        let earlier = in_order.partition_point(|one| one.sent.record < sent.record);
+        let earlier = in_order.partition_point(|one| one.record < sent.record);
         let first = in_order.get(later).filter(|_| later < earlier)?;
         let last = in_order.get(earlier - 1)?;
-        if first.sent.t_ns.saturating_add(window_ns) < sent.t_ns {
-            return Some(first.sent);
+        if first.t_ns.saturating_add(window_ns) < sent.t_ns {
+            return Some(first.record);
         }
-        (ack_ns.saturating_add(window_ns) < last.ack_ns).then_some(last.sent)
+        (ack_ns.saturating_add(window_ns) < last.ack_ns).then_some(last.record)
     }
-}
-
-/// What had arrived before the ACK that delivered a retransmitted range.
-#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
-pub(super) struct Around {
-    pub(super) before: Arrivals,
-    pub(super) duplicates: Duplicates,
 }
 
 /// Retransmissions known to have arrived after the original transmissions of their segments.
@@ -128,6 +144,14 @@ impl Duplicates {
             self.late_original = Some(one);
         }
     }
+
+    /// The record of the last one, if `sent` would have overtaken it by arriving at `by_ns`: it was sent before, and the
+    /// receiver reported it later, by more than `window_ns`.
+    pub(super) fn overtaken(&self, sent: &Transmission, by_ns: i64, window_ns: i64) -> Option<u64> {
+        let last = self.last?;
+        let later = by_ns.saturating_add(window_ns) < last.reported_ns;
+        (later && last.sent.record < sent.record).then_some(last.sent.record)
+    }
 }
 
 /// A retransmission that the receiver reported as a duplicate.
@@ -138,38 +162,6 @@ pub(super) struct Duplicate {
     /// The original transmission, and when it was delivered.
     pub(super) original: Transmission,
     pub(super) original_ns: i64,
-}
-
-impl Around {
-    /// Whether the transmission `sent`, which segments sent later had overtaken, can have arrived in the order of its path:
-    /// after others that were overtaken while it was on its way. `None` if it had not been overtaken.
-    pub(super) fn follows_overtaken(&self, sent: &Transmission) -> Option<bool> {
-        let before = &self.before;
-        let follows = |late: &Transmission, late_ns: i64| {
-            late.record != 0 && late.record < sent.record && sent.t_ns < late_ns
-        };
-        (sent.record < before.newest.record).then(|| {
-            follows(&before.overtaken, before.overtaken_ns)
-                || self
-                    .duplicates
-                    .late_original
-                    .is_some_and(|one| follows(&one.original, one.original_ns))
-        })
-    }
-
-    /// The retransmission that `sent` would have overtaken if it had arrived by `now_ns`: it was sent before, and the
-    /// receiver reported it as a duplicate later, by more than the reordering window (RFC 8985 §6.2).
-    pub(super) fn overtakes_duplicate(
-        &self,
-        sent: &Transmission,
-        now_ns: i64,
-        min_rtt_ns: i64,
-    ) -> Option<Transmission> {
-        let (duplicate, window_ns) = (self.duplicates.last?, min_rtt_ns / REO_WND_DIVISOR);
-        let overtaken =
-            duplicate.sent.record < sent.record && now_ns + window_ns < duplicate.reported_ns;
-        overtaken.then_some(duplicate.sent)
-    }
 }
 
 #[cfg(test)]
@@ -196,5 +188,49 @@ mod tests {
             (order.now.overtaken.record, order.now.overtaken_ns),
             (49, 3)
         );
+    }
+
+    #[test]
+    fn arrivals_in_order_show_what_a_transmission_would_have_overtaken() {
+        let at = |record: u64, t_ns: i64| Transmission {
+            t_ns,
+            record,
+            ..Transmission::default()
+        };
+        let mut order = ArrivalOrder::default();
+        for (record, ack) in [(10, 100), (11, 110), (12, 120), (20, 130)] {
+            order.begin(ack);
+            order.add(&at(record, record as i64), ack as i64, true);
+        }
+        let overtaken = |order: &ArrivalOrder, sent, by: u64, window_ns| {
+            order.overtaken(&sent, (by, by as i64), window_ns)
+        };
+        assert_eq!(
+            overtaken(&order, at(15, 15), 100, 3),
+            Some(11),
+            "sent by more than 3 ns before"
+        );
+        assert_eq!(
+            overtaken(&order, at(15, 15), 100, 4),
+            Some(12),
+            "it arrived 20 ns later"
+        );
+        assert_eq!(overtaken(&order, at(15, 15), 100, 20), None);
+        assert_eq!(
+            overtaken(&order, at(15, 15), 120, 3),
+            None,
+            "all had arrived"
+        );
+        assert_eq!(
+            overtaken(&order, at(10, 10), 100, 3),
+            None,
+            "sent before them"
+        );
+        order.forget(110);
+        assert_eq!(order.in_order.len(), 2);
+        order.forget(u64::MAX);
+        assert!(order.in_order.is_empty());
+        order.add(&at(21, 21), 140, false);
+        assert!(order.in_order.is_empty(), "no decision is to come");
     }
 }

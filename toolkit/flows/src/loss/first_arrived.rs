@@ -20,6 +20,8 @@ pub(super) struct Verdict {
     pub(super) arrived: usize,
     /// The proof, if it is not the last one.
     pub(super) proof: Reason,
+    /// The transmission that the receiver reported as a duplicate.
+    pub(super) reported: Reported,
     /// The transmissions of which each may be the one instead.
     unclear: std::ops::Range<usize>,
 }
@@ -31,10 +33,12 @@ impl Verdict {
         known: &Knowledge<'_>,
     ) -> Self {
         let (arrived, proof) = first_arrived(pending, all, known);
+        let reported = Reported::new(pending, all, arrived, known);
         Self {
             arrived,
             proof,
-            unclear: unclear(pending, all, (arrived, proof), known.path),
+            reported,
+            unclear: unclear(pending, all, (arrived, proof, reported), known.path),
         }
     }
 
@@ -198,29 +202,24 @@ fn in_order_of_path(
     arrived: usize,
     known: &Knowledge<'_>,
 ) -> Option<(usize, u64)> {
-    let min_rtt_ns = known.path.min_rtt_ns?;
-    let (around, by) = (&pending.around, &pending.delivered_by);
-    let overtakes = |sent: &Transmission| known.overtaken(sent, (by.record, by.t_ns));
-    let duplicate = |sent: &Transmission| around.overtakes_duplicate(sent, by.t_ns, min_rtt_ns);
-    let later = overtakes(&all.transmission(arrived));
+    let by = (pending.delivered_by.record, pending.delivered_by.t_ns);
+    let sent = all.transmission(arrived);
+    let later = known.overtaken(&sent, by);
     // What counts as lost because a retransmission sent after it was delivered is not, if that was a duplicate.
     let earliest = later.map_or(0, |_| pending.lost_before());
-    let overtaken = later.or_else(|| duplicate(&all.transmission(arrived)))?;
+    let overtaken = later.or_else(|| known.overtaken_duplicate(&sent, by))?;
     if pending.is_echoed(all, arrived) {
         return None;
     }
     let fits = |&number: &usize| {
         let captured = number > 0 || !pending.range.first_not_captured;
         let sent = all.transmission(number);
-        let in_order = || {
-            around
-                .follows_overtaken(&sent)
-                .unwrap_or_else(|| overtakes(&sent).is_none())
-        };
-        captured && in_order() && duplicate(&sent).is_none()
+        let late = pending.before.follows_overtaken(&sent, &known.duplicates);
+        let in_order = || late.unwrap_or_else(|| known.overtaken(&sent, by).is_none());
+        captured && in_order() && known.overtaken_duplicate(&sent, by).is_none()
     };
     let in_order = (earliest..arrived).rev().find(fits)?;
-    Some((in_order, overtaken.record))
+    Some((in_order, overtaken))
 }
 
 /// The transmissions of a range, repeated in a silence, of which each may have arrived first, its ACK being lost.
@@ -232,7 +231,7 @@ fn in_order_of_path(
 fn unclear(
     pending: &PendingRange,
     all: &Transmissions<'_>,
-    (arrived, proof): (usize, Reason),
+    (arrived, proof, reported): (usize, Reason, Reported),
     path: Path,
 ) -> std::ops::Range<usize> {
     let before = last_before_silence(pending, all, path);
@@ -242,7 +241,7 @@ fn unclear(
         let ends_silence =
             pending.dsacks == 1 && pending.dsack_record == pending.delivered_by.record;
         let by_dsack = matches!(proof, Reason::Dsack { .. }) && arrived == before;
-        let duplicate = named_duplicate(pending, all, arrived).unwrap_or(last);
+        let duplicate = reported.one().unwrap_or(last);
         let one_in_flight = pending.is_flight() && arrived + 2 == duplicate;
         let either = ends_silence && by_dsack && one_in_flight;
         return if either { arrived..duplicate } else { 0..0 };
@@ -297,15 +296,9 @@ pub(super) fn late_duplicate(
     if pending.newest_at_dsack > sent.record {
         return None;
     }
-    let min_rtt_ns = known.path.min_rtt_ns?;
-    let too_young = by.t_ns - sent.t_ns < min_rtt_ns;
-    let overtakes = || {
-        let duplicate = pending
-            .around
-            .overtakes_duplicate(&sent, by.t_ns, min_rtt_ns);
-        duplicate.or_else(|| known.overtaken(&sent, (by.record, by.t_ns)))
-    };
-    (too_young || overtakes().is_some()).then_some(Duplicate {
+    let too_young = by.t_ns.saturating_sub(sent.t_ns) < known.path.min_rtt_ns?;
+    let overtakes = known.overtakes(&sent, (by.record, by.t_ns));
+    (too_young || overtakes).then_some(Duplicate {
         sent,
         reported_ns: pending.dsack_ns,
         original: all.transmission(0),
@@ -325,20 +318,19 @@ fn named_duplicate(
 }
 
 /// Which of the transmissions after the one that arrived the receiver reported as duplicates.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug)]
 pub(super) enum Reported {
     /// None.
     None,
-    /// This one, which the ACK echoes. A duplicate that ends at the left edge of the window has its timestamp echoed (RFC
-    /// 7323 §4.3).
-    Named(usize),
-    /// One, so that it was the last one that can have arrived: this one.
-    Last(usize),
+    /// This one.
+    One(usize),
     /// Several.
     Several,
 }
 
 impl Reported {
+    /// A duplicate that ends at the left edge of the window has its timestamp echoed (RFC 7323 §4.3), so the echo may name
+    /// the only one that was reported; else it was the last one that can have arrived.
     pub(super) fn new(
         pending: &PendingRange,
         all: &Transmissions<'_>,
@@ -351,38 +343,38 @@ impl Reported {
             _ => return Self::Several,
         }
         if let Some(duplicate) = named_duplicate(pending, all, arrived) {
-            return Self::Named(duplicate);
+            return Self::One(duplicate);
         }
         let min_rtt_ns = known.path.min_rtt_ns.unwrap_or(0);
-        let latest_ns = pending.dsack_ns - min_rtt_ns / EARLY_DIVISOR;
-        let overtakes = |sent: &Transmission| {
-            let (around, by_ns) = (&pending.around, pending.dsack_ns);
-            let duplicate = around.overtakes_duplicate(sent, by_ns, min_rtt_ns);
-            duplicate.or_else(|| known.overtaken(sent, (pending.dsack_record, by_ns)))
-        };
+        let latest_ns = (pending.dsack_ns).saturating_sub(min_rtt_ns / EARLY_DIVISOR);
+        let by = (pending.dsack_record, pending.dsack_ns);
         let possible = |&number: &usize| {
             let sent = all.transmission(number);
-            sent.t_ns <= latest_ns && overtakes(&sent).is_none()
+            sent.t_ns <= latest_ns && !known.overtakes(&sent, by)
         };
         let last = (arrived + 1..=all.last()).rev().find(possible);
-        Self::Last(last.unwrap_or(arrived + 1))
+        Self::One(last.unwrap_or(arrived + 1))
     }
 
-    /// Whether the spurious transmission `number` was lost nevertheless: another one caused the only report.
-    pub(super) fn is_lost(self, number: usize) -> bool {
+    /// The only one.
+    fn one(self) -> Option<usize> {
         match self {
-            Self::Named(duplicate) => number != duplicate,
-            Self::Last(duplicate) => number < duplicate,
-            Self::None | Self::Several => false,
+            Self::One(number) => Some(number),
+            Self::None | Self::Several => None,
         }
     }
 
-    /// Whether a report of the spurious transmission `number` would have come later.
-    pub(super) fn is_later(self, number: usize) -> bool {
+    /// Whether the spurious transmission `number` was lost nevertheless: a later one caused the only report.
+    pub(super) fn is_before(self, number: usize) -> bool {
+        self.one().is_some_and(|reported| number < reported)
+    }
+
+    /// Whether no report can be that of the spurious transmission `number`: there is none, or the only one came before.
+    pub(super) fn is_without(self, number: usize) -> bool {
         match self {
             Self::None => true,
-            Self::Last(duplicate) => number > duplicate,
-            Self::Named(_) | Self::Several => false,
+            Self::One(reported) => number > reported,
+            Self::Several => false,
         }
     }
 }

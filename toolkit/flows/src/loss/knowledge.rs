@@ -1,6 +1,7 @@
 //! What is known when a decision is taken.
 
-use super::arrival_order::ArrivalOrder;
+use super::arrival_order::{ArrivalOrder, Duplicates};
+use crate::cause::REO_WND_DIVISOR;
 use crate::scoreboard::Transmission;
 
 /// Properties of the path.
@@ -28,13 +29,30 @@ pub(super) struct Knowledge<'a> {
     /// The receiver has reported a duplicate (RFC 2883).
     pub(super) reports_duplicates: bool,
     pub(super) order: &'a ArrivalOrder,
+    pub(super) duplicates: Duplicates,
 }
 
 impl Knowledge<'_> {
-    /// The segment that `sent` would have overtaken if it had caused the ACK `by`, of a record and a time: see
-    /// [`ArrivalOrder::overtaken`].
-    pub(super) fn overtaken(&self, sent: &Transmission, by: (u64, i64)) -> Option<Transmission> {
-        let min_rtt_ns = self.path.min_rtt_ns?;
-        self.order.overtaken(sent, by, min_rtt_ns)
+    /// The reordering window (RFC 8985 §6.2).
+    fn window_ns(&self) -> Option<i64> {
+        Some(self.path.min_rtt_ns? / REO_WND_DIVISOR)
+    }
+
+    /// The record of a segment that `sent` would have overtaken if it had caused the ACK `by`, of a record and a time, by
+    /// more than the reordering window.
+    pub(super) fn overtaken(&self, sent: &Transmission, by: (u64, i64)) -> Option<u64> {
+        self.order.overtaken(sent, by, self.window_ns()?)
+    }
+
+    /// The same of a retransmission that the receiver reported as a duplicate.
+    pub(super) fn overtaken_duplicate(&self, sent: &Transmission, by: (u64, i64)) -> Option<u64> {
+        self.duplicates.overtaken(sent, by.1, self.window_ns()?)
+    }
+
+    /// Whether `sent` would have overtaken either.
+    pub(super) fn overtakes(&self, sent: &Transmission, by: (u64, i64)) -> bool {
+        self.overtaken_duplicate(sent, by)
+            .or_else(|| self.overtaken(sent, by))
+            .is_some()
     }
 }

@@ -232,8 +232,9 @@ impl Sender {
         matches!(self.ca_state, CaState::Loss { record, .. } if record <= transmission.record)
     }
 
-    /// Whether the sender, which recovers from a timeout, did not take its last transmission for lost then: it was sent
-    /// a round trip before the timeout at most, and the sender has come further since. RFC 6675 §5.1 takes all for lost.
+    /// Whether the sender recovers from a timeout and did not take `previous`, the last transmission of the octets of
+    /// `sent`, for lost then: it was sent a round trip before the timeout at most, and the sender has come further since
+    /// (Linux: `tcp_timeout_mark_lost`). A sender without RACK fills the holes in order.
     fn left_out(&self, sent: &Sent, previous: &Transmission) -> bool {
         let CaState::Loss { high_rxt, .. } = self.ca_state else {
             return false;
