@@ -40,6 +40,10 @@ FEW_PAIRS = 7
 """Minimum number of busy intervals that contradict a rate: if it were right, each would be faster or slower by chance,
 and all on one side with a probability of 1/64."""
 
+CHANCE_PAIRS = 2
+"""Busy intervals in a row that may show another rate by chance. One in 20 is off by more than RATE_TOLERANCE
+(EXACT_SHARE), and then three in a row are with a probability of 1/8000."""
+
 CLOCK_SHARE = 5e-4
 """Relative error of a rate that clocks and the timestamps of hosts may cause."""
 
@@ -401,9 +405,10 @@ def _states(busy: BusySpans) -> Rate:
         low, high = (float(q) for q in np.quantile(bps, (0.025, 0.975)))
         whole = ((int(at_ns[0]), int(at_ns[-1]), overall),)
         return Rate(overall, low, high, len(bps), known=True, steady=False, states=whole, busy=busy)
+    spans = [(_shown_from(busy, a, b) if a else a, a, b) for a, b, _ in levels.spans]
     states = tuple(
-        (int(at_ns[a]), int(at_ns[b - 1]), _quotient(bps[a:b], span_ns[a:b], served_bytes[a:b]))
-        for a, b, _ in levels.spans
+        (int(at_ns[shown]), int(at_ns[b - 1]), _quotient(bps[a:b], span_ns[a:b], served_bytes[a:b]))
+        for shown, a, b in spans
     )
     overall = max(states, key=lambda state: state[1] - state[0])[2]
     near = bps[np.abs(np.log(bps / overall)) <= RATE_TOLERANCE]
@@ -411,6 +416,16 @@ def _states(busy: BusySpans) -> Rate:
     scale = 1.4826 * float(np.median(np.abs(near - overall)))
     half = 1.96 * 1.2533 * scale / np.sqrt(len(near)) + CLOCK_SHARE * overall
     return Rate(overall, overall - half, overall + half, len(bps), known=True, steady=True, states=states, busy=busy)
+
+
+def _shown_from(busy: BusySpans, first: int, after: int) -> int:
+    """Return the interval from which on those from `first` to before `after` show their rate: behind up to
+    CHANCE_PAIRS that are followed by a pause longer than they are, as these may agree with it by chance, long before
+    the link has it."""
+    measured_ns, ended_ns = np.cumsum(busy.span_ns[first:after]), busy.at_ns[first:after]
+    pauses_ns = np.diff(ended_ns) - busy.span_ns[first + 1 : after]
+    early = np.flatnonzero(pauses_ns[:CHANCE_PAIRS] > measured_ns[:-1][:CHANCE_PAIRS])
+    return first + (int(early[-1]) + 1 if len(early) else 0)
 
 
 def _quotient(bps: Floats, span_ns: Ints, served_bytes: Ints) -> float:

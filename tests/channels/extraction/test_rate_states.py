@@ -13,7 +13,13 @@ from hindflight.channels.extraction import delivery as _delivery
 from hindflight.channels.extraction import link as link_module
 from hindflight.channels.extraction.attribution import QUEUE
 from hindflight.channels.extraction.bottleneck import Rate
-from hindflight.channels.extraction.busy_spans import RATE_TOLERANCE, STEADY_SHARE, BusySpans, joined_until_exact
+from hindflight.channels.extraction.busy_spans import (
+    RATE_TOLERANCE,
+    STEADY_SHARE,
+    BusySpans,
+    joined_until_exact,
+    together,
+)
 from hindflight.channels.extraction.change_points import Floats
 from hindflight.channels.extraction.delivery import Delivery
 from hindflight.channels.extraction.link import _served_at_ns, of_delivery, served_behind_breaks
@@ -175,6 +181,17 @@ def _spans(acked_ns: Floats) -> BusySpans:
 def _states(spans: BusySpans) -> _change_points.PiecewiseConstant:
     """The states of the rate in Mbit/s, as the logarithm."""
     return _change_points.fit(np.log(spans.served_bytes * 8e3 / spans.span_ns), RATE_TOLERANCE)
+
+
+def test_a_rate_begins_behind_the_pause_that_an_interval_precedes_which_agrees_by_chance() -> None:
+    # The link serves a packet per ms until 160 ms and one per 2 ms from 5 s on. One ACK at 162 ms came late.
+    fast = _spans(1e6 * np.arange(162.0))
+    late = BusySpans(*(np.array([value]) for value in (163 * MS, 2 * MS, 1500)))
+    slow = _spans(5e9 + 2e6 * np.arange(101))
+    assert bottleneck._states(together([fast, late, slow])).states[1][:2] == (5_002 * MS, 5_200 * MS)
+    # Three do not agree by chance.
+    follows = _spans(1e6 * np.arange(161, 168, 2.0))
+    assert bottleneck._states(together([fast, follows, slow])).states[1][0] == 163 * MS
 
 
 def _joined_states(pairs: BusySpans) -> _change_points.PiecewiseConstant:
