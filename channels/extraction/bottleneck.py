@@ -42,7 +42,7 @@ and all on one side with a probability of 1/64."""
 
 CHANCE_PAIRS = 2
 """Busy intervals in a row that may show another rate by chance. One in 20 is off by more than RATE_TOLERANCE
-(EXACT_SHARE), and then three in a row are with a probability of 1/8000."""
+(EXACT_SHARE): three in a row are with a probability of 1/8000, if independent."""
 
 CLOCK_SHARE = 5e-4
 """Relative error of a rate that clocks and the timestamps of hosts may cause."""
@@ -419,9 +419,9 @@ def _states(busy: BusySpans) -> Rate:
 
 
 def _shown_from(busy: BusySpans, first: int, after: int) -> int:
-    """Return the interval from which on those from `first` to before `after` show their rate: behind up to
-    CHANCE_PAIRS that are followed by a pause longer than they are, as these may agree with it by chance, long before
-    the link has it."""
+    """Return the first of the intervals from `first` to before `after` that shows their rate. Up to CHANCE_PAIRS at
+    the beginning do not count if a pause follows that is longer than they are: they may agree by chance, long before
+    the link has that rate. In a pause nothing was measured, also because packets were lost."""
     measured_ns, ended_ns = np.cumsum(busy.span_ns[first:after]), busy.at_ns[first:after]
     pauses_ns = np.diff(ended_ns) - busy.span_ns[first + 1 : after]
     early = np.flatnonzero(pauses_ns[:CHANCE_PAIRS] > measured_ns[:-1][:CHANCE_PAIRS])

@@ -143,7 +143,7 @@ pub enum Reason {
         /// Record of the ACK that answered one of them.
         record: u64,
     },
-    /// Undecided: the octets had arrived before, and no ACK reports a duplicate.
+    /// Undecided: the octets had arrived before, and no ACK reports it as a duplicate.
     NoReport,
     /// Undecided: the capture ends first.
     CaptureEnds,
@@ -344,8 +344,8 @@ impl Reason {
             ),
             Self::NoReport => write!(
                 f,
-                "its octets had arrived, and no ACK reports a duplicate: it was lost, or the receiver reports none, or the \
-                 ACK was lost"
+                "its octets had arrived, and no ACK reports it as a duplicate: it was lost or still on its way, or the \
+                 receiver reports none, or the ACK was lost"
             ),
             Self::CaptureEnds => write!(f, "the capture ends before an ACK shows its fate"),
             _ => Ok(()),
@@ -388,8 +388,8 @@ impl Reason {
             ),
             Self::NoDsack { newest } => write!(
                 f,
-                "its octets had arrived, no ACK is missing, and none reports a duplicate (DSACK), although record {newest} was \
-                 sent later and delivered"
+                "its octets had arrived, no ACK is missing, and none reports it as a duplicate (DSACK), although record \
+                 {newest} was sent later and delivered"
             ),
             Self::NeverAcknowledged { delivered } => write!(
                 f,

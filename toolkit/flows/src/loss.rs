@@ -378,10 +378,10 @@ fn decide_delivered(
             add_fate(EventKind::Undecided, &all, number, reason, flow, events);
         } else if number < arrived && discarded_by.is_none() {
             add_loss(&all, number, retransmitted_as, flow, events);
-        } else if number > arrived && reported.is_before(number) {
+        } else if number > arrived && reported.is_of_later(number) {
             let record = pending.dsack_record;
             add_loss(&all, number, Reason::LaterReported { record }, flow, events);
-        } else if number > arrived && reported.is_without(number) {
+        } else if number > arrived && reported.lacks(number) {
             let sent = all.transmission(number);
             let shown = known.reports_duplicates && is_answer_captured(pending, &sent, known);
             let (kind, reason) = if shown {

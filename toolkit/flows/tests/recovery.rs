@@ -378,6 +378,23 @@ fn the_echo_of_a_dsack_names_the_duplicate() {
 }
 
 #[test]
+fn a_report_of_the_last_duplicate_is_awaited() {
+    let outcome = run(&after_handshake(
+        "110.00 a>b A 1:1001    ack 1 ts 110/501 # arrives, its ACK is lost
+         520.00 a>b A 1:1001    ack 1 ts 520/501
+        1330.00 a>b A 1:1001    ack 1 ts 1330/501 # arrives after 3 s
+        1430.00 b>a A 1 ack 1001 ts 1930/520 sack 1-1001
+        4000.00 b>a A 1 ack 1001 ts 4500/520 win 60000
+        4430.00 b>a A 1 ack 1001 ts 4930/1330 sack 1-1001",
+    ));
+    outcome.assert_events(
+        "520 retransmission spurious #5 1:1001
+         1330 retransmission spurious #6 1:1001
+         1330 rto rto #6 1:1001",
+    );
+}
+
+#[test]
 fn with_one_dsack_after_a_silence_what_was_sent_before_it_arrived() {
     let original = run(&after_handshake(
         "110.00 a>b A 1:1001    ack 1           # arrives, its ACK is lost with the link

@@ -13,7 +13,7 @@ pub(super) struct Arrivals {
     pub(super) newest: Transmission,
     /// The last sent one of those that were overtaken, on a path that became shorter, and when it was delivered.
     pub(super) overtaken: Transmission,
-    pub(super) overtaken_ns: i64,
+    overtaken_ns: i64,
 }
 
 impl Arrivals {
@@ -45,7 +45,7 @@ impl Arrivals {
     }
 }
 
-/// Maximum number of arrivals that are kept: those of the largest window.
+/// Maximum number of arrivals that are kept: as many as the scoreboard has ranges.
 const MAX_IN_ORDER: usize = 1 << 18;
 
 /// An original transmission that arrived in the order of sending.
@@ -108,7 +108,7 @@ impl ArrivalOrder {
     }
 
     /// The record of a segment that `sent` would have overtaken if it had caused the ACK of this record and time: one that
-    /// was sent before and arrived later, one of the two by more than `window_ns`.
+    /// was sent earlier, or arrived later, by more than `window_ns`.
     pub(super) fn overtaken(
         &self,
         sent: &Transmission,

@@ -23,15 +23,15 @@ pub struct Dsack {
 }
 
 impl PendingRange {
-    /// Whether the receiver may still report its last transmission as a duplicate: it has reported fewer than there are, and
-    /// nothing sent later is known to have arrived. On a path that became longer, the answer takes longer than the timer of the path before.
+    /// Whether the receiver may still report its last transmission as a duplicate: it has reported fewer than there are,
+    /// and nothing sent later is known to have arrived. On a path that became longer, the answer takes longer than the timer of the path before.
     pub(super) fn awaits_report(&self, log: &Retransmissions, known: &Knowledge<'_>) -> bool {
         let last = self.range.retransmissions.map(|list| log.newest(list));
         let sent = last.map_or(self.range.first, |entry| entry.transmission);
         let echoed = self.ts_ecr.is_some() && self.ts_ecr == sent.ts_val;
         let answers = known.reports_duplicates && self.delivered_by.sack && !known.path.at_receiver;
-        let more = usize::from(self.dsacks) < log.iter(self.range.retransmissions).count();
-        answers && more && !echoed && known.newest.record < sent.record
+        let more = || usize::from(self.dsacks) < log.iter(self.range.retransmissions).count();
+        answers && !echoed && known.newest.record < sent.record && more()
     }
 
     fn on_dsack(&mut self, dsack: &Dsack, newest_record: u64) {

@@ -20,7 +20,7 @@ pub(super) struct Verdict {
     pub(super) arrived: usize,
     /// The proof, if it is not the last one.
     pub(super) proof: Reason,
-    /// The transmission that the receiver reported as a duplicate.
+    /// What the receiver reported as duplicates.
     pub(super) reported: Reported,
     /// The transmissions of which each may be the one instead.
     unclear: std::ops::Range<usize>,
@@ -331,7 +331,7 @@ pub(super) enum Reported {
 impl Reported {
     /// A duplicate that ends at the left edge of the window has its timestamp echoed (RFC 7323 §4.3), so the echo may name
     /// the only one that was reported; else it was the last one that can have arrived.
-    pub(super) fn new(
+    fn new(
         pending: &PendingRange,
         all: &Transmissions<'_>,
         arrived: usize,
@@ -364,13 +364,14 @@ impl Reported {
         }
     }
 
-    /// Whether the spurious transmission `number` was lost nevertheless: a later one caused the only report.
-    pub(super) fn is_before(self, number: usize) -> bool {
+    /// Whether the spurious transmission `number` was lost nevertheless: the only report is of a later one.
+    pub(super) fn is_of_later(self, number: usize) -> bool {
         self.one().is_some_and(|reported| number < reported)
     }
 
-    /// Whether no report can be that of the spurious transmission `number`: there is none, or the only one came before.
-    pub(super) fn is_without(self, number: usize) -> bool {
+    /// Whether nothing reports the spurious transmission `number`: there is no report, or the only one is of an earlier
+    /// transmission.
+    pub(super) fn lacks(self, number: usize) -> bool {
         match self {
             Self::None => true,
             Self::One(reported) => number > reported,

@@ -17,7 +17,7 @@ pub struct Path {
     pub acknowledged: bool,
 }
 
-/// What all decisions of one time share.
+/// What is known at the time of a decision.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Knowledge<'a> {
     pub(super) path: Path,

@@ -233,8 +233,8 @@ impl Sender {
     }
 
     /// Whether the sender recovers from a timeout and did not take `previous`, the last transmission of the octets of
-    /// `sent`, for lost then: it was sent a round trip before the timeout at most, and the sender has come further since
-    /// (Linux: `tcp_timeout_mark_lost`). A sender without RACK fills the holes in order.
+    /// `sent`, for lost then: it was sent a round trip before the timeout at most, and the sender has retransmitted higher
+    /// octets since (Linux: `tcp_timeout_mark_lost`). A sender without RACK fills the holes in order.
     fn left_out(&self, sent: &Sent, previous: &Transmission) -> bool {
         let CaState::Loss { high_rxt, .. } = self.ca_state else {
             return false;
