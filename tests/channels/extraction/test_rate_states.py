@@ -185,10 +185,10 @@ def _states(spans: BusySpans) -> _change_points.PiecewiseConstant:
 
 def test_a_rate_begins_behind_the_pause_that_an_interval_precedes_which_agrees_by_chance() -> None:
     # The link serves a packet per ms until 161 ms and one per 2 ms from 5 s on. One ACK or two came late before.
-    fast, slow = _spans(1e6 * np.arange(162.0)), _spans(5e9 + 2e6 * np.arange(101))
+    fast, slow = _spans(MS * np.arange(162.0)), _spans(5000 * MS + 2 * MS * np.arange(101.0))
 
     def begins_ms(late: int) -> float:
-        between = _spans(161e6 + 2e6 * np.arange(late + 1))
+        between = _spans(161 * MS + 2 * MS * np.arange(late + 1.0))
         return bottleneck._states(together([fast, between, slow])).states[1][0] / MS
 
     assert [begins_ms(late) for late in (1, 2)] == [5002, 5002]
