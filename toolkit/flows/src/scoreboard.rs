@@ -18,7 +18,7 @@ use crate::sequence::MAX_STEP;
 pub use arrival::Arrival;
 
 /// Maximum number of ranges. A window of 2^18 segments of 1448 octets is 380 MB.
-const MAX_RANGES: usize = 1 << 18;
+pub const MAX_RANGES: usize = 1 << 18;
 
 /// Maximum number of ranges if the capture has no ACKs of them: enough to recognise retransmissions.
 const MAX_RANGES_UNACKED: usize = 1 << 12;

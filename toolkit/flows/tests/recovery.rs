@@ -3,7 +3,7 @@
 mod support;
 
 use hindflight_flows::{EventKind, Mechanism};
-use support::{HANDSHAKE_WITHOUT_SACK, after_handshake, run};
+use support::{HANDSHAKE_WITHOUT_SACK, Outcome, after_handshake, run};
 
 /// Four segments, of which the first is lost.
 const FIRST_OF_FOUR_LOST: &str = "
@@ -345,14 +345,19 @@ fn a_lost_retransmission_is_another_loss() {
     );
 }
 
+/// A segment arrives, and its ACK is lost. It is repeated at 520 and at 1330 ms; then come `acks`.
+fn repeated_twice(acks: &str) -> Outcome {
+    run(&after_handshake(&format!(
+        "110.00 a>b A 1:1001    ack 1 ts 110/501
+         520.00 a>b A 1:1001    ack 1 ts 520/501
+        1330.00 a>b A 1:1001    ack 1 ts 1330/501
+        {acks}"
+    )))
+}
+
 #[test]
 fn with_one_dsack_the_other_retransmission_was_lost() {
-    let outcome = run(&after_handshake(
-        "110.00 a>b A 1:1001    ack 1 ts 110/501 # arrives, its ACK is lost
-         520.00 a>b A 1:1001    ack 1 ts 520/501 # lost
-        1330.00 a>b A 1:1001    ack 1 ts 1330/501
-        1430.00 b>a A 1 ack 1001 ts 1930/110 sack 1-1001",
-    ));
+    let outcome = repeated_twice("1430.00 b>a A 1 ack 1001 ts 1930/110 sack 1-1001");
     outcome.assert_events(
         "520 loss unknown #5 1:1001
          520 retransmission spurious #5 1:1001
@@ -363,12 +368,8 @@ fn with_one_dsack_the_other_retransmission_was_lost() {
 
 #[test]
 fn the_echo_of_a_dsack_names_the_duplicate() {
-    let outcome = run(&after_handshake(
-        "110.00 a>b A 1:1001    ack 1 ts 110/501 # arrives, its ACK is lost
-         520.00 a>b A 1:1001    ack 1 ts 520/501 # arrives late
-        1330.00 a>b A 1:1001    ack 1 ts 1330/501 # lost or still on its way
-        1430.00 b>a A 1 ack 1001 ts 1930/520 sack 1-1001",
-    ));
+    // The other one is lost, or still on its way.
+    let outcome = repeated_twice("1430.00 b>a A 1 ack 1001 ts 1930/520 sack 1-1001");
     outcome.assert_events(
         "520 retransmission spurious #5 1:1001
          1330 retransmission spurious #6 1:1001
@@ -379,14 +380,12 @@ fn the_echo_of_a_dsack_names_the_duplicate() {
 
 #[test]
 fn a_report_of_the_last_duplicate_is_awaited() {
-    let outcome = run(&after_handshake(
-        "110.00 a>b A 1:1001    ack 1 ts 110/501 # arrives, its ACK is lost
-         520.00 a>b A 1:1001    ack 1 ts 520/501
-        1330.00 a>b A 1:1001    ack 1 ts 1330/501 # arrives after 3 s
-        1430.00 b>a A 1 ack 1001 ts 1930/520 sack 1-1001
-        4000.00 b>a A 1 ack 1001 ts 4500/520 win 60000
-        4430.00 b>a A 1 ack 1001 ts 4930/1330 sack 1-1001",
-    ));
+    // It arrives after 3 s.
+    let outcome = repeated_twice(
+        "1430.00 b>a A 1 ack 1001 ts 1930/520 sack 1-1001
+         4000.00 b>a A 1 ack 1001 ts 4500/520 win 60000
+         4430.00 b>a A 1 ack 1001 ts 4930/1330 sack 1-1001",
+    );
     outcome.assert_events(
         "520 retransmission spurious #5 1:1001
          1330 retransmission spurious #6 1:1001

@@ -4,7 +4,7 @@
 
 use std::collections::VecDeque;
 
-use crate::scoreboard::Transmission;
+use crate::scoreboard::{MAX_RANGES, Transmission};
 
 /// How far original transmissions that are known to have arrived had come.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
@@ -45,9 +45,6 @@ impl Arrivals {
     }
 }
 
-/// Maximum number of arrivals that are kept: as many as the scoreboard has ranges.
-const MAX_IN_ORDER: usize = 1 << 18;
-
 /// An original transmission that arrived in the order of sending.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 struct InOrder {
@@ -59,7 +56,7 @@ struct InOrder {
 }
 
 /// How far they have arrived by the last ACK and by the one before it, and which in order since the oldest ACK with a
-/// decision to come.
+/// decision to come: as many at most as the scoreboard has ranges.
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct ArrivalOrder {
     pub(super) before: Arrivals,
@@ -87,7 +84,7 @@ impl ArrivalOrder {
         if !awaited || sent.record != self.now.newest.record {
             return;
         }
-        if self.in_order.len() == MAX_IN_ORDER {
+        if self.in_order.len() == MAX_RANGES {
             self.in_order.pop_front();
         }
         self.in_order.push_back(InOrder {

@@ -51,8 +51,6 @@ impl Knowledge<'_> {
 
     /// Whether `sent` would have overtaken either.
     pub(super) fn overtakes(&self, sent: &Transmission, by: (u64, i64)) -> bool {
-        self.overtaken_duplicate(sent, by)
-            .or_else(|| self.overtaken(sent, by))
-            .is_some()
+        self.overtaken_duplicate(sent, by).is_some() || self.overtaken(sent, by).is_some()
     }
 }
